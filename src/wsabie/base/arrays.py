@@ -1,0 +1,29 @@
+"""Array types shared by all rooms. CSR is always the same three names in the same order."""
+
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Float32 = npt.NDArray[np.float32]
+Float64 = npt.NDArray[np.float64]
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+UInt8 = npt.NDArray[np.uint8]
+UInt64 = npt.NDArray[np.uint64]
+Bool = npt.NDArray[np.bool_]
+
+Matrix: TypeAlias = Any
+"""A scipy CSR matrix or a 2-D NumPy array (scipy ships no types)."""
+
+
+class Csr(NamedTuple):
+    """Sparse rows as kernels take them: row i holds columns `indices[indptr[i]:indptr[i + 1]]`."""
+
+    indptr: Int64  # (n_rows + 1,)
+    indices: Int32  # (nnz,), sorted inside a row, no duplicates
+    data: Float32  # (nnz,)
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.indptr) - 1

@@ -1,0 +1,31 @@
+"""Errors meant for the user: one sentence that says what is wrong, where, and what to do next."""
+
+
+class WsabieError(Exception):
+    """Base of every error that is the input's fault and not the program's.
+
+    The command line prints it as one line and exits with 1; it is never shown as a traceback.
+    """
+
+
+class InputError(WsabieError, ValueError):
+    """Data or parameters that cannot be used as given."""
+
+
+class ModelFolderError(WsabieError):
+    """A model folder that is missing, damaged, or of another version."""
+
+
+class DivergenceError(WsabieError, FloatingPointError):
+    """Training produced non-finite or exploding parameters."""
+
+
+class UnknownLabelError(WsabieError, KeyError):
+    """A label that the model has never seen; the message names the closest ones."""
+
+    def __str__(self) -> str:  # KeyError would print the repr of the sentence
+        return str(self.args[0])
+
+
+class MissingExtraError(WsabieError, ImportError):
+    """An optional dependency is needed; the message gives the command that installs it."""

@@ -1,0 +1,37 @@
+"""Counter-based random numbers: the stream of an example depends on (seed, epoch, example) alone, never on a thread."""
+
+import numpy as np
+
+from wsabie.kernels._jit import jit
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX2 = np.uint64(0x94D049BB133111EB)
+_S30, _S27, _S31, _S32 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(32)
+
+
+@jit
+def mix(z):
+    """The output function of SplitMix64 (Steele, Lea and Flood 2014): 64 well-mixed bits of a 64-bit counter."""
+    z = np.uint64(z)
+    z = (z ^ (z >> _S30)) * _MIX1
+    z = (z ^ (z >> _S27)) * _MIX2
+    return z ^ (z >> _S31)
+
+
+@jit
+def stream(seed, epoch, example):
+    """First counter of the stream of one example in one epoch."""
+    return mix(mix(np.uint64(seed) + _GOLDEN * (np.uint64(epoch) + np.uint64(1))) + _GOLDEN * np.uint64(example))
+
+
+@jit
+def advance(counter):
+    """The next counter of a stream."""
+    return counter + _GOLDEN
+
+
+@jit
+def below(counter, n):
+    """A number in 0..n-1 from the high 32 bits, by multiply and shift (bias below n / 2**32)."""
+    return np.int64(((mix(counter) >> _S32) * np.uint64(n)) >> _S32)

@@ -1,0 +1,35 @@
+"""The plain loop: Algorithm 1, one example after the other. Run by several threads at once on one space it is Hogwild."""
+
+from typing import Any
+
+from wsabie.kernels._jit import entry, jit
+from wsabie.kernels.patterns import fold, spread
+from wsabie.kernels.vector import project
+from wsabie.kernels.warp import add_label, propose
+
+
+@jit
+def move_label(labels, rule, y, q, weight, width):
+    """One label takes its step and is projected."""
+    add_label(labels, y, q, rule.step_labels * weight, width)
+    project(labels.table[y], rule.max_norm_labels, width)
+    labels.bias[y] += rule.step_bias * weight
+
+
+@entry
+def run_pairs(checksum: int) -> Any:
+    def run_pairs(pattern, labels, targets, rule, order, lo, hi, scratch, counters, loss, width):
+        """Visit pairs order[lo:hi]; `scratch` is (2, padded dim) float32, private to the thread."""
+        _ = checksum
+        q, g = scratch[0], scratch[1]
+        for position in range(lo, hi):
+            pair = order[position]
+            i, y = targets.rows[pair], targets.labels[pair]
+            fold(pattern, i, 0, q, width)
+            v, weight = propose(targets, labels, rule, pair, q, g, counters, loss, width)
+            if v >= 0:
+                move_label(labels, rule, y, q, weight, width)
+                move_label(labels, rule, v, q, -weight, width)
+                spread(pattern, i, 0, g, rule.step_rows, rule.max_norm_rows, width)
+
+    return run_pairs

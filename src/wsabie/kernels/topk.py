@@ -1,0 +1,145 @@
+"""Best k of a row of scores, kept in one heap per row while tiles of labels pass by.
+
+A heap slot is a (score, label) pair; the root is the worst of the k. A pair is better when its score is higher, or equal
+with a lower label id. Tiles come in ascending order of their labels, so a later label must be strictly better than the root
+to enter. Minus infinity marks what is no candidate: it never enters, and empty slots keep label -1 and score -inf.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wsabie.kernels._jit import entry, jit
+
+CHUNK = 64
+"""Scores compared with the k-th best at once; one vectorised test sends most chunks away."""
+
+
+class Heap(NamedTuple):
+    """The k best of each row: a heap while scanning, best first after `sort_topk`."""
+
+    scores: Any  # (n_rows, k), dtype of the scores
+    labels: Any  # (n_rows, k) int64
+
+
+def new_heap(n_rows: int, k: int, dtype: Any = np.float32) -> Heap:
+    """An empty heap: scores -inf, labels -1.
+
+    Examples
+    --------
+    >>> new_heap(1, 2).labels
+    array([[-1, -1]])
+    """
+    return Heap(np.full((n_rows, k), -np.inf, dtype), np.full((n_rows, k), -1, np.int64))
+
+
+@jit
+def _better(score, label, other_score, other_label):
+    return score > other_score or (score == other_score and label < other_label)
+
+
+@jit
+def _sift_down(scores, labels, size, score, label):
+    """Put the pair into the hole at the root and let it sink below everything worse."""
+    hole = 0
+    while 2 * hole + 1 < size:
+        child = 2 * hole + 1
+        if child + 1 < size and _better(scores[child], labels[child], scores[child + 1], labels[child + 1]):
+            child += 1
+        if not _better(score, label, scores[child], labels[child]):
+            break
+        scores[hole] = scores[child]
+        labels[hole] = labels[child]
+        hole = child
+    scores[hole] = score
+    labels[hole] = label
+
+
+@jit
+def _offer(row, start, stop, first, scores, labels):
+    """Offer row[start:stop] to the heap one by one; returns how many were NaN."""
+    bad = 0
+    for j in range(start, stop):
+        score = row[j]
+        if score != score:
+            bad += 1
+        elif score > scores[0]:
+            _sift_down(scores, labels, len(scores), score, first + j)
+    return bad
+
+
+@jit
+def _scan_row(row, first, scores, labels):
+    bad = 0
+    whole = len(row) // CHUNK * CHUNK
+    for start in range(0, whole, CHUNK):
+        worst = scores[0]
+        reach = 0
+        for j in range(start, start + CHUNK):
+            reach += not (row[j] <= worst)  # also true of NaN, which must not pass unseen
+        if reach > 0:
+            bad += _offer(row, start, start + CHUNK, first, scores, labels)
+    return bad + _offer(row, whole, len(row), first, scores, labels)
+
+
+def _make_scan(checksum):
+    def scan_topk(tile, first, heap, lo, hi):
+        """Offer the tile's rows lo..hi-1 to the same rows of the heap; column 0 is label `first`.
+
+        Parameters
+        ----------
+        tile : (n_rows, width) float32 or float64
+        first : int
+        heap : Heap with n_rows rows, changed in place
+        lo, hi : int
+            So that several threads can share one tile.
+
+        Returns
+        -------
+        int
+            How many scores were NaN (they never enter the heap).
+        """
+        _ = checksum
+        bad = 0
+        for i in range(lo, hi):
+            bad += _scan_row(tile[i], first, heap.scores[i], heap.labels[i])
+        return bad
+
+    return scan_topk
+
+
+def _make_sort(checksum):
+    def sort_topk(heap, lo, hi):
+        """Order the rows lo..hi-1 of the heap in place: best first, ties by label id, empty slots last."""
+        _ = checksum
+        for i in range(lo, hi):
+            scores, labels = heap.scores[i], heap.labels[i]
+            for size in range(len(scores) - 1, 0, -1):
+                score, label = scores[size], labels[size]
+                scores[size], labels[size] = scores[0], labels[0]
+                _sift_down(scores, labels, size, score, label)
+
+    return sort_topk
+
+
+def _make_hide(checksum):
+    def hide_labels(tile, first, indptr, indices):
+        """Set the listed labels of each row of the tile to -inf.
+
+        `indptr` (n_rows + 1) delimits the rows of `indices` (sorted inside a row); labels outside the tile's columns
+        first..first + width - 1 are passed over.
+        """
+        _ = checksum
+        for i in range(len(tile)):
+            listed = indices[indptr[i] : indptr[i + 1]]
+            for p in range(np.searchsorted(listed, first), len(listed)):
+                if listed[p] >= first + tile.shape[1]:
+                    break
+                tile[i, listed[p] - first] = -np.inf
+
+    return hide_labels
+
+
+scan_topk = entry(_make_scan)
+sort_topk = entry(_make_sort)
+hide_labels = entry(_make_hide)

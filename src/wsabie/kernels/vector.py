@@ -1,0 +1,84 @@
+"""Short dense vectors of a width known at compile time.
+
+Tables are padded with zeros to a multiple of 16 floats; `width` is a tuple of `dim_padded // 16` Nones, whose length is
+part of its type, so that every loop below has a constant length and is unrolled into vector instructions.
+"""
+
+import math
+
+import numpy as np
+
+from wsabie.kernels._jit import jit
+
+LANES = 16
+
+
+def padded(dim: int) -> int:
+    """Smallest multiple of 16 that holds `dim` floats.
+
+    Examples
+    --------
+    >>> padded(100), padded(16)
+    (112, 16)
+    """
+    return -(-dim // LANES) * LANES
+
+
+def width_of(columns: int) -> tuple[None, ...]:
+    """The compile-time width of a padded table with `columns` columns."""
+    return (None,) * (columns // LANES)
+
+
+@jit
+def dot(a, b, width):
+    """sum_k a_k b_k."""
+    total = a[0] * b[0]
+    for k in range(1, LANES * len(width)):
+        total += a[k] * b[k]
+    return total
+
+
+@jit
+def zero(a, width):
+    """a = 0."""
+    for k in range(LANES * len(width)):
+        a[k] = 0.0
+
+
+@jit
+def add(a, scale, b, width):
+    """a += scale * b."""
+    for k in range(LANES * len(width)):
+        a[k] += scale * b[k]
+
+
+@jit
+def combine(out, s, a, t, b, width):
+    """out = s * a + t * b."""
+    for k in range(LANES * len(width)):
+        out[k] = s * a[k] + t * b[k]
+
+
+@jit
+def add4(a, s0, b0, s1, b1, s2, b2, s3, b3, width):
+    """a += s0 * b0 + s1 * b1 + s2 * b2 + s3 * b3: a is loaded and stored once for four rows."""
+    for k in range(LANES * len(width)):
+        a[k] += s0 * b0[k] + s1 * b1[k] + s2 * b2[k] + s3 * b3[k]
+
+
+@jit
+def norm(a, width):
+    """sqrt(sum_k a_k^2)."""
+    return np.float32(math.sqrt(dot(a, a, width)))
+
+
+@jit
+def project(a, max_norm, width):
+    """Scale a down to norm `max_norm` when it is longer (infinity leaves it free); returns the norm it then has."""
+    length = norm(a, width)
+    if length <= max_norm:
+        return length
+    shrink = max_norm / length
+    for k in range(LANES * len(width)):
+        a[k] *= shrink
+    return max_norm

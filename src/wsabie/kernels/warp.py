@@ -1,0 +1,177 @@
+"""The WARP step: given a query, its positive and a table of labels, find a violator of the margin and weigh it.
+
+Loss of one example (Weston, Bengio and Usunier 2011, section 3; conventions in docs/conventions.md):
+
+    L(rank) * max(0, margin - f_y + f_v),     L(k) = sum of the first k rank weights
+    rank ~ floor(n_negatives / N),            N = negatives drawn until the first violator v
+
+With s = similarity and (a, b, c) its slopes, the descent direction is
+
+    query      g   = w * ((a_y y + b_y q) - (a_v v + b_v q))
+    positive   y  += lr * w * (a_y q + c_y y)
+    violator   v  -= lr * w * (a_v q + c_v v)          w = L(rank) * example weight
+
+`propose` computes, `add_label` applies: the sequential loop calls them one after the other, the block-synchronous
+loop keeps all proposals of a block before anything moves.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wsabie.kernels._jit import jit
+from wsabie.kernels.rng import advance, below, stream
+from wsabie.kernels.similarity import score, slopes
+from wsabie.kernels.vector import LANES
+
+# Counters, one row per thread (128 bytes and more apart, so that threads share no cache line).
+VISITED, SKIPPED, UPDATES, DRAWS, REJECTED, CLIPPED = range(6)
+HISTOGRAM = 8  # bin b counts estimated ranks in [2^b, 2^(b+1))
+N_COUNTERS = HISTOGRAM + 32
+
+
+class Targets(NamedTuple):
+    """True pairs (example, label), and what must not be drawn against them."""
+
+    rows: Any  # (n_pairs,) int32: which example
+    labels: Any  # (n_pairs,) int32: its true label
+    weights: Any  # (n_pairs,) float32
+    indptr: Any  # (n + 1,) int64: all positives of an example, sorted
+    indices: Any  # int32
+    masks: Any  # (n,) uint64: 64-bit hash set of the positives
+    against_indptr: Any  # (n + 1,) int64: explicit negatives of an example
+    against: Any  # int32
+
+
+class Rule(NamedTuple):
+    """The loss and the step."""
+
+    margin: np.float32
+    losses: Any  # (n_labels + 1,) float32: L(k), k = 0 .. n_labels
+    max_trials: int
+    step_rows: np.float32  # learning rate of what is behind the query
+    step_labels: np.float32
+    max_norm_rows: np.float32  # inf = free
+    max_norm_labels: np.float32
+    step_bias: np.float32
+    seed: int
+    epoch: int
+
+
+@jit
+def label_bit(y):
+    """The bit of label y in a 64-bit hash set."""
+    return np.uint64(1) << ((np.uint64(y) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(58))
+
+
+@jit
+def contains(sorted_ids, lo, hi, y):
+    """Whether y is among sorted_ids[lo:hi], by bisection."""
+    while lo < hi:
+        middle = (lo + hi) >> 1
+        if sorted_ids[middle] < y:
+            lo = middle + 1
+        else:
+            hi = middle
+    return lo < len(sorted_ids) and sorted_ids[lo] == y
+
+
+@jit
+def is_positive(targets, i, y):
+    """Whether y is a true label of example i."""
+    if targets.masks[i] & label_bit(y) == np.uint64(0):
+        return False
+    lo, hi = targets.indptr[i], targets.indptr[i + 1]
+    return hi > lo and contains(targets.indices[:hi], lo, hi, y)
+
+
+@jit
+def draw_against(targets, i, counter):
+    """One of the explicit negatives of example i, or -1 when it has none."""
+    lo, hi = targets.against_indptr[i], targets.against_indptr[i + 1]
+    if hi == lo:
+        return np.int64(-1)
+    return np.int64(targets.against[lo + below(counter, hi - lo)])
+
+
+@jit
+def find_violator(targets, labels, rule, i, q, threshold, n_negatives, counter, counters, width):
+    """Draw labels uniformly until one scores above `threshold`; positives are thrown back and do not count.
+
+    Returns (violator or -1, negatives drawn). An explicit negative, when there is one, is tried first; it stands for
+    rank 1 because the number of draws says nothing about a label that was not drawn uniformly.
+    """
+    n_labels = len(labels.table)
+    v = draw_against(targets, i, counter)
+    if v >= 0 and score(labels, q, v, width) > threshold:
+        return v, n_negatives
+    limit = min(rule.max_trials, n_negatives)
+    drawn = 0
+    for _ in range(2 * limit + 10):
+        counter = advance(counter)
+        v = below(counter, n_labels)
+        if is_positive(targets, i, v):
+            counters[REJECTED] += 1
+            continue
+        drawn += 1
+        if score(labels, q, v, width) > threshold:
+            return v, drawn
+        if drawn >= limit:
+            break
+    return np.int64(-1), drawn
+
+
+@jit
+def propose(targets, labels, rule, pair, q, g, counters, loss, width):
+    """One WARP step without moving anything: fills g with the descent direction of the query.
+
+    Returns (violator, weight); violator -1 means no step.
+    """
+    i, y = targets.rows[pair], targets.labels[pair]
+    n_negatives = len(labels.table) - (targets.indptr[i + 1] - targets.indptr[i])
+    counters[VISITED] += 1
+    if n_negatives <= 0 or targets.weights[pair] == 0:
+        counters[SKIPPED] += 1
+        return np.int64(-1), np.float32(0)
+    threshold = score(labels, q, y, width) - rule.margin
+    counter = stream(rule.seed, rule.epoch, pair)
+    v, drawn = find_violator(targets, labels, rule, i, q, threshold, n_negatives, counter, counters, width)
+    counters[DRAWS] += drawn
+    if v < 0:
+        return v, np.float32(0)
+    rank = max(n_negatives // drawn, 1)
+    counters[UPDATES] += 1
+    counters[HISTOGRAM + log2_floor(rank)] += 1
+    weight = rule.losses[rank] * targets.weights[pair]
+    loss[0] += weight * (score(labels, q, v, width) - threshold)
+    query_direction(labels, q, y, v, weight, g, width)
+    return v, weight
+
+
+@jit
+def log2_floor(n):
+    """floor(log2(n)) for n >= 1."""
+    b = 0
+    while n > 1:
+        n >>= 1
+        b += 1
+    return b
+
+
+@jit
+def query_direction(labels, q, y, v, weight, g, width):
+    """g = weight * (ds(q, y)/dq - ds(q, v)/dq)."""
+    ay, by, _ = slopes(labels, q, y, width)
+    av, bv, _ = slopes(labels, q, v, width)
+    up, down = labels.table[y], labels.table[v]
+    for k in range(LANES * len(width)):
+        g[k] = weight * (ay * up[k] - av * down[k] + (by - bv) * q[k])
+
+
+@jit
+def add_label(labels, y, q, step, width):
+    """Row y of the labels moves along ds/dw by `step`, not projected yet."""
+    a, _, c = slopes(labels, q, y, width)
+    row = labels.table[y]
+    for k in range(LANES * len(width)):
+        row[k] += step * (a * q[k] + c * row[k])

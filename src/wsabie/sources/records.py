@@ -1,0 +1,85 @@
+"""What sources yield: rows of features with their labels, or pictures with their labels."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple, Protocol, TypeAlias
+
+from wsabie.base.arrays import Matrix
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A collection as arrays.
+
+    Attributes
+    ----------
+    X : csr_matrix or ndarray, (n, d), float32
+        Features.
+    Y : csr_matrix, (n, n_labels), int8
+        1 for a label of the row, -1 for an explicit negative; sorted indices, no duplicates.
+    label_names : list of str, length n_labels
+    ids : list of str, length n, unique
+    groups : list of str or None
+        Rows of one group never sit on both sides of a split.
+    times : list of str or None
+        ISO 8601 dates, for a split by time.
+    counts : bool
+        The features are declared counts: never negative.
+    """
+
+    X: Matrix
+    Y: Matrix
+    label_names: list[str]
+    ids: list[str]
+    groups: list[str] | None = None
+    times: list[str] | None = None
+    counts: bool = False
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def take(self, index: Sequence[int]) -> "Rows":
+        """The rows at `index`, with the same labels and features."""
+        def pick(values: list[str] | None) -> list[str] | None:
+            return None if values is None else [values[i] for i in index]
+
+        ids = [self.ids[i] for i in index]
+        return Rows(self.X[index], self.Y[index], self.label_names, ids, pick(self.groups), pick(self.times), self.counts)
+
+
+class Picture(NamedTuple):
+    """One picture of a collection, not yet decoded."""
+
+    id: str
+    content: Path | bytes  # a file, or the encoded bytes
+    labels: tuple[str, ...]
+    group: str | None = None
+    time: str | None = None
+
+
+class PictureSource(Protocol):
+    """A collection of pictures that can be read again and again, one at a time."""
+
+    path: Path
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Picture]: ...
+
+
+@dataclass(frozen=True)
+class PictureList:
+    """A picture source whose entries are known beforehand (paths, not pixels, are held)."""
+
+    path: Path
+    pictures: list[Picture] = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.pictures)
+
+    def __iter__(self) -> Iterator[Picture]:
+        return iter(self.pictures)
+
+
+Source: TypeAlias = Rows | PictureSource

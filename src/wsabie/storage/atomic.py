@@ -1,0 +1,80 @@
+"""Write to a temporary name in the same folder, flush to disk, then rename: a reader sees the old file or the new one."""
+
+import errno
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from wsabie.base.errors import InputError
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary path that becomes `path` when the block ends without an error.
+
+    Raises
+    ------
+    InputError
+        The folder is missing or cannot be written, or the disk is full; `path` is left as it was.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with replacing(Path(folder) / "a.txt") as draft:
+    ...         _ = draft.write_text("whole")
+    ...     [p.name for p in Path(folder).iterdir()]
+    ['a.txt']
+    """
+    path = Path(path)
+    with explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+        os.close(handle)
+        draft = Path(name)
+        try:
+            yield draft
+            _flush(draft)
+            draft.chmod(0o644)
+            draft.replace(path)
+            _flush(path.parent)
+        finally:
+            draft.unlink(missing_ok=True)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write UTF-8 text atomically."""
+    with replacing(path) as draft:
+        draft.write_text(text, encoding="utf-8")
+
+
+def write_bytes(path: str | Path, content: bytes) -> None:
+    """Write bytes atomically."""
+    with replacing(path) as draft:
+        draft.write_bytes(content)
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turn the operating system's refusals into a sentence about `path`."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, InputError):
+            raise
+        if error.errno == errno.ENOSPC:
+            raise InputError(
+                f"cannot write {path}: the disk is full; free some space and run the same command again "
+                "(what was there before is untouched)"
+            ) from error
+        reason = error.strerror or str(error)
+        raise InputError(f"cannot write {path}: {reason}; choose a folder that you may write to") from error
+
+
+def _flush(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,59 @@
+"""Everything that was skipped, counted by reason and listed in a file: nothing is dropped silently."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+from wsabie.base.errors import InputError
+from wsabie.storage.atomic import replacing
+
+_KEPT = 100_000
+
+
+class Rejects:
+    """Collects skipped inputs; with `strict` the first one is an error.
+
+    Examples
+    --------
+    >>> rejects = Rejects()
+    >>> rejects.add("a.jpg", "truncated picture")
+    >>> rejects.summary()
+    '1 skipped: 1 truncated picture'
+    """
+
+    def __init__(self, *, strict: bool = False) -> None:
+        self.strict = strict
+        self.counts: Counter[str] = Counter()
+        self.listed: list[tuple[str, str, str]] = []
+
+    def add(self, where: str, reason: str, detail: str = "") -> None:
+        """Note that `where` (file, file:line, id) was skipped; `reason` is one of few short phrases to count by.
+
+        Raises
+        ------
+        InputError
+            In strict mode.
+        """
+        if self.strict:
+            raise InputError(f"{where}: {reason}{f' ({detail})' if detail else ''}; run without --strict to skip it")
+        self.counts[reason] += 1
+        if len(self.listed) < _KEPT:
+            self.listed.append((where, reason, detail))
+
+    def __len__(self) -> int:
+        return self.counts.total()
+
+    def summary(self) -> str:
+        """One line: how many were skipped and why; empty when none."""
+        if not self.counts:
+            return ""
+        reasons = ", ".join(f"{n:,} {reason}" for reason, n in self.counts.most_common())
+        return f"{len(self):,} skipped: {reasons}"
+
+    def write(self, path: str | Path) -> None:
+        """Write one JSON object a line: {"where", "reason", "detail"}; the last line counts what was not listed."""
+        with replacing(path) as draft, draft.open("w", encoding="utf-8") as out:
+            for where, reason, detail in self.listed:
+                out.write(json.dumps({"where": where, "reason": reason, "detail": detail}, ensure_ascii=False) + "\n")
+            if len(self) > len(self.listed):
+                out.write(json.dumps({"not_listed": len(self) - len(self.listed)}) + "\n")
