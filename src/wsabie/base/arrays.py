@@ -13,6 +13,9 @@ UInt8 = npt.NDArray[np.uint8]
 UInt64 = npt.NDArray[np.uint64]
 Bool = npt.NDArray[np.bool_]
 
+LANES = 16
+"""Tables of points are padded with zeros to a multiple of this many floats: one cache line."""
+
 Matrix: TypeAlias = Any
 """A scipy CSR matrix or a 2-D NumPy array (scipy ships no types)."""
 

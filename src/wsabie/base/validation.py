@@ -1,0 +1,84 @@
+"""What is checked at the door: features become float32 with int32 columns, and bad numbers are named where they stand."""
+
+from typing import Any
+
+import numpy as np
+
+from wsabie.base.arrays import Csr, Float32, Matrix
+from wsabie.base.errors import InputError
+
+
+def check_features(X: Any, *, n_features: int | None = None, what: str = "X") -> Csr | Float32:
+    """Rows of features as kernels take them: `Csr` for scipy sparse input, else a contiguous float32 array.
+
+    Parameters
+    ----------
+    X : sparse matrix or array-like, (n, n_features)
+        Any real dtype. Sparse rows come out sorted, without duplicates (summed).
+    n_features : int or None
+        The width that the model was trained with.
+
+    Raises
+    ------
+    InputError
+        Not two-dimensional, another width, complex or text, or NaN or infinity (the first place is named).
+    """
+    sparse = hasattr(X, "tocsr")
+    if not sparse:
+        X = _dense(X, what)
+    if n_features is not None and X.shape[1] != n_features:
+        raise InputError(
+            f"{what} has {X.shape[1]} features, but this model is expecting {n_features} features as input; "
+            "extract the features with the same settings as for training"
+        )
+    return _sparse(X, what) if sparse else X
+
+
+def _dense(X: Any, what: str) -> Float32:
+    X = np.asarray(X)
+    if X.ndim != 2:
+        raise InputError(f"{what} has {X.ndim} dimension(s); Expected 2D array. Reshape your data: one row per example")
+    if X.dtype.kind == "c":
+        raise InputError(f"Complex data not supported: {what} has dtype {X.dtype}; give real numbers")
+    try:
+        out = np.ascontiguousarray(X, np.float32)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what} holds something that is not a number ({error}); give real numbers") from error
+    bad = ~np.isfinite(out)
+    if bad.any():
+        i, j = np.argwhere(bad)[0]
+        raise InputError(
+            f"{what} holds {_named(X[i, j])} at row {i}, column {j} (Input contains NaN, infinity or a value too large "
+            "for float32); replace or drop such rows"
+        )
+    return out
+
+
+def _sparse(X: Matrix, what: str) -> Csr:
+    X = X.tocsr()
+    if X.dtype.kind == "c":
+        raise InputError(f"Complex data not supported: {what} has dtype {X.dtype}; give real numbers")
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    data = np.asarray(X.data, np.float32)
+    bad = np.flatnonzero(~np.isfinite(data))
+    if len(bad):
+        row = int(np.searchsorted(X.indptr, bad[0], side="right")) - 1
+        raise InputError(
+            f"{what} holds {_named(X.data[bad[0]])} at row {row}, column {X.indices[bad[0]]} (Input contains NaN or "
+            "infinity); replace or drop such rows"
+        )
+    if X.shape[1] > np.iinfo(np.int32).max:
+        raise InputError(f"{what} has {X.shape[1]:,} features; at most {np.iinfo(np.int32).max:,} are supported")
+    return Csr(X.indptr.astype(np.int64), np.ascontiguousarray(X.indices, np.int32), data)
+
+
+def _named(value: Any) -> str:
+    return "NaN" if np.isnan(value) else "infinity"
+
+
+def require(condition: bool, sentence: str) -> None:
+    """Raise InputError with `sentence` unless `condition` holds."""
+    if not condition:
+        raise InputError(sentence)

@@ -1,0 +1,114 @@
+"""The forms in which labels may be given, made one: a signed label matrix and a vocabulary."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from wsabie.base.arrays import Matrix
+from wsabie.base.errors import InputError
+from wsabie.labels.names import Vocabulary, normalise
+
+
+def label_matrix(Y: Any, n_rows: int, vocabulary: Vocabulary, *, grow: bool, named: bool) -> Matrix:
+    """A CSR matrix (n, n_labels) int8 of 1 (true) and -1 (explicit negative), columns numbered by `vocabulary`.
+
+    Parameters
+    ----------
+    Y : (n,) integers or names, (n, n_labels) sparse or dense matrix of {-1, 0, 1}, or a list of lists of names
+    vocabulary : Vocabulary
+        With `grow`, labels that it lacks are added (in the order of their first appearance; integers by number).
+    named : bool
+        The vocabulary's names are the user's own; numbers are then column numbers and must lie inside it.
+
+    Raises
+    ------
+    InputError
+        Other lengths, mixed types, unknown labels without `grow`, values other than -1, 0, 1.
+    """
+    if hasattr(Y, "tocsr") or (isinstance(Y, np.ndarray) and Y.ndim == 2):
+        return _from_matrix(Y, n_rows, vocabulary, grow, named)
+    Y = Y if isinstance(Y, np.ndarray) else list(Y)
+    if len(Y) != n_rows:
+        raise InputError(f"X has {n_rows} rows and Y has {len(Y)}; give one entry of Y per row")
+    if _lists(Y):
+        return _from_names([list(row) for row in Y], vocabulary, grow)
+    values = np.asarray(Y)
+    if values.ndim != 1:
+        raise InputError(f"Y has {values.ndim} dimensions; give one label, or one list of labels, per row")
+    if values.dtype.kind in "UOS" and not all(isinstance(v, (int, np.integer)) for v in values):
+        return _from_names([[v] for v in values.tolist()], vocabulary, grow)
+    return _from_numbers(values, vocabulary, grow, named)
+
+
+def _lists(Y: Any) -> bool:
+    nested = [isinstance(row, (list, tuple, set, frozenset)) for row in Y]
+    if any(nested) and not all(nested):
+        raise InputError("Y mixes lists of labels and single labels; give a list of labels for every row")
+    return bool(nested) and nested[0]
+
+
+def _from_names(rows: Sequence[Sequence[Any]], vocabulary: Vocabulary, grow: bool) -> Matrix:
+    from scipy.sparse import csr_matrix
+
+    for i, row in enumerate(rows):
+        wrong = [v for v in row if not isinstance(v, str)]
+        if wrong:
+            raise InputError(
+                f"row {i} of Y holds {wrong[0]!r} ({type(wrong[0]).__name__}) among names; give names only, or numbers only"
+            )
+    written = {name: normalise(name) for row in rows for name in row}  # each spelling is looked at once
+    if grow:
+        vocabulary.add(name for name in dict.fromkeys(written.values()) if name not in vocabulary)
+    numbers = dict(zip(written, vocabulary.ids(written.values()).tolist(), strict=True))
+    counts = [len(row) for row in rows]
+    indices = np.array([numbers[name] for row in rows for name in row], np.int64)
+    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    Y = csr_matrix((np.ones(len(indices), np.int8), indices, indptr), shape=(len(rows), len(vocabulary)))
+    Y.sum_duplicates()
+    Y.data[:] = 1
+    return Y
+
+
+def _from_numbers(values: Any, vocabulary: Vocabulary, grow: bool, named: bool) -> Matrix:
+    from scipy.sparse import csr_matrix
+
+    numbers = np.asarray(values)
+    if numbers.dtype.kind == "f":
+        if not np.isfinite(numbers).all():
+            raise InputError("Input Y contains NaN or infinity; give every row a label, or leave the row out")
+        if np.any(numbers != np.floor(numbers)):
+            raise InputError("Unknown label type: Y holds fractions; labels are names or whole numbers")
+    numbers = numbers.astype(np.int64)
+    if len(numbers) and numbers.min() < 0:
+        raise InputError(f"Y holds the label number {numbers.min()}; label numbers begin with 0")
+    top = int(numbers.max(initial=-1)) + 1
+    _make_room(vocabulary, top, grow, named)
+    one = np.ones(len(numbers), np.int8)
+    return csr_matrix((one, numbers, np.arange(len(numbers) + 1)), shape=(len(numbers), len(vocabulary)))
+
+
+def _from_matrix(Y: Any, n_rows: int, vocabulary: Vocabulary, grow: bool, named: bool) -> Matrix:
+    from scipy.sparse import csr_matrix
+
+    Y = csr_matrix(Y)
+    if Y.shape[0] != n_rows:
+        raise InputError(f"X has {n_rows} rows and Y has {Y.shape[0]}; give one row of Y per row of X")
+    if len(Y.data) and not np.isin(Y.data, (-1, 0, 1)).all():
+        odd = Y.data[~np.isin(Y.data, (-1, 0, 1))][0]
+        raise InputError(f"Y holds the value {odd}; use 1 for a true label, -1 for an explicit negative, 0 for unknown")
+    _make_room(vocabulary, Y.shape[1], grow, named)
+    Y = csr_matrix((Y.data.astype(np.int8), Y.indices, Y.indptr), shape=(n_rows, len(vocabulary)))
+    Y.sum_duplicates()
+    Y.eliminate_zeros()
+    return Y
+
+
+def _make_room(vocabulary: Vocabulary, n: int, grow: bool, named: bool) -> None:
+    if n <= len(vocabulary):
+        return
+    if not grow or named:
+        raise InputError(
+            f"Y holds label number {n - 1}, but there are {len(vocabulary)} label names; give a name for each label"
+        )
+    vocabulary.add(str(i) for i in range(len(vocabulary), n))

@@ -1,0 +1,88 @@
+"""Scaling of input rows, a part of the model: learned in fit, stored with it, applied in every rank."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from wsabie.base.arrays import Csr, Float32
+from wsabie.base.errors import InputError
+
+Rows = Literal["auto"] | None
+Method = Literal["none", "tfidf", "standard"]
+Inputs = Csr | Float32
+
+
+@dataclass(frozen=True)
+class RowScaling:
+    """A fixed map of rows.
+
+    Attributes
+    ----------
+    method : {"none", "tfidf", "standard"}
+        "tfidf": log(1 + x) * idf at unit length. "standard": (x - mean) / deviation, divided by sqrt(n_features), so that
+        rows have a length of about 1 either way and learning rates mean the same.
+    weight : (n_features,) float32
+        idf, or 1 / (deviation * sqrt(n_features)); empty for "none".
+    shift : (n_features,) float32
+        Mean; empty unless "standard".
+    """
+
+    method: Method
+    weight: Float32
+    shift: Float32
+
+    @classmethod
+    def learned(cls, X: Inputs, n_features: int, rows: Rows) -> "RowScaling":
+        """Statistics of training rows; "auto" chooses by what the rows are (non-negative sparse, dense, other)."""
+        nothing = np.zeros(0, np.float32)
+        if rows not in ("auto", None):
+            raise InputError(f'rows is {rows!r}; choose "auto" or None')
+        if rows is None or (isinstance(X, Csr) and X.data.min(initial=0) < 0):
+            return cls("none", nothing, nothing)
+        if isinstance(X, Csr):
+            seen = np.bincount(X.indices[X.data > 0], minlength=n_features)
+            return cls("tfidf", _idf(seen, X.n_rows), nothing)
+        mean, deviation = X.mean(0, dtype=np.float64), X.std(0, dtype=np.float64)
+        scale = 1 / (np.where(deviation > 0, deviation, 1) * np.sqrt(X.shape[1]))
+        return cls("standard", scale.astype(np.float32), mean.astype(np.float32))
+
+    def __call__(self, X: Inputs) -> Inputs:
+        """The scaled rows; index arrays are shared with the input, values are new."""
+        if self.method == "none":
+            return X
+        if isinstance(X, Csr):
+            return self._tfidf(X)
+        if self.method == "tfidf":
+            raise InputError("this model was trained on sparse rows; give a sparse matrix (scipy.sparse.csr_matrix(X))")
+        return (X - self.shift) * self.weight
+
+    def _tfidf(self, X: Csr) -> Csr:
+        if self.method == "standard":
+            raise InputError("this model was trained on dense rows; give a dense array (X.toarray())")
+        low = int(np.argmin(X.data)) if len(X.data) else 0
+        if len(X.data) and X.data[low] < 0:
+            row = int(np.searchsorted(X.indptr, low, side="right")) - 1
+            raise InputError(
+                f"row {row} has the negative value {X.data[low]:g} where counts are expected (training rows had none); "
+                "correct the row, or train with rows=None"
+            )
+        data = np.log1p(X.data)
+        data *= self.weight[X.indices]
+        lengths = np.sqrt(row_sums(data * data, X.indptr))
+        data /= np.repeat(np.maximum(lengths, 1e-12), np.diff(X.indptr)).astype(np.float32)
+        return Csr(X.indptr, X.indices, data)
+
+
+def _idf(seen: np.ndarray, n_rows: int) -> Float32:
+    """log((1 + n) / (1 + rows that hold the feature)) + 1, never zero, so that no row vanishes."""
+    return (np.log((1 + n_rows) / (1 + seen)) + 1).astype(np.float32)
+
+
+def row_sums(values: Float32, indptr: np.ndarray) -> Float32:
+    """Sum of the values of each CSR row; empty rows give 0."""
+    out = np.zeros(len(indptr) - 1, np.float32)
+    filled = np.flatnonzero(np.diff(indptr))
+    if len(filled):
+        out[filled] = np.add.reduceat(values, indptr[filled])
+    return out

@@ -1,0 +1,458 @@
+"""The low-rank WSABIE model: f_y(x) = s(W_y, V x), trained with the WARP loss ([W] eq. 2 and Algorithm 1)."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+
+from wsabie.base.arrays import Csr, Float32, Int64, Matrix
+from wsabie.base.errors import InputError
+from wsabie.base.machine import available_cores, versions
+from wsabie.base.progress import SILENT, Progress
+from wsabie.base.validation import check_features, require
+from wsabie.labels.names import Vocabulary
+from wsabie.models import defaults
+from wsabie.models.labelling import label_matrix
+from wsabie.models.monitor import ValidationMap
+from wsabie.models.scaling import Inputs, RowScaling, Rows
+from wsabie.space import tables
+from wsabie.space.joint import SIMILARITIES, JointSpace, SimilarityName
+from wsabie.storage.folder import Parts, load_folder, save_folder
+from wsabie.training.checkpoints import Checkpoints
+from wsabie.training.losses import LossName, RankWeight, trials
+from wsabie.training.settings import Schedule, Settings
+from wsabie.training.stats import EpochStats
+from wsabie.training.targets import Positives, row_blocks
+from wsabie.training.threads import Threads
+from wsabie.training.trainer import Trainer
+
+Auto = Literal["auto"]
+PerTable = float | Mapping[str, float] | Auto
+KIND = "wsabie"
+_ROWS_AT_ONCE = 4096
+
+
+class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Annotation by joint embedding: rows and labels are points of one space, and near labels are the annotation.
+
+    Parameters
+    ----------
+    dim : int, default 100
+        Dimensions of the space ([W] Table 5).
+    loss : {"warp", "auc"}, default "warp"
+        "warp" weighs a violation by L(estimated rank), which serves the top of the list; "auc" draws one negative per
+        pair and weighs nothing (PAMIR's loss; [W] section 6.3).
+    similarity : {"dot", "euclidean", "cosine"}, default "dot"
+        Inner product, negative Euclidean distance, cosine.
+    rows : {"auto", None}, default "auto"
+        Scaling of rows, stored with the model: non-negative sparse rows become log(1 + x) * idf at unit length, dense
+        rows are standardised, signed sparse rows stay. None leaves all as given.
+    max_norm : float, "auto" or None
+        Rows of both tables are projected to this norm ([W] section 2; the papers' C = 1); None leaves them free.
+    epochs : int or "auto"
+        Passes over all (row, label) pairs.
+    learning_rate : float, {"V": float, "W": float} or "auto"
+        Step of the first epoch, for both tables or each (V: features, W: labels).
+    schedule : {"linear", "constant"}, default "linear"
+        How the step falls with the epochs.
+    margin : float, default 1.0
+    rank_weight : {"precision", "mean_rank", "top1"} or array, default "precision"
+        Weights whose running sum is L: 1/j, constant, first rank only, or any non-increasing numbers.
+    max_trials : int, "auto" or None
+        Negatives drawn in search of a violator: "auto" at most 1,000, None as many as there are (Algorithm 1).
+    positives : {"mean", "pairs"}, default "mean"
+        Weight of a pair: 1 / labels of the row, or 1.
+    label_bias : bool, default False
+        Learn a bias per label.
+    init_scale : float, {"V": float, "W": float} or None
+        Standard deviation of the first tables; None is 1/sqrt(dim).
+    patience : int or None, default 5
+        With validation rows: epochs without a better figure before training stops. The best epoch's model is kept.
+    threads : int or None
+        None uses every core that this process may use.
+    deterministic : bool, default True
+        The same bits for any number of threads (block-synchronous updates); False is Hogwild.
+    seed : int, default 0
+
+    Attributes
+    ----------
+    vocabulary_ : Vocabulary
+        Label names and numbers; a number never changes.
+    history_ : list of EpochStats
+    space_ : JointSpace
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse as sp
+    >>> X = sp.csr_matrix(np.kron(np.eye(3), np.ones((20, 4))))
+    >>> Y = [["red"], ["green"], ["blue"]] * 1
+    >>> model = Wsabie(dim=8, epochs=30, threads=1).fit(X, [y for y in Y for _ in range(20)])
+    >>> [top[0][0] for top in model.annotate(X[[0, 20, 40]], k=1)]
+    ['red', 'green', 'blue']
+    """
+
+    def __init__(
+        self,
+        dim: int = 100,
+        *,
+        loss: LossName = "warp",
+        similarity: SimilarityName = "dot",
+        rows: Rows = "auto",
+        max_norm: float | Auto | None = "auto",
+        epochs: int | Auto = "auto",
+        learning_rate: PerTable = "auto",
+        schedule: Schedule = "linear",
+        margin: float = 1.0,
+        rank_weight: RankWeight = "precision",
+        max_trials: int | Auto | None = "auto",
+        positives: Positives = "mean",
+        label_bias: bool = False,
+        init_scale: float | Mapping[str, float] | None = None,
+        patience: int | None = 5,
+        threads: int | None = None,
+        deterministic: bool = True,
+        seed: int = 0,
+    ) -> None:
+        self.dim = dim
+        self.loss = loss
+        self.similarity = similarity
+        self.rows = rows
+        self.max_norm = max_norm
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.margin = margin
+        self.rank_weight = rank_weight
+        self.max_trials = max_trials
+        self.positives = positives
+        self.label_bias = label_bias
+        self.init_scale = init_scale
+        self.patience = patience
+        self.threads = threads
+        self.deterministic = deterministic
+        self.seed = seed
+
+    # ---- training
+
+    def fit(
+        self,
+        X: Any,
+        Y: Any,
+        *,
+        validation: tuple[Any, Any] | None = None,
+        sample_weight: Any = None,
+        label_names: Sequence[str] | None = None,
+        checkpoint: str | Path | None = None,
+        resume: bool = False,
+        fingerprint: str = "",
+        progress: Progress = SILENT,
+        on_epoch: Callable[[EpochStats], None] | None = None,
+    ) -> Self:
+        """Train from nothing (or, with `resume`, from the checkpoint).
+
+        Parameters
+        ----------
+        X : sparse matrix or array, (n, n_features)
+        Y : (n,) integers or names; (n, n_labels) sparse matrix of 1 (true) and -1 (explicit negative); or lists of names
+        validation : (X, Y) or None
+            Rows that choose the epoch; without them the last epoch is kept.
+        sample_weight : (n,) or None
+        label_names : list of str or None
+            Names of label numbers 0, 1, ...; by default the numbers themselves.
+        checkpoint : path or None
+            Folder for the state of training, saved after epochs.
+        resume : bool
+            Go on from `checkpoint` if it is there.
+        fingerprint : str
+            Identifies the data in the checkpoint.
+
+        Raises
+        ------
+        InputError
+            Data or parameters that cannot be used; the sentence says where.
+        DivergenceError
+            Training produced numbers that are not finite.
+        """
+        self._check_parameters()
+        inputs = check_features(X)
+        n_rows, n_features = _shape(inputs, X)
+        require(n_rows > 0 and n_features > 0, f"Found array with {n_rows} sample(s) and {n_features} feature(s) while a minimum of 1 is required.")
+        self.vocabulary_ = Vocabulary(label_names or ())
+        targets = label_matrix(Y, n_rows, self.vocabulary_, grow=True, named=label_names is not None)
+        require(targets.nnz > 0, "no row has a label; give at least one (row, label) pair")
+        self.n_features_in_ = n_features
+        self.scaling_ = RowScaling.learned(inputs, n_features, self.rows)
+        settings = self.resolved(defaults.Shape(n_rows, targets.nnz, n_features, len(self.vocabulary_), _nnz(inputs) / n_rows))
+        self.space_ = self._new_space(n_features)
+        inputs = self.scaling_(inputs)
+        monitor = None
+        if validation is not None:
+            monitor = self._monitor(*validation, settings)
+        checkpoints = None
+        if checkpoint is not None:
+            identity = {"settings": asdict(settings), "shape": [n_rows, n_features, len(self.vocabulary_)], "data": fingerprint}
+            checkpoints = Checkpoints(checkpoint, _plain(identity), resume=resume)
+        trainer = Trainer(settings, monitor=monitor, on_epoch=on_epoch, checkpoints=checkpoints, progress=progress)
+        self.history_ = self._train(trainer, inputs, targets, sample_weight)
+        if checkpoints is not None:
+            self._clear = checkpoints.clear
+        return self
+
+    def partial_fit(self, X: Any, Y: Any, *, sample_weight: Any = None, epochs: int = 5) -> Self:
+        """Go on training with more rows; labels that the model lacks are added and get the next numbers.
+
+        A new label starts at the mean direction of its rows' points. The learning rate is a quarter of `fit`'s and
+        constant. On a model that was never fitted this is `fit` with `epochs` epochs.
+        """
+        if not hasattr(self, "space_"):
+            fresh = self.get_params()["epochs"]
+            try:
+                return self.set_params(epochs=epochs).fit(X, Y, sample_weight=sample_weight)
+            finally:
+                self.set_params(epochs=fresh)
+        inputs = check_features(X, n_features=self.n_features_in_)
+        n_rows, _ = _shape(inputs, X)
+        before = len(self.vocabulary_)
+        targets = label_matrix(Y, n_rows, self.vocabulary_, grow=True, named=False)
+        inputs = self.scaling_(inputs)
+        self.space_ = self._trainable(len(self.vocabulary_) - before, inputs, targets)
+        shape = defaults.Shape(n_rows, targets.nnz, self.n_features_in_, len(self.vocabulary_), _nnz(inputs) / max(n_rows, 1))
+        settings = self.resolved(shape, epochs=epochs, rate_factor=0.25, schedule="constant")
+        self.history_ = [*self.history_, *self._train(Trainer(settings), inputs, targets, sample_weight)]
+        return self
+
+    def _train(self, trainer: Trainer, inputs: Inputs, targets: Matrix, sample_weight: Any) -> list[EpochStats]:
+        weights = None
+        if sample_weight is not None:
+            weights = np.asarray(sample_weight, np.float32)
+            require(
+                weights.shape == (targets.shape[0],) and bool(np.isfinite(weights).all()) and bool((weights >= 0).all()),
+                f"sample_weight must be {targets.shape[0]} finite non-negative numbers, one per row",
+            )
+        (block,) = row_blocks(inputs, targets, weights, self.positives)
+        return trainer.train(self.space_, lambda: [block], len(block.targets.labels))
+
+    def resolved(
+        self, shape: defaults.Shape, *, epochs: int | None = None, rate_factor: float = 1.0, schedule: Schedule | None = None
+    ) -> Settings:
+        """The settings of a run on data of this shape: every "auto" replaced by its documented value."""
+        rates = _per_table(self.learning_rate, defaults.learning_rate(shape), "learning_rate")
+        return Settings(
+            loss=self.loss,
+            rank_weight=self.rank_weight if isinstance(self.rank_weight, str) else tuple(float(w) for w in self.rank_weight),
+            margin=float(self.margin),
+            max_trials=trials(self.loss, self.max_trials, shape.n_labels),
+            learning_rate=rate_factor * rates["W"],
+            feature_rate=rate_factor * rates["V"],
+            bias_rate=rate_factor * rates["W"] if self.label_bias else 0.0,
+            schedule=schedule or self.schedule,
+            max_norm=defaults.max_norm(shape) if self.max_norm == "auto" else self.max_norm,
+            epochs=epochs or (defaults.epochs(shape) if self.epochs == "auto" else int(self.epochs)),
+            patience=self.patience,
+            threads=self.threads or available_cores(),
+            deterministic=self.deterministic,
+            seed=self.seed,
+        )
+
+    def _new_space(self, n_features: int) -> JointSpace:
+        std = _per_table(self.init_scale if self.init_scale is not None else "auto", self.dim**-0.5, "init_scale")
+        rng = np.random.default_rng([self.seed, 0])
+        V = tables.gaussian(n_features, self.dim, std["V"], rng)
+        W = tables.gaussian(len(self.vocabulary_), self.dim, std["W"], rng)
+        return JointSpace(self.dim, self.similarity, V, W, np.zeros(len(W), np.float32))
+
+    def _trainable(self, n_new: int, inputs: Inputs, targets: Matrix) -> JointSpace:
+        """The space in padded memory of its own, new labels at the mean direction of their rows."""
+        space = self.space_.copy()
+        if n_new:
+            old = space.n_labels
+            norm = float(np.sqrt(np.einsum("ij,ij->i", space.labels, space.labels)).mean())
+            space = space.with_more_labels(n_new, None, np.random.default_rng([self.seed, 2, old]))
+            means = (targets[:, old:] > 0).T.astype(np.float32) @ space.points(inputs)
+            lengths = np.sqrt(np.einsum("ij,ij->i", means, means))
+            seen = lengths > 0
+            space.labels[old:][seen] = means[seen] * (norm / lengths[seen])[:, None]
+        return space
+
+    def _monitor(self, X: Any, Y: Any, settings: Settings) -> ValidationMap:
+        inputs = self.scaling_(check_features(X, n_features=self.n_features_in_, what="validation X"))
+        known = Vocabulary(self.vocabulary_)
+        truth = label_matrix(Y, _shape(inputs, X)[0], known, grow=True, named=False)[:, : len(self.vocabulary_)]
+        return ValidationMap(inputs, truth, settings.threads)
+
+    # ---- use
+
+    def transform(self, X: Any) -> Float32:
+        """Points of rows, (n, dim) float32."""
+        self._check_fitted()
+        inputs = self.scaling_(check_features(X, n_features=self.n_features_in_))
+        with Threads(self.threads or available_cores()) as threads:
+            return np.ascontiguousarray(self.space_.points(inputs, threads.split)[:, : self.dim])
+
+    @property
+    def label_vectors(self) -> Float32:
+        """Points of labels, (n_labels, dim) float32."""
+        self._check_fitted()
+        return self.space_.labels[:, : self.dim]
+
+    def rank(self, X: Any, k: int = 10, *, exclude: Any = None, candidates: Any = None) -> tuple[Int64, Float32]:
+        """The k best labels of each row.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, (n, n_features)
+        k : int
+        exclude : sparse matrix (n, n_labels) or None
+            Labels that are no candidates for a row (non-zero entries), for instance those it already has.
+        candidates : list of label names or numbers, or None
+            Only these labels.
+
+        Returns
+        -------
+        ids : (n, k) int64, best first, equal scores by label number; -1 where there are fewer than k candidates
+        scores : (n, k) float32, -inf where ids is -1
+        """
+        from wsabie.search.exact import top_k
+
+        points = self.transform(X)
+        chosen = None if candidates is None else self._label_ids(candidates)
+        bias = self.space_.bias if self.label_bias else None
+        return top_k(points, self.label_vectors, k, bias=bias, similarity=self.similarity, exclude=exclude, candidates=chosen)
+
+    def scores(self, X: Any) -> Float32:
+        """All scores, (n, n_labels) float32: meant for blocks of rows."""
+        from wsabie.search.exact import all_scores
+
+        return all_scores(self.transform(X), self.label_vectors, bias=self.space_.bias, similarity=self.similarity)
+
+    def annotate(self, X: Any, k: int = 10, **options: Any) -> list[list[tuple[str, float]]]:
+        """The k best labels of each row by name, with their scores; `options` as in `rank`."""
+        ids, scores = self.rank(X, k, **options)
+        return [
+            [(self.vocabulary_.names([y])[0], float(s)) for y, s in zip(row, row_scores, strict=True) if y >= 0]
+            for row, row_scores in zip(ids, scores, strict=True)
+        ]
+
+    def neighbours(self, label: str | int, k: int = 10) -> list[tuple[str, float]]:
+        """The k labels nearest to a label by cosine, with their cosines ([W] Table 4)."""
+        from wsabie.search.exact import top_k
+
+        y = self._label_ids([label])
+        ids, scores = top_k(self.label_vectors[y], self.label_vectors, k + 1, similarity="cosine")
+        pairs = [(int(i), float(s)) for i, s in zip(ids[0], scores[0], strict=True) if i >= 0 and i != y[0]]
+        return [(self.vocabulary_.names([i])[0], s) for i, s in pairs[:k]]
+
+    def score(self, X: Any, Y: Any) -> float:
+        """Mean average precision on rows with labels (rows without labels do not count)."""
+        self._check_fitted()
+        return self._monitor(X, Y, self.resolved(defaults.Shape(1, 1, 1, len(self.vocabulary_), 1)))(self._scoring_space())
+
+    def _scoring_space(self) -> JointSpace:
+        return self.space_ if self.space_.labels.shape[1] == self.space_.features.shape[1] else self.space_.copy()
+
+    # ---- storage
+
+    def to_parts(self) -> Parts:
+        """What the model is made of: JSON-able config and named arrays."""
+        self._check_fitted()
+        tensors = {
+            "features": self.space_.features[:, : self.dim],
+            "labels": self.label_vectors,
+            "bias": self.space_.bias,
+            "scaling/weight": self.scaling_.weight,
+            "scaling/shift": self.scaling_.shift,
+        }
+        config = {
+            "parameters": _plain(self.get_params()),
+            "label_names": list(self.vocabulary_),
+            "scaling": self.scaling_.method,
+            "history": [stats.as_dict() for stats in self.history_],
+            "versions": versions(),
+        }
+        return Parts(KIND, config, tensors)
+
+    @classmethod
+    def from_parts(cls, parts: Parts) -> Self:
+        """The model that `to_parts` described; the label table stays memory-mapped."""
+        config, t = parts.config, parts.tensors
+        model = cls(**config["parameters"])
+        model.vocabulary_ = Vocabulary(config["label_names"])
+        model.scaling_ = RowScaling(config["scaling"], t["scaling/weight"], t["scaling/shift"])
+        model.history_ = [EpochStats(**stats) for stats in config["history"]]
+        model.n_features_in_ = len(t["features"])
+        model.space_ = JointSpace(model.dim, model.similarity, tables.padded(t["features"]), t["labels"], t["bias"])
+        return model
+
+    def save(self, path: str | Path) -> None:
+        """Write the model folder, atomically (`wsabie.storage.folder` describes it byte by byte)."""
+        save_folder(path, self.to_parts())
+        getattr(self, "_clear", lambda: None)()
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Open a saved model."""
+        return cls.from_parts(load_folder(path))
+
+    # ---- checks
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "space_"):
+            from sklearn.exceptions import NotFittedError
+
+            raise NotFittedError("this Wsabie model is not fitted yet; call fit(X, Y) first")
+
+    def _label_ids(self, labels: Sequence[str | int]) -> Int64:
+        named = [label for label in labels if isinstance(label, str)]
+        if len(named) == len(labels):
+            return self.vocabulary_.ids(named)
+        ids = np.asarray(labels, np.int64)
+        self.vocabulary_.names(ids)  # refuses numbers out of range
+        return ids
+
+    def _check_parameters(self) -> None:
+        require(isinstance(self.dim, (int, np.integer)) and 1 <= self.dim <= 4096, f"dim is {self.dim!r}; choose a whole number from 1 to 4096")
+        require(self.loss in ("warp", "auc"), f'loss is {self.loss!r}; choose "warp" or "auc"')
+        require(self.similarity in SIMILARITIES, f"similarity is {self.similarity!r}; choose one of {', '.join(SIMILARITIES)}")
+        require(self.positives in ("mean", "pairs"), f'positives is {self.positives!r}; choose "mean" or "pairs"')
+        require(self.schedule in ("linear", "constant"), f'schedule is {self.schedule!r}; choose "linear" or "constant"')
+        for name in ("max_norm", "epochs", "margin", "max_trials", "patience", "threads"):
+            value = getattr(self, name)
+            require(value in (None, "auto") or (_is_number(value) and value > 0), f"{name} is {value!r}; choose a number above 0")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool) and bool(np.isfinite(value))
+
+
+def _per_table(value: PerTable, auto: float, name: str) -> dict[str, float]:
+    """A number per table ("V": features, "W": labels) from one number, a mapping or "auto"."""
+    if isinstance(value, Mapping):
+        unknown = set(value) - {"V", "W"}
+        if unknown:
+            raise InputError(f'{name} names the table {sorted(unknown)[0]!r}; the tables are "V" (features) and "W" (labels)')
+        return {table: float(value.get(table, auto)) for table in ("V", "W")}
+    number = auto if isinstance(value, str) and value == "auto" else value
+    if not _is_number(number) or number <= 0:
+        raise InputError(f"{name} is {value!r}; choose a number above 0")
+    return {"V": float(number), "W": float(number)}
+
+
+def _shape(inputs: Inputs, X: Any) -> tuple[int, int]:
+    return (inputs.n_rows, int(X.shape[1])) if isinstance(inputs, Csr) else (len(inputs), inputs.shape[1])
+
+
+def _nnz(inputs: Inputs) -> int:
+    return len(inputs.indices) if isinstance(inputs, Csr) else inputs.size
+
+
+def _plain(value: Any) -> Any:
+    """JSON-able copy: tuples become lists, NumPy numbers Python's."""
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [_plain(v) for v in value]
+    return value.item() if isinstance(value, np.generic) else value

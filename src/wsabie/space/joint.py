@@ -1,0 +1,124 @@
+"""One space of `dim` dimensions in which things and labels are points.
+
+Four patterns were drawn before this file was written; all of them are tables plus a way to fold everything but one
+slot into a query (`wsabie.kernels.patterns`), see ARCHITECTURE.md. The pair (thing - label) is built here.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from wsabie.base.arrays import LANES, Csr, Float32
+from wsabie.space import tables
+
+SimilarityName = Literal["dot", "euclidean", "cosine"]
+SIMILARITIES: tuple[SimilarityName, ...] = ("dot", "euclidean", "cosine")
+Inputs = Csr | Float32
+
+
+@dataclass
+class JointSpace:
+    """Things through a linear map, and labels.
+
+    Attributes
+    ----------
+    dim : int
+        Coordinates of a point.
+    similarity : {"dot", "euclidean", "cosine"}
+    features : (n_features, padded dim) float32
+        V: row j is what feature j adds to a point.
+    labels : (n_labels, padded dim) float32
+        W: row y is the point of label y.
+    bias : (n_labels,) float32
+        Added to every score of a label; zeros unless the model has biases.
+    """
+
+    dim: int
+    similarity: SimilarityName
+    features: Float32
+    labels: Float32
+    bias: Float32
+
+    @classmethod
+    def random(
+        cls, n_features: int, n_labels: int, dim: int, similarity: SimilarityName, std: float | None, rng: np.random.Generator
+    ) -> "JointSpace":
+        """A space before training: both tables Gaussian, by default with standard deviation 1/sqrt(dim)."""
+        std = dim**-0.5 if std is None else std
+        features = tables.gaussian(n_features, dim, std, rng)
+        return cls(dim, similarity, features, tables.gaussian(n_labels, dim, std, rng), np.zeros(n_labels, np.float32))
+
+    @property
+    def n_features(self) -> int:
+        return len(self.features)
+
+    @property
+    def n_labels(self) -> int:
+        return len(self.labels)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the points, without padding."""
+        return 4 * (self.dim * (self.n_features + self.n_labels) + self.n_labels)
+
+    @property
+    def width(self) -> tuple[None, ...]:
+        """The padded width in the form that kernels take (a compile-time constant)."""
+        return (None,) * (self.labels.shape[1] // LANES)
+
+    def label_arrays(self) -> Any:
+        """The labels as kernels take them; the type carries the similarity."""
+        from wsabie.kernels import similarity
+
+        kinds: dict[str, Callable[..., Any]] = {
+            "dot": similarity.Dot,
+            "euclidean": similarity.Euclidean,
+            "cosine": similarity.Cosine,
+        }
+        return kinds[self.similarity](self.labels, self.bias)
+
+    def points(self, inputs: Inputs, run: Callable[[Callable[[int, int], None], int], None] | None = None) -> Float32:
+        """Points of rows of features, (n, padded dim), summed in a fixed order.
+
+        `run(work, n)` may spread `work(lo, hi)` over threads; each row is computed by one of them.
+        """
+        from wsabie.kernels.towers import encode_rows
+
+        n = inputs.n_rows if isinstance(inputs, Csr) else len(inputs)
+        out = tables.zeros(n, self.dim)
+        tower, width = self.tower(inputs, np.zeros(0, np.float32)), self.width
+        if run is None:
+            encode_rows(tower, 0, n, out, width)
+        else:
+            run(lambda lo, hi: encode_rows(tower, lo, hi, out, width), n)
+        return out
+
+    def tower(self, inputs: Inputs, norms: Float32) -> Any:
+        """The feature tower over these rows, as kernels take it; `norms` bounds the norms of V's rows."""
+        from wsabie.kernels import towers
+
+        if isinstance(inputs, Csr):
+            return towers.Linear(self.features, norms, *inputs)
+        return towers.Dense(self.features, norms, inputs)
+
+    def copy(self) -> "JointSpace":
+        """The same points in memory of their own."""
+        return replace(
+            self,
+            features=tables.padded(self.features[:, : self.dim]),
+            labels=tables.padded(self.labels[:, : self.dim]),
+            bias=self.bias.copy(),
+        )
+
+    def assign(self, other: "JointSpace") -> None:
+        """Overwrite the points with those of another space of the same shape."""
+        self.features[:], self.labels[:], self.bias[:] = other.features, other.labels, other.bias
+
+    def with_more_labels(self, n: int, std: float | None, rng: np.random.Generator) -> "JointSpace":
+        """The same space with `n` fresh labels behind the old ones, whose numbers stay."""
+        fresh = tables.gaussian(n, self.dim, self.dim**-0.5 if std is None else std, rng)
+        labels = tables.grown(self.labels, self.dim, fresh)
+        return replace(self, labels=labels, bias=np.append(self.bias, np.zeros(n, np.float32)))
+

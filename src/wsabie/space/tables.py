@@ -1,0 +1,63 @@
+"""Tables of points: float32 rows padded with zeros to a multiple of 16 and aligned to cache lines."""
+
+import numpy as np
+
+from wsabie.base.arrays import LANES, Float32
+
+_LINE = 64  # bytes; an unaligned row costs a second cache line on every vector load
+
+
+def padded_width(dim: int) -> int:
+    """Columns of a table for points of `dim` coordinates.
+
+    Examples
+    --------
+    >>> padded_width(100), padded_width(16)
+    (112, 16)
+    """
+    return -(-dim // LANES) * LANES
+
+
+def zeros(n_rows: int, dim: int) -> Float32:
+    """An aligned table of zeros, (n_rows, padded_width(dim))."""
+    columns = padded_width(dim)
+    memory = np.zeros(n_rows * columns + LANES, np.float32)
+    start = (-memory.ctypes.data % _LINE) // memory.itemsize
+    return memory[start : start + n_rows * columns].reshape(n_rows, columns)
+
+
+def gaussian(n_rows: int, dim: int, std: float, rng: np.random.Generator) -> Float32:
+    """Random rows, each coordinate of mean 0 and standard deviation `std` (SPEC A8: 1/sqrt(dim))."""
+    table = zeros(n_rows, dim)
+    step = max(1, (1 << 20) // dim)  # draw in pieces: a table may be most of the memory
+    for lo in range(0, n_rows, step):
+        hi = min(n_rows, lo + step)
+        table[lo:hi, :dim] = rng.standard_normal((hi - lo, dim), dtype=np.float32)
+        table[lo:hi, :dim] *= np.float32(std)
+    return table
+
+
+def padded(values: Float32) -> Float32:
+    """A table holding the rows of an unpadded (n_rows, dim) array."""
+    table = zeros(*values.shape)
+    table[:, : values.shape[1]] = values
+    return table
+
+
+def grown(table: Float32, dim: int, new_rows: Float32) -> Float32:
+    """`table` with the rows of another table below it; old rows keep their numbers."""
+    out = zeros(len(table) + len(new_rows), dim)
+    out[: len(table)] = table
+    out[len(table) :] = new_rows
+    return out
+
+
+def project_rows(table: Float32, max_norm: float | None) -> None:
+    """Scale every row down to norm `max_norm`, in place; None leaves them free."""
+    if max_norm is None:
+        return
+    step = 1 << 14
+    for lo in range(0, len(table), step):
+        rows = table[lo : lo + step]
+        norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        rows *= np.minimum(1, max_norm / np.maximum(norms, 1e-30)).astype(np.float32)[:, None]

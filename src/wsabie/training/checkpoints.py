@@ -1,0 +1,95 @@
+"""Training state on disk: after a kill at any moment, the last finished epoch that was saved is whole."""
+
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from wsabie.base.errors import InputError
+from wsabie.space.joint import JointSpace
+from wsabie.storage.folder import Parts, is_model_folder, load_folder, save_folder
+from wsabie.training.stats import EpochStats
+
+
+@dataclass(frozen=True)
+class Progressed:
+    """How far training has come."""
+
+    epoch: int  # epochs finished
+    history: list[EpochStats]
+    best_figure: float | None
+    best: JointSpace | None
+
+
+class Checkpoints:
+    """A folder that holds the newest checkpoint.
+
+    Parameters
+    ----------
+    path : Path
+        Written atomically; never holds a half checkpoint.
+    identity : dict
+        What must agree to go on: parameters, shapes, fingerprint of the data. JSON-able.
+    resume : bool
+        Go on from what lies there; otherwise it is overwritten.
+    every : float
+        Seconds between saves at least (the last epoch of a stretch may be lost, never the model).
+    """
+
+    def __init__(self, path: str | Path, identity: dict[str, Any], *, resume: bool = False, every: float = 10.0) -> None:
+        self.path = Path(path)
+        self.identity = identity
+        self.resume = resume
+        self.every = every
+        self._saved = time.monotonic()
+
+    def save(self, space: JointSpace, state: Progressed) -> None:
+        """Save unless the last save is younger than `every` seconds."""
+        if time.monotonic() - self._saved < self.every:
+            return
+        tensors = {"features": space.features, "labels": space.labels, "bias": space.bias}
+        if state.best is not None:
+            best = state.best
+            tensors |= {"best/features": best.features, "best/labels": best.labels, "best/bias": best.bias}
+        config = {
+            "identity": self.identity,
+            "epoch": state.epoch,
+            "history": [stats.as_dict() for stats in state.history],
+            "best_figure": state.best_figure,
+        }
+        save_folder(self.path, Parts("checkpoint", config, tensors))
+        self._saved = time.monotonic()
+
+    def restore(self, space: JointSpace) -> Progressed | None:
+        """Load the newest checkpoint into `space`; None when there is none or `resume` is off.
+
+        Raises
+        ------
+        InputError
+            The checkpoint belongs to other data or other parameters.
+        """
+        if not self.resume or not is_model_folder(self.path):
+            return None
+        parts = load_folder(self.path)
+        theirs = parts.config.get("identity", {})
+        different = sorted(k for k in {*theirs, *self.identity} if theirs.get(k) != self.identity.get(k))
+        if different:
+            raise InputError(
+                f"the checkpoint at {self.path} was made with other {', '.join(different)}; "
+                "use the same settings and data, or train without --resume to start anew"
+            )
+        t = parts.tensors
+        space.features[:], space.labels[:], space.bias[:] = t["features"], t["labels"], t["bias"]
+        best = None
+        if "best/features" in t:
+            best = replace(space.copy())
+            best.features[:], best.labels[:], best.bias[:] = t["best/features"], t["best/labels"], t["best/bias"]
+        history = [EpochStats(**stats) for stats in parts.config["history"]]
+        return Progressed(int(parts.config["epoch"]), history, parts.config["best_figure"], best)
+
+    def clear(self) -> None:
+        """Remove the checkpoint after the model itself is safe."""
+        import shutil
+
+        if is_model_folder(self.path):
+            shutil.rmtree(self.path)

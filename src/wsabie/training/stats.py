@@ -1,0 +1,77 @@
+"""What one epoch did, in numbers: for the table, the JSON lines and the curves."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from wsabie.training.loops import Tally
+
+
+@dataclass(frozen=True)
+class EpochStats:
+    """Figures of one epoch.
+
+    Attributes
+    ----------
+    loss : float
+        Mean over pairs of weight * L(rank) * hinge.
+    violation_rate : float
+        Share of pairs for which a violator was found, so that a step was taken.
+    mean_draws : float
+        Negatives drawn per pair.
+    rank_histogram : list of int
+        Bin b counts steps whose estimated rank was in [2^b, 2^(b+1)).
+    skipped : int
+        Pairs without negatives or with weight 0.
+    rejected : int
+        Draws thrown back because they were true labels.
+    pairs_per_second, bytes_per_second : float
+        Bytes = rows of both tables read and written.
+    validation : float or None
+        The monitored figure (mean average precision on the validation rows).
+    seconds, validation_seconds : float
+    """
+
+    epoch: int
+    loss: float
+    violation_rate: float
+    mean_draws: float
+    rank_histogram: list[int]
+    pairs: int
+    skipped: int
+    rejected: int
+    pairs_per_second: float
+    bytes_per_second: float
+    learning_rate: float
+    seconds: float
+    validation_seconds: float = 0.0
+    validation: float | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain numbers for JSON."""
+        return asdict(self)
+
+
+def summarise(tally: Tally, epoch: int, learning_rate: float, seconds: float, rows_per_pair: float, row_bytes: int) -> EpochStats:
+    """Turn the counters of an epoch into figures; `rows_per_pair` feature rows are read for each pair."""
+    from wsabie.kernels import warp
+
+    counters, loss = tally.counters.sum(0), float(tally.loss.sum())
+    pairs, updates, draws = (int(counters[c]) for c in (warp.VISITED, warp.UPDATES, warp.DRAWS))
+    histogram = [int(n) for n in counters[warp.HISTOGRAM :]]
+    while histogram and histogram[-1] == 0:
+        histogram.pop()
+    moved = row_bytes * (pairs * rows_per_pair + draws + 2 * updates * (rows_per_pair + 2))
+    return EpochStats(
+        epoch=epoch,
+        loss=loss / max(pairs, 1),
+        violation_rate=updates / max(pairs, 1),
+        mean_draws=draws / max(pairs, 1),
+        rank_histogram=histogram,
+        pairs=pairs,
+        skipped=int(counters[warp.SKIPPED]),
+        rejected=int(counters[warp.REJECTED]),
+        pairs_per_second=pairs / max(seconds, 1e-9),
+        bytes_per_second=moved / max(seconds, 1e-9),
+        learning_rate=learning_rate,
+        seconds=seconds,
+    )

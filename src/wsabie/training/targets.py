@@ -1,0 +1,88 @@
+"""From a label matrix to what the kernels visit: pairs in visits, positives as hash masks, explicit negatives."""
+
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from wsabie.base.arrays import Csr, Float32, Int64, Matrix, UInt64
+
+PairsPerVisit = 8
+"""Pairs of one row that share its query. More would save more encoding and leave the query staler."""
+
+Positives = Literal["mean", "pairs"]
+
+
+class RowBlock(NamedTuple):
+    """Some rows with their targets: what the trainer eats. Arrays in memory are one block."""
+
+    inputs: Csr | Float32
+    targets: Any  # kernels.warp.Targets
+
+
+def row_blocks(inputs: Csr | Float32, Y: Matrix, weights: Float32 | None, positives: Positives) -> Iterator[RowBlock]:
+    """The one-block iterator over arrays in memory."""
+    yield RowBlock(inputs, build_targets(Y, weights, positives))
+
+
+def build_targets(Y: Matrix, sample_weight: Float32 | None, positives: Positives, first_pair: int = 0) -> Any:
+    """Targets of rows with label matrix Y.
+
+    Parameters
+    ----------
+    Y : csr_matrix (n, n_labels)
+        Positive entries are true labels, negative entries explicit negatives. Sorted indices.
+    sample_weight : (n,) or None
+    positives : {"mean", "pairs"}
+        Weight of a pair: sample_weight / number of positives of the row, or sample_weight (convention 3).
+    """
+    from wsabie.kernels.warp import Targets
+
+    true, against = _entries(Y, Y.data > 0), _entries(Y, Y.data < 0)
+    counts = np.diff(true.indptr)
+    rows = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+    weights = np.ones(len(counts)) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    if positives == "mean":
+        weights = weights / np.maximum(counts, 1)
+    visit_rows, starts = _visits(true.indptr)
+    return Targets(
+        rows=visit_rows,
+        starts=starts,
+        labels=true.indices,
+        weights=weights[rows].astype(np.float32),
+        indptr=true.indptr,
+        indices=true.indices,
+        masks=_masks(true),
+        against_indptr=against.indptr,
+        against=against.indices,
+        first_pair=first_pair,
+    )
+
+
+class _Lists(NamedTuple):
+    indptr: Int64
+    indices: Any
+
+
+def _entries(Y: Matrix, chosen: Any) -> _Lists:
+    indptr = np.concatenate([[0], np.cumsum(chosen)])[Y.indptr].astype(np.int64)
+    return _Lists(indptr, np.ascontiguousarray(Y.indices[chosen], np.int32))
+
+
+def _visits(indptr: Int64) -> tuple[Any, Int64]:
+    """Each row's pairs cut into visits of at most PairsPerVisit, as equal as they can be."""
+    counts = np.diff(indptr)
+    per_row = -(-counts // PairsPerVisit)
+    rows = np.repeat(np.arange(len(counts), dtype=np.int32), per_row)
+    ordinal = np.arange(len(rows)) - np.repeat(np.cumsum(per_row) - per_row, per_row)
+    starts = indptr[rows] + ordinal * counts[rows] // np.maximum(per_row[rows], 1)
+    return rows, np.append(starts, indptr[-1]).astype(np.int64)
+
+
+def _masks(true: _Lists) -> UInt64:
+    bits = np.uint64(1) << ((true.indices.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(58))
+    masks = np.zeros(len(true.indptr) - 1, np.uint64)
+    filled = np.flatnonzero(np.diff(true.indptr))
+    if len(filled):
+        masks[filled] = np.bitwise_or.reduceat(bits, true.indptr[filled])
+    return masks

@@ -1,0 +1,177 @@
+"""The training loop over epochs: schedule, validation, best model, divergence, checkpoints."""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from wsabie.base.arrays import Csr, Float32
+from wsabie.base.errors import DivergenceError
+from wsabie.base.progress import SILENT, Progress
+from wsabie.space.joint import JointSpace
+from wsabie.space.tables import project_rows
+from wsabie.training.checkpoints import Checkpoints, Progressed
+from wsabie.training.loops import Tally, run_blocks, run_hogwild
+from wsabie.training.losses import losses_for
+from wsabie.training.settings import Settings
+from wsabie.training.stats import EpochStats, summarise
+from wsabie.training.targets import RowBlock
+from wsabie.training.threads import Threads
+
+Blocks = Callable[[], Iterable[RowBlock]]
+Monitor = Callable[[JointSpace], float]
+OnEpoch = Callable[[EpochStats], None]
+EXPLODED = 1e6
+
+
+class Trainer:
+    """Trains a space in place.
+
+    Parameters
+    ----------
+    settings : Settings
+    monitor : callable or None
+        `monitor(space) -> float`, higher is better; the best space is kept, and training stops when it no longer rises.
+    on_epoch : callable or None
+        Called with the figures of every epoch.
+    checkpoints : Checkpoints or None
+        Where to save after epochs, and to go on from.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        monitor: Monitor | None = None,
+        on_epoch: OnEpoch | None = None,
+        checkpoints: Checkpoints | None = None,
+        progress: Progress = SILENT,
+    ) -> None:
+        self.settings = settings
+        self.monitor = monitor
+        self.on_epoch = on_epoch or (lambda stats: None)
+        self.checkpoints = checkpoints
+        self.progress = progress
+
+    def train(self, space: JointSpace, blocks: Blocks, n_pairs: int) -> list[EpochStats]:
+        """Run all epochs; afterwards `space` is the best one seen (the last one without a monitor).
+
+        Raises
+        ------
+        DivergenceError
+            The loss or the tables are no longer finite.
+        """
+        state = self._resume(space) or Progressed(0, [], None, None)
+        best = None if state.best is None else state.best
+        with Threads(self.settings.threads) as threads:
+            while state.epoch < self.settings.epochs and not self._exhausted(state.history):
+                stats = self._epoch(space, blocks, n_pairs, state.epoch, threads)
+                if self.monitor is not None and stats.validation is not None:
+                    if state.best_figure is None or stats.validation > state.best_figure:
+                        best = self._keep(space, best)
+                        state = replace(state, best_figure=stats.validation, best=best)
+                state = replace(state, epoch=state.epoch + 1, history=[*state.history, stats])
+                self.on_epoch(stats)
+                if self.checkpoints is not None:
+                    self.checkpoints.save(space, state)
+        if best is not None:
+            space.assign(best)
+        return state.history
+
+    def _resume(self, space: JointSpace) -> Progressed | None:
+        return self.checkpoints.restore(space) if self.checkpoints is not None else None
+
+    @staticmethod
+    def _keep(space: JointSpace, best: JointSpace | None) -> JointSpace:
+        if best is None:
+            return space.copy()
+        best.assign(space)
+        return best
+
+    def _exhausted(self, history: list[EpochStats]) -> bool:
+        """Whether the validation figure has not risen for `patience` epochs."""
+        figures = [s.validation for s in history if s.validation is not None]
+        patience = self.settings.patience
+        if patience is None or len(figures) <= patience:
+            return False
+        return int(np.argmax(figures)) < len(figures) - patience
+
+    def _epoch(self, space: JointSpace, blocks: Blocks, n_pairs: int, epoch: int, threads: Threads) -> EpochStats:
+        tally = Tally.new(threads.n)
+        rate = self._rate(epoch)
+        rows_read = 0
+        started = time.perf_counter()
+        title = f"epoch {epoch + 1}/{self.settings.epochs}"
+        with self.progress.stage(title, n_pairs, "pairs") as stage:
+            for number, block in enumerate(blocks()):
+                rows_read += _feature_rows(block)
+                per_visit = len(block.targets.labels) / max(len(block.targets.rows), 1)
+                self._pass(space, block, epoch, number, threads, tally, lambda n, p=per_visit: stage.advance(round(n * p)))  # type: ignore[misc]
+        project_rows(space.features, self.settings.max_norm)
+        project_rows(space.labels, self.settings.max_norm)
+        seconds = time.perf_counter() - started
+        stats = summarise(tally, epoch, rate, seconds, rows_read / max(n_pairs, 1), 4 * space.labels.shape[1])
+        self._check(space, stats)
+        return self._validated(space, stats)
+
+    def _validated(self, space: JointSpace, stats: EpochStats) -> EpochStats:
+        if self.monitor is None:
+            return stats
+        started = time.perf_counter()
+        figure = self.monitor(space)
+        return replace(stats, validation=figure, validation_seconds=time.perf_counter() - started)
+
+    def _pass(
+        self, space: JointSpace, block: RowBlock, epoch: int, number: int, threads: Threads, tally: Tally, on_chunk: Callable[[int], None]
+    ) -> None:
+        rng = np.random.default_rng([self.settings.seed, 1, epoch, number])
+        order = rng.permutation(len(block.targets.rows))
+        norms = np.sqrt(np.einsum("ij,ij->i", space.features, space.features))
+        run = run_blocks if self.settings.deterministic else run_hogwild
+        run(space, block, norms, self._rule(space, epoch), order, threads, tally, on_chunk)
+
+    def _rate(self, epoch: int) -> float:
+        left = 1 - epoch / self.settings.epochs if self.settings.schedule == "linear" else 1.0
+        return self.settings.learning_rate * left
+
+    def _rule(self, space: JointSpace, epoch: int) -> Any:
+        from wsabie.kernels.warp import Rule
+
+        s = self.settings
+        left = self._rate(epoch) / s.learning_rate if s.learning_rate else 0.0
+        limit = np.float32(np.inf if s.max_norm is None else s.max_norm)
+        return Rule(
+            margin=np.float32(s.margin),
+            losses=losses_for(s.loss, s.rank_weight, space.n_labels),
+            max_trials=s.max_trials,
+            step_rows=np.float32(s.feature_rate * left),
+            step_labels=np.float32(s.learning_rate * left),
+            max_norm_rows=limit,
+            max_norm_labels=limit,
+            step_bias=np.float32(s.bias_rate * left),
+            seed=s.seed,
+            epoch=epoch,
+        )
+
+    def _check(self, space: JointSpace, stats: EpochStats) -> None:
+        peak = max(_peak(space.features), _peak(space.labels), abs(stats.loss))
+        if not np.isfinite(peak) or peak > EXPLODED:
+            limit = "set max_norm (1 to 3) or " if self.settings.max_norm is None else ""
+            raise DivergenceError(
+                f"training diverged in epoch {stats.epoch + 1} (loss {stats.loss:.3g}, largest coordinate {peak:.3g}); "
+                f"{limit}lower the learning rate (now {self.settings.learning_rate:g}), and look at the scale of the features"
+            )
+
+
+def _peak(table: Float32) -> float:
+    """Largest absolute value; NaN if there is one."""
+    return float(max(table.max(initial=0), -table.min(initial=0))) if np.isfinite(table).all() else float("nan")
+
+
+def _feature_rows(block: RowBlock) -> int:
+    """Feature rows read when every visit is encoded once."""
+    if isinstance(block.inputs, Csr):
+        return int(np.diff(block.inputs.indptr)[block.targets.rows].sum())
+    return len(block.targets.rows) * block.inputs.shape[1]
