@@ -1,17 +1,34 @@
 """Where independent pieces of work run: here, or in a pool of processes. Results keep the order of the items."""
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol, TypeVar
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+from wsabie.base.errors import WsabieError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Shared = TypeVar("Shared")
+
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
 class Executor(Protocol):
     """Maps a picklable function over items, lazily, in order, holding only a few items at a time."""
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]: ...
+
+    def map_with(
+        self, function: Callable[[Shared, Item], Result], shared: Shared, items: Iterable[Item]
+    ) -> Iterator[Result]:
+        """The results of `function(shared, item)`; `shared` travels to each worker only once."""
+        ...
+
+
+class WorkerError(WsabieError):
+    """A worker process ended before its work was done."""
 
 
 class Serial:
@@ -21,26 +38,50 @@ class Serial:
     --------
     >>> list(Serial().map(abs, [-1, 2]))
     [1, 2]
+    >>> list(Serial().map_with(pow, 2, [3, 4]))
+    [8, 16]
     """
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         return map(function, items)
 
+    def map_with(
+        self, function: Callable[[Shared, Item], Result], shared: Shared, items: Iterable[Item]
+    ) -> Iterator[Result]:
+        return (function(shared, item) for item in items)
+
 
 class Processes:
     """A pool of `workers` spawned processes; at most `2 * workers` items are in flight.
 
-    Spawn, not fork: the parent may hold threads (BLAS, training), and a fork would copy their locks.
+    Spawn, not fork: the parent may hold threads (BLAS, training), and a fork would copy their locks. A script that
+    uses it needs the usual `if __name__ == "__main__":`. Linear algebra in a worker runs on one thread, so that
+    `workers` processes use `workers` cores.
+
+    Raises
+    ------
+    WorkerError
+        While results are taken: a worker was killed, for example for want of memory.
     """
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        return self._run(function, items, None)
+
+    def map_with(
+        self, function: Callable[[Shared, Item], Result], shared: Shared, items: Iterable[Item]
+    ) -> Iterator[Result]:
+        return self._run(partial(_call_with_shared, function), items, shared)
+
+    def _run(self, function: Callable[[Item], Result], items: Iterable[Item], shared: Any) -> Iterator[Result]:
         from concurrent.futures import Future, ProcessPoolExecutor
+        from concurrent.futures.process import BrokenProcessPool
         from multiprocessing import get_context
 
-        pool = ProcessPoolExecutor(self.workers, mp_context=get_context("spawn"))
+        spawn = get_context("spawn")
+        pool = ProcessPoolExecutor(self.workers, mp_context=spawn, initializer=_begin_worker, initargs=(shared,))
         waiting: deque[Future[Result]] = deque()
         try:
             for item in items:
@@ -49,5 +90,25 @@ class Processes:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
+        except BrokenProcessPool as error:
+            raise WorkerError(
+                f"one of {self.workers} worker processes was killed, perhaps for want of memory; run again with fewer workers"
+            ) from error
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+_shared: Any = None  # in a worker: what its pool gave to all items
+
+
+def _begin_worker(shared: Any) -> None:
+    global _shared
+    _shared = shared
+    os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))  # for libraries that are loaded later
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits(1)  # for those that are loaded already
+
+
+def _call_with_shared(function: Callable[[Any, Item], Result], item: Item) -> Result:
+    return function(_shared, item)

@@ -37,13 +37,17 @@ def check_features(X: Any, *, n_features: int | None = None, what: str = "X") ->
 def _dense(X: Any, what: str) -> Float32:
     X = np.asarray(X)
     if X.ndim != 2:
-        raise InputError(f"{what} has {X.ndim} dimension(s); Expected 2D array. Reshape your data: one row per example")
+        raise InputError(
+            f"{what} has {X.ndim} dimension(s); Expected 2D array. Reshape your data: one row per example"
+        )
     if X.dtype.kind == "c":
         raise InputError(f"Complex data not supported: {what} has dtype {X.dtype}; give real numbers")
     try:
         out = np.ascontiguousarray(X, np.float32)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{what} holds something that is not a number ({error}); give real numbers") from error
+        raise InputError(
+            f"{what} holds something that is not a number ({error}); give real numbers"
+        ) from error
     bad = ~np.isfinite(out)
     if bad.any():
         i, j = np.argwhere(bad)[0]
@@ -70,7 +74,9 @@ def _sparse(X: Matrix, what: str) -> Csr:
             "infinity); replace or drop such rows"
         )
     if X.shape[1] > np.iinfo(np.int32).max:
-        raise InputError(f"{what} has {X.shape[1]:,} features; at most {np.iinfo(np.int32).max:,} are supported")
+        raise InputError(
+            f"{what} has {X.shape[1]:,} features; at most {np.iinfo(np.int32).max:,} are supported"
+        )
     return Csr(X.indptr.astype(np.int64), np.ascontiguousarray(X.indices, np.int32), data)
 
 

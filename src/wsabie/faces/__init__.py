@@ -1,0 +1,1 @@
+"""What people touch: the command line now, a service later. Thin: no decision is made here."""

@@ -12,7 +12,11 @@ from typing import Any
 
 import numba
 
-FLAGS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "arcp", "nsz"}}
+FLAGS: dict[str, Any] = {
+    "nogil": True,
+    "error_model": "numpy",
+    "fastmath": {"reassoc", "contract", "arcp", "nsz"},
+}
 # Not "nnan"/"ninf": divergence checks must still see NaN and infinity.
 
 

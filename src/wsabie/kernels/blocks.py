@@ -14,66 +14,88 @@ import numpy as np
 from wsabie.kernels._jit import entry, jit
 from wsabie.kernels.patterns import fold
 from wsabie.kernels.towers import scatter
-from wsabie.kernels.vector import project
+from wsabie.kernels.vector import project, zero
 from wsabie.kernels.warp import add_label, propose
 
 
 class Block(NamedTuple):
-    """The proposals of one block, shared by the threads; slot b belongs to the block's b-th example."""
+    """The proposals of one block, shared by the threads. Slot b belongs to the block's b-th visit."""
 
-    queries: Any  # (block, padded dim) float32
-    directions: Any  # (block, padded dim) float32
-    violators: Any  # (block,) int64, -1 = no step
-    weights: Any  # (block,) float32
+    order: Any  # (slots,) int64: the visits of the block
+    firsts: Any  # (slots + 1,) int64: where a slot's pairs begin in `violators` and `weights`
+    queries: Any  # (slots, padded dim) float32
+    directions: Any  # (slots, padded dim) float32
+    moved: Any  # (slots,) bool
+    violators: Any  # (pairs,) int64, -1 = no step
+    weights: Any  # (pairs,) float32
 
 
 @entry
 def propose_block(checksum: int) -> Any:
-    def propose_block(pattern, labels, targets, rule, order, lo, hi, start, block, counters, loss, width):
-        """Fill the slots of pairs order[lo:hi] of the block that begins at `start`."""
+    def propose_block(pattern, labels, targets, rule, block, lo, hi, counters, loss, width):
+        """Fill slots lo..hi-1."""
         _ = checksum
-        for position in range(lo, hi):
-            pair, b = order[position], position - start
+        for b in range(lo, hi):
+            visit, at = block.order[b], block.firsts[b]
+            i = targets.rows[visit]
             q, g = block.queries[b], block.directions[b]
-            i = targets.rows[pair]
             fold(pattern, i, 0, q, width)
-            v, weight = propose(targets, labels, rule, pair, q, g, counters, loss, width)
-            block.violators[b] = v
-            block.weights[b] = weight
+            zero(g, width)
+            moved = False
+            for pair in range(targets.starts[visit], targets.starts[visit + 1]):
+                v, weight = propose(targets, labels, rule, i, pair, q, g, counters, loss, width)
+                block.violators[at] = v
+                block.weights[at] = weight
+                moved = moved or v >= 0
+                at += 1
+            block.moved[b] = moved
 
     return propose_block
 
 
 @entry
 def apply_block(checksum: int) -> Any:
-    def apply_block(pattern, labels, targets, rule, order, start, stop, block, owner, n_owners, work, width):
-        """Sum the block's contributions into the rows of `owner`, project, write."""
+    def apply_block(pattern, labels, targets, rule, block, owner, n_owners, work, width):
+        """Sum the block's contributions into the rows of `owner` and project them."""
         _ = checksum
-        apply_labels(labels, targets, rule, order, start, stop, block, owner, n_owners, width)
-        scatter(pattern.tower, targets.rows, order, start, stop, block, rule, owner, n_owners, work, width)
+        apply_labels(labels, targets, rule, block, owner, n_owners, width)
+        scatter(pattern.tower, targets.rows, block, rule, owner, n_owners, work, width)
 
     return apply_block
 
 
 @jit
-def apply_labels(labels, targets, rule, order, start, stop, block, owner, n_owners, width):
+def apply_labels(labels, targets, rule, block, owner, n_owners, width):
     """First every step of the block, then one projection of every row that moved."""
-    for position in range(start, stop):
-        b = position - start
-        v, weight = block.violators[b], block.weights[b]
-        if v >= 0:
-            y = np.int64(targets.labels[order[position]])
-            if y % n_owners == owner:
-                add_label(labels, y, block.queries[b], rule.step_labels * weight, width)
-                labels.bias[y] += rule.step_bias * weight
-            if v % n_owners == owner:
-                add_label(labels, v, block.queries[b], -rule.step_labels * weight, width)
-                labels.bias[v] -= rule.step_bias * weight
-    for position in range(start, stop):
-        v = block.violators[position - start]
-        if v >= 0:
-            y = np.int64(targets.labels[order[position]])
-            if y % n_owners == owner:
-                project(labels.table[y], rule.max_norm_labels, width)
-            if v % n_owners == owner:
-                project(labels.table[v], rule.max_norm_labels, width)
+    for b in range(len(block.order)):
+        pair = targets.starts[block.order[b]]
+        for at in range(block.firsts[b], block.firsts[b + 1]):
+            v, weight = block.violators[at], block.weights[at]
+            if v >= 0:
+                move_owned(
+                    labels, rule, targets.labels[pair], block.queries[b], weight, owner, n_owners, width
+                )
+                move_owned(labels, rule, v, block.queries[b], -weight, owner, n_owners, width)
+            pair += 1
+    for b in range(len(block.order)):
+        pair = targets.starts[block.order[b]]
+        for at in range(block.firsts[b], block.firsts[b + 1]):
+            if block.violators[at] >= 0:
+                project_owned(labels, rule, targets.labels[pair], owner, n_owners, width)
+                project_owned(labels, rule, block.violators[at], owner, n_owners, width)
+            pair += 1
+
+
+@jit
+def move_owned(labels, rule, y, q, weight, owner, n_owners, width):
+    """Label y takes its step if it is the owner's."""
+    if np.int64(y) % n_owners == owner:
+        add_label(labels, y, q, rule.step_labels * weight, width)
+        labels.bias[y] += rule.step_bias * weight
+
+
+@jit
+def project_owned(labels, rule, y, owner, n_owners, width):
+    """Label y is cut to the maximal norm if it is the owner's."""
+    if np.int64(y) % n_owners == owner:
+        project(labels.table[y], rule.max_norm_labels, width)

@@ -1,11 +1,12 @@
-"""Exact ranks of chosen labels: for each, how many other labels score strictly above it and how many tie with it.
+"""Exact ranks of chosen labels: how many other labels score strictly above each, and how many tie with it.
 
-`count_ranks` takes scores; `rank_counts` takes queries and a label table and makes the scores itself, in an order of additions
-that depends on nothing but the row's number, so that the bits are the same for any number of threads and any split of the rows
-(validation figures steer training, so they must not depend on a threaded BLAS).
+`count_ranks` takes scores; `score_listed` and `rank_counts` take queries and a label table and make the
+scores themselves, in an order of additions that depends on nothing but the row's number, so that the bits are
+the same for any number of threads and any split of the rows (validation figures steer training, so they must
+not depend on a threaded BLAS).
 
-The product of `rank_counts` is register-blocked: four queries against a tile of 128 labels stored dimension by dimension, so
-that the compiler vectorises over labels and no sum is ever reordered.
+The product of `rank_counts` is register-blocked: four queries against a tile of 128 labels stored dimension
+by dimension, so that the compiler vectorises over labels and no sum is ever reordered.
 """
 
 import math
@@ -14,19 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.extending import overload
 
-from wsabie.kernels._jit import FLAGS, entry, jit
+from wsabie.kernels._jit import FLAGS, cold, entry, jit
 from wsabie.kernels.similarity import Cosine, Dot, Euclidean
+from wsabie.kernels.topk import Lists  # noqa: F401  (what the kernels below take)
 
 TILE = 128
 QUAD = 4
 _TINY = np.float32(1e-6)
-
-
-class Lists(NamedTuple):
-    """A list of label ids per row: `labels[indptr[i]:indptr[i + 1]]`, sorted, no duplicates."""
-
-    indptr: Any  # (n_rows + 1,) int64
-    labels: Any  # (nnz,) int32
 
 
 class Counts(NamedTuple):
@@ -56,7 +51,7 @@ class Tile(NamedTuple):
 
 @jit
 def _compare(scores, width, score):
-    """Labels strictly above `score` and labels equal to it; NaN counts as above, so that it never flatters."""
+    """Labels strictly above `score` and labels equal to it; NaN counts as above: it never flatters."""
     above = 0
     tied = 0
     for j in range(width):
@@ -65,37 +60,27 @@ def _compare(scores, width, score):
     return above, tied
 
 
-@jit
-def _leave_out(counts, start, stop, own, other):
-    """Take one label with score `other` out of the counts start..stop-1, whose own scores are `own`."""
-    for p in range(start, stop):
-        counts.above[p] -= not (other <= own[p - start])
-        counts.tied[p] -= other == own[p - start]
-
-
 def _make_count(checksum):
-    def count_ranks(scores, listed, excluded, counts, lo, hi):
+    def count_ranks(scores, listed, own, counts, lo, hi):
         """Count for the rows lo..hi-1 of a matrix of scores.
 
         Parameters
         ----------
         scores : (n_rows, n_labels) float32 or float64
-        listed, excluded : Lists over the same rows
-            Labels to rank, and labels that are no candidates; no label is in both.
+        listed : Lists over the same rows
+            The labels to rank.
+        own : (nnz,) dtype of the scores
+            Filled in place with the scores of the listed labels.
         counts : Counts, aligned with `listed.labels`, filled in place
         lo, hi : int
         """
         _ = checksum
         for i in range(lo, hi):
             row = scores[i]
-            start, stop = listed.indptr[i], listed.indptr[i + 1]
-            own = row[listed.labels[start:stop]]
-            for p in range(start, stop):
-                above, tied = _compare(row, len(row), own[p - start])
-                counts.above[p] = above
-                counts.tied[p] = max(tied - 1, 0)
-            for e in range(excluded.indptr[i], excluded.indptr[i + 1]):
-                _leave_out(counts, start, stop, own, row[excluded.labels[e]])
+            for p in range(listed.indptr[i], listed.indptr[i + 1]):
+                own[p] = row[listed.labels[p]]
+                above, tied = _compare(row, len(row), own[p])
+                counts.above[p], counts.tied[p] = above, tied - 1
 
     return count_ranks
 
@@ -133,7 +118,7 @@ def _finish_of_type(labels, tile, norm2, k):
     return _FINISH[labels.instance_class]
 
 
-@jit
+@cold
 def _new_tile(dim):
     even = dim + dim % 2
     values = np.zeros((even, TILE), np.float32)
@@ -141,7 +126,7 @@ def _new_tile(dim):
     return Tile(values, small[0], small[1], np.zeros(TILE, np.int32), np.zeros((QUAD, TILE), np.float32))
 
 
-@jit
+@cold
 def _fill(tile, labels, width):
     """Load the rows named by tile.labels[:width]."""
     for j in range(width):
@@ -149,7 +134,8 @@ def _fill(tile, labels, width):
         tile.bias[j] = labels.bias[y]
         for d in range(labels.table.shape[1]):
             tile.values[d, j] = labels.table[y, d]
-    tile.norm2[:] = 0
+    for j in range(TILE):
+        tile.norm2[j] = 0
     for d in range(len(tile.values)):
         for j in range(TILE):
             tile.norm2[j] += tile.values[d, j] * tile.values[d, j]
@@ -160,7 +146,8 @@ def _multiply(queries, tile):
     """tile.scores[k, j] = queries[k] . column j, always summed from the first dimension to the last."""
     q0, q1, q2, q3 = queries[0], queries[1], queries[2], queries[3]
     s0, s1, s2, s3 = tile.scores[0], tile.scores[1], tile.scores[2], tile.scores[3]
-    tile.scores[:] = 0
+    for j in range(TILE):
+        s0[j] = s1[j] = s2[j] = s3[j] = 0
     for d in range(0, len(tile.values), 2):
         a, b = tile.values[d], tile.values[d + 1]
         a0, a1, a2, a3 = q0[d], q1[d], q2[d], q3[d]
@@ -179,21 +166,21 @@ def _score(labels, queries, norms2, tile):
         _finish(labels, tile, norms2[k], k)
 
 
-@jit
+@cold
 def _load_queries(queries, lo, hi):
     """Rows lo..hi-1 in quads that begin at multiples of four, missing rows and the odd dimension zero."""
     origin = lo // QUAD * QUAD
     dim = queries.shape[1]
     rows = np.zeros(((hi - origin + QUAD - 1) // QUAD * QUAD, dim + dim % 2), np.float32)
-    rows[lo - origin : hi - origin, :dim] = queries[lo:hi]
     norms2 = np.zeros(len(rows), np.float32)
-    for i in range(len(rows)):
+    for i in range(lo - origin, hi - origin):
         for d in range(dim):
+            rows[i, d] = queries[origin + i, d]
             norms2[i] += rows[i, d] * rows[i, d]
     return Queries(rows, norms2, origin)
 
 
-@jit
+@cold  # one piece of machine code for listed labels and for tiles: equal vectors, equal bits
 def _score_quad(labels, queries, first, tile):
     """Scores of the queries first..first+3 for the tile."""
     at = first - queries.origin
@@ -202,41 +189,103 @@ def _score_quad(labels, queries, first, tile):
         _finish(labels, tile, queries.norms2[at + k], k)
 
 
+def _make_score(checksum):
+    def score_listed(labels, queries, lists, out, lo, hi):
+        """out[p] = score of the p-th listed label, for the rows lo..hi-1 of a matrix of queries.
+
+        Parameters
+        ----------
+        labels : Dot, Euclidean or Cosine
+            `table` (n_labels, dim) float32 and `bias` (n_labels,) float32.
+        queries : (n_rows, dim) float32
+        lists : Lists over the rows of `queries`
+        out : (nnz,) float32, aligned with `lists.labels`, filled in place
+        lo, hi : int
+        """
+        _ = checksum
+        rows = _load_queries(queries, lo, hi)
+        tile = _new_tile(queries.shape[1])
+        for first in range(rows.origin, hi, QUAD):
+            row, last = max(lo, first), min(hi, first + QUAD)
+            stop = lists.indptr[last]
+            for start in range(lists.indptr[row], stop, TILE):
+                width = min(TILE, stop - start)
+                for j in range(width):
+                    tile.labels[j] = lists.labels[start + j]
+                _fill(tile, labels, width)
+                _score_quad(labels, rows, first, tile)
+                for p in range(start, start + width):
+                    while p >= lists.indptr[row + 1]:
+                        row += 1
+                    out[p] = tile.scores[row - first, p - start]
+
+    return score_listed
+
+
 @jit
-def _score_listed(labels, queries, lists, first, lo, hi, tile, out):
-    """out[p - p0] = score of the p-th listed label, for the rows of the quad at `first`; p0 is the quad's first entry.
-
-    Made by the same code as the scores they are compared with, so that a label always ties with itself.
-    """
-    lo, hi = max(lo, first), min(hi, first + QUAD)
-    p0, stop = lists.indptr[lo], lists.indptr[hi]
-    row = lo
-    for start in range(p0, stop, TILE):
-        width = min(TILE, stop - start)
-        tile.labels[:width] = lists.labels[start : start + width]
-        _fill(tile, labels, width)
-        _score_quad(labels, queries, first, tile)
-        for p in range(start, start + width):
-            while p >= lists.indptr[row + 1]:
-                row += 1
-            out[p - p0] = tile.scores[row - first, p - start]
+def _count_row(scores, start, width, listed, own, counts, i):
+    """Compare the labels start..start+width-1 with the listed labels of row i, each with all but itself."""
+    for p in range(listed.indptr[i], listed.indptr[i + 1]):
+        above, tied = _compare(scores, width, own[p])
+        j = listed.labels[p] - start
+        if 0 <= j < width:
+            above -= not (scores[j] <= own[p])
+            tied -= scores[j] == own[p]
+        counts.above[p] += above
+        counts.tied[p] += tied
 
 
-@jit
-def _count_tile(lists, first, lo, hi, tile, width, own, counts):
-    """Add the tile's labels to the counts of the quad at `first`."""
-    for i in range(max(lo, first), min(hi, first + QUAD)):
-        for p in range(lists.indptr[i], lists.indptr[i + 1]):
-            above, tied = _compare(tile.scores[i - first], width, own[p])
-            counts.above[p] += above
-            counts.tied[p] += tied
+def _make_rank(checksum):
+    def rank_counts(labels, queries, listed, own, counts, lo, hi):
+        """Count for the rows lo..hi-1 of a matrix of queries; chunks of 256 rows or more amortise the tiles.
+
+        Parameters
+        ----------
+        labels, queries : as for `score_listed`
+        listed : Lists over the rows of `queries`
+            The labels to rank.
+        own : (nnz,) float32
+            Their scores, by `score_listed`.
+        counts : Counts, aligned with `listed.labels`, zero at the start, added to in place
+        lo, hi : int
+            So that several threads can share the rows; the result does not depend on how they are split.
+        """
+        _ = checksum
+        rows = _load_queries(queries, lo, hi)
+        tile = _new_tile(queries.shape[1])
+        for start in range(0, len(labels.table), TILE):
+            width = min(TILE, len(labels.table) - start)
+            for j in range(width):
+                tile.labels[j] = start + j
+            _fill(tile, labels, width)
+            for first in range(rows.origin, hi, QUAD):
+                row, last = max(lo, first), min(hi, first + QUAD)
+                if listed.indptr[row] == listed.indptr[last]:
+                    continue
+                _score_quad(labels, rows, first, tile)
+                for i in range(row, last):
+                    _count_row(tile.scores[i - first], start, width, listed, own, counts, i)
+
+    return rank_counts
 
 
-@jit
-def _drop_excluded(listed, excluded, lo, hi, own, other, counts):
-    """Take the excluded labels, whose scores are `other` in the order of the lists, out of the counts."""
-    e0 = excluded.indptr[lo]
-    for i in range(lo, hi):
-        start, stop = listed.indptr[i], listed.indptr[i + 1]
-        for e in range(excluded.indptr[i], excluded.indptr[i + 1]):
-            _leave_out(counts, start, stop, own[start - listed.indptr[lo] :], other[e - e0])
+def _make_leave_out(checksum):
+    def leave_out(listed, own, excluded, other, counts, lo, hi):
+        """Take the excluded labels of the rows lo..hi-1 out of the counts of the listed ones.
+
+        `own` and `other` are the scores of the listed and the excluded labels, aligned with their `Lists`.
+        """
+        _ = checksum
+        for i in range(lo, hi):
+            for e in range(excluded.indptr[i], excluded.indptr[i + 1]):
+                for p in range(listed.indptr[i], listed.indptr[i + 1]):
+                    counts.above[p] -= not (other[e] <= own[p])
+                    counts.tied[p] -= other[e] == own[p]
+
+    return leave_out
+
+
+count_ranks = entry(_make_count)
+score_listed = entry(_make_score)
+rank_counts = entry(_make_rank)
+leave_out = entry(_make_leave_out)

@@ -4,7 +4,7 @@ from typing import Any
 
 from wsabie.kernels._jit import entry, jit
 from wsabie.kernels.patterns import fold, spread
-from wsabie.kernels.vector import project
+from wsabie.kernels.vector import project, zero
 from wsabie.kernels.warp import add_label, propose
 
 
@@ -17,19 +17,24 @@ def move_label(labels, rule, y, q, weight, width):
 
 
 @entry
-def run_pairs(checksum: int) -> Any:
-    def run_pairs(pattern, labels, targets, rule, order, lo, hi, scratch, counters, loss, width):
-        """Visit pairs order[lo:hi]; `scratch` is (2, padded dim) float32, private to the thread."""
+def run_visits(checksum: int) -> Any:
+    def run_visits(pattern, labels, targets, rule, order, lo, hi, scratch, counters, loss, width):
+        """Make visits order[lo:hi]; `scratch` is (2, padded dim) float32, private to the thread."""
         _ = checksum
         q, g = scratch[0], scratch[1]
         for position in range(lo, hi):
-            pair = order[position]
-            i, y = targets.rows[pair], targets.labels[pair]
+            visit = order[position]
+            i = targets.rows[visit]
             fold(pattern, i, 0, q, width)
-            v, weight = propose(targets, labels, rule, pair, q, g, counters, loss, width)
-            if v >= 0:
-                move_label(labels, rule, y, q, weight, width)
-                move_label(labels, rule, v, q, -weight, width)
+            zero(g, width)
+            moved = False
+            for pair in range(targets.starts[visit], targets.starts[visit + 1]):
+                v, weight = propose(targets, labels, rule, i, pair, q, g, counters, loss, width)
+                if v >= 0:
+                    move_label(labels, rule, targets.labels[pair], q, weight, width)
+                    move_label(labels, rule, v, q, -weight, width)
+                    moved = True
+            if moved:
                 spread(pattern, i, 0, g, rule.step_rows, rule.max_norm_rows, width)
 
-    return run_pairs
+    return run_visits

@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.extending import overload
 
+from wsabie.base.arrays import LANES
 from wsabie.kernels._jit import INLINE, jit
-from wsabie.kernels.vector import LANES, dot
+from wsabie.kernels.vector import dot
 
 _TINY = np.float32(1e-6)
 
@@ -87,7 +88,11 @@ def _slopes_cosine(labels, q, y, width):
 
 
 _SCORE: dict[type, Callable[..., Any]] = {Dot: _score_dot, Euclidean: _score_euclidean, Cosine: _score_cosine}
-_SLOPES: dict[type, Callable[..., Any]] = {Dot: _slopes_dot, Euclidean: _slopes_euclidean, Cosine: _slopes_cosine}
+_SLOPES: dict[type, Callable[..., Any]] = {
+    Dot: _slopes_dot,
+    Euclidean: _slopes_euclidean,
+    Cosine: _slopes_cosine,
+}
 
 
 def score(labels: Any, q: Any, y: int, width: Any) -> Any:

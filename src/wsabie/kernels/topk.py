@@ -1,18 +1,66 @@
 """Best k of a row of scores, kept in one heap per row while tiles of labels pass by.
 
-A heap slot is a (score, label) pair; the root is the worst of the k. A pair is better when its score is higher, or equal
-with a lower label id. Tiles come in ascending order of their labels, so a later label must be strictly better than the root
-to enter. Minus infinity marks what is no candidate: it never enters, and empty slots keep label -1 and score -inf.
+A heap slot is a (score, label) pair; the root is the worst of the k. A pair is better when its score is
+higher, or equal with a lower label id. Tiles come in ascending order of their labels, so a later label must
+be strictly better than the root to enter. Minus infinity marks what is no candidate: it never enters, and
+empty slots keep label -1 and score -inf.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from wsabie.kernels._jit import entry, jit
+from wsabie.base.arrays import Matrix
+from wsabie.base.errors import InputError
+from wsabie.kernels._jit import cold, entry, jit
 
 CHUNK = 64
 """Scores compared with the k-th best at once; one vectorised test sends most chunks away."""
+
+
+class Lists(NamedTuple):
+    """A list of label ids per row: `labels[indptr[i]:indptr[i + 1]]`, sorted, no duplicates."""
+
+    indptr: Any  # (n_rows + 1,) int64
+    labels: Any  # (nnz,) int32
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.indptr) - 1
+
+    def part(self, lo: int, hi: int) -> "Lists":
+        """The lists of the rows lo..hi-1."""
+        indptr = self.indptr[lo : hi + 1]
+        return Lists(indptr - indptr[0], self.labels[indptr[0] : indptr[-1]])
+
+
+def lists_of(
+    matrix: Matrix, n_labels: int, name: str, chosen: Callable[[Any], Any] = lambda data: data != 0
+) -> Lists:
+    """The chosen entries (default: non-zeros) of each row of a matrix (n_rows, n_labels), sparse or dense.
+
+    Raises
+    ------
+    InputError
+        When the matrix, which the message calls `name`, has another number of columns.
+
+    Examples
+    --------
+    >>> lists_of(np.array([[0, 2, -1]]), 3, "Y", lambda data: data > 0).labels
+    array([1], dtype=int32)
+    """
+    from scipy.sparse import csr_matrix
+
+    matrix = csr_matrix(matrix, copy=True)
+    if matrix.shape[1] != n_labels:
+        raise InputError(
+            f"{name} has {matrix.shape[1]} columns but there are {n_labels} labels; use the same labels"
+        )
+    matrix.sum_duplicates()
+    matrix.data = chosen(matrix.data).astype(np.int8)
+    matrix.eliminate_zeros()
+    return Lists(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32))
 
 
 class Heap(NamedTuple):
@@ -55,7 +103,7 @@ def _sift_down(scores, labels, size, score, label):
     labels[hole] = label
 
 
-@jit
+@cold
 def _offer(row, start, stop, first, scores, labels):
     """Offer row[start:stop] to the heap one by one; returns how many were NaN."""
     bad = 0
@@ -123,15 +171,14 @@ def _make_sort(checksum):
 
 
 def _make_hide(checksum):
-    def hide_labels(tile, first, indptr, indices):
-        """Set the listed labels of each row of the tile to -inf.
+    def hide_labels(tile, first, hidden):
+        """Set the labels in `hidden`, Lists over the tile's rows, to -inf; column 0 is label `first`.
 
-        `indptr` (n_rows + 1) delimits the rows of `indices` (sorted inside a row); labels outside the tile's columns
-        first..first + width - 1 are passed over.
+        Labels outside the tile's columns are passed over.
         """
         _ = checksum
         for i in range(len(tile)):
-            listed = indices[indptr[i] : indptr[i + 1]]
+            listed = hidden.labels[hidden.indptr[i] : hidden.indptr[i + 1]]
             for p in range(np.searchsorted(listed, first), len(listed)):
                 if listed[p] >= first + tile.shape[1]:
                     break

@@ -1,9 +1,9 @@
 """Towers: entity i to a point q, and a gradient g on the point back to the rows that made it, dispatched on type.
 
-    Linear   q = sum_j x_ij V_j     rows of V move by step * x_ij * g, then each is projected
-    Dense    the same with every x_ij present
-    Lookup   q = T[ids_i]           one free vector per entity
-    Frozen   q = T[ids_i]           given vectors, never moved
+Linear   q = sum_j x_ij V_j     rows of V move by step * x_ij * g, then each is projected
+Dense    the same with every x_ij present
+Lookup   q = T[ids_i]           one free vector per entity
+Frozen   q = T[ids_i]           given vectors, never moved
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.extending import overload
 
-from wsabie.kernels._jit import INLINE, cold, jit
+from wsabie.kernels._jit import INLINE, cold, entry, jit
 from wsabie.kernels.vector import add, add4, norm, project, zero
 
 
@@ -161,11 +161,15 @@ def _backprop(tower, i, g, step, max_norm, width):
     return _BACKPROP[tower.instance_class]
 
 
-@jit
-def encode_rows(tower, lo, hi, out, width):
-    """out[i - lo] = the point of entity i, for i in lo..hi-1."""
-    for i in range(lo, hi):
-        encode(tower, i, out[i - lo], width)
+@entry
+def encode_rows(checksum: int) -> Any:
+    def encode_rows(tower, lo, hi, out, width):
+        """out[i] = the point of entity i, for i in lo..hi-1."""
+        _ = checksum
+        for i in range(lo, hi):
+            encode(tower, i, out[i], width)
+
+    return encode_rows
 
 
 class Work(NamedTuple):
@@ -238,21 +242,27 @@ def _sum_into(row, work, directions, p, hi, step, width):
         p += 1
 
 
-def _scatter_linear(tower, rows, order, start, stop, block, rule, owner, n_owners, work, width):
-    first, last = work.bounds[owner], work.bounds[owner + 1]
-    n_touched = 0
-    for position in range(start, stop):
-        if block.violators[position - start] >= 0:
-            n_touched = _count(tower, rows[order[position]], first, last, work, n_touched)
+@jit
+def _begin_runs(work, n_touched):
+    """Turn counts into the start of each touched feature's run of entries."""
     total = 0
     for t in range(n_touched):
         j = work.touched[t]
         here = work.starts[j]
         work.starts[j] = total
         total += here
-    for position in range(start, stop):
-        if block.violators[position - start] >= 0:
-            _place(tower, rows[order[position]], position - start, first, last, work)
+
+
+def _scatter_linear(tower, rows, block, rule, owner, n_owners, work, width):
+    first, last = work.bounds[owner], work.bounds[owner + 1]
+    n_touched = 0
+    for b in range(len(block.order)):
+        if block.moved[b]:
+            n_touched = _count(tower, rows[block.order[b]], first, last, work, n_touched)
+    _begin_runs(work, n_touched)
+    for b in range(len(block.order)):
+        if block.moved[b]:
+            _place(tower, rows[block.order[b]], b, first, last, work)
     lo = 0
     for t in range(n_touched):
         j = work.touched[t]
@@ -263,25 +273,28 @@ def _scatter_linear(tower, rows, order, start, stop, block, rule, owner, n_owner
         lo = hi
 
 
-def _scatter_dense(tower, rows, order, start, stop, block, rule, owner, n_owners, work, width):
+def _scatter_dense(tower, rows, block, rule, owner, n_owners, work, width):
     for j in range(work.bounds[owner], work.bounds[owner + 1]):
-        for position in range(start, stop):
-            b = position - start
-            if block.violators[b] >= 0:
-                add(tower.table[j], rule.step_rows * tower.rows[rows[order[position]], j], block.directions[b], width)
+        for b in range(len(block.order)):
+            if block.moved[b]:
+                add(
+                    tower.table[j],
+                    rule.step_rows * tower.rows[rows[block.order[b]], j],
+                    block.directions[b],
+                    width,
+                )
         tower.norms[j] = project(tower.table[j], rule.max_norm_rows, width)
 
 
-def _scatter_lookup(tower, rows, order, start, stop, block, rule, owner, n_owners, work, width):
-    for position in range(start, stop):
-        b = position - start
-        row = tower.ids[rows[order[position]]]
-        if block.violators[b] >= 0 and row % n_owners == owner:
+def _scatter_lookup(tower, rows, block, rule, owner, n_owners, work, width):
+    for b in range(len(block.order)):
+        row = tower.ids[rows[block.order[b]]]
+        if block.moved[b] and row % n_owners == owner:
             add(tower.table[row], rule.step_rows, block.directions[b], width)
             project(tower.table[row], rule.max_norm_rows, width)
 
 
-def _scatter_frozen(tower, rows, order, start, stop, block, rule, owner, n_owners, work, width):
+def _scatter_frozen(tower, rows, block, rule, owner, n_owners, work, width):
     return
 
 
@@ -293,11 +306,13 @@ _SCATTER: dict[type, Callable[..., Any]] = {
 }
 
 
-def scatter(tower: Any, rows: Any, order: Any, start: int, stop: int, block: Any, rule: Any, owner: int, n_owners: int, work: Any, width: Any) -> Any:
+def scatter(
+    tower: Any, rows: Any, block: Any, rule: Any, owner: int, n_owners: int, work: Any, width: Any
+) -> Any:
     """Add a block's directions into the rows of the tower that `owner` owns."""
-    return _SCATTER[type(tower)](tower, rows, order, start, stop, block, rule, owner, n_owners, work, width)
+    return _SCATTER[type(tower)](tower, rows, block, rule, owner, n_owners, work, width)
 
 
 @overload(scatter, jit_options=INLINE)
-def _scatter(tower, rows, order, start, stop, block, rule, owner, n_owners, work, width):
+def _scatter(tower, rows, block, rule, owner, n_owners, work, width):
     return _SCATTER[tower.instance_class]

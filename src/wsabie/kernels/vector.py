@@ -8,25 +8,8 @@ import math
 
 import numpy as np
 
+from wsabie.base.arrays import LANES
 from wsabie.kernels._jit import jit
-
-LANES = 16
-
-
-def padded(dim: int) -> int:
-    """Smallest multiple of 16 that holds `dim` floats.
-
-    Examples
-    --------
-    >>> padded(100), padded(16)
-    (112, 16)
-    """
-    return -(-dim // LANES) * LANES
-
-
-def width_of(columns: int) -> tuple[None, ...]:
-    """The compile-time width of a padded table with `columns` columns."""
-    return (None,) * (columns // LANES)
 
 
 @jit

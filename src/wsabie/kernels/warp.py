@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from wsabie.base.arrays import LANES
 from wsabie.kernels._jit import jit
 from wsabie.kernels.rng import advance, below, stream
 from wsabie.kernels.similarity import score, slopes
-from wsabie.kernels.vector import LANES
 
 # Counters, one row per thread (128 bytes and more apart, so that threads share no cache line).
 VISITED, SKIPPED, UPDATES, DRAWS, REJECTED, CLIPPED = range(6)
@@ -31,16 +31,22 @@ N_COUNTERS = HISTOGRAM + 32
 
 
 class Targets(NamedTuple):
-    """True pairs (example, label), and what must not be drawn against them."""
+    """True pairs (example, label), in visits of a few pairs of one example, and what must not be drawn against them.
 
-    rows: Any  # (n_pairs,) int32: which example
-    labels: Any  # (n_pairs,) int32: its true label
+    The pairs of a visit share one query and one gradient: a picture with 120 labels is encoded 15 times an epoch
+    instead of 120.
+    """
+
+    rows: Any  # (n_visits,) int32: which example
+    starts: Any  # (n_visits + 1,) int64: visit t has pairs starts[t]..starts[t + 1] - 1
+    labels: Any  # (n_pairs,) int32: the true label
     weights: Any  # (n_pairs,) float32
     indptr: Any  # (n + 1,) int64: all positives of an example, sorted
     indices: Any  # int32
     masks: Any  # (n,) uint64: 64-bit hash set of the positives
     against_indptr: Any  # (n + 1,) int64: explicit negatives of an example
     against: Any  # int32
+    first_pair: int  # number of pair 0 in the whole collection: the key of its random stream
 
 
 class Rule(NamedTuple):
@@ -122,19 +128,19 @@ def find_violator(targets, labels, rule, i, q, threshold, n_negatives, counter, 
 
 
 @jit
-def propose(targets, labels, rule, pair, q, g, counters, loss, width):
-    """One WARP step without moving anything: fills g with the descent direction of the query.
+def propose(targets, labels, rule, i, pair, q, g, counters, loss, width):
+    """One WARP step without moving anything: adds the descent direction of the query to g.
 
     Returns (violator, weight); violator -1 means no step.
     """
-    i, y = targets.rows[pair], targets.labels[pair]
+    y = targets.labels[pair]
     n_negatives = len(labels.table) - (targets.indptr[i + 1] - targets.indptr[i])
     counters[VISITED] += 1
     if n_negatives <= 0 or targets.weights[pair] == 0:
         counters[SKIPPED] += 1
         return np.int64(-1), np.float32(0)
     threshold = score(labels, q, y, width) - rule.margin
-    counter = stream(rule.seed, rule.epoch, pair)
+    counter = stream(rule.seed, rule.epoch, targets.first_pair + pair)
     v, drawn = find_violator(targets, labels, rule, i, q, threshold, n_negatives, counter, counters, width)
     counters[DRAWS] += drawn
     if v < 0:
@@ -144,7 +150,7 @@ def propose(targets, labels, rule, pair, q, g, counters, loss, width):
     counters[HISTOGRAM + log2_floor(rank)] += 1
     weight = rule.losses[rank] * targets.weights[pair]
     loss[0] += weight * (score(labels, q, v, width) - threshold)
-    query_direction(labels, q, y, v, weight, g, width)
+    add_query_direction(labels, q, y, v, weight, g, width)
     return v, weight
 
 
@@ -159,13 +165,13 @@ def log2_floor(n):
 
 
 @jit
-def query_direction(labels, q, y, v, weight, g, width):
-    """g = weight * (ds(q, y)/dq - ds(q, v)/dq)."""
+def add_query_direction(labels, q, y, v, weight, g, width):
+    """g += weight * (ds(q, y)/dq - ds(q, v)/dq)."""
     ay, by, _ = slopes(labels, q, y, width)
     av, bv, _ = slopes(labels, q, v, width)
     up, down = labels.table[y], labels.table[v]
     for k in range(LANES * len(width)):
-        g[k] = weight * (ay * up[k] - av * down[k] + (by - bv) * q[k])
+        g[k] += weight * (ay * up[k] - av * down[k] + (by - bv) * q[k])
 
 
 @jit

@@ -96,7 +96,9 @@ def _from_matrix(Y: Any, n_rows: int, vocabulary: Vocabulary, grow: bool, named:
         raise InputError(f"X has {n_rows} rows and Y has {Y.shape[0]}; give one row of Y per row of X")
     if len(Y.data) and not np.isin(Y.data, (-1, 0, 1)).all():
         odd = Y.data[~np.isin(Y.data, (-1, 0, 1))][0]
-        raise InputError(f"Y holds the value {odd}; use 1 for a true label, -1 for an explicit negative, 0 for unknown")
+        raise InputError(
+            f"Y holds the value {odd}; use 1 for a true label, -1 for an explicit negative, 0 for unknown"
+        )
     _make_room(vocabulary, Y.shape[1], grow, named)
     Y = csr_matrix((Y.data.astype(np.int8), Y.indices, Y.indptr), shape=(n_rows, len(vocabulary)))
     Y.sum_duplicates()

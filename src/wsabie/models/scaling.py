@@ -54,7 +54,9 @@ class RowScaling:
         if isinstance(X, Csr):
             return self._tfidf(X)
         if self.method == "tfidf":
-            raise InputError("this model was trained on sparse rows; give a sparse matrix (scipy.sparse.csr_matrix(X))")
+            raise InputError(
+                "this model was trained on sparse rows; give a sparse matrix (scipy.sparse.csr_matrix(X))"
+            )
         return (X - self.shift) * self.weight
 
     def _tfidf(self, X: Csr) -> Csr:

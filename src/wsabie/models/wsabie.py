@@ -16,7 +16,7 @@ from wsabie.base.validation import check_features, require
 from wsabie.labels.names import Vocabulary
 from wsabie.models import defaults
 from wsabie.models.labelling import label_matrix
-from wsabie.models.monitor import ValidationMap
+from wsabie.models.monitor import MAX_ROWS, ValidationMap
 from wsabie.models.scaling import Inputs, RowScaling, Rows
 from wsabie.space import tables
 from wsabie.space.joint import SIMILARITIES, JointSpace, SimilarityName
@@ -180,23 +180,34 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._check_parameters()
         inputs = check_features(X)
         n_rows, n_features = _shape(inputs, X)
-        require(n_rows > 0 and n_features > 0, f"Found array with {n_rows} sample(s) and {n_features} feature(s) while a minimum of 1 is required.")
+        require(
+            n_rows > 0 and n_features > 0,
+            f"Found array with {n_rows} sample(s) and {n_features} feature(s) while a minimum of 1 is required.",
+        )
         self.vocabulary_ = Vocabulary(label_names or ())
         targets = label_matrix(Y, n_rows, self.vocabulary_, grow=True, named=label_names is not None)
         require(targets.nnz > 0, "no row has a label; give at least one (row, label) pair")
         self.n_features_in_ = n_features
         self.scaling_ = RowScaling.learned(inputs, n_features, self.rows)
-        settings = self.resolved(defaults.Shape(n_rows, targets.nnz, n_features, len(self.vocabulary_), _nnz(inputs) / n_rows))
+        settings = self.resolved(
+            defaults.Shape(n_rows, targets.nnz, n_features, len(self.vocabulary_), _nnz(inputs) / n_rows)
+        )
         self.space_ = self._new_space(n_features)
         inputs = self.scaling_(inputs)
         monitor = None
         if validation is not None:
-            monitor = self._monitor(*validation, settings)
+            monitor = self._monitor(*validation, settings.threads, MAX_ROWS)
         checkpoints = None
         if checkpoint is not None:
-            identity = {"settings": asdict(settings), "shape": [n_rows, n_features, len(self.vocabulary_)], "data": fingerprint}
+            identity = {
+                "settings": asdict(settings),
+                "shape": [n_rows, n_features, len(self.vocabulary_)],
+                "data": fingerprint,
+            }
             checkpoints = Checkpoints(checkpoint, _plain(identity), resume=resume)
-        trainer = Trainer(settings, monitor=monitor, on_epoch=on_epoch, checkpoints=checkpoints, progress=progress)
+        trainer = Trainer(
+            settings, monitor=monitor, on_epoch=on_epoch, checkpoints=checkpoints, progress=progress
+        )
         self.history_ = self._train(trainer, inputs, targets, sample_weight)
         if checkpoints is not None:
             self._clear = checkpoints.clear
@@ -220,30 +231,43 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         targets = label_matrix(Y, n_rows, self.vocabulary_, grow=True, named=False)
         inputs = self.scaling_(inputs)
         self.space_ = self._trainable(len(self.vocabulary_) - before, inputs, targets)
-        shape = defaults.Shape(n_rows, targets.nnz, self.n_features_in_, len(self.vocabulary_), _nnz(inputs) / max(n_rows, 1))
+        shape = defaults.Shape(
+            n_rows, targets.nnz, self.n_features_in_, len(self.vocabulary_), _nnz(inputs) / max(n_rows, 1)
+        )
         settings = self.resolved(shape, epochs=epochs, rate_factor=0.25, schedule="constant")
         self.history_ = [*self.history_, *self._train(Trainer(settings), inputs, targets, sample_weight)]
         return self
 
-    def _train(self, trainer: Trainer, inputs: Inputs, targets: Matrix, sample_weight: Any) -> list[EpochStats]:
+    def _train(
+        self, trainer: Trainer, inputs: Inputs, targets: Matrix, sample_weight: Any
+    ) -> list[EpochStats]:
         weights = None
         if sample_weight is not None:
             weights = np.asarray(sample_weight, np.float32)
             require(
-                weights.shape == (targets.shape[0],) and bool(np.isfinite(weights).all()) and bool((weights >= 0).all()),
+                weights.shape == (targets.shape[0],)
+                and bool(np.isfinite(weights).all())
+                and bool((weights >= 0).all()),
                 f"sample_weight must be {targets.shape[0]} finite non-negative numbers, one per row",
             )
         (block,) = row_blocks(inputs, targets, weights, self.positives)
         return trainer.train(self.space_, lambda: [block], len(block.targets.labels))
 
     def resolved(
-        self, shape: defaults.Shape, *, epochs: int | None = None, rate_factor: float = 1.0, schedule: Schedule | None = None
+        self,
+        shape: defaults.Shape,
+        *,
+        epochs: int | None = None,
+        rate_factor: float = 1.0,
+        schedule: Schedule | None = None,
     ) -> Settings:
         """The settings of a run on data of this shape: every "auto" replaced by its documented value."""
         rates = _per_table(self.learning_rate, defaults.learning_rate(shape), "learning_rate")
         return Settings(
             loss=self.loss,
-            rank_weight=self.rank_weight if isinstance(self.rank_weight, str) else tuple(float(w) for w in self.rank_weight),
+            rank_weight=self.rank_weight
+            if isinstance(self.rank_weight, str)
+            else tuple(float(w) for w in self.rank_weight),
             margin=float(self.margin),
             max_trials=trials(self.loss, self.max_trials, shape.n_labels),
             learning_rate=rate_factor * rates["W"],
@@ -259,7 +283,9 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         )
 
     def _new_space(self, n_features: int) -> JointSpace:
-        std = _per_table(self.init_scale if self.init_scale is not None else "auto", self.dim**-0.5, "init_scale")
+        std = _per_table(
+            self.init_scale if self.init_scale is not None else "auto", self.dim**-0.5, "init_scale"
+        )
         rng = np.random.default_rng([self.seed, 0])
         V = tables.gaussian(n_features, self.dim, std["V"], rng)
         W = tables.gaussian(len(self.vocabulary_), self.dim, std["W"], rng)
@@ -278,11 +304,13 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             space.labels[old:][seen] = means[seen] * (norm / lengths[seen])[:, None]
         return space
 
-    def _monitor(self, X: Any, Y: Any, settings: Settings) -> ValidationMap:
+    def _monitor(self, X: Any, Y: Any, threads: int, max_rows: int | None) -> ValidationMap:
         inputs = self.scaling_(check_features(X, n_features=self.n_features_in_, what="validation X"))
         known = Vocabulary(self.vocabulary_)
-        truth = label_matrix(Y, _shape(inputs, X)[0], known, grow=True, named=False)[:, : len(self.vocabulary_)]
-        return ValidationMap(inputs, truth, settings.threads)
+        truth = label_matrix(Y, _shape(inputs, X)[0], known, grow=True, named=False)[
+            :, : len(self.vocabulary_)
+        ]
+        return ValidationMap(inputs, truth, threads, max_rows)
 
     # ---- use
 
@@ -299,7 +327,9 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._check_fitted()
         return self.space_.labels[:, : self.dim]
 
-    def rank(self, X: Any, k: int = 10, *, exclude: Any = None, candidates: Any = None) -> tuple[Int64, Float32]:
+    def rank(
+        self, X: Any, k: int = 10, *, exclude: Any = None, candidates: Any = None
+    ) -> tuple[Int64, Float32]:
         """The k best labels of each row.
 
         Parameters
@@ -321,19 +351,33 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         points = self.transform(X)
         chosen = None if candidates is None else self._label_ids(candidates)
         bias = self.space_.bias if self.label_bias else None
-        return top_k(points, self.label_vectors, k, bias=bias, similarity=self.similarity, exclude=exclude, candidates=chosen)
+        return top_k(
+            points,
+            self.label_vectors,
+            k,
+            bias=bias,
+            similarity=self.similarity,
+            exclude=exclude,
+            candidates=chosen,
+        )
 
     def scores(self, X: Any) -> Float32:
         """All scores, (n, n_labels) float32: meant for blocks of rows."""
         from wsabie.search.exact import all_scores
 
-        return all_scores(self.transform(X), self.label_vectors, bias=self.space_.bias, similarity=self.similarity)
+        return all_scores(
+            self.transform(X), self.label_vectors, bias=self.space_.bias, similarity=self.similarity
+        )
 
     def annotate(self, X: Any, k: int = 10, **options: Any) -> list[list[tuple[str, float]]]:
         """The k best labels of each row by name, with their scores; `options` as in `rank`."""
         ids, scores = self.rank(X, k, **options)
         return [
-            [(self.vocabulary_.names([y])[0], float(s)) for y, s in zip(row, row_scores, strict=True) if y >= 0]
+            [
+                (self.vocabulary_.names([y])[0], float(s))
+                for y, s in zip(row, row_scores, strict=True)
+                if y >= 0
+            ]
             for row, row_scores in zip(ids, scores, strict=True)
         ]
 
@@ -349,10 +393,14 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def score(self, X: Any, Y: Any) -> float:
         """Mean average precision on rows with labels (rows without labels do not count)."""
         self._check_fitted()
-        return self._monitor(X, Y, self.resolved(defaults.Shape(1, 1, 1, len(self.vocabulary_), 1)))(self._scoring_space())
+        return self._monitor(X, Y, self.threads or available_cores(), None)(self._scoring_space())
 
     def _scoring_space(self) -> JointSpace:
-        return self.space_ if self.space_.labels.shape[1] == self.space_.features.shape[1] else self.space_.copy()
+        return (
+            self.space_
+            if self.space_.labels.shape[1] == self.space_.features.shape[1]
+            else self.space_.copy()
+        )
 
     # ---- storage
 
@@ -384,7 +432,9 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         model.scaling_ = RowScaling(config["scaling"], t["scaling/weight"], t["scaling/shift"])
         model.history_ = [EpochStats(**stats) for stats in config["history"]]
         model.n_features_in_ = len(t["features"])
-        model.space_ = JointSpace(model.dim, model.similarity, tables.padded(t["features"]), t["labels"], t["bias"])
+        model.space_ = JointSpace(
+            model.dim, model.similarity, tables.padded(t["features"]), t["labels"], t["bias"]
+        )
         return model
 
     def save(self, path: str | Path) -> None:
@@ -414,18 +464,36 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return ids
 
     def _check_parameters(self) -> None:
-        require(isinstance(self.dim, (int, np.integer)) and 1 <= self.dim <= 4096, f"dim is {self.dim!r}; choose a whole number from 1 to 4096")
+        require(
+            isinstance(self.dim, (int, np.integer)) and 1 <= self.dim <= 4096,
+            f"dim is {self.dim!r}; choose a whole number from 1 to 4096",
+        )
         require(self.loss in ("warp", "auc"), f'loss is {self.loss!r}; choose "warp" or "auc"')
-        require(self.similarity in SIMILARITIES, f"similarity is {self.similarity!r}; choose one of {', '.join(SIMILARITIES)}")
-        require(self.positives in ("mean", "pairs"), f'positives is {self.positives!r}; choose "mean" or "pairs"')
-        require(self.schedule in ("linear", "constant"), f'schedule is {self.schedule!r}; choose "linear" or "constant"')
+        require(
+            self.similarity in SIMILARITIES,
+            f"similarity is {self.similarity!r}; choose one of {', '.join(SIMILARITIES)}",
+        )
+        require(
+            self.positives in ("mean", "pairs"), f'positives is {self.positives!r}; choose "mean" or "pairs"'
+        )
+        require(
+            self.schedule in ("linear", "constant"),
+            f'schedule is {self.schedule!r}; choose "linear" or "constant"',
+        )
         for name in ("max_norm", "epochs", "margin", "max_trials", "patience", "threads"):
             value = getattr(self, name)
-            require(value in (None, "auto") or (_is_number(value) and value > 0), f"{name} is {value!r}; choose a number above 0")
+            require(
+                value in (None, "auto") or (_is_number(value) and value > 0),
+                f"{name} is {value!r}; choose a number above 0",
+            )
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool) and bool(np.isfinite(value))
+    return (
+        isinstance(value, (int, float, np.integer, np.floating))
+        and not isinstance(value, bool)
+        and bool(np.isfinite(value))
+    )
 
 
 def _per_table(value: PerTable, auto: float, name: str) -> dict[str, float]:
@@ -433,7 +501,9 @@ def _per_table(value: PerTable, auto: float, name: str) -> dict[str, float]:
     if isinstance(value, Mapping):
         unknown = set(value) - {"V", "W"}
         if unknown:
-            raise InputError(f'{name} names the table {sorted(unknown)[0]!r}; the tables are "V" (features) and "W" (labels)')
+            raise InputError(
+                f'{name} names the table {sorted(unknown)[0]!r}; the tables are "V" (features) and "W" (labels)'
+            )
         return {table: float(value.get(table, auto)) for table in ("V", "W")}
     number = auto if isinstance(value, str) and value == "auto" else value
     if not _is_number(number) or number <= 0:

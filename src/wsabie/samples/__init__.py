@@ -1,4 +1,4 @@
-"""The bundled sample collection: real pictures under open licences, as Parquet; `README.md` beside this says what."""
+"""The bundled sample collection: pictures under open licences, as Parquet; `README.md` tells of them."""
 
 from pathlib import Path
 
@@ -19,8 +19,8 @@ def sample_path(name: str) -> Path:
     Parameters
     ----------
     name : {"emoji", "drawings"}
-        "emoji": Noto Color Emoji, 96 px, labels of the Unicode CLDR in 25 languages. "drawings": Open Clip Art,
-        128 px, tags of the people who drew them.
+        "emoji": Noto Color Emoji, 96 px, labels of the Unicode CLDR in 25 languages.
+        "drawings": Open Clip Art, 128 px, tags of the people who drew them.
 
     Returns
     -------
@@ -42,8 +42,8 @@ def sample_path(name: str) -> Path:
     path = _place(name)
     if not path.is_file():
         raise InputError(
-            f"the sample {name!r} is not bundled in this install ({path} is missing); take it from a checkout of the "
-            "repository, or build it there with `python scripts/build_sample.py`"
+            f"the sample {name!r} is not bundled in this install ({path} is missing); take it from a "
+            "checkout of the repository, or build it there with `python scripts/build_sample.py`"
         )
     return path
 

@@ -26,6 +26,8 @@ class Rows:
         ISO 8601 dates, for a split by time.
     counts : bool
         The features are declared counts: never negative.
+    feature_names : list of str, length d, or None
+        What the columns mean, where the source knows (words, attributes): train and test share columns by name.
     """
 
     X: Matrix
@@ -35,17 +37,28 @@ class Rows:
     groups: list[str] | None = None
     times: list[str] | None = None
     counts: bool = False
+    feature_names: list[str] | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def take(self, index: Sequence[int]) -> "Rows":
         """The rows at `index`, with the same labels and features."""
+
         def pick(values: list[str] | None) -> list[str] | None:
             return None if values is None else [values[i] for i in index]
 
         ids = [self.ids[i] for i in index]
-        return Rows(self.X[index], self.Y[index], self.label_names, ids, pick(self.groups), pick(self.times), self.counts)
+        return Rows(
+            self.X[index],
+            self.Y[index],
+            self.label_names,
+            ids,
+            pick(self.groups),
+            pick(self.times),
+            self.counts,
+            self.feature_names,
+        )
 
 
 class Picture(NamedTuple):

@@ -43,12 +43,24 @@ class JointSpace:
 
     @classmethod
     def random(
-        cls, n_features: int, n_labels: int, dim: int, similarity: SimilarityName, std: float | None, rng: np.random.Generator
+        cls,
+        n_features: int,
+        n_labels: int,
+        dim: int,
+        similarity: SimilarityName,
+        std: float | None,
+        rng: np.random.Generator,
     ) -> "JointSpace":
         """A space before training: both tables Gaussian, by default with standard deviation 1/sqrt(dim)."""
         std = dim**-0.5 if std is None else std
         features = tables.gaussian(n_features, dim, std, rng)
-        return cls(dim, similarity, features, tables.gaussian(n_labels, dim, std, rng), np.zeros(n_labels, np.float32))
+        return cls(
+            dim,
+            similarity,
+            features,
+            tables.gaussian(n_labels, dim, std, rng),
+            np.zeros(n_labels, np.float32),
+        )
 
     @property
     def n_features(self) -> int:
@@ -79,7 +91,9 @@ class JointSpace:
         }
         return kinds[self.similarity](self.labels, self.bias)
 
-    def points(self, inputs: Inputs, run: Callable[[Callable[[int, int], None], int], None] | None = None) -> Float32:
+    def points(
+        self, inputs: Inputs, run: Callable[[Callable[[int, int], None], int], None] | None = None
+    ) -> Float32:
         """Points of rows of features, (n, padded dim), summed in a fixed order.
 
         `run(work, n)` may spread `work(lo, hi)` over threads; each row is computed by one of them.
@@ -121,4 +135,3 @@ class JointSpace:
         fresh = tables.gaussian(n, self.dim, self.dim**-0.5 if std is None else std, rng)
         labels = tables.grown(self.labels, self.dim, fresh)
         return replace(self, labels=labels, bias=np.append(self.bias, np.zeros(n, np.float32)))
-

@@ -64,9 +64,15 @@ def save_folder(path: str | Path, parts: Parts) -> None:
         `path` is a folder that holds something other than a model.
     """
     path = Path(path)
-    _refuse_foreign(path)
+    refuse_foreign(path)
     entries = {name: _save_tensor(path, np.asarray(array)) for name, array in parts.tensors.items()}
-    pointer = {"format": FORMAT, "version": VERSION, "kind": parts.kind, "config": parts.config, "tensors": entries}
+    pointer = {
+        "format": FORMAT,
+        "version": VERSION,
+        "kind": parts.kind,
+        "config": parts.config,
+        "tensors": entries,
+    }
     write_text(path / "config.json", json.dumps(pointer, indent=1, ensure_ascii=False))
     keep = {entry["file"] for entry in entries.values()}
     for old in (path / "tensors").glob("*.safetensors"):
@@ -101,11 +107,18 @@ def is_model_folder(path: str | Path) -> bool:
         return False
 
 
-def _refuse_foreign(path: Path) -> None:
+def refuse_foreign(path: Path) -> None:
     if path.is_file():
         raise ModelFolderError(f"{path} is a file; give the name of a folder for the model")
-    if path.is_dir() and any(path.iterdir()) and not (path / "config.json").exists() and not (path / "tensors").exists():
-        raise ModelFolderError(f"{path} is a folder that holds other files; choose an empty or new folder for the model")
+    if (
+        path.is_dir()
+        and any(path.iterdir())
+        and not (path / "config.json").exists()
+        and not (path / "tensors").exists()
+    ):
+        raise ModelFolderError(
+            f"{path} is a folder that holds other files; choose an empty or new folder for the model"
+        )
 
 
 def _save_tensor(folder: Path, array: Array) -> dict[str, Any]:
@@ -128,25 +141,35 @@ def _holds(path: Path, digest: str) -> bool:
 
 def _read_config(path: Path) -> dict[str, Any]:
     if not path.exists():
-        raise ModelFolderError(f"there is no model at {path}; give the folder that `wsabie train --model` wrote")
+        raise ModelFolderError(
+            f"there is no model at {path}; give the folder that `wsabie train --model` wrote"
+        )
     file = path / "config.json"
     if not file.is_file():
-        raise ModelFolderError(f"{path} is not a model folder: it has no config.json; give the folder that `wsabie train --model` wrote")
+        raise ModelFolderError(
+            f"{path} is not a model folder: it has no config.json; give the folder that `wsabie train --model` wrote"
+        )
     if file.stat().st_size > _MAX_CONFIG_BYTES:
         raise ModelFolderError(f"{file} is larger than {_MAX_CONFIG_BYTES >> 20} MiB and was not read")
     try:
         pointer = json.loads(file.read_text(encoding="utf-8"))
     except (ValueError, OSError) as error:
-        raise ModelFolderError(f"{file} is damaged ({error}); restore the folder from a copy or train again") from error
+        raise ModelFolderError(
+            f"{file} is damaged ({error}); restore the folder from a copy or train again"
+        ) from error
     if not isinstance(pointer, dict) or pointer.get("format") != FORMAT:
-        raise ModelFolderError(f"{file} was not written by wsabie; give the folder that `wsabie train --model` wrote")
+        raise ModelFolderError(
+            f"{file} was not written by wsabie; give the folder that `wsabie train --model` wrote"
+        )
     if pointer.get("version") != VERSION:
         raise ModelFolderError(
             f"{path} has model format {pointer.get('version')!r} and this program reads format {VERSION}; "
             "install the version of wsabie that wrote it, or train again"
         )
     if not isinstance(pointer.get("tensors"), dict) or not isinstance(pointer.get("config"), dict):
-        raise ModelFolderError(f"{file} lacks its list of tensors; restore the folder from a copy or train again")
+        raise ModelFolderError(
+            f"{file} lacks its list of tensors; restore the folder from a copy or train again"
+        )
     return pointer
 
 
@@ -154,7 +177,9 @@ def _load_tensor(folder: Path, name: str, entry: Mapping[str, Any], verify: bool
     file = folder / "tensors" / Path(str(entry.get("file", ""))).name
     damaged = f"{file} (tensor {name!r}) is damaged; restore the folder from a copy or train again"
     if not file.is_file():
-        raise ModelFolderError(f"{file} (tensor {name!r}) is missing; restore the folder from a copy or train again")
+        raise ModelFolderError(
+            f"{file} (tensor {name!r}) is missing; restore the folder from a copy or train again"
+        )
     if verify and not _holds(file, str(entry.get("sha256"))):
         raise ModelFolderError(damaged)
     try:

@@ -35,7 +35,9 @@ class Rejects:
             In strict mode.
         """
         if self.strict:
-            raise InputError(f"{where}: {reason}{f' ({detail})' if detail else ''}; run without --strict to skip it")
+            raise InputError(
+                f"{where}: {reason}{f' ({detail})' if detail else ''}; run without --strict to skip it"
+            )
         self.counts[reason] += 1
         if len(self.listed) < _KEPT:
             self.listed.append((where, reason, detail))
@@ -54,6 +56,9 @@ class Rejects:
         """Write one JSON object a line: {"where", "reason", "detail"}; the last line counts what was not listed."""
         with replacing(path) as draft, draft.open("w", encoding="utf-8") as out:
             for where, reason, detail in self.listed:
-                out.write(json.dumps({"where": where, "reason": reason, "detail": detail}, ensure_ascii=False) + "\n")
+                out.write(
+                    json.dumps({"where": where, "reason": reason, "detail": detail}, ensure_ascii=False)
+                    + "\n"
+                )
             if len(self) > len(self.listed):
                 out.write(json.dumps({"not_listed": len(self) - len(self.listed)}) + "\n")

@@ -36,7 +36,9 @@ class Checkpoints:
         Seconds between saves at least (the last epoch of a stretch may be lost, never the model).
     """
 
-    def __init__(self, path: str | Path, identity: dict[str, Any], *, resume: bool = False, every: float = 10.0) -> None:
+    def __init__(
+        self, path: str | Path, identity: dict[str, Any], *, resume: bool = False, every: float = 10.0
+    ) -> None:
         self.path = Path(path)
         self.identity = identity
         self.resume = resume
@@ -83,7 +85,11 @@ class Checkpoints:
         best = None
         if "best/features" in t:
             best = replace(space.copy())
-            best.features[:], best.labels[:], best.bias[:] = t["best/features"], t["best/labels"], t["best/bias"]
+            best.features[:], best.labels[:], best.bias[:] = (
+                t["best/features"],
+                t["best/labels"],
+                t["best/bias"],
+            )
         history = [EpochStats(**stats) for stats in parts.config["history"]]
         return Progressed(int(parts.config["epoch"]), history, parts.config["best_figure"], best)
 

@@ -33,7 +33,14 @@ class Tally:
 
 
 def run_hogwild(
-    space: JointSpace, block: RowBlock, norms: Float32, rule: Any, order: Int64, threads: Threads, tally: Tally, on_chunk: OnChunk
+    space: JointSpace,
+    block: RowBlock,
+    norms: Float32,
+    rule: Any,
+    order: Int64,
+    threads: Threads,
+    tally: Tally,
+    on_chunk: OnChunk,
 ) -> None:
     """Algorithm 1 in `threads` threads that share the tables without locks (one thread: the plain sequential loop)."""
     from wsabie.kernels.patterns import Pair
@@ -57,7 +64,14 @@ def run_hogwild(
 
 
 def run_blocks(
-    space: JointSpace, block: RowBlock, norms: Float32, rule: Any, order: Int64, threads: Threads, tally: Tally, on_chunk: OnChunk
+    space: JointSpace,
+    block: RowBlock,
+    norms: Float32,
+    rule: Any,
+    order: Int64,
+    threads: Threads,
+    tally: Tally,
+    on_chunk: OnChunk,
 ) -> None:
     """Blocks against frozen tables, then owner-computes updates (`wsabie.kernels.blocks`)."""
     from wsabie.kernels.blocks import apply_block, propose_block
@@ -95,7 +109,10 @@ class _Plan:
         sizes = np.diff(block.targets.starts)[order]
         self.pairs = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self.cuts = self._cut()
-        slots, pairs = int(np.diff(self.cuts).max(initial=0)), int(np.diff(self.pairs[self.cuts]).max(initial=0))
+        slots, pairs = (
+            int(np.diff(self.cuts).max(initial=0)),
+            int(np.diff(self.pairs[self.cuts]).max(initial=0)),
+        )
         columns = space.labels.shape[1]
         self.queries, self.directions = np.zeros((2, slots, columns), np.float32)
         self.moved = np.zeros(slots, np.bool_)
@@ -116,7 +133,13 @@ class _Plan:
             m = int(hi - lo)
             firsts = self.pairs[lo : hi + 1] - self.pairs[lo]
             yield Block(
-                self.order[lo:hi], firsts, self.queries[:m], self.directions[:m], self.moved[:m], self.violators, self.weights
+                self.order[lo:hi],
+                firsts,
+                self.queries[:m],
+                self.directions[:m],
+                self.moved[:m],
+                self.violators,
+                self.weights,
             )
 
 
@@ -135,6 +158,12 @@ def _owners(space: JointSpace, block: RowBlock, order: Int64, cuts: Int64, n_thr
     share = np.arange(1, n_threads) * (load[-1] / n_threads) if n else np.zeros(0)
     bounds = np.concatenate([[0], np.searchsorted(load, share), [n]]).astype(np.int64)
     return [
-        Work(np.zeros(n, np.int32), np.zeros(n + 1, np.int32), np.zeros(capacity, np.int32), np.zeros(capacity, np.float32), bounds)
+        Work(
+            np.zeros(n, np.int32),
+            np.zeros(n + 1, np.int32),
+            np.zeros(capacity, np.int32),
+            np.zeros(capacity, np.float32),
+            bounds,
+        )
         for _ in range(n_threads)
     ]

@@ -44,7 +44,13 @@ def _rank_weights(rank_weight: RankWeight, n: int) -> np.ndarray[tuple[int], np.
             raise InputError(f"rank_weight is {rank_weight!r}; choose one of {', '.join(named)}, or an array")
         return named[rank_weight]
     given = np.asarray(rank_weight, np.float64)
-    if given.ndim != 1 or not len(given) or not np.all(np.isfinite(given)) or np.any(given < 0) or np.any(np.diff(given) > 0):
+    if (
+        given.ndim != 1
+        or not len(given)
+        or not np.all(np.isfinite(given))
+        or np.any(given < 0)
+        or np.any(np.diff(given) > 0)
+    ):
         raise InputError("rank_weight must be a non-empty list of non-negative numbers that never increase")
     return np.concatenate([given, np.full(max(n - len(given), 0), given[-1])])[:n]
 

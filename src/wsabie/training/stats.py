@@ -51,7 +51,9 @@ class EpochStats:
         return asdict(self)
 
 
-def summarise(tally: Tally, epoch: int, learning_rate: float, seconds: float, rows_per_pair: float, row_bytes: int) -> EpochStats:
+def summarise(
+    tally: Tally, epoch: int, learning_rate: float, seconds: float, rows_per_pair: float, row_bytes: int
+) -> EpochStats:
     """Turn the counters of an epoch into figures; `rows_per_pair` feature rows are read for each pair."""
     from wsabie.kernels import warp
 

@@ -32,6 +32,8 @@ class Threads:
     def __enter__(self) -> "Threads":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._pool:
             self._pool.shutdown(wait=True, cancel_futures=True)

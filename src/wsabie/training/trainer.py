@@ -9,7 +9,7 @@ import numpy as np
 
 from wsabie.base.arrays import Csr, Float32
 from wsabie.base.errors import DivergenceError
-from wsabie.base.progress import SILENT, Progress
+from wsabie.base.progress import SILENT, Progress, Stage
 from wsabie.space.joint import JointSpace
 from wsabie.space.tables import project_rows
 from wsabie.training.checkpoints import Checkpoints, Progressed
@@ -64,31 +64,31 @@ class Trainer:
             The loss or the tables are no longer finite.
         """
         state = self._resume(space) or Progressed(0, [], None, None)
-        best = None if state.best is None else state.best
-        with Threads(self.settings.threads) as threads:
+        left = n_pairs * (self.settings.epochs - state.epoch)
+        with Threads(self.settings.threads) as threads, self.progress.stage("training", left, "pairs") as stage:
             while state.epoch < self.settings.epochs and not self._exhausted(state.history):
-                stats = self._epoch(space, blocks, n_pairs, state.epoch, threads)
-                if self.monitor is not None and stats.validation is not None:
-                    if state.best_figure is None or stats.validation > state.best_figure:
-                        best = self._keep(space, best)
-                        state = replace(state, best_figure=stats.validation, best=best)
-                state = replace(state, epoch=state.epoch + 1, history=[*state.history, stats])
+                stats = self._epoch(space, blocks, n_pairs, state.epoch, threads, stage)
+                state = self._after(space, state, stats)
                 self.on_epoch(stats)
                 if self.checkpoints is not None:
                     self.checkpoints.save(space, state)
-        if best is not None:
-            space.assign(best)
+        if state.best is not None:
+            space.assign(state.best)
         return state.history
+
+    def _after(self, space: JointSpace, state: Progressed, stats: EpochStats) -> Progressed:
+        """The state with one more epoch; the space is kept when it is the best so far."""
+        state = replace(state, epoch=state.epoch + 1, history=[*state.history, stats])
+        figure = stats.validation
+        if figure is None or (state.best_figure is not None and figure <= state.best_figure):
+            return state
+        if state.best is None:
+            return replace(state, best_figure=figure, best=space.copy())
+        state.best.assign(space)
+        return replace(state, best_figure=figure)
 
     def _resume(self, space: JointSpace) -> Progressed | None:
         return self.checkpoints.restore(space) if self.checkpoints is not None else None
-
-    @staticmethod
-    def _keep(space: JointSpace, best: JointSpace | None) -> JointSpace:
-        if best is None:
-            return space.copy()
-        best.assign(space)
-        return best
 
     def _exhausted(self, history: list[EpochStats]) -> bool:
         """Whether the validation figure has not risen for `patience` epochs."""
@@ -98,23 +98,25 @@ class Trainer:
             return False
         return int(np.argmax(figures)) < len(figures) - patience
 
-    def _epoch(self, space: JointSpace, blocks: Blocks, n_pairs: int, epoch: int, threads: Threads) -> EpochStats:
+    def _epoch(
+        self, space: JointSpace, blocks: Blocks, n_pairs: int, epoch: int, threads: Threads, stage: Stage
+    ) -> EpochStats:
         tally = Tally.new(threads.n)
-        rate = self._rate(epoch)
         rows_read = 0
         started = time.perf_counter()
-        title = f"epoch {epoch + 1}/{self.settings.epochs}"
-        with self.progress.stage(title, n_pairs, "pairs") as stage:
-            for number, block in enumerate(blocks()):
-                rows_read += _feature_rows(block)
-                per_visit = len(block.targets.labels) / max(len(block.targets.rows), 1)
-                self._pass(space, block, epoch, number, threads, tally, lambda n, p=per_visit: stage.advance(round(n * p)))  # type: ignore[misc]
+        for number, block in enumerate(blocks()):
+            rows_read += _feature_rows(block)
+            self._pass(space, block, epoch, number, threads, tally, _advancing(stage, block))
         project_rows(space.features, self.settings.max_norm)
         project_rows(space.labels, self.settings.max_norm)
         seconds = time.perf_counter() - started
-        stats = summarise(tally, epoch, rate, seconds, rows_read / max(n_pairs, 1), 4 * space.labels.shape[1])
+        row_bytes = 4 * space.labels.shape[1]
+        stats = summarise(tally, epoch, self._rate(epoch), seconds, rows_read / max(n_pairs, 1), row_bytes)
         self._check(space, stats)
-        return self._validated(space, stats)
+        stats = self._validated(space, stats)
+        shown = {} if stats.validation is None else {"MAP": stats.validation}
+        stage.advance(0, loss=stats.loss, **shown)
+        return stats
 
     def _validated(self, space: JointSpace, stats: EpochStats) -> EpochStats:
         if self.monitor is None:
@@ -124,7 +126,14 @@ class Trainer:
         return replace(stats, validation=figure, validation_seconds=time.perf_counter() - started)
 
     def _pass(
-        self, space: JointSpace, block: RowBlock, epoch: int, number: int, threads: Threads, tally: Tally, on_chunk: Callable[[int], None]
+        self,
+        space: JointSpace,
+        block: RowBlock,
+        epoch: int,
+        number: int,
+        threads: Threads,
+        tally: Tally,
+        on_chunk: Callable[[int], None],
     ) -> None:
         rng = np.random.default_rng([self.settings.seed, 1, epoch, number])
         order = rng.permutation(len(block.targets.rows))
@@ -165,9 +174,17 @@ class Trainer:
             )
 
 
+def _advancing(stage: Stage, block: RowBlock) -> Callable[[int], None]:
+    """Tell the progress bar about visits in pairs."""
+    pairs_per_visit = len(block.targets.labels) / max(len(block.targets.rows), 1)
+    return lambda visits: stage.advance(round(visits * pairs_per_visit))
+
+
 def _peak(table: Float32) -> float:
     """Largest absolute value; NaN if there is one."""
-    return float(max(table.max(initial=0), -table.min(initial=0))) if np.isfinite(table).all() else float("nan")
+    return (
+        float(max(table.max(initial=0), -table.min(initial=0))) if np.isfinite(table).all() else float("nan")
+    )
 
 
 def _feature_rows(block: RowBlock) -> int:

@@ -1,0 +1,163 @@
+"""Percentile bootstrap: how far a mean over rows, or a difference on the same rows, may be off by chance.
+
+Rows are drawn with replacement (Efron 1979), or whole groups of rows when rows of a group are alike. Rows
+that are NaN in a metric are left out of its mean, in every resample.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wsabie.base.arrays import Float64, Int64
+from wsabie.base.errors import InputError
+
+_BLOCK = 4_000_000
+"""Draws held at once."""
+
+
+class Interval(NamedTuple):
+    """A mean with its interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+class Difference(NamedTuple):
+    """Mean of a - b with its interval, and the fraction of resamples with a ahead (equal counts half)."""
+
+    mean: float
+    low: float
+    high: float
+    ahead: float
+
+
+def bootstrap(
+    values: Any,
+    *,
+    groups: Any = None,
+    resamples: int = 1000,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> Interval:
+    """Percentile interval of the mean of values per row.
+
+    Parameters
+    ----------
+    values : (n_rows,) float
+        NaN = the row does not count.
+    groups : (n_rows,) array or None
+        Whole groups are drawn; None = every row is its own.
+    resamples : int
+    confidence : float
+        Between 0 and 1.
+    seed : int
+
+    Raises
+    ------
+    InputError
+        When no value is a number or a parameter is out of range.
+
+    Examples
+    --------
+    >>> mean, low, high = bootstrap([0.0, 1.0] * 50)
+    >>> mean, 0.38 < low < 0.42, 0.58 < high < 0.62
+    (0.5, True, True)
+    """
+    return bootstrap_all({"": values}, groups=groups, resamples=resamples, confidence=confidence, seed=seed)[
+        ""
+    ]
+
+
+def bootstrap_all(
+    per_row: dict[str, Any],
+    *,
+    groups: Any = None,
+    resamples: int = 1000,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> dict[str, Interval]:
+    """`bootstrap` of several metrics of the same rows, from the same resamples."""
+    means, observed = _resampled(per_row, groups, resamples, seed)
+    low, high = _percentiles(means, confidence)
+    return {
+        name: Interval(float(observed[i]), float(low[i]), float(high[i])) for i, name in enumerate(per_row)
+    }
+
+
+def paired_bootstrap(
+    a: Any,
+    b: Any,
+    *,
+    groups: Any = None,
+    resamples: int = 1000,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> Difference:
+    """Difference of two models' means on the same rows, resampled together.
+
+    Parameters are those of `bootstrap`; a and b must belong to the same rows in the same order.
+
+    Examples
+    --------
+    >>> paired_bootstrap([0.5, 1.0, 0.7], [0.4, 0.9, 0.6]).ahead
+    1.0
+    """
+    a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    if a.shape != b.shape:
+        raise InputError(f"the two models have {len(a)} and {len(b)} rows; compare them on the same rows")
+    means, observed = _resampled({"": a - b}, groups, resamples, seed)
+    low, high = _percentiles(means, confidence)
+    ahead = np.mean(means > 0) + np.mean(means == 0) / 2
+    return Difference(float(observed[0]), float(low[0]), float(high[0]), float(ahead))
+
+
+def _resampled(per_row: dict[str, Any], groups: Any, resamples: int, seed: int) -> tuple[Float64, Float64]:
+    """Means of every metric in every resample, (resamples, n_metrics), and the observed means."""
+    if resamples < 1:
+        raise InputError(f"resamples = {resamples} but at least 1 is needed")
+    sums, sizes = _units(per_row, groups)
+    if not len(sums) or (sizes.sum(axis=0) == 0).any():
+        raise InputError("there is nothing to resample: a metric has no row with a number")
+    means = np.empty((resamples, sums.shape[1]))
+    done = 0
+    for counts in _draws(len(sums), resamples, seed):
+        weight = counts @ sizes
+        with np.errstate(invalid="ignore"):  # a resample without a single defined row has no mean
+            means[done : done + len(counts)] = (counts @ sums) / weight
+        done += len(counts)
+    return means, sums.sum(axis=0) / sizes.sum(axis=0)
+
+
+def _units(per_row: dict[str, Any], groups: Any) -> tuple[Float64, Float64]:
+    """Sum and number of the defined values per unit that is drawn, (n_units, n_metrics) each."""
+    values = np.stack([np.asarray(v, np.float64).ravel() for v in per_row.values()], axis=1)
+    known = ~np.isnan(values)
+    values = np.where(known, values, 0.0)
+    if groups is None:
+        return values, known.astype(np.float64)
+    names, unit = np.unique(np.asarray(groups), return_inverse=True)
+    if len(unit) != len(values):
+        raise InputError(f"there are {len(unit)} groups for {len(values)} rows; give one per row")
+    sums, sizes = np.zeros((2, len(names), values.shape[1]))
+    np.add.at(sums, unit, values)
+    np.add.at(sizes, unit, known)
+    return sums, sizes
+
+
+def _draws(n: int, resamples: int, seed: int) -> Iterator[Float64]:
+    """How often each unit is drawn, (b, n) for blocks of resamples."""
+    rng = np.random.default_rng(seed)
+    block = max(1, _BLOCK // n)
+    for start in range(0, resamples, block):
+        size = min(block, resamples - start)
+        drawn: Int64 = rng.integers(n, size=(size, n)) + np.arange(size)[:, None] * n
+        yield np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n).astype(np.float64)
+
+
+def _percentiles(means: Float64, confidence: float) -> tuple[Float64, Float64]:
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence = {confidence} but it lies between 0 and 1, such as 0.95")
+    low, high = np.nanquantile(means, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
+    return low, high

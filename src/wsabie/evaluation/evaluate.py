@@ -1,0 +1,282 @@
+"""Evaluate a ranker from blocks of scores: metrics per row, ties, coverage, figures per label."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from wsabie.base.arrays import Bool, Float32, Float64, Int64, Matrix
+from wsabie.base.errors import InputError
+from wsabie.evaluation import metrics
+from wsabie.evaluation.metrics import Ranks
+from wsabie.evaluation.ranking import ranks_of_scores
+from wsabie.evaluation.targets import excluded_lists, positive_lists, without
+from wsabie.kernels.topk import Heap, Lists, hide_labels, new_heap, scan_topk, sort_topk
+
+
+@dataclass(frozen=True)
+class LabelFigures:
+    """How well each label is found, over the evaluated rows that carry it.
+
+    Attributes
+    ----------
+    k : int
+    support : (n_labels,) int64
+        Evaluated rows that carry the label.
+    recall : (n_labels,) float64
+        Fraction of these rows that have it in their first k; NaN without support.
+    reciprocal_rank : (n_labels,) float64
+        Mean of 1 / its rank in these rows; NaN without support.
+    """
+
+    k: int
+    support: Int64
+    recall: Float64
+    reciprocal_rank: Float64
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a ranker achieved on rows with known labels.
+
+    Attributes
+    ----------
+    ks : tuple of int
+    n_labels : int
+    rows : (n_rows,) int64
+        The rows that count: those with a positive label that is a candidate.
+    n_skipped : int
+        Rows without one.
+    per_row : dict of str to (n_rows,) float32
+        "p@k", "recall@k" and "ndcg@k" for each k, "MAP", "MRR" and "AUC" (NaN in a row without negatives).
+    tied_at_cut : dict of int to int
+        Rows whose k-th and (k + 1)-th scores are equal.
+    tied_positives : int
+        Rows in which a positive ties with a negative, so that the expected value was needed.
+    coverage : dict of int to float
+        Fraction of all labels that appear in the first k of some row (equal scores by label id).
+    ceilings : dict of str to float
+        The highest "p@k" and "recall@k" that the numbers of positives allow.
+    labels : LabelFigures
+    """
+
+    ks: tuple[int, ...]
+    n_labels: int
+    rows: Int64
+    n_skipped: int
+    per_row: dict[str, Float32]
+    tied_at_cut: dict[int, int]
+    tied_positives: int
+    coverage: dict[int, float]
+    ceilings: dict[str, float]
+    labels: LabelFigures
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.rows)
+
+    @property
+    def means(self) -> dict[str, float]:
+        """Mean of each metric over the rows that count; of AUC over those where it is defined."""
+        return {name: _mean(values) for name, values in self.per_row.items()}
+
+    def as_dict(self) -> dict[str, Any]:
+        """The summary for JSON (schema 1), without the values per row and label."""
+        return {
+            "schema": 1,
+            "rows": self.n_rows,
+            "rows_without_positives": self.n_skipped,
+            "labels": self.n_labels,
+            "metrics": self.means,
+            "ceilings": self.ceilings,
+            "coverage": {f"@{k}": value for k, value in self.coverage.items()},
+            "rows_tied_at_cut": {f"@{k}": count for k, count in self.tied_at_cut.items()},
+            "rows_with_tied_positives": self.tied_positives,
+        }
+
+
+def evaluate_scores(
+    score_blocks: Iterable[tuple[int, Any]],
+    Y: Matrix,
+    *,
+    ks: Sequence[int] = (1, 5, 10),
+    exclude: Matrix | None = None,
+) -> Evaluation:
+    """Evaluate a ranker that yields scores block by block.
+
+    Parameters
+    ----------
+    score_blocks : iterable of (lo, scores)
+        `scores` (b, n_labels), float32 or float64, belongs to the rows lo..lo + b - 1; every row in exactly
+        one block, in any order. Only one block is held at a time.
+    Y : csr_matrix (n, n_labels) or int array (n,)
+        Values above zero are positives; explicit negatives (-1) are labels like the rest.
+    ks : sequence of int
+    exclude : csr_matrix (n, n_labels) or None
+        Non-zeros are no candidates of their row, and no positives: the training labels, for leave-one-out.
+
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    InputError
+        A NaN score, a row missing or given twice, or shapes that do not fit.
+
+    Notes
+    -----
+    Formulas and the treatment of ties: `wsabie.evaluation.metrics`. No score of -inf can be in the first k.
+
+    Examples
+    --------
+    >>> scores = np.array([[0.9, 0.1, 0.5], [0.2, 0.2, 0.1]])
+    >>> found = evaluate_scores([(0, scores)], np.array([0, 1]), ks=(1,))
+    >>> found.means["p@1"], found.means["MAP"], found.tied_at_cut
+    (0.75, 0.875, {1: 1})
+    """
+    running: _Running | None = None
+    for lo, scores in score_blocks:
+        block = _as_scores(scores)
+        running = running or _Running(Y, block.shape[1], _checked_ks(ks), exclude)
+        running.add(lo, block)
+    if running is None:
+        raise InputError("there are no scores to evaluate; give at least one block of rows")
+    return running.result()
+
+
+class _Running:
+    """Sums and values per row while blocks pass by."""
+
+    def __init__(self, Y: Matrix, n_labels: int, ks: tuple[int, ...], exclude: Matrix | None) -> None:
+        positives = positive_lists(Y, n_labels)
+        n_rows = positives.n_rows
+        self.excluded = excluded_lists(exclude, n_rows, n_labels)
+        self.positives = without(positives, self.excluded, n_labels)
+        self.ks, self.n_rows, self.n_labels = ks, n_rows, n_labels
+        self.per_row: dict[str, Float32] = {}
+        self.seen = np.zeros(n_rows, bool)
+        self.tied_at_cut = dict.fromkeys(ks, 0)
+        self.tied_positives = 0
+        self.covered = {k: np.zeros(n_labels, bool) for k in ks}
+        self.sums = np.zeros((3, n_labels))  # support, recall, reciprocal rank
+
+    def add(self, lo: int, scores: Any) -> None:
+        hi = lo + len(scores)
+        self._check_place(lo, hi, scores)
+        positives, excluded = self.positives.part(lo, hi), self.excluded.part(lo, hi)
+        best = _best(scores, excluded, max(self.ks) + 1, lo)
+        ranks = ranks_of_scores(scores, positives, excluded)
+        counted = ranks.n_positives > 0
+        for name, values in _values_per_row(ranks, self.ks).items():
+            kept = self.per_row.setdefault(name, np.full(self.n_rows, np.nan, np.float32))
+            kept[lo:hi] = values
+        self._add_best(best, counted)
+        self._add_labels(ranks, positives)
+
+    def _check_place(self, lo: int, hi: int, scores: Any) -> None:
+        if scores.shape[1] != self.n_labels:
+            raise InputError(
+                f"scores from row {lo} on have {scores.shape[1]} columns, others {self.n_labels}"
+            )
+        if lo < 0 or hi > self.n_rows:
+            raise InputError(f"there are scores for the rows {lo} to {hi - 1} but Y has {self.n_rows} rows")
+        if self.seen[lo:hi].any():
+            raise InputError(
+                f"row {lo + int(np.argmax(self.seen[lo:hi]))} has scores in two blocks; give each once"
+            )
+        self.seen[lo:hi] = True
+
+    def _add_best(self, best: Heap, counted: Bool) -> None:
+        for k in self.ks:
+            if k < best.scores.shape[1]:
+                cut, after = best.scores[counted, k - 1], best.scores[counted, k]
+                self.tied_at_cut[k] += int(np.sum((cut == after) & (best.labels[counted, k] >= 0)))
+            first = best.labels[counted, :k]
+            self.covered[k][first[first >= 0]] = True
+
+    def _add_labels(self, ranks: Ranks, positives: Lists) -> None:
+        labels, size = positives.labels, self.n_labels
+        self.sums[0] += np.bincount(labels, minlength=size)
+        self.sums[1] += np.bincount(labels, metrics.hits_at(ranks, max(self.ks)), minlength=size)
+        self.sums[2] += np.bincount(labels, metrics.label_reciprocal_rank(ranks), minlength=size)
+        mixed = ranks.row[ranks.group > ranks.positives_in_group]
+        self.tied_positives += len(np.unique(mixed))
+
+    def result(self) -> Evaluation:
+        n_positives = np.diff(self.positives.indptr)
+        rows = np.flatnonzero(n_positives)
+        if not self.seen[rows].all():
+            missing = rows[~self.seen[rows]]
+            raise InputError(
+                f"{len(missing)} rows have no scores, the first is row {missing[0]}; score every row"
+            )
+        if not len(rows):
+            raise InputError("no row has a positive label among the candidates, so nothing can be measured")
+        support = self.sums[0].astype(np.int64)
+        recall, reciprocal = self.sums[1:] / np.where(support > 0, support, np.nan)
+        return Evaluation(
+            self.ks,
+            self.n_labels,
+            rows,
+            self.n_rows - len(rows),
+            {name: values[rows] for name, values in self.per_row.items()},
+            self.tied_at_cut,
+            self.tied_positives,
+            {k: float(covered.mean()) for k, covered in self.covered.items()},
+            _ceilings(n_positives[rows], self.ks),
+            LabelFigures(max(self.ks), support, recall, reciprocal),
+        )
+
+
+def _values_per_row(ranks: Ranks, ks: tuple[int, ...]) -> dict[str, Float64]:
+    values = {f"p@{k}": metrics.precision_at(ranks, k) for k in ks}
+    values |= {f"recall@{k}": metrics.recall_at(ranks, k) for k in ks}
+    values |= {f"ndcg@{k}": metrics.ndcg_at(ranks, k) for k in ks}
+    values["MAP"] = metrics.average_precision(ranks)
+    values["MRR"] = metrics.first_reciprocal_rank(ranks)
+    values["AUC"] = metrics.auc(ranks)
+    return values
+
+
+def _ceilings(n_positives: Int64, ks: tuple[int, ...]) -> dict[str, float]:
+    found = {k: np.minimum(n_positives, k) for k in ks}
+    values = {f"p@{k}": float(np.mean(found[k] / k)) for k in ks}
+    return values | {f"recall@{k}": float(np.mean(found[k] / n_positives)) for k in ks}
+
+
+def _best(scores: Any, excluded: Lists, k: int, lo: int) -> Heap:
+    """Best k of each row of the block, best first."""
+    heap = new_heap(len(scores), min(k, scores.shape[1]), scores.dtype)
+    shown = scores
+    if len(excluded.labels):
+        shown = scores.copy()
+        hide_labels(shown, 0, excluded)
+    if scan_topk(shown, 0, heap, 0, len(scores)):
+        bad = int(np.argmax(np.isnan(scores).any(axis=1)))
+        raise InputError(f"a score of row {lo + bad} is NaN; the model has diverged or the row is not finite")
+    sort_topk(heap, 0, len(scores))
+    return heap
+
+
+def _as_scores(scores: Any) -> Any:
+    scores = np.asarray(scores)
+    if scores.ndim != 2 or scores.dtype.kind not in "fiub":
+        raise InputError(
+            f"scores of shape {scores.shape} and type {scores.dtype} are no block; give (rows, labels)"
+        )
+    dtype = scores.dtype if scores.dtype in (np.float32, np.float64) else np.float64
+    return np.ascontiguousarray(scores, dtype)
+
+
+def _checked_ks(ks: Sequence[int]) -> tuple[int, ...]:
+    checked = tuple(sorted({int(k) for k in ks}))
+    if not checked or checked[0] < 1:
+        raise InputError(f"ks = {tuple(ks)} but every k must be 1 or more, and one is needed")
+    return checked
+
+
+def _mean(values: Float32) -> float:
+    known = values[~np.isnan(values)]
+    return float(known.mean(dtype=np.float64)) if len(known) else float("nan")

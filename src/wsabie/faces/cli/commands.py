@@ -1,0 +1,177 @@
+"""All commands with their options. Work is imported when a command runs, so that `--help` stays quick."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+Data = Annotated[Path, typer.Argument(help="Pictures in a folder, Parquet, svmlight/XC, Mulan ARFF, fastText text, or pairs in a TSV.")]
+Model = Annotated[Path, typer.Argument(help="Model folder, as `wsabie train --model` wrote it.")]
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+Threads = Annotated[int | None, typer.Option(min=1, help="Threads (default: all cores).")]
+Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first bad input instead of listing it.")]
+Rejects = Annotated[Path | None, typer.Option(help="Write what was skipped to this file (JSON lines).")]
+Top = Annotated[int, typer.Option("-k", min=1, help="How many labels.")]
+Terms = Annotated[int, typer.Option(min=2, help="Visual terms in the dictionary (pictures only).")]
+Size = Annotated[int, typer.Option(min=16, help="Longer side, in pixels, at which pictures are described.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add every command to the application."""
+    for command in (train, evaluate, annotate, neighbours, compare, features, split, demo, info):
+        app.command()(command)
+
+
+def train(
+    data: Data,
+    model: Annotated[Path, typer.Option(help="Folder for the model.")],
+    valid: Annotated[Path | None, typer.Option(help="Validation data; otherwise --hold-out rows are set aside.")] = None,
+    hold_out: Annotated[float, typer.Option(min=0, max=0.9, help="Fraction of rows (whole groups) that choose the epoch.")] = 0.1,
+    dim: Annotated[int, typer.Option(min=1, help="Dimensions of the space.")] = 100,
+    loss: Annotated[str, typer.Option(help="warp or auc.")] = "warp",
+    similarity: Annotated[str, typer.Option(help="dot, euclidean or cosine.")] = "dot",
+    epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the pairs (default: by size).")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="First step (default: by size).")] = None,
+    max_norm: Annotated[float | None, typer.Option(help="Limit on the norm of every row (default: by size).")] = None,
+    terms: Terms = 10_000,
+    size: Size = 256,
+    augment: Annotated[int, typer.Option(min=0, help="Extra flipped, cropped, shifted versions of each training picture.")] = 0,
+    threads: Threads = None,
+    seed: Seed = 0,
+    hogwild: Annotated[bool, typer.Option("--hogwild", help="Lock-free threads instead of reproducible ones.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from where a stopped run was.")] = False,
+    strict: Strict = False,
+    rejects: Rejects = None,
+    json: Json = False,
+) -> None:
+    """Train a model on tagged data; new data is then annotated with `wsabie annotate`."""
+    from wsabie.faces.cli.training import train_command
+
+    parameters: dict[str, Any] = {
+        "dim": dim,
+        "loss": loss,
+        "similarity": similarity,
+        "threads": threads,
+        "seed": seed,
+        "deterministic": not hogwild,
+    }
+    given = {"epochs": epochs, "learning_rate": learning_rate, "max_norm": max_norm}
+    parameters |= {name: value for name, value in given.items() if value is not None}
+    pictures = {"n_terms": terms, "size": size, "augment": augment}
+    train_command(data, model, valid, hold_out, parameters, pictures, resume, strict, rejects, json)
+
+
+def evaluate(
+    model: Model, data: Data, threads: Threads = None, strict: Strict = False, rejects: Rejects = None, json: Json = False
+) -> None:
+    """Measure a model on data with known labels: p@k, recall@k, MAP, AUC, nDCG, coverage, with intervals."""
+    from wsabie.faces.cli.using import evaluate_command
+
+    evaluate_command(model, data, threads, strict, rejects, json)
+
+
+def annotate(
+    model: Model,
+    inputs: Annotated[list[Path], typer.Argument(help="Pictures, folders, or data in any source format.")],
+    k: Top = 10,
+    explain: Annotated[Path | None, typer.Option(help="Folder for heat maps: where in the picture the best label is seen.")] = None,
+    label: Annotated[str | None, typer.Option(help="Explain this label instead of the best one.")] = None,
+    threads: Threads = None,
+    strict: Strict = False,
+    rejects: Rejects = None,
+    json: Json = False,
+) -> None:
+    """Give new pictures or rows their best labels."""
+    from wsabie.faces.cli.using import annotate_command
+
+    annotate_command(model, inputs, k, explain, label, threads, strict, rejects, json)
+
+
+def neighbours(
+    model: Model, label: Annotated[str, typer.Argument(help="A label of the model.")], k: Top = 10, json: Json = False
+) -> None:
+    """The labels nearest to a label: synonyms, translations, near misses."""
+    from wsabie.faces.cli.using import neighbours_command
+
+    neighbours_command(model, label, k, json)
+
+
+def compare(
+    data: Data,
+    models: Annotated[str, typer.Option(help="Comma-separated: wsabie, nearest, popularity, one-vs-rest.")] = "wsabie,nearest,popularity,one-vs-rest",
+    by: Annotated[str, typer.Option(help="How to split: group, row, label or time (default: group if there are groups).")] = "auto",
+    test: Annotated[Path | None, typer.Option(help="Test data; otherwise a tenth is split off.")] = None,
+    terms: Terms = 10_000,
+    size: Size = 256,
+    threads: Threads = None,
+    seed: Seed = 0,
+    report: Annotated[Path | None, typer.Option(help="Write an HTML report here.")] = None,
+    strict: Strict = False,
+    rejects: Rejects = None,
+    json: Json = False,
+) -> None:
+    """One table: every model and baseline on the same split, with time and memory."""
+    from wsabie.faces.cli.comparing import compare_command
+
+    compare_command(data, models, by, test, {"n_terms": terms, "size": size}, threads, seed, report, strict, rejects, json)
+
+
+def features(
+    kind: Annotated[str, typer.Argument(help="images (audio and text: later versions).")],
+    src: Annotated[Path, typer.Argument(help="Folder of pictures, or Parquet with pictures.")],
+    out: Annotated[Path, typer.Option(help="Parquet file to write; it is a source for every other command.")],
+    terms: Terms = 10_000,
+    size: Size = 256,
+    weighting: Annotated[str, typer.Option(help="counts or tfidf.")] = "counts",
+    dictionary: Annotated[Path | None, typer.Option(help="Use this saved dictionary; otherwise one is learned and saved beside OUT.")] = None,
+    augment: Annotated[int, typer.Option(min=0, help="Extra flipped, cropped, shifted versions of each picture.")] = 0,
+    threads: Threads = None,
+    seed: Seed = 0,
+    strict: Strict = False,
+    rejects: Rejects = None,
+    json: Json = False,
+) -> None:
+    """Describe pictures by visual terms and write them as sparse rows; a stopped run goes on where it was."""
+    from wsabie.faces.cli.describing import features_command
+
+    settings = {"n_terms": terms, "size": size, "weighting": weighting, "seed": seed}
+    features_command(kind, src, out, settings, dictionary, augment, threads, strict, rejects, json)
+
+
+def split(
+    data: Data,
+    out: Annotated[Path, typer.Option(help="Folder for train, valid and test.")],
+    valid: Annotated[float, typer.Option(min=0, max=1, help="Fraction of validation rows.")] = 0.1,
+    test: Annotated[float, typer.Option(min=0, max=1, help="Fraction of test rows.")] = 0.1,
+    by: Annotated[str, typer.Option(help="group, row, label or time (default: group if there are groups).")] = "auto",
+    drop_near: Annotated[float | None, typer.Option(min=0, max=1, help="Test and validation rows at least this similar (cosine) to a training row are left out.")] = None,
+    seed: Seed = 0,
+    strict: Strict = False,
+    rejects: Rejects = None,
+    json: Json = False,
+) -> None:
+    """Split rows into train, validation and test without leaks, and list what was left out."""
+    from wsabie.faces.cli.splitting import split_command
+
+    split_command(data, out, valid, test, by, drop_near, seed, strict, rejects, json)
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the model and the report.")] = Path("wsabie-demo"),
+    part: Annotated[str, typer.Option(help="emoji, drawings, or all that is installed.")] = "all",
+    threads: Threads = None,
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Train on the bundled sample collection, compare with baselines, write a report."""
+    from wsabie.faces.cli.demonstrating import demo_command
+
+    demo_command(out, part, threads, seed, json)
+
+
+def info(model: Model, json: Json = False) -> None:
+    """What a model is: sizes, parameters, training data, last figures."""
+    from wsabie.faces.cli.using import info_command
+
+    info_command(model, json)

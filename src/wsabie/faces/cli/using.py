@@ -1,0 +1,175 @@
+"""Commands that use a finished model: evaluate, annotate, neighbours, info."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wsabie.base.errors import InputError
+from wsabie.faces.cli.common import executor, loaded, opened, settle
+from wsabie.faces.cli.terminal import TerminalProgress, note, out, show_json, show_table
+from wsabie.sources.records import Picture, PictureList, PictureSource, Rows, Source
+from wsabie.storage.rejects import Rejects
+
+SHOWN = ("p@1", "p@5", "p@10", "recall@10", "recall@50", "MAP", "MRR", "ndcg@10", "AUC")
+BLOCK_ROWS = 512
+
+
+def evaluate_command(
+    model: Path, data: Path, threads: int | None, strict: bool, rejects_file: Path | None, json: bool
+) -> None:
+    """Score every row that carries a known label and print the metrics with bootstrap intervals."""
+    from wsabie.evaluation.bootstrap import bootstrap_all
+    from wsabie.evaluation.evaluate import evaluate_scores
+
+    annotator, rejects, progress = loaded(model, threads), Rejects(strict=strict), TerminalProgress()
+    source = opened(data, rejects)
+    aligned = annotator.rows(source, executor=executor(threads), progress=progress, rejects=rejects)
+    rows = aligned.rows
+    found = evaluate_scores(_score_blocks(annotator.model, rows, progress), rows.Y, ks=(1, 5, 10, 50))
+    intervals = bootstrap_all({name: found.per_row[name] for name in SHOWN if name in found.per_row})
+    settle(rejects, rejects_file)
+    if json:
+        bounds = {name: [i.low, i.high] for name, i in intervals.items()}
+        unknown = {"labels": len(aligned.unknown_labels), "pairs": aligned.unknown_pairs}
+        show_json({**_finite(found.as_dict()), "intervals": bounds, "unknown": unknown})
+        return
+    if aligned.unknown_labels:
+        shown = ", ".join(repr(name) for name in aligned.unknown_labels[:3])
+        note(f"{len(aligned.unknown_labels):,} labels ({aligned.unknown_pairs:,} pairs) are unknown to the model, such as {shown}")
+    lines = [[name, f"{i.mean:.4f}", f"{i.low:.4f} to {i.high:.4f}", _ceiling(found.ceilings, name)] for name, i in intervals.items()]
+    show_table(f"{found.n_rows:,} rows, {found.n_labels:,} labels", ["metric", "value", "95 % interval", "highest possible"], lines)
+
+
+def _ceiling(ceilings: dict[str, float], name: str) -> str:
+    return f"{ceilings[name]:.4f}" if name in ceilings else ""
+
+
+def _score_blocks(model: Any, rows: Rows, progress: TerminalProgress) -> Any:
+    with progress.stage("scoring", len(rows), "rows") as stage:
+        for lo in range(0, len(rows), BLOCK_ROWS):
+            block = rows.X[lo : lo + BLOCK_ROWS]
+            yield lo, model.scores(block)
+            stage.advance(block.shape[0])
+
+
+def _finite(value: Any) -> Any:
+    """JSON knows no NaN."""
+    if isinstance(value, dict):
+        return {k: _finite(v) for k, v in value.items()}
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def annotate_command(
+    model: Path,
+    inputs: list[Path],
+    k: int,
+    explain: Path | None,
+    label: str | None,
+    threads: int | None,
+    strict: bool,
+    rejects_file: Path | None,
+    json: bool,
+) -> None:
+    """Rank labels for every input, one line each."""
+    annotator, rejects, progress = loaded(model, threads), Rejects(strict=strict), TerminalProgress()
+    if label is not None:
+        annotator.model.vocabulary_.ids([label])  # refuses an unknown label before any work
+    results: list[dict[str, Any]] = []
+    for source in _sources(inputs, annotator.terms is not None, rejects):
+        aligned = annotator.rows(source, executor=executor(threads), progress=progress, rejects=rejects)
+        rows = aligned.rows
+        if len(rows):
+            ranked = annotator.model.annotate(rows.X, k)
+            results += [{"id": i, "labels": [[name, round(s, 6)] for name, s in top]} for i, top in zip(rows.ids, ranked, strict=True)]
+        if explain is not None:
+            _explain(annotator, source, explain, label)
+    settle(rejects, rejects_file)
+    if not results:
+        raise InputError("nothing could be annotated; give pictures or rows in a format that `wsabie train` reads")
+    if json:
+        show_json({"schema": 1, "model": str(model), "results": results})
+        return
+    for result in results:
+        out.print(f"{result['id']}\t" + "  ".join(f"{name} {score:.2f}" for name, score in result["labels"]), markup=False)
+
+
+def _sources(inputs: list[Path], pictures: bool, rejects: Rejects) -> list[Source]:
+    """Single picture files together as one source, everything else as it is."""
+    if not pictures:
+        return [opened(path, rejects) for path in inputs]
+    from wsabie.sources.images import is_picture_name, unlabelled_pictures
+
+    found: list[Picture] = []
+    others: list[Source] = []
+    for path in inputs:
+        if path.is_dir():
+            found += unlabelled_pictures(path)
+        elif is_picture_name(path):
+            if not path.exists():
+                raise InputError(f"there is no file {path}; check the name")
+            found.append(Picture(str(path), path, ()))
+        else:
+            others.append(opened(path, rejects))
+    return ([PictureList(inputs[0], found)] if found else []) + others
+
+
+def _explain(annotator: Any, source: Source, folder: Path, label: str | None) -> None:
+    """Heat maps of where a label is seen, one PNG per picture."""
+    from wsabie.models.explain import explain_picture
+
+    if isinstance(source, Rows) or annotator.terms is None:
+        raise InputError("--explain draws on pictures; this input is rows of features")
+    for number, picture in enumerate(_pictures(source)):
+        explained = explain_picture(annotator, picture.content, label)
+        file = folder / f"{number:04d}-{Path(picture.id).stem[:60]}-{_file_name(explained.label)}.png"
+        explained.save(file)
+        note(f"{file}: {explained.label} {explained.score:.2f}")
+
+
+def _pictures(source: PictureSource) -> Any:
+    return iter(source)
+
+
+def _file_name(label: str) -> str:
+    return "".join(c if c.isalnum() else "-" for c in label)[:40]
+
+
+def neighbours_command(model: Path, label: str, k: int, json: bool) -> None:
+    """Print the labels nearest to a label."""
+    near = loaded(model).model.neighbours(label, k)
+    if json:
+        show_json({"schema": 1, "label": label, "neighbours": [[name, round(cosine, 6)] for name, cosine in near]})
+        return
+    show_table(f"nearest to {label}", ["label", "cosine"], [[name, f"{cosine:.3f}"] for name, cosine in near])
+
+
+def info_command(model: Path, json: bool) -> None:
+    """Print what a model is."""
+    from wsabie.storage.folder import folder_bytes
+
+    annotator = loaded(model)
+    estimator = annotator.model
+    space = estimator.space_
+    facts: dict[str, Any] = {
+        "labels": space.n_labels,
+        "features": space.n_features,
+        "dimensions": space.dim,
+        "similarity": space.similarity,
+        "pictures": annotator.terms is not None,
+        "bytes": folder_bytes(model),
+        "bytes_of_points": space.nbytes,
+        "epochs": len(estimator.history_),
+        "validation_map": max((s.validation for s in estimator.history_ if s.validation is not None), default=None),
+        **annotator.facts,
+    }
+    if json:
+        show_json({"schema": 1, "model": str(model), **facts, "parameters": estimator.to_parts().config["parameters"]})
+        return
+    show_table(str(model), ["", ""], [[name.replace("_", " "), _shown(value)] for name, value in facts.items()])
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "-"}[value]
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4f}" if isinstance(value, float) else str(value)

@@ -1,0 +1,253 @@
+"""Encoded pictures become small RGB arrays; what cannot be read is refused with a reason and never stops a run.
+
+Only the decoders named in `FORMATS` are ever tried, so that no file can reach Pillow's interpreters of other formats.
+"""
+
+import io
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from PIL import Image, UnidentifiedImageError
+
+from wsabie.base.arrays import UInt8
+
+FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "TIFF", "BMP", "PPM", "AVIF")
+"""Pillow's names of what is read (JPEG includes the multi-picture files of phones: their first picture)."""
+
+REASONS = (
+    "not a picture",
+    "truncated picture",
+    "damaged picture",
+    "empty file",
+    "too many pixels",
+    "unreadable file",
+)
+"""All that a `RejectedPicture` can give as its reason."""
+
+_SIGNATURES = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF8", b"II*\0", b"MM\0*", b"BM")
+_TURNS = {
+    2: (Image.Transpose.FLIP_LEFT_RIGHT,),
+    3: (Image.Transpose.ROTATE_180,),
+    4: (Image.Transpose.FLIP_TOP_BOTTOM,),
+    5: (Image.Transpose.TRANSPOSE,),
+    6: (Image.Transpose.ROTATE_270,),
+    7: (Image.Transpose.TRANSVERSE,),
+    8: (Image.Transpose.ROTATE_90,),
+}  # what brings a picture upright, by EXIF orientation
+_ORIENTATION = 0x0112
+_WHITE = (255, 255, 255, 255)
+
+
+class RejectedPicture(Exception):  # noqa: N818 (a verdict about one file, counted and never shown as a traceback)
+    """A picture that cannot be used: one of `REASONS`, and a detail for the list of rejects."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(reason, detail)
+        self.reason = reason
+        self.detail = detail[:200]
+
+
+class Decoded(NamedTuple):
+    """A picture as it is looked at, and the size it had."""
+
+    pixels: UInt8  # (h, w, 3) RGB
+    width: int  # of the picture in full, upright
+    height: int
+
+
+def decode(content: Path | bytes, *, size: int = 256, max_pixels: int = 64_000_000) -> UInt8:
+    """Read a picture as RGB with its longer side scaled down to `size`.
+
+    A smaller picture keeps its size: enlarging would add no detail, and the grids of blocks follow the picture.
+    EXIF rotation is applied, transparency is laid on white, of several frames the first is taken, 16-bit grey is
+    scaled to 8 bits (65,535 becomes 255), grey of 32 bits or in floating point is stretched from its darkest to its
+    lightest value where it does not fit 16 bits or [0, 1].
+
+    Parameters
+    ----------
+    content : Path or bytes
+        A file, or its content.
+    size : int
+        Longer side of the result in pixels, at most.
+    max_pixels : int
+        Larger pictures are refused before they are decoded.
+
+    Returns
+    -------
+    ndarray, (h, w, 3), uint8
+
+    Raises
+    ------
+    RejectedPicture
+        With one of `REASONS`.
+
+    Examples
+    --------
+    >>> file = io.BytesIO()
+    >>> Image.new("L", (640, 320), 200).save(file, "PNG")
+    >>> decode(file.getvalue(), size=64).shape
+    (32, 64, 3)
+    >>> decode(b"plain words")
+    Traceback (most recent call last):
+    ...
+    wsabie.features.decode.RejectedPicture: ('not a picture', '...')
+    """
+    return decode_full(content, size=size, max_pixels=max_pixels).pixels
+
+
+def decode_full(content: Path | bytes, *, size: int = 256, max_pixels: int = 64_000_000) -> Decoded:
+    """`decode`, together with the full size of the upright picture."""
+    stream = _opened(content)
+    with stream, _quiet(), _explained(stream):
+        image = Image.open(stream, formats=FORMATS)
+        width, height = image.size
+        if width * height > max_pixels:
+            raise RejectedPicture("too many pixels", f"{width} x {height}, at most {max_pixels:,}")
+        image.draft("RGB", _scaled(width, height, size))
+        image.load()
+        width, height = image.size if image.format == "TIFF" else (width, height)  # Pillow turns TIFF itself
+        upright = _upright(_flattened(_shrunk(_plain(image), size)), image)
+        if upright.size[0] > upright.size[1] != width > height:
+            width, height = height, width
+        return Decoded(np.asarray(upright), width, height)
+
+
+def _opened(content: Path | bytes) -> Any:
+    if isinstance(content, bytes):
+        stream: Any = io.BytesIO(content)
+        length = len(content)
+    else:
+        try:
+            if not content.is_file():
+                missing = "is not a file" if content.exists() else "is not there"
+                raise RejectedPicture("unreadable file", missing)
+            length = content.stat().st_size
+            stream = content.open("rb")
+        except (OSError, ValueError) as error:
+            raise RejectedPicture("unreadable file", str(error)) from error
+    if length == 0:
+        stream.close()
+        raise RejectedPicture("empty file")
+    return stream
+
+
+_quiet_lock = threading.Lock()
+_quiet_depth = 0
+_quiet_context: Any = None
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence Pillow's warnings about files; counted, because `catch_warnings` alone is not safe among threads."""
+    global _quiet_depth, _quiet_context
+    with _quiet_lock:
+        if _quiet_depth == 0:
+            _quiet_context = warnings.catch_warnings()
+            _quiet_context.__enter__()
+            warnings.simplefilter("ignore")
+        _quiet_depth += 1
+    try:
+        yield
+    finally:
+        with _quiet_lock:
+            _quiet_depth -= 1
+            if _quiet_depth == 0:
+                _quiet_context.__exit__(None, None, None)
+
+
+@contextmanager
+def _explained(stream: Any) -> Iterator[None]:
+    """Turn whatever a decoder raises over bad input into a `RejectedPicture`."""
+    try:
+        yield
+    except RejectedPicture:
+        raise
+    except Image.DecompressionBombError as error:
+        raise RejectedPicture("too many pixels", str(error)) from error
+    except UnidentifiedImageError as error:
+        raise RejectedPicture(*_unidentified(stream)) from error
+    except Exception as error:  # decoders raise almost anything over hostile bytes
+        raise RejectedPicture(_reason(error, stream), f"{type(error).__name__}: {error}") from error
+
+
+def _unidentified(stream: Any) -> tuple[str, str]:
+    stream.seek(0)
+    head = stream.read(16)
+    if head.startswith(_SIGNATURES) or (head[:4] == b"RIFF" and head[8:12] == b"WEBP"):
+        return ("truncated picture" if _is_cut(stream) else "damaged picture"), "its header cannot be read"
+    return "not a picture", f"begins with {head[:8].hex(' ')}"
+
+
+def _reason(error: Exception, stream: Any) -> str:
+    if isinstance(error, OSError) and error.errno is not None:
+        return "unreadable file"
+    cut = isinstance(error, EOFError) or "truncated" in str(error).lower() or _is_cut(stream)
+    return "truncated picture" if cut else "damaged picture"
+
+
+def _is_cut(stream: Any) -> bool:
+    """Whether the file ends before its own end mark or stated length."""
+    length = stream.seek(0, io.SEEK_END)
+    stream.seek(0)
+    head = stream.read(12)
+    stream.seek(max(0, length - 16))
+    tail = stream.read(16)
+    if head[:4] == b"RIFF":
+        return length < int.from_bytes(head[4:8], "little") + 8
+    if head[:2] == b"BM":
+        return length < int.from_bytes(head[2:6], "little")
+    if head[:4] == b"\x89PNG":
+        return b"IEND" not in tail
+    if head[:3] == b"GIF":
+        return b"\x3b" not in tail
+    return head[:2] == b"\xff\xd8" and b"\xff\xd9" not in tail
+
+
+def _scaled(width: int, height: int, size: int) -> tuple[int, int]:
+    """The size of a picture whose longer side is at most `size`."""
+    longest = max(width, height)
+    if longest <= size:
+        return width, height
+    return max(1, round(width * size / longest)), max(1, round(height * size / longest))
+
+
+def _plain(image: Image.Image) -> Image.Image:
+    """In a mode that can be scaled: 8 bits a channel, no palette, transparency as a channel of its own."""
+    if image.mode.startswith("I") or image.mode == "F":
+        return Image.fromarray(_eight_bits(np.asarray(image)))
+    if image.mode in ("LA", "PA", "La", "RGBa", "RGBA") or "transparency" in image.info:
+        return image.convert("RGBA")
+    return image if image.mode in ("L", "RGB", "CMYK") else image.convert("RGB")
+
+
+def _eight_bits(grey: np.ndarray[Any, np.dtype[Any]]) -> UInt8:
+    """Grey values of 16 or 32 bits as 0 to 255."""
+    values = np.nan_to_num(grey.astype(np.float32), nan=0.0, posinf=0.0, neginf=0.0)
+    darkest, lightest = float(values.min()), float(values.max())
+    top = 1.0 if grey.dtype.kind == "f" else 65_535.0
+    if darkest < 0 or lightest > top:
+        values = values - darkest
+        top = max(lightest - darkest, 1e-30)
+    return np.rint(values * (255 / top)).astype(np.uint8)
+
+
+def _shrunk(image: Image.Image, size: int) -> Image.Image:
+    target = _scaled(*image.size, size)
+    return image if target == image.size else image.resize(target, Image.Resampling.BILINEAR, reducing_gap=2.0)
+
+
+def _flattened(image: Image.Image) -> Image.Image:
+    if image.mode == "RGBA":
+        image = Image.alpha_composite(Image.new("RGBA", image.size, _WHITE), image)
+    return image.convert("RGB")
+
+
+def _upright(image: Image.Image, original: Image.Image) -> Image.Image:
+    for turn in _TURNS.get(original.getexif().get(_ORIENTATION, 1), ()):
+        image = image.transpose(turn)
+    return image

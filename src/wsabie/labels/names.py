@@ -1,0 +1,172 @@
+"""Names of labels: how they are written, which one was meant, and their numbers that never change."""
+
+import heapq
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import SequenceMatcher
+
+import numpy as np
+
+from wsabie.base.arrays import Int64
+from wsabie.base.errors import InputError, UnknownLabelError
+
+_LOOKED_AT = 40  # candidates that survive the quick comparison
+
+
+def normalise(name: str) -> str:
+    """One spelling for one name: Unicode NFC, no blanks around it, single spaces inside; case is kept.
+
+    Raises
+    ------
+    InputError
+        The name holds half of a surrogate pair, which no file can store.
+
+    Examples
+    --------
+    >>> normalise("  great\\t white  shark ")
+    'great white shark'
+    >>> len(normalise("e\\u0301"))
+    1
+    """
+    if name.isascii():
+        return " ".join(name.split())
+    if any("\ud800" <= c <= "\udfff" for c in name):
+        raise InputError(f"the name {name!a} is not valid Unicode text; repair its encoding")
+    return " ".join(unicodedata.normalize("NFC", name).split())
+
+
+def closest(name: str, names: Iterable[str], n: int = 3) -> list[str]:
+    """The up to `n` names that look most like `name`, best first; ties in alphabetical order.
+
+    All names pass a quick comparison of letter pairs, the best of them a slow one, so that a million names
+    take seconds and not minutes. Case is ignored.
+
+    Examples
+    --------
+    >>> closest("dolfin", ["fin whale", "dolphin", "doll", "fish"], n=2)
+    ['dolphin', 'doll']
+    """
+    wanted = normalise(name).casefold()
+    pairs = _letter_pairs(wanted)
+
+    def rough(candidate: str) -> float:
+        other = _letter_pairs(candidate.casefold())
+        return 2 * len(pairs & other) / (len(pairs) + len(other))
+
+    def exact(candidate: str) -> float:
+        return SequenceMatcher(None, wanted, candidate.casefold()).ratio()
+
+    alike = [(exact(c), c) for c in heapq.nlargest(_LOOKED_AT, names, key=rough)]
+    return [c for score, c in sorted(alike, key=lambda pair: (-pair[0], pair[1])) if score >= 0.5][:n]
+
+
+def _letter_pairs(text: str) -> set[tuple[str, str]]:
+    return set(zip(f" {text}", f"{text} ", strict=True))
+
+
+class Vocabulary:
+    """Label names and their numbers; names are only ever appended, so a number keeps its meaning for ever.
+
+    Parameters
+    ----------
+    names : iterable of str
+        In the order of their numbers, which begin with 0.
+
+    Raises
+    ------
+    InputError
+        A name is empty or comes twice.
+
+    Examples
+    --------
+    >>> words = Vocabulary(["dog", "cat"])
+    >>> words.add(["sea  lion"]).tolist()
+    [2]
+    >>> words.ids(["sea lion", "dog"]).tolist()
+    [2, 0]
+    >>> words.names([1])
+    ['cat']
+    """
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self._names: list[str] = []
+        self._ids: dict[str, int] = {}
+        self.add(names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and normalise(name) in self._ids
+
+    def add(self, names: Iterable[str]) -> Int64:
+        """Append names and return their new numbers, int64; nothing is added when one of them is refused.
+
+        Raises
+        ------
+        InputError
+            A name is empty, or is there already (write it once, or look it up with `ids`).
+        """
+        fresh: dict[str, int] = {}
+        for raw in names:
+            name = normalise(raw)
+            if not name:
+                raise InputError(f"label {len(self) + len(fresh)} has an empty name; give every label a name")
+            if name in self._ids or name in fresh:
+                raise InputError(f"the label name {name!r} comes twice; give every label a name of its own")
+            fresh[name] = len(self) + len(fresh)
+        self._names.extend(fresh)
+        self._ids.update(fresh)
+        return np.fromiter(fresh.values(), np.int64, len(fresh))
+
+    def ids(self, names: Iterable[str]) -> Int64:
+        """Numbers of `names`, int64, in their order.
+
+        Raises
+        ------
+        UnknownLabelError
+            One of them was never added; the message suggests the closest ones.
+        """
+        return np.array([self._id(name) for name in names], np.int64)
+
+    def names(self, ids: Iterable[int]) -> list[str]:
+        """Names of label numbers, in their order.
+
+        Raises
+        ------
+        InputError
+            A number is not that of a label.
+        """
+        wanted = [int(i) for i in ids]
+        for i in wanted:
+            if not 0 <= i < len(self):
+                raise InputError(
+                    f"there is no label number {i}; the {len(self):,} labels are numbered from 0"
+                )
+        return [self._names[i] for i in wanted]
+
+    def _id(self, name: str) -> int:
+        found = self._ids.get(normalise(name))
+        if found is None:
+            raise UnknownLabelError(unknown_label(name, self._names))
+        return found
+
+
+def unknown_label(name: str, names: Sequence[str]) -> str:
+    """The sentence for a label that is not among `names`.
+
+    Examples
+    --------
+    >>> unknown_label("dolfin", ["dolphin", "ship"])
+    "there is no label 'dolfin'; did you mean 'dolphin'?"
+    """
+    near = [repr(c) for c in closest(name, names)]
+    if not near:
+        return (
+            f"there is no label {name!r} among the {len(names):,} labels, nor one like it; check the spelling"
+        )
+    listed = near[0] if len(near) == 1 else f"{', '.join(near[:-1])} or {near[-1]}"
+    return f"there is no label {name!r}; did you mean {listed}?"

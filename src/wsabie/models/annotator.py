@@ -1,0 +1,92 @@
+"""A model together with what turns the user's files into its rows: the thing that `wsabie train` saves."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from wsabie.base.executor import Executor, Serial
+from wsabie.base.progress import SILENT, Progress
+from wsabie.features.visual_terms import VisualTerms
+from wsabie.models.wsabie import Wsabie
+from wsabie.sources.align import Aligned, align
+from wsabie.sources.records import PictureSource, Rows, Source
+from wsabie.storage.folder import Parts, load_folder, save_folder
+from wsabie.storage.rejects import Rejects
+
+KIND = "annotator"
+
+
+@dataclass
+class Annotator:
+    """A fitted model and its features.
+
+    Attributes
+    ----------
+    model : Wsabie
+    terms : VisualTerms or None
+        Turns pictures into rows; None when the model was trained on rows.
+    feature_names : list of str or None
+        What the columns of rows mean, where the source knew.
+    facts : dict
+        What was trained on: source, fingerprint, counts, split. JSON-able.
+    """
+
+    model: Wsabie
+    terms: VisualTerms | None = None
+    feature_names: list[str] | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def rows(
+        self,
+        source: Source,
+        *,
+        executor: Executor | None = None,
+        progress: Progress = SILENT,
+        rejects: Rejects | None = None,
+    ) -> Aligned:
+        """The source in the model's terms: its features, its label numbers; what had no place is counted."""
+        rows = source if isinstance(source, Rows) else self._described(source, executor, progress, rejects)
+        return align(rows, list(self.model.vocabulary_), self.feature_names, self.model.n_features_in_)
+
+    def _described(
+        self, source: PictureSource, executor: Executor | None, progress: Progress, rejects: Rejects | None
+    ) -> Rows:
+        from wsabie.base.errors import InputError
+
+        if self.terms is None:
+            raise InputError(f"this model was trained on rows of features, and {source.path} holds pictures; give rows")
+        return self.terms.transform(source, executor=executor or Serial(), progress=progress, rejects=rejects)
+
+    def to_parts(self) -> Parts:
+        """JSON-able config and named arrays, the inner parts nested."""
+        model = self.model.to_parts()
+        config: dict[str, Any] = {
+            "model": {"kind": model.kind, "config": model.config},
+            "feature_names": self.feature_names,
+            "facts": self.facts,
+        }
+        tensors = model.nested("model")
+        if self.terms is not None:
+            terms = self.terms.to_parts()
+            config["terms"] = {"kind": terms.kind, "config": terms.config}
+            tensors |= terms.nested("terms")
+        return Parts(KIND, config, tensors)
+
+    @classmethod
+    def from_parts(cls, parts: Parts) -> Self:
+        """The annotator that `to_parts` described."""
+        config = parts.config
+        model = Wsabie.from_parts(parts.under("model", config["model"]["kind"], config["model"]["config"]))
+        terms = None
+        if "terms" in config:
+            terms = VisualTerms.from_parts(parts.under("terms", config["terms"]["kind"], config["terms"]["config"]))
+        return cls(model, terms, config["feature_names"], config["facts"])
+
+    def save(self, path: str | Path) -> None:
+        """Write the folder, atomically."""
+        save_folder(path, self.to_parts())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Open a saved annotator."""
+        return cls.from_parts(load_folder(path))

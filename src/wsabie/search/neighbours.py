@@ -1,0 +1,65 @@
+"""Nearest labels of a label, or of any point of the space: translations, synonyms and relatives ([W] Tables 4
+and 9).
+"""
+
+from typing import Any
+
+import numpy as np
+
+from wsabie.base.arrays import Float32, Int64
+from wsabie.base.errors import InputError
+from wsabie.search.exact import Similarity, top_k
+
+
+def neighbours_of_labels(
+    table: Any, labels: Any, k: int = 10, *, similarity: Similarity = "cosine"
+) -> tuple[Int64, Float32]:
+    """The k labels nearest to each of some labels, themselves left out.
+
+    Parameters
+    ----------
+    table : (n_labels, dim) float32
+    labels : (n,) int
+    k : int
+    similarity : {"cosine", "dot", "euclidean"}
+
+    Returns
+    -------
+    ids : (n, k) int64
+        Nearest first, equal ones by id; -1 where the table has fewer than k others.
+    similarities : (n, k) float32
+
+    Raises
+    ------
+    InputError
+        When a label does not exist.
+
+    Examples
+    --------
+    >>> table = np.array([[1, 0], [0, 1], [2, 0.1]], np.float32)
+    >>> neighbours_of_labels(table, [0], k=2)[0]
+    array([[2, 1]])
+    """
+    from scipy.sparse import csr_matrix
+
+    table, labels = np.asarray(table, np.float32), np.atleast_1d(np.asarray(labels, np.int64))
+    outside = labels[(labels < 0) | (labels >= len(table))]
+    if len(outside):
+        raise InputError(f"label {outside[0]} does not exist; labels are numbered 0 to {len(table) - 1}")
+    itself = csr_matrix(
+        (np.ones(len(labels), np.int8), (np.arange(len(labels)), labels)), shape=(len(labels), len(table))
+    )
+    return top_k(table[labels], table, k, similarity=similarity, exclude=itself)
+
+
+def neighbours_of_points(
+    table: Any, points: Any, k: int = 10, *, similarity: Similarity = "cosine"
+) -> tuple[Int64, Float32]:
+    """The k labels nearest to each point (n, dim); see `neighbours_of_labels`.
+
+    Examples
+    --------
+    >>> neighbours_of_points(np.eye(2, dtype=np.float32), np.array([[0.2, 0.9]]), k=1)[0]
+    array([[1]])
+    """
+    return top_k(points, table, k, similarity=similarity)

@@ -1,0 +1,140 @@
+"""Bring a collection onto the labels and features of a model."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from wsabie.base.arrays import Int32, Matrix
+from wsabie.base.errors import InputError
+from wsabie.labels.names import normalise
+from wsabie.sources.build import row_starts
+from wsabie.sources.records import Rows
+
+
+class Aligned(NamedTuple):
+    """A collection in a model's terms, and what had no place there.
+
+    Attributes
+    ----------
+    rows : Rows
+        With the model's label names, feature names and width.
+    unknown_labels : list of str
+        Labels of the collection that the model does not know, in their old order.
+    unknown_pairs : int
+        Row-label pairs that went with them.
+    unknown_features : int
+        Non-zero values whose feature the model does not know.
+    """
+
+    rows: Rows
+    unknown_labels: list[str]
+    unknown_pairs: int
+    unknown_features: int
+
+
+def align(
+    rows: Rows,
+    label_names: Sequence[str] | None = None,
+    feature_names: Sequence[str] | None = None,
+    n_features: int | None = None,
+) -> Aligned:
+    """Map `rows` onto a model's labels and features.
+
+    Parameters
+    ----------
+    rows : Rows
+    label_names : sequence of str or None
+        The model's labels by number; labels that are not among them are dropped and counted. None: as they
+        are.
+    feature_names : sequence of str or None
+        The model's features by number. When the rows have names too, columns are matched by name: unknown
+        ones are dropped and counted, missing ones are 0 in sparse rows.
+    n_features : int or None
+        The model's width, for features without names.
+
+    Returns
+    -------
+    Aligned
+
+    Raises
+    ------
+    InputError
+        Another width than the model's, a dense column that the model needs is missing, or no feature in
+        common.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_matrix
+    >>> rows = Rows(csr_matrix([[1., 2.]]), csr_matrix([[1, 1]], dtype="int8"), ["cat", "dog"], ["a"])
+    >>> aligned = align(rows, label_names=["dog", "elk"], n_features=2)
+    >>> aligned.rows.Y.toarray().tolist(), aligned.unknown_labels
+    ([[1, 0]], ['cat'])
+    """
+    rows, unknown_features = _align_features(rows, feature_names, n_features)
+    if label_names is None:
+        return Aligned(rows, [], 0, unknown_features)
+    number = {normalise(name): i for i, name in enumerate(label_names)}
+    columns = np.array([number.get(name, -1) for name in rows.label_names], np.int32)
+    Y = move_columns(rows.Y, columns, len(label_names))
+    unknown = [name for name, column in zip(rows.label_names, columns, strict=True) if column < 0]
+    moved = replace(rows, Y=Y, label_names=list(label_names))
+    return Aligned(moved, unknown, int(rows.Y.nnz - Y.nnz), unknown_features)
+
+
+def move_columns(M: Matrix, columns: Int32, width: int) -> Matrix:
+    """A CSR matrix with column j moved to `columns[j]` (-1 drops it), as a sorted csr_matrix (n, width)."""
+    from scipy.sparse import csr_matrix
+
+    target = columns[M.indices]
+    kept = target >= 0
+    indptr = row_starts(kept)[M.indptr]
+    moved = csr_matrix((M.data[kept], target[kept], indptr), (M.shape[0], width))
+    moved.sort_indices()
+    return moved
+
+
+def _align_features(
+    rows: Rows, feature_names: Sequence[str] | None, n_features: int | None
+) -> tuple[Rows, int]:
+    if feature_names is None or rows.feature_names is None:
+        _check_width(rows, len(feature_names) if feature_names is not None else n_features)
+        return rows, 0
+    if rows.feature_names == list(feature_names):
+        return rows, 0
+    number = {name: i for i, name in enumerate(feature_names)}
+    columns = np.array([number.get(name, -1) for name in rows.feature_names], np.int32)
+    if len(columns) and columns.max() < 0:
+        raise InputError(
+            f"the data has none of the model's {len(number):,} features (the first of the model is "
+            f"{feature_names[0]!r}, of the data {rows.feature_names[0]!r}); give data made in the same way"
+        )
+    if isinstance(rows.X, np.ndarray):
+        unknown = int(np.count_nonzero(rows.X[:, columns < 0]))
+        return replace(
+            rows, X=_dense_columns(rows, feature_names), feature_names=list(feature_names)
+        ), unknown
+    X = move_columns(rows.X, columns, len(number))
+    return replace(rows, X=X, feature_names=list(feature_names)), int(rows.X.nnz - X.nnz)
+
+
+def _check_width(rows: Rows, wanted: int | None) -> None:
+    found = rows.X.shape[1]
+    if wanted is not None and found != wanted:
+        raise InputError(
+            f"the data has {found:,} features but the model takes {wanted:,}; give data made in the same way as "
+            "the training data"
+        )
+
+
+def _dense_columns(rows: Rows, feature_names: Sequence[str]) -> Matrix:
+    """Dense columns in the model's order; a missing one is not zero, it was never measured."""
+    place = {name: i for i, name in enumerate(rows.feature_names or ())}
+    missing = [name for name in feature_names if name not in place]
+    if missing:
+        raise InputError(
+            f"the data lacks {len(missing):,} of the model's {len(feature_names):,} features, the first is "
+            f"{missing[0]!r}; give data made in the same way as the training data"
+        )
+    return np.ascontiguousarray(rows.X[:, [place[name] for name in feature_names]])

@@ -1,0 +1,158 @@
+"""From parsed pieces to arrays: what all sources share."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from wsabie.base.arrays import Int32, Int64, Matrix
+from wsabie.base.errors import InputError
+from wsabie.labels.names import normalise
+from wsabie.sources.text import shown
+from wsabie.storage.rejects import Rejects
+
+
+class BadRow(Exception):  # noqa: N818 (a verdict about one row, never shown to the user)
+    """One row that cannot be used: a short reason to count by, and a detail for the list of rejects."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.detail = detail[:200].encode("utf-8", "backslashreplace").decode()
+
+
+class Growing:
+    """A one-dimensional array that grows in place: at most a quarter more memory than what it ends with."""
+
+    def __init__(self, dtype: npt.DTypeLike) -> None:
+        self._array: npt.NDArray[Any] = np.empty(0, dtype)
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def view(self) -> npt.NDArray[Any]:
+        """What has been collected; valid until the next `extend` or `finish`."""
+        return self._array[: self._size]
+
+    def extend(self, part: npt.NDArray[Any]) -> None:
+        """Append a copy of `part`."""
+        end = self._size + len(part)
+        if end > len(self._array):
+            self._array.resize(max(end, len(self._array) * 5 // 4), refcheck=False)
+        self._array[self._size : end] = part
+        self._size = end
+
+    def finish(self) -> npt.NDArray[Any]:
+        """The array, cut to size; the collector is spent."""
+        self._array.resize(self._size, refcheck=False)
+        return self._array
+
+
+class LabelIndex:
+    """Numbers label names while rows are read.
+
+    Parameters
+    ----------
+    known : sequence of str or None
+        Names whose numbers are fixed by the source (they may go unused); others are appended after them.
+        None: at the end names are numbered in the order of their code points, whatever the order of the rows.
+    """
+
+    def __init__(self, known: Sequence[str] | None = None) -> None:
+        self._fixed = known is not None
+        self._ids: dict[str, int] = {}
+        self._raw: dict[str, int] = {}  # normalising a name once, not once a pair
+        for name in known or ():
+            self.number(name)
+
+    def number(self, raw: str) -> int:
+        """The number of a name, provisional until `finish`.
+
+        Raises
+        ------
+        BadRow
+            The name is empty or not valid text.
+        """
+        found = self._raw.get(raw)
+        if found is not None:
+            return found
+        try:
+            name = normalise(raw)
+        except InputError as error:
+            raise BadRow("label that is not valid text", ascii(raw)) from error
+        if not name:
+            raise BadRow("empty label name")
+        return self._raw.setdefault(raw, self._ids.setdefault(name, len(self._ids)))
+
+    def numbers(self, raw: Iterable[str]) -> list[int]:
+        """Sorted, unique provisional numbers of the labels of one row; blank names are left out."""
+        return sorted({self.number(name) for name in raw if name and not name.isspace()})
+
+    def finish(self) -> tuple[list[str], Int32]:
+        """(names by final number, final number of each provisional one)."""
+        names = list(self._ids)
+        if self._fixed:
+            return names, np.arange(len(names), dtype=np.int32)
+        order = sorted(range(len(names)), key=names.__getitem__)
+        final = np.empty(len(names), np.int32)
+        final[order] = np.arange(len(names), dtype=np.int32)
+        return [names[i] for i in order], final
+
+
+def row_starts(counts: npt.NDArray[Any]) -> Int64:
+    """indptr (n + 1,) of rows with `counts` (n,) entries."""
+    starts = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=starts[1:])
+    return starts
+
+
+def label_matrix(counts: npt.NDArray[Any], labels: Int32, n_labels: int) -> Matrix:
+    """Y, csr_matrix (n, n_labels) int8 of ones; a label that a row names twice counts once."""
+    from scipy.sparse import csr_matrix
+
+    Y = csr_matrix((np.ones(len(labels), np.int8), labels, row_starts(counts)), (len(counts), n_labels))
+    Y.sum_duplicates()
+    Y.data[:] = 1
+    return Y
+
+
+def signed_label_matrix(indptr: Int64, labels: Int32, signs: npt.NDArray[np.int8], n_labels: int) -> Matrix:
+    """Y, csr_matrix int8 of 1 and -1, from labels that are unique in each row."""
+    from scipy.sparse import csr_matrix
+
+    Y = csr_matrix((signs, labels, indptr), (len(indptr) - 1, n_labels))
+    Y.sort_indices()
+    return Y
+
+
+def sparse_features(
+    indptr: Int64, indices: Int32, values: npt.NDArray[np.float32], n_features: int
+) -> Matrix:
+    """X, csr_matrix (n, n_features) float32, from indices that increase strictly in each row."""
+    from scipy.sparse import csr_matrix
+
+    X = csr_matrix((values, indices, indptr), (len(indptr) - 1, n_features), copy=False)
+    X.has_canonical_format = True
+    return X
+
+
+def require_rows(n: int, path: Path, rejects: Rejects, what: str = "rows") -> None:
+    """Refuse a collection of which nothing is left.
+
+    Raises
+    ------
+    InputError
+        `n` is 0; the sentence says why rows were skipped, when some were.
+    """
+    if n:
+        return
+    if len(rejects):
+        where, reason, detail = rejects.listed[0]
+        because = f"{reason}{f' ({detail})' if detail else ''}"
+        raise InputError(
+            f"no {what} are left of {shown(path)}: the first was skipped at {where} for {because}"
+        )
+    raise InputError(f"{shown(path)} holds no {what}; give a file or folder that has some")

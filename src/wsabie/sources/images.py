@@ -1,0 +1,252 @@
+"""A folder of pictures, labelled by its sub-folders, by a metadata file, or by keywords inside the pictures.
+
+Sub-folders: every level gives one label, so `animal/dog/1.jpg` has the labels "animal" and "dog". Hidden
+files and folders (a leading dot) and files of other types are left alone. Links to folders are not
+followed, links to files only inside the folder. The id of a picture is its path in the folder, with `/`.
+"""
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path, PurePosixPath
+
+from wsabie.base.errors import InputError
+from wsabie.labels.names import normalise
+from wsabie.sources.build import BadRow, require_rows
+from wsabie.sources.metadata import FILE_COLUMN, NAMES, Entry, find_metadata, read_metadata
+from wsabie.sources.records import Picture, PictureList
+from wsabie.sources.text import reading, shown
+from wsabie.sources.xmp import keywords_in
+from wsabie.storage.rejects import Rejects
+
+ENDINGS = (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif", ".tif", ".tiff", ".bmp")
+LABELS_FROM = ("auto", "folders", "metadata", "xmp", "none")
+_SPLITS = {"train", "training", "test", "testing", "valid", "validation", "val", "dev"}
+_UNLABELLED = "picture without labels"
+
+
+def read_image_folder(
+    folder: Path,
+    *,
+    labels_from: str = "auto",
+    image_column: str | None = None,
+    label_column: str | None = None,
+    split: str | None = None,
+    rejects: Rejects | None = None,
+) -> PictureList:
+    """List the pictures of a folder with their labels; nothing is decoded.
+
+    Parameters
+    ----------
+    folder : Path
+    labels_from : {"auto", "folders", "metadata", "xmp", "none"}
+        "auto": the metadata file if there is one, otherwise sub-folders if there are any with pictures,
+        otherwise embedded XMP keywords. "none": pictures to annotate, without labels.
+    image_column, label_column : str or None
+        Columns of the metadata file, when they have other names than usual.
+    split : str or None
+        Keep only the rows of the metadata file with this `split`.
+    rejects : Rejects or None
+        Lists pictures without labels, labels without a picture, links and paths that lead out of the folder.
+
+    Returns
+    -------
+    PictureList
+
+    Raises
+    ------
+    InputError
+        Missing, without pictures, or without a single labelled picture.
+    """
+    rejects = Rejects() if rejects is None else rejects
+    files = find_pictures(folder, rejects)
+    metadata = find_metadata(folder) if labels_from in ("auto", "metadata") else None
+    if labels_from == "metadata" and metadata is None:
+        raise InputError(
+            f"{shown(folder)} has no {' or '.join(NAMES)}; write one, or take labels from elsewhere"
+        )
+    if not files:
+        found = f"; {metadata.name} alone is not enough" if metadata else ""
+        raise InputError(
+            f"{shown(folder)} holds no pictures ({', '.join(ENDINGS)}){found}; give a folder that has some"
+        )
+    if metadata is not None:
+        entries = read_metadata(
+            metadata, image_column=image_column or FILE_COLUMN, label_column=label_column, rejects=rejects
+        )
+        if split is not None and not any(entry.split == split for entry in entries):
+            raise InputError(
+                f"no row of {shown(metadata)} has the split {split!r}; check the name, or leave it out"
+            )
+        pictures = _by_metadata(folder, files, entries, split, rejects)
+    else:
+        pictures = _by_themselves(folder, files, labels_from, rejects)
+    _require_labelled(folder, pictures, labels_from, rejects)
+    return PictureList(folder, pictures)
+
+
+def read_picture(path: Path, *, labels_from: str = "auto", rejects: Rejects | None = None) -> PictureList:
+    """A single picture, with its XMP keywords unless `labels_from` is "none"."""
+    rejects = Rejects() if rejects is None else rejects
+    with reading(path):
+        path.stat()
+    labels = _labeller(labels_from if labels_from == "none" else "xmp")
+    pictures = _labelled([(path.name, path)], labels, keep_all=labels_from == "none", rejects=rejects)
+    _require_labelled(path, pictures, labels_from, rejects)
+    return PictureList(path, pictures)
+
+
+def find_pictures(folder: Path, rejects: Rejects) -> dict[str, Path]:
+    """Pictures under a folder by their path in it, sorted; links that lead out are rejected."""
+    root = os.path.realpath(folder)
+    found: dict[str, Path] = {}
+    with reading(folder):
+        os.scandir(folder).close()  # os.walk would pass over a folder that cannot be read
+    for place, folders, names in os.walk(folder, onerror=_unreadable(rejects)):
+        for name in [n for n in folders if not n.startswith(".") and Path(place, n).is_symlink()]:
+            rejects.add(shown(Path(place, name)), "link to a folder, not followed")
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in names:
+            if not name.startswith(".") and name.lower().endswith(ENDINGS):
+                _add_file(Path(place, name), folder, root, found, rejects)
+    return dict(sorted(found.items()))
+
+
+def _unreadable(rejects: Rejects) -> Callable[[OSError], None]:
+    def note(error: OSError) -> None:
+        rejects.add(shown(str(error.filename)), "folder that cannot be read", error.strerror or "")
+
+    return note
+
+
+def _add_file(path: Path, folder: Path, root: str, found: dict[str, Path], rejects: Rejects) -> None:
+    name = path.relative_to(folder).as_posix()
+    if shown(name) != name:
+        rejects.add(shown(path), "file name that is not UTF-8")
+    elif path.is_symlink() and not is_inside(path, root):
+        rejects.add(shown(path), "link that leads out of the folder")
+    elif path.is_file():
+        found[name] = path
+    else:
+        rejects.add(shown(path), "link to a missing file")
+
+
+def is_inside(path: Path, root: str) -> bool:
+    """Whether a path, with all links followed, lies under `root` (itself without links)."""
+    return os.path.realpath(path).startswith(os.path.join(root, ""))  # noqa: PTH118
+
+
+def relative_name(text: str) -> str:
+    """A file name from a table, as `find_pictures` writes it.
+
+    Raises
+    ------
+    BadRow
+        It is absolute or climbs out of the folder.
+    """
+    path = PurePosixPath(text)
+    if path.is_absolute() or ".." in path.parts or "\0" in text:
+        raise BadRow("path that leads out of the folder", ascii(text)[:100])
+    return path.as_posix()
+
+
+def _by_metadata(
+    folder: Path, files: dict[str, Path], entries: list[Entry], split: str | None, rejects: Rejects
+) -> list[Picture]:
+    pictures: dict[str, Picture] = {}
+    named = set()
+    for entry in entries:
+        try:
+            name = relative_name(entry.file_name)
+            named.add(name)
+            if split is None or entry.split == split:
+                pictures[name] = _entry_picture(name, entry, files, pictures)
+        except BadRow as bad:
+            rejects.add(entry.where, bad.reason, bad.detail)
+    for name in files:
+        if name not in named:
+            rejects.add(shown(folder / name), _UNLABELLED, "no row in the metadata")
+    return list(pictures.values())
+
+
+def _entry_picture(name: str, entry: Entry, files: dict[str, Path], before: dict[str, Picture]) -> Picture:
+    if name in before:
+        raise BadRow("duplicate id", name)
+    if name not in files:
+        raise BadRow("labels without a picture", name)
+    labels = clean_labels(entry.labels)
+    if not labels:
+        raise BadRow(_UNLABELLED, name)
+    return Picture(name, files[name], labels, entry.group, entry.time)
+
+
+def clean_labels(names: Iterable[str]) -> tuple[str, ...]:
+    """Names in one spelling, each once, in their order; blank ones are left out.
+
+    Raises
+    ------
+    BadRow
+        A name is not valid text.
+    """
+    try:
+        return tuple(dict.fromkeys(name for name in map(normalise, names) if name))
+    except InputError as error:
+        raise BadRow("label that is not valid text", ascii(list(names))[:100]) from error
+
+
+def _by_themselves(folder: Path, files: dict[str, Path], labels_from: str, rejects: Rejects) -> list[Picture]:
+    if labels_from == "auto":
+        labels_from = "folders" if any("/" in name for name in files) else "xmp"
+        if labels_from == "folders":
+            _refuse_splits(folder, files)
+    labels = _labeller(labels_from)
+    return _labelled(files.items(), labels, keep_all=labels_from == "none", rejects=rejects)
+
+
+def _labeller(labels_from: str) -> Callable[[str, Path], tuple[str, ...]]:
+    if labels_from == "folders":
+        return lambda name, path: PurePosixPath(name).parts[:-1]
+    if labels_from == "xmp":
+        return lambda name, path: keywords_in(path)
+    return lambda name, path: ()
+
+
+def _labelled(
+    files: Iterable[tuple[str, Path]],
+    labels_of: Callable[[str, Path], tuple[str, ...]],
+    *,
+    keep_all: bool,
+    rejects: Rejects,
+) -> list[Picture]:
+    pictures = []
+    for name, path in files:
+        try:
+            labels = clean_labels(labels_of(name, path))
+            if not labels and not keep_all:
+                raise BadRow(_UNLABELLED)
+            pictures.append(Picture(name, path, labels))
+        except BadRow as bad:
+            rejects.add(shown(path), bad.reason, bad.detail)
+    return pictures
+
+
+def _refuse_splits(folder: Path, files: Iterable[str]) -> None:
+    """`train` and `test` side by side are parts of a collection and hardly its labels."""
+    top = {name.partition("/")[0] for name in files if "/" in name}
+    if len(top) > 1 and {name.lower() for name in top} <= _SPLITS:
+        one, other = sorted(top)[:2]
+        raise InputError(
+            f"the sub-folders of {shown(folder)} are {one!r} and {other!r}, which look like a split and not like "
+            'labels; give one of them, or say labels_from="folders"'
+        )
+
+
+def _require_labelled(folder: Path, pictures: list[Picture], labels_from: str, rejects: Rejects) -> None:
+    if pictures:
+        return
+    unlabelled = rejects.counts[_UNLABELLED]
+    if labels_from == "auto" and unlabelled == len(rejects):
+        raise InputError(
+            f"the pictures of {shown(folder)} have no labels: there are no sub-folders, no {' or '.join(NAMES)}, "
+            "and no embedded XMP keywords; label them in one of these ways"
+        )
+    require_rows(0, folder, rejects, "labelled pictures")

@@ -1,0 +1,163 @@
+"""`metadata.csv` and `metadata.jsonl` of an image folder, in the form of Hugging Face's ImageFolder.
+
+Each row has a `file_name`, relative to the folder, and a column of labels: the first of `labels`, `label`,
+`tags`, `tag`, `keywords` and `text` that is there. In JSON lines a cell is a text or a list; in CSV, and
+where JSON gives one text, several labels are separated by `;`, `|` or `,` (see `cells.split_cells`;
+`label` and `tag` are one label, never split). `group`, `split` and `time` are used when they are there.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, NamedTuple, cast
+
+from wsabie.base.errors import InputError
+from wsabie.sources.build import BadRow
+from wsabie.sources.cells import LABEL_COLUMNS, LabelCells, split_cells, word
+from wsabie.sources.text import numbered_lines, open_bytes, reading, shown
+from wsabie.storage.rejects import Rejects
+
+NAMES = ("metadata.csv", "metadata.jsonl")
+FILE_COLUMN = "file_name"
+
+
+class Entry(NamedTuple):
+    """One row of the metadata."""
+
+    where: str
+    file_name: str
+    labels: tuple[str, ...]
+    group: str | None
+    time: str | None
+    split: str | None
+
+
+def find_metadata(folder: Path) -> Path | None:
+    """The metadata file of a folder, None when there is none.
+
+    Raises
+    ------
+    InputError
+        There are two, and nothing says which one counts.
+    """
+    found = [folder / name for name in NAMES if (folder / name).is_file()]
+    if len(found) > 1:
+        raise InputError(f"{shown(folder)} has both {NAMES[0]} and {NAMES[1]}; remove one of them")
+    return found[0] if found else None
+
+
+def read_metadata(
+    path: Path, *, image_column: str = FILE_COLUMN, label_column: str | None = None, rejects: Rejects
+) -> list[Entry]:
+    """All rows of a metadata file that can be used.
+
+    Parameters
+    ----------
+    path : Path
+    image_column : str
+        The column of file names.
+    label_column : str or None
+        The column of labels; None takes the first of `cells.LABEL_COLUMNS` that is there.
+    rejects : Rejects
+        Where the other rows are listed.
+
+    Raises
+    ------
+    InputError
+        No such columns, malformed as a whole, or labels of mixed types.
+    """
+    rows = list(_csv_rows(path, rejects) if path.suffix.lower() == ".csv" else _json_rows(path, rejects))
+    columns = {name for _, row in rows for name in row}
+    if rows and image_column not in columns:
+        raise InputError(
+            f"{shown(path)} has no column {image_column!r} (it has {_listed(columns)}); "
+            "name the files of the pictures in one"
+        )
+    column = _label_column(path, columns, label_column) if rows else ""
+    cells = LabelCells(column)
+    entries = []
+    for (where, row), labels in zip(
+        rows, _label_cells([row.get(column) for _, row in rows], column), strict=True
+    ):
+        try:
+            entries.append(_entry(where, row, image_column, cells.read(labels, where)))
+        except BadRow as bad:
+            rejects.add(where, bad.reason, bad.detail)
+    return entries
+
+
+def _label_column(path: Path, columns: set[str], wanted: str | None) -> str:
+    choices = (wanted,) if wanted else LABEL_COLUMNS
+    found = next((name for name in choices if name in columns), None)
+    if found is None:
+        raise InputError(
+            f"{shown(path)} has no column {' or '.join(map(repr, choices))} (it has {_listed(columns)}); "
+            "put the labels in one of these"
+        )
+    return found
+
+
+def _listed(columns: set[str]) -> str:
+    names = sorted(ascii(name)[:40] for name in columns)
+    return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+
+
+def _label_cells(cells: list[Any], column: str) -> list[Any]:
+    """Texts that hold several labels become lists; everything else stays."""
+    texts = [i for i, cell in enumerate(cells) if isinstance(cell, str)]
+    split = split_cells([cells[i] for i in texts], column)
+    for i, labels in zip(texts, split, strict=True):
+        cells[i] = labels
+    return cells
+
+
+def _entry(where: str, row: dict[str, Any], image_column: str, labels: tuple[str, ...]) -> Entry:
+    file_name = word(row.get(image_column))
+    if file_name is None:
+        raise BadRow("row without a file name")
+    return Entry(
+        where, file_name, labels, word(row.get("group")), word(row.get("time")), word(row.get("split"))
+    )
+
+
+def _csv_rows(path: Path, rejects: Rejects) -> Iterator[tuple[str, dict[str, Any]]]:
+    with reading(path), open_bytes(path) as stream:
+        text = io.TextIOWrapper(cast(IO[bytes], stream), "utf-8-sig", newline="")
+        reader = csv.reader(text)
+        try:
+            header = next(reader, [])
+            if len(set(header)) < len(header):
+                raise InputError(f"{shown(path)}:1 names a column twice; rename one")
+            for cells in reader:
+                where = f"{shown(path)}:{reader.line_num}"
+                if len(cells) == len(header):
+                    yield where, dict(zip(header, cells, strict=True))
+                elif cells:
+                    rejects.add(where, "wrong number of cells", f"{len(cells)} of {len(header)}")
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"{shown(path)} is not UTF-8 text near line {reader.line_num + 1}; "
+                "convert it, for instance with iconv"
+            ) from error
+        except csv.Error as error:
+            raise InputError(
+                f"{shown(path)}:{reader.line_num} is malformed CSV ({error}); repair the line"
+            ) from error
+
+
+def _json_rows(path: Path, rejects: Rejects) -> Iterator[tuple[str, dict[str, Any]]]:
+    for number, line in numbered_lines(path):
+        if not line.strip():
+            continue
+        where = f"{shown(path)}:{number}"
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            rejects.add(where, "malformed JSON", str(error)[:100])
+            continue
+        if isinstance(row, dict):
+            yield where, row
+        else:
+            rejects.add(where, "line that is no JSON object")

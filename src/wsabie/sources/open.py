@@ -1,0 +1,208 @@
+"""Recognise a collection by what it is, and open it."""
+
+import re
+from pathlib import Path
+
+from wsabie.base.errors import InputError
+from wsabie.base.progress import SILENT, Progress
+from wsabie.sources.images import ENDINGS, LABELS_FROM, read_image_folder, read_picture
+from wsabie.sources.metadata import NAMES
+from wsabie.sources.parquet_features import DENSE, SPARSE
+from wsabie.sources.parquet_file import MAGIC, open_table, shards
+from wsabie.sources.parquet_pictures import IMAGE_COLUMNS, PATH_COLUMNS
+from wsabie.sources.records import PictureSource, Rows
+from wsabie.sources.text import head, reading, shown
+from wsabie.storage.rejects import Rejects
+
+LOOKED_FOR = (
+    "a folder of pictures, Parquet, XC or svmlight text, Mulan ARFF, fastText text with __label__ words, and a list "
+    "of id TAB label"
+)
+_HEAD = 1 << 16
+_LINES = 50
+_HEADER = re.compile(rb"\s*\d+[ \t]+\d+[ \t]+\d+\s*")
+_SPARSE_ROW = re.compile(rb"\s*([+-]?\d+(,[+-]?\d+)*[ \t]+)?\d+:[-+.\d]")
+_ARFF = re.compile(rb"(\s|%[^\n]*\n)*@(relation|attribute)\b", re.IGNORECASE)
+_FASTTEXT = re.compile(rb"(^|\s)__label__\S")
+
+
+def open_source(
+    path: str | Path,
+    *,
+    labels_from: str = "auto",
+    image_column: str | None = None,
+    label_column: str | None = None,
+    split: str | None = None,
+    counts: bool = False,
+    min_count: int = 1,
+    n_features: int | None = None,
+    rejects: Rejects | None = None,
+    progress: Progress = SILENT,
+) -> Rows | PictureSource:
+    """Open a collection, whatever form it has.
+
+    Parameters
+    ----------
+    path : str or Path
+        A folder of pictures (see `images`), Parquet or a folder of its shards (`parquet_pictures`,
+        `parquet_rows`), XC or svmlight text (`svmlight`), Mulan ARFF (`mulan`), fastText text
+        (`fasttext`), a pair list (`pairs`), or one picture. Text may be gzip.
+    labels_from : {"auto", "folders", "metadata", "xmp", "none"}
+        Where labels of pictures come from; "none" when there are none (pictures or rows to annotate).
+    image_column, label_column : str or None
+        Columns with other names than usual, in Parquet or in the metadata of an image folder.
+    split : str or None
+        Keep only rows whose column `split` says so.
+    counts : bool
+        The features are declared counts: rows with negative values are skipped.
+    min_count : int
+        Words of a fastText file that are rarer get no column.
+    n_features : int or None
+        Width of features where the file does not promise one.
+    rejects : Rejects or None
+        Collects what is skipped; a strict one refuses instead.
+    progress : Progress
+        Told how reading goes on.
+
+    Returns
+    -------
+    Rows or PictureSource
+
+    Raises
+    ------
+    InputError
+        Nothing there, nothing recognised, or nothing usable; one sentence says what to do.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "tags.tsv"
+    ...     _ = file.write_text("a\\tsky\\na\\tsea\\nb\\tsea\\n")
+    ...     rows = open_source(file)
+    >>> rows.label_names, rows.Y.toarray().tolist()
+    (['sea', 'sky'], [[1, 1], [1, 0]])
+    """
+    path = Path(path)
+    rejects = Rejects() if rejects is None else rejects
+    if labels_from not in LABELS_FROM:
+        raise InputError(f"labels_from is {labels_from!r} but has to be one of {', '.join(LABELS_FROM)}")
+    kind = kind_of(path)
+    if split is not None and kind not in ("folder", "parquet"):
+        raise InputError(f"{shown(path)} has no column of splits to choose {split!r} from; leave split out")
+    columns = {"image_column": image_column, "label_column": label_column}
+    if kind == "folder":
+        folder = path if path.is_dir() else path.parent
+        return read_image_folder(folder, labels_from=labels_from, **columns, split=split, rejects=rejects)
+    if kind == "picture":
+        return read_picture(path, labels_from=labels_from, rejects=rejects)
+    if kind == "parquet":
+        return _open_parquet(
+            path, labels_from, image_column, label_column, split, counts, n_features, rejects
+        )
+    return _open_text(path, kind, counts, min_count, n_features, rejects, progress)
+
+
+def _open_text(
+    path: Path,
+    kind: str,
+    counts: bool,
+    min_count: int,
+    n_features: int | None,
+    rejects: Rejects,
+    progress: Progress,
+) -> Rows | PictureSource:
+    if kind == "arff":
+        from wsabie.sources.mulan import read_mulan
+
+        return read_mulan(path, rejects=rejects)
+    if kind == "fasttext":
+        from wsabie.sources.fasttext import read_fasttext
+
+        return read_fasttext(path, min_count=min_count, rejects=rejects)
+    if kind == "pairs":
+        from wsabie.sources.pairs import read_pairs
+
+        return read_pairs(path, rejects=rejects)
+    from wsabie.sources.svmlight import read_svmlight
+
+    return read_svmlight(path, counts=counts, n_features=n_features, rejects=rejects, progress=progress)
+
+
+def _open_parquet(
+    path: Path,
+    labels_from: str,
+    image_column: str | None,
+    label_column: str | None,
+    split: str | None,
+    counts: bool,
+    n_features: int | None,
+    rejects: Rejects,
+) -> Rows | PictureSource:
+    from wsabie.sources.parquet_pictures import read_parquet_pictures
+    from wsabie.sources.parquet_rows import read_parquet_rows
+
+    table = open_table(path)
+    for column in (image_column, label_column, "split" if split is not None else None):
+        if column is not None and not table.has(column):
+            raise InputError(f"{shown(path)} has no column {column!r}; it has {table.listed_columns()}")
+    common = {"labels_from": labels_from, "label_column": label_column, "split": split}
+    if image_column is None and (table.has(*SPARSE) or table.has(DENSE)):
+        return read_parquet_rows(table, counts=counts, n_features=n_features, rejects=rejects, **common)
+    if image_column is None and not table.first_of((*IMAGE_COLUMNS, *PATH_COLUMNS)):
+        raise InputError(
+            f"{shown(path)} has neither pictures ({', '.join((*IMAGE_COLUMNS, *PATH_COLUMNS))}) nor features "
+            f"({' with '.join(SPARSE)}, or {DENSE}); it has {table.listed_columns()}"
+        )
+    return read_parquet_pictures(table, image_column=image_column, rejects=rejects, **common)
+
+
+def kind_of(path: Path) -> str:
+    """What a file or folder is: folder, picture, parquet, arff, fasttext, svmlight or pairs.
+
+    Raises
+    ------
+    InputError
+        It is missing, empty, or none of these; the sentence says what was looked for.
+    """
+    with reading(path):
+        if path.is_dir():
+            return _kind_of_folder(path)
+    if path.name in NAMES:
+        return "folder"
+    content = head(path, _HEAD)
+    if not content.strip():
+        raise InputError(f"{shown(path)} is empty; give a file that holds data")
+    if content.startswith(MAGIC):
+        return "parquet"
+    if path.name.lower().endswith(ENDINGS):
+        return "picture"
+    kind = _kind_of_text(content)
+    if kind is None:
+        hint = "; of Mulan data give the .arff file" if content.lstrip().startswith(b"<") else ""
+        raise InputError(f"{shown(path)} is nothing that can be read: looked for {LOOKED_FOR}{hint}")
+    return kind
+
+
+def _kind_of_folder(path: Path) -> str:
+    if shards(path):
+        return "parquet"
+    if not any(path.iterdir()):
+        raise InputError(f"{shown(path)} is empty; give a folder of pictures or of Parquet files")
+    return "folder"
+
+
+def _kind_of_text(content: bytes) -> str | None:
+    """The kind of text, from its first lines; a broken line among them does not mislead."""
+    if _ARFF.match(content.removeprefix(b"\xef\xbb\xbf")):
+        return "arff"
+    lines = [line for line in content.split(b"\n") if line.strip()][:_LINES]
+    if _HEADER.fullmatch(lines[0]):
+        return "svmlight"
+    if any(_FASTTEXT.search(line) for line in lines):
+        return "fasttext"
+    if any(_SPARSE_ROW.match(line) for line in lines):
+        return "svmlight"
+    if any(line.count(b"\t") in (1, 2) for line in lines) and b"\0" not in content:
+        return "pairs"
+    return None

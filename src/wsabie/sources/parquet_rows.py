@@ -1,0 +1,214 @@
+"""Rows of features in Parquet, in and out without loss.
+
+Sparse rows are `indices` list<uint32> with `values` list<float32>, dense ones `features` (a list of
+floats, all of one length). Beside them: `id`, `labels` list<string>, `negatives` list<string> (labels that
+are denied), `group`, `time`. `write_rows` notes under the key `wsabie` what columns cannot say: {"schema":
+1, "n_features", "counts", "label_names", "feature_names"}; without the note the width is what the rows
+need, labels are in the order of their code points, and ids that are missing are row numbers, counted from
+1 over all shards.
+"""
+
+import json
+from array import array
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wsabie.base.arrays import Bool, Matrix
+from wsabie.sources.build import BadRow, LabelIndex, require_rows, row_starts, signed_label_matrix
+from wsabie.sources.cells import LabelCells
+from wsabie.sources.parquet_features import DENSE, SPARSE, feature_columns
+from wsabie.sources.parquet_file import KEY, Batch, LabelColumn, Table, label_column_of
+from wsabie.sources.records import Rows
+from wsabie.storage.atomic import replacing
+from wsabie.storage.rejects import Rejects
+
+NEGATIVES = "negatives"
+_BATCH = 1 << 12
+
+
+def read_parquet_rows(
+    table: Table,
+    *,
+    labels_from: str = "auto",
+    label_column: str | None = None,
+    split: str | None = None,
+    counts: bool = False,
+    n_features: int | None = None,
+    rejects: Rejects | None = None,
+) -> Rows:
+    """Read rows of features.
+
+    Parameters
+    ----------
+    table : Table
+    labels_from : str
+        "none": a table without labels; anything else wants a column of them.
+    label_column : str or None
+        A column of labels with another name than usual.
+    split : str or None
+        Keep only rows with this `split`.
+    counts : bool
+        The values are declared counts, whatever the file says.
+    n_features : int or None
+        Width where the file notes none.
+    rejects : Rejects or None
+        Where rows that cannot be used are listed.
+
+    Returns
+    -------
+    Rows
+
+    Raises
+    ------
+    InputError
+        Damaged, without labels, labels of mixed types, or a feature beyond the width that the file notes.
+    """
+    rejects = Rejects() if rejects is None else rejects
+    label = None if labels_from == "none" else LabelColumn(table, label_column_of(table, label_column))
+    counts = counts or bool(table.promised.get("counts"))
+    features = feature_columns(table, counts, n_features)
+    beside = _Beside(table, label, split, rejects)
+    columns = [*features.columns, *beside.columns()]
+    for batch in table.batches([name for name in columns if table.has(name)], _BATCH):
+        features.keep(beside.add(batch, features.check(batch)))
+    require_rows(len(beside.ids), table.path, rejects)
+    return beside.rows(features.finish(), counts)
+
+
+class _Beside:
+    """Everything that stands beside the features of a table."""
+
+    def __init__(self, table: Table, label: LabelColumn | None, split: str | None, rejects: Rejects) -> None:
+        self.table, self.label, self.split, self.rejects = table, label, split, rejects
+        self.index = LabelIndex(table.promised.get("label_names"))
+        self.ids: dict[str, None] = {}
+        self.groups: list[str] = []
+        self.times: list[str] = []
+        self.counts, self.labels, self.signs = array("i"), array("i"), array("b")
+        self.rows_before = 0
+
+    def columns(self) -> list[str]:
+        return [self.label.name if self.label else "labels", NEGATIVES, "id", "group", "time", "split"]
+
+    def add(self, batch: Batch, faults: dict[int, BadRow]) -> Bool:
+        """Collect the good rows of a batch and return which they are."""
+        mask = np.zeros(batch.data.num_rows, bool)
+        columns = [batch.column(name) for name in self.columns()]
+        for row, (labels, denied, ident, group, time, split) in enumerate(zip(*columns, strict=True)):
+            if self.split is not None and split != self.split:
+                continue
+            name = str(self.rows_before + row + 1) if ident is None else str(ident)
+            try:
+                if row in faults:
+                    raise faults[row]
+                if name in self.ids:
+                    raise BadRow("duplicate id", name)
+                self._add_labels(batch.where(row), labels, denied)
+            except BadRow as bad:
+                self.rejects.add(batch.where(row), bad.reason, bad.detail)
+                continue
+            mask[row] = True
+            self.ids[name] = None
+            self.groups.append(name if group is None else str(group))
+            self.times.append("" if time is None else str(time))
+        self.rows_before += len(mask)
+        return mask
+
+    def _add_labels(self, where: str, labels: object, denied: object) -> None:
+        stated: list[int] = []
+        if self.label:
+            stated = self.index.numbers(self.label.cells().read(self.label.split(labels), where))
+        refused = self.index.numbers(LabelCells(NEGATIVES).read(denied, where))
+        if set(stated) & set(refused):
+            raise BadRow("label both stated and denied")
+        self.counts.append(len(stated) + len(refused))
+        self.labels.extend(stated + refused)
+        self.signs.extend([1] * len(stated) + [-1] * len(refused))
+
+    def rows(self, X: Matrix, counts: bool) -> Rows:
+        """All that was collected, with its features."""
+        names, final = self.index.finish()
+        starts = row_starts(np.array(self.counts))
+        Y = signed_label_matrix(starts, final[np.array(self.labels)], np.array(self.signs), len(names))
+        groups = self.groups if self.table.has("group") else None
+        times = self.times if self.table.has("time") else None
+        feature_names = self.table.promised.get("feature_names")
+        return Rows(X, Y, names, list(self.ids), groups, times, counts, feature_names=feature_names)
+
+
+def write_rows(rows: Rows, path: str | Path) -> None:
+    """Write rows so that `read_parquet_rows` gives back the same arrays, names and ids, bit for bit.
+
+    The file appears whole or not at all.
+
+    Parameters
+    ----------
+    rows : Rows
+        X sparse is written as `indices` and `values`, dense as `features`.
+    path : str or Path
+        Usually ends with .parquet.
+
+    Raises
+    ------
+    InputError
+        The folder cannot be written, or the disk is full.
+    """
+    from pyarrow import Table as ArrowTable
+    from pyarrow.parquet import ParquetWriter
+
+    note = {
+        "schema": 1,
+        "n_features": rows.X.shape[1],
+        "counts": rows.counts,
+        "label_names": rows.label_names,
+        "feature_names": rows.feature_names,
+    }
+    schema = _schema(rows).with_metadata({KEY: json.dumps(note, ensure_ascii=False).encode()})
+    with replacing(path) as draft, ParquetWriter(draft, schema, compression="zstd") as writer:
+        for start in range(0, len(rows), _BATCH):
+            block = rows.take(range(start, min(start + _BATCH, len(rows))))
+            writer.write_table(ArrowTable.from_pydict(_columns(block), schema=schema))
+
+
+def _schema(rows: Rows) -> Any:
+    import pyarrow as pa
+
+    names = pa.list_(pa.string())
+    fields = [("id", pa.string()), ("labels", names)]
+    fields += [(NEGATIVES, names)] if (rows.Y.data < 0).any() else []
+    fields += [("group", pa.string())] if rows.groups is not None else []
+    fields += [("time", pa.string())] if rows.times is not None else []
+    if isinstance(rows.X, np.ndarray):
+        fields += [(DENSE, pa.list_(pa.float32(), rows.X.shape[1]))]
+    else:
+        fields += [(SPARSE[0], pa.list_(pa.uint32())), (SPARSE[1], pa.list_(pa.float32()))]
+    return pa.schema(fields)
+
+
+def _columns(rows: Rows) -> dict[str, Any]:
+    """Columns of a block; those that the schema does not name are ignored by Arrow."""
+    import pyarrow as pa
+
+    columns = {"id": rows.ids, "group": rows.groups, "time": rows.times}
+    columns |= {"labels": _names(rows, 1), NEGATIVES: _names(rows, -1)}
+    if isinstance(rows.X, np.ndarray):
+        flat = pa.array(np.ascontiguousarray(rows.X, np.float32).ravel())
+        return columns | {DENSE: pa.FixedSizeListArray.from_arrays(flat, rows.X.shape[1])}
+    X = rows.X.tocsr().sorted_indices()
+    starts = pa.array(X.indptr.astype(np.int32))
+    return columns | {
+        SPARSE[0]: pa.ListArray.from_arrays(starts, pa.array(X.indices.astype(np.uint32))),
+        SPARSE[1]: pa.ListArray.from_arrays(starts, pa.array(X.data.astype(np.float32))),
+    }
+
+
+def _names(rows: Rows, sign: int) -> Any:
+    """Label names of each row with this sign, as an Arrow list column."""
+    import pyarrow as pa
+
+    kept = rows.Y.data == sign
+    starts = row_starts(kept)[rows.Y.indptr].astype(np.int32)
+    names = pa.array(rows.label_names, pa.string()).take(pa.array(rows.Y.indices[kept]))
+    return pa.ListArray.from_arrays(pa.array(starts), names)

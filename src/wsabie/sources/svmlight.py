@@ -1,0 +1,175 @@
+"""Sparse text: the XC form (header `n d L`) and plain svmlight / libsvm.
+
+A row is `l1,l2 j:v j:v ...`; a row without labels begins with a blank or with its first feature. With a
+header, labels and features are numbered from 0 and must keep to what it promises. Without one, feature
+numbers are taken as written (column 0 stays empty in files that count from 1, so that train and test
+always agree), and the labels are the integers that occur. Names come from a file `labels.txt` or `Yf.txt`
+beside the data, one a line in UTF-8, the first for label 0; otherwise a label is named by its integer. The
+id of a row is its line number.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from wsabie.base.arrays import Int32
+from wsabie.base.errors import InputError
+from wsabie.base.progress import SILENT, Progress
+from wsabie.kernels.parse import LARGEST, Limits
+from wsabie.labels.names import normalise
+from wsabie.sources.build import label_matrix, require_rows, row_starts, sparse_features
+from wsabie.sources.records import Rows
+from wsabie.sources.svmlight_stream import Collected, collect
+from wsabie.sources.text import numbered_lines, shown
+from wsabie.storage.rejects import Rejects
+
+SIDECARS = ("labels.txt", "Yf.txt")
+HEADER = re.compile(rb"\s*(\d{1,18})[ \t]+(\d{1,18})[ \t]+(\d{1,18})\s*")
+
+
+@dataclass
+class _Header:
+    rows: int
+    features: int
+    labels: int
+
+
+def read_svmlight(
+    path: Path,
+    *,
+    counts: bool = False,
+    n_features: int | None = None,
+    rejects: Rejects | None = None,
+    progress: Progress = SILENT,
+    block_bytes: int = 1 << 24,
+) -> Rows:
+    """Read an XC or svmlight file, plain or gzip, in one pass.
+
+    Parameters
+    ----------
+    path : Path
+    counts : bool
+        The values are declared counts: rows with a negative one are skipped.
+    n_features : int or None
+        Width of X for a file without header, when it is known (test data of a model); X is wider when the
+        file needs it.
+    rejects : Rejects or None
+        Where skipped rows are listed.
+    progress : Progress
+        Told the bytes read and the rate in MB/s.
+    block_bytes : int
+        Memory for text at a time; besides it only the result is held.
+
+    Returns
+    -------
+    Rows
+
+    Raises
+    ------
+    InputError
+        Missing, empty, or a header (or a file of label names) that promises something else than is found.
+    """
+    rejects = Rejects() if rejects is None else rejects
+    header = _read_header(path)
+    sidecar = _sidecar(path)
+    names = None if sidecar is None else _sidecar_names(sidecar)
+    if header and names is not None and len(names) != header.labels:
+        raise InputError(
+            f"{shown(sidecar or path)} holds {len(names):,} label names but the header of {shown(path)} "
+            f"promises {header.labels:,} labels; correct one of them, or move the file of names away"
+        )
+    limits = _limits(header, names, counts)
+    got = collect(
+        path, limits, headed=header is not None, rejects=rejects, progress=progress, block_bytes=block_bytes
+    )
+    kept = _kept_rows(path, header, got)
+    require_rows(kept, path, rejects)
+    return _finish(got, kept, header, names, counts, n_features or 0)
+
+
+def _read_header(path: Path) -> _Header | None:
+    line = next((line for _, line in numbered_lines(path)), b"")
+    match = HEADER.fullmatch(line)
+    if match is None:
+        return None
+    header = _Header(*(int(n) for n in match.groups()))
+    if header.features > LARGEST or header.labels > LARGEST:
+        raise InputError(
+            f"{shown(path)}:1 promises {header.features:,} features and {header.labels:,} labels; "
+            f"at most {LARGEST:,} of each can be held"
+        )
+    return header
+
+
+def _limits(header: _Header | None, names: list[str] | None, counts: bool) -> Limits:
+    if header:
+        return Limits(header.features, header.labels, True, counts)
+    return Limits(LARGEST + 1, -1 if names is None else len(names), False, counts)
+
+
+def _kept_rows(path: Path, header: _Header | None, got: Collected) -> int:
+    """How many of the collected rows count; a header must promise the lines there are (less a blank tail)."""
+    if header is None:
+        return len(got.lines)
+    found = got.n_lines - 1
+    if found > header.rows:
+        found -= min(_blank_tail(path), found - header.rows)
+    if found != header.rows:
+        raise InputError(
+            f"{shown(path)} holds {found:,} rows but its header promises {header.rows:,}; "
+            "correct the first number of the header, or fetch the file again"
+        )
+    return int(np.searchsorted(got.lines.view(), header.rows + 1, side="right"))
+
+
+def _blank_tail(path: Path) -> int:
+    blank = 0
+    for _, line in numbered_lines(path):
+        blank = blank + 1 if not line.strip() else 0
+    return blank
+
+
+def _finish(
+    got: Collected, kept: int, header: _Header | None, names: list[str] | None, counts: bool, n_features: int
+) -> Rows:
+    lines = got.lines.finish()[:kept]
+    indices, values = got.indices.finish(), got.values.finish()
+    width = header.features if header else max(int(indices.max(initial=-1)) + 1, n_features)
+    X = sparse_features(row_starts(got.feature_counts.finish()[:kept]), indices, values, width)
+    label_names, labels = _name_labels(got.labels.finish(), header, names)
+    Y = label_matrix(got.label_counts.finish()[:kept], labels, len(label_names))
+    return Rows(X, Y, label_names, [str(n) for n in lines.tolist()], counts=counts)
+
+
+def _name_labels(labels: Int32, header: _Header | None, names: list[str] | None) -> tuple[list[str], Int32]:
+    """(names by number, labels by those numbers)."""
+    if names is not None:
+        return names, labels
+    if header:
+        return [str(i) for i in range(header.labels)], labels
+    written, numbered = np.unique(labels, return_inverse=True)
+    return [str(i) for i in written.tolist()], numbered.astype(np.int32)
+
+
+def _sidecar(path: Path) -> Path | None:
+    beside = (path.with_name(name) for name in SIDECARS)
+    return next((file for file in beside if file.is_file() and file != path), None)
+
+
+def _sidecar_names(file: Path) -> list[str]:
+    """Names of labels, one a line; a name that an earlier line has is told apart by its number."""
+    names: dict[str, None] = {}
+    for number, line in numbered_lines(file):
+        try:
+            name = normalise(line.decode("utf-8-sig" if number == 1 else "utf-8"))
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"{shown(file)}:{number} is not UTF-8 text, and label names have to be; convert the file, "
+                "for instance with iconv, or move it away"
+            ) from error
+        if not name or name in names:
+            name = f"{name} ({number - 1})".strip()
+        names[name] = None
+    return list(names)

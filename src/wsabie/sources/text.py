@@ -1,0 +1,147 @@
+"""Text files of any size: gzip or plain, by line or by block of lines, the system's refusals explained."""
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BufferedIOBase
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from wsabie.base.arrays import UInt8
+from wsabie.base.errors import InputError
+
+LONGEST_LINE = 1 << 28
+_GZIP = b"\x1f\x8b"
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn what can go wrong while `path` is read into one sentence.
+
+    Raises
+    ------
+    InputError
+        Missing, forbidden, or damaged compression.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except FileNotFoundError as error:
+        raise InputError(f"there is no file or folder {shown(path)}; check the name") from error
+    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise InputError(
+            f"{shown(path)} is damaged or cut off gzip ({error}); fetch or compress it again"
+        ) from error
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InputError(
+            f"cannot read {shown(path)}: {reason}; check the path and its permissions"
+        ) from error
+    except ValueError as error:
+        if "null byte" not in str(error) and "null character" not in str(error):
+            raise
+        raise InputError(f"{shown(path)!r} is no path; check the name") from error
+
+
+def shown(path: Path | str) -> str:
+    """A path as printable text, whatever bytes its name holds."""
+    return str(path).encode("utf-8", "backslashreplace").decode()
+
+
+def open_bytes(path: Path) -> BufferedIOBase:
+    """The content of a file as bytes, unpacked when it is gzip (told by its first bytes, not its name)."""
+    raw = path.open("rb")
+    if raw.peek(2)[:2] == _GZIP:
+        return cast(BufferedIOBase, gzip.GzipFile(fileobj=raw, mode="rb"))
+    return raw
+
+
+def head(path: Path, size: int = 1 << 16) -> bytes:
+    """The first `size` bytes after unpacking."""
+    with reading(path), open_bytes(path) as stream:
+        return _read_fully(stream, size)
+
+
+def _read_fully(stream: BufferedIOBase, size: int) -> bytes:
+    parts, left = [], size
+    while left and (part := stream.read(left)):
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """(line number from 1, line without its end) of a file.
+
+    Raises
+    ------
+    InputError
+        As `reading`, or a line is longer than 256 MiB.
+    """
+    with reading(path), open_bytes(path) as stream:
+        number = 0
+        while line := stream.readline(LONGEST_LINE + 1):
+            number += 1
+            if len(line) > LONGEST_LINE:
+                raise too_long(path, number)
+            yield number, line.rstrip(b"\r\n")
+
+
+def whole_lines(path: Path, size: int = 1 << 24) -> Iterator[UInt8]:
+    """The file in blocks of about `size` bytes that end with a newline; each lives until the next is taken.
+
+    Raises
+    ------
+    InputError
+        As `numbered_lines`.
+    """
+    with reading(path), open_bytes(path) as stream:
+        buffer, held = bytearray(size), 0
+        while True:
+            if held >= len(buffer) - 1:
+                buffer = _doubled(path, buffer)
+            held, ended = _fill(stream, buffer, held)
+            if ended and held and buffer[held - 1] != 10:
+                buffer[held : held + 1] = b"\n"
+                held += 1
+            end = buffer.rfind(b"\n", 0, held) + 1
+            if end:
+                yield np.frombuffer(buffer, np.uint8, end)
+            if ended:
+                return
+            buffer[: held - end] = buffer[end:held]
+            held -= end
+
+
+def _fill(stream: BufferedIOBase, buffer: bytearray, held: int) -> tuple[int, bool]:
+    """Read until one byte is left free: (bytes held, whether the file has ended)."""
+    view = memoryview(buffer)
+    while held < len(buffer) - 1:
+        got = stream.readinto(view[held : len(buffer) - 1])
+        if not got:
+            return held, True
+        held += got
+    return held, False
+
+
+def _doubled(path: Path, buffer: bytearray) -> bytearray:
+    if len(buffer) > LONGEST_LINE:
+        raise too_long(path, None)
+    return buffer + bytearray(len(buffer))
+
+
+def too_long(path: Path, number: int | None) -> InputError:
+    where = shown(path) if number is None else f"{shown(path)}:{number}"
+    return InputError(
+        f"{where} has a line of more than {LONGEST_LINE >> 20} MiB; this is not a text file of rows"
+    )
+
+
+def bytes_on_disk(path: Path) -> int:
+    """Size of a file as stored."""
+    with reading(path):
+        return path.stat().st_size

@@ -1,0 +1,78 @@
+"""Spelling of label names, suggestions, and numbers that never change."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wsabie.base.errors import InputError, UnknownLabelError
+from wsabie.labels.names import Vocabulary, closest, normalise
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_normalising_twice_changes_nothing(name):
+    once = normalise(name)
+    assert normalise(once) == once
+    assert once == once.strip()
+    assert "  " not in once
+
+
+def test_case_is_kept_and_accents_are_composed():
+    assert normalise("Ko\u0308ln ") == "K\u00f6ln"
+    assert normalise("Apple") != normalise("apple")
+
+
+def test_half_a_surrogate_pair_is_refused():
+    with pytest.raises(InputError, match="not valid Unicode"):
+        normalise("a\ud800")
+
+
+def test_closest_prefers_the_nearest_spelling_and_ignores_case():
+    names = ["dauphin", "Dolphin", "dolphins", "dog", "ship"]
+    assert closest("dolfin", names) == ["Dolphin", "dolphins"]
+    assert closest("DOLPHIN", names, n=1) == ["Dolphin"]
+    assert closest("zebra", ["ship", "dog"]) == []
+    assert closest("犬", ["猫", "犬"]) == ["犬"]
+
+
+def test_numbers_never_change_when_names_are_added():
+    words = Vocabulary(["b", "a"])
+    before = words.ids(["a", "b"])
+    assert words.add(["c"]).tolist() == [2]
+    assert np.array_equal(words.ids(["a", "b"]), before)
+    assert words.names([2, 0]) == ["c", "b"]
+    assert list(words) == ["b", "a", "c"]
+    assert "c" in words
+    assert "d" not in words
+
+
+def test_nothing_is_added_when_one_name_is_refused():
+    words = Vocabulary(["a"])
+    for bad in (["b", "a"], ["b", "b "], ["b", "  "]):
+        with pytest.raises(InputError, match=r"comes twice|empty name"):
+            words.add(bad)
+    assert list(words) == ["a"]
+
+
+def test_an_unknown_label_suggests_the_closest_in_one_sentence():
+    words = Vocabulary(["dolphin", "dolphins", "ship"])
+    with pytest.raises(UnknownLabelError) as caught:
+        words.ids(["ship", "dolfin"])
+    assert str(caught.value) == "there is no label 'dolfin'; did you mean 'dolphin' or 'dolphins'?"
+    with pytest.raises(UnknownLabelError, match="nor one like it"):
+        words.ids(["quartz"])
+
+
+@pytest.mark.parametrize("number", [-1, 1])
+def test_a_number_out_of_range_is_refused(number):
+    with pytest.raises(InputError, match=f"no label number {number}"):
+        Vocabulary(["a"]).names([number])
+
+
+@given(
+    st.lists(st.text(st.characters(exclude_categories=["Cs", "Z", "Cc"]), min_size=1), unique_by=normalise)
+)
+def test_ids_and_names_are_inverse(names):
+    names = [name for name in names if normalise(name)]
+    words = Vocabulary(names)
+    assert words.names(words.ids(names)) == [normalise(name) for name in names]
