@@ -77,12 +77,8 @@ def _described(part: str, rows: Sequence[Row], size: int) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--out", type=Path, default=Path("src/wsabie/samples"), help="folder for the Parquet files"
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("src/wsabie/samples"), help="folder for the Parquet files")
     parser.add_argument("--parts", nargs="+", choices=("emoji", "drawings"), default=["emoji", "drawings"])
     parser.add_argument("--font", type=Path, default=FONT, help="NotoColorEmoji.ttf with CBDT bitmaps")
     parser.add_argument("--cldr", type=Path, default=CLDR, help="the folder `common` of Unicode CLDR")

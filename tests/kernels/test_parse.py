@@ -25,9 +25,7 @@ def parse_all(text: bytes, limits: Limits, rows: int = 100, labels: int = 100, f
     while at < len(buffer):
         end = parse_lines(buffer, at, limits, batch)
         if end == at:
-            batch = new_batch(
-                *(2 * len(a) for a in (batch.row_lines, batch.labels, batch.indices)), doubts=99
-            )
+            batch = new_batch(*(2 * len(a) for a in (batch.row_lines, batch.labels, batch.indices)), doubts=99)
             continue
         found += lines_of(batch, buffer)
         at = end
@@ -114,9 +112,7 @@ pieces = st.sampled_from(
         "1e-3",
     ]
 )
-texts = st.lists(st.lists(pieces, max_size=12).map("".join), max_size=8).map(
-    lambda rows: "\n".join(rows).encode()
-)
+texts = st.lists(st.lists(pieces, max_size=12).map("".join), max_size=8).map(lambda rows: "\n".join(rows).encode())
 
 
 @settings(max_examples=300, deadline=None)

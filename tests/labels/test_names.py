@@ -69,9 +69,7 @@ def test_a_number_out_of_range_is_refused(number):
         Vocabulary(["a"]).names([number])
 
 
-@given(
-    st.lists(st.text(st.characters(exclude_categories=["Cs", "Z", "Cc"]), min_size=1), unique_by=normalise)
-)
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs", "Z", "Cc"]), min_size=1), unique_by=normalise))
 def test_ids_and_names_are_inverse(names):
     names = [name for name in names if normalise(name)]
     words = Vocabulary(names)

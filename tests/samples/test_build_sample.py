@@ -159,9 +159,7 @@ def test_a_glyph_shows_the_whole_sequence_or_nothing():
 
 
 def row(name, labels=("a",), languages=()):
-    return Row(
-        name, b"picture", list(labels), "g", "emoji", "title", "category", [list(one) for one in languages]
-    )
+    return Row(name, b"picture", list(labels), "g", "emoji", "title", "category", [list(one) for one in languages])
 
 
 def test_the_file_is_the_same_each_time_and_holds_the_rows(tmp_path):
@@ -186,9 +184,7 @@ def test_the_command_says_what_is_missing(part, tmp_path, capsys):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.skipif(
-    not build_sample.FONT.is_file(), reason="Debian's fonts-noto-color-emoji is not installed"
-)
+@pytest.mark.skipif(not build_sample.FONT.is_file(), reason="Debian's fonts-noto-color-emoji is not installed")
 def test_the_font_still_gives_the_bundled_picture():
     pytest.importorskip("fontTools", reason="fonttools is not installed")
     font = open_font(build_sample.FONT)
@@ -196,8 +192,7 @@ def test_the_font_still_gives_the_bundled_picture():
     if font.version not in about:
         pytest.skip("another version of the font is installed than the sample was made from")
     bundled = {
-        one["id"]: one["image"]
-        for one in pq.read_table(sample_path("emoji"), columns=["id", "image"]).to_pylist()
+        one["id"]: one["image"] for one in pq.read_table(sample_path("emoji"), columns=["id", "image"]).to_pylist()
     }
     for sequence in ("🐕", "👩🏽‍🌾", "🇳🇴", "1⃣"):
         ours = similar.ink(shrunk(flattened(font.png(font.glyph(sequence))), 96))

@@ -42,9 +42,7 @@ def pictures(table):
 
 @pytest.fixture(scope="module")
 def emoji():
-    return {
-        row["title"]: row for row in pq.read_table(sample_path("emoji")).drop_columns(["image"]).to_pylist()
-    }
+    return {row["title"]: row for row in pq.read_table(sample_path("emoji")).drop_columns(["image"]).to_pylist()}
 
 
 def test_the_emoji_are_always_bundled():
@@ -131,9 +129,7 @@ def test_copies_are_in_one_group(table, pictures):
 
 def test_labels_of_a_dog_in_many_languages(emoji):
     labels = emoji["dog"]["labels"]
-    assert {"dog", "hond", "perro", "pes", "köpek", "anjing", "狗", "犬", "개", "собака", "كلب"} <= set(
-        labels
-    )
+    assert {"dog", "hond", "perro", "pes", "köpek", "anjing", "狗", "犬", "개", "собака", "كلب"} <= set(labels)
     used = dict(zip(labels, emoji["dog"]["languages"], strict=True))
     assert used["hond"] == ["nl"]
     assert used["hund"] == ["de", "sv", "da"]
@@ -143,9 +139,7 @@ def test_emoji_have_labels_in_all_languages(emoji):
     about = pq.read_schema(sample_path("emoji")).metadata
     languages = about[b"languages"].decode().split()
     assert len(languages) >= 20
-    counts = Counter(
-        used for row in emoji.values() for used in {one for many in row["languages"] for one in many}
-    )
+    counts = Counter(used for row in emoji.values() for used in {one for many in row["languages"] for one in many})
     assert set(counts) == set(languages)
     assert min(counts.values()) > 0.99 * len(emoji)
 
@@ -163,8 +157,6 @@ def test_variants_share_a_group(emoji, one, other):
     assert emoji[one]["group"] == emoji[other]["group"]
 
 
-@pytest.mark.parametrize(
-    ("one", "other"), [("dog", "dolphin"), ("farmer", "cook"), ("flag: Norway", "flag: Iceland")]
-)
+@pytest.mark.parametrize(("one", "other"), [("dog", "dolphin"), ("farmer", "cook"), ("flag: Norway", "flag: Iceland")])
 def test_concepts_do_not_share_a_group(emoji, one, other):
     assert emoji[one]["group"] != emoji[other]["group"]

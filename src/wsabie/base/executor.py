@@ -92,7 +92,8 @@ class Processes:
                 yield waiting.popleft().result()
         except BrokenProcessPool as error:
             raise WorkerError(
-                f"one of {self.workers} worker processes was killed, perhaps for want of memory; run again with fewer workers"
+                f"one of {self.workers} worker processes was killed, perhaps for want of memory; "
+                "run again with fewer workers"
             ) from error
         finally:
             pool.shutdown(wait=True, cancel_futures=True)

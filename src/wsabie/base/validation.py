@@ -1,4 +1,4 @@
-"""What is checked at the door: features become float32 with int32 columns, and bad numbers are named where they stand."""
+"""What is checked at the door: features become float32 with int32 columns; bad numbers are named with their place."""
 
 from typing import Any
 
@@ -37,23 +37,20 @@ def check_features(X: Any, *, n_features: int | None = None, what: str = "X") ->
 def _dense(X: Any, what: str) -> Float32:
     X = np.asarray(X)
     if X.ndim != 2:
-        raise InputError(
-            f"{what} has {X.ndim} dimension(s); Expected 2D array. Reshape your data: one row per example"
-        )
+        raise InputError(f"{what} has {X.ndim} dimension(s); Expected 2D array. Reshape your data: one row per example")
     if X.dtype.kind == "c":
         raise InputError(f"Complex data not supported: {what} has dtype {X.dtype}; give real numbers")
     try:
-        out = np.ascontiguousarray(X, np.float32)
+        with np.errstate(over="ignore"):  # what becomes infinite is refused below
+            out = np.ascontiguousarray(X, np.float32)
     except (TypeError, ValueError) as error:
-        raise InputError(
-            f"{what} holds something that is not a number ({error}); give real numbers"
-        ) from error
+        raise InputError(f"{what} holds something that is not a number ({error}); give real numbers") from error
     bad = ~np.isfinite(out)
     if bad.any():
         i, j = np.argwhere(bad)[0]
         raise InputError(
-            f"{what} holds {_named(X[i, j])} at row {i}, column {j} (Input contains NaN, infinity or a value too large "
-            "for float32); replace or drop such rows"
+            f"{what} holds {_named(float(X[i, j]))} at row {i}, column {j} (Input contains NaN, infinity "
+            "or a value too large for float32); replace or drop such rows"
         )
     return out
 
@@ -65,23 +62,33 @@ def _sparse(X: Matrix, what: str) -> Csr:
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
-    data = np.asarray(X.data, np.float32)
+    check_columns(X, what)
+    with np.errstate(over="ignore"):
+        data = np.asarray(X.data, np.float32)
     bad = np.flatnonzero(~np.isfinite(data))
     if len(bad):
         row = int(np.searchsorted(X.indptr, bad[0], side="right")) - 1
         raise InputError(
-            f"{what} holds {_named(X.data[bad[0]])} at row {row}, column {X.indices[bad[0]]} (Input contains NaN or "
-            "infinity); replace or drop such rows"
+            f"{what} holds {_named(X.data[bad[0]])} at row {row}, column {X.indices[bad[0]]} (Input contains NaN, "
+            "infinity or a value too large for float32); replace or drop such rows"
         )
     if X.shape[1] > np.iinfo(np.int32).max:
-        raise InputError(
-            f"{what} has {X.shape[1]:,} features; at most {np.iinfo(np.int32).max:,} are supported"
-        )
+        raise InputError(f"{what} has {X.shape[1]:,} features; at most {np.iinfo(np.int32).max:,} are supported")
     return Csr(X.indptr.astype(np.int64), np.ascontiguousarray(X.indices, np.int32), data)
 
 
+def check_columns(X: Matrix, what: str) -> None:
+    """Refuse a CSR matrix with column numbers outside its shape, which scipy lets pass and kernels would follow."""
+    low, high = (int(X.indices.min()), int(X.indices.max())) if len(X.indices) else (0, -1)
+    if low < 0 or high >= X.shape[1]:
+        raise InputError(
+            f"{what} holds the column number {low if low < 0 else high}, but its {X.shape[1]:,} columns are numbered "
+            "from 0; build the matrix with the right shape"
+        )
+
+
 def _named(value: Any) -> str:
-    return "NaN" if np.isnan(value) else "infinity"
+    return "NaN" if np.isnan(value) else f"{value:g}"
 
 
 def require(condition: bool, sentence: str) -> None:

@@ -65,9 +65,7 @@ def bootstrap(
     >>> mean, 0.38 < low < 0.42, 0.58 < high < 0.62
     (0.5, True, True)
     """
-    return bootstrap_all({"": values}, groups=groups, resamples=resamples, confidence=confidence, seed=seed)[
-        ""
-    ]
+    return bootstrap_all({"": values}, groups=groups, resamples=resamples, confidence=confidence, seed=seed)[""]
 
 
 def bootstrap_all(
@@ -81,9 +79,7 @@ def bootstrap_all(
     """`bootstrap` of several metrics of the same rows, from the same resamples."""
     means, observed = _resampled(per_row, groups, resamples, seed)
     low, high = _percentiles(means, confidence)
-    return {
-        name: Interval(float(observed[i]), float(low[i]), float(high[i])) for i, name in enumerate(per_row)
-    }
+    return {name: Interval(float(observed[i]), float(low[i]), float(high[i])) for i, name in enumerate(per_row)}
 
 
 def paired_bootstrap(

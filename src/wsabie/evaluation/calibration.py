@@ -157,9 +157,7 @@ class _Problem(NamedTuple):
 
 def _check_pairs(pairs: Pairs) -> None:
     if not np.isfinite(pairs.scores).all():
-        raise InputError(
-            "a score to calibrate on is not finite; the model has diverged or a row is not finite"
-        )
+        raise InputError("a score to calibrate on is not finite; the model has diverged or a row is not finite")
     positive = np.sum(pairs.weights * pairs.outcomes)
     if not 0 < positive < np.sum(pairs.weights):
         raise InputError("calibration needs both right and wrong labels among its rows; give more rows")

@@ -177,15 +177,11 @@ class _Running:
 
     def _check_place(self, lo: int, hi: int, scores: Any) -> None:
         if scores.shape[1] != self.n_labels:
-            raise InputError(
-                f"scores from row {lo} on have {scores.shape[1]} columns, others {self.n_labels}"
-            )
+            raise InputError(f"scores from row {lo} on have {scores.shape[1]} columns, others {self.n_labels}")
         if lo < 0 or hi > self.n_rows:
             raise InputError(f"there are scores for the rows {lo} to {hi - 1} but Y has {self.n_rows} rows")
         if self.seen[lo:hi].any():
-            raise InputError(
-                f"row {lo + int(np.argmax(self.seen[lo:hi]))} has scores in two blocks; give each once"
-            )
+            raise InputError(f"row {lo + int(np.argmax(self.seen[lo:hi]))} has scores in two blocks; give each once")
         self.seen[lo:hi] = True
 
     def _add_best(self, best: Heap, counted: Bool) -> None:
@@ -209,9 +205,7 @@ class _Running:
         rows = np.flatnonzero(n_positives)
         if not self.seen[rows].all():
             missing = rows[~self.seen[rows]]
-            raise InputError(
-                f"{len(missing)} rows have no scores, the first is row {missing[0]}; score every row"
-            )
+            raise InputError(f"{len(missing)} rows have no scores, the first is row {missing[0]}; score every row")
         if not len(rows):
             raise InputError("no row has a positive label among the candidates, so nothing can be measured")
         support = self.sums[0].astype(np.int64)
@@ -263,9 +257,7 @@ def _best(scores: Any, excluded: Lists, k: int, lo: int) -> Heap:
 def _as_scores(scores: Any) -> Any:
     scores = np.asarray(scores)
     if scores.ndim != 2 or scores.dtype.kind not in "fiub":
-        raise InputError(
-            f"scores of shape {scores.shape} and type {scores.dtype} are no block; give (rows, labels)"
-        )
+        raise InputError(f"scores of shape {scores.shape} and type {scores.dtype} are no block; give (rows, labels)")
     dtype = scores.dtype if scores.dtype in (np.float32, np.float64) else np.float64
     return np.ascontiguousarray(scores, dtype)
 

@@ -51,9 +51,7 @@ def by_frequency(
     """
     counts = np.asarray(training_counts)
     if counts.shape != figures.support.shape:
-        raise InputError(
-            f"there are training counts for {len(counts)} labels but {len(figures.support)} labels"
-        )
+        raise InputError(f"there are training counts for {len(counts)} labels but {len(figures.support)} labels")
     lows = sorted(edges) if edges is not None else [0, *(2**i for i in range(int(counts.max()).bit_length()))]
     highs = [low - 1 for low in lows[1:]] + [max(int(counts.max()), lows[-1])]
     bands = [(low, high, (counts >= low) & (counts <= high)) for low, high in zip(lows, highs, strict=True)]

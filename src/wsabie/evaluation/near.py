@@ -58,9 +58,7 @@ def drop_near(X: Matrix, parts: Split, threshold: float) -> tuple[Split, Dropped
     ([], [0])
     """
     if not 0 < threshold <= 1:
-        raise InputError(
-            f"threshold = {threshold} but a cosine similarity above 0 and up to 1 is needed, such as 0.95"
-        )
+        raise InputError(f"threshold = {threshold} but a cosine similarity above 0 and up to 1 is needed, such as 0.95")
     points = _unit_rows(X)
     valid, from_valid = _apart(points, parts.valid, parts.train, threshold)
     test, from_test = _apart(points, parts.test, np.concatenate([parts.train, valid]), threshold)

@@ -68,15 +68,11 @@ def ranks_of_points(
     """
     n_labels, dim = labels.table.shape
     if queries.shape[1] != dim:
-        raise InputError(
-            f"the points have {queries.shape[1]} dimensions but the label vectors {dim}; use one space"
-        )
+        raise InputError(f"the points have {queries.shape[1]} dimensions but the label vectors {dim}; use one space")
     excluded = excluded_lists(exclude, len(queries), n_labels)
     positives = without(positive_lists(Y, n_labels), excluded, n_labels)
     if positives.n_rows != len(queries):
-        raise InputError(
-            f"Y has {positives.n_rows} rows but there are {len(queries)} points; give one row each"
-        )
+        raise InputError(f"Y has {positives.n_rows} rows but there are {len(queries)} points; give one row each")
     own, other = np.empty(len(positives.labels), np.float32), np.empty(len(excluded.labels), np.float32)
     counts = _no_counts(positives)
 

@@ -76,7 +76,5 @@ def _one_each(labels: Any, n_labels: int) -> Lists:
         raise InputError(f"Y holds {labels.dtype} values but one label per row is given by integers")
     outside = np.flatnonzero((labels < 0) | (labels >= n_labels))
     if len(outside):
-        raise InputError(
-            f"row {outside[0]} of Y has label {labels[outside[0]]} but the labels are 0 to {n_labels - 1}"
-        )
+        raise InputError(f"row {outside[0]} of Y has label {labels[outside[0]]} but the labels are 0 to {n_labels - 1}")
     return Lists(np.arange(len(labels) + 1, dtype=np.int64), labels.astype(np.int32))

@@ -31,14 +31,15 @@ REASONS = (
 
 _SIGNATURES = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF8", b"II*\0", b"MM\0*", b"BM")
 _TURNS = {
-    2: (Image.Transpose.FLIP_LEFT_RIGHT,),
-    3: (Image.Transpose.ROTATE_180,),
-    4: (Image.Transpose.FLIP_TOP_BOTTOM,),
-    5: (Image.Transpose.TRANSPOSE,),
-    6: (Image.Transpose.ROTATE_270,),
-    7: (Image.Transpose.TRANSVERSE,),
-    8: (Image.Transpose.ROTATE_90,),
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
 }  # what brings a picture upright, by EXIF orientation
+_SIDEWAYS = (5, 6, 7, 8)
 _ORIENTATION = 0x0112
 _WHITE = (255, 255, 255, 255)
 
@@ -108,13 +109,15 @@ def decode_full(content: Path | bytes, *, size: int = 256, max_pixels: int = 64_
         width, height = image.size
         if width * height > max_pixels:
             raise RejectedPicture("too many pixels", f"{width} x {height}, at most {max_pixels:,}")
-        image.draft("RGB", _scaled(width, height, size))
+        drafted = image.draft("RGB", _scaled(width, height, size))
         image.load()
-        width, height = image.size if image.format == "TIFF" else (width, height)  # Pillow turns TIFF itself
-        upright = _upright(_flattened(_shrunk(_plain(image), size)), image)
-        if upright.size[0] > upright.size[1] != width > height:
+        if drafted is None:
+            width, height = image.size  # some decoders turn the picture upright themselves
+        orientation = image.getexif().get(_ORIENTATION, 1)
+        if orientation in _SIDEWAYS:
             width, height = height, width
-        return Decoded(np.asarray(upright), width, height)
+        small = _flattened(_shrunk(_plain(image), size))
+        return Decoded(np.array(_turned(small, orientation)), width, height)
 
 
 def _opened(content: Path | bytes) -> Any:
@@ -247,7 +250,6 @@ def _flattened(image: Image.Image) -> Image.Image:
     return image.convert("RGB")
 
 
-def _upright(image: Image.Image, original: Image.Image) -> Image.Image:
-    for turn in _TURNS.get(original.getexif().get(_ORIENTATION, 1), ()):
-        image = image.transpose(turn)
-    return image
+def _turned(image: Image.Image, orientation: int) -> Image.Image:
+    turn = _TURNS.get(orientation)
+    return image if turn is None else image.transpose(turn)

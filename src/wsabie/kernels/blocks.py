@@ -72,9 +72,7 @@ def apply_labels(labels, targets, rule, block, owner, n_owners, width):
         for at in range(block.firsts[b], block.firsts[b + 1]):
             v, weight = block.violators[at], block.weights[at]
             if v >= 0:
-                move_owned(
-                    labels, rule, targets.labels[pair], block.queries[b], weight, owner, n_owners, width
-                )
+                move_owned(labels, rule, targets.labels[pair], block.queries[b], weight, owner, n_owners, width)
                 move_owned(labels, rule, v, block.queries[b], -weight, owner, n_owners, width)
             pair += 1
     for b in range(len(block.order)):

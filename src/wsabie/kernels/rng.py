@@ -22,9 +22,7 @@ def mix(z):
 @jit
 def stream(seed, epoch, example):
     """First counter of the stream of one example in one epoch."""
-    return mix(
-        mix(np.uint64(seed) + _GOLDEN * (np.uint64(epoch) + np.uint64(1))) + _GOLDEN * np.uint64(example)
-    )
+    return mix(mix(np.uint64(seed) + _GOLDEN * (np.uint64(epoch) + np.uint64(1))) + _GOLDEN * np.uint64(example))
 
 
 @jit

@@ -1,4 +1,4 @@
-"""The plain loop: Algorithm 1, one example after the other. Run by several threads at once on one space it is Hogwild."""
+"""The plain loop: Algorithm 1, one example after the other. Several threads on one space make it Hogwild."""
 
 from typing import Any
 

@@ -35,9 +35,7 @@ class Lists(NamedTuple):
         return Lists(indptr - indptr[0], self.labels[indptr[0] : indptr[-1]])
 
 
-def lists_of(
-    matrix: Matrix, n_labels: int, name: str, chosen: Callable[[Any], Any] = lambda data: data != 0
-) -> Lists:
+def lists_of(matrix: Matrix, n_labels: int, name: str, chosen: Callable[[Any], Any] = lambda data: data != 0) -> Lists:
     """The chosen entries (default: non-zeros) of each row of a matrix (n_rows, n_labels), sparse or dense.
 
     Raises
@@ -54,9 +52,7 @@ def lists_of(
 
     matrix = csr_matrix(matrix, copy=True)
     if matrix.shape[1] != n_labels:
-        raise InputError(
-            f"{name} has {matrix.shape[1]} columns but there are {n_labels} labels; use the same labels"
-        )
+        raise InputError(f"{name} has {matrix.shape[1]} columns but there are {n_labels} labels; use the same labels")
     matrix.sum_duplicates()
     matrix.data = chosen(matrix.data).astype(np.int8)
     matrix.eliminate_zeros()
@@ -122,10 +118,10 @@ def _scan_row(row, first, scores, labels):
     whole = len(row) // CHUNK * CHUNK
     for start in range(0, whole, CHUNK):
         worst = scores[0]
-        reach = 0
+        reach = False
         for j in range(start, start + CHUNK):
-            reach += not (row[j] <= worst)  # also true of NaN, which must not pass unseen
-        if reach > 0:
+            reach |= not (row[j] <= worst)  # also true of NaN, which must not pass unseen
+        if reach:
             bad += _offer(row, start, start + CHUNK, first, scores, labels)
     return bad + _offer(row, whole, len(row), first, scores, labels)
 

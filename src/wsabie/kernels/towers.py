@@ -15,7 +15,6 @@ from numba.extending import overload
 from wsabie.kernels._jit import INLINE, cold, entry, jit
 from wsabie.kernels.vector import add, add4, norm, project, zero
 
-
 SLACK = np.float32(1.05)
 
 
@@ -306,9 +305,7 @@ _SCATTER: dict[type, Callable[..., Any]] = {
 }
 
 
-def scatter(
-    tower: Any, rows: Any, block: Any, rule: Any, owner: int, n_owners: int, work: Any, width: Any
-) -> Any:
+def scatter(tower: Any, rows: Any, block: Any, rule: Any, owner: int, n_owners: int, work: Any, width: Any) -> Any:
     """Add a block's directions into the rows of the tower that `owner` owns."""
     return _SCATTER[type(tower)](tower, rows, block, rule, owner, n_owners, work, width)
 

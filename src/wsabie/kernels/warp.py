@@ -25,7 +25,7 @@ from wsabie.kernels.rng import advance, below, stream
 from wsabie.kernels.similarity import score, slopes
 
 # Counters, one row per thread (128 bytes and more apart, so that threads share no cache line).
-VISITED, SKIPPED, UPDATES, DRAWS, REJECTED, CLIPPED = range(6)
+VISITED, SKIPPED, UPDATES, DRAWS, REJECTED = range(5)
 HISTOGRAM = 8  # bin b counts estimated ranks in [2^b, 2^(b+1))
 N_COUNTERS = HISTOGRAM + 32
 
@@ -104,13 +104,13 @@ def draw_against(targets, i, counter):
 def find_violator(targets, labels, rule, i, q, threshold, n_negatives, counter, counters, width):
     """Draw labels uniformly until one scores above `threshold`; positives are thrown back and do not count.
 
-    Returns (violator or -1, negatives drawn). An explicit negative, when there is one, is tried first; it stands for
-    rank 1 because the number of draws says nothing about a label that was not drawn uniformly.
+    Returns (violator or -1, negatives drawn). An explicit negative, when there is one, is tried first: it counts no
+    draw, because a label that was not drawn uniformly says nothing about the rank.
     """
     n_labels = len(labels.table)
     v = draw_against(targets, i, counter)
     if v >= 0 and score(labels, q, v, width) > threshold:
-        return v, n_negatives
+        return v, 0
     limit = min(rule.max_trials, n_negatives)
     drawn = 0
     for _ in range(2 * limit + 10):
@@ -145,7 +145,7 @@ def propose(targets, labels, rule, i, pair, q, g, counters, loss, width):
     counters[DRAWS] += drawn
     if v < 0:
         return v, np.float32(0)
-    rank = max(n_negatives // drawn, 1)
+    rank = n_negatives // drawn if drawn > 0 else 1  # an explicit negative stands for rank 1
     counters[UPDATES] += 1
     counters[HISTOGRAM + log2_floor(rank)] += 1
     weight = rule.losses[rank] * targets.weights[pair]

@@ -143,9 +143,7 @@ class Vocabulary:
         wanted = [int(i) for i in ids]
         for i in wanted:
             if not 0 <= i < len(self):
-                raise InputError(
-                    f"there is no label number {i}; the {len(self):,} labels are numbered from 0"
-                )
+                raise InputError(f"there is no label number {i}; the {len(self):,} labels are numbered from 0")
         return [self._names[i] for i in wanted]
 
     def _id(self, name: str) -> int:
@@ -165,8 +163,6 @@ def unknown_label(name: str, names: Sequence[str]) -> str:
     """
     near = [repr(c) for c in closest(name, names)]
     if not near:
-        return (
-            f"there is no label {name!r} among the {len(names):,} labels, nor one like it; check the spelling"
-        )
+        return f"there is no label {name!r} among the {len(names):,} labels, nor one like it; check the spelling"
     listed = near[0] if len(near) == 1 else f"{', '.join(near[:-1])} or {near[-1]}"
     return f"there is no label {name!r}; did you mean {listed}?"

@@ -7,6 +7,7 @@ import numpy as np
 
 from wsabie.base.arrays import Matrix
 from wsabie.base.errors import InputError
+from wsabie.base.validation import check_columns
 from wsabie.labels.names import Vocabulary, normalise
 
 
@@ -33,12 +34,25 @@ def label_matrix(Y: Any, n_rows: int, vocabulary: Vocabulary, *, grow: bool, nam
         raise InputError(f"X has {n_rows} rows and Y has {len(Y)}; give one entry of Y per row")
     if _lists(Y):
         return _from_names([list(row) for row in Y], vocabulary, grow)
-    values = np.asarray(Y)
+    values = _same_kind(Y)
     if values.ndim != 1:
         raise InputError(f"Y has {values.ndim} dimensions; give one label, or one list of labels, per row")
     if values.dtype.kind in "UOS" and not all(isinstance(v, (int, np.integer)) for v in values):
         return _from_names([[v] for v in values.tolist()], vocabulary, grow)
     return _from_numbers(values, vocabulary, grow, named)
+
+
+def _same_kind(Y: Any) -> Any:
+    """One label per row as an array; NumPy alone would turn numbers among names into names."""
+    if isinstance(Y, list):
+        named = [isinstance(v, str) for v in Y]
+        if any(named) and not all(named):
+            i = named.index(not named[0])
+            raise InputError(
+                f"Y mixes names and numbers: row 0 holds {Y[0]!r} and row {i} holds {Y[i]!r}; "
+                "give names only, or numbers only"
+            )
+    return np.asarray(Y)
 
 
 def _lists(Y: Any) -> bool:
@@ -55,7 +69,8 @@ def _from_names(rows: Sequence[Sequence[Any]], vocabulary: Vocabulary, grow: boo
         wrong = [v for v in row if not isinstance(v, str)]
         if wrong:
             raise InputError(
-                f"row {i} of Y holds {wrong[0]!r} ({type(wrong[0]).__name__}) among names; give names only, or numbers only"
+                f"row {i} of Y holds {wrong[0]!r} ({type(wrong[0]).__name__}) among names; "
+                "give names only, or numbers only"
             )
     written = {name: normalise(name) for row in rows for name in row}  # each spelling is looked at once
     if grow:
@@ -91,17 +106,18 @@ def _from_numbers(values: Any, vocabulary: Vocabulary, grow: bool, named: bool) 
 def _from_matrix(Y: Any, n_rows: int, vocabulary: Vocabulary, grow: bool, named: bool) -> Matrix:
     from scipy.sparse import csr_matrix
 
+    if isinstance(Y, np.ndarray) and Y.dtype.kind not in "biuf":
+        raise InputError("Y is a table of names; give a list of names per row, or a matrix of 1, 0 and -1")
     Y = csr_matrix(Y)
     if Y.shape[0] != n_rows:
         raise InputError(f"X has {n_rows} rows and Y has {Y.shape[0]}; give one row of Y per row of X")
+    check_columns(Y, "Y")
     if len(Y.data) and not np.isin(Y.data, (-1, 0, 1)).all():
         odd = Y.data[~np.isin(Y.data, (-1, 0, 1))][0]
-        raise InputError(
-            f"Y holds the value {odd}; use 1 for a true label, -1 for an explicit negative, 0 for unknown"
-        )
+        raise InputError(f"Y holds the value {odd}; use 1 for a true label, -1 for an explicit negative, 0 for unknown")
     _make_room(vocabulary, Y.shape[1], grow, named)
-    Y = csr_matrix((Y.data.astype(np.int8), Y.indices, Y.indptr), shape=(n_rows, len(vocabulary)))
-    Y.sum_duplicates()
+    Y = csr_matrix((Y.data.astype(np.int8), Y.indices, Y.indptr), shape=(n_rows, len(vocabulary)), copy=True)
+    Y.sum_duplicates()  # in place: on a copy, or the caller's matrix would be put in order under their eyes
     Y.eliminate_zeros()
     return Y
 

@@ -1,8 +1,10 @@
 """Validation during training, from our own fixed-order kernels: the same bits for any number of threads."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from wsabie.base.arrays import Csr, Matrix
+from wsabie.base.arrays import Csr, Float32, Matrix
 from wsabie.evaluation import metrics
 from wsabie.evaluation.ranking import ranks_of_points
 from wsabie.models.scaling import Inputs
@@ -43,6 +45,12 @@ class ValidationMap:
             points = space.points(self.inputs, threads.split)
         ranks = ranks_of_points(space.label_arrays(), points, self.Y, threads=self.threads)
         return float(metrics.average_precision(ranks).mean())
+
+    def blocks_of_points(self, space: JointSpace) -> Iterator[tuple[int, Float32]]:
+        """The rows' points, (first row, (b, dim)) a block."""
+        points = space.points(self.inputs)[:, : space.dim]
+        for lo in range(0, self.n_rows, 256):
+            yield lo, points[lo : lo + 256]
 
 
 def _take(inputs: Inputs, rows: np.ndarray) -> Inputs:

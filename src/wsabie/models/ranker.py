@@ -10,9 +10,7 @@ class Ranker(Protocol):
 
     def fit(self, X: Any, Y: Any) -> "Ranker": ...
 
-    def rank(
-        self, X: Any, k: int = 10, *, exclude: Any = None, candidates: Any = None
-    ) -> tuple[Int64, Float32]: ...
+    def rank(self, X: Any, k: int = 10, *, exclude: Any = None, candidates: Any = None) -> tuple[Int64, Float32]: ...
 
     def scores(self, X: Any) -> Float32:
         """All scores of a block of rows, (n, n_labels); for evaluation, block by block."""

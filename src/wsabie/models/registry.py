@@ -24,4 +24,6 @@ def load(path: str | Path) -> Any:
     try:
         return kinds[parts.kind].from_parts(parts)
     except (KeyError, TypeError, ValueError) as error:
-        raise ModelFolderError(f"{path} lacks a part of the model ({error}); restore it from a copy or train again") from error
+        raise ModelFolderError(
+            f"{path} lacks a part of the model ({error}); restore it from a copy or train again"
+        ) from error

@@ -20,7 +20,7 @@ class RowScaling:
     Attributes
     ----------
     method : {"none", "tfidf", "standard"}
-        "tfidf": log(1 + x) * idf at unit length. "standard": (x - mean) / deviation, divided by sqrt(n_features), so that
+        "tfidf": log(1 + x) * idf at unit length. "standard": (x - mean) / deviation / sqrt(n_features), so that
         rows have a length of about 1 either way and learning rates mean the same.
     weight : (n_features,) float32
         idf, or 1 / (deviation * sqrt(n_features)); empty for "none".
@@ -54,9 +54,7 @@ class RowScaling:
         if isinstance(X, Csr):
             return self._tfidf(X)
         if self.method == "tfidf":
-            raise InputError(
-                "this model was trained on sparse rows; give a sparse matrix (scipy.sparse.csr_matrix(X))"
-            )
+            raise InputError("this model was trained on sparse rows; give a sparse matrix (scipy.sparse.csr_matrix(X))")
         return (X - self.shift) * self.weight
 
     def _tfidf(self, X: Csr) -> Csr:

@@ -8,18 +8,20 @@ from typing import Any, Literal, Self
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from wsabie.base.arrays import Csr, Float32, Int64, Matrix
+from wsabie.base.arrays import Csr, Float32, Float64, Int64, Matrix
 from wsabie.base.errors import InputError
 from wsabie.base.machine import available_cores, versions
 from wsabie.base.progress import SILENT, Progress
 from wsabie.base.validation import check_features, require
+from wsabie.evaluation.calibration import Calibration, fit_calibration, sample_pairs
 from wsabie.labels.names import Vocabulary
 from wsabie.models import defaults
 from wsabie.models.labelling import label_matrix
 from wsabie.models.monitor import MAX_ROWS, ValidationMap
-from wsabie.models.scaling import Inputs, RowScaling, Rows
+from wsabie.models.parameters import PerTable, check_parameters, nnz_of, per_table, plain, shape_of
+from wsabie.models.scaling import Inputs, Rows, RowScaling
 from wsabie.space import tables
-from wsabie.space.joint import SIMILARITIES, JointSpace, SimilarityName
+from wsabie.space.joint import JointSpace, SimilarityName
 from wsabie.storage.folder import Parts, load_folder, save_folder
 from wsabie.training.checkpoints import Checkpoints
 from wsabie.training.losses import LossName, RankWeight, trials
@@ -30,7 +32,6 @@ from wsabie.training.threads import Threads
 from wsabie.training.trainer import Trainer
 
 Auto = Literal["auto"]
-PerTable = float | Mapping[str, float] | Auto
 KIND = "wsabie"
 _ROWS_AT_ONCE = 4096
 
@@ -157,7 +158,7 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : sparse matrix or array, (n, n_features)
-        Y : (n,) integers or names; (n, n_labels) sparse matrix of 1 (true) and -1 (explicit negative); or lists of names
+        Y : (n,) integers or names; (n, n_labels) sparse of 1 (true) and -1 (explicit negative); or lists of names
         validation : (X, Y) or None
             Rows that choose the epoch; without them the last epoch is kept.
         sample_weight : (n,) or None
@@ -177,9 +178,9 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         DivergenceError
             Training produced numbers that are not finite.
         """
-        self._check_parameters()
+        check_parameters(self.get_params())
         inputs = check_features(X)
-        n_rows, n_features = _shape(inputs, X)
+        n_rows, n_features = shape_of(inputs, X)
         require(
             n_rows > 0 and n_features > 0,
             f"Found array with {n_rows} sample(s) and {n_features} feature(s) while a minimum of 1 is required.",
@@ -190,7 +191,7 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = n_features
         self.scaling_ = RowScaling.learned(inputs, n_features, self.rows)
         settings = self.resolved(
-            defaults.Shape(n_rows, targets.nnz, n_features, len(self.vocabulary_), _nnz(inputs) / n_rows)
+            defaults.Shape(n_rows, targets.nnz, n_features, len(self.vocabulary_), nnz_of(inputs) / n_rows)
         )
         self.space_ = self._new_space(n_features)
         inputs = self.scaling_(inputs)
@@ -204,13 +205,12 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 "shape": [n_rows, n_features, len(self.vocabulary_)],
                 "data": fingerprint,
             }
-            checkpoints = Checkpoints(checkpoint, _plain(identity), resume=resume)
-        trainer = Trainer(
-            settings, monitor=monitor, on_epoch=on_epoch, checkpoints=checkpoints, progress=progress
-        )
+            checkpoints = Checkpoints(checkpoint, plain(identity), resume=resume)
+        trainer = Trainer(settings, monitor=monitor, on_epoch=on_epoch, checkpoints=checkpoints, progress=progress)
         self.history_ = self._train(trainer, inputs, targets, sample_weight)
-        if checkpoints is not None:
-            self._clear = checkpoints.clear
+        self.calibration_ = None
+        if monitor is not None:
+            self.calibration_ = self._calibrated(monitor)
         return self
 
     def partial_fit(self, X: Any, Y: Any, *, sample_weight: Any = None, epochs: int = 5) -> Self:
@@ -226,21 +226,19 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             finally:
                 self.set_params(epochs=fresh)
         inputs = check_features(X, n_features=self.n_features_in_)
-        n_rows, _ = _shape(inputs, X)
+        n_rows, _ = shape_of(inputs, X)
         before = len(self.vocabulary_)
         targets = label_matrix(Y, n_rows, self.vocabulary_, grow=True, named=False)
         inputs = self.scaling_(inputs)
         self.space_ = self._trainable(len(self.vocabulary_) - before, inputs, targets)
         shape = defaults.Shape(
-            n_rows, targets.nnz, self.n_features_in_, len(self.vocabulary_), _nnz(inputs) / max(n_rows, 1)
+            n_rows, targets.nnz, self.n_features_in_, len(self.vocabulary_), nnz_of(inputs) / max(n_rows, 1)
         )
         settings = self.resolved(shape, epochs=epochs, rate_factor=0.25, schedule="constant")
         self.history_ = [*self.history_, *self._train(Trainer(settings), inputs, targets, sample_weight)]
         return self
 
-    def _train(
-        self, trainer: Trainer, inputs: Inputs, targets: Matrix, sample_weight: Any
-    ) -> list[EpochStats]:
+    def _train(self, trainer: Trainer, inputs: Inputs, targets: Matrix, sample_weight: Any) -> list[EpochStats]:
         weights = None
         if sample_weight is not None:
             weights = np.asarray(sample_weight, np.float32)
@@ -262,7 +260,7 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         schedule: Schedule | None = None,
     ) -> Settings:
         """The settings of a run on data of this shape: every "auto" replaced by its documented value."""
-        rates = _per_table(self.learning_rate, defaults.learning_rate(shape), "learning_rate")
+        rates = per_table(self.learning_rate, defaults.learning_rate(shape), "learning_rate")
         return Settings(
             loss=self.loss,
             rank_weight=self.rank_weight
@@ -283,9 +281,7 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         )
 
     def _new_space(self, n_features: int) -> JointSpace:
-        std = _per_table(
-            self.init_scale if self.init_scale is not None else "auto", self.dim**-0.5, "init_scale"
-        )
+        std = per_table(self.init_scale if self.init_scale is not None else "auto", self.dim**-0.5, "init_scale")
         rng = np.random.default_rng([self.seed, 0])
         V = tables.gaussian(n_features, self.dim, std["V"], rng)
         W = tables.gaussian(len(self.vocabulary_), self.dim, std["W"], rng)
@@ -307,10 +303,15 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _monitor(self, X: Any, Y: Any, threads: int, max_rows: int | None) -> ValidationMap:
         inputs = self.scaling_(check_features(X, n_features=self.n_features_in_, what="validation X"))
         known = Vocabulary(self.vocabulary_)
-        truth = label_matrix(Y, _shape(inputs, X)[0], known, grow=True, named=False)[
-            :, : len(self.vocabulary_)
-        ]
+        truth = label_matrix(Y, shape_of(inputs, X)[0], known, grow=True, named=False)[:, : len(self.vocabulary_)]
         return ValidationMap(inputs, truth, threads, max_rows)
+
+    def _calibrated(self, monitor: ValidationMap) -> Calibration | None:
+        """A sigmoid per label from the validation rows; None when they hold no known label."""
+        if not monitor.n_rows:
+            return None
+        blocks = ((lo, self._block_scores(points)) for lo, points in monitor.blocks_of_points(self.space_))
+        return fit_calibration(sample_pairs(blocks, monitor.Y, seed=self.seed), n_labels=len(self.vocabulary_))
 
     # ---- use
 
@@ -318,7 +319,8 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Points of rows, (n, dim) float32."""
         self._check_fitted()
         inputs = self.scaling_(check_features(X, n_features=self.n_features_in_))
-        with Threads(self.threads or available_cores()) as threads:
+        few = inputs.n_rows if isinstance(inputs, Csr) else len(inputs)
+        with Threads(1 if few < 256 else self.threads or available_cores()) as threads:
             return np.ascontiguousarray(self.space_.points(inputs, threads.split)[:, : self.dim])
 
     @property
@@ -327,9 +329,7 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._check_fitted()
         return self.space_.labels[:, : self.dim]
 
-    def rank(
-        self, X: Any, k: int = 10, *, exclude: Any = None, candidates: Any = None
-    ) -> tuple[Int64, Float32]:
+    def rank(self, X: Any, k: int = 10, *, exclude: Any = None, candidates: Any = None) -> tuple[Int64, Float32]:
         """The k best labels of each row.
 
         Parameters
@@ -363,21 +363,33 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def scores(self, X: Any) -> Float32:
         """All scores, (n, n_labels) float32: meant for blocks of rows."""
+        return self._block_scores(self.transform(X))
+
+    def _block_scores(self, points: Float32) -> Float32:
         from wsabie.search.exact import all_scores
 
-        return all_scores(
-            self.transform(X), self.label_vectors, bias=self.space_.bias, similarity=self.similarity
-        )
+        return all_scores(points, self.label_vectors, bias=self.space_.bias, similarity=self.similarity)
+
+    def predict_proba(self, X: Any) -> Float64:
+        """Probability that each label is right, (n, n_labels): meant for blocks of rows.
+
+        A sigmoid of the score with an offset per label, fitted on the validation rows of `fit` (Platt scaling).
+
+        Raises
+        ------
+        InputError
+            The model was fitted without validation rows.
+        """
+        self._check_fitted()
+        if self.calibration_ is None:
+            raise InputError("probabilities need validation rows; fit with validation=(X, Y)")
+        return self.calibration_.predict_proba(self.scores(X))
 
     def annotate(self, X: Any, k: int = 10, **options: Any) -> list[list[tuple[str, float]]]:
         """The k best labels of each row by name, with their scores; `options` as in `rank`."""
         ids, scores = self.rank(X, k, **options)
         return [
-            [
-                (self.vocabulary_.names([y])[0], float(s))
-                for y, s in zip(row, row_scores, strict=True)
-                if y >= 0
-            ]
+            [(self.vocabulary_.names([y])[0], float(s)) for y, s in zip(row, row_scores, strict=True) if y >= 0]
             for row, row_scores in zip(ids, scores, strict=True)
         ]
 
@@ -396,11 +408,7 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self._monitor(X, Y, self.threads or available_cores(), None)(self._scoring_space())
 
     def _scoring_space(self) -> JointSpace:
-        return (
-            self.space_
-            if self.space_.labels.shape[1] == self.space_.features.shape[1]
-            else self.space_.copy()
-        )
+        return self.space_ if self.space_.labels.shape[1] == self.space_.features.shape[1] else self.space_.copy()
 
     # ---- storage
 
@@ -415,12 +423,16 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             "scaling/shift": self.scaling_.shift,
         }
         config = {
-            "parameters": _plain(self.get_params()),
+            "parameters": plain(self.get_params()),
             "label_names": list(self.vocabulary_),
             "scaling": self.scaling_.method,
+            "calibration": None,
             "history": [stats.as_dict() for stats in self.history_],
             "versions": versions(),
         }
+        if self.calibration_ is not None:
+            config["calibration"] = [self.calibration_.slope, self.calibration_.offset]
+            tensors["calibration/offsets"] = self.calibration_.label_offsets
         return Parts(KIND, config, tensors)
 
     @classmethod
@@ -431,16 +443,16 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         model.vocabulary_ = Vocabulary(config["label_names"])
         model.scaling_ = RowScaling(config["scaling"], t["scaling/weight"], t["scaling/shift"])
         model.history_ = [EpochStats(**stats) for stats in config["history"]]
+        model.calibration_ = None
+        if config["calibration"] is not None:
+            model.calibration_ = Calibration(*config["calibration"], t["calibration/offsets"])
         model.n_features_in_ = len(t["features"])
-        model.space_ = JointSpace(
-            model.dim, model.similarity, tables.padded(t["features"]), t["labels"], t["bias"]
-        )
+        model.space_ = JointSpace(model.dim, model.similarity, tables.padded(t["features"]), t["labels"], t["bias"])
         return model
 
     def save(self, path: str | Path) -> None:
         """Write the model folder, atomically (`wsabie.storage.folder` describes it byte by byte)."""
         save_folder(path, self.to_parts())
-        getattr(self, "_clear", lambda: None)()
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -462,67 +474,3 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ids = np.asarray(labels, np.int64)
         self.vocabulary_.names(ids)  # refuses numbers out of range
         return ids
-
-    def _check_parameters(self) -> None:
-        require(
-            isinstance(self.dim, (int, np.integer)) and 1 <= self.dim <= 4096,
-            f"dim is {self.dim!r}; choose a whole number from 1 to 4096",
-        )
-        require(self.loss in ("warp", "auc"), f'loss is {self.loss!r}; choose "warp" or "auc"')
-        require(
-            self.similarity in SIMILARITIES,
-            f"similarity is {self.similarity!r}; choose one of {', '.join(SIMILARITIES)}",
-        )
-        require(
-            self.positives in ("mean", "pairs"), f'positives is {self.positives!r}; choose "mean" or "pairs"'
-        )
-        require(
-            self.schedule in ("linear", "constant"),
-            f'schedule is {self.schedule!r}; choose "linear" or "constant"',
-        )
-        for name in ("max_norm", "epochs", "margin", "max_trials", "patience", "threads"):
-            value = getattr(self, name)
-            require(
-                value in (None, "auto") or (_is_number(value) and value > 0),
-                f"{name} is {value!r}; choose a number above 0",
-            )
-
-
-def _is_number(value: Any) -> bool:
-    return (
-        isinstance(value, (int, float, np.integer, np.floating))
-        and not isinstance(value, bool)
-        and bool(np.isfinite(value))
-    )
-
-
-def _per_table(value: PerTable, auto: float, name: str) -> dict[str, float]:
-    """A number per table ("V": features, "W": labels) from one number, a mapping or "auto"."""
-    if isinstance(value, Mapping):
-        unknown = set(value) - {"V", "W"}
-        if unknown:
-            raise InputError(
-                f'{name} names the table {sorted(unknown)[0]!r}; the tables are "V" (features) and "W" (labels)'
-            )
-        return {table: float(value.get(table, auto)) for table in ("V", "W")}
-    number = auto if isinstance(value, str) and value == "auto" else value
-    if not _is_number(number) or number <= 0:
-        raise InputError(f"{name} is {value!r}; choose a number above 0")
-    return {"V": float(number), "W": float(number)}
-
-
-def _shape(inputs: Inputs, X: Any) -> tuple[int, int]:
-    return (inputs.n_rows, int(X.shape[1])) if isinstance(inputs, Csr) else (len(inputs), inputs.shape[1])
-
-
-def _nnz(inputs: Inputs) -> int:
-    return len(inputs.indices) if isinstance(inputs, Csr) else inputs.size
-
-
-def _plain(value: Any) -> Any:
-    """JSON-able copy: tuples become lists, NumPy numbers Python's."""
-    if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple, np.ndarray)):
-        return [_plain(v) for v in value]
-    return value.item() if isinstance(value, np.generic) else value

@@ -55,9 +55,7 @@ class ExactIndex:
         self.similarity = similarity
         self.bias: Float32 | None = None if bias is None else np.ascontiguousarray(bias, np.float32)
         if self.bias is not None and self.bias.shape != (len(self.table),):
-            raise InputError(
-                f"there are {self.bias.size} biases for {len(self.table)} labels; give one per label"
-            )
+            raise InputError(f"there are {self.bias.size} biases for {len(self.table)} labels; give one per label")
         self._norm2: Float32 | None = None
         if similarity != "dot":
             self._norm2 = np.einsum("ij,ij->i", self.table, self.table)
@@ -79,19 +77,22 @@ class ExactIndex:
         chosen = None if candidates is None else _candidates(candidates, len(self.table))
         hidden = _hidden(exclude, len(queries), len(self.table), chosen)
         heap = new_heap(len(queries), k)
+        cells = _cells(min(len(queries), block_rows), len(self.table) if chosen is None else len(chosen))
         by_distance = self.similarity == "euclidean" and self.bias is None
         with _scanners(threads, min(len(queries), block_rows)) as share:
             for lo in range(0, len(queries), block_rows):
                 hi = min(lo + block_rows, len(queries))
                 part = None if hidden is None else hidden.part(lo, hi)
                 best = Heap(heap.scores[lo:hi], heap.labels[lo:hi])
-                for first, tile in self._tiles(queries[lo:hi], chosen, order_only=by_distance):
+                for first, tile in self._tiles(queries[lo:hi], chosen, cells, order_only=by_distance):
                     if part is not None:
                         hide_labels(tile, first, part)
                     if share(lambda a, b, t=tile, f=first, h=best: scan_topk(t, f, h, a, b), hi - lo):
                         raise InputError(_not_a_number(queries, lo, hi))
         sort_topk(heap, 0, len(queries))
-        ids: Int64 = heap.labels if chosen is None else np.where(heap.labels < 0, -1, chosen[heap.labels])
+        ids: Int64 = heap.labels
+        if chosen is not None and len(chosen):
+            ids = np.where(ids < 0, -1, chosen[ids])
         scores: Float32 = heap.scores
         return self._with_distances(queries, ids, block_rows) if by_distance else (ids, scores)
 
@@ -122,18 +123,15 @@ class ExactIndex:
         return queries
 
     def _tiles(
-        self, queries: Float32, chosen: Int64 | None, *, order_only: bool
+        self, queries: Float32, chosen: Int64 | None, cells: Float32, *, order_only: bool
     ) -> Iterator[tuple[int, Float32]]:
-        """Tiles of scores from left to right; the next one overwrites the last."""
+        """Tiles of scores from left to right, in the same `cells`: the next one overwrites the last."""
         n_labels = len(self.table) if chosen is None else len(chosen)
-        width = max(1, min(n_labels, _CELLS // len(queries)))
-        cells = np.empty(len(queries) * width, np.float32)
+        width = len(cells) // len(queries)
         for first in range(0, n_labels, width):
             stop = min(first + width, n_labels)
             tile = cells[: len(queries) * (stop - first)].reshape(len(queries), -1)
-            self._score(
-                queries, slice(first, stop) if chosen is None else chosen[first:stop], tile, order_only
-            )
+            self._score(queries, slice(first, stop) if chosen is None else chosen[first:stop], tile, order_only)
             yield first, tile
 
     def _score(self, queries: Float32, which: Any, out: Float32, order_only: bool) -> None:
@@ -217,9 +215,7 @@ def top_k(
     (array([[2, 1]]), array([[-1.       , -1.4142135]], dtype=float32))
     """
     index = ExactIndex(table, bias=bias, similarity=similarity)
-    return index.top_k(
-        queries, k, exclude=exclude, candidates=candidates, block_rows=block_rows, threads=threads
-    )
+    return index.top_k(queries, k, exclude=exclude, candidates=candidates, block_rows=block_rows, threads=threads)
 
 
 def all_scores(queries: Any, table: Any, *, bias: Any = None, similarity: Similarity = "dot") -> Float32:
@@ -233,6 +229,11 @@ def all_scores(queries: Any, table: Any, *, bias: Any = None, similarity: Simila
     index = ExactIndex(table, bias=bias, similarity=similarity)
     blocks = [scores for _, scores in index.score_blocks(queries, block_rows=max(1, len(queries)))]
     return blocks[0] if blocks else np.empty((0, len(index.table)), np.float32)
+
+
+def _cells(n_rows: int, n_labels: int) -> Float32:
+    """Room for the scores of one tile."""
+    return np.empty(n_rows * max(1, min(n_labels, _CELLS // max(n_rows, 1))), np.float32)
 
 
 def _float32(values: Any, what: str) -> Float32:

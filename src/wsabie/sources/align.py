@@ -95,9 +95,7 @@ def move_columns(M: Matrix, columns: Int32, width: int) -> Matrix:
     return moved
 
 
-def _align_features(
-    rows: Rows, feature_names: Sequence[str] | None, n_features: int | None
-) -> tuple[Rows, int]:
+def _align_features(rows: Rows, feature_names: Sequence[str] | None, n_features: int | None) -> tuple[Rows, int]:
     if feature_names is None or rows.feature_names is None:
         _check_width(rows, len(feature_names) if feature_names is not None else n_features)
         return rows, 0
@@ -112,9 +110,7 @@ def _align_features(
         )
     if isinstance(rows.X, np.ndarray):
         unknown = int(np.count_nonzero(rows.X[:, columns < 0]))
-        return replace(
-            rows, X=_dense_columns(rows, feature_names), feature_names=list(feature_names)
-        ), unknown
+        return replace(rows, X=_dense_columns(rows, feature_names), feature_names=list(feature_names)), unknown
     X = move_columns(rows.X, columns, len(number))
     return replace(rows, X=X, feature_names=list(feature_names)), int(rows.X.nnz - X.nnz)
 
@@ -123,8 +119,8 @@ def _check_width(rows: Rows, wanted: int | None) -> None:
     found = rows.X.shape[1]
     if wanted is not None and found != wanted:
         raise InputError(
-            f"the data has {found:,} features but the model takes {wanted:,}; give data made in the same way as "
-            "the training data"
+            f"the data has {found:,} features but the model takes {wanted:,}; give data made in the same "
+            "way as the training data"
         )
 
 

@@ -1,4 +1,4 @@
-"""ARFF, Weka's format: attributes by name and type, then dense (`1,0.5,red`) or sparse (`{3 1,7 red}`) rows."""
+"""ARFF, Weka's format: attributes with types, then dense (`1,0.5,red`) or sparse (`{3 1,7 red}`) rows."""
 
 import re
 from collections.abc import Iterator
@@ -49,16 +49,12 @@ def read_arff_header(path: Path) -> Arff:
         line = _decoded(path, number, raw).strip()
         if line[:5].lower() == "@data":
             if not attributes:
-                raise InputError(
-                    f"{shown(path)}:{number} begins the data before any @attribute; repair the header"
-                )
+                raise InputError(f"{shown(path)}:{number} begins the data before any @attribute; repair the header")
             return Arff(path, attributes, number)
         if line[:10].lower() == "@attribute":
             attribute = _attribute(path, number, line)
             if attribute.name in seen:
-                raise InputError(
-                    f"{shown(path)}:{number} names the attribute {attribute.name!r} again; rename one"
-                )
+                raise InputError(f"{shown(path)}:{number} names the attribute {attribute.name!r} again; rename one")
             seen.add(attribute.name)
             attributes.append(attribute)
     raise InputError(f"{shown(path)} has no line @data, so it holds no rows; give a whole ARFF file")

@@ -128,9 +128,7 @@ def signed_label_matrix(indptr: Int64, labels: Int32, signs: npt.NDArray[np.int8
     return Y
 
 
-def sparse_features(
-    indptr: Int64, indices: Int32, values: npt.NDArray[np.float32], n_features: int
-) -> Matrix:
+def sparse_features(indptr: Int64, indices: Int32, values: npt.NDArray[np.float32], n_features: int) -> Matrix:
     """X, csr_matrix (n, n_features) float32, from indices that increase strictly in each row."""
     from scipy.sparse import csr_matrix
 
@@ -152,7 +150,5 @@ def require_rows(n: int, path: Path, rejects: Rejects, what: str = "rows") -> No
     if len(rejects):
         where, reason, detail = rejects.listed[0]
         because = f"{reason}{f' ({detail})' if detail else ''}"
-        raise InputError(
-            f"no {what} are left of {shown(path)}: the first was skipped at {where} for {because}"
-        )
+        raise InputError(f"no {what} are left of {shown(path)}: the first was skipped at {where} for {because}")
     raise InputError(f"{shown(path)} holds no {what}; give a file or folder that has some")

@@ -42,8 +42,8 @@ class LabelCells:
         kind = _kind(value)
         if kind is None:
             raise InputError(
-                f"{where}: column {self.column!r} holds {_shown(value)}, which is no label; labels are texts or "
-                "whole numbers, or lists of them"
+                f"{where}: column {self.column!r} holds {_shown(value)}, which is no label; "
+                "labels are texts or whole numbers, or lists of them"
             )
         self._first = self._first or (kind, where, value)
         if kind != self._first[0]:

@@ -61,9 +61,7 @@ def read_image_folder(
     files = find_pictures(folder, rejects)
     metadata = find_metadata(folder) if labels_from in ("auto", "metadata") else None
     if labels_from == "metadata" and metadata is None:
-        raise InputError(
-            f"{shown(folder)} has no {' or '.join(NAMES)}; write one, or take labels from elsewhere"
-        )
+        raise InputError(f"{shown(folder)} has no {' or '.join(NAMES)}; write one, or take labels from elsewhere")
     if not files:
         found = f"; {metadata.name} alone is not enough" if metadata else ""
         raise InputError(
@@ -74,9 +72,7 @@ def read_image_folder(
             metadata, image_column=image_column or FILE_COLUMN, label_column=label_column, rejects=rejects
         )
         if split is not None and not any(entry.split == split for entry in entries):
-            raise InputError(
-                f"no row of {shown(metadata)} has the split {split!r}; check the name, or leave it out"
-            )
+            raise InputError(f"no row of {shown(metadata)} has the split {split!r}; check the name, or leave it out")
         pictures = _by_metadata(folder, files, entries, split, rejects)
     else:
         pictures = _by_themselves(folder, files, labels_from, rejects)
@@ -235,8 +231,8 @@ def _refuse_splits(folder: Path, files: Iterable[str]) -> None:
     if len(top) > 1 and {name.lower() for name in top} <= _SPLITS:
         one, other = sorted(top)[:2]
         raise InputError(
-            f"the sub-folders of {shown(folder)} are {one!r} and {other!r}, which look like a split and not like "
-            'labels; give one of them, or say labels_from="folders"'
+            f"the sub-folders of {shown(folder)} are {one!r} and {other!r}, which look like a split and not "
+            'like labels; give one of them, or say labels_from="folders"'
         )
 
 
@@ -246,7 +242,7 @@ def _require_labelled(folder: Path, pictures: list[Picture], labels_from: str, r
     unlabelled = rejects.counts[_UNLABELLED]
     if labels_from == "auto" and unlabelled == len(rejects):
         raise InputError(
-            f"the pictures of {shown(folder)} have no labels: there are no sub-folders, no {' or '.join(NAMES)}, "
-            "and no embedded XMP keywords; label them in one of these ways"
+            f"the pictures of {shown(folder)} have no labels: there are no sub-folders, "
+            f"no {' or '.join(NAMES)}, and no embedded XMP keywords; label them in one of these ways"
         )
     require_rows(0, folder, rejects, "labelled pictures")

@@ -78,9 +78,7 @@ def read_metadata(
     column = _label_column(path, columns, label_column) if rows else ""
     cells = LabelCells(column)
     entries = []
-    for (where, row), labels in zip(
-        rows, _label_cells([row.get(column) for _, row in rows], column), strict=True
-    ):
+    for (where, row), labels in zip(rows, _label_cells([row.get(column) for _, row in rows], column), strict=True):
         try:
             entries.append(_entry(where, row, image_column, cells.read(labels, where)))
         except BadRow as bad:
@@ -117,9 +115,7 @@ def _entry(where: str, row: dict[str, Any], image_column: str, labels: tuple[str
     file_name = word(row.get(image_column))
     if file_name is None:
         raise BadRow("row without a file name")
-    return Entry(
-        where, file_name, labels, word(row.get("group")), word(row.get("time")), word(row.get("split"))
-    )
+    return Entry(where, file_name, labels, word(row.get("group")), word(row.get("time")), word(row.get("split")))
 
 
 def _csv_rows(path: Path, rejects: Rejects) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -138,13 +134,10 @@ def _csv_rows(path: Path, rejects: Rejects) -> Iterator[tuple[str, dict[str, Any
                     rejects.add(where, "wrong number of cells", f"{len(cells)} of {len(header)}")
         except UnicodeDecodeError as error:
             raise InputError(
-                f"{shown(path)} is not UTF-8 text near line {reader.line_num + 1}; "
-                "convert it, for instance with iconv"
+                f"{shown(path)} is not UTF-8 text near line {reader.line_num + 1}; convert it, for instance with iconv"
             ) from error
         except csv.Error as error:
-            raise InputError(
-                f"{shown(path)}:{reader.line_num} is malformed CSV ({error}); repair the line"
-            ) from error
+            raise InputError(f"{shown(path)}:{reader.line_num} is malformed CSV ({error}); repair the line") from error
 
 
 def _json_rows(path: Path, rejects: Rejects) -> Iterator[tuple[str, dict[str, Any]]]:

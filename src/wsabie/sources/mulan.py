@@ -104,9 +104,7 @@ class _Plan:
     columns: list[_Column]
     label_names: list[str]
     feature_names: list[str]
-    inverted: str | None = (
-        None  # a label that lists 1 before 0, so that a sparse row that leaves it out has it
-    )
+    inverted: str | None = None  # a label that lists 1 before 0, so that a sparse row that leaves it out has it
 
 
 def _plan(arff: Arff, labels: list[str]) -> _Plan:
@@ -114,8 +112,8 @@ def _plan(arff: Arff, labels: list[str]) -> _Plan:
     absent = [name for name in labels if name not in names]
     if absent:
         raise InputError(
-            f"the XML beside {shown(arff.path)} names {len(absent):,} labels that are no attributes of it, the "
-            f"first is {absent[0]!r}; give the two files that belong together"
+            f"the XML beside {shown(arff.path)} names {len(absent):,} labels that are no attributes of it, "
+            f"the first is {absent[0]!r}; give the two files that belong together"
         )
     number = {name: i for i, name in enumerate(labels)}
     plan = _Plan([], _unique_names(labels, arff.path), [])
@@ -199,8 +197,8 @@ def _parse(cells: dict[int, str] | list[str] | BadRow, plan: _Plan, row_id: str,
         raise cells
     if isinstance(cells, dict) and plan.inverted is not None:
         raise InputError(
-            f"{shown(path)} is sparse and lists 1 before 0 for the label {plan.inverted!r}, so that every row that "
-            "leaves it out would have it; write {0,1}"
+            f"{shown(path)} is sparse and lists 1 before 0 for the label {plan.inverted!r}, so that every "
+            "row that leaves it out would have it; write {0,1}"
         )
     row = _Row(row_id, [], {})
     for position, text in cells.items() if isinstance(cells, dict) else enumerate(cells):

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 from wsabie.base.errors import InputError
 from wsabie.base.progress import SILENT, Progress
@@ -15,8 +16,8 @@ from wsabie.sources.text import head, reading, shown
 from wsabie.storage.rejects import Rejects
 
 LOOKED_FOR = (
-    "a folder of pictures, Parquet, XC or svmlight text, Mulan ARFF, fastText text with __label__ words, and a list "
-    "of id TAB label"
+    "a folder of pictures, Parquet, XC or svmlight text, Mulan ARFF, fastText text with __label__ words, "
+    "and a list of id TAB label"
 )
 _HEAD = 1 << 16
 _LINES = 50
@@ -90,28 +91,36 @@ def open_source(
     kind = kind_of(path)
     if split is not None and kind not in ("folder", "parquet"):
         raise InputError(f"{shown(path)} has no column of splits to choose {split!r} from; leave split out")
-    columns = {"image_column": image_column, "label_column": label_column}
+    wanted = _Wanted(labels_from, image_column, label_column, split, counts, min_count, n_features)
     if kind == "folder":
-        folder = path if path.is_dir() else path.parent
-        return read_image_folder(folder, labels_from=labels_from, **columns, split=split, rejects=rejects)
+        return read_image_folder(
+            path if path.is_dir() else path.parent,
+            labels_from=labels_from,
+            image_column=image_column,
+            label_column=label_column,
+            split=split,
+            rejects=rejects,
+        )
     if kind == "picture":
         return read_picture(path, labels_from=labels_from, rejects=rejects)
     if kind == "parquet":
-        return _open_parquet(
-            path, labels_from, image_column, label_column, split, counts, n_features, rejects
-        )
-    return _open_text(path, kind, counts, min_count, n_features, rejects, progress)
+        return _open_parquet(path, wanted, rejects)
+    return _open_text(path, kind, wanted, rejects, progress)
 
 
-def _open_text(
-    path: Path,
-    kind: str,
-    counts: bool,
-    min_count: int,
-    n_features: int | None,
-    rejects: Rejects,
-    progress: Progress,
-) -> Rows | PictureSource:
+class _Wanted(NamedTuple):
+    """The choices of `open_source`."""
+
+    labels_from: str
+    image_column: str | None
+    label_column: str | None
+    split: str | None
+    counts: bool
+    min_count: int
+    n_features: int | None
+
+
+def _open_text(path: Path, kind: str, wanted: _Wanted, rejects: Rejects, progress: Progress) -> Rows | PictureSource:
     if kind == "arff":
         from wsabie.sources.mulan import read_mulan
 
@@ -119,42 +128,47 @@ def _open_text(
     if kind == "fasttext":
         from wsabie.sources.fasttext import read_fasttext
 
-        return read_fasttext(path, min_count=min_count, rejects=rejects)
+        return read_fasttext(path, min_count=wanted.min_count, rejects=rejects)
     if kind == "pairs":
         from wsabie.sources.pairs import read_pairs
 
         return read_pairs(path, rejects=rejects)
     from wsabie.sources.svmlight import read_svmlight
 
-    return read_svmlight(path, counts=counts, n_features=n_features, rejects=rejects, progress=progress)
+    return read_svmlight(path, counts=wanted.counts, n_features=wanted.n_features, rejects=rejects, progress=progress)
 
 
-def _open_parquet(
-    path: Path,
-    labels_from: str,
-    image_column: str | None,
-    label_column: str | None,
-    split: str | None,
-    counts: bool,
-    n_features: int | None,
-    rejects: Rejects,
-) -> Rows | PictureSource:
+def _open_parquet(path: Path, wanted: _Wanted, rejects: Rejects) -> Rows | PictureSource:
     from wsabie.sources.parquet_pictures import read_parquet_pictures
     from wsabie.sources.parquet_rows import read_parquet_rows
 
     table = open_table(path)
-    for column in (image_column, label_column, "split" if split is not None else None):
+    for column in (wanted.image_column, wanted.label_column, "split" if wanted.split is not None else None):
         if column is not None and not table.has(column):
             raise InputError(f"{shown(path)} has no column {column!r}; it has {table.listed_columns()}")
-    common = {"labels_from": labels_from, "label_column": label_column, "split": split}
-    if image_column is None and (table.has(*SPARSE) or table.has(DENSE)):
-        return read_parquet_rows(table, counts=counts, n_features=n_features, rejects=rejects, **common)
-    if image_column is None and not table.first_of((*IMAGE_COLUMNS, *PATH_COLUMNS)):
+    if wanted.image_column is None and (table.has(*SPARSE) or table.has(DENSE)):
+        return read_parquet_rows(
+            table,
+            labels_from=wanted.labels_from,
+            label_column=wanted.label_column,
+            split=wanted.split,
+            counts=wanted.counts,
+            n_features=wanted.n_features,
+            rejects=rejects,
+        )
+    if wanted.image_column is None and not table.first_of((*IMAGE_COLUMNS, *PATH_COLUMNS)):
         raise InputError(
             f"{shown(path)} has neither pictures ({', '.join((*IMAGE_COLUMNS, *PATH_COLUMNS))}) nor features "
             f"({' with '.join(SPARSE)}, or {DENSE}); it has {table.listed_columns()}"
         )
-    return read_parquet_pictures(table, image_column=image_column, rejects=rejects, **common)
+    return read_parquet_pictures(
+        table,
+        labels_from=wanted.labels_from,
+        image_column=wanted.image_column,
+        label_column=wanted.label_column,
+        split=wanted.split,
+        rejects=rejects,
+    )
 
 
 def kind_of(path: Path) -> str:

@@ -23,7 +23,8 @@ _LARGEST = 2**31 - 2
 class FeatureColumns(Protocol):
     """Collects X."""
 
-    columns: tuple[str, ...]
+    @property
+    def columns(self) -> tuple[str, ...]: ...
 
     def check(self, batch: Batch) -> dict[int, BadRow]: ...
 
@@ -80,8 +81,8 @@ class _Sparse:
         beyond = np.flatnonzero(self._indices >= self.promised)
         if len(beyond):
             raise InputError(
-                f"{batch.where(int(rows[beyond[0]]))} has feature {self._indices[beyond[0]]} but the file promises "
-                f"{self.promised:,} features, numbered from 0; write the file again"
+                f"{batch.where(int(rows[beyond[0]]))} has feature {self._indices[beyond[0]]} but the file "
+                f"promises {self.promised:,} features, numbered from 0; write the file again"
             )
 
     def keep(self, mask: Bool) -> None:
@@ -127,7 +128,7 @@ class _Dense:
 
 
 def _flat(batch: Batch, name: str) -> tuple[Int64, npt.NDArray[Any]]:
-    """(length of each list, all numbers one after the other) of a list column; missing numbers become NaN or -1."""
+    """(length of each list, all numbers in a row) of a list column; missing numbers become NaN or -1."""
     import pyarrow.compute as pc
     from pyarrow import types
 
@@ -143,9 +144,7 @@ def _flat(batch: Batch, name: str) -> tuple[Int64, npt.NDArray[Any]]:
         flat = column.flatten()
         missing = -1 if types.is_integer(kind.value_type) else float("nan")
         if flat.null_count:
-            flat = (flat.cast("int64") if types.is_unsigned_integer(kind.value_type) else flat).fill_null(
-                missing
-            )
+            flat = (flat.cast("int64") if types.is_unsigned_integer(kind.value_type) else flat).fill_null(missing)
         return lengths.astype(np.int64), flat.to_numpy(zero_copy_only=False)
 
 

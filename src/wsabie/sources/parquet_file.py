@@ -96,9 +96,7 @@ def open_table(path: Path) -> Table:
         with decoding(file), _parquet(file) as parquet:
             schema = parquet.schema_arrow
             n_rows += parquet.metadata.num_rows
-        if first is not None and (
-            schema.names != first.names or _note(schema, file) != _note(first, files[0])
-        ):
+        if first is not None and (schema.names != first.names or _note(schema, file) != _note(first, files[0])):
             raise InputError(
                 f"{shown(file)} has other columns or other notes than {shown(files[0].name)} beside it; "
                 "keep only shards of one table in a folder"
@@ -121,9 +119,7 @@ def decoding(file: Path) -> Iterator[None]:
             raise
         except (pa.ArrowException, OSError, UnicodeDecodeError, MemoryError, OverflowError) as error:
             text = " ".join(str(error).split())[:120]
-            raise InputError(
-                f"{shown(file)} is damaged or no Parquet ({text}); write or fetch it again"
-            ) from error
+            raise InputError(f"{shown(file)} is damaged or no Parquet ({text}); write or fetch it again") from error
 
 
 @contextmanager
@@ -144,9 +140,7 @@ def _note(schema: Any, file: Path) -> dict[str, Any]:
     except (ValueError, RecursionError):
         note = None
     if not _is_sound(note):
-        raise InputError(
-            f"{shown(file)} has damaged notes under the key {KEY.decode()!r}; write the file again"
-        )
+        raise InputError(f"{shown(file)} has damaged notes under the key {KEY.decode()!r}; write the file again")
     return dict(note)
 
 
@@ -167,9 +161,7 @@ def _fit(names: Any, n: int) -> bool:
 
 
 def _are_names(names: Any) -> bool:
-    return (
-        isinstance(names, list) and all(isinstance(n, str) for n in names) and len(set(names)) == len(names)
-    )
+    return isinstance(names, list) and all(isinstance(n, str) for n in names) and len(set(names)) == len(names)
 
 
 def class_names(schema: Any, column: str) -> list[str] | None:

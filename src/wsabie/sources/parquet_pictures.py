@@ -154,13 +154,11 @@ class ParquetPictures:
                 contents = batch.column(self.columns.image)
                 for row, content, keep in zip(self.columns.rows(batch, before), contents, kept, strict=True):
                     if keep and isinstance(row, _Row):
-                        yield Picture(
-                            row.id, self._content(row.path, content), row.labels, row.group, row.time
-                        )
+                        yield Picture(row.id, self._content(row.path, content), row.labels, row.group, row.time)
             before += len(kept)
 
     def _content(self, path: str | None, cell: Any) -> Path | bytes:
-        """Bytes, or the file that the cell names; empty bytes (no picture to anybody) when there is neither."""
+        """Bytes, or the file that the cell names; empty bytes (no picture) when there is neither."""
         if isinstance(cell, dict):
             path, cell = cell.get("path"), cell.get("bytes")
         if isinstance(cell, bytes):

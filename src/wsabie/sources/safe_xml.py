@@ -73,9 +73,7 @@ class _Builder:
     def start(self, name: str, attributes: dict[str, str]) -> None:
         element = Element(name, attributes)
         if len(self.open) >= _DEEPEST:
-            raise InputError(
-                f"{self.where} nests elements deeper than {_DEEPEST}; it is not a file of this kind"
-            )
+            raise InputError(f"{self.where} nests elements deeper than {_DEEPEST}; it is not a file of this kind")
         if self.open:
             self.open[-1].children.append(element)
         else:
@@ -90,6 +88,5 @@ class _Builder:
 
     def refuse(self, *_: object) -> None:
         raise InputError(
-            f"{self.where} has a document type declaration, which could expand without end; "
-            "remove the <!DOCTYPE ...>"
+            f"{self.where} has a document type declaration, which could expand without end; remove the <!DOCTYPE ...>"
         )

@@ -81,9 +81,7 @@ def read_svmlight(
             f"promises {header.labels:,} labels; correct one of them, or move the file of names away"
         )
     limits = _limits(header, names, counts)
-    got = collect(
-        path, limits, headed=header is not None, rejects=rejects, progress=progress, block_bytes=block_bytes
-    )
+    got = collect(path, limits, headed=header is not None, rejects=rejects, progress=progress, block_bytes=block_bytes)
     kept = _kept_rows(path, header, got)
     require_rows(kept, path, rejects)
     return _finish(got, kept, header, names, counts, n_features or 0)

@@ -33,14 +33,10 @@ def reading(path: Path) -> Iterator[None]:
     except FileNotFoundError as error:
         raise InputError(f"there is no file or folder {shown(path)}; check the name") from error
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise InputError(
-            f"{shown(path)} is damaged or cut off gzip ({error}); fetch or compress it again"
-        ) from error
+        raise InputError(f"{shown(path)} is damaged or cut off gzip ({error}); fetch or compress it again") from error
     except OSError as error:
         reason = error.strerror or str(error)
-        raise InputError(
-            f"cannot read {shown(path)}: {reason}; check the path and its permissions"
-        ) from error
+        raise InputError(f"cannot read {shown(path)}: {reason}; check the path and its permissions") from error
     except ValueError as error:
         if "null byte" not in str(error) and "null character" not in str(error):
             raise
@@ -136,9 +132,7 @@ def _doubled(path: Path, buffer: bytearray) -> bytearray:
 
 def too_long(path: Path, number: int | None) -> InputError:
     where = shown(path) if number is None else f"{shown(path)}:{number}"
-    return InputError(
-        f"{where} has a line of more than {LONGEST_LINE >> 20} MiB; this is not a text file of rows"
-    )
+    return InputError(f"{where} has a line of more than {LONGEST_LINE >> 20} MiB; this is not a text file of rows")
 
 
 def bytes_on_disk(path: Path) -> int:

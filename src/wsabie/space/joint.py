@@ -77,8 +77,11 @@ class JointSpace:
 
     @property
     def width(self) -> tuple[None, ...]:
-        """The padded width in the form that kernels take (a compile-time constant)."""
-        return (None,) * (self.labels.shape[1] // LANES)
+        """The padded width in the form that kernels take (a compile-time constant).
+
+        Taken from `dim`: the label table of a loaded model is mapped from disk without its padding.
+        """
+        return (None,) * (tables.padded_width(self.dim) // LANES)
 
     def label_arrays(self) -> Any:
         """The labels as kernels take them; the type carries the similarity."""
@@ -91,9 +94,7 @@ class JointSpace:
         }
         return kinds[self.similarity](self.labels, self.bias)
 
-    def points(
-        self, inputs: Inputs, run: Callable[[Callable[[int, int], None], int], None] | None = None
-    ) -> Float32:
+    def points(self, inputs: Inputs, run: Callable[[Callable[[int, int], None], int], None] | None = None) -> Float32:
         """Points of rows of features, (n, padded dim), summed in a fixed order.
 
         `run(work, n)` may spread `work(lo, hi)` over threads; each row is computed by one of them.

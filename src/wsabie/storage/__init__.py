@@ -1,1 +1,1 @@
-"""Files that survive kills, full disks and bit rot: atomic writes, model folders, checkpoints, lists of rejects."""
+"""Files that survive kills, full disks and bit rot: atomic writes, model folders, lists of rejects."""

@@ -1,4 +1,4 @@
-"""Write to a temporary name in the same folder, flush to disk, then rename: a reader sees the old file or the new one."""
+"""Write to a temporary name beside the file, flushed, renamed: a reader sees the old file or the new one."""
 
 import errno
 import os
@@ -61,9 +61,7 @@ def explained(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if isinstance(error, InputError):
-            raise
-        if error.errno == errno.ENOSPC:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise InputError(
                 f"cannot write {path}: the disk is full; free some space and run the same command again "
                 "(what was there before is untouched)"

@@ -2,20 +2,24 @@
 
 Layout, byte by byte
 --------------------
-`config.json`   UTF-8 JSON: {"format": "wsabie", "version": 1, "kind": ..., "config": {...},
-                "tensors": {name: {"file", "sha256", "dtype", "shape"}}}
+`config.json`   UTF-8 JSON: {"sha256": ..., "format": "wsabie", "version": 1, "kind": ..., "config": {...},
+                "tensors": {name: {"file", "sha256", "dtype", "shape"}}}. The first 80 bytes are
+                `{`, newline, ` "sha256": "`, 64 hex digits, `",`; the digits are the SHA-256 of the rest
 `tensors/<first 32 hex digits of sha256>.safetensors`
                 one safetensors file per tensor (8-byte little-endian header length, JSON header, raw
                 little-endian data), holding a single tensor called "tensor"
 
-A tensor file is named by the hash of its content, so it is never overwritten by other content; `config.json` is the
-only pointer and is replaced last. A save that dies in between leaves the old model whole.
+A tensor file is named by the hash of its content and never overwritten by other content; `config.json` is
+the only pointer and is replaced last. A save that dies in between leaves the old model whole.
 """
 
 import hashlib
 import json
+import math
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from wsabie.base.errors import ModelFolderError
-from wsabie.storage.atomic import explained, replacing, write_text
+from wsabie.storage.atomic import explained, replacing, write_bytes
 
 FORMAT = "wsabie"
 VERSION = 1
@@ -31,6 +35,11 @@ _MAX_CONFIG_BYTES = 1 << 30
 _MAX_HEADER_BYTES = 1 << 20
 _DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "U64": "<u8", "U32": "<u4",
            "U16": "<u2", "I8": "|i1", "U8": "|u1", "BOOL": "|b1"}  # fmt: skip
+_CODES = {np.dtype(dtype): code for code, dtype in _DTYPES.items()}
+_HEAD = 80  # bytes of config.json before those that its checksum covers
+_PIECE = 1 << 26
+_KEYS = {"kind": str, "config": dict, "tensors": dict}
+_OURS = re.compile(r"[0-9a-f]{32}\.safetensors|\.[0-9a-f]{32}\.safetensors\..*\.tmp")
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
@@ -65,19 +74,21 @@ def save_folder(path: str | Path, parts: Parts) -> None:
     """
     path = Path(path)
     refuse_foreign(path)
-    entries = {name: _save_tensor(path, np.asarray(array)) for name, array in parts.tensors.items()}
-    pointer = {
-        "format": FORMAT,
-        "version": VERSION,
-        "kind": parts.kind,
-        "config": parts.config,
-        "tensors": entries,
-    }
-    write_text(path / "config.json", json.dumps(pointer, indent=1, ensure_ascii=False))
-    keep = {entry["file"] for entry in entries.values()}
-    for old in (path / "tensors").glob("*.safetensors"):
-        if f"tensors/{old.name}" not in keep:
-            old.unlink(missing_ok=True)
+    try:
+        entries = {name: _save_tensor(path, np.asarray(array)) for name, array in parts.tensors.items()}
+        pointer = {
+            "format": FORMAT,
+            "version": VERSION,
+            "kind": parts.kind,
+            "config": parts.config,
+            "tensors": entries,
+        }
+        _write_config(path / "config.json", pointer)
+    except BaseException:
+        with suppress(ModelFolderError, OSError):
+            _sweep(path, _pointed_to(path))
+        raise
+    _sweep(path, (entry["file"] for entry in entries.values()))
 
 
 def load_folder(path: str | Path, *, verify: bool = True) -> Parts:
@@ -96,7 +107,7 @@ def load_folder(path: str | Path, *, verify: bool = True) -> Parts:
     path = Path(path)
     pointer = _read_config(path)
     tensors = {name: _load_tensor(path, name, entry, verify) for name, entry in pointer["tensors"].items()}
-    return Parts(pointer["kind"], pointer["config"], tensors)
+    return Parts(str(pointer["kind"]), pointer["config"], tensors)
 
 
 def is_model_folder(path: str | Path) -> bool:
@@ -107,43 +118,98 @@ def is_model_folder(path: str | Path) -> bool:
         return False
 
 
+def folder_kind(path: str | Path) -> str | None:
+    """What the folder's `config.json` says that it holds; None when there is no such file.
+
+    Raises
+    ------
+    ModelFolderError
+        The file is damaged, of another version, or not ours.
+    """
+    path = Path(path)
+    return str(_read_config(path)["kind"]) if (path / "config.json").exists() else None
+
+
 def refuse_foreign(path: Path) -> None:
+    """Raise ModelFolderError when a model saved at `path` would replace somebody else's files."""
     if path.is_file():
         raise ModelFolderError(f"{path} is a file; give the name of a folder for the model")
-    if (
-        path.is_dir()
-        and any(path.iterdir())
-        and not (path / "config.json").exists()
-        and not (path / "tensors").exists()
-    ):
+    if not path.is_dir() or not any(path.iterdir()):
+        return
+    if not (_is_ours(path / "config.json") if (path / "config.json").exists() else _is_unfinished(path)):
         raise ModelFolderError(
             f"{path} is a folder that holds other files; choose an empty or new folder for the model"
         )
 
 
-def _save_tensor(folder: Path, array: Array) -> dict[str, Any]:
-    from safetensors.numpy import save
+def _is_ours(config: Path) -> bool:
+    """Whether this `config.json`, perhaps of another version, perhaps damaged, was written here."""
+    with config.open("rb") as stream:
+        return b'"format": "wsabie"' in stream.read(_HEAD + 100)
 
-    array = np.ascontiguousarray(array)
-    content = save({"tensor": array})
-    digest = hashlib.sha256(content).hexdigest()
+
+def _is_unfinished(path: Path) -> bool:
+    """Whether a folder without `config.json` holds only what a first save leaves that was killed."""
+    ours = {"tensors", *(p.name for p in path.glob(".config.json.*.tmp"))}
+    return {p.name for p in path.iterdir()} <= ours and all(
+        _OURS.fullmatch(p.name) for p in (path / "tensors").glob("*")
+    )
+
+
+def _pointed_to(path: Path) -> list[str]:
+    if not (path / "config.json").exists():
+        return []
+    return [str(entry["file"]) for entry in _read_config(path)["tensors"].values()]
+
+
+def _sweep(path: Path, keep: Iterable[str]) -> None:
+    """Remove the tensors that nothing points to, and the drafts of saves that were killed."""
+    names = {Path(file).name for file in keep}
+    for file in (path / "tensors").glob("*"):
+        if _OURS.fullmatch(file.name) and file.name not in names:
+            file.unlink(missing_ok=True)
+    for draft in path.glob(".config.json.*.tmp"):
+        draft.unlink(missing_ok=True)
+
+
+def _write_config(file: Path, pointer: Mapping[str, Any]) -> None:
+    body = json.dumps(pointer, indent=1, ensure_ascii=False).encode()[1:]
+    write_bytes(file, f'{{\n "sha256": "{hashlib.sha256(body).hexdigest()}",'.encode() + body)
+
+
+def _save_tensor(folder: Path, array: Array) -> dict[str, Any]:
+    array = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+    head, data = _header(array), memoryview(array.reshape(-1).view(np.uint8))
+    hashed = hashlib.sha256(head)
+    hashed.update(data)
+    digest = hashed.hexdigest()
     file = f"tensors/{digest[:32]}.safetensors"
     target = folder / file
     if not _holds(target, digest):
-        with replacing(target) as draft:
-            draft.write_bytes(content)
+        with replacing(target) as draft, draft.open("wb") as out:
+            out.write(head)
+            for at in range(0, len(data), _PIECE):
+                out.write(data[at : at + _PIECE])
     return {"file": file, "sha256": digest, "dtype": array.dtype.str, "shape": list(array.shape)}
 
 
+def _header(array: Array) -> bytes:
+    info = {"dtype": _CODES[array.dtype], "shape": list(array.shape), "data_offsets": [0, array.nbytes]}
+    text = json.dumps({"tensor": info}, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text
+
+
 def _holds(path: Path, digest: str) -> bool:
-    return path.exists() and hashlib.sha256(path.read_bytes()).hexdigest() == digest
+    if not path.exists():
+        return False
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest() == digest
 
 
 def _read_config(path: Path) -> dict[str, Any]:
     if not path.exists():
-        raise ModelFolderError(
-            f"there is no model at {path}; give the folder that `wsabie train --model` wrote"
-        )
+        raise ModelFolderError(f"there is no model at {path}; give the folder that `wsabie train --model` wrote")
     file = path / "config.json"
     if not file.is_file():
         raise ModelFolderError(
@@ -152,39 +218,38 @@ def _read_config(path: Path) -> dict[str, Any]:
     if file.stat().st_size > _MAX_CONFIG_BYTES:
         raise ModelFolderError(f"{file} is larger than {_MAX_CONFIG_BYTES >> 20} MiB and was not read")
     try:
-        pointer = json.loads(file.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
-        raise ModelFolderError(
-            f"{file} is damaged ({error}); restore the folder from a copy or train again"
-        ) from error
+        content = file.read_bytes()
+        pointer = json.loads(content.decode("utf-8"))
+    except (ValueError, OSError, RecursionError) as error:
+        raise ModelFolderError(f"{file} is damaged ({error}); restore the folder from a copy or train again") from error
     if not isinstance(pointer, dict) or pointer.get("format") != FORMAT:
-        raise ModelFolderError(
-            f"{file} was not written by wsabie; give the folder that `wsabie train --model` wrote"
-        )
+        raise ModelFolderError(f"{file} was not written by wsabie; give the folder that `wsabie train --model` wrote")
     if pointer.get("version") != VERSION:
         raise ModelFolderError(
             f"{path} has model format {pointer.get('version')!r} and this program reads format {VERSION}; "
             "install the version of wsabie that wrote it, or train again"
         )
-    if not isinstance(pointer.get("tensors"), dict) or not isinstance(pointer.get("config"), dict):
+    if hashlib.sha256(content[_HEAD:]).hexdigest() != pointer.pop("sha256", None):
         raise ModelFolderError(
-            f"{file} lacks its list of tensors; restore the folder from a copy or train again"
+            f"{file} is damaged (it does not agree with its checksum); restore the folder from a copy or train again"
         )
+    if not all(isinstance(pointer.get(key), kind) for key, kind in _KEYS.items()):
+        raise ModelFolderError(f"{file} lacks its list of tensors; restore the folder from a copy or train again")
     return pointer
 
 
 def _load_tensor(folder: Path, name: str, entry: Mapping[str, Any], verify: bool) -> Array:
+    if not isinstance(entry, Mapping):
+        raise ModelFolderError(f"{folder / 'config.json'} says nothing about tensor {name!r}; train again")
     file = folder / "tensors" / Path(str(entry.get("file", ""))).name
     damaged = f"{file} (tensor {name!r}) is damaged; restore the folder from a copy or train again"
     if not file.is_file():
-        raise ModelFolderError(
-            f"{file} (tensor {name!r}) is missing; restore the folder from a copy or train again"
-        )
+        raise ModelFolderError(f"{file} (tensor {name!r}) is missing; restore the folder from a copy or train again")
     if verify and not _holds(file, str(entry.get("sha256"))):
         raise ModelFolderError(damaged)
     try:
         array = map_tensor(file)
-    except (ValueError, KeyError, OSError, TypeError) as error:
+    except (ValueError, KeyError, OSError, TypeError, RecursionError) as error:
         raise ModelFolderError(damaged) from error
     if list(array.shape) != entry.get("shape") or array.dtype.str != entry.get("dtype"):
         raise ModelFolderError(damaged)
@@ -201,8 +266,8 @@ def map_tensor(file: Path) -> Array:
         info = json.loads(stream.read(length))["tensor"]
     dtype, shape = np.dtype(_DTYPES[info["dtype"]]), tuple(int(n) for n in info["shape"])
     start, end = info["data_offsets"]
-    expected = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-    if start != 0 or end != expected or 8 + length + end != size:
+    expected = math.prod(shape) * dtype.itemsize
+    if min(shape, default=0) < 0 or start != 0 or end != expected or 8 + length + end != size:
         raise ValueError("data size does not agree with the shape")
     if expected == 0:
         return np.empty(shape, dtype)

@@ -27,7 +27,7 @@ class Rejects:
         self.listed: list[tuple[str, str, str]] = []
 
     def add(self, where: str, reason: str, detail: str = "") -> None:
-        """Note that `where` (file, file:line, id) was skipped; `reason` is one of few short phrases to count by.
+        """Note that `where` (file, file:line, id) was skipped; `reason` is one of few phrases to count by.
 
         Raises
         ------
@@ -35,9 +35,7 @@ class Rejects:
             In strict mode.
         """
         if self.strict:
-            raise InputError(
-                f"{where}: {reason}{f' ({detail})' if detail else ''}; run without --strict to skip it"
-            )
+            raise InputError(f"{where}: {reason}{f' ({detail})' if detail else ''}; run without --strict to skip it")
         self.counts[reason] += 1
         if len(self.listed) < _KEPT:
             self.listed.append((where, reason, detail))
@@ -53,12 +51,9 @@ class Rejects:
         return f"{len(self):,} skipped: {reasons}"
 
     def write(self, path: str | Path) -> None:
-        """Write one JSON object a line: {"where", "reason", "detail"}; the last line counts what was not listed."""
-        with replacing(path) as draft, draft.open("w", encoding="utf-8") as out:
+        """Write one JSON object a line: {"where", "reason", "detail"}; the last counts those not listed."""
+        with replacing(path) as draft, draft.open("w", encoding="utf-8", errors="backslashreplace") as out:
             for where, reason, detail in self.listed:
-                out.write(
-                    json.dumps({"where": where, "reason": reason, "detail": detail}, ensure_ascii=False)
-                    + "\n"
-                )
+                out.write(json.dumps({"where": where, "reason": reason, "detail": detail}, ensure_ascii=False) + "\n")
             if len(self) > len(self.listed):
                 out.write(json.dumps({"not_listed": len(self) - len(self.listed)}) + "\n")

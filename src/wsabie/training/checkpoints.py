@@ -1,14 +1,17 @@
 """Training state on disk: after a kill at any moment, the last finished epoch that was saved is whole."""
 
 import time
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wsabie.base.errors import InputError
+from wsabie.base.errors import InputError, ModelFolderError
 from wsabie.space.joint import JointSpace
-from wsabie.storage.folder import Parts, is_model_folder, load_folder, save_folder
+from wsabie.storage.folder import Parts, folder_kind, load_folder, refuse_foreign, save_folder
 from wsabie.training.stats import EpochStats
+
+KIND = "checkpoint"
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ class Checkpoints:
             "history": [stats.as_dict() for stats in state.history],
             "best_figure": state.best_figure,
         }
-        save_folder(self.path, Parts("checkpoint", config, tensors))
+        save_folder(self.path, Parts(KIND, config, tensors))
         self._saved = time.monotonic()
 
     def restore(self, space: JointSpace) -> Progressed | None:
@@ -68,9 +71,12 @@ class Checkpoints:
         Raises
         ------
         InputError
-            The checkpoint belongs to other data or other parameters.
+            The checkpoint belongs to other data or other parameters, or the folder holds something else.
+        ModelFolderError
+            The checkpoint is damaged, or the folder is not one of ours.
         """
-        if not self.resume or not is_model_folder(self.path):
+        refuse_foreign(self.path)
+        if not self._is_there() or not self.resume:
             return None
         parts = load_folder(self.path)
         theirs = parts.config.get("identity", {})
@@ -84,7 +90,7 @@ class Checkpoints:
         space.features[:], space.labels[:], space.bias[:] = t["features"], t["labels"], t["bias"]
         best = None
         if "best/features" in t:
-            best = replace(space.copy())
+            best = space.copy()
             best.features[:], best.labels[:], best.bias[:] = (
                 t["best/features"],
                 t["best/labels"],
@@ -93,9 +99,24 @@ class Checkpoints:
         history = [EpochStats(**stats) for stats in parts.config["history"]]
         return Progressed(int(parts.config["epoch"]), history, parts.config["best_figure"], best)
 
+    def _is_there(self) -> bool:
+        """Whether a checkpoint lies in the folder; a model there is refused, it must not be overwritten."""
+        try:
+            kind = folder_kind(self.path)
+        except ModelFolderError:
+            if self.resume:
+                raise
+            return False
+        if kind not in (None, KIND):
+            raise InputError(
+                f"{self.path} holds a {kind} model, not a checkpoint; give checkpoints a folder of their own"
+            )
+        return kind == KIND
+
     def clear(self) -> None:
-        """Remove the checkpoint after the model itself is safe."""
+        """Remove the checkpoint after the model itself is safe; anything else that lies there stays."""
         import shutil
 
-        if is_model_folder(self.path):
-            shutil.rmtree(self.path)
+        with suppress(ModelFolderError):
+            if folder_kind(self.path) == KIND:
+                shutil.rmtree(self.path)

@@ -144,7 +144,7 @@ class _Plan:
 
 
 def _owners(space: JointSpace, block: RowBlock, order: Int64, cuts: Int64, n_threads: int) -> list[Any]:
-    """Per thread: a range of features that carries an equal share of the non-zeros, and room to sort a block's share."""
+    """Per thread: a range of features with an equal share of the non-zeros, and room to sort a block's share."""
     from wsabie.kernels.towers import Work
 
     n = space.n_features

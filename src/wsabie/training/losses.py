@@ -43,7 +43,10 @@ def _rank_weights(rank_weight: RankWeight, n: int) -> np.ndarray[tuple[int], np.
         if rank_weight not in named:
             raise InputError(f"rank_weight is {rank_weight!r}; choose one of {', '.join(named)}, or an array")
         return named[rank_weight]
-    given = np.asarray(rank_weight, np.float64)
+    try:
+        given = np.asarray(rank_weight, np.float64)
+    except (TypeError, ValueError):
+        given = np.empty(0)
     if (
         given.ndim != 1
         or not len(given)

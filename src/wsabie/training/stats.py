@@ -22,6 +22,8 @@ class EpochStats:
         Bin b counts steps whose estimated rank was in [2^b, 2^(b+1)).
     skipped : int
         Pairs without negatives or with weight 0.
+    unlabelled : int
+        Rows without a true label: they make no pairs.
     rejected : int
         Draws thrown back because they were true labels.
     pairs_per_second, bytes_per_second : float
@@ -45,6 +47,7 @@ class EpochStats:
     seconds: float
     validation_seconds: float = 0.0
     validation: float | None = None
+    unlabelled: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers for JSON."""

@@ -20,9 +20,7 @@ class RowBlock(NamedTuple):
     targets: Any  # kernels.warp.Targets
 
 
-def row_blocks(
-    inputs: Csr | Float32, Y: Matrix, weights: Float32 | None, positives: Positives
-) -> Iterator[RowBlock]:
+def row_blocks(inputs: Csr | Float32, Y: Matrix, weights: Float32 | None, positives: Positives) -> Iterator[RowBlock]:
     """The one-block iterator over arrays in memory."""
     yield RowBlock(inputs, build_targets(Y, weights, positives))
 

@@ -6,6 +6,8 @@ from types import TracebackType
 
 import numpy as np
 
+_FEW = 64  # items that are done before another thread would have started
+
 
 class Threads:
     """A pool of n - 1 threads; the calling thread is the n-th. Use as a context manager."""
@@ -23,6 +25,9 @@ class Threads:
 
     def split(self, work: Callable[[int, int], None], n_items: int) -> None:
         """work(lo, hi) over equal parts of 0..n_items, in pieces of at most 4,096 items per thread."""
+        if self.n == 1 or n_items < _FEW:
+            work(0, n_items)
+            return
         step = 4096 * self.n
         for start in range(0, n_items, step):
             stop = min(n_items, start + step)

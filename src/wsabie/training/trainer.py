@@ -65,7 +65,10 @@ class Trainer:
         """
         state = self._resume(space) or Progressed(0, [], None, None)
         left = n_pairs * (self.settings.epochs - state.epoch)
-        with Threads(self.settings.threads) as threads, self.progress.stage("training", left, "pairs") as stage:
+        with (
+            Threads(self.settings.threads) as threads,
+            self.progress.stage("training", left, "pairs") as stage,
+        ):
             while state.epoch < self.settings.epochs and not self._exhausted(state.history):
                 stats = self._epoch(space, blocks, n_pairs, state.epoch, threads, stage)
                 state = self._after(space, state, stats)
@@ -102,10 +105,11 @@ class Trainer:
         self, space: JointSpace, blocks: Blocks, n_pairs: int, epoch: int, threads: Threads, stage: Stage
     ) -> EpochStats:
         tally = Tally.new(threads.n)
-        rows_read = 0
+        rows_read = unlabelled = 0
         started = time.perf_counter()
         for number, block in enumerate(blocks()):
             rows_read += _feature_rows(block)
+            unlabelled += int((np.diff(block.targets.indptr) == 0).sum())
             self._pass(space, block, epoch, number, threads, tally, _advancing(stage, block))
         project_rows(space.features, self.settings.max_norm)
         project_rows(space.labels, self.settings.max_norm)
@@ -113,7 +117,7 @@ class Trainer:
         row_bytes = 4 * space.labels.shape[1]
         stats = summarise(tally, epoch, self._rate(epoch), seconds, rows_read / max(n_pairs, 1), row_bytes)
         self._check(space, stats)
-        stats = self._validated(space, stats)
+        stats = self._validated(space, replace(stats, unlabelled=unlabelled))
         shown = {} if stats.validation is None else {"MAP": stats.validation}
         stage.advance(0, loss=stats.loss, **shown)
         return stats
@@ -170,7 +174,8 @@ class Trainer:
             limit = "set max_norm (1 to 3) or " if self.settings.max_norm is None else ""
             raise DivergenceError(
                 f"training diverged in epoch {stats.epoch + 1} (loss {stats.loss:.3g}, largest coordinate {peak:.3g}); "
-                f"{limit}lower the learning rate (now {self.settings.learning_rate:g}), and look at the scale of the features"
+                f"{limit}lower the learning rate (now {self.settings.learning_rate:g}), "
+                "and look at the scale of the features"
             )
 
 
@@ -182,9 +187,7 @@ def _advancing(stage: Stage, block: RowBlock) -> Callable[[int], None]:
 
 def _peak(table: Float32) -> float:
     """Largest absolute value; NaN if there is one."""
-    return (
-        float(max(table.max(initial=0), -table.min(initial=0))) if np.isfinite(table).all() else float("nan")
-    )
+    return float(max(table.max(initial=0), -table.min(initial=0))) if np.isfinite(table).all() else float("nan")
 
 
 def _feature_rows(block: RowBlock) -> int:

@@ -5,7 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-Data = Annotated[Path, typer.Argument(help="Pictures in a folder, Parquet, svmlight/XC, Mulan ARFF, fastText text, or pairs in a TSV.")]
+Data = Annotated[
+    Path,
+    typer.Argument(help="Pictures in a folder, Parquet, svmlight/XC, Mulan ARFF, fastText text, or pairs in a TSV."),
+]
 Model = Annotated[Path, typer.Argument(help="Model folder, as `wsabie train --model` wrote it.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="Threads (default: all cores).")]
@@ -26,8 +29,12 @@ def register(app: typer.Typer) -> None:
 def train(
     data: Data,
     model: Annotated[Path, typer.Option(help="Folder for the model.")],
-    valid: Annotated[Path | None, typer.Option(help="Validation data; otherwise --hold-out rows are set aside.")] = None,
-    hold_out: Annotated[float, typer.Option(min=0, max=0.9, help="Fraction of rows (whole groups) that choose the epoch.")] = 0.1,
+    valid: Annotated[
+        Path | None, typer.Option(help="Validation data; otherwise --hold-out rows are set aside.")
+    ] = None,
+    hold_out: Annotated[
+        float, typer.Option(min=0, max=0.9, help="Fraction of rows (whole groups) that choose the epoch.")
+    ] = 0.1,
     dim: Annotated[int, typer.Option(min=1, help="Dimensions of the space.")] = 100,
     loss: Annotated[str, typer.Option(help="warp or auc.")] = "warp",
     similarity: Annotated[str, typer.Option(help="dot, euclidean or cosine.")] = "dot",
@@ -36,7 +43,9 @@ def train(
     max_norm: Annotated[float | None, typer.Option(help="Limit on the norm of every row (default: by size).")] = None,
     terms: Terms = 10_000,
     size: Size = 256,
-    augment: Annotated[int, typer.Option(min=0, help="Extra flipped, cropped, shifted versions of each training picture.")] = 0,
+    augment: Annotated[
+        int, typer.Option(min=0, help="Extra flipped, cropped, shifted versions of each training picture.")
+    ] = 0,
     threads: Threads = None,
     seed: Seed = 0,
     hogwild: Annotated[bool, typer.Option("--hogwild", help="Lock-free threads instead of reproducible ones.")] = False,
@@ -63,7 +72,12 @@ def train(
 
 
 def evaluate(
-    model: Model, data: Data, threads: Threads = None, strict: Strict = False, rejects: Rejects = None, json: Json = False
+    model: Model,
+    data: Data,
+    threads: Threads = None,
+    strict: Strict = False,
+    rejects: Rejects = None,
+    json: Json = False,
 ) -> None:
     """Measure a model on data with known labels: p@k, recall@k, MAP, AUC, nDCG, coverage, with intervals."""
     from wsabie.faces.cli.using import evaluate_command
@@ -75,7 +89,9 @@ def annotate(
     model: Model,
     inputs: Annotated[list[Path], typer.Argument(help="Pictures, folders, or data in any source format.")],
     k: Top = 10,
-    explain: Annotated[Path | None, typer.Option(help="Folder for heat maps: where in the picture the best label is seen.")] = None,
+    explain: Annotated[
+        Path | None, typer.Option(help="Folder for heat maps: where in the picture the best label is seen.")
+    ] = None,
     label: Annotated[str | None, typer.Option(help="Explain this label instead of the best one.")] = None,
     threads: Threads = None,
     strict: Strict = False,
@@ -89,7 +105,10 @@ def annotate(
 
 
 def neighbours(
-    model: Model, label: Annotated[str, typer.Argument(help="A label of the model.")], k: Top = 10, json: Json = False
+    model: Model,
+    label: Annotated[str, typer.Argument(help="A label of the model.")],
+    k: Top = 10,
+    json: Json = False,
 ) -> None:
     """The labels nearest to a label: synonyms, translations, near misses."""
     from wsabie.faces.cli.using import neighbours_command
@@ -99,8 +118,13 @@ def neighbours(
 
 def compare(
     data: Data,
-    models: Annotated[str, typer.Option(help="Comma-separated: wsabie, nearest, popularity, one-vs-rest.")] = "wsabie,nearest,popularity,one-vs-rest",
-    by: Annotated[str, typer.Option(help="How to split: group, row, label or time (default: group if there are groups).")] = "auto",
+    models: Annotated[
+        str, typer.Option(help="Comma-separated: wsabie, nearest, popularity, one-vs-rest.")
+    ] = "wsabie,nearest,popularity,one-vs-rest",
+    by: Annotated[
+        str,
+        typer.Option(help="How to split: group, row, label or time (default: group if there are groups)."),
+    ] = "auto",
     test: Annotated[Path | None, typer.Option(help="Test data; otherwise a tenth is split off.")] = None,
     terms: Terms = 10_000,
     size: Size = 256,
@@ -114,7 +138,9 @@ def compare(
     """One table: every model and baseline on the same split, with time and memory."""
     from wsabie.faces.cli.comparing import compare_command
 
-    compare_command(data, models, by, test, {"n_terms": terms, "size": size}, threads, seed, report, strict, rejects, json)
+    compare_command(
+        data, models, by, test, {"n_terms": terms, "size": size}, threads, seed, report, strict, rejects, json
+    )
 
 
 def features(
@@ -124,7 +150,10 @@ def features(
     terms: Terms = 10_000,
     size: Size = 256,
     weighting: Annotated[str, typer.Option(help="counts or tfidf.")] = "counts",
-    dictionary: Annotated[Path | None, typer.Option(help="Use this saved dictionary; otherwise one is learned and saved beside OUT.")] = None,
+    dictionary: Annotated[
+        Path | None,
+        typer.Option(help="Use this saved dictionary; otherwise one is learned and saved beside OUT."),
+    ] = None,
     augment: Annotated[int, typer.Option(min=0, help="Extra flipped, cropped, shifted versions of each picture.")] = 0,
     threads: Threads = None,
     seed: Seed = 0,
@@ -145,7 +174,14 @@ def split(
     valid: Annotated[float, typer.Option(min=0, max=1, help="Fraction of validation rows.")] = 0.1,
     test: Annotated[float, typer.Option(min=0, max=1, help="Fraction of test rows.")] = 0.1,
     by: Annotated[str, typer.Option(help="group, row, label or time (default: group if there are groups).")] = "auto",
-    drop_near: Annotated[float | None, typer.Option(min=0, max=1, help="Test and validation rows at least this similar (cosine) to a training row are left out.")] = None,
+    drop_near: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Test and validation rows at least this similar (cosine) to a training row are left out.",
+        ),
+    ] = None,
     seed: Seed = 0,
     strict: Strict = False,
     rejects: Rejects = None,

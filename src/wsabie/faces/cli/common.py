@@ -6,16 +6,16 @@ from typing import Any
 from wsabie.base.errors import InputError
 from wsabie.base.executor import Executor, Processes, Serial
 from wsabie.base.machine import available_cores
-from wsabie.faces.cli.terminal import note
+from wsabie.faces.cli.terminal import TerminalProgress, note
 from wsabie.sources.records import Source
 from wsabie.storage.rejects import Rejects
 
 
-def opened(path: Path, rejects: Rejects) -> Source:
+def opened(path: Path, rejects: Rejects, labels_from: str = "auto") -> Source:
     """The source at a path, refusing an empty one."""
     from wsabie.sources.open import open_source
 
-    source = open_source(path, rejects=rejects)
+    source = open_source(path, labels_from=labels_from, rejects=rejects, progress=TerminalProgress())
     if not len(source):
         raise InputError(f"{path} holds nothing to use{_because(rejects)}; look at the list that --rejects FILE writes")
     return source

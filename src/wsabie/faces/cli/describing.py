@@ -44,6 +44,15 @@ def features_command(
     settle(rejects, rejects_file)
     seconds = time.perf_counter() - started
     if json:
-        show_json({"schema": 1, "out": str(out_file), "dictionary": str(saved), "rows": written, "skipped": len(rejects), "seconds": round(seconds, 3)})
+        show_json(
+            {
+                "schema": 1,
+                "out": str(out_file),
+                "dictionary": str(saved),
+                "rows": written,
+                "skipped": len(rejects),
+                "seconds": round(seconds, 3),
+            }
+        )
         return
     out.print(f"{out_file}: {written:,} rows of {terms.n_terms:,} visual terms; dictionary {saved}", markup=False)

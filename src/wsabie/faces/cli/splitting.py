@@ -56,13 +56,14 @@ def split_command(
     rejects = Rejects(strict=strict)
     rows = opened(data, rejects)
     if not isinstance(rows, Rows):
-        raise InputError(f"{data} holds pictures; describe them first: wsabie features images {data} --out FILE.parquet")
+        raise InputError(
+            f"{data} holds pictures; describe them first: wsabie features images {data} --out FILE.parquet"
+        )
     sides = split_rows(rows, by, valid, test, seed)
     if drop_near is not None:
-        kept = drop(rows.X, sides, drop_near)
-        sides = kept.split
+        sides, dropped = drop(rows.X, sides, drop_near)
         left_out = Rejects()
-        for row, neighbour, similarity in kept.dropped:
+        for row, neighbour, similarity in zip(*dropped, strict=True):
             left_out.add(rows.ids[row], "too near a training row", f"{rows.ids[neighbour]} {similarity:.4f}")
         left_out.write(folder / "dropped.jsonl")
         note(f"{len(left_out):,} rows were too near a training row (listed in {folder / 'dropped.jsonl'})")

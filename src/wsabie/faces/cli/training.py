@@ -129,7 +129,9 @@ def _held_out(
     if valid is not None:
         source = opened(valid, rejects)
         if not isinstance(source, Rows):
-            source = terms.transform(source, executor=executor(parameters["threads"]), progress=progress, rejects=rejects)
+            source = terms.transform(
+                source, executor=executor(parameters["threads"]), progress=progress, rejects=rejects
+            )
         return rows, align(source, rows.label_names, rows.feature_names, rows.X.shape[1]).rows
     if hold_out == 0:
         return rows, None

@@ -8,7 +8,7 @@ import numpy as np
 from wsabie.base.errors import InputError
 from wsabie.faces.cli.common import executor, loaded, opened, settle
 from wsabie.faces.cli.terminal import TerminalProgress, note, out, show_json, show_table
-from wsabie.sources.records import Picture, PictureList, PictureSource, Rows, Source
+from wsabie.sources.records import PictureList, Rows, Source
 from wsabie.storage.rejects import Rejects
 
 SHOWN = ("p@1", "p@5", "p@10", "recall@10", "recall@50", "MAP", "MRR", "ndcg@10", "AUC")
@@ -36,9 +36,19 @@ def evaluate_command(
         return
     if aligned.unknown_labels:
         shown = ", ".join(repr(name) for name in aligned.unknown_labels[:3])
-        note(f"{len(aligned.unknown_labels):,} labels ({aligned.unknown_pairs:,} pairs) are unknown to the model, such as {shown}")
-    lines = [[name, f"{i.mean:.4f}", f"{i.low:.4f} to {i.high:.4f}", _ceiling(found.ceilings, name)] for name, i in intervals.items()]
-    show_table(f"{found.n_rows:,} rows, {found.n_labels:,} labels", ["metric", "value", "95 % interval", "highest possible"], lines)
+        note(
+            f"{len(aligned.unknown_labels):,} labels ({aligned.unknown_pairs:,} pairs) are unknown to the model, "
+            f"such as {shown}"
+        )
+    lines = [
+        [name, f"{i.mean:.4f}", f"{i.low:.4f} to {i.high:.4f}", _ceiling(found.ceilings, name)]
+        for name, i in intervals.items()
+    ]
+    show_table(
+        f"{found.n_rows:,} rows, {found.n_labels:,} labels",
+        ["metric", "value", "95 % interval", "highest possible"],
+        lines,
+    )
 
 
 def _ceiling(ceilings: dict[str, float], name: str) -> str:
@@ -76,12 +86,15 @@ def annotate_command(
     if label is not None:
         annotator.model.vocabulary_.ids([label])  # refuses an unknown label before any work
     results: list[dict[str, Any]] = []
-    for source in _sources(inputs, annotator.terms is not None, rejects):
+    for source in _sources(inputs, rejects):
         aligned = annotator.rows(source, executor=executor(threads), progress=progress, rejects=rejects)
         rows = aligned.rows
         if len(rows):
             ranked = annotator.model.annotate(rows.X, k)
-            results += [{"id": i, "labels": [[name, round(s, 6)] for name, s in top]} for i, top in zip(rows.ids, ranked, strict=True)]
+            results += [
+                {"id": i, "labels": [[name, round(s, 6)] for name, s in top]}
+                for i, top in zip(rows.ids, ranked, strict=True)
+            ]
         if explain is not None:
             _explain(annotator, source, explain, label)
     settle(rejects, rejects_file)
@@ -91,27 +104,20 @@ def annotate_command(
         show_json({"schema": 1, "model": str(model), "results": results})
         return
     for result in results:
-        out.print(f"{result['id']}\t" + "  ".join(f"{name} {score:.2f}" for name, score in result["labels"]), markup=False)
+        out.print(
+            f"{result['id']}\t" + "  ".join(f"{name} {score:.2f}" for name, score in result["labels"]),
+            markup=False,
+        )
 
 
-def _sources(inputs: list[Path], pictures: bool, rejects: Rejects) -> list[Source]:
-    """Single picture files together as one source, everything else as it is."""
-    if not pictures:
-        return [opened(path, rejects) for path in inputs]
-    from wsabie.sources.images import is_picture_name, unlabelled_pictures
-
-    found: list[Picture] = []
-    others: list[Source] = []
-    for path in inputs:
-        if path.is_dir():
-            found += unlabelled_pictures(path)
-        elif is_picture_name(path):
-            if not path.exists():
-                raise InputError(f"there is no file {path}; check the name")
-            found.append(Picture(str(path), path, ()))
-        else:
-            others.append(opened(path, rejects))
-    return ([PictureList(inputs[0], found)] if found else []) + others
+def _sources(inputs: list[Path], rejects: Rejects) -> list[Source]:
+    """Every input opened; pictures that were named one by one make one source."""
+    sources = [opened(path, rejects, labels_from="none") for path in inputs]
+    single = [source for source in sources if isinstance(source, PictureList) and source.path.is_file()]
+    if len(single) < 2:
+        return sources
+    together = PictureList(inputs[0], [picture for source in single for picture in source])
+    return [together] + [source for source in sources if source not in single]
 
 
 def _explain(annotator: Any, source: Source, folder: Path, label: str | None) -> None:
@@ -120,15 +126,11 @@ def _explain(annotator: Any, source: Source, folder: Path, label: str | None) ->
 
     if isinstance(source, Rows) or annotator.terms is None:
         raise InputError("--explain draws on pictures; this input is rows of features")
-    for number, picture in enumerate(_pictures(source)):
+    for number, picture in enumerate(source):
         explained = explain_picture(annotator, picture.content, label)
         file = folder / f"{number:04d}-{Path(picture.id).stem[:60]}-{_file_name(explained.label)}.png"
         explained.save(file)
         note(f"{file}: {explained.label} {explained.score:.2f}")
-
-
-def _pictures(source: PictureSource) -> Any:
-    return iter(source)
 
 
 def _file_name(label: str) -> str:
@@ -164,7 +166,14 @@ def info_command(model: Path, json: bool) -> None:
         **annotator.facts,
     }
     if json:
-        show_json({"schema": 1, "model": str(model), **facts, "parameters": estimator.to_parts().config["parameters"]})
+        show_json(
+            {
+                "schema": 1,
+                "model": str(model),
+                **facts,
+                "parameters": estimator.to_parts().config["parameters"],
+            }
+        )
         return
     show_table(str(model), ["", ""], [[name.replace("_", " "), _shown(value)] for name, value in facts.items()])
 

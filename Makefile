@@ -1,0 +1,45 @@
+# Everything runs in .venv, which `make setup` makes; nothing outside this folder is touched.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help setup demo test lint bench docs clean
+
+help:  ## show this list
+	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.developer  ## make .venv with the package and the tools that tests need
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "wsabie needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { echo "this Python cannot make virtual environments; on Debian: apt-get install python3-venv"; exit 1; }
+	@echo "installing wsabie into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.developer: $(STAMP) pyproject.toml
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,docs]'
+	@touch $@
+
+demo: $(STAMP)  ## train on the bundled pictures, compare with baselines, write a report
+	@$(BIN)/wsabie demo
+
+lint: setup  ## style, types and import rules
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+test: lint  ## lint and the whole test suite
+	@$(BIN)/python -m pytest
+
+bench: setup  ## the measurements that the docs quote (minutes; `benchmarks/README.md`)
+	@$(BIN)/python -m benchmarks
+
+docs: setup  ## build the documentation into docs/_build
+	@$(BIN)/sphinx-build -q -W -b html docs docs/_build/html
+	@echo docs/_build/html/index.html
+
+clean:  ## remove the environment and everything built
+	rm -rf $(VENV) build dist docs/_build wsabie-demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,170 @@
+"""A picture as overlapping square blocks at several scales, each described by its colours and its edges.
+
+For each scale the picture is cut into a grid of cells, as many along its shorter side as `cells` says; a block is
+`across` x `across` neighbouring cells, so that blocks overlap by all but one cell. A block's descriptor is a histogram
+of the `PALETTE` beside a histogram of local binary patterns, both under a square root (Hellinger), so that the dot
+product of two descriptors compares distributions; its length is 1 and the colours have `colour_weight` of the square.
+
+Patterns are the rotation-invariant uniform ones (Ojala, Pietikainen, Maenpaa 2002): the number of lighter neighbours
+where these are side by side, and one bin for all others.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from wsabie.base.arrays import Float32, Int32, UInt8
+from wsabie.base.errors import InputError
+from wsabie.features.palette import N_COLOURS, colour_table
+from wsabie.kernels.lbp import Bins, Codes, Grid, Tables, count_blocks, encode_pixels
+
+N_PATTERNS = 10
+N_BINS = N_COLOURS + N_PATTERNS
+"""Length of a descriptor."""
+
+_MAX_ASPECT = 8  # a picture longer than this has cells that are oblong, so that the number of blocks is bounded
+
+
+@dataclass(frozen=True)
+class BlockPlan:
+    """How blocks are laid and described.
+
+    Attributes
+    ----------
+    cells : tuple of int
+        Cells along the shorter side, one number a scale; a cell is never smaller than a pixel.
+    across : int
+        Cells along the side of a block.
+    contrast : int, 0 to 255
+        A neighbour counts as lighter when it is at least this many grey levels above the pixel; more than 0 keeps
+        noise in flat places from looking like texture.
+    colour_weight : float, 0 to 1
+        Share of the colours in a descriptor's squared length.
+    """
+
+    cells: tuple[int, ...] = (15, 8, 4)
+    across: int = 3
+    contrast: int = 4
+    colour_weight: float = 0.6
+
+    def validated(self) -> "BlockPlan":
+        """This plan.
+
+        Raises
+        ------
+        InputError
+            A value is out of range.
+        """
+        if not self.cells or not all(1 <= c <= 64 for c in self.cells):
+            raise InputError(f"cells is {self.cells}; give one number from 1 to 64 for each scale, such as (15, 8, 4)")
+        if not 1 <= self.across <= 16:
+            raise InputError(f"across is {self.across}; give a number of cells from 1 to 16")
+        if not 0 <= self.contrast <= 255:
+            raise InputError(f"contrast is {self.contrast}; give a number of grey levels from 0 to 255")
+        if not 0 <= self.colour_weight <= 1:
+            raise InputError(f"colour_weight is {self.colour_weight}; give a number from 0 to 1")
+        return self
+
+
+def grid_of(height: int, width: int, cells: int) -> Grid:
+    """Borders of the cells of one scale, in pixels.
+
+    Examples
+    --------
+    >>> grid = grid_of(4, 8, 2)
+    >>> grid.rows.tolist(), grid.columns.tolist()
+    ([0, 2, 4], [0, 2, 4, 6, 8])
+    """
+    shorter, longer = min(height, width), max(height, width)
+    side = max(shorter / cells, longer / (_MAX_ASPECT * cells), 1.0)
+    n_rows, n_columns = max(1, round(height / side)), max(1, round(width / side))
+    rows = np.arange(n_rows + 1, dtype=np.int64) * height // n_rows
+    columns = np.arange(n_columns + 1, dtype=np.int64) * width // n_columns
+    return Grid(rows, columns)
+
+
+def describe_blocks(pixels: UInt8, plan: BlockPlan) -> Float32:
+    """Descriptors of all blocks.
+
+    Parameters
+    ----------
+    pixels : (h, w, 3) uint8
+        RGB, h and w at least 1.
+    plan : BlockPlan
+
+    Returns
+    -------
+    ndarray, (n_blocks, N_BINS), float32
+        Of unit length; scale by scale in the order of `plan.cells`, block rows first.
+
+    Examples
+    --------
+    >>> describe_blocks(np.zeros((192, 256, 3), np.uint8), BlockPlan()).shape
+    (292, 34)
+    """
+    pixels = np.require(pixels, np.uint8, ["C", "W"])
+    height, width = pixels.shape[:2]
+    grids = [grid_of(height, width, cells) for cells in plan.cells]
+    codes = Codes(np.empty((height, width), np.uint8), np.empty((height, width), np.uint8))
+    encode_pixels(pixels, _tables(), plan.contrast, np.empty((height + 2, width + 2), np.uint8), codes)
+    bins = Bins(N_COLOURS, N_PATTERNS, float(plan.colour_weight))
+    out = np.empty((sum(_n_blocks(grid, plan.across) for grid in grids), N_BINS), np.float32)
+    first = 0
+    for grid in grids:
+        last = first + _n_blocks(grid, plan.across)
+        cells = np.empty((len(grid.rows) - 1, len(grid.columns) - 1, N_BINS), np.int32)
+        count_blocks(codes, grid, plan.across, bins, cells, np.empty(N_BINS, np.int32), out[first:last])
+        first = last
+    return out
+
+
+def block_boxes(height: int, width: int, plan: BlockPlan) -> Int32:
+    """Where the blocks of `describe_blocks` lie in a picture of that size.
+
+    Returns
+    -------
+    ndarray, (n_blocks, 4), int32
+        left, top, right, bottom in pixels; right and bottom are the first pixels outside.
+
+    Examples
+    --------
+    >>> block_boxes(4, 4, BlockPlan(cells=(2,), across=1)).tolist()
+    [[0, 0, 2, 2], [2, 0, 4, 2], [0, 2, 2, 4], [2, 2, 4, 4]]
+    """
+    boxes = []
+    for cells in plan.cells:
+        grid = grid_of(height, width, cells)
+        high, wide = _block_cells(grid, plan.across)
+        top, left = np.meshgrid(grid.rows[:-high], grid.columns[:-wide], indexing="ij")
+        bottom, right = np.meshgrid(grid.rows[high:], grid.columns[wide:], indexing="ij")
+        boxes.append(np.stack([left, top, right, bottom], axis=-1).reshape(-1, 4))
+    return np.concatenate(boxes).astype(np.int32)
+
+
+def _block_cells(grid: Grid, across: int) -> tuple[int, int]:
+    return min(across, len(grid.rows) - 1), min(across, len(grid.columns) - 1)
+
+
+def _n_blocks(grid: Grid, across: int) -> int:
+    high, wide = _block_cells(grid, across)
+    return (len(grid.rows) - high) * (len(grid.columns) - wide)
+
+
+@lru_cache(maxsize=1)
+def _tables() -> Tables:
+    return Tables(colour_table(), pattern_table())
+
+
+def pattern_table() -> UInt8:
+    """The bin of each of the 256 patterns: the number of set bits when they are side by side, else 9.
+
+    Examples
+    --------
+    >>> table = pattern_table()
+    >>> [int(table[bits]) for bits in (0, 0b1, 0b10000001, 0b11111111, 0b101)]
+    [0, 1, 2, 8, 9]
+    """
+    bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
+    changes = (bits != np.roll(bits, 1, axis=1)).sum(axis=1)
+    return np.where(changes <= 2, bits.sum(axis=1), N_PATTERNS - 1).astype(np.uint8)

@@ -1,0 +1,237 @@
+"""One logistic regression per label: the linear model that a newcomer would try first.
+
+The papers train their one-versus-rest baseline by the Passive-Aggressive algorithm ([W] section 6.2); this
+one is scikit-learn's `LogisticRegression`, stronger and known to everybody.
+"""
+
+import logging
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from wsabie.base.arrays import Float32, Float64, Matrix
+from wsabie.base.errors import InputError
+from wsabie.base.machine import available_cores
+from wsabie.base.progress import SILENT, Progress
+from wsabie.base.validation import require
+from wsabie.models.scaling import Inputs, Rows, RowScaling
+from wsabie.models.scored import ScoreRanker, as_matrix, n_rows
+
+SECONDS_PER_VALUE = 200e-9
+SECONDS_PER_LABEL = 3e-3
+"""What a fit of one label costs on one core of 2.5 GHz: per stored value of X, and besides; see `Work`."""
+
+log = logging.getLogger("wsabie")
+
+
+class TooLargeError(InputError):
+    """A model that would take more memory or time than was allowed."""
+
+
+class Work(NamedTuple):
+    """What training would take.
+
+    Attributes
+    ----------
+    n_bytes : int
+        Memory of the finished model: n_labels x (n_features + 1) float32.
+    seconds : float
+        An estimate from constants, so that the same data are refused on every machine.
+    """
+
+    n_bytes: int
+    seconds: float
+
+    def __str__(self) -> str:
+        """Words for a sentence.
+
+        Examples
+        --------
+        >>> str(Work(3_000_000_000, 7200.0))
+        '3.0 GB and about 2.0 hours'
+        """
+        hours = self.seconds / 3600
+        time = f"{hours:.1f} hours" if hours >= 1 else f"{max(self.seconds / 60, 0.1):.1f} minutes"
+        return f"{self.n_bytes / 1e9:.1f} GB and about {time}"
+
+
+class OneVsRest(ScoreRanker):
+    """Logistic regression of each label against all other rows; a label's score is its log-odds.
+
+    Labels are fitted side by side on threads. Memory and time are stated in the log
+    (`logging.getLogger("wsabie")`) before the start; both grow with the number of labels, and a job above the
+    limits is refused.
+
+    Parameters
+    ----------
+    C : float, default 1.0
+        Inverse strength of the L2 penalty.
+    rows : {"auto", None}, default "auto"
+        Scaling of rows, as in `Wsabie`.
+    max_gigabytes : float, default 2.0
+        Largest model that is begun (10^9 bytes).
+    max_minutes : float, default 10.0
+        Longest training that is begun, by the estimate of `work`.
+    max_iter : int, default 100
+        Newton steps per label.
+    threads : int or None
+        None uses every core that this process may use.
+
+    Attributes
+    ----------
+    scaling_ : RowScaling
+    coef_ : (n_labels, n_features) float32
+    intercept_ : (n_labels,) float32
+    n_unconverged_ : int
+        Labels that had not settled after `max_iter` steps.
+
+    Examples
+    --------
+    >>> X = np.repeat(np.eye(2), 10, axis=0)
+    >>> model = OneVsRest(threads=1).fit(X, ["ship"] * 10 + ["horse"] * 10)
+    >>> model.annotate([[0.0, 1.0]], k=1)[0][0][0]
+    'horse'
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        rows: Rows = "auto",
+        max_gigabytes: float = 2.0,
+        max_minutes: float = 10.0,
+        max_iter: int = 100,
+        threads: int | None = None,
+    ) -> None:
+        self.C = C
+        self.rows = rows
+        self.max_gigabytes = max_gigabytes
+        self.max_minutes = max_minutes
+        self.max_iter = max_iter
+        self.threads = threads
+
+    def fit(self, X: Any, Y: Any, *, label_names: Sequence[str] | None = None, progress: Progress = SILENT) -> Self:
+        """Fit every label.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, (n, n_features)
+        Y : (n,) integers or names; (n, n_labels) sparse matrix of 1 and -1; or lists of names
+            Everything that is not a label of a row is a negative of it.
+        label_names : list of str or None
+            Names of label numbers 0, 1, ...; by default the numbers themselves.
+        progress : Progress
+
+        Raises
+        ------
+        TooLargeError
+            The model would need more memory or time than `max_gigabytes` and `max_minutes` allow.
+        InputError
+            Data or parameters that cannot be used; the sentence says where.
+        """
+        self._check_parameters()
+        inputs, targets = self._opened(X, Y, label_names)
+        work = self.work(_stored(inputs), self.n_features_in_, _counts(targets), n_rows(inputs))
+        self._refuse(work, targets.shape[1])
+        self.scaling_ = RowScaling.learned(inputs, self.n_features_in_, self.rows)
+        self._fit_labels(_for_liblinear(self.scaling_(inputs), self.n_features_in_), targets, progress)
+        return self
+
+    def work(self, n_values: int, n_features: int, counts: Any, rows: int) -> Work:
+        """Memory and time of a fit.
+
+        Parameters
+        ----------
+        n_values : int
+            Stored values of X.
+        n_features : int
+        counts : (n_labels,) int
+            Rows of each label; those with none or all of the `rows` take no time.
+        rows : int
+        """
+        counts = np.asarray(counts)
+        fitted = int(((counts > 0) & (counts < rows)).sum())
+        each = SECONDS_PER_LABEL + SECONDS_PER_VALUE * n_values
+        threads = self.threads or available_cores()
+        return Work(4 * len(counts) * (n_features + 1), fitted * each / threads)
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of every array that a prediction needs."""
+        arrays = (self.coef_, self.intercept_, self.scaling_.weight, self.scaling_.shift)
+        return int(sum(array.nbytes for array in arrays))
+
+    def _scores(self, inputs: Inputs) -> Float32:
+        rows = as_matrix(self.scaling_(inputs), self.n_features_in_)
+        return np.asarray(rows @ self.coef_.T, np.float32) + self.intercept_
+
+    def _refuse(self, work: Work, n_labels: int) -> None:
+        sentence = f"one-versus-rest with {n_labels:,} labels and {self.n_features_in_:,} features needs {work}"
+        if work.n_bytes > 1e9 * self.max_gigabytes or work.seconds > 60 * self.max_minutes:
+            raise TooLargeError(
+                f"{sentence}, and the limits are {self.max_gigabytes:g} GB and {self.max_minutes:g} minutes; "
+                "use fewer labels, or raise max_gigabytes and max_minutes"
+            )
+        log.info(sentence)
+
+    def _fit_labels(self, rows: Matrix, targets: Matrix, progress: Progress) -> None:
+        import warnings
+
+        from sklearn.exceptions import ConvergenceWarning
+
+        n_labels = targets.shape[1]
+        self.coef_ = np.zeros((n_labels, self.n_features_in_), np.float32)
+        self.intercept_ = _log_odds(_counts(targets), rows.shape[0])
+        self.n_unconverged_ = 0
+        by_label = (targets > 0).tocsc()
+        wanted = np.flatnonzero((_counts(targets) > 0) & (_counts(targets) < rows.shape[0]))
+        with (
+            warnings.catch_warnings(),
+            ThreadPoolExecutor(self.threads or available_cores()) as pool,
+            progress.stage("one-versus-rest", len(wanted), "labels") as stage,
+        ):
+            warnings.simplefilter("ignore", ConvergenceWarning)  # counted instead
+            for y, fitted in zip(wanted, pool.map(lambda y: self._fit_label(rows, by_label, y), wanted), strict=True):
+                self.coef_[y], self.intercept_[y] = fitted.coef_[0], fitted.intercept_[0]
+                self.n_unconverged_ += int(fitted.n_iter_[0] >= self.max_iter)
+                stage.advance()
+
+    def _fit_label(self, rows: Matrix, by_label: Matrix, y: int) -> Any:
+        from sklearn.linear_model import LogisticRegression
+
+        truth = np.zeros(rows.shape[0], np.int32)
+        truth[by_label.indices[by_label.indptr[y] : by_label.indptr[y + 1]]] = 1
+        # liblinear's primal solver draws no random numbers and works outside the interpreter lock
+        return LogisticRegression(C=self.C, solver="liblinear", max_iter=self.max_iter).fit(rows, truth)
+
+    def _check_parameters(self) -> None:
+        for name in ("C", "max_gigabytes", "max_minutes", "max_iter"):
+            value = getattr(self, name)
+            require(bool(np.isfinite(value)) and value > 0, f"{name} is {value!r}; choose a number above 0")
+
+
+def _for_liblinear(inputs: Inputs, n_features: int) -> Matrix:
+    """float64 rows in the layout that the solver reads without a copy."""
+    from scipy.sparse import csr_matrix
+
+    rows = as_matrix(inputs, n_features)
+    if not hasattr(rows, "tocsr"):
+        return np.ascontiguousarray(rows, np.float64)
+    indptr = rows.indptr.astype(np.int32)
+    return csr_matrix((rows.data.astype(np.float64), rows.indices, indptr), shape=rows.shape)
+
+
+def _counts(targets: Matrix) -> Any:
+    return np.bincount(targets.indices[targets.data > 0], minlength=targets.shape[1])
+
+
+def _stored(inputs: Inputs) -> int:
+    return int(inputs.size if isinstance(inputs, np.ndarray) else len(inputs.data))
+
+
+def _log_odds(counts: Any, n: int) -> Float32:
+    """Log-odds of a label without looking at the row (half a row added to each side)."""
+    share: Float64 = (counts + 0.5) / (n + 1)
+    return np.log(share / (1 - share)).astype(np.float32)

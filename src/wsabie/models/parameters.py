@@ -1,0 +1,102 @@
+"""Constructor parameters of the estimator: checked in fit, resolved per table, made JSON-able."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+
+from wsabie.base.arrays import Csr
+from wsabie.base.errors import InputError
+from wsabie.base.validation import require
+from wsabie.models.scaling import Inputs
+from wsabie.space.joint import SIMILARITIES
+from wsabie.training.losses import rank_losses
+
+PerTable = float | Mapping[str, float] | Literal["auto"]
+TABLES = ("V", "W")
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "loss": ("warp", "auc"),
+    "similarity": SIMILARITIES,
+    "positives": ("mean", "pairs"),
+    "schedule": ("linear", "constant"),
+}
+_WORDS: dict[str, tuple[str | None, ...]] = {
+    "dim": (),
+    "margin": (),
+    "max_norm": ("auto", None),
+    "epochs": ("auto",),
+    "max_trials": ("auto", None),
+    "patience": (None,),
+    "threads": (None,),
+}
+"""Numbers above 0, with the words that may stand in their place."""
+_FRACTIONS = ("margin", "max_norm")
+
+
+def check_parameters(parameters: Mapping[str, Any]) -> None:
+    """Refuse values that no training run can use, by name."""
+    for name, choices in _CHOICES.items():
+        value = parameters[name]
+        require(isinstance(value, str) and value in choices, f"{name} is {value!r}; choose one of {', '.join(choices)}")
+    for name, words in _WORDS.items():
+        _check_number(name, parameters[name], words)
+    require(parameters["dim"] <= 4096, f"dim is {parameters['dim']!r}; choose a whole number from 1 to 4096")
+    seed = parameters["seed"]
+    require(
+        _is_number(seed) and 0 <= seed < 2**63 and seed == int(seed),
+        f"seed is {seed!r}; choose a whole number from 0 on",
+    )
+    rank_losses(parameters["rank_weight"], 2)
+
+
+def _check_number(name: str, value: Any, words: tuple[str | None, ...]) -> None:
+    if value is None or isinstance(value, str):
+        usable = value in words
+    else:
+        usable = _is_number(value) and value > 0 and (name in _FRACTIONS or value == int(value))
+    kind = "number" if name in _FRACTIONS else "whole number"
+    require(usable, f"{name} is {value!r}; choose {''.join(f'{w!r} or ' for w in words)}a {kind} above 0")
+
+
+def per_table(value: PerTable, auto: float, name: str) -> dict[str, float]:
+    """A number per table ("V": features, "W": labels) from one number, a mapping or "auto".
+
+    Examples
+    --------
+    >>> per_table({"V": 0.1}, 0.02, "learning_rate")
+    {'V': 0.1, 'W': 0.02}
+    """
+    if not isinstance(value, Mapping):
+        value = dict.fromkeys(TABLES, value)
+    unknown = sorted(set(value) - set(TABLES))
+    if unknown:
+        raise InputError(f'{name} names the table {unknown[0]!r}; the tables are "V" (features) and "W" (labels)')
+    numbers = {table: value.get(table, "auto") for table in TABLES}
+    numbers = {table: auto if isinstance(n, str) and n == "auto" else n for table, n in numbers.items()}
+    for number in numbers.values():
+        require(_is_number(number) and number > 0, f"{name} is {number!r}; choose a number above 0")
+    return {table: float(n) for table, n in numbers.items()}
+
+
+def _is_number(value: Any) -> bool:
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    return number and bool(np.isfinite(value))
+
+
+def shape_of(inputs: Inputs, X: Any) -> tuple[int, int]:
+    """(rows, features) of checked input, of which CSR arrays alone do not know the width."""
+    return (inputs.n_rows, int(X.shape[1])) if isinstance(inputs, Csr) else (len(inputs), inputs.shape[1])
+
+
+def nnz_of(inputs: Inputs) -> int:
+    """Stored values."""
+    return len(inputs.indices) if isinstance(inputs, Csr) else inputs.size
+
+
+def plain(value: Any) -> Any:
+    """JSON-able copy: tuples and arrays become lists, NumPy numbers Python's."""
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [plain(v) for v in value]
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,59 @@
+"""The most frequent labels for every row: what a model must beat to have learned anything ([W] s. 6.2)."""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from wsabie.base.arrays import Float32
+from wsabie.base.progress import SILENT, Progress
+from wsabie.models.scaling import Inputs
+from wsabie.models.scored import ScoreRanker, n_rows
+
+
+class Popularity(ScoreRanker):
+    """Ranks labels by the share of training rows that carry them, whatever the row.
+
+    Attributes
+    ----------
+    share_ : (n_labels,) float32
+        Rows that carry the label / rows.
+
+    Examples
+    --------
+    >>> model = Popularity().fit(np.zeros((3, 2)), [["sky", "sea"], ["sky"], ["sand"]])
+    >>> [name for name, score in model.annotate(np.zeros((1, 2)), k=2)[0]]
+    ['sky', 'sea']
+    """
+
+    def fit(self, X: Any, Y: Any, *, label_names: Sequence[str] | None = None, progress: Progress = SILENT) -> Self:
+        """Count labels.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, (n, n_features)
+            Only its width is used.
+        Y : (n,) integers or names; (n, n_labels) sparse matrix of 1 and -1; or lists of names
+            Explicit negatives (-1) do not count.
+        label_names : list of str or None
+            Names of label numbers 0, 1, ...; by default the numbers themselves.
+        progress : Progress
+            Not used: this takes no time.
+
+        Raises
+        ------
+        InputError
+            Data that cannot be used; the sentence says where.
+        """
+        inputs, targets = self._opened(X, Y, label_names)
+        counts = np.bincount(targets.indices[targets.data > 0], minlength=targets.shape[1])
+        self.share_ = (counts / n_rows(inputs)).astype(np.float32)
+        return self
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of every array that a prediction needs."""
+        return int(self.share_.nbytes)
+
+    def _scores(self, inputs: Inputs) -> Float32:
+        return np.tile(self.share_, (n_rows(inputs), 1))

@@ -1,0 +1,149 @@
+"""The top-k scan: hand-worked rows, the slow twin, ties, NaN, tiles and threads."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from wsabie.base.errors import InputError
+from wsabie.kernels.topk import CHUNK, Lists, hide_labels, lists_of, new_heap, scan_topk, sort_topk
+from wsabie.kernels.topk_reference import top_k_of_rows
+
+
+def best(scores, k, *, width=None):
+    """Top k through tiles of `width` labels."""
+    heap = new_heap(len(scores), k, scores.dtype)
+    width = width or max(1, scores.shape[1])
+    bad = 0
+    for first in range(0, scores.shape[1], width):
+        tile = np.ascontiguousarray(scores[:, first : first + width])
+        bad += scan_topk(tile, first, heap, 0, len(scores))
+    sort_topk(heap, 0, len(scores))
+    return heap.labels, heap.scores, bad
+
+
+few_values = st.sampled_from([-np.inf, -1.0, 0.0, 0.5, 1.0, np.inf])
+
+
+def test_best_first_and_equal_scores_by_lower_label():
+    labels, scores, bad = best(np.array([[1, 3, 3, 2, 3]], np.float32), 4)
+    assert labels.tolist() == [[1, 2, 4, 3]]
+    assert scores.tolist() == [[3, 3, 3, 2]]
+    assert bad == 0
+
+
+def test_fewer_candidates_than_k_leave_empty_slots():
+    labels, scores, _ = best(np.array([[-np.inf, 2.0]], np.float32), 3)
+    assert labels.tolist() == [[1, -1, -1]]
+    assert scores.tolist() == [[2.0, -np.inf, -np.inf]]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    scores=arrays(np.float32, st.tuples(st.integers(1, 3), st.integers(1, 3 * CHUNK)), elements=few_values),
+    k=st.integers(1, 20),
+    width=st.integers(1, 3 * CHUNK),
+)
+def test_equals_the_slow_twin_under_many_ties_for_any_tiling(scores, k, width):
+    labels, values, _ = best(scores, k, width=width)
+    expected_labels, expected_values = top_k_of_rows(scores, k)
+    np.testing.assert_array_equal(labels, expected_labels)
+    np.testing.assert_array_equal(values, expected_values)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("k", [1, 10, 1000])
+def test_equals_the_slow_twin_on_long_rows(dtype, k):
+    scores = np.random.default_rng(k).normal(size=(4, 1000)).astype(dtype)
+    labels, values, _ = best(scores, k)
+    expected_labels, expected_values = top_k_of_rows(scores, k)
+    np.testing.assert_array_equal(labels, expected_labels)
+    np.testing.assert_array_equal(values, expected_values)
+    assert values.dtype == dtype
+
+
+def test_permuted_labels_give_permuted_ranks():
+    rng = np.random.default_rng(0)
+    scores, order = rng.normal(size=(3, 500)).astype(np.float32), rng.permutation(500)
+    labels, values, _ = best(scores, 25)
+    moved_labels, moved_values, _ = best(scores[:, order], 25)
+    np.testing.assert_array_equal(order[moved_labels], labels)
+    np.testing.assert_array_equal(moved_values, values)
+
+
+@pytest.mark.parametrize("place", [0, CHUNK - 1, CHUNK, 2 * CHUNK + 5])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_every_nan_is_counted_and_never_enters(place, sign):
+    scores = np.random.default_rng(0).normal(size=(2, 2 * CHUNK + 6)).astype(np.float32)
+    scores[1, place] = np.copysign(np.float32(np.nan), np.float32(sign))
+    labels, _, bad = best(scores, 3)
+    assert bad == 1
+    assert place not in labels[1]
+
+
+def test_threads_share_a_tile_by_rows():
+    scores = np.random.default_rng(0).normal(size=(7, 300)).astype(np.float32)
+    whole, shared = new_heap(7, 5), new_heap(7, 5)
+    scan_topk(scores, 0, whole, 0, 7)
+    for lo, hi in ((0, 3), (3, 3), (3, 7)):
+        scan_topk(scores, 0, shared, lo, hi)
+    np.testing.assert_array_equal(whole.labels, shared.labels)
+
+
+def test_hidden_labels_become_minus_infinity_only_inside_the_tile():
+    tile = np.zeros((2, 3), np.float32)
+    hide_labels(tile, 10, Lists(np.array([0, 4, 4]), np.array([2, 10, 12, 13], np.int32)))
+    assert tile.tolist() == [[-np.inf, 0, -np.inf], [0, 0, 0]]
+
+
+def test_lists_name_the_chosen_entries_and_ignore_stored_zeros():
+    from scipy.sparse import csr_matrix
+
+    matrix = csr_matrix((np.array([0, 1, -1]), np.array([0, 2, 1]), np.array([0, 2, 3])), shape=(2, 3))
+    assert lists_of(matrix, 3, "Y").labels.tolist() == [2, 1]
+    assert lists_of(matrix, 3, "Y").indptr.tolist() == [0, 1, 2]
+    assert lists_of(matrix, 3, "Y").part(1, 2).labels.tolist() == [1]
+    with pytest.raises(InputError, match="exclude has 3 columns but there are 4 labels"):
+        lists_of(matrix, 4, "exclude")
+
+
+WITHOUT_JIT = """
+import numpy as np
+from wsabie.kernels import ranks, topk
+from wsabie.kernels.similarity import Cosine, Dot, Euclidean
+rng = np.random.default_rng(3)
+heap = topk.new_heap(2, 4)
+print(topk.scan_topk(rng.normal(size=(2, 150)).astype(np.float32), 0, heap, 0, 2))
+topk.sort_topk(heap, 0, 2)
+print(heap.labels.tolist())
+table, queries = rng.normal(size=(9, 3)).astype(np.float32), rng.normal(size=(2, 3)).astype(np.float32)
+listed = topk.Lists(np.array([0, 2, 3]), np.array([1, 5, 8], np.int32))
+hidden = topk.Lists(np.array([0, 1, 1]), np.array([0], np.int32))
+for kind in (Dot, Euclidean, Cosine):
+    labels, own, other = kind(table, np.zeros(9, np.float32)), np.empty(3, np.float32), np.empty(1, np.float32)
+    counts = ranks.Counts(np.zeros(3, np.int32), np.zeros(3, np.int32))
+    ranks.score_listed(labels, queries, listed, own, 0, 2)
+    ranks.score_listed(labels, queries, hidden, other, 0, 2)
+    ranks.rank_counts(labels, queries, listed, own, counts, 0, 2)
+    ranks.leave_out(listed, own, hidden, other, counts, 0, 2)
+    print(counts.above.tolist(), counts.tied.tolist(), own.round(4).tolist())
+"""
+
+
+def test_the_kernels_say_the_same_without_compilation():
+    compiled, plain = (
+        subprocess.run(
+            [sys.executable, "-c", WITHOUT_JIT],
+            env={**os.environ, "NUMBA_DISABLE_JIT": flag},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for flag in ("0", "1")
+    )
+    assert compiled == plain
+    assert len(compiled.splitlines()) == 5

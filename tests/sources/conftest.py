@@ -1,0 +1,28 @@
+"""Small collections in every form, and the folder of shared data."""
+
+import os
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+
+@pytest.fixture
+def data() -> Path:
+    """The folder of shared test data."""
+    folder = os.environ.get("WSABIE_TEST_DATA")
+    if not folder:
+        pytest.skip("WSABIE_TEST_DATA does not name the folder of shared test data")
+    return Path(folder)
+
+
+@pytest.fixture
+def picture():
+    """Writes a small picture, of a colour of its own."""
+
+    def write(path: Path, shade: int = 0, **options) -> Path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (4, 3), (shade, 90, 200)).save(path, **options)
+        return path
+
+    return write

@@ -1,0 +1,136 @@
+"""Pair lists."""
+
+import csv
+from ast import literal_eval
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wsabie.base.errors import InputError
+from wsabie.labels.names import normalise
+from wsabie.sources.align import align
+from wsabie.sources.pairs import read_pairs
+from wsabie.sources.records import PictureList, Rows
+from wsabie.storage.rejects import Rejects
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(text, name="pairs.tsv"):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return write
+
+
+def test_every_id_gets_a_vector_of_its_own(write):
+    rows = read_pairs(write("b\tsea\nb\told  town\na\tsea\nb\tsea\n"))
+    assert isinstance(rows, Rows)
+    assert rows.ids == rows.feature_names == ["b", "a"]
+    assert rows.X.toarray().tolist() == [[1, 0], [0, 1]]
+    assert rows.label_names == ["old town", "sea"]
+    assert rows.Y.toarray().tolist() == [[1, 1], [0, 1]]
+
+
+def test_other_pairs_about_the_same_ids_align(write):
+    train = read_pairs(write("a\tsea\nb\tsky\n"))
+    test = read_pairs(write("b\tsea\nc\tsea\n"))
+    aligned = align(test, train.label_names, train.feature_names)
+    assert aligned.rows.X.toarray().tolist() == [[0, 1], [0, 0]]
+    assert aligned.unknown_features == 1
+
+
+def test_the_third_column_states_denies_or_says_nothing(write, caplog):
+    rows = read_pairs(write("id\ttag\tweight\na\tsea\t2.5\na\tsky\t-1\na\tmoon\t0\nb\tsky\t1\n"))
+    assert rows.label_names == ["moon", "sea", "sky"]
+    assert rows.Y.toarray().tolist() == [[0, 1, -1], [0, 0, 1]]
+    assert "1 weights are neither 1 nor -1" in caplog.text
+
+
+def test_broken_lines_are_skipped_counted_and_listed(write):
+    rejects = Rejects()
+    text = b"a\tsea\nno tab\na\tb\tc\td\n\tsea\na\t\na\tsky\tx\na\tsky\tinf\na\t\xff\na\tsky\nb\tsky\na\tsky\t-1\n"
+    rows = read_pairs(write(text), rejects=rejects)
+    assert rows.Y.toarray().tolist() == [[1, 0], [0, 1]]
+    assert rejects.counts == {
+        "line without two or three columns": 2,
+        "pair without an id": 1,
+        "empty label name": 1,
+        "malformed weight": 1,
+        "weight that is not finite": 1,
+        "text that is not UTF-8": 1,
+        "label both stated and denied": 1,
+    }
+    assert rejects.listed[-1][0].endswith("pairs.tsv:11")
+    with pytest.raises(InputError, match=r"pairs\.tsv:2: line without two or three columns"):
+        read_pairs(write(text), rejects=Rejects(strict=True))
+
+
+def test_ids_that_are_pictures_make_a_collection_of_pictures(write, picture, tmp_path):
+    picture(tmp_path / "sub" / "a.png")
+    picture(tmp_path / "b.png")
+    picture(tmp_path.parent / "outside.png")
+    rejects = Rejects()
+    text = "sub/a.png\tsea\nsub/a.png\tsky\nb.png\tsky\t-1\nb.png\tsea\ngone.png\tsea\n../outside.png\tsea\n"
+    source = read_pairs(write(text), rejects=rejects)
+    assert isinstance(source, PictureList)
+    assert [(p.id, p.content.name, p.labels) for p in source] == [
+        ("sub/a.png", "a.png", ("sea", "sky")),
+        ("b.png", "b.png", ("sea",)),
+    ]
+    assert rejects.counts == {"labels without a picture": 2, "denied label, which a picture cannot keep": 1}
+
+
+def test_an_empty_list_is_refused(write):
+    with pytest.raises(InputError, match="holds no pairs"):
+        read_pairs(write("\n"))
+    with pytest.raises(InputError, match="no pairs are left"):
+        read_pairs(write("a\n"))
+
+
+words = st.text("abcé犬 _", min_size=1, max_size=4).filter(lambda t: t == normalise(t))
+
+
+@settings(deadline=None)
+@given(pairs=st.lists(st.tuples(words, words, st.sampled_from([1, -1])), min_size=1, unique_by=lambda p: p[:2]))
+def test_valid_lists_come_back_exactly(tmp_path_factory, pairs):
+    path = tmp_path_factory.mktemp("pairs") / "p.tsv"
+    path.write_text("".join(f"{i}\t{label}\t{sign}\n" for i, label, sign in pairs), "utf-8")
+    rows = read_pairs(path)
+    entries = rows.Y.tocoo()
+    found = {(rows.ids[r], rows.label_names[c], v) for r, c, v in zip(*entries.coords, entries.data, strict=True)}
+    assert found == set(pairs)
+    assert rows.Y.has_sorted_indices
+
+
+@settings(deadline=None)
+@given(text=st.one_of(st.binary(max_size=60), st.text("ab\t\n1-. ", max_size=60).map(str.encode)))
+def test_any_bytes_are_rows_or_one_sentence(tmp_path_factory, text):
+    path = tmp_path_factory.mktemp("any") / "p.tsv"
+    path.write_bytes(text)
+    try:
+        rows = read_pairs(path)
+    except InputError as error:
+        assert "\n" not in str(error)
+    else:
+        assert rows.X.shape[0] == rows.Y.shape[0] == len(rows) > 0
+
+
+@pytest.mark.data
+def test_mirflickr(data, write):
+    pairs = []
+    with (data / "mirflickr25k_tags" / "kv_dataset2.csv").open(encoding="utf-8", newline="") as stream:
+        for _, number, _, tags in csv.reader(stream):
+            pairs += [(f"im{number}.jpg", tag) for tag in literal_eval(tags)]
+    rejects = Rejects()
+    rows = read_pairs(write("".join(f"{i}\t{tag}\n" for i, tag in pairs)), rejects=rejects)
+    assert len(rejects) == 0
+    distinct = {(i, normalise(tag)) for i, tag in pairs}
+    assert rows.Y.nnz == len(distinct)
+    assert len(rows) == 25_000 - 2_128
+    assert rows.X.nnz == len(rows)
+    frequent = np.bincount(rows.Y.indices) >= 20
+    assert abs(int(frequent.sum()) - 1_386) <= 3

@@ -1,0 +1,58 @@
+"""Reading text by line and by block."""
+
+import gzip
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wsabie.base.errors import InputError
+from wsabie.sources.text import head, numbered_lines, reading, whole_lines
+
+texts = st.text("ab \n\r", max_size=60).map(str.encode)
+
+
+@given(text=texts, size=st.integers(2, 40), packed=st.booleans())
+def test_blocks_are_the_file_in_whole_lines(tmp_path_factory, text, size, packed):
+    path = tmp_path_factory.mktemp("text") / "a"
+    path.write_bytes(gzip.compress(text) if packed else text)
+    blocks = [block.tobytes() for block in whole_lines(path, size)]
+    assert all(block.endswith(b"\n") for block in blocks)
+    assert b"".join(blocks) == (text + b"\n" if text and not text.endswith(b"\n") else text)
+
+
+@given(text=texts)
+def test_lines_are_numbered_from_one_and_lose_their_ends(tmp_path_factory, text):
+    path = tmp_path_factory.mktemp("text") / "a"
+    path.write_bytes(text)
+    expected = [line.rstrip(b"\r") for line in text.removesuffix(b"\n").split(b"\n")] if text else []
+    assert list(numbered_lines(path)) == list(enumerate(expected, start=1))
+
+
+def test_head_unpacks(tmp_path):
+    (tmp_path / "a").write_bytes(gzip.compress(b"0123456789"))
+    assert head(tmp_path / "a", 4) == b"0123"
+
+
+@pytest.mark.parametrize("broken", [gzip.compress(b"a" * 1000)[:20], b"\x1f\x8bnonsense", b"\x1f\x8b"])
+def test_damaged_gzip_is_said_to_be_damaged(tmp_path, broken):
+    (tmp_path / "a.gz").write_bytes(broken)
+    with pytest.raises(InputError, match=r"a\.gz is damaged or cut off gzip"):
+        list(numbered_lines(tmp_path / "a.gz"))
+
+
+def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("wsabie.sources.text.LONGEST_LINE", 100)
+    (tmp_path / "a").write_bytes(b"x\n" + b"y" * 300)
+    with pytest.raises(InputError, match=r"a:2 has a line of more than"):
+        list(numbered_lines(tmp_path / "a"))
+    with pytest.raises(InputError, match=r"has a line of more than"):
+        list(whole_lines(tmp_path / "a", 16))
+
+
+def test_what_the_system_refuses_is_explained(tmp_path):
+    nowhere = tmp_path / "nowhere"
+    with pytest.raises(InputError, match=r"there is no file or folder .*nowhere; check the name"), reading(nowhere):
+        nowhere.open()
+    with pytest.raises(InputError, match="cannot read .*: Is a directory"), reading(tmp_path):
+        tmp_path.open()
