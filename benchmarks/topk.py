@@ -101,10 +101,11 @@ def memory(table: Any, queries: Any) -> dict[str, float]:
 def as_text(result: dict[str, Any]) -> str:
     lines = [f"top {K} of {N_LABELS:,} labels, D = {DIM}, {result['machine']}"]
     for run in result["runs"]:
+        verdict = "met" if run["met"] else "MISSED"
         lines.append(
-            "{threads} thread(s): {search_ms:.1f} ms against {product_ms:.1f} ms for the product, ratio {ratio:.2f} "
-            "(bar {ratio_bar}); one row {one_search_us:.0f} us against {one_product_us:.0f} us (bar {one_bar_us:.0f} us)"
-            ": {verdict}".format(verdict="met" if run["met"] else "MISSED", **run)
+            f"{run['threads']} thread(s): {run['search_ms']:.1f} ms against {run['product_ms']:.1f} ms for the product, "
+            f"ratio {run['ratio']:.2f} (bar {run['ratio_bar']}); one row {run['one_search_us']:.0f} us against "
+            f"{run['one_product_us']:.0f} us (bar {run['one_bar_us']:.0f} us): {verdict}"
         )
     return "\n".join([*lines, *(f"{name}: {value:.1f}" for name, value in result["memory"].items())])
 

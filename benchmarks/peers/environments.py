@@ -13,7 +13,7 @@ HOME = Path(__file__).resolve().parents[1] / ".cache" / "environments"
 _STAMP = "recipe.json"
 
 
-class Missing(Exception):
+class MissingError(Exception):
     """Something that an environment needs is not on this machine; the sentence says what and what to do."""
 
 
@@ -45,7 +45,7 @@ class Recipe:
 _ANY = ("3.11", "3.10", "3.12")
 RECIPES = {
     "lightfm": Recipe(
-        ("3.10", "3.9", "3.8"),
+        ("3.10",),
         (
             ("numpy<2", "scipy<1.12", "cython<3", "setuptools<65", "wheel", "requests", "scikit-learn<1.6"),
             ("--no-build-isolation", "--no-deps", "lightfm==1.17"),
@@ -80,7 +80,7 @@ def ensure(system: str, home: Path = HOME) -> dict[str, object]:
 
     Raises
     ------
-    Missing
+    MissingError
         No suitable Python, no compiler or headers, or an installation that failed.
     """
     if system in RECIPES and not _is_made(system, home):
@@ -125,7 +125,7 @@ def _suitable_python(system: str, recipe: Recipe) -> Path:
             return found[version]
     has = ", ".join(sorted(found)) or "none"
     reason = f" ({recipe.why})" if recipe.why else ""
-    raise Missing(
+    raise MissingError(
         f"{system} needs Python {' or '.join(recipe.pythons)}{reason}, but this machine has {has}; "
         f"install one, for instance with `pyenv install {recipe.pythons[0]}`"
     )
@@ -133,11 +133,13 @@ def _suitable_python(system: str, recipe: Recipe) -> Path:
 
 def _check_compiler(system: str, python: Path) -> None:
     if not shutil.which("gcc") and not shutil.which("cc"):
-        raise Missing(f"{system} is compiled from source, but there is no C compiler; install gcc")
+        raise MissingError(f"{system} is compiled from source, but there is no C compiler; install gcc")
     asked = "import sysconfig; print(sysconfig.get_paths()['include'])"
     headers = Path(_output([str(python), "-c", asked]).strip()) / "Python.h"
     if not headers.exists():
-        raise Missing(f"{system} is compiled from source, but {headers} is not there; install Python's headers (-dev)")
+        raise MissingError(
+            f"{system} is compiled from source, but {headers} is not there; install Python's headers (-dev)"
+        )
 
 
 def pythons() -> dict[str, Path]:
@@ -173,7 +175,7 @@ def _checked(system: str, command: list[str]) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         last = "\n".join((done.stderr or done.stdout).strip().splitlines()[-15:])
-        raise Missing(f"{system}: `{' '.join(command)}` failed:\n{last}")
+        raise MissingError(f"{system}: `{' '.join(command)}` failed:\n{last}")
 
 
 def _log(message: str) -> None:

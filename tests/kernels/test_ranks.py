@@ -1,9 +1,14 @@
-"""Exact ranks: the slow twin on scores and on points, ties, exclusions, and bits that do not depend on the split."""
+"""Exact ranks: the slow twin on scores and on points, ties, exclusions, and bits that do not depend on the
+split.
+"""
+
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from wsabie.kernels.ranks import TILE, Counts, count_ranks, leave_out, rank_counts, score_listed
 from wsabie.kernels.ranks_reference import ranks_of_row, scores_of
 from wsabie.kernels.similarity import Cosine, Dot, Euclidean
@@ -35,7 +40,7 @@ def count_points(labels, queries, listed, excluded, bounds):
         np.empty(len(excluded.labels), np.float32),
         no_counts(listed),
     )
-    for lo, hi in zip(bounds[:-1], bounds[1:], strict=True):
+    for lo, hi in pairwise(bounds):
         score_listed(labels, queries, listed, own, lo, hi)
         score_listed(labels, queries, excluded, other, lo, hi)
         rank_counts(labels, queries, listed, own, counts, lo, hi)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+
 from wsabie.base.errors import InputError
 from wsabie.kernels.topk import CHUNK, Lists, hide_labels, lists_of, new_heap, scan_topk, sort_topk
 from wsabie.kernels.topk_reference import top_k_of_rows

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from wsabie.base.errors import InputError
+
 
 @pytest.fixture
 def data() -> Path:
@@ -26,3 +28,20 @@ def picture():
         return path
 
     return write
+
+
+@pytest.fixture(scope="session")
+def result_or_sentence():
+    """Calls a reader; the result, or None when it refuses its input in one sentence. Nothing else may be raised."""
+
+    def call(read, *args, **options):
+        message = ""
+        try:
+            return read(*args, **options)
+        except InputError as error:
+            message = str(error)
+        assert message
+        assert "\n" not in message
+        return None
+
+    return call

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shutil
 
 import pytest
 from hypothesis import given, settings
@@ -73,7 +74,7 @@ def test_links_are_followed_only_to_files_inside(folder, picture):
 
 def test_file_names_that_are_not_utf8_are_listed(folder, picture):
     picture(folder / "dog" / "1.png")
-    os.rename(os.fsencode(folder / "dog" / "1.png"), os.fsencode(folder / "dog") + b"/\xff.png")
+    (folder / "dog" / "1.png").rename(folder / "dog" / os.fsdecode(b"\xff.png"))
     picture(folder / "dog" / "2.png")
     rejects = Rejects()
     assert listed(read_image_folder(folder, rejects=rejects)) == {"dog/2.png": ("dog",)}
@@ -270,9 +271,10 @@ def test_a_flipped_byte_never_stops_the_reader(tmp_path_factory, at, byte):
     content[at % len(content)] = byte
     path.write_bytes(content)
     try:
-        assert isinstance(keywords_in(path), tuple)
+        keywords = keywords_in(path)
     except BadRow as bad:
-        assert bad.reason in ("unreadable picture", "unreadable XMP packet")
+        keywords = (bad.reason,)
+    assert all(isinstance(keyword, str) for keyword in keywords)
 
 
 cells = st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=5), lambda c: st.lists(c, max_size=3))
@@ -291,14 +293,11 @@ json_rows = st.lists(
         json_rows.map(lambda rows: "\n".join(map(json.dumps, rows)).encode()),
     ),
 )
-def test_any_metadata_is_rows_or_one_sentence(tmp_path_factory, name, text):
+def test_any_metadata_is_rows_or_one_sentence(tmp_path_factory, result_or_sentence, name, text):
     path = tmp_path_factory.mktemp("any") / name
     path.write_bytes(text)
-    try:
-        entries = read_metadata(path, rejects=Rejects())
-    except InputError as error:
-        assert "\n" not in str(error)
-    else:
+    entries = result_or_sentence(read_metadata, path, rejects=Rejects())
+    if entries is not None:
         assert all(entry.file_name for entry in entries)
 
 
@@ -350,12 +349,10 @@ def test_strict_refuses_the_first_unlabelled_picture(folder, picture):
 @pytest.mark.data
 def test_a_thousand_photos_by_metadata(data, folder):
     images = sorted((data / "imagen_200x5" / "images").iterdir())
-    rows = [{"file_name": f"photos/{p.name}", "labels": p.stem.split("_", 2)[2], "group": "", "time": ""} for p in images]
-    (folder / "photos").mkdir()
-    for file in images:
-        os.link(file, folder / "photos" / file.name) if file.stat().st_dev == folder.stat().st_dev else (
-            folder / "photos" / file.name
-        ).write_bytes(file.read_bytes())
+    rows = [
+        {"file_name": f"photos/{p.name}", "labels": p.stem.split("_", 2)[2], "group": "", "time": ""} for p in images
+    ]
+    shutil.copytree(data / "imagen_200x5" / "images", folder / "photos")
     write_csv(folder, [row | {"split": ""} for row in rows])
     rejects = Rejects()
     source = read_image_folder(folder, rejects=rejects)

@@ -164,15 +164,12 @@ def test_dense_and_sparse_forms_say_the_same(tmp_path_factory, rows):
     head=st.sampled_from([b"", HEAD.encode()]),
     text=st.one_of(st.binary(max_size=60), st.text("@data{}01,'\" \n%?attributexsky", max_size=90).map(str.encode)),
 )
-def test_any_bytes_are_rows_or_one_sentence(tmp_path_factory, head, text):
+def test_any_bytes_are_rows_or_one_sentence(tmp_path_factory, result_or_sentence, head, text):
     folder = tmp_path_factory.mktemp("any")
     (folder / "d.xml").write_text(XML)
     (folder / "d.arff").write_bytes(head + text)
-    try:
-        rows = read_mulan(folder / "d.arff")
-    except InputError as error:
-        assert "\n" not in str(error)
-    else:
+    rows = result_or_sentence(read_mulan, folder / "d.arff")
+    if rows is not None:
         assert rows.X.shape[0] == rows.Y.shape[0] == len(rows) > 0
 
 

@@ -108,14 +108,11 @@ def test_valid_lists_come_back_exactly(tmp_path_factory, pairs):
 
 @settings(deadline=None)
 @given(text=st.one_of(st.binary(max_size=60), st.text("ab\t\n1-. ", max_size=60).map(str.encode)))
-def test_any_bytes_are_rows_or_one_sentence(tmp_path_factory, text):
+def test_any_bytes_are_rows_or_one_sentence(tmp_path_factory, result_or_sentence, text):
     path = tmp_path_factory.mktemp("any") / "p.tsv"
     path.write_bytes(text)
-    try:
-        rows = read_pairs(path)
-    except InputError as error:
-        assert "\n" not in str(error)
-    else:
+    rows = result_or_sentence(read_pairs, path)
+    if rows is not None:
         assert rows.X.shape[0] == rows.Y.shape[0] == len(rows) > 0
 
 

@@ -141,9 +141,9 @@ def test_a_line_larger_than_the_batch(write, monkeypatch):
 
 
 def test_values_near_a_rounding_boundary(write):
-    token = "1.0000000596046447753906250001"
-    rows = read_svmlight(write(f"1 1:{token} 7:1\n2 3:1 2:{token}\n"))
-    assert rows.X.data.tolist() == [np.float32(float(token)), 1, np.float32(float(token)), 1]
+    number = "1.0000000596046447753906250001"
+    rows = read_svmlight(write(f"1 1:{number} 7:1\n2 3:1 2:{number}\n"))
+    assert rows.X.data.tolist() == [np.float32(float(number)), 1, np.float32(float(number)), 1]
 
 
 def test_the_rate_is_reported(write, caplog):
@@ -203,13 +203,10 @@ def test_valid_files_come_back_exactly(tmp_path_factory, rows, shuffle):
 
 @settings(deadline=None)
 @given(text=st.one_of(st.binary(max_size=80), st.text("0123456789:,. -\n#en", max_size=80).map(str.encode)))
-def test_any_bytes_are_rows_or_one_sentence(tmp_path_factory, text):
+def test_any_bytes_are_rows_or_one_sentence(tmp_path_factory, result_or_sentence, text):
     path = tmp_path_factory.mktemp("any") / "a.txt"
     path.write_bytes(text)
-    try:
-        rows = read_svmlight(path)
-    except InputError as error:
-        assert "\n" not in str(error)
-    else:
+    rows = result_or_sentence(read_svmlight, path)
+    if rows is not None:
         assert rows.X.shape[0] == rows.Y.shape[0] == len(rows) > 0
         assert np.isfinite(rows.X.data).all()

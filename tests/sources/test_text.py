@@ -54,5 +54,5 @@ def test_what_the_system_refuses_is_explained(tmp_path):
     nowhere = tmp_path / "nowhere"
     with pytest.raises(InputError, match=r"there is no file or folder .*nowhere; check the name"), reading(nowhere):
         nowhere.open()
-    with pytest.raises(InputError, match="cannot read .*: Is a directory"), reading(tmp_path):
+    with pytest.raises(InputError, match=r"cannot read .*: Is a directory"), reading(tmp_path):
         tmp_path.open()

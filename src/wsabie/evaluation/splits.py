@@ -15,6 +15,7 @@ import numpy as np
 
 from wsabie.base.arrays import Bool, Float64, Int64, Matrix
 from wsabie.base.errors import InputError
+from wsabie.evaluation.targets import positive_lists
 
 By = Literal["row", "group", "label", "time"]
 
@@ -259,10 +260,10 @@ def _labels_of_units(units: _Units, Y: Matrix) -> Any:
     """(n_units, n_labels) 0/1 in CSR: the labels that a unit carries."""
     from scipy.sparse import csr_matrix
 
-    if np.ndim(Y) == 1 and not hasattr(Y, "tocsr"):
-        labels = np.asarray(Y)
-        Y = csr_matrix((np.ones(len(labels)), (np.arange(len(labels)), labels)))
-    positive = (csr_matrix(Y) > 0).astype(np.float64)
+    n_labels = Y.shape[1] if np.ndim(Y) == 2 or hasattr(Y, "tocsr") else int(np.max(Y, initial=0)) + 1
+    lists = positive_lists(Y, n_labels)
+    entries = (np.ones(len(lists.labels), np.int64), lists.labels, lists.indptr)
+    positive = csr_matrix(entries, shape=(lists.n_rows, n_labels))
     n = len(units.of_row)
     member = csr_matrix((np.ones(n), (units.of_row, np.arange(n))), shape=(len(units.size), n))
     return ((member @ positive) > 0).astype(np.int64).tocsr()

@@ -290,6 +290,9 @@ def _scatter_lookup(tower, rows, block, rule, owner, n_owners, work, width):
         row = tower.ids[rows[block.order[b]]]
         if block.moved[b] and row % n_owners == owner:
             add(tower.table[row], rule.step_rows, block.directions[b], width)
+    for b in range(len(block.order)):
+        row = tower.ids[rows[block.order[b]]]
+        if block.moved[b] and row % n_owners == owner:
             project(tower.table[row], rule.max_norm_rows, width)
 
 

@@ -1,11 +1,12 @@
 """Constructor parameters of the estimator: checked in fit, resolved per table, made JSON-able."""
 
+import zlib
 from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
 
-from wsabie.base.arrays import Csr
+from wsabie.base.arrays import Csr, Matrix
 from wsabie.base.errors import InputError
 from wsabie.base.validation import require
 from wsabie.models.scaling import Inputs
@@ -91,6 +92,16 @@ def shape_of(inputs: Inputs, X: Any) -> tuple[int, int]:
 def nnz_of(inputs: Inputs) -> int:
     """Stored values."""
     return len(inputs.indices) if isinstance(inputs, Csr) else inputs.size
+
+
+def checksum(inputs: Inputs, targets: Matrix, sample_weight: Any) -> int:
+    """CRC-32 of the training data, so that a checkpoint is not taken for that of other rows."""
+    rows = list(inputs) if isinstance(inputs, Csr) else [inputs]
+    weights = [] if sample_weight is None else [np.asarray(sample_weight, np.float32)]
+    crc = 0
+    for array in (*rows, targets.indptr, targets.indices, targets.data, *weights):
+        crc = zlib.crc32(np.ascontiguousarray(array), crc)
+    return crc
 
 
 def plain(value: Any) -> Any:

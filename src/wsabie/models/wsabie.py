@@ -1,7 +1,8 @@
 """The low-rank WSABIE model: f_y(x) = s(W_y, V x), trained with the WARP loss ([W] eq. 2 and Algorithm 1)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from copy import copy
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -18,7 +19,7 @@ from wsabie.labels.names import Vocabulary
 from wsabie.models import defaults
 from wsabie.models.labelling import label_matrix
 from wsabie.models.monitor import MAX_ROWS, ValidationMap
-from wsabie.models.parameters import PerTable, check_parameters, nnz_of, per_table, plain, shape_of
+from wsabie.models.parameters import PerTable, check_parameters, checksum, nnz_of, per_table, plain, shape_of
 from wsabie.models.scaling import Inputs, Rows, RowScaling
 from wsabie.space import tables
 from wsabie.space.joint import JointSpace, SimilarityName
@@ -185,40 +186,37 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             n_rows > 0 and n_features > 0,
             f"Found array with {n_rows} sample(s) and {n_features} feature(s) while a minimum of 1 is required.",
         )
-        self.vocabulary_ = Vocabulary(label_names or ())
-        targets = label_matrix(Y, n_rows, self.vocabulary_, grow=True, named=label_names is not None)
-        require(targets.nnz > 0, "no row has a label; give at least one (row, label) pair")
-        self.n_features_in_ = n_features
-        self.scaling_ = RowScaling.learned(inputs, n_features, self.rows)
+        fitted = copy(self)  # a fit that fails leaves this model as it was
+        fitted.vocabulary_ = Vocabulary(() if label_names is None else label_names)
+        targets = label_matrix(Y, n_rows, fitted.vocabulary_, grow=True, named=label_names is not None)
+        require((targets.data > 0).any(), "no row has a label; give at least one (row, label) pair")
+        fitted.n_features_in_ = n_features
+        fitted.scaling_ = RowScaling.learned(inputs, n_features, self.rows)
         settings = self.resolved(
-            defaults.Shape(n_rows, targets.nnz, n_features, len(self.vocabulary_), nnz_of(inputs) / n_rows)
+            defaults.Shape(n_rows, targets.nnz, n_features, len(fitted.vocabulary_), nnz_of(inputs) / n_rows)
         )
-        self.space_ = self._new_space(n_features)
-        inputs = self.scaling_(inputs)
-        monitor = None
-        if validation is not None:
-            monitor = self._monitor(*validation, settings.threads, MAX_ROWS)
+        fitted.space_ = fitted._new_space(n_features)
         checkpoints = None
         if checkpoint is not None:
-            identity = {
-                "settings": asdict(settings),
-                "shape": [n_rows, n_features, len(self.vocabulary_)],
-                "data": fingerprint,
-            }
-            checkpoints = Checkpoints(checkpoint, plain(identity), resume=resume)
+            identity = fitted._identity(settings, [fingerprint, checksum(inputs, targets, sample_weight)])
+            checkpoints = Checkpoints(checkpoint, identity, resume=resume)
+        inputs = fitted.scaling_(inputs)
+        monitor = None
+        if validation is not None:
+            monitor = fitted._monitor(*validation, settings.threads, MAX_ROWS)
         trainer = Trainer(settings, monitor=monitor, on_epoch=on_epoch, checkpoints=checkpoints, progress=progress)
-        self.history_ = self._train(trainer, inputs, targets, sample_weight)
-        self.calibration_ = None
-        if monitor is not None:
-            self.calibration_ = self._calibrated(monitor)
+        fitted.history_ = fitted._train(trainer, inputs, targets, sample_weight)
+        fitted.calibration_ = None if monitor is None else fitted._calibrated(monitor)
+        vars(self).update(vars(fitted))
         return self
 
     def partial_fit(self, X: Any, Y: Any, *, sample_weight: Any = None, epochs: int = 5) -> Self:
         """Go on training with more rows; labels that the model lacks are added and get the next numbers.
 
         A new label starts at the mean direction of its rows' points. The learning rate is a quarter of `fit`'s and
-        constant. On a model that was never fitted this is `fit` with `epochs` epochs.
+        constant. On a model that was never fitted this is `fit` with `epochs` epochs. Probabilities need a new `fit`.
         """
+        check_parameters({**self.get_params(), "epochs": epochs})
         if not hasattr(self, "space_"):
             fresh = self.get_params()["epochs"]
             try:
@@ -227,16 +225,30 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 self.set_params(epochs=fresh)
         inputs = check_features(X, n_features=self.n_features_in_)
         n_rows, _ = shape_of(inputs, X)
-        before = len(self.vocabulary_)
-        targets = label_matrix(Y, n_rows, self.vocabulary_, grow=True, named=False)
+        fitted, before = copy(self), len(self.history_)
+        fitted.vocabulary_ = Vocabulary(self.vocabulary_)
+        targets = label_matrix(Y, n_rows, fitted.vocabulary_, grow=True, named=False)
         inputs = self.scaling_(inputs)
-        self.space_ = self._trainable(len(self.vocabulary_) - before, inputs, targets)
+        fitted.space_ = self._trainable(len(fitted.vocabulary_) - len(self.vocabulary_), inputs, targets)
         shape = defaults.Shape(
-            n_rows, targets.nnz, self.n_features_in_, len(self.vocabulary_), nnz_of(inputs) / max(n_rows, 1)
+            n_rows, targets.nnz, self.n_features_in_, len(fitted.vocabulary_), nnz_of(inputs) / max(n_rows, 1)
         )
         settings = self.resolved(shape, epochs=epochs, rate_factor=0.25, schedule="constant")
-        self.history_ = [*self.history_, *self._train(Trainer(settings), inputs, targets, sample_weight)]
+        trainer = Trainer(replace(settings, seed=self.seed + before))  # or every call would draw the same numbers
+        history = fitted._train(trainer, inputs, targets, sample_weight)
+        fitted.history_ = [*self.history_, *(replace(s, epoch=before + s.epoch) for s in history)]
+        fitted.calibration_ = None
+        vars(self).update(vars(fitted))
         return self
+
+    def _identity(self, settings: Settings, data: list[Any]) -> dict[str, Any]:
+        """What must agree for a checkpoint to be gone on from; threads change nothing and may differ."""
+        parameters = {name: getattr(self, name) for name in ("dim", "similarity", "rows", "positives", "init_scale")}
+        shape = [self.n_features_in_, len(self.vocabulary_)]
+        identity = {**asdict(settings), **parameters, "shape": shape, "data": data}
+        del identity["threads"]
+        same: dict[str, Any] = plain(identity)
+        return same
 
     def _train(self, trainer: Trainer, inputs: Inputs, targets: Matrix, sample_weight: Any) -> list[EpochStats]:
         weights = None

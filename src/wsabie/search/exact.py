@@ -90,11 +90,9 @@ class ExactIndex:
                     if share(lambda a, b, t=tile, f=first, h=best: scan_topk(t, f, h, a, b), hi - lo):
                         raise InputError(_not_a_number(queries, lo, hi))
         sort_topk(heap, 0, len(queries))
-        ids: Int64 = heap.labels
-        if chosen is not None and len(chosen):
-            ids = np.where(ids < 0, -1, chosen[ids])
-        scores: Float32 = heap.scores
-        return self._with_distances(queries, ids, block_rows) if by_distance else (ids, scores)
+        if chosen is not None:
+            heap.labels[heap.labels >= 0] = chosen[heap.labels[heap.labels >= 0]]
+        return self._with_distances(queries, heap.labels, block_rows) if by_distance else (heap.labels, heap.scores)
 
     def score_blocks(self, queries: Any, *, block_rows: int = BLOCK_ROWS) -> Iterator[tuple[int, Float32]]:
         """Scores of all labels, as (first row, (b, n_labels)) for blocks of queries.

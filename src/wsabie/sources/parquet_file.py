@@ -126,7 +126,8 @@ def decoding(file: Path) -> Iterator[None]:
 def _parquet(file: Path) -> Iterator[Any]:
     from pyarrow.parquet import ParquetFile
 
-    with file.open("rb") as stream, ParquetFile(stream) as parquet:
+    # Column chunks pass through a small buffer: a row group may hold gigabytes of pictures.
+    with file.open("rb") as stream, ParquetFile(stream, buffer_size=1 << 20, pre_buffer=False) as parquet:
         yield parquet
 
 

@@ -1,0 +1,101 @@
+"""Further views of training pictures: flipped, cropped and shifted, always the same ones for the same picture."""
+
+import hashlib
+from typing import NamedTuple
+
+import numpy as np
+
+from wsabie.base.arrays import UInt8
+from wsabie.base.errors import InputError
+
+_SMALLEST = 0.8  # a random window's side, as a share of the picture's
+
+
+class View(NamedTuple):
+    """A window of a picture in shares of its sides, mirrored or not."""
+
+    left: float
+    top: float
+    side: float  # of both sides
+    flip: bool = False
+
+
+def views(picture_id: str, augment: int = 0, *, crop: float = 1.0, seed: int = 0) -> list[View]:
+    """The centred view followed by `augment` random ones.
+
+    A random view has a side of 0.8 to 1 times that of the centred one's, lies anywhere in the picture and is mirrored
+    every other time. It depends on the picture's id, its number and the seed, not on the order of work.
+
+    Parameters
+    ----------
+    picture_id : str
+    augment : int
+        Random views beside the centred one.
+    crop : float
+        Side of the centred view as a share of the picture's.
+    seed : int
+
+    Raises
+    ------
+    InputError
+        A negative number of views, or a crop outside (0, 1].
+
+    Examples
+    --------
+    >>> views("a.jpg", crop=0.5)
+    [View(left=0.25, top=0.25, side=0.5, flip=False)]
+    >>> views("a.jpg", 2) == views("a.jpg", 2), views("a.jpg", 2)[2] == views("b.jpg", 2)[2]
+    (True, False)
+    """
+    if augment < 0:
+        raise InputError(f"augment is {augment}; give the number of further views of each picture, 0 or more")
+    if not 0 < crop <= 1:
+        raise InputError(f"crop is {crop}; give the share of a picture's side to look at, above 0 and at most 1")
+    centre = (1 - crop) / 2
+    return [View(centre, centre, crop), *(_random_view(picture_id, k, crop, seed) for k in range(1, augment + 1))]
+
+
+def _random_view(picture_id: str, number: int, crop: float, seed: int) -> View:
+    key = hashlib.blake2b(f"{seed}:{number}:{picture_id}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    draws = np.random.default_rng(int.from_bytes(key, "little")).random(4).tolist()
+    side = crop * (_SMALLEST + (1 - _SMALLEST) * draws[0])
+    return View(draws[1] * (1 - side), draws[2] * (1 - side), side, draws[3] < 0.5)
+
+
+def augmented_id(picture_id: str, number: int) -> str:
+    """The id of view `number` of a picture; the centred view, number 0, keeps the picture's own.
+
+    Examples
+    --------
+    >>> augmented_id("a.jpg", 0), augmented_id("a.jpg", 2)
+    ('a.jpg', 'a.jpg#2')
+    """
+    return f"{picture_id}#{number}" if number else picture_id
+
+
+class Window(NamedTuple):
+    """A view in whole pixels: first column and row, and the first ones outside."""
+
+    left: int
+    top: int
+    right: int
+    bottom: int
+
+
+def window_of(view: View, height: int, width: int) -> Window:
+    """The pixels of a view, at least one.
+
+    Examples
+    --------
+    >>> window_of(View(0.25, 0.25, 0.5), 4, 100)
+    Window(left=25, top=1, right=75, bottom=3)
+    """
+    left, top = int(view.left * width), int(view.top * height)
+    return Window(left, top, left + max(1, round(view.side * width)), top + max(1, round(view.side * height)))
+
+
+def looked_at(pixels: UInt8, view: View) -> UInt8:
+    """The part of `pixels` (h, w, 3) that a view shows; contiguous."""
+    window = window_of(view, *pixels.shape[:2])
+    part = pixels[window.top : window.bottom, window.left : window.right]
+    return np.ascontiguousarray(part[:, ::-1] if view.flip else part)

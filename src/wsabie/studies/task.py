@@ -1,0 +1,147 @@
+"""What a comparison is about: the rows of the three sides, and the labels that a model can know."""
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from wsabie.base.arrays import Int64
+from wsabie.base.errors import InputError
+from wsabie.evaluation.splits import check_overlap
+from wsabie.sources.fingerprint import fingerprint
+from wsabie.sources.records import Rows
+
+
+@dataclass(frozen=True)
+class Task:
+    """One split with the same label columns on every side.
+
+    Attributes
+    ----------
+    train, test : Rows
+    valid : Rows or None
+        Chooses parameters and epochs; never trained on.
+    counts : (n_labels,) int64
+        Training rows of each label.
+    facts : TaskFacts
+    """
+
+    train: Rows
+    valid: Rows | None
+    test: Rows
+    counts: Int64
+    facts: "TaskFacts"
+
+
+@dataclass(frozen=True)
+class TaskFacts:
+    """Counts that belong beside every figure.
+
+    Attributes
+    ----------
+    train_rows, valid_rows, test_rows, features : int
+    labels : int
+        Labels with at least `min_rows` training rows: what every model chooses from.
+    labels_dropped : int
+        Labels of the collection with fewer.
+    min_rows : int
+    train_pairs : int
+        (row, label) pairs to learn from.
+    test_pairs, test_pairs_known : int
+        Pairs of the test rows, and those whose label is among `labels`.
+    test_rows_without : int
+        Test rows of which no label is among them; they cannot be judged and do not count.
+    fingerprint : dict of str to str
+        Of each side, as given.
+    """
+
+    train_rows: int
+    valid_rows: int
+    test_rows: int
+    features: int
+    labels: int
+    labels_dropped: int
+    min_rows: int
+    train_pairs: int
+    test_pairs: int
+    test_pairs_known: int
+    test_rows_without: int
+    fingerprint: dict[str, str]
+
+    @property
+    def coverage(self) -> float:
+        """Fraction of the test pairs whose label a model can know."""
+        return self.test_pairs_known / max(self.test_pairs, 1)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {**asdict(self), "coverage": self.coverage}
+
+
+def make_task(
+    train: Rows, valid: Rows | None, test: Rows, *, min_rows: int = 1, allow_overlap: bool = False
+) -> Task:
+    """Keep the labels with at least `min_rows` training rows, and count what that leaves out.
+
+    Raises
+    ------
+    InputError
+        The sides differ in features or label names, share rows (unless `allow_overlap`), or no label is left.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_matrix
+    >>> train = Rows(np.ones((1, 2)), csr_matrix([[1, 0]]), ["sky", "sea"], ["a"])
+    >>> test = Rows(np.ones((1, 2)), csr_matrix([[1, 1]]), ["sky", "sea"], ["b"])
+    >>> task = make_task(train, None, test)
+    >>> task.test.label_names, task.facts.coverage
+    (['sky'], 0.5)
+    """
+    sides = {"train": train, "test": test} | ({} if valid is None else {"valid": valid})
+    for name, rows in sides.items():
+        _check_same_columns(train, rows, name)
+        if rows is not train and not allow_overlap:
+            check_overlap(train.ids, rows.ids)
+    counts = _positives(train)
+    keep = np.flatnonzero(counts >= max(min_rows, 1))
+    if not len(keep):
+        raise InputError(f"no label has {max(min_rows, 1)} training rows; give more rows, or lower the limit")
+    known = {name: _with_labels(rows, keep) for name, rows in sides.items()}
+    facts = TaskFacts(
+        train_rows=len(train),
+        valid_rows=0 if valid is None else len(valid),
+        test_rows=len(test),
+        features=int(train.X.shape[1]),
+        labels=len(keep),
+        labels_dropped=len(counts) - len(keep),
+        min_rows=max(min_rows, 1),
+        train_pairs=int(counts[keep].sum()),
+        test_pairs=int(_positives(test).sum()),
+        test_pairs_known=int(_positives(known["test"]).sum()),
+        test_rows_without=int(((known["test"].Y > 0).sum(axis=1) == 0).sum()),
+        fingerprint={name: fingerprint(rows) for name, rows in sides.items()},
+    )
+    return Task(known["train"], known.get("valid"), known["test"], counts[keep], facts)
+
+
+def _check_same_columns(train: Rows, other: Rows, name: str) -> None:
+    if other.X.shape[1] != train.X.shape[1]:
+        raise InputError(
+            f"the {name} rows have {other.X.shape[1]} features and the training rows {train.X.shape[1]}; "
+            "describe both with the same settings"
+        )
+    if other.label_names != train.label_names:
+        raise InputError(
+            f"the {name} rows and the training rows number their labels differently; read them as one collection and "
+            "split it, or align them first"
+        )
+
+
+def _positives(rows: Rows) -> Int64:
+    """Rows of each label, (n_labels,)."""
+    Y = rows.Y.tocsr()
+    return np.bincount(Y.indices[Y.data > 0], minlength=Y.shape[1])
+
+
+def _with_labels(rows: Rows, keep: Int64) -> Rows:
+    return replace(rows, Y=rows.Y.tocsr()[:, keep], label_names=[rows.label_names[y] for y in keep])

@@ -1,0 +1,153 @@
+"""Exact search: the slow twin for every similarity, tiles, ties, exclusions, candidates, memory, errors."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
+
+from wsabie.base.errors import InputError
+from wsabie.kernels.ranks_reference import scores_of
+from wsabie.kernels.topk_reference import top_k_of_rows
+from wsabie.search import exact
+from wsabie.search.exact import ExactIndex, all_scores, top_k
+
+SIMILARITIES = ("dot", "euclidean", "cosine")
+
+
+def points(n, dim, seed):
+    return np.random.default_rng(seed).normal(size=(n, dim)).astype(np.float32)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    shape=st.tuples(st.integers(1, 6), st.integers(1, 20), st.integers(1, 4)),
+    k=st.integers(1, 25),
+    block_rows=st.integers(1, 4),
+    seed=st.integers(0, 99),
+    with_candidates=st.booleans(),
+)
+def test_equals_the_slow_twin_with_ties_exclusions_and_candidates(shape, k, block_rows, seed, with_candidates):
+    """Small integers have exact products, so that ties must be broken by label id."""
+    n, n_labels, dim = shape
+    rng = np.random.default_rng(seed)
+    queries, table = (rng.integers(-2, 3, size=(m, dim)).astype(np.float32) for m in (n, n_labels))
+    bias = rng.integers(-1, 2, size=n_labels).astype(np.float32)
+    exclude = csr_matrix(rng.random((n, n_labels)) < 0.2)
+    chosen = rng.integers(n_labels, size=5) if with_candidates else None
+    scores = scores_of("dot", queries, table, bias)
+    scores[exclude.toarray()] = -np.inf
+    if with_candidates:
+        scores[:, np.setdiff1d(np.arange(n_labels), chosen)] = -np.inf
+    expected_ids, expected = top_k_of_rows(scores, k)
+    ids, found = top_k(queries, table, k, bias=bias, exclude=exclude, candidates=chosen, block_rows=block_rows)
+    np.testing.assert_array_equal(ids, expected_ids)
+    np.testing.assert_array_equal(found, expected)
+    assert (ids.dtype, found.dtype) == (np.int64, np.float32)
+
+
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+@pytest.mark.parametrize("biased", [False, True])
+def test_every_similarity_agrees_with_float64(similarity, biased):
+    queries, table = points(37, 20, 0), points(500, 20, 1)
+    bias = points(1, 500, 2)[0] if biased else None
+    exact_scores = scores_of(similarity, queries, table, np.zeros(500) if bias is None else bias)
+    ids, scores = top_k(queries, table, 12, bias=bias, similarity=similarity)
+    np.testing.assert_allclose(scores, np.take_along_axis(exact_scores, ids, axis=1), atol=2e-5)
+    np.testing.assert_allclose(scores, -np.sort(-exact_scores, axis=1)[:, :12], atol=2e-5)
+    assert (np.diff(scores, axis=1) <= 0).all()
+    np.testing.assert_allclose(all_scores(queries, table, bias=bias, similarity=similarity), exact_scores, atol=2e-5)
+
+
+def test_small_tiles_and_threads_change_nothing(monkeypatch):
+    queries, table = points(300, 8, 0), points(700, 8, 1)
+    whole = top_k(queries, table, 9, threads=1)
+    for threads in (2, 4):
+        np.testing.assert_array_equal(top_k(queries, table, 9, threads=threads)[0], whole[0])
+    monkeypatch.setattr(exact, "_CELLS", 1000)
+    np.testing.assert_array_equal(top_k(queries, table, 9, block_rows=64)[0], whole[0])
+
+
+def test_a_distance_to_itself_is_exactly_zero_even_far_from_the_origin():
+    table = points(200, 16, 0) + 1000
+    ids, scores = top_k(table, table, 1, similarity="euclidean")
+    assert ids[:, 0].tolist() == list(range(200))
+    assert (scores == 0).all()
+    assert not np.signbit(scores).any()
+
+
+def test_columns_cut_from_a_padded_table_are_used_as_they_are():
+    padded = np.zeros((50, 16), np.float32)
+    padded[:, :10] = points(50, 10, 0)
+    index = ExactIndex(padded[:, :10])
+    assert np.shares_memory(index.table, padded)
+    queries = points(3, 10, 1)
+    np.testing.assert_array_equal(index.top_k(queries, 5)[0], top_k(queries, padded[:, :10].copy(), 5)[0])
+    assert ExactIndex(np.asfortranarray(padded)).top_k(np.ones((1, 16)), 1)[0].shape == (1, 1)
+
+
+def test_zero_vectors_have_cosine_zero():
+    ids, scores = top_k(np.zeros((1, 3)), np.eye(3), 3, similarity="cosine")
+    assert ids.tolist() == [[0, 1, 2]]
+    assert scores.tolist() == [[0, 0, 0]]
+
+
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+def test_too_few_candidates_are_padded(similarity):
+    exclude = csr_matrix(np.array([[1, 0, 0], [1, 1, 1]]))
+    ids, scores = top_k(np.ones((2, 2)), np.ones((3, 2)), 3, similarity=similarity, exclude=exclude)
+    assert ids.tolist() == [[1, 2, -1], [-1, -1, -1]]
+    assert np.isneginf(scores[ids < 0]).all()
+    assert np.isfinite(scores[ids >= 0]).all()
+
+
+def test_nothing_asked_nothing_found():
+    assert top_k(np.empty((0, 2)), np.ones((3, 2)), 2)[0].shape == (0, 2)
+    assert top_k(np.ones((1, 2)), np.ones((3, 2)), 2, candidates=[])[0].tolist() == [[-1, -1]]
+    assert top_k(np.ones((1, 2)), np.empty((0, 2)), 1)[0].tolist() == [[-1]]
+    assert all_scores(np.empty((0, 2)), np.ones((3, 2))).shape == (0, 3)
+
+
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+def test_blocks_of_scores_are_the_scores(similarity):
+    queries, table = points(10, 6, 0), points(30, 6, 1)
+    index = ExactIndex(table, similarity=similarity)
+    blocks = list(index.score_blocks(queries, block_rows=4))
+    assert [lo for lo, _ in blocks] == [0, 4, 8]
+    np.testing.assert_allclose(
+        np.concatenate([s for _, s in blocks]), all_scores(queries, table, similarity=similarity), atol=1e-6
+    )
+
+
+def test_memory_does_not_grow_with_queries_times_labels():
+    queries, table = points(4000, 4, 0), points(20_000, 4, 1)
+    top_k(queries[:300], table, 10)
+    tracemalloc.start()
+    top_k(queries, table, 10)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 12 * 2**20 + 4000 * 10 * 12 < queries.shape[0] * len(table)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((np.ones((1, 2)), np.ones((3, 4)), 1), {}, "2 dimensions but the labels 4"),
+        ((np.ones(2), np.ones((3, 2)), 1), {}, "the queries has 1 dimension"),
+        ((np.ones((1, 2)), np.ones((3, 2)), 0), {}, "k = 0"),
+        ((np.ones((1, 2)), np.ones((3, 2)), 1), {"block_rows": 0}, "block_rows = 0"),
+        ((np.ones((1, 2)), np.ones((3, 2)), 1), {"candidates": [3]}, "candidate 3 does not exist"),
+        ((np.ones((1, 2)), np.ones((3, 2)), 1), {"candidates": [-1]}, "candidate -1 does not exist"),
+        ((np.ones((1, 2)), np.ones((3, 2)), 1), {"exclude": np.zeros((2, 3))}, "exclude has 2 rows"),
+        ((np.ones((1, 2)), np.ones((3, 2)), 1), {"exclude": np.zeros((1, 2))}, "exclude has 2 columns"),
+        ((np.ones((1, 2)), np.ones((3, 2)), 1), {"bias": [1.0]}, "1 biases for 3 labels"),
+        ((np.ones((1, 2)), np.ones((3, 2)), 1), {"similarity": "l1"}, "similarity 'l1' is unknown"),
+        ((np.full((1, 2), np.nan), np.ones((3, 2)), 1), {}, "query 0 holds a value that is not finite"),
+        ((np.ones((1, 2)), np.full((3, 2), np.nan), 1), {}, "the model has diverged"),
+    ],
+)
+def test_a_search_that_cannot_be_made_is_named(arguments, options, message):
+    with pytest.raises(InputError, match=message):
+        top_k(*arguments, **options)

@@ -1,0 +1,127 @@
+"""Recognising a collection by what it is."""
+
+import gzip
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
+
+from wsabie.base.errors import InputError
+from wsabie.sources.open import kind_of, open_source
+from wsabie.sources.parquet_rows import write_rows
+from wsabie.sources.records import PictureList, Rows
+
+ARFF = "% made by hand\n\n@Relation d\n@attribute a numeric\n@attribute sky {0,1}\n@data\n1,1\n"
+TEXTS = {
+    "svmlight": ["2 3 2\n0 1:1\n1 2:1\n", "1,2 1:.5\n", "-1 1:1\n", " 3:1\n1 2:2\n", "# note\n1 2:2\n", "bad\n1 2:2\n"],
+    "fasttext": ["__label__a some words\n", "words first __label__a\n"],
+    "pairs": ["a\tsea\n", "id\ttag\n1\tsea\n", "1\t2\t-1\n"],
+    "arff": [ARFF],
+}
+
+
+@pytest.mark.parametrize(("kind", "text"), [(kind, text) for kind, texts in TEXTS.items() for text in texts])
+@pytest.mark.parametrize("packed", [False, True])
+def test_text_is_recognised_by_its_content_and_not_by_its_name(tmp_path, kind, text, packed):
+    (tmp_path / "data.xml").write_text('<labels><label name="sky"/></labels>')
+    path = tmp_path / "data"
+    path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
+    assert kind_of(path) == kind
+    assert isinstance(open_source(str(path)), Rows)
+
+
+def test_folders_pictures_and_parquet(tmp_path, picture):
+    file = picture(tmp_path / "pictures" / "dog" / "1.png")
+    assert kind_of(tmp_path / "pictures") == "folder"
+    assert isinstance(open_source(tmp_path / "pictures"), PictureList)
+    assert kind_of(file) == "picture"
+    assert len(open_source(file, labels_from="none")) == 1
+    (tmp_path / "pictures" / "metadata.csv").write_text("file_name,label\ndog/1.png,wolf\n")
+    assert [p.labels for p in open_source(tmp_path / "pictures" / "metadata.csv")] == [("wolf",)]
+    rows = Rows(csr_matrix(np.eye(2, dtype=np.float32)), csr_matrix(np.eye(2, dtype=np.int8)), ["a", "b"], ["1", "2"])
+    write_rows(rows, tmp_path / "shards" / "1.parquet")
+    (tmp_path / "shards" / "1.parquet").rename(tmp_path / "shards" / "0.parquet")
+    assert kind_of(tmp_path / "shards") == kind_of(tmp_path / "shards" / "0.parquet") == "parquet"
+
+
+LOOKED_FOR = (
+    "looked for a folder of pictures, Parquet, XC or svmlight text, Mulan ARFF, fastText text with __label__ words, "
+    "and a list of id TAB label"
+)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (None, "there is no file or folder {}; check the name"),
+        (b"", "{} is empty; give a file that holds data"),
+        (b"\n \n", "{} is empty; give a file that holds data"),
+        (b"only prose\n", "{} is nothing that can be read: " + LOOKED_FOR),
+        (b"\0\t\1", "{} is nothing that can be read: " + LOOKED_FOR),
+        (b"<labels/>", "{} is nothing that can be read: " + LOOKED_FOR + "; of Mulan data give the .arff file"),
+        (b"PAR1", "{} is damaged or no Parquet ("),
+        (b"PAR1 and more, but no footer", "{} is damaged or no Parquet ("),
+        (b"\x1f\x8b\x08\x00", "{} is damaged or cut off gzip ("),
+    ],
+)
+def test_what_cannot_be_read_is_said_in_one_sentence(tmp_path, content, sentence):
+    path = tmp_path / "data"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        open_source(path)
+    message = str(caught.value)
+    assert message.startswith(sentence.format(path))
+    assert "\n" not in message
+    assert ("damaged" in sentence) or message == sentence.format(path)
+
+
+def test_an_empty_folder_and_wrong_choices(tmp_path):
+    with pytest.raises(InputError, match="is empty; give a folder of pictures or of Parquet files"):
+        open_source(tmp_path)
+    (tmp_path / "notes.txt").write_text("1 1:1\n")
+    with pytest.raises(InputError, match="holds no pictures"):
+        open_source(tmp_path)
+    with pytest.raises(InputError, match="labels_from is 'magic' but has to be one of auto, folders"):
+        open_source(tmp_path, labels_from="magic")
+    with pytest.raises(InputError, match="no column of splits to choose 'train' from"):
+        open_source(tmp_path / "notes.txt", split="train")
+    with pytest.raises(InputError, match="check the name"):
+        open_source("no\0path")
+
+
+def test_options_reach_the_readers(tmp_path):
+    (tmp_path / "a").write_text("1 1:-1\n1 2:1\n")
+    rows = open_source(tmp_path / "a", counts=True, n_features=7)
+    assert rows.X.shape == (1, 7)
+    (tmp_path / "b").write_text("__label__a x x y\n")
+    assert open_source(tmp_path / "b", min_count=2).feature_names == ["x"]
+
+
+pieces = st.sampled_from(
+    ["__label__a ", "1:2 ", "3 ", "\t", "\n", "@data", "@relation x\n", "a", "PAR1", "é", "{}", ","]
+)
+
+
+@settings(deadline=None, max_examples=200)
+@given(content=st.one_of(st.binary(max_size=50), st.lists(pieces, max_size=12).map(lambda p: "".join(p).encode())))
+def test_any_bytes_are_a_collection_or_one_sentence(tmp_path_factory, result_or_sentence, content):
+    path: Path = tmp_path_factory.mktemp("any") / "data"
+    path.write_bytes(content)
+    source = result_or_sentence(open_source, path)
+    if source is not None:
+        assert isinstance(source, Rows)
+        assert len(source) == source.X.shape[0] > 0
+
+
+def test_recognising_loads_nothing_heavy():
+    code = (
+        "import sys, wsabie.sources.open\nprint([m for m in ('numba', 'scipy', 'pyarrow', 'PIL') if m in sys.modules])"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert printed.strip() == "[]"
