@@ -103,8 +103,8 @@ def as_text(result: dict[str, Any]) -> str:
     for run in result["runs"]:
         verdict = "met" if run["met"] else "MISSED"
         lines.append(
-            f"{run['threads']} thread(s): {run['search_ms']:.1f} ms against {run['product_ms']:.1f} ms for the product, "
-            f"ratio {run['ratio']:.2f} (bar {run['ratio_bar']}); one row {run['one_search_us']:.0f} us against "
+            f"{run['threads']} thread(s): {run['search_ms']:.1f} ms against {run['product_ms']:.1f} ms for the product,"
+            f" ratio {run['ratio']:.2f} (bar {run['ratio_bar']}); one row {run['one_search_us']:.0f} us against "
             f"{run['one_product_us']:.0f} us (bar {run['one_bar_us']:.0f} us): {verdict}"
         )
     return "\n".join([*lines, *(f"{name}: {value:.1f}" for name, value in result["memory"].items())])

@@ -70,26 +70,24 @@ class Run:
     judge_X, judge_y
         The rows that quality is measured on.
     n_labels : int
+    searching : bool
+        Whether epochs go on until validation stops rising; else `job["epochs"]` are trained in one go.
     """
 
     def __init__(self, job: dict[str, Any], emit: Callable[..., None]) -> None:
         self.job, self.params, self.emit = job, dict(job["params"]), emit
-        self.threads, self.seed, self.mode = int(job["threads"]), int(job["seed"]), job["mode"]
+        self.threads, self.seed = int(job["threads"]), int(job["seed"])
+        self.searching = job["mode"] == "search"
         X, y, self.n_labels = _arrays(Path(job["data"]))
         (a, b), (c, d) = job["fit_rows"], job["judge_rows"]
         self.X, self.y, self.judge_X, self.judge_y = X[a:b], y[a:b], X[c:d], y[c:d]
         self.clock = Clock()
         self._best, self._since_best = -1.0, 0
 
-    @property
-    def searching(self) -> bool:
-        """Whether epochs go on until validation stops rising."""
-        return bool(self.mode == "search")
-
     def steps(self) -> Iterator[int]:
         """Epochs to train before each measurement, of a system that can go on training."""
-        if self.searching or self.mode == "curve":
-            yield from [1] * (LONGEST if self.searching else int(self.job["epochs"]))
+        if self.searching:
+            yield from [1] * LONGEST
         else:
             yield int(self.job["epochs"])
 

@@ -58,13 +58,15 @@ def test_hidden_and_foreign_files_are_left_alone_and_loose_pictures_listed(folde
 
 def test_links_are_followed_only_to_files_inside(folder, picture):
     inside = picture(folder / "dog" / "1.png")
+    picture(folder / "elk" / "1.png")
     outside = picture(folder.parent / "secret" / "2.png")
     (folder / "dog" / "in.png").symlink_to(inside)
     (folder / "dog" / "out.png").symlink_to(outside)
     (folder / "dog" / "broken.png").symlink_to(folder / "gone.png")
     (folder / "cat").symlink_to(outside.parent)
     rejects = Rejects()
-    assert listed(read_image_folder(folder, rejects=rejects)) == {"dog/1.png": ("dog",), "dog/in.png": ("dog",)}
+    found = listed(read_image_folder(folder, rejects=rejects))
+    assert found == {"dog/1.png": ("dog",), "dog/in.png": ("dog",), "elk/1.png": ("elk",)}
     assert rejects.counts == {
         "link that leads out of the folder": 1,
         "link to a missing file": 1,
@@ -79,6 +81,13 @@ def test_file_names_that_are_not_utf8_are_listed(folder, picture):
     rejects = Rejects()
     assert listed(read_image_folder(folder, rejects=rejects)) == {"dog/2.png": ("dog",)}
     assert rejects.listed[0][:2] == (f"{folder}/dog/\\udcff.png", "file name that is not UTF-8")
+
+
+def test_one_folder_around_all_pictures_is_no_label(folder, picture):
+    write_xmp(picture, folder / "images" / "1.webp", xmp("sea"))
+    picture(folder / "images" / "2.png")
+    assert listed(read_image_folder(folder)) == {"images/1.webp": ("sea",)}
+    assert listed(read_image_folder(folder, labels_from="folders"))["images/2.png"] == ("images",)
 
 
 def test_train_beside_test_is_taken_for_a_split(folder, picture):
@@ -325,7 +334,7 @@ def test_folders_without_what_is_needed_are_refused(folder, picture, labels_from
         read_image_folder(folder, labels_from=labels_from)
     picture(folder / "a.png")
     sentence = {
-        "auto": "no labels: there are no sub-folders, no metadata.csv or metadata.jsonl, and no embedded",
+        "auto": "no labels: there are no sub-folders to tell them apart, no metadata.csv or metadata.jsonl",
         "metadata": "has no metadata.csv",
         "folders": "no labelled pictures are left",
     }[labels_from]

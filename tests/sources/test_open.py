@@ -62,6 +62,7 @@ LOOKED_FOR = (
         (b"", "{} is empty; give a file that holds data"),
         (b"\n \n", "{} is empty; give a file that holds data"),
         (b"only prose\n", "{} is nothing that can be read: " + LOOKED_FOR),
+        (b"id\tclass\t1 2 3\n", "{} is nothing that can be read: " + LOOKED_FOR),
         (b"\0\t\1", "{} is nothing that can be read: " + LOOKED_FOR),
         (b"<labels/>", "{} is nothing that can be read: " + LOOKED_FOR + "; of Mulan data give the .arff file"),
         (b"PAR1", "{} is damaged or no Parquet ("),

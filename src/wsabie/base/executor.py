@@ -106,7 +106,7 @@ def _begin_worker(shared: Any) -> None:
     global _shared
     _shared = shared
     os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))  # for libraries that are loaded later
-    from threadpoolctl import threadpool_limits
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     threadpool_limits(1)  # for those that are loaded already
 

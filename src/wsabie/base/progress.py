@@ -1,7 +1,7 @@
 """How long work tells about itself: a protocol that the faces implement and everything else only calls."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 
@@ -14,13 +14,7 @@ class Stage(Protocol):
 class Progress(Protocol):
     """Opens a stage; `total` in `unit`s (None when unknown)."""
 
-    def stage(self, name: str, total: int | None, unit: str) -> "StageContext": ...
-
-
-class StageContext(Protocol):
-    def __enter__(self) -> Stage: ...
-
-    def __exit__(self, *exc: object) -> bool | None: ...
+    def stage(self, name: str, total: int | None, unit: str) -> AbstractContextManager[Stage]: ...
 
 
 class _Silent:

@@ -5,8 +5,8 @@ For each scale the picture is cut into a grid of cells, as many along its shorte
 of the `PALETTE` beside a histogram of local binary patterns, both under a square root (Hellinger), so that the dot
 product of two descriptors compares distributions; its length is 1 and the colours have `colour_weight` of the square.
 
-Patterns are the rotation-invariant uniform ones (Ojala, Pietikainen, Maenpaa 2002): the number of lighter neighbours
-where these are side by side, and one bin for all others.
+Patterns are the uniform ones of Ojala, Pietikainen and Maenpaa (2002), put together by what they look like: flat,
+spot, texture, and edges and corners in four directions. The full set of 59 did no better and costs more.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from wsabie.base.errors import InputError
 from wsabie.features.palette import N_COLOURS, colour_table
 from wsabie.kernels.lbp import Bins, Codes, Grid, Tables, count_blocks, encode_pixels
 
-N_PATTERNS = 10
+N_PATTERNS = 15
 N_BINS = N_COLOURS + N_PATTERNS
 """Length of a descriptor."""
 
@@ -101,7 +101,7 @@ def describe_blocks(pixels: UInt8, plan: BlockPlan) -> Float32:
     Examples
     --------
     >>> describe_blocks(np.zeros((192, 256, 3), np.uint8), BlockPlan()).shape
-    (292, 34)
+    (294, 39)
     """
     pixels = np.require(pixels, np.uint8, ["C", "W"])
     height, width = pixels.shape[:2]
@@ -157,14 +157,33 @@ def _tables() -> Tables:
 
 
 def pattern_table() -> UInt8:
-    """The bin of each of the 256 patterns: the number of set bits when they are side by side, else 9.
+    """The bin of each of the 256 patterns.
+
+    0: no neighbour is lighter (a spot, or flat). 1: all are (a hole). 2: lighter and darker ones alternate (texture).
+    From 3 on, lighter ones side by side: 1 or 2 of them (a corner), 3 to 5 (an edge), 6 or 7 (a darker corner), in
+    each of four directions, where opposite directions are one.
+
+    Returns
+    -------
+    ndarray, (256,), uint8
 
     Examples
     --------
     >>> table = pattern_table()
-    >>> [int(table[bits]) for bits in (0, 0b1, 0b10000001, 0b11111111, 0b101)]
-    [0, 1, 2, 8, 9]
+    >>> [int(table[bits]) for bits in (0, 0b11111111, 0b101)]
+    [0, 1, 2]
+    >>> [int(table[bits]) for bits in (0b00000111, 0b01110000, 0b00011100, 0b00000001)]
+    [7, 7, 13, 3]
     """
-    bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
-    changes = (bits != np.roll(bits, 1, axis=1)).sum(axis=1)
-    return np.where(changes <= 2, bits.sum(axis=1), N_PATTERNS - 1).astype(np.uint8)
+    return np.array([_pattern_bin([bits >> k & 1 for k in range(8)]) for bits in range(256)], np.uint8)
+
+
+def _pattern_bin(lighter: list[int]) -> int:
+    n = sum(lighter)
+    starts = [k for k in range(8) if lighter[k] and not lighter[k - 1]]
+    if not starts:
+        return 0 if n == 0 else 1
+    if len(starts) > 1:
+        return 2
+    direction = (2 * starts[0] + n - 1) // 2 % 4  # of the middle of the run
+    return 3 + 3 * direction + (0 if n <= 2 else 1 if n <= 5 else 2)

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from PIL import Image, UnidentifiedImageError
@@ -120,9 +120,9 @@ def decode_full(content: Path | bytes, *, size: int = 256, max_pixels: int = 64_
         return Decoded(np.array(_turned(small, orientation)), width, height)
 
 
-def _opened(content: Path | bytes) -> Any:
+def _opened(content: Path | bytes) -> IO[bytes]:
     if isinstance(content, bytes):
-        stream: Any = io.BytesIO(content)
+        stream: IO[bytes] = io.BytesIO(content)
         length = len(content)
     else:
         try:
@@ -164,7 +164,7 @@ def _quiet() -> Iterator[None]:
 
 
 @contextmanager
-def _explained(stream: Any) -> Iterator[None]:
+def _explained(stream: IO[bytes]) -> Iterator[None]:
     """Turn whatever a decoder raises over bad input into a `RejectedPicture`."""
     try:
         yield
@@ -178,7 +178,7 @@ def _explained(stream: Any) -> Iterator[None]:
         raise RejectedPicture(_reason(error, stream), f"{type(error).__name__}: {error}") from error
 
 
-def _unidentified(stream: Any) -> tuple[str, str]:
+def _unidentified(stream: IO[bytes]) -> tuple[str, str]:
     stream.seek(0)
     head = stream.read(16)
     if head.startswith(_SIGNATURES) or (head[:4] == b"RIFF" and head[8:12] == b"WEBP"):
@@ -186,14 +186,14 @@ def _unidentified(stream: Any) -> tuple[str, str]:
     return "not a picture", f"begins with {head[:8].hex(' ')}"
 
 
-def _reason(error: Exception, stream: Any) -> str:
+def _reason(error: Exception, stream: IO[bytes]) -> str:
     if isinstance(error, OSError) and error.errno is not None:
         return "unreadable file"
     cut = isinstance(error, EOFError) or "truncated" in str(error).lower() or _is_cut(stream)
     return "truncated picture" if cut else "damaged picture"
 
 
-def _is_cut(stream: Any) -> bool:
+def _is_cut(stream: IO[bytes]) -> bool:
     """Whether the file ends before its own end mark or stated length."""
     length = stream.seek(0, io.SEEK_END)
     stream.seek(0)
@@ -236,7 +236,8 @@ def _eight_bits(grey: np.ndarray[Any, np.dtype[Any]]) -> UInt8:
     if darkest < 0 or lightest > top:
         values = values - darkest
         top = max(lightest - darkest, 1e-30)
-    return np.rint(values * (255 / top)).astype(np.uint8)
+    out: UInt8 = np.rint(values * (255 / top)).astype(np.uint8)
+    return out
 
 
 def _shrunk(image: Image.Image, size: int) -> Image.Image:

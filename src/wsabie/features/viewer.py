@@ -102,7 +102,7 @@ class Viewer:
         view = views(picture.id, crop=self.crop)[0]
         window, part = window_of(view, height, width), looked_at(decoded.pixels, view)
         terms = dictionary.assign(describe_blocks(part, self.plan))
-        boxes = block_boxes(*part.shape[:2], self.plan) + np.array([window.left, window.top] * 2)
+        boxes = block_boxes(part.shape[0], part.shape[1], self.plan) + np.array([window.left, window.top] * 2)
         scale = np.array([decoded.width / width, decoded.height / height] * 2)
         return BlockMap(boxes * scale, terms, decoded.width, decoded.height)
 

@@ -16,7 +16,9 @@ def luma(pixels: UInt8) -> UInt8:
     >>> luma(np.array([[[255, 255, 255], [255, 0, 0]]], np.uint8)).tolist()
     [[255, 76]]
     """
-    return (pixels.astype(np.int64) @ np.array([77, 150, 29]) >> 8).astype(np.uint8)
+    weighted = pixels.astype(np.int64) @ np.array([77, 150, 29])
+    out: UInt8 = np.right_shift(weighted, 8).astype(np.uint8)
+    return out
 
 
 def encode_pixels(pixels: UInt8, tables: Tables, contrast: int) -> Codes:

@@ -159,13 +159,6 @@ def _multiply(queries, tile):
             s3[j] += a3 * a[j] + b3 * b[j]
 
 
-@jit
-def _score(labels, queries, norms2, tile):
-    _multiply(queries, tile)
-    for k in range(QUAD):
-        _finish(labels, tile, norms2[k], k)
-
-
 @cold
 def _load_queries(queries, lo, hi):
     """Rows lo..hi-1 in quads that begin at multiples of four, missing rows and the odd dimension zero."""

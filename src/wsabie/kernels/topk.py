@@ -105,10 +105,11 @@ def _offer(row, start, stop, first, scores, labels):
     bad = 0
     for j in range(start, stop):
         score = row[j]
-        if score != score:
-            bad += 1
-        elif score > scores[0]:
-            _sift_down(scores, labels, len(scores), score, first + j)
+        if not (score <= scores[0]):
+            if score != score:
+                bad += 1
+            else:
+                _sift_down(scores, labels, len(scores), score, first + j)
     return bad
 
 

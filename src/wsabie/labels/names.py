@@ -30,8 +30,10 @@ def normalise(name: str) -> str:
     """
     if name.isascii():
         return " ".join(name.split())
-    if any("\ud800" <= c <= "\udfff" for c in name):
-        raise InputError(f"the name {name!a} is not valid Unicode text; repair its encoding")
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"the name {name!a} is not valid Unicode text; repair its encoding") from error
     return " ".join(unicodedata.normalize("NFC", name).split())
 
 

@@ -19,11 +19,14 @@ from wsabie.kernels.topk import Heap, Lists, hide_labels, lists_of, new_heap, sc
 
 Similarity = Literal["dot", "euclidean", "cosine"]
 
-BLOCK_ROWS = 256
+BLOCK_ROWS = 1024
 """Queries per product: enough that packing the table costs little."""
 
 _CELLS = 2**21
 """Scores per tile, 8 MiB: large for few products, small enough for the last cache level."""
+
+_BLOCK_CELLS = 2**24
+"""Scores per block that is handed out, 64 MiB."""
 
 _TINY = np.float32(1e-6)
 
@@ -92,16 +95,19 @@ class ExactIndex:
         sort_topk(heap, 0, len(queries))
         if chosen is not None:
             heap.labels[heap.labels >= 0] = chosen[heap.labels[heap.labels >= 0]]
-        return self._with_distances(queries, heap.labels, block_rows) if by_distance else (heap.labels, heap.scores)
+        found: tuple[Int64, Float32] = heap.labels, heap.scores
+        return self._with_distances(queries, heap.labels, block_rows) if by_distance else found
 
-    def score_blocks(self, queries: Any, *, block_rows: int = BLOCK_ROWS) -> Iterator[tuple[int, Float32]]:
-        """Scores of all labels, as (first row, (b, n_labels)) for blocks of queries.
+    def score_blocks(self, queries: Any, *, block_rows: int | None = None) -> Iterator[tuple[int, Float32]]:
+        """Scores of all labels, as (first row, (b, n_labels)); None = blocks of at most 64 MiB, or one row.
 
         Raises
         ------
         InputError
             As for `top_k`, except that NaN is passed on.
         """
+        if block_rows is None:
+            block_rows = max(1, min(BLOCK_ROWS, _BLOCK_CELLS // max(len(self.table), 1)))
         queries = self._checked(queries, 1, block_rows)
         for lo in range(0, len(queries), block_rows):
             part = queries[lo : lo + block_rows]
@@ -112,13 +118,13 @@ class ExactIndex:
     def _checked(self, queries: Any, k: int, block_rows: int) -> Float32:
         if k < 1 or block_rows < 1:
             raise InputError(f"k = {k} and block_rows = {block_rows} but both must be 1 or more")
-        queries = _float32(queries, "the queries")
-        if queries.shape[1] != self.table.shape[1]:
+        points = _float32(queries, "the queries")
+        if points.shape[1] != self.table.shape[1]:
             raise InputError(
-                f"the queries have {queries.shape[1]} dimensions but the labels {self.table.shape[1]}; "
+                f"the queries have {points.shape[1]} dimensions but the labels {self.table.shape[1]}; "
                 "use points of the same space"
             )
-        return queries
+        return points
 
     def _tiles(
         self, queries: Float32, chosen: Int64 | None, cells: Float32, *, order_only: bool

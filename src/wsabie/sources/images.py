@@ -39,7 +39,7 @@ def read_image_folder(
     ----------
     folder : Path
     labels_from : {"auto", "folders", "metadata", "xmp", "none"}
-        "auto": the metadata file if there is one, otherwise sub-folders if there are any with pictures,
+        "auto": the metadata file if there is one, otherwise sub-folders if the pictures lie in several,
         otherwise embedded XMP keywords. "none": pictures to annotate, without labels.
     image_column, label_column : str or None
         Columns of the metadata file, when they have other names than usual.
@@ -191,11 +191,17 @@ def clean_labels(names: Iterable[str]) -> tuple[str, ...]:
 
 def _by_themselves(folder: Path, files: dict[str, Path], labels_from: str, rejects: Rejects) -> list[Picture]:
     if labels_from == "auto":
-        labels_from = "folders" if any("/" in name for name in files) else "xmp"
+        labels_from = "folders" if _tell_apart(files) else "xmp"
         if labels_from == "folders":
             _refuse_splits(folder, files)
     labels = _labeller(labels_from)
     return _labelled(files.items(), labels, keep_all=labels_from == "none", rejects=rejects)
+
+
+def _tell_apart(files: Iterable[str]) -> bool:
+    """Whether sub-folders say anything; one that holds all the pictures ("images") does not."""
+    places = [PurePosixPath(name).parent for name in files]
+    return any(place.name for place in places) and (len(places) == 1 or len(set(places)) > 1)
 
 
 def _labeller(labels_from: str) -> Callable[[str, Path], tuple[str, ...]]:
@@ -242,7 +248,7 @@ def _require_labelled(folder: Path, pictures: list[Picture], labels_from: str, r
     unlabelled = rejects.counts[_UNLABELLED]
     if labels_from == "auto" and unlabelled == len(rejects):
         raise InputError(
-            f"the pictures of {shown(folder)} have no labels: there are no sub-folders, "
+            f"the pictures of {shown(folder)} have no labels: there are no sub-folders to tell them apart, "
             f"no {' or '.join(NAMES)}, and no embedded XMP keywords; label them in one of these ways"
         )
     require_rows(0, folder, rejects, "labelled pictures")

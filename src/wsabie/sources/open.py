@@ -23,6 +23,7 @@ _HEAD = 1 << 16
 _LINES = 50
 _HEADER = re.compile(rb"\s*\d+[ \t]+\d+[ \t]+\d+\s*")
 _SPARSE_ROW = re.compile(rb"\s*([+-]?\d+(,[+-]?\d+)*[ \t]+)?\d+:[-+.\d]")
+_PAIR = re.compile(rb"[^\t\0]+\t[^\t\0]+(\t\s*[-+.\d][-+.\deE]*\s*)?")
 _ARFF = re.compile(rb"(\s|%[^\n]*\n)*@(relation|attribute)\b", re.IGNORECASE)
 _FASTTEXT = re.compile(rb"(^|\s)__label__\S")
 
@@ -217,6 +218,5 @@ def _kind_of_text(content: bytes) -> str | None:
         return "fasttext"
     if any(_SPARSE_ROW.match(line) for line in lines):
         return "svmlight"
-    if any(line.count(b"\t") in (1, 2) for line in lines) and b"\0" not in content:
-        return "pairs"
-    return None
+    pairs = sum(_PAIR.fullmatch(line) is not None for line in lines)
+    return "pairs" if 2 * pairs >= len(lines) else None

@@ -41,8 +41,13 @@ class Table:
     path: Path
     files: list[Path]
     schema: Any  # pyarrow.Schema
-    n_rows: int
+    file_rows: list[int]
     promised: dict[str, Any] = field(default_factory=dict)  # what `write_rows` noted in the file
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of all shards, as their footers promise."""
+        return sum(self.file_rows)
 
     def has(self, *columns: str) -> bool:
         """Whether all of these columns are there."""
@@ -63,15 +68,21 @@ class Table:
         Raises
         ------
         InputError
-            A file is damaged.
+            A file is damaged, or holds another number of rows than its footer promises.
         """
         wanted = [name for name in dict.fromkeys(columns) if name is not None]
-        for file in self.files:
+        for file, promised in zip(self.files, self.file_rows, strict=True):
             first = 1
             with decoding(file), _parquet(file) as parquet:
                 for data in parquet.iter_batches(size, columns=wanted):
-                    yield Batch(file, first, data)
                     first += data.num_rows
+                    if first - 1 <= promised:
+                        yield Batch(file, first - data.num_rows, data)
+            if first - 1 != promised:
+                raise InputError(
+                    f"{shown(file)} holds {first - 1:,} rows but its footer promises {promised:,}; "
+                    "write or fetch it again"
+                )
 
 
 def shards(path: Path) -> list[Path]:
@@ -91,20 +102,21 @@ def open_table(path: Path) -> Table:
         No Parquet, damaged, without rows, or shards that do not belong together.
     """
     files = shards(path)
-    first, n_rows = None, 0
+    first = None
+    file_rows: list[int] = []
     for file in files:
         with decoding(file), _parquet(file) as parquet:
             schema = parquet.schema_arrow
-            n_rows += parquet.metadata.num_rows
+            file_rows.append(parquet.metadata.num_rows)
         if first is not None and (schema.names != first.names or _note(schema, file) != _note(first, files[0])):
             raise InputError(
                 f"{shown(file)} has other columns or other notes than {shown(files[0].name)} beside it; "
                 "keep only shards of one table in a folder"
             )
         first = first or schema
-    if first is None or n_rows == 0:
+    if first is None or sum(file_rows) == 0:
         raise InputError(f"{shown(path)} holds no rows; give a Parquet file that has some")
-    return Table(path, files, first, n_rows, _note(first, files[0]))
+    return Table(path, files, first, file_rows, _note(first, files[0]))
 
 
 @contextmanager

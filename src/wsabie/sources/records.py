@@ -74,7 +74,8 @@ class Picture(NamedTuple):
 class PictureSource(Protocol):
     """A collection of pictures that can be read again and again, one at a time."""
 
-    path: Path
+    @property
+    def path(self) -> Path: ...
 
     def __len__(self) -> int: ...
 

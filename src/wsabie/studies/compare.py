@@ -171,10 +171,10 @@ def _validation(model: Any, valid: Rows | None, metric: str, stage: str, progres
     if valid is None:
         raise InputError("parameters are chosen on validation rows, and there are none")
     k = int(metric.split("@")[1]) if "@" in metric else 10
-    means = _evaluated(model, valid, (k,), stage, progress).means
+    means: dict[str, float] = _evaluated(model, valid, (k,), stage, progress).means
     if metric not in means:
         raise InputError(f"there is no metric called {metric!r}; choose one of {', '.join(means)}")
-    return means[metric]
+    return float(means[metric])
 
 
 def _evaluated(model: Any, rows: Rows, ks: Sequence[int], stage: str, progress: Progress) -> Evaluation:
@@ -188,9 +188,7 @@ def _evaluated(model: Any, rows: Rows, ks: Sequence[int], stage: str, progress: 
         return evaluate_scores(blocks(), rows.Y, ks=ks)
 
 
-def _entry(
-    entrant: Entrant, fitted: _Fitted, task: Task, evaluation: Evaluation, intervals: dict[str, Any]
-) -> Entry:
+def _entry(entrant: Entrant, fitted: _Fitted, task: Task, evaluation: Evaluation, intervals: dict[str, Any]) -> Entry:
     model = fitted.model
     return Entry(
         name=entrant.name,
@@ -226,7 +224,7 @@ def predict_ms(model: Any, X: Any, k: int = 10, repeats: int = 3) -> float:
         started = time.perf_counter()
         model.rank(some, k)
         seconds.append(time.perf_counter() - started)
-    return 1e3 * float(np.median(seconds)) / some.shape[0]
+    return float(1e3 * np.median(seconds) / some.shape[0])
 
 
 def _with_precisions(evaluation: Evaluation, metrics: Sequence[str]) -> list[str]:

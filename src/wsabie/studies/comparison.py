@@ -78,8 +78,7 @@ class Entry:
             "metrics": found["metrics"],
             "intervals": {name: [i.low, i.high] for name, i in self.intervals.items()},
             "against": {
-                name: {"baseline": best, **difference._asdict()}
-                for name, (best, difference) in self.against.items()
+                name: {"baseline": best, **difference._asdict()} for name, (best, difference) in self.against.items()
             },
             "coverage": found["coverage"],
             "rows_tied_at_cut": found["rows_tied_at_cut"],

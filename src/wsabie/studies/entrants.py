@@ -109,7 +109,7 @@ def entrants(
     >>> [entrant.title for entrant in entrants(["popularity", "nearest"])]
     ['most frequent labels', 'k nearest neighbours']
     """
-    made = {
+    made: dict[str, Callable[[], Entrant]] = {
         "wsabie": partial(_wsabie, seed, threads, parameters or {}),
         "nearest": _nearest,
         "one-vs-rest": partial(_one_vs_rest, threads, max_minutes),

@@ -78,9 +78,7 @@ class TaskFacts:
         return {**asdict(self), "coverage": self.coverage}
 
 
-def make_task(
-    train: Rows, valid: Rows | None, test: Rows, *, min_rows: int = 1, allow_overlap: bool = False
-) -> Task:
+def make_task(train: Rows, valid: Rows | None, test: Rows, *, min_rows: int = 1, allow_overlap: bool = False) -> Task:
     """Keep the labels with at least `min_rows` training rows, and count what that leaves out.
 
     Raises

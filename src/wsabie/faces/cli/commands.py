@@ -16,7 +16,9 @@ Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first bad input instead of listing it.")]
 Rejects = Annotated[Path | None, typer.Option(help="Write what was skipped to this file (JSON lines).")]
 Top = Annotated[int, typer.Option("-k", min=1, help="How many labels.")]
-Terms = Annotated[int, typer.Option(min=2, help="Visual terms in the dictionary (pictures only).")]
+Terms = Annotated[
+    int | None, typer.Option(min=2, help="Visual terms in the dictionary (default: 10,000, fewer for few pictures).")
+]
 Size = Annotated[int, typer.Option(min=16, help="Longer side, in pixels, at which pictures are described.")]
 
 
@@ -41,7 +43,7 @@ def train(
     epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the pairs (default: by size).")] = None,
     learning_rate: Annotated[float | None, typer.Option(help="First step (default: by size).")] = None,
     max_norm: Annotated[float | None, typer.Option(help="Limit on the norm of every row (default: by size).")] = None,
-    terms: Terms = 10_000,
+    terms: Terms = None,
     size: Size = 256,
     augment: Annotated[
         int, typer.Option(min=0, help="Extra flipped, cropped, shifted versions of each training picture.")
@@ -67,7 +69,7 @@ def train(
     }
     given = {"epochs": epochs, "learning_rate": learning_rate, "max_norm": max_norm}
     parameters |= {name: value for name, value in given.items() if value is not None}
-    pictures = {"n_terms": terms, "size": size, "augment": augment}
+    pictures = {"n_terms": terms or "auto", "size": size, "augment": augment}
     train_command(data, model, valid, hold_out, parameters, pictures, resume, strict, rejects, json)
 
 
@@ -126,7 +128,7 @@ def compare(
         typer.Option(help="How to split: group, row, label or time (default: group if there are groups)."),
     ] = "auto",
     test: Annotated[Path | None, typer.Option(help="Test data; otherwise a tenth is split off.")] = None,
-    terms: Terms = 10_000,
+    terms: Terms = None,
     size: Size = 256,
     threads: Threads = None,
     seed: Seed = 0,
@@ -139,7 +141,7 @@ def compare(
     from wsabie.faces.cli.comparing import compare_command
 
     compare_command(
-        data, models, by, test, {"n_terms": terms, "size": size}, threads, seed, report, strict, rejects, json
+        data, models, by, test, {"n_terms": terms or "auto", "size": size}, threads, seed, report, strict, rejects, json
     )
 
 
@@ -147,7 +149,7 @@ def features(
     kind: Annotated[str, typer.Argument(help="images (audio and text: later versions).")],
     src: Annotated[Path, typer.Argument(help="Folder of pictures, or Parquet with pictures.")],
     out: Annotated[Path, typer.Option(help="Parquet file to write; it is a source for every other command.")],
-    terms: Terms = 10_000,
+    terms: Terms = None,
     size: Size = 256,
     weighting: Annotated[str, typer.Option(help="counts or tfidf.")] = "counts",
     dictionary: Annotated[
@@ -164,7 +166,7 @@ def features(
     """Describe pictures by visual terms and write them as sparse rows; a stopped run goes on where it was."""
     from wsabie.faces.cli.describing import features_command
 
-    settings = {"n_terms": terms, "size": size, "weighting": weighting, "seed": seed}
+    settings = {"n_terms": terms or "auto", "size": size, "weighting": weighting, "seed": seed}
     features_command(kind, src, out, settings, dictionary, augment, threads, strict, rejects, json)
 
 

@@ -1,0 +1,76 @@
+"""`python -m benchmarks.peers all`: this model and its peers on the same tasks. README.md tells what is measured."""
+
+import argparse
+import json
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks.peers import environments, plot, report, spaces
+from benchmarks.peers.study import Plan, Study
+
+RESULTS = Path(__file__).resolve().parents[1] / "results"
+
+
+def main() -> int:
+    """Parse, make what is needed, run, print."""
+    chosen = _arguments()
+    installed = _installed(chosen)
+    systems = tuple(system for system in chosen.systems if system in installed)
+    if chosen.stage == "setup":
+        return 0 if len(systems) == len(chosen.systems) else 1
+    plan = Plan(
+        tuple(chosen.tasks), systems, chosen.trials, chosen.repeats, chosen.threads, chosen.environments, chosen.results
+    )
+    if chosen.stage != "smoke":
+        _run(plan, chosen.stage, installed)
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        _run(replace(plan, tasks=("tiny",), trials=1, repeats=1, results=Path(folder)), "all", installed)
+    return 0
+
+
+def _run(plan: Plan, stage: str, installed: dict[str, Any]) -> None:
+    study = Study(plan)
+    for task in plan.tasks:
+        if stage in ("search", "all"):
+            study.search(task)
+        if stage in ("final", "all"):
+            study.final(task)
+        found = report.summary(study, task, installed)
+        plan.results.mkdir(parents=True, exist_ok=True)
+        (plan.results / f"peers-{task}.json").write_text(json.dumps(found, indent=1) + "\n")
+        plot.curves(found, plan.results / f"peers-{task}.svg")
+        sys.stdout.write(report.as_text(found) + "\n\n")
+        sys.stdout.flush()
+
+
+def _installed(chosen: argparse.Namespace) -> dict[str, Any]:
+    """Python and packages of each system that can run here; the others are named with the reason."""
+    found = {}
+    for system in chosen.systems:
+        try:
+            found[system] = environments.ensure(system, chosen.environments)
+        except environments.MissingError as missing:
+            sys.stderr.write(f"left out: {missing}\n")
+    return found
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__)
+    stages = ("setup", "smoke", "search", "final", "report", "all")
+    parser.add_argument("stage", choices=stages, help="setup makes the environments, smoke tries everything quickly")
+    parser.add_argument("--tasks", nargs="+", default=["S", "M"], choices=["tiny", "S", "M"])
+    parser.add_argument("--systems", nargs="+", default=list(spaces.SYSTEMS), choices=spaces.SYSTEMS)
+    parser.add_argument("--trials", type=int, default=20, help="settings tried per system (default: %(default)s)")
+    parser.add_argument("--repeats", type=int, default=3, help="final runs per system (default: %(default)s)")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--environments", type=Path, default=environments.HOME, help="folder (default: %(default)s)")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder (default: %(default)s)")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,163 @@
+"""The tables and curves of a study, as JSON for the documentation and as text."""
+
+import platform
+from pathlib import Path
+from typing import Any
+
+from benchmarks.peers.study import CAPS, OURS, PATIENCE, Study, mean, median
+from benchmarks.visterm_task import figures, load
+
+BAR = 1 / 8
+
+
+def summary(study: Study, task: str, installed: dict[str, Any]) -> dict[str, Any]:
+    """Everything found on a task: schema 1."""
+    data = load(task)
+    systems = {name: _system(study, task, name) for name in study.plan.systems}
+    return {
+        "schema": 1,
+        "task": {"name": task, "train": data.n_train, "test": len(data.y) - data.n_train, **figures(data)},
+        "machine": machine(study.plan.threads),
+        "protocol": {
+            "trials": study.plan.trials,
+            "repeats": study.plan.repeats,
+            "training_cap_s": CAPS[task],
+            "patience": PATIENCE,
+            "validation_rows": data.n_train - data.n_fit,
+        },
+        "installed": installed,
+        "systems": {name: found for name, found in systems.items() if found},
+        "race": _race(study, task),
+    }
+
+
+def _system(study: Study, task: str, system: str) -> dict[str, Any] | None:
+    trial = study.best_trial(task, system)
+    if trial is None:
+        return None
+    lines = [line for line in study.trials.of(task, system) if line["trial"] < study.plan.trials]
+    return {
+        "trial": trial["trial"],
+        "params": trial["params"],
+        "epochs": trial["best"]["epochs"],
+        "validation": {name: trial["best"][name] for name in ("MRR", "p@1", "hit@10")},
+        "trials_run": len(lines),
+        "trials_failed": sum(line["status"] != "ok" for line in lines),
+        "search_s": round(sum(line["wall_s"] for line in lines), 1),
+        "final": _final(study.finals_of(trial, trial["best"]["epochs"])),
+        "curve": [[r["seconds"], r["epochs"], r["MRR"]] for r in trial["rounds"]],
+        "envelope": envelope(lines),
+    }
+
+
+def _final(runs: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """Test figures are means over runs, times medians."""
+    if not runs:
+        return None
+    notes = runs[0]["notes"]
+    return {
+        "runs": len(runs),
+        **{name: round(mean(runs, name), 4) for name in ("MRR", "p@1", "hit@10")},
+        "MRR_of_runs": [run["best"]["MRR"] for run in runs],
+        "seconds": round(median(runs, "seconds"), 3),
+        "seconds_of_runs": [run["best"]["seconds"] for run in runs],
+        "cpu_seconds": round(median(runs, "spent_cpu_s"), 3),
+        "apart_s": {name: value for name, value in notes.items() if name.endswith("_s")},
+        "peak_rss_mb": round(max(run["best"]["peak_rss"] for run in runs) / 2**20, 1),
+        "rss_before_mb": round(runs[0]["best"]["rss_before"] / 2**20, 1),
+        "model_mb": round(notes.get("model_bytes", 0) / 2**20, 1),
+        "load_before": [run["load_before"] for run in runs],
+    }
+
+
+def envelope(lines: list[dict[str, Any]]) -> list[list[float]]:
+    """Highest validation MRR of any trial by training seconds: only the points at which it rises."""
+    points = sorted((r["seconds"], r["MRR"]) for line in lines for r in line["rounds"])
+    rising: list[list[float]] = []
+    for seconds, figure in points:
+        if not rising or figure > rising[-1][1]:
+            rising.append([seconds, figure])
+    return rising
+
+
+def _race(study: Study, task: str) -> dict[str, Any] | None:
+    """Our time to the best peer's test MRR over the peer's own time."""
+    peer = study.best_peer(task)
+    if peer is None:
+        return None
+    theirs = study.finals_of(peer, peer["best"]["epochs"])
+    target, their_s = mean(theirs, "MRR"), median(theirs, "seconds")
+    found: dict[str, Any] = {
+        "best_peer": peer["system"],
+        "test_MRR": round(target, 4),
+        "seconds": round(their_s, 3),
+        "bar": BAR,
+        "attempts": [],
+    }
+    for _, trial, epochs in study.candidates(task):
+        runs = study.finals_of(trial, epochs)
+        if not runs:
+            continue
+        ours = {"trial": trial["trial"], "params": trial["params"], "epochs": epochs, **(_final(runs) or {})}
+        found["attempts"].append(ours)
+        if mean(runs, "MRR") >= target:
+            ratio = median(runs, "seconds") / their_s
+            return {**found, "ours": ours, "ratio": round(ratio, 4), "met": ratio <= BAR}
+    return {**found, "ours": None, "ratio": None, "met": False}
+
+
+def machine(threads: int) -> dict[str, Any]:
+    """Where this ran."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
+    flags = next((set(line.split(":", 1)[1].split()) for line in lines if line.startswith("flags")), set())
+    vectors = next((name for name in ("avx512f", "avx2", "avx") if name in flags), "none of AVX")
+    cores = sum(line.startswith("processor") for line in lines)
+    return {"cpu": model, "cores": cores, "vectors": vectors, "threads": threads, "system": platform.platform()}
+
+
+def as_text(found: dict[str, Any]) -> str:
+    """The summary for people."""
+    task = found["task"]
+    lines = [
+        f"Task {task['name']}: {task['train']:,} training rows, {task['test']:,} test rows; {found['machine']['cpu']}, "
+        f"{found['machine']['threads']} threads; {found['protocol']['trials']} trials each",
+        "| system | validation MRR | test MRR | p@1 | hit@10 | train s | CPU s | apart | peak MB | model MB | epochs |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    ordered = sorted(found["systems"].items(), key=lambda one: -float((one[1]["final"] or {}).get("MRR", 0)))
+    lines += [_row(name, system) for name, system in ordered]
+    return "\n".join([*lines, "", _verdict(found["race"])])
+
+
+def _row(name: str, system: dict[str, Any]) -> str:
+    validation, final = f"{system['validation']['MRR']:.3f}", system["final"]
+    if final is None:
+        return f"| {name} | {validation} |" + " - |" * 9
+    apart = ", ".join(f"{key.removesuffix('_s')} {value:.1f}" for key, value in final["apart_s"].items()) or "-"
+    cells = [
+        f"**{name}**" if name == OURS else name,
+        validation,
+        *(f"{final[key]:.3f}" for key in ("MRR", "p@1", "hit@10")),
+        f"{final['seconds']:.2f}",
+        f"{final['cpu_seconds']:.2f}",
+        apart,
+        f"{final['peak_rss_mb']:.0f}",
+        f"{final['model_mb']:.1f}",
+        str(system["epochs"]),
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+def _verdict(race: dict[str, Any] | None) -> str:
+    if race is None:
+        return "No peer has a final run yet."
+    goal = f"The best peer, {race['best_peer']}, reaches test MRR {race['test_MRR']:.4f} in {race['seconds']:.2f} s"
+    if race["ours"] is None:
+        return f"{goal}; none of our trials reaches it: bar missed."
+    ours = race["ours"]
+    return (
+        f"{goal}; ours reaches {ours['MRR']:.4f} in {ours['seconds']:.2f} s (trial {ours['trial']}, {ours['epochs']} "
+        f"epochs): ratio {race['ratio']:.3f}, bar {race['bar']:.3f}: {'met' if race['met'] else 'MISSED'}."
+    )

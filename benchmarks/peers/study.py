@@ -1,0 +1,194 @@
+"""The search of every system, its best setting trained anew and timed, and the race to the best peer's quality."""
+
+import os
+import statistics
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.peers import environments, spaces
+from benchmarks.peers.ledger import Ledger
+from benchmarks.peers.protocol import Answer, ask
+from benchmarks.visterm_task import CACHE, Task, load
+
+OURS = "wsabie"
+CAPS = {"tiny": 20.0, "S": 150.0, "M": 600.0}
+"""Seconds of training that a trial may take in all; an epoch that has begun is finished."""
+PATIENCE = 3
+ATTEMPTS = 8
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is run.
+
+    Attributes
+    ----------
+    tasks, systems : tuple of str
+    trials : int
+        Settings tried per system and task.
+    repeats : int
+        Final runs per system, with seeds 0, 1, ...
+    threads : int
+    environments, results : path
+    """
+
+    tasks: tuple[str, ...]
+    systems: tuple[str, ...]
+    trials: int
+    repeats: int
+    threads: int
+    environments: Path
+    results: Path
+
+
+class Study:
+    """Runs a plan; what is already in the ledgers is not run again."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.trials = Ledger(plan.results / "peers-trials.jsonl")
+        self.finals = Ledger(plan.results / "peers-finals.jsonl")
+
+    def search(self, task: str) -> None:
+        """All trials of all systems on the validation rows, trial by trial, so that a stopped search is a fair one."""
+        data = load(task)
+        for trial in range(self.plan.trials):
+            for system in self.plan.systems:
+                params = spaces.setting(system, task, trial)
+                asked = {"task": task, "system": system, "kind": "search", "trial": trial, "params": params}
+                if self.trials.get(**asked, threads=self.plan.threads) is None:
+                    found = self._run(data, {**asked, "threads": self.plan.threads})
+                    _say(_told(self.trials.add(found)))
+
+    def final(self, task: str) -> None:
+        """The best trial of each system on all training rows, timed; then ours against the best peer's quality."""
+        data = load(task)
+        for system in self.plan.systems:
+            best = self.best_trial(task, system)
+            if best is not None:
+                self._final_runs(data, best, best["best"]["epochs"])
+        self._race(data, task)
+
+    def best_trial(self, task: str, system: str) -> dict[str, Any] | None:
+        """The trial with the highest validation MRR, of those that the plan holds."""
+        wanted = [line for line in self.trials.of(task, system) if line["best"] and self._is_planned(line)]
+        return max(wanted, key=lambda line: float(line["best"]["MRR"]), default=None)
+
+    def _is_planned(self, line: dict[str, Any]) -> bool:
+        params = spaces.setting(line["system"], line["task"], line["trial"])
+        return bool(
+            line["trial"] < self.plan.trials and line["params"] == params and line["threads"] == self.plan.threads
+        )
+
+    def _final_runs(self, data: Task, trial: dict[str, Any], epochs: int) -> list[dict[str, Any]]:
+        names = ("task", "system", "trial", "params", "threads")
+        lines = []
+        for repeat in range(self.plan.repeats):
+            asked = {**{name: trial[name] for name in names}, "kind": "final", "epochs": epochs, "repeat": repeat}
+            line = self.finals.get(**asked)
+            if line is None:
+                line = self.finals.add(self._run(data, asked))
+                _say(_told(line))
+            lines.append(line)
+        return lines
+
+    def finals_of(self, trial: dict[str, Any], epochs: int) -> list[dict[str, Any]]:
+        """The successful final runs of a trial's setting with that many epochs."""
+        lines = self.finals.of(trial["task"], trial["system"])
+        return [
+            line
+            for line in lines
+            if line["trial"] == trial["trial"]
+            and line["params"] == trial["params"]
+            and line["epochs"] == epochs
+            and line["threads"] == trial["threads"]
+            and line["repeat"] < self.plan.repeats
+            and line["best"]
+        ]
+
+    def best_peer(self, task: str) -> dict[str, Any] | None:
+        """The best trial of the peer with the highest test MRR in its final runs."""
+        ranked = []
+        for system in self.plan.systems:
+            trial = self.best_trial(task, system)
+            runs = self.finals_of(trial, trial["best"]["epochs"]) if trial and system != OURS else []
+            if trial and runs:
+                ranked.append((mean(runs, "MRR"), system, trial))
+        return max(ranked)[2] if ranked else None
+
+    def candidates(self, task: str) -> list[tuple[float, dict[str, Any], int]]:
+        """Our trials' rounds that reach the best peer's validation MRR, quickest first: (seconds, trial, epochs)."""
+        peer = self.best_peer(task)
+        if peer is None:
+            return []
+        found = []
+        for line in self.trials.of(task, OURS):
+            reached = [r for r in line["rounds"] if r["MRR"] >= peer["best"]["MRR"]]
+            if reached and self._is_planned(line):
+                found.append((float(reached[0]["seconds"]), line, int(reached[0]["epochs"])))
+        return sorted(found, key=lambda one: one[0])[:ATTEMPTS]
+
+    def _race(self, data: Task, task: str) -> None:
+        """Time the quickest of our candidates whose final test MRR reaches the best peer's."""
+        peer = self.best_peer(task)
+        for _, trial, epochs in self.candidates(task):
+            runs = [line for line in self._final_runs(data, trial, epochs) if line["best"]]
+            if peer and runs and mean(runs, "MRR") >= mean(self.finals_of(peer, peer["best"]["epochs"]), "MRR"):
+                return
+
+    def _run(self, data: Task, asked: dict[str, Any]) -> dict[str, Any]:
+        job = self._job(data, asked)
+        python = environments.interpreter(asked["system"], self.plan.environments)
+        before = os.getloadavg()[0]
+        answer = ask(asked["system"], python, job, timeout=4 * job["cap_s"] + 300)
+        return {**asked, **_found(answer), "load_before": round(before, 2)}
+
+    def _job(self, data: Task, asked: dict[str, Any]) -> dict[str, Any]:
+        task, searching = asked["task"], asked["kind"] == "search"
+        n, m = data.n_train, data.n_fit
+        return {
+            "task": task,
+            "data": str(CACHE / f"{task}.npz"),
+            "mode": asked["kind"],
+            "params": asked["params"],
+            "epochs": asked.get("epochs"),
+            "fit_rows": [0, m if searching else n],
+            "judge_rows": [m, n] if searching else [n, len(data.y)],
+            "threads": asked["threads"],
+            "seed": asked.get("repeat", 0),
+            "dim": spaces.DIM,
+            "patience": PATIENCE,
+            "cap_s": CAPS[task],
+            "scratch": str(CACHE / "peers"),
+        }
+
+
+def mean(runs: list[dict[str, Any]], name: str) -> float:
+    """Mean over runs of a figure of their best round."""
+    return statistics.fmean(float(run["best"][name]) for run in runs)
+
+
+def median(runs: list[dict[str, Any]], name: str) -> float:
+    """Median over runs of a figure of their best round."""
+    return statistics.median(float(run["best"][name]) for run in runs)
+
+
+def _found(answer: Answer) -> dict[str, Any]:
+    return {**asdict(answer), "best": answer.best}
+
+
+def _told(line: dict[str, Any]) -> str:
+    name = f"{line['task']:>4} {line['system']:<8} {line['kind']:<6} trial {line['trial']:>2}"
+    best = line["best"]
+    if best is None:
+        return f"{name}: {line['status']}, {line['message'].strip().splitlines()[-1:]}  {line['params']}"
+    figures = f"MRR {best['MRR']:.4f} after {best['epochs']} epochs, {best['seconds']:.2f} s"
+    remark = "" if line["status"] == "ok" else f" ({line['status']})"
+    return f"{name}: {figures}, in all {line['wall_s']:.0f} s{remark}  {line['params']}"
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()

@@ -1,0 +1,66 @@
+"""Rows in memory from a stream of described pictures."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from wsabie.base.arrays import Matrix
+from wsabie.features.viewer import Described
+from wsabie.sources.build import BadRow, Growing, LabelIndex, label_matrix, row_starts, sparse_features
+from wsabie.sources.records import Rows
+from wsabie.storage.rejects import Rejects
+
+
+def rows_of(described: Iterable[Described], n_terms: int, *, counts: bool, rejects: Rejects) -> Rows:
+    """Collect a stream into `Rows`; a picture with a label that is not text is listed and left out.
+
+    Parameters
+    ----------
+    described : iterable of Described
+    n_terms : int
+    counts : bool
+        The values are counts.
+    rejects : Rejects
+    """
+    collected = _Collected()
+    for row in described:
+        try:
+            collected.add(row)
+        except BadRow as bad:
+            rejects.add(row.id, bad.reason, bad.detail)
+    return collected.rows(n_terms, counts)
+
+
+class _Collected:
+    def __init__(self) -> None:
+        self.labels = LabelIndex()
+        self.ids: list[str] = []
+        self.groups: list[str | None] = []
+        self.times: list[str | None] = []
+        self.nnz, self.indices, self.values = Growing(np.int64), Growing(np.int32), Growing(np.float32)
+        self.label_counts, self.label_numbers = Growing(np.int64), Growing(np.int32)
+
+    def add(self, row: Described) -> None:
+        numbers = self.labels.numbers(row.labels)
+        self.label_counts.extend(np.array([len(numbers)]))
+        self.label_numbers.extend(np.array(numbers, np.int32))
+        self.ids.append(row.id)
+        self.groups.append(row.group)
+        self.times.append(row.time)
+        self.nnz.extend(np.array([len(row.indices)]))
+        self.indices.extend(row.indices)
+        self.values.extend(row.values)
+
+    def rows(self, n_terms: int, counts: bool) -> Rows:
+        names, final = self.labels.finish()
+        X = sparse_features(row_starts(self.nnz.finish()), self.indices.finish(), self.values.finish(), n_terms)
+        Y: Matrix = label_matrix(self.label_counts.finish(), final[self.label_numbers.finish()], len(names))
+        groups, times = _filled(self.groups, self.ids), _filled(self.times, [""] * len(self.ids))
+        return Rows(X, Y, names, self.ids, groups, times, counts)
+
+
+def _filled(values: list[str | None], otherwise: list[str]) -> list[str] | None:
+    """None when all are missing; else each missing one replaced."""
+    if all(value is None for value in values):
+        return None
+    return [other if value is None else value for value, other in zip(values, otherwise, strict=True)]

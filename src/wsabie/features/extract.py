@@ -1,0 +1,185 @@
+"""Describe a collection of any size into one Parquet file; killed at any moment, it goes on where it was.
+
+The pictures are taken in runs of `shard_pictures`; each run becomes a shard in the folder `<out>.parts`, and when
+all are there they become `out` and the folder goes. Only a few batches of pictures and one shard of rows are ever in
+memory.
+"""
+
+import hashlib
+import json
+import shutil
+from collections import deque
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+from wsabie.base.errors import InputError
+from wsabie.base.executor import Executor, Serial
+from wsabie.base.progress import SILENT, Progress
+from wsabie.features.learning import BATCH, Run, batches, nothing_read
+from wsabie.features.shards import Finished, finished, merge, shard_path, write_shard
+from wsabie.features.viewer import Described, Rejected
+from wsabie.features.visual_terms import VisualTerms
+from wsabie.sources.records import Picture, PictureSource
+from wsabie.storage.rejects import Rejects
+
+
+def extract(
+    source: PictureSource,
+    terms: VisualTerms,
+    out: str | Path,
+    *,
+    executor: Executor | None = None,
+    progress: Progress = SILENT,
+    rejects: Rejects | None = None,
+    augment: int = 0,
+    shard_pictures: int = 1024,
+    resume: bool = True,
+) -> int:
+    """Write the rows of `terms.transform(source, augment=augment)` to a Parquet file that any source reader takes.
+
+    Columns: id, labels list<string>, group and time where the source has them, indices list<uint32>, values
+    list<float32>; the notes under "wsabie" hold {"schema": 1, "n_features", "counts"}. The same source, dictionary and
+    settings give the same file, however often the work was interrupted and wherever it ran.
+
+    Parameters
+    ----------
+    source : PictureSource
+    terms : VisualTerms
+        Fitted.
+    out : str or Path
+        The file; it is there whole or not at all.
+    executor : Executor or None
+        Where pictures are described; None: this process.
+    progress : Progress
+    rejects : Rejects or None
+        Where pictures that cannot be read are listed, those of an earlier, interrupted run too.
+    augment : int
+        Further views of each picture as rows of their own.
+    shard_pictures : int
+        Pictures of a shard: about as many are done again after an interruption.
+    resume : bool
+        Use what an earlier run of the same work left; False: start anew.
+
+    Returns
+    -------
+    int
+        Rows in the file.
+
+    Raises
+    ------
+    InputError
+        `out` cannot be written, the disk is full, or no picture can be read.
+    """
+    out, rejects = Path(out), Rejects() if rejects is None else rejects
+    if out.is_dir():
+        raise InputError(f"{out} is a folder; give the name of a file, such as {out / 'features.parquet'}")
+    if shard_pictures < 1:
+        raise InputError(f"shard_pictures is {shard_pictures}; give a number of pictures, 1 or more")
+    run = Run(executor or Serial(), progress, rejects)
+    plan = _plan(source, terms, augment, shard_pictures, out)
+    whole = finished(out) if resume else None
+    if whole is None or whole.key != plan.key:
+        whole = _carry_out(plan, source, terms, out, run, resume)
+    else:
+        _list(whole.rejected, rejects)
+        shutil.rmtree(plan.folder, ignore_errors=True)
+    return whole.n_rows
+
+
+class _Plan(NamedTuple):
+    """One extraction, cut into shards."""
+
+    folder: Path
+    shard_pictures: int
+    augment: int
+    keys: list[str]  # of the shards
+    sizes: list[int]  # pictures of each shard
+    key: str  # of the whole
+
+
+def _plan(source: PictureSource, terms: VisualTerms, augment: int, shard_pictures: int, out: Path) -> _Plan:
+    settings = hashlib.blake2b(json.dumps([1, terms.fingerprint(), augment, shard_pictures]).encode(), digest_size=16)
+    keys, sizes = [], []
+    for shard in batches(map(_identity, source), shard_pictures):
+        digest = settings.copy()
+        for identity in shard:
+            digest.update(identity)
+        keys.append(digest.hexdigest())
+        sizes.append(len(shard))
+    whole = hashlib.blake2b("".join(keys).encode(), digest_size=16).hexdigest()
+    return _Plan(out.with_name(f"{out.name}.parts"), shard_pictures, augment, keys, sizes, whole)
+
+
+def _identity(picture: Picture) -> bytes:
+    """Changes with anything of a picture that a row holds or depends on."""
+    if isinstance(picture.content, bytes):
+        content = hashlib.blake2b(picture.content, digest_size=16).hexdigest()
+    else:
+        try:
+            stat = picture.content.stat()
+            content = f"{stat.st_size} {stat.st_mtime_ns}"
+        except (OSError, ValueError):
+            content = "missing"
+    beside = [picture.id, picture.labels, picture.group, picture.time, content]
+    return hashlib.blake2b(json.dumps(beside).encode(), digest_size=16).digest()
+
+
+def _carry_out(plan: _Plan, source: PictureSource, terms: VisualTerms, out: Path, run: Run, resume: bool) -> Finished:
+    """Describe what is missing, then put everything together."""
+    if not resume:
+        shutil.rmtree(plan.folder, ignore_errors=True)
+    found = {number: finished(shard_path(plan.folder, number)) for number in range(len(plan.keys))}
+    done = {number: one for number, one in found.items() if one is not None and one.key == plan.keys[number]}
+    for shard in done.values():
+        _list(shard.rejected, run.rejects)
+    n_rows = sum(shard.n_rows for shard in done.values()) + _describe_missing(plan, set(done), source, terms, run)
+    if not n_rows:
+        shutil.rmtree(plan.folder, ignore_errors=True)
+        raise InputError(nothing_read(source, run.rejects))
+    return merge(plan.folder, len(plan.keys), out, plan.key, terms.n_terms_, terms.weighting == "counts")
+
+
+def _describe_missing(plan: _Plan, done: set[int], source: PictureSource, terms: VisualTerms, run: Run) -> int:
+    """Write the shards that are not `done`; returns their rows."""
+    under_way: deque[int] = deque()  # shards of the batches that were handed out
+
+    def handed_out() -> Iterator[tuple[Picture, ...]]:
+        for number, batch in _missing(plan, done, source):
+            under_way.append(number)
+            yield batch
+
+    n_rows = 0
+    with run.progress.stage("describing pictures", sum(plan.sizes), "pictures") as stage:
+        stage.advance(sum(plan.sizes[number] for number in done))
+        seen = terms.describe(handed_out(), executor=run.executor, augment=plan.augment)
+        numbered = ((under_way.popleft(), batch) for batch in seen)
+        for number, shard in groupby(numbered, key=lambda pair: pair[0]):
+            rows: list[Described] = []
+            rejected: list[Rejected] = []
+            for _, batch in shard:
+                for one in batch:
+                    if isinstance(one, Rejected):
+                        rejected.append(one)
+                        run.rejects.add(*one)
+                    else:
+                        rows.extend(one)
+                stage.advance(len(batch))
+            write_shard(shard_path(plan.folder, number), rows, rejected, plan.keys[number])
+            n_rows += len(rows)
+    return n_rows
+
+
+def _missing(plan: _Plan, done: set[int], source: PictureSource) -> Iterator[tuple[int, tuple[Picture, ...]]]:
+    """(shard, batch of pictures) of all shards that are not done."""
+    numbered = ((place // plan.shard_pictures, picture) for place, picture in enumerate(source))
+    for number, shard in groupby(numbered, key=lambda pair: pair[0]):
+        if number not in done and number < len(plan.keys):  # a collection may grow meanwhile
+            for batch in batches((picture for _, picture in shard), BATCH):
+                yield number, batch
+
+
+def _list(rejected: list[Rejected], rejects: Rejects) -> None:
+    for one in rejected:
+        rejects.add(*one)

@@ -1,0 +1,123 @@
+"""What a dictionary learns from: a sample of blocks, and in how many pictures each term is found."""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from wsabie.base.arrays import Float32
+from wsabie.base.errors import InputError
+from wsabie.base.executor import Executor
+from wsabie.base.progress import Progress
+from wsabie.features.dictionary import Dictionary
+from wsabie.features.viewer import Describing, Rejected, Sampling, Viewer, describe_batch, sample_batch
+from wsabie.sources.records import PictureSource
+from wsabie.storage.rejects import Rejects
+
+BATCH = 16
+"""Pictures that travel to a worker together."""
+
+_FEWEST_BLOCKS = 64  # of a picture, while there are more pictures than a sample can take in full
+Thing = TypeVar("Thing")
+
+
+class Run(NamedTuple):
+    """Where the work runs and whom it tells."""
+
+    executor: Executor
+    progress: Progress
+    rejects: Rejects
+
+
+def batches(things: Iterable[Thing], size: int) -> Iterator[tuple[Thing, ...]]:
+    """Tuples of `size` things, the last one perhaps shorter.
+
+    Examples
+    --------
+    >>> list(batches("abc", 2))
+    [('a', 'b'), ('c',)]
+    """
+    iterator = iter(things)
+    while batch := tuple(islice(iterator, size)):
+        yield batch
+
+
+def spread(n: int, at_most: int) -> list[int]:
+    """Up to `at_most` places of `n`, evenly spread.
+
+    Examples
+    --------
+    >>> spread(10, 3)
+    [0, 3, 6]
+    """
+    chosen = min(n, at_most)
+    return [i * n // chosen for i in range(chosen)]
+
+
+def taken_at(things: Iterable[Thing], places: list[int]) -> Iterator[tuple[int, Thing]]:
+    """(place, thing) at ascending places.
+
+    Examples
+    --------
+    >>> list(taken_at("abcd", [0, 2]))
+    [(0, 'a'), (2, 'c')]
+    """
+    wanted = iter(places)
+    place = next(wanted, None)
+    for i, thing in enumerate(things if places else ()):
+        if i == place:
+            yield i, thing
+            place = next(wanted, None)
+            if place is None:
+                return
+
+
+def sample_places(source: PictureSource, max_blocks: int) -> list[int]:
+    """Which pictures a sample of `max_blocks` is drawn from."""
+    return spread(len(source), max(1, max_blocks // _FEWEST_BLOCKS))
+
+
+def sample_blocks(viewer: Viewer, source: PictureSource, places: list[int], max_blocks: int, run: Run) -> Float32:
+    """An equal number of random blocks from each picture at `places`, as descriptors (n, n_bins).
+
+    Raises
+    ------
+    InputError
+        No picture can be read.
+    """
+    job = Sampling(viewer, -(-max_blocks // max(1, len(places))))
+    found: list[Float32] = []
+    with run.progress.stage("sampling pictures", len(places), "pictures") as stage:
+        for seen in run.executor.map_with(sample_batch, job, batches(taken_at(source, places), BATCH)):
+            for one in seen:
+                if isinstance(one, Rejected):
+                    run.rejects.add(*one)
+                else:
+                    found.append(one)
+            stage.advance(len(seen))
+    if not found:
+        raise InputError(nothing_read(source, run.rejects))
+    return np.concatenate(found)
+
+
+def nothing_read(source: PictureSource, rejects: Rejects) -> str:
+    """The sentence for a collection of which no picture can be used."""
+    if not rejects.listed:
+        return f"{source.path} holds no pictures; give a folder or file that has some"
+    where, reason, _ = rejects.listed[-1]
+    return f"none of the pictures of {source.path} can be read: {where} is refused as {reason}; give other pictures"
+
+
+def learn_idf(viewer: Viewer, dictionary: Dictionary, source: PictureSource, places: list[int], run: Run) -> Float32:
+    """log((1 + n) / (1 + pictures with the term)) + 1 for each term, over the n pictures at `places`; (n_terms,)."""
+    seen_in, n = np.zeros(len(dictionary), np.int64), 0
+    items = batches((picture for _, picture in taken_at(source, places)), BATCH)
+    with run.progress.stage("weighing visual terms", len(places), "pictures") as stage:
+        for seen in run.executor.map_with(describe_batch, Describing(viewer, dictionary), items):
+            for one in seen:
+                if not isinstance(one, Rejected):
+                    seen_in[one[0].indices] += 1
+                    n += 1
+            stage.advance(len(seen))
+    return (np.log((1 + n) / (1 + seen_in)) + 1).astype(np.float32)

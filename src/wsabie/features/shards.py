@@ -1,0 +1,123 @@
+"""Finished pieces of an extraction on disk, and the one file that they become.
+
+A shard is a Parquet file of the rows of a run of pictures, written to a temporary name and renamed. Its notes hold the
+key of what it was made from (settings, pictures, their labels), so that a shard is used again exactly when it would
+come out the same, and the pictures of the run that were skipped.
+"""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from wsabie.features.viewer import Described, Rejected
+from wsabie.sources.parquet_file import KEY
+from wsabie.storage.atomic import explained, replacing
+
+KEY_NOTE = b"wsabie.extract.key"
+REJECTS_NOTE = b"wsabie.extract.rejects"
+_COMPRESSION = "zstd"
+_LISTED = 100_000  # skipped pictures that a file's notes name
+
+
+class Finished(NamedTuple):
+    """What a finished file says of itself."""
+
+    key: str
+    n_rows: int
+    rejected: list[Rejected]
+
+
+def shard_path(folder: Path, number: int) -> Path:
+    """Where shard `number` of a folder lies.
+
+    Examples
+    --------
+    >>> shard_path(Path("a.parts"), 3).name
+    '00000003.parquet'
+    """
+    return folder / f"{number:08d}.parquet"
+
+
+def write_shard(path: Path, rows: list[Described], rejected: list[Rejected], key: str) -> None:
+    """Write a shard, atomically.
+
+    Raises
+    ------
+    InputError
+        The folder cannot be written, or the disk is full.
+    """
+    from pyarrow import Table
+    from pyarrow.parquet import write_table
+
+    schema = _schema(("group", "time")).with_metadata(_notes(key, rejected))
+    columns = {name: [getattr(row, name) for row in rows] for name in schema.names}
+    with replacing(path) as draft:
+        write_table(Table.from_pydict(columns, schema), draft, compression=_COMPRESSION)
+
+
+def finished(path: Path) -> Finished | None:
+    """What a file written here says of itself; None when there is none, or it cannot be read."""
+    from pyarrow import ArrowException
+    from pyarrow.parquet import ParquetFile
+
+    try:
+        with ParquetFile(path) as file:
+            notes = file.schema_arrow.metadata or {}
+            rejected = [Rejected(*one) for one in json.loads(notes[REJECTS_NOTE])]
+            return Finished(notes[KEY_NOTE].decode(), file.metadata.num_rows, rejected)
+    except (OSError, ArrowException, KeyError, ValueError, TypeError):
+        return None
+
+
+def merge(folder: Path, n_shards: int, out: Path, key: str, n_terms: int, counts: bool) -> Finished:
+    """Put the shards of a folder together as `out`, one row group each, and remove the folder.
+
+    Columns that no row fills are left out.
+
+    Raises
+    ------
+    InputError
+        The disk is full, or `out` cannot be written; the shards stay.
+    """
+    from pyarrow.parquet import ParquetWriter, read_table
+
+    shards = [shard_path(folder, number) for number in range(n_shards)]
+    found = [one for one in map(finished, shards) if one is not None]
+    rejected = [one for shard in found for one in shard.rejected]
+    note = json.dumps({"schema": 1, "n_features": n_terms, "counts": counts}).encode()
+    schema = _schema(_filled(shards)).with_metadata({KEY: note, **_notes(key, rejected[:_LISTED])})
+    draft = folder / "merged.parquet"
+    with replacing(draft) as file, ParquetWriter(file, schema, compression=_COMPRESSION) as writer:
+        for shard in shards:
+            table = read_table(shard, columns=schema.names)
+            if table.num_rows:
+                writer.write_table(table.replace_schema_metadata(schema.metadata), row_group_size=table.num_rows)
+    with explained(out):
+        draft.replace(out)
+    shutil.rmtree(folder, ignore_errors=True)
+    return Finished(key, sum(one.n_rows for one in found), rejected)
+
+
+def _filled(shards: list[Path]) -> tuple[str, ...]:
+    """Which of the columns that may be empty are not."""
+    from pyarrow.parquet import read_table
+
+    return tuple(
+        name
+        for name in ("group", "time")
+        if any(table[name].null_count < len(table) for table in (read_table(shard, columns=[name]) for shard in shards))
+    )
+
+
+def _notes(key: str, rejected: list[Rejected]) -> dict[bytes, bytes]:
+    return {KEY_NOTE: key.encode(), REJECTS_NOTE: json.dumps(rejected).encode()}
+
+
+def _schema(optional: tuple[str, ...]) -> Any:
+    import pyarrow as pa
+
+    fields = [("id", pa.string()), ("labels", pa.list_(pa.string()))]
+    fields += [(name, pa.string()) for name in optional]
+    fields += [("indices", pa.list_(pa.uint32())), ("values", pa.list_(pa.float32()))]
+    return pa.schema(fields)

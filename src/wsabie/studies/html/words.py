@@ -1,0 +1,116 @@
+"""Numbers and metrics in words that need no prior reading."""
+
+import math
+from collections.abc import Sequence
+
+EXPLAINED = {
+    "MAP": "mean average precision: 1 when every true label stands before every other label",
+    "AUC": "how often a true label stands before another label; 0.5 is chance",
+    "MRR": "1 / place of the first true label, on average",
+}
+
+
+def explained(metric: str) -> str:
+    """What a metric measures.
+
+    Examples
+    --------
+    >>> explained("p@10")
+    'share of the first 10 suggestions that are right'
+    """
+    kind, _, k = metric.partition("@")
+    if kind == "p" and k == "1":
+        return "share of first suggestions that are right"
+    if kind == "p":
+        return f"share of the first {k} suggestions that are right"
+    if kind == "recall":
+        return f"share of the true labels that are among the first {k} suggestions"
+    return EXPLAINED.get(metric, metric)
+
+
+def figure(value: float, digits: int = 3) -> str:
+    """A metric as text; a dash where it is not defined."""
+    return "–" if not math.isfinite(value) else f"{value:.{digits}f}"
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """A difference with its sign (a real minus)."""
+    return figure(value, digits) if not math.isfinite(value) else f"{value:+.{digits}f}".replace("-", "−")
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them.
+
+    Examples
+    --------
+    >>> duration(0.004), duration(7.25), duration(137), duration(7300)
+    ('< 0.1 s', '7.2 s', '2 min 17 s', '2 h 2 min')
+    """
+    if seconds < 0.05:
+        return "< 0.1 s"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def milliseconds(value: float) -> str:
+    """A short time.
+
+    Examples
+    --------
+    >>> milliseconds(0.482), milliseconds(0.001)
+    ('0.48 ms', '< 0.01 ms')
+    """
+    return "< 0.01 ms" if value < 0.005 else f"{value:.2f} ms"
+
+
+def size(n_bytes: float) -> str:
+    """Bytes in units of 1,000.
+
+    Examples
+    --------
+    >>> size(640), size(10_150_000)
+    ('0.6 kB', '10.2 MB')
+    """
+    for unit, words in ((1e9, "GB"), (1e6, "MB")):
+        if n_bytes >= unit:
+            return f"{n_bytes / unit:.1f} {words}"
+    return f"{n_bytes / 1e3:.1f} kB"
+
+
+def span(low: int, high: int) -> str:
+    """A range of whole numbers.
+
+    Examples
+    --------
+    >>> span(1, 1), span(4, 7)
+    ('1', '4–7')
+    """
+    return f"{low:,}" if low == high else f"{low:,}–{high:,}"
+
+
+def bands(lows: Sequence[int], highs: Sequence[int]) -> list[str]:
+    """Names of adjoining ranges, short enough to stand below bars.
+
+    Examples
+    --------
+    >>> bands([1, 2, 4, 16, 1024], [1, 3, 15, 1023, 4000])
+    ['1', '2–3', '4–15', '16+', '1k+']
+    """
+    names = []
+    for low, high in zip(lows, highs, strict=True):
+        from_low = f"{low // 1000}k+" if low >= 1000 else f"{low}+"
+        names.append(span(low, high) if high < 16 else from_low)
+    return names
+
+
+def one(things: str) -> str:
+    """The singular of the plain plurals that reports use.
+
+    Examples
+    --------
+    >>> one("pictures")
+    'picture'
+    """
+    return things.removesuffix("s")

@@ -1,0 +1,135 @@
+"""What a report is made from. Everything but the title and the comparison may be left out, and so is its section."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from wsabie.studies.comparison import Comparison
+from wsabie.training.stats import EpochStats
+
+
+class Image(NamedTuple):
+    """An encoded picture.
+
+    Attributes
+    ----------
+    content : bytes
+    mime : str
+        "image/webp", "image/png", "image/jpeg" or "image/gif".
+    """
+
+    content: bytes
+    mime: str = "image/webp"
+
+
+class Suggestion(NamedTuple):
+    """A label that the model gave, and whether it is one of the true ones."""
+
+    label: str
+    score: float
+    right: bool
+
+
+class HeatMap(NamedTuple):
+    """Where a label is seen: the heat already drawn over the picture."""
+
+    label: str
+    picture: Image
+    score: float | None = None
+
+
+@dataclass(frozen=True)
+class Example:
+    """One held-out picture with what the model says about it.
+
+    Attributes
+    ----------
+    picture : Image
+    title : str
+        Said aloud in place of the picture; never shown to the model.
+    true_labels : sequence of str
+    suggestions : sequence of Suggestion
+        Best first.
+    heat_maps : sequence of HeatMap
+    """
+
+    picture: Image
+    title: str
+    true_labels: Sequence[str]
+    suggestions: Sequence[Suggestion]
+    heat_maps: Sequence[HeatMap] = ()
+
+
+class Neighbourhood(NamedTuple):
+    """A label and the labels nearest to it, with their cosines."""
+
+    label: str
+    near: Sequence[tuple[str, float]]
+
+
+@dataclass(frozen=True)
+class DataFacts:
+    """What the data is.
+
+    Attributes
+    ----------
+    name : str
+    description : str
+        One or two sentences.
+    source, licence : str
+    split : str
+        How the three sides were made, with the seed.
+    facts : sequence of (str, str)
+        More lines: name and value.
+    """
+
+    name: str = ""
+    description: str = ""
+    source: str = ""
+    licence: str = ""
+    split: str = ""
+    facts: Sequence[tuple[str, str]] = ()
+
+
+@dataclass(frozen=True)
+class ReportInput:
+    """All that a report shows.
+
+    Attributes
+    ----------
+    title : str
+    comparison : Comparison
+    main : str
+        Name of the entry that the report is about.
+    things : str
+        What the rows are, in the plural.
+    data : DataFacts
+    history : sequence of EpochStats
+        Of the main model.
+    examples : sequence of Example
+    examples_note : str
+        How they were chosen: one sentence.
+    neighbours : sequence of Neighbourhood
+    label_notes : mapping of str to str
+        Short words beside labels, such as the languages that use them.
+    parameters : mapping
+        Of the main model, as resolved.
+    command : str
+        Makes this report again.
+    created : str
+        Date, as it is to be shown.
+    """
+
+    title: str
+    comparison: Comparison
+    main: str = "wsabie"
+    things: str = "rows"
+    data: DataFacts = field(default_factory=DataFacts)
+    history: Sequence[EpochStats] = ()
+    examples: Sequence[Example] = ()
+    examples_note: str = ""
+    neighbours: Sequence[Neighbourhood] = ()
+    label_notes: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    command: str = ""
+    created: str = ""

@@ -1,0 +1,180 @@
+"""Spaces, ledgers, the harness and the race, without any peer."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from benchmarks.peers.harness import Clock, Run
+from benchmarks.peers.ledger import Ledger
+from benchmarks.peers.study import Plan, Study
+
+from benchmarks.peers import environments, protocol, report, rows, spaces
+
+TRIALS = 20
+
+
+@pytest.mark.parametrize("system", spaces.SYSTEMS)
+def test_each_system_has_twenty_settings_that_do_not_change(system):
+    drawn = [spaces.setting(system, "M", trial) for trial in range(TRIALS)]
+    assert drawn == [spaces.setting(system, "M", trial) for trial in range(TRIALS)]
+    assert len({json.dumps(params, sort_keys=True) for params in drawn}) == TRIALS
+    assert json.loads(json.dumps(drawn)) == drawn
+
+
+def test_softmax_is_tried_on_the_small_task_only():
+    losses = {task: {spaces.setting("fasttext", task, t)["loss"] for t in range(TRIALS)} for task in "SM"}
+    assert losses == {"S": {"ns", "softmax", "hs"}, "M": {"ns", "hs"}}
+
+
+def test_scaled_rows_have_unit_length_and_learn_from_training_rows_alone():
+    X = sp.csr_matrix(np.array([[3, 0, 1], [0, 0, 2]], np.float32))
+    other = sp.csr_matrix(np.array([[1, 1, 0]], np.float32))
+    fit, judged = rows.scaled("tfidf", X, [other])
+    assert pytest.approx([1, 1]) == np.sqrt(fit.multiply(fit).sum(1)).A1
+    idf = [np.log(3 / (1 + n)) + 1 for n in (1, 0)]
+    assert judged.toarray()[0] == pytest.approx([*(np.array(idf) / np.hypot(*idf)), 0])
+    assert rows.scaled("counts", X, [])[0] is X
+
+
+def line(trial, figure, seconds, system="wsabie", kind="search", epochs=None, repeat=None):
+    found = {"epochs": 2, "seconds": seconds, "MRR": figure, "p@1": 0, "hit@10": 0, "spent_cpu_s": 1}
+    found |= {"peak_rss": 0, "rss_before": 0}
+    asked = {"task": "tiny", "system": system, "kind": kind, "trial": trial, "threads": 2}
+    asked |= {"params": spaces.setting(system, "tiny", trial)}
+    asked |= {} if kind == "search" else {"epochs": epochs, "repeat": repeat}
+    told = {"best": found, "rounds": [found], "notes": {}, "status": "ok", "wall_s": 1.0, "load_before": 0.0}
+    return {**asked, **told}
+
+
+def test_a_ledger_outlives_a_kill(tmp_path):
+    ledger = Ledger(tmp_path / "runs" / "lines.jsonl")
+    ledger.add(line(0, 0.3, 1.0))
+    with ledger.file.open("a") as out:
+        out.write('{"task": "tiny", "sys')
+    again = Ledger(ledger.file)
+    again.add(line(1, 0.4, 1.0))
+    third = Ledger(ledger.file)
+    assert [found["trial"] for found in third.of("tiny", "wsabie")] == [0, 1]
+    asked = {name: line(0, 0, 0)[name] for name in ("task", "system", "kind", "trial", "threads")}
+    assert third.get(**asked, params=spaces.setting("wsabie", "tiny", 0)) is not None
+    assert third.get(**asked, params={"margin": 7}) is None
+
+
+@pytest.fixture
+def study(tmp_path):
+    plan = Plan(("tiny",), ("wsabie", "pecos"), 3, 1, 2, tmp_path, tmp_path)
+    return Study(plan)
+
+
+def test_the_race_takes_the_quickest_setting_that_reaches_the_peers_test_figure(study):
+    study.trials.add(line(0, 0.40, 80.0, "pecos"))
+    study.finals.add(line(0, 0.41, 90.0, "pecos", "final", 2, 0))
+    for trial, figure, seconds in ((0, 0.39, 1.0), (1, 0.40, 5.0), (2, 0.50, 9.0)):
+        study.trials.add(line(trial, figure, seconds))
+    assert [(seconds, found["trial"]) for seconds, found, _ in study.candidates("tiny")] == [(5.0, 1), (9.0, 2)]
+    study.finals.add(line(1, 0.405, 6.0, kind="final", epochs=2, repeat=0))
+    study.finals.add(line(2, 0.49, 10.0, kind="final", epochs=2, repeat=0))
+    race = report._race(study, "tiny")
+    assert (race["best_peer"], race["ours"]["trial"], race["ratio"]) == ("pecos", 2, round(10 / 90, 4))
+    assert race["met"] is True
+    assert [tried["trial"] for tried in race["attempts"]] == [1, 2]
+
+
+def test_trials_of_another_plan_do_not_count(study):
+    study.trials.add(line(5, 0.9, 1.0))
+    study.trials.add({**line(1, 0.8, 1.0), "params": {"margin": 9}})
+    study.trials.add(line(2, 0.3, 1.0))
+    assert study.best_trial("tiny", "wsabie")["trial"] == 2
+
+
+def test_envelope_keeps_only_rises():
+    lines = [{"rounds": [{"seconds": s, "MRR": f} for s, f in points]} for points in ([(1, 0.2), (3, 0.1)], [(2, 0.3)])]
+    assert report.envelope(lines) == [[1, 0.2], [2, 0.3]]
+
+
+def job(tmp_path, **changes):
+    X = sp.identity(4, np.float32, "csr")
+    arrays = {"data": X.data, "indices": X.indices, "indptr": X.indptr, "y": np.arange(4, dtype=np.int32)}
+    np.savez(tmp_path / "task.npz", **arrays, n_labels=4)
+    asked = {"data": str(tmp_path / "task.npz"), "mode": "search", "params": {}, "threads": 1, "seed": 0, "epochs": 3}
+    return {**asked, "fit_rows": [0, 3], "judge_rows": [3, 4], "patience": 2, "cap_s": 100.0, **changes}
+
+
+def test_a_search_ends_when_validation_stops_rising(tmp_path):
+    told = []
+    run = Run(job(tmp_path), lambda event, **content: told.append({"event": event, **content}))
+    places = iter([2, 1, 1, 2])  # labels above the true one, which is number 3
+
+    def scores(lo, hi):
+        out = np.zeros((1, 4))
+        out[0, : next(places)] = 2
+        out[0, 3] = 1
+        return out
+
+    ends = [run.after(epoch, scores) for epoch in (1, 2, 3, 4)]
+    assert ends == [False, False, False, True]
+    assert [found["MRR"] for found in told] == [round(1 / 3, 5), 0.5, 0.5, round(1 / 3, 5)]
+
+
+def test_a_search_ends_at_the_cap_and_a_final_run_does_not(tmp_path):
+    rising = iter(range(1, 9))
+
+    def scores(lo, hi):
+        return np.array([[2.0, 2.0, 0.0, next(rising)]])
+
+    capped = Run(job(tmp_path), lambda *a, **k: None)
+    capped.clock.seconds = 101.0
+    assert capped.after(1, scores) is True
+    final = Run(job(tmp_path, mode="final"), lambda *a, **k: None)
+    final.clock.seconds = 101.0
+    assert final.after(1, scores) is False
+    assert list(final.steps()) == [3]
+    assert list(final.lengths(5)) == [3]
+    assert list(capped.lengths(5))[:4] == [5, 10, 20, 40]
+
+
+def test_measuring_stops_the_clock(tmp_path, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("time.perf_counter", lambda: now[0])
+    run = Run(job(tmp_path), lambda *a, **k: None)
+
+    def scores(lo, hi):
+        now[0] += 50
+        return np.eye(4)[[3]]
+
+    with run.training():
+        now[0] += 2
+        run.after(1, scores)
+        now[0] += 3
+    assert run.clock.seconds == 5
+
+
+def test_clock_takes_off_what_is_told_apart():
+    clock = Clock()
+    clock.seconds = 3.0
+    clock.take_off(1.0)
+    clock.stop()
+    assert clock.seconds == 2.0
+
+
+def test_an_adapter_that_fails_or_hangs_is_told_with_its_reason(tmp_path, monkeypatch):
+    broken = tmp_path / "broken"
+    broken.write_text(f"#!/bin/sh\nexec {sys.executable} -c 'raise ValueError(\"no such thing\")'\n")
+    slow = tmp_path / "slow"
+    slow.write_text('#!/bin/sh\necho \'{"event": "round", "MRR": 0.5}\'\nsleep 60 & wait\n')
+    for script in (broken, slow):
+        script.chmod(0o755)
+    failed = protocol.ask("wsabie", broken, job(tmp_path), timeout=30)
+    assert failed.status == "error"
+    assert "no such thing" in failed.message
+    late = protocol.ask("wsabie", slow, job(tmp_path), timeout=0.5)
+    assert (late.status, late.best) == ("timeout", {"MRR": 0.5})
+    assert late.wall_s < 20
+
+
+def test_a_missing_python_is_named_with_what_to_do(monkeypatch, tmp_path):
+    monkeypatch.setattr(environments, "pythons", lambda: {"3.13": tmp_path})
+    with pytest.raises(environments.MissingError, match=r"lightfm needs Python 3\.10 .*has 3\.13; install one"):
+        environments.ensure("lightfm", tmp_path)

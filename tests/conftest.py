@@ -1,0 +1,22 @@
+"""Fixtures for all tests; helpers beside this file (`strategies.py`) can be imported by name."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# The first example compiles a kernel, so there is no deadline; the same examples every time, so that a run can be repeated.
+settings.register_profile("wsabie", deadline=None, derandomize=True, max_examples=50)
+settings.load_profile("wsabie")
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent / "training")]
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder of shared test data."""
+    folder = os.environ.get("WSABIE_TEST_DATA")
+    if not folder:
+        pytest.skip("WSABIE_TEST_DATA does not name the folder of shared test data")
+    return Path(folder)

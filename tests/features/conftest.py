@@ -1,0 +1,68 @@
+"""Small collections of made-up pictures."""
+
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from wsabie.sources.records import Picture, PictureList
+
+KINDS = ("sky", "grass", "bricks")
+
+
+def drawn(kind, number, side=48):
+    """A picture of one of three kinds, each different from the next."""
+    draw = np.random.default_rng([KINDS.index(kind), number])
+    height, width = side, side + int(draw.integers(0, side // 2))
+    if kind == "sky":
+        pixels = np.linspace([40, 90, 220], [170, 200, 255], height)[:, None].repeat(width, axis=1)
+    elif kind == "grass":
+        pixels = np.array([30, 150, 40]) + draw.integers(-40, 60, (height, width, 1))
+    else:
+        y, x = np.mgrid[:height, :width]
+        mortar = (y % 12 < 2) | ((x + 6 * (y // 12 % 2)) % 12 < 2)
+        pixels = np.where(mortar[..., None], [210, 205, 200], [150, 50, 35])
+    pixels = np.clip(pixels + draw.integers(-6, 7, (height, width, 1)), 0, 255)
+    return Image.fromarray(pixels.astype(np.uint8))
+
+
+def png(image):
+    file = io.BytesIO()
+    image.save(file, "PNG")
+    return file.getvalue()
+
+
+@pytest.fixture(scope="session")
+def collection(tmp_path_factory):
+    """24 pictures on disk, labelled with their kind and "photo"; with groups and without times."""
+    folder = tmp_path_factory.mktemp("pictures")
+    pictures = []
+    for number in range(8):
+        for kind in KINDS:
+            path = folder / f"{kind}-{number}.png"
+            path.write_bytes(png(drawn(kind, number)))
+            pictures.append(Picture(path.name, path, ("photo", kind), group=f"{kind}{number // 2}"))
+    return PictureList(folder, pictures)
+
+
+@pytest.fixture(scope="session")
+def spoilt(collection):
+    """The collection with three files that are no pictures in between."""
+    bad = [
+        Picture("words.jpg", b"only words", ("sky",)),
+        Picture("gone.jpg", collection.path / "gone.jpg", ("sky",)),
+        Picture("cut.png", png(drawn("grass", 0))[:400], ("grass",)),
+    ]
+    pictures = list(collection.pictures)
+    for place, picture in zip((0, 11, 20), bad, strict=True):
+        pictures.insert(place, picture)
+    return PictureList(collection.path, pictures)
+
+
+@pytest.fixture(scope="session")
+def terms(collection):
+    """A dictionary of 60 terms."""
+    from wsabie.features.visual_terms import VisualTerms
+
+    return VisualTerms(n_terms=60).fit(collection)

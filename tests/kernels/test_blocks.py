@@ -1,0 +1,51 @@
+"""The block-synchronous pass equals its twin, for any number of owners with the same bits."""
+
+import numpy as np
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from passes import assert_same, fast_block, fast_sequential, slow
+from strategies import Problem, problems
+
+from wsabie.kernels.warp import SKIPPED, VISITED
+
+
+@settings(max_examples=60)
+@given(problems())
+def test_sparse_rows_equal_the_twin(problem: Problem) -> None:
+    assert_same(fast_block(problem), slow(problem, block=True))
+
+
+@settings(max_examples=40)
+@given(problems(sparse=False))
+def test_dense_rows_equal_the_twin(problem: Problem) -> None:
+    assert_same(fast_block(problem), slow(problem, block=True))
+
+
+@given(problems(), st.data())
+def test_owners_change_no_bit(problem: Problem, data: st.DataObject) -> None:
+    d = problem.space.n_features
+    cuts = sorted(data.draw(st.lists(st.integers(0, d), min_size=1, max_size=3)))
+    alone, shared = fast_block(problem), fast_block(problem, [0, *cuts, d])
+    for name in ("features", "labels", "bias", "counters"):
+        assert np.array_equal(getattr(alone, name), getattr(shared, name))
+
+
+@given(problems())
+def test_a_block_of_one_pair_is_one_step_of_the_plain_loop(problem: Problem) -> None:
+    """Then nothing is stale: the two loops differ by the slack of the projection alone."""
+    single = problem.order[np.diff(problem.targets.starts)[problem.order] == 1][:1]
+    assume(len(single))
+    rule = problem.rule._replace(max_norm_rows=np.float32(np.inf))
+    problem = problem._replace(rule=rule, order=single)
+    assert_same(fast_block(problem), fast_sequential(problem))
+
+
+@given(problems())
+def test_nothing_moves_without_a_step(problem: Problem) -> None:
+    """Weight 0 everywhere: every pair is skipped and counted, every bit stays."""
+    targets = problem.targets._replace(weights=np.zeros_like(problem.targets.weights))
+    out = fast_block(problem._replace(targets=targets))
+    assert out.counters[SKIPPED] == out.counters[VISITED] == len(targets.labels)
+    assert np.array_equal(out.features, problem.space.features)
+    assert np.array_equal(out.labels, problem.space.labels)
+    assert out.loss == 0

@@ -1,0 +1,129 @@
+"""Compiled = not compiled, and the cache on disk follows an edit of any kernel source."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from passes import Outcome, fast_block, fast_sequential
+from strategies import Problem, label_rows, make_problem, make_rule, random_space, sparse_rows
+
+import wsabie
+from wsabie.kernels._jit import sources_checksum
+
+PACKAGE = Path(wsabie.__file__).parent
+
+
+def run_python(script: str, *arguments: str, path: Path = PACKAGE.parent, **variables: str) -> str:
+    """Standard output of a script in a process of its own."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(path), str(Path(__file__).parents[1])])}
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments],
+        env={**environment, **variables},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def small_problem(similarity: Any, *, dense: bool) -> Problem:
+    """Twelve rows with every kind of pair; the same in every process."""
+    rng = np.random.default_rng(4)
+    X, Y = sparse_rows(12, 9, 0.4, rng), label_rows(12, 30, 0.1, 0.1, rng)
+    space = random_space(9, 30, similarity, rng, biased=True)
+    rule = make_rule(30, max_norm_rows=1.2, max_norm_labels=1.2, step_bias=0.1)
+    return make_problem(space, X.toarray() if dense else X, Y, rule)
+
+
+def outcomes() -> dict[str, Outcome]:
+    """Both passes for each similarity, and for dense rows."""
+    problems = {name: small_problem(name, dense=False) for name in ("dot", "euclidean", "cosine")}
+    problems["dense"] = small_problem("dot", dense=True)
+    return {
+        f"{name} {run.__name__}": run(problem)
+        for name, problem in problems.items()
+        for run in (fast_sequential, fast_block)
+    }
+
+
+PURE = """
+import sys, numba, numpy as np
+sys.path.insert(0, sys.argv[2])
+from test_jit import outcomes
+assert numba.config.DISABLE_JIT
+with np.errstate(over="ignore"):
+    found = outcomes()
+arrays = {f"{name}/{field}": value for name, out in found.items() for field, value in out._asdict().items()}
+np.savez(sys.argv[1], **arrays)
+"""
+
+
+def test_compiled_and_interpreted_kernels_agree(tmp_path: Path) -> None:
+    run_python(PURE, str(tmp_path / "pure.npz"), str(Path(__file__).parent), NUMBA_DISABLE_JIT="1")
+    with np.load(tmp_path / "pure.npz") as pure:
+        assert len(pure.files) == 8 * 5
+        for name, out in outcomes().items():
+            np.testing.assert_array_equal(out.counters, pure[f"{name}/counters"])
+            for field in ("features", "labels", "bias", "loss"):
+                np.testing.assert_allclose(getattr(out, field), pure[f"{name}/{field}"], rtol=1e-4, atol=1e-5)
+
+
+ENCODE = """
+import json, numpy as np
+from wsabie.kernels.towers import Lookup, encode_rows
+tower = Lookup(np.full((1, 16), 3, np.float32), np.zeros(1, np.int32))
+out = np.zeros((1, 16), np.float32)
+encode_rows(tower, 0, 1, out, (None,))
+print(json.dumps({"value": float(out[0, 0]), "hits": sum(encode_rows.stats.cache_hits.values())}))
+"""
+
+
+def test_an_edited_leaf_is_seen_in_spite_of_the_cache(tmp_path: Path) -> None:
+    """The entry point lies in another file than the leaf, which is all that numba itself looks at."""
+    package = tmp_path / "wsabie"
+    for part in ("__init__.py", "base", "kernels"):
+        source = PACKAGE / part
+        if source.is_dir():
+            shutil.copytree(source, package / part, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            package.mkdir()
+            shutil.copy(source, package / part)
+    environment = {"path": tmp_path, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+
+    def encode() -> Any:
+        return json.loads(run_python(ENCODE, **environment))  # type: ignore[arg-type]
+
+    assert encode() == {"value": 3, "hits": 0}
+    assert encode() == {"value": 3, "hits": 1}
+    leaf = package / "kernels" / "vector.py"
+    before = leaf.read_text()
+    leaf.write_text(before.replace("a[k] += scale * b[k]\n", "a[k] += 2 * scale * b[k]\n"))
+    assert leaf.read_text() != before
+    assert encode() == {"value": 6, "hits": 0}
+    leaf.write_text(before)
+    assert encode() == {"value": 3, "hits": 1}
+
+
+@pytest.mark.parametrize(("name", "changes"), [("vector.py", True), ("reference.py", False), ("new.py", True)])
+def test_checksum_covers_names_and_contents_of_what_is_compiled(tmp_path: Path, name: str, changes: bool) -> None:
+    for file in ("vector.py", "reference.py"):
+        (tmp_path / file).write_text("x = 1\n")
+    before = sources_checksum(tmp_path)
+    assert sources_checksum(tmp_path) == before
+    (tmp_path / name).write_text("x = 2\n")
+    assert (sources_checksum(tmp_path) != before) is changes
+
+
+def test_checksum_sees_a_file_renamed(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("x = 1\n")
+    before = sources_checksum(tmp_path)
+    (tmp_path / "a.py").rename(tmp_path / "b.py")
+    assert sources_checksum(tmp_path) != before

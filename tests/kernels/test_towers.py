@@ -1,0 +1,125 @@
+"""Towers: points and moved rows equal the twin; the norm bound holds; scratch is left as it was found."""
+
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import DIM, seeds, sparse_rows
+
+from wsabie.base.validation import check_features
+from wsabie.kernels import reference
+from wsabie.kernels.towers import SLACK, Dense, Frozen, Linear, Lookup, backprop, encode, encode_rows
+from wsabie.space import tables
+
+WIDTH = (None, None)
+KINDS = [Linear, Dense, Lookup, Frozen]
+
+
+@numba.njit
+def compiled_backprop(tower: Any, i: int, g: Any, step: float, max_norm: float, width: Any) -> None:
+    backprop(tower, i, g, step, max_norm, width)
+
+
+def draw(kind: Any, seed: int, limit: float = np.inf) -> tuple[Any, int]:
+    """A tower of this kind whose rows are within the limit, and how many entities it has."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(1, 6)), int(rng.integers(1, 15))
+    table = tables.gaussian(d, DIM, 0.3, rng)
+    tables.project_rows(table, limit)
+    if kind in (Lookup, Frozen):
+        return kind(table, rng.integers(0, d, n).astype(np.int32)), n
+    X = sparse_rows(n, d, 0.6, rng)
+    norms = np.linalg.norm(table, axis=1).astype(np.float32)
+    rows = check_features(X if kind is Linear else X.toarray())
+    return (Linear(table, norms, *rows) if kind is Linear else Dense(table, norms, rows)), n
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(seed=seeds)
+def test_points_equal_the_twin(kind: Any, seed: int) -> None:
+    tower, n = draw(kind, seed)
+    out = np.full((n, 32), np.nan, np.float32)
+    encode_rows(tower, 0, n, out, WIDTH)
+    slow = reference.double(tower)
+    np.testing.assert_allclose(out, [reference.encode(slow, i) for i in range(n)], rtol=1e-5, atol=1e-6)
+
+
+def test_hand_worked_point() -> None:
+    """2 V_1 - V_3: every other row and value is left out; an empty row is the origin."""
+    V = np.zeros((4, 32), np.float32)
+    V[1, 0], V[3, :2] = 5, (1, 7)
+    rows = (np.int64([0, 2, 2]), np.int32([1, 3]), np.float32([2, -1]))
+    tower = Linear(V, np.zeros(4, np.float32), *rows)
+    q = np.ones(32, np.float32)
+    encode(tower, 0, q, WIDTH)
+    assert q[:3].tolist() == [9, -7, 0]
+    encode(tower, 1, q, WIDTH)
+    assert not q.any()
+
+
+def test_only_the_rows_asked_for_are_written() -> None:
+    tower, _ = draw(Lookup, 1)
+    tower = tower._replace(ids=np.zeros(5, np.int32))
+    out = np.full((5, 32), -1, np.float32)
+    encode_rows(tower, 2, 4, out, WIDTH)
+    assert (out[[0, 1, 4]] == -1).all()
+    assert np.array_equal(out[2], tower.table[0])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(seed=seeds, limit=st.sampled_from([np.inf, 0.7, 1.0]))
+def test_moved_rows_and_bounds_equal_the_twin(kind: Any, seed: int, limit: float) -> None:
+    tower, n = draw(kind, seed, limit)
+    slow, rng = reference.double(tower), np.random.default_rng(seed)
+    for _ in range(6):
+        i, g = int(rng.integers(n)), rng.standard_normal(32).astype(np.float32)
+        g[DIM:] = 0
+        compiled_backprop(tower, i, g, np.float32(0.1), np.float32(limit), WIDTH)
+        reference.backprop(slow, i, g.astype(float), float(np.float32(0.1)), limit, float(SLACK))
+    np.testing.assert_allclose(tower.table, slow.table, rtol=1e-4, atol=1e-5)
+    if kind in (Linear, Dense):
+        np.testing.assert_allclose(tower.norms, slow.norms, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [Linear, Dense, Lookup])
+@given(seed=seeds)
+def test_no_row_is_longer_than_allowed_and_no_bound_shorter_than_its_row(kind: Any, seed: int) -> None:
+    limit = np.float32(0.8)
+    tower, n = draw(kind, seed, float(limit))
+    rng = np.random.default_rng(seed)
+    for _ in range(20):
+        g = rng.standard_normal(32).astype(np.float32)
+        compiled_backprop(tower, int(rng.integers(n)), g, np.float32(0.3), limit, WIDTH)
+        lengths = np.linalg.norm(tower.table, axis=1)
+        allowed = limit if kind is Lookup else SLACK * limit
+        assert (lengths <= allowed * (1 + 1e-5)).all()
+        if kind is not Lookup:
+            assert (lengths <= tower.norms * (1 + 1e-5)).all()
+
+
+@given(seeds)
+def test_slack_and_exact_projection_agree_while_nothing_is_long(seed: int) -> None:
+    """The bound is only a reason to look: rows that stay short move exactly as without it."""
+    tower, n = draw(Linear, seed, 0.5)
+    exact, bounded = reference.double(tower), reference.double(tower)
+    rng = np.random.default_rng(seed)
+    for _ in range(10):
+        i, g = int(rng.integers(n)), rng.standard_normal(32)
+        reference.backprop(exact, i, g, 0.05, 100.0)
+        reference.backprop(bounded, i, g, 0.05, 100.0, slack=1.05)
+    np.testing.assert_array_equal(exact.table, bounded.table)
+
+
+def test_frozen_rows_stay_and_equal_ids_share_a_row() -> None:
+    frozen, _ = draw(Frozen, 2)
+    before, g = frozen.table.copy(), np.ones(32, np.float32)
+    compiled_backprop(frozen, 0, g, np.float32(1), np.float32(1), WIDTH)
+    assert np.array_equal(frozen.table, before)
+    lookup = Lookup(np.zeros((2, 32), np.float32), np.int32([1, 1]))
+    compiled_backprop(lookup, 0, g, np.float32(1), np.float32(np.inf), WIDTH)
+    compiled_backprop(lookup, 1, g, np.float32(1), np.float32(np.inf), WIDTH)
+    assert (lookup.table[1] == 2).all()
+    assert not lookup.table[0].any()

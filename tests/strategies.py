@@ -1,0 +1,114 @@
+"""What tests draw: sparse and dense rows, label matrices with every awkward row, spaces, and whole training problems.
+
+Shapes and kinds come from hypothesis, numbers from a generator that is seeded by it: two scores that tie by accident
+would be ordered one way in float32 and the other in float64, and random normals never tie.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from hypothesis import strategies as st
+
+from wsabie.base.validation import check_features
+from wsabie.space import tables
+from wsabie.space.joint import SIMILARITIES, JointSpace
+from wsabie.training.losses import losses_for
+from wsabie.training.targets import build_targets
+
+DIM = 20  # one padded width all over: every other one compiles all kernels anew
+seeds = st.integers(0, 2**32 - 1)
+similarities = st.sampled_from(SIMILARITIES)
+
+
+class Problem(NamedTuple):
+    """A space, rows and targets, as the kernels take them."""
+
+    space: JointSpace
+    X: Any  # (n, n_features) scipy CSR or array, float32
+    inputs: Any  # the same after check_features
+    Y: Any  # (n, n_labels) CSR of 1 and -1
+    targets: Any
+    rule: Any
+    norms: Any
+    order: Any  # a permutation of the visits
+
+
+def sparse_rows(n: int, d: int, density: float, rng: np.random.Generator) -> sp.csr_matrix:
+    """Normal values, rows of any length, the first row empty."""
+    X = sp.random(n, d, density, format="lil", dtype=np.float32, random_state=rng, data_rvs=rng.standard_normal)
+    X[0] = 0
+    return X.tocsr().astype(np.float32)
+
+
+def label_rows(n: int, n_labels: int, rate: float, negatives: float, rng: np.random.Generator) -> sp.csr_matrix:
+    """1 at `rate`, -1 at `negatives`; row 0 has all labels, row 1 none (when there are so many rows)."""
+    u = rng.random((n, n_labels))
+    Y = np.where(u < rate, 1, np.where(u > 1 - negatives, -1, 0))
+    Y[0] = 1
+    Y[1:2] = np.minimum(Y[1:2], 0)
+    return sp.csr_matrix(Y.astype(np.int8))
+
+
+def random_space(
+    n_features: int, n_labels: int, similarity: Any, rng: np.random.Generator, *, biased: bool = False, dim: int = DIM
+) -> JointSpace:
+    """A space whose points have lengths around 1."""
+    space = JointSpace.random(n_features, n_labels, dim, similarity, None, rng)
+    if biased:
+        space.bias[:] = rng.standard_normal(n_labels)
+    return space
+
+
+def make_rule(n_labels: int, **changes: Any) -> Any:
+    """WARP with a margin of 1 and steps of .05, or as changed."""
+    from wsabie.kernels.warp import Rule
+
+    values: dict[str, Any] = {
+        "margin": np.float32(1),
+        "losses": losses_for("warp", "precision", n_labels),
+        "max_trials": n_labels,
+        "step_rows": np.float32(0.05),
+        "step_labels": np.float32(0.05),
+        "max_norm_rows": np.float32(np.inf),
+        "max_norm_labels": np.float32(np.inf),
+        "step_bias": np.float32(0),
+        "seed": 1,
+        "epoch": 0,
+    }
+    changed = {k: np.float32(v) if isinstance(v, float) else v for k, v in changes.items()}
+    return Rule(**{**values, **changed})
+
+
+def make_problem(space: JointSpace, X: Any, Y: Any, rule: Any, order: Any = None, weights: Any = None) -> Problem:
+    """A problem from its parts; by default all visits in order."""
+    targets = build_targets(Y, weights, "mean")
+    order = np.arange(len(targets.rows)) if order is None else order
+    norms = np.linalg.norm(space.features, axis=1).astype(np.float32)
+    return Problem(space, X, check_features(X), Y, targets, rule, norms, order)
+
+
+@st.composite
+def problems(draw: Any, *, sparse: bool = True, max_rows: int = 8) -> Problem:
+    """Small training problems of every kind."""
+    rng = np.random.default_rng(draw(seeds))
+    n, d, n_labels = draw(st.integers(1, max_rows)), draw(st.integers(1, 12)), draw(st.integers(1, 24))
+    X = sparse_rows(n, d, draw(st.sampled_from([0.0, 0.3, 1.0])), rng)
+    Y = label_rows(n, n_labels, draw(st.sampled_from([0.1, 0.5])), draw(st.sampled_from([0.0, 0.4])), rng)
+    space = random_space(d, n_labels, draw(similarities), rng, biased=draw(st.booleans()))
+    limit = draw(st.sampled_from([np.inf, 1.2, 0.8]))
+    tables.project_rows(space.features, limit)
+    tables.project_rows(space.labels, limit)
+    rule = make_rule(
+        n_labels,
+        margin=draw(st.sampled_from([0.1, 1.0, 3.0])),
+        max_trials=draw(st.sampled_from([1, 3, n_labels])),
+        max_norm_rows=float(limit),
+        max_norm_labels=float(limit),
+        step_bias=draw(st.sampled_from([0.0, 0.05])),
+        seed=draw(seeds),
+        epoch=draw(st.integers(0, 5)),
+    )
+    weights = rng.integers(0, 3, n).astype(np.float32) if draw(st.booleans()) else None
+    problem = make_problem(space, X if sparse else X.toarray(), Y, rule, weights=weights)
+    return problem._replace(order=rng.permutation(len(problem.targets.rows)))

@@ -1,0 +1,179 @@
+"""Interrupted and resumed = never interrupted, to the last bit; and a checkpoint is never taken for another's."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from runs import figure, make_block, make_settings, make_space, train
+
+from wsabie.base.errors import InputError, ModelFolderError
+from wsabie.storage.folder import Parts, load_folder, save_folder
+from wsabie.training.checkpoints import Checkpoints
+
+BLOCK = make_block()
+HERE = Path(__file__).parent
+
+
+class Stop(Exception):
+    """Stands for whatever ends a run from outside."""
+
+
+def stop_after(epochs: int) -> Any:
+    def on_epoch(stats: Any) -> None:
+        if stats.epoch == epochs:  # the epochs before it have been saved
+            raise Stop
+
+    return on_epoch
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+@pytest.mark.parametrize("monitor", [None, figure])
+@pytest.mark.parametrize("stop", [1, 4])
+def test_resumed_is_uninterrupted(tmp_path: Path, deterministic: bool, monitor: Any, stop: int) -> None:
+    settings = make_settings(deterministic=deterministic)
+    whole, expected = train(BLOCK, make_space(), settings, monitor=monitor)
+    first = Checkpoints(tmp_path / "c", {"seed": 1}, every=0)
+    with pytest.raises(Stop):
+        train(BLOCK, make_space(), settings, monitor=monitor, checkpoints=first, on_epoch=stop_after(stop))
+    second = Checkpoints(tmp_path / "c", {"seed": 1}, every=0, resume=True)
+    seen: list[int] = []
+    history, space = train(
+        BLOCK,
+        make_space("dot"),
+        settings,
+        monitor=monitor,
+        checkpoints=second,
+        on_epoch=lambda stats: seen.append(stats.epoch),
+    )
+    assert seen == list(range(stop, 6))
+    for name in ("features", "labels", "bias"):
+        assert np.array_equal(getattr(space, name), getattr(expected, name))
+    assert [(s.epoch, s.loss, s.validation) for s in history] == [(s.epoch, s.loss, s.validation) for s in whole]
+
+
+def test_resuming_a_finished_run_changes_nothing(tmp_path: Path) -> None:
+    settings = make_settings(epochs=2)
+    _, expected = train(BLOCK, make_space(), settings, checkpoints=Checkpoints(tmp_path / "c", {}, every=0))
+    again = Checkpoints(tmp_path / "c", {}, every=0, resume=True)
+    history, space = train(BLOCK, make_space(), settings, checkpoints=again)
+    assert len(history) == 2
+    assert np.array_equal(space.features, expected.features)
+
+
+def test_without_resume_the_old_checkpoint_is_overwritten(tmp_path: Path) -> None:
+    settings = make_settings(epochs=2)
+    for seed in (1, 2):
+        train(BLOCK, make_space(), settings, checkpoints=Checkpoints(tmp_path / "c", {"seed": seed}, every=0))
+    assert load_folder(tmp_path / "c").config["identity"] == {"seed": 2}
+
+
+def test_saves_are_no_more_frequent_than_asked(tmp_path: Path) -> None:
+    train(BLOCK, make_space(), make_settings(epochs=2), checkpoints=Checkpoints(tmp_path / "c", {}, every=60))
+    assert not (tmp_path / "c").exists()
+
+
+def test_other_data_or_settings_are_refused_by_name(tmp_path: Path) -> None:
+    old = Checkpoints(tmp_path / "c", {"data": "a", "seed": 1, "margin": 1.0}, every=0)
+    train(BLOCK, make_space(), make_settings(epochs=1), checkpoints=old)
+    new = Checkpoints(tmp_path / "c", {"data": "b", "seed": 1, "dim": 3}, resume=True)
+    with pytest.raises(InputError, match=r"with other data, dim, margin; use the same .*--resume"):
+        train(BLOCK, make_space(), make_settings(), checkpoints=new)
+
+
+@pytest.mark.parametrize("resume", [True, False])
+def test_a_model_is_never_overwritten_nor_removed(tmp_path: Path, resume: bool) -> None:
+    """Somebody gives the model's own folder for the checkpoints."""
+    save_folder(tmp_path / "m", Parts("wsabie", {"a": 1}, {}))
+    checkpoints = Checkpoints(tmp_path / "m", {}, every=0, resume=resume)
+    with pytest.raises(InputError, match="holds a wsabie model, not a checkpoint"):
+        train(BLOCK, make_space(), make_settings(), checkpoints=checkpoints)
+    checkpoints.clear()
+    assert load_folder(tmp_path / "m").config == {"a": 1}
+
+
+@pytest.mark.parametrize("resume", [True, False])
+def test_a_foreign_folder_is_refused_before_training(tmp_path: Path, resume: bool) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+    checkpoints = Checkpoints(tmp_path, {}, every=0, resume=resume)
+    with pytest.raises(ModelFolderError, match="holds other files"):
+        train(BLOCK, make_space(), make_settings(), checkpoints=checkpoints)
+    checkpoints.clear()
+    assert (tmp_path / "thesis.txt").read_text() == "mine"
+
+
+def test_a_damaged_checkpoint_is_not_silently_started_over(tmp_path: Path) -> None:
+    train(BLOCK, make_space(), make_settings(epochs=1), checkpoints=Checkpoints(tmp_path / "c", {}, every=0))
+    config = tmp_path / "c" / "config.json"
+    config.write_text(config.read_text().replace('"epoch": 1', '"epoch": 0'))
+    with pytest.raises(ModelFolderError, match="does not agree with its checksum"):
+        train(BLOCK, make_space(), make_settings(), checkpoints=Checkpoints(tmp_path / "c", {}, resume=True))
+    train(BLOCK, make_space(), make_settings(epochs=1), checkpoints=Checkpoints(tmp_path / "c", {}, every=0))
+    assert load_folder(tmp_path / "c").config["epoch"] == 1
+
+
+def test_clear_removes_a_checkpoint(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path / "c", {}, every=0)
+    train(BLOCK, make_space(), make_settings(epochs=1), checkpoints=checkpoints)
+    checkpoints.clear()
+    assert not (tmp_path / "c").exists()
+    checkpoints.clear()
+
+
+# ---- kill -9
+
+VICTIM = """
+import sys, time, json
+sys.path.insert(0, sys.argv[1])
+from runs import figure, make_block, make_settings, make_space, train
+from wsabie.training.checkpoints import Checkpoints
+def on_epoch(stats):
+    print(stats.epoch, flush=True)
+    time.sleep(0.02)
+checkpoints = Checkpoints(sys.argv[2], {"run": 1}, resume=True, every=0)
+train(make_block(), make_space(), make_settings(epochs=40), monitor=figure, checkpoints=checkpoints, on_epoch=on_epoch)
+"""
+
+
+def start(folder: Path) -> subprocess.Popen[str]:
+    tests = str(HERE.parent)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [tests, os.environ.get("PYTHONPATH")]))}
+    return subprocess.Popen(
+        [sys.executable, "-c", VICTIM, str(HERE), str(folder)], stdout=subprocess.PIPE, text=True, env=environment
+    )
+
+
+def test_killed_three_times_and_resumed_is_never_killed(tmp_path: Path) -> None:
+    """kill -9 at a random moment after some epochs, which may be in the middle of a save."""
+    rng, folder, first_epochs = random.Random(5), tmp_path / "c", []  # noqa: S311
+    for _ in range(3):
+        with start(folder) as victim:
+            assert victim.stdout is not None
+            first_epochs.append(int(victim.stdout.readline()))
+            for _ in range(rng.randrange(3, 7)):
+                victim.stdout.readline()
+            time.sleep(rng.random() * 0.05)
+            victim.send_signal(signal.SIGKILL)
+        assert victim.returncode == -signal.SIGKILL
+    assert first_epochs[0] == 0 < first_epochs[1] < first_epochs[2]
+    with start(folder) as survivor:
+        out, _ = survivor.communicate(timeout=120)
+    assert survivor.returncode == 0
+    assert out.split()[-1] == "39"
+    assert int(out.split()[0]) > first_epochs[2]
+    history, expected = train(make_block(), make_space(), make_settings(epochs=40), monitor=figure)
+    parts = load_folder(folder)
+    best = "best/" if "best/features" in parts.tensors else ""
+    assert np.array_equal(parts.tensors[f"{best}features"], expected.features)
+    assert np.array_equal(parts.tensors[f"{best}labels"], expected.labels)
+    validation = [stats["validation"] for stats in parts.config["history"]]
+    assert validation == [s.validation for s in history]
+    assert json.dumps(parts.config["best_figure"]) == json.dumps(max(validation))
+    assert not list(folder.rglob("*.tmp"))

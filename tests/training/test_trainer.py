@@ -1,0 +1,176 @@
+"""The loop over epochs: determinism, schedule, best model, patience, divergence, figures."""
+
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from runs import figure, make_block, make_settings, make_space, train
+
+from wsabie.base.errors import DivergenceError
+from wsabie.space.joint import JointSpace
+from wsabie.training.loops import VISITS_PER_CHUNK
+
+BLOCK = make_block()
+
+
+def same_points(a: JointSpace, b: JointSpace) -> bool:
+    return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in ("features", "labels", "bias"))
+
+
+@pytest.mark.parametrize("similarity", ["dot", "euclidean", "cosine"])
+def test_deterministic_training_has_the_same_bits_for_1_2_and_4_threads(similarity: Any) -> None:
+    runs = [
+        train(BLOCK, make_space(similarity), make_settings(threads=n, epochs=3), monitor=figure) for n in (1, 2, 4)
+    ]
+    for history, space in runs[1:]:
+        assert same_points(space, runs[0][1])
+        assert [s.validation for s in history] == [s.validation for s in runs[0][0]]
+        assert [s.rank_histogram for s in history] == [s.rank_histogram for s in runs[0][0]]
+        assert [s.loss for s in history] == pytest.approx([s.loss for s in runs[0][0]], rel=1e-9)
+
+
+@pytest.mark.parametrize("threads", [2, 4])
+def test_deterministic_dense_rows_too(threads: int) -> None:
+    block = make_block(300, dense=True)
+    alone = train(block, make_space(), make_settings(epochs=2))[1]
+    assert same_points(train(block, make_space(), make_settings(epochs=2, threads=threads))[1], alone)
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_one_seed_one_model_other_seed_other_model(deterministic: bool) -> None:
+    settings = make_settings(epochs=2, deterministic=deterministic)
+    first, again = (train(BLOCK, make_space(), settings)[1] for _ in range(2))
+    other = train(BLOCK, make_space(), replace(settings, seed=4))[1]
+    assert same_points(first, again)
+    assert not same_points(first, other)
+
+
+def test_hogwild_threads_learn_what_one_thread_learns() -> None:
+    """Races change bits, not what is learned: the loss of the last epoch agrees."""
+    losses = [
+        train(BLOCK, make_space(), make_settings(deterministic=False, threads=n, epochs=8))[0][-1].loss
+        for n in (1, 4)
+    ]
+    assert losses[1] == pytest.approx(losses[0], rel=0.1)
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_no_row_is_longer_than_max_norm_after_an_epoch(deterministic: bool) -> None:
+    lengths: list[float] = []
+
+    def longest(space: JointSpace) -> float:
+        lengths.extend(float(np.linalg.norm(t, axis=1).max()) for t in (space.features, space.labels))
+        return 0.0
+
+    settings = make_settings(max_norm=0.9, epochs=3, deterministic=deterministic)
+    train(BLOCK, make_space(), settings, monitor=longest)
+    assert len(lengths) == 6
+    assert max(lengths) <= 0.9 * (1 + 1e-6)
+
+
+def test_loss_falls_and_figures_add_up() -> None:
+    history, _ = train(BLOCK, make_space(), make_settings(epochs=10))
+    assert history[-1].loss < 0.9 * history[0].loss
+    for epoch, stats in enumerate(history):
+        assert stats.epoch == epoch
+        assert stats.pairs == len(BLOCK.targets.labels)
+        assert stats.violation_rate == pytest.approx(sum(stats.rank_histogram) / stats.pairs)
+        assert 0 < stats.mean_draws <= 40
+        assert stats.skipped == 0
+        assert stats.unlabelled == 1
+        assert stats.rejected > 0
+        assert stats.pairs_per_second > 0
+        assert stats.bytes_per_second > 0
+        assert stats.as_dict()["loss"] == stats.loss
+    assert [s.learning_rate for s in history] == pytest.approx([0.05 * (1 - e / 10) for e in range(10)])
+
+
+def test_constant_schedule() -> None:
+    history, _ = train(BLOCK, make_space(), make_settings(epochs=3, schedule="constant"))
+    assert [s.learning_rate for s in history] == [0.05] * 3
+
+
+def test_the_best_epoch_is_kept() -> None:
+    """Figures 1, 3, 2: after the third epoch the space is that of the second."""
+    seen: list[JointSpace] = []
+    figures = iter([1.0, 3.0, 2.0])
+
+    def monitor(space: JointSpace) -> float:
+        seen.append(space.copy())
+        return next(figures)
+
+    history, space = train(BLOCK, make_space(), make_settings(epochs=3), monitor=monitor)
+    assert [s.validation for s in history] == [1, 3, 2]
+    assert same_points(space, seen[1])
+    assert not same_points(space, seen[2])
+
+
+@pytest.mark.parametrize(("patience", "epochs"), [(1, 3), (2, 4), (None, 9)])
+def test_patience_counts_epochs_without_a_better_figure(patience: int | None, epochs: int) -> None:
+    figures = iter([1.0, 2.0, *[2.0] * 7])
+    settings = make_settings(epochs=9, patience=patience)
+    history, _ = train(BLOCK, make_space(), settings, monitor=lambda space: next(figures))
+    assert len(history) == epochs
+
+
+def test_divergence_is_noticed_in_the_epoch_it_happens_with_advice() -> None:
+    settings = make_settings(max_norm=None, learning_rate=1e5, feature_rate=1e5)
+    with pytest.raises(DivergenceError, match=r"epoch 1 .*max_norm.*lower the learning rate \(now 100000\)"):
+        train(BLOCK, make_space(), settings)
+
+
+@pytest.mark.parametrize("table", ["features", "labels"])
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_one_bad_number_is_enough(table: str, bad: float) -> None:
+    space = make_space()
+    getattr(space, table)[5, 3] = bad
+    with np.errstate(invalid="ignore"), pytest.raises(DivergenceError, match="lower the learning rate"):
+        train(BLOCK, space, make_settings())
+
+
+class Recorder:
+    """A Progress that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.stages: list[tuple[str, int | None, str]] = []
+        self.steps: list[int] = []
+
+    @contextmanager
+    def stage(self, name: str, total: int | None, unit: str) -> Any:
+        self.stages.append((name, total, unit))
+        yield self
+
+    def advance(self, n: int = 1, **figures: float) -> None:
+        self.steps.append(n)
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_progress_adds_up_to_all_pairs_in_steps_short_enough_for_ctrl_c(deterministic: bool) -> None:
+    recorder, pairs = Recorder(), len(BLOCK.targets.labels)
+    settings = make_settings(epochs=2, deterministic=deterministic, threads=2)
+    train(BLOCK, make_space(), settings, progress=recorder)
+    assert sum(recorder.steps) == pytest.approx(2 * pairs, abs=20)
+    assert max(recorder.steps) <= 8 * 2 * VISITS_PER_CHUNK
+    assert [total for _, total, _ in recorder.stages] == [2 * pairs]
+
+
+def test_keyboard_interrupt_leaves_at_once() -> None:
+    class Impatient(Recorder):
+        def advance(self, n: int = 1, **figures: float) -> None:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(BLOCK, make_space(), make_settings(threads=2), progress=Impatient())
+
+
+def test_several_blocks_of_rows_make_one_epoch() -> None:
+    """The trainer eats an iterator of blocks: all pairs of all blocks are visited."""
+    from wsabie.training.trainer import Trainer
+
+    blocks = [make_block(50), make_block(90)]
+    n_pairs = sum(len(b.targets.labels) for b in blocks)
+    history = Trainer(make_settings(epochs=2)).train(make_space(), lambda: blocks, n_pairs)
+    assert [s.pairs for s in history] == [n_pairs] * 2
+    assert [s.unlabelled for s in history] == [2] * 2
