@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# The first example compiles a kernel, so there is no deadline; the same examples every time, so that a run can be repeated.
+# The first example compiles a kernel, so there is no deadline. The same examples every time: a run can be repeated.
 settings.register_profile("wsabie", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("wsabie")
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent / "training")]
+sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session")

@@ -4,8 +4,8 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from strategies import Problem
 
+from strategies import Problem
 from wsabie.kernels import reference
 from wsabie.kernels.towers import SLACK
 
@@ -41,9 +41,7 @@ def fast_sequential(problem: Problem) -> Outcome:
     scratch = np.zeros((2, space.labels.shape[1]), np.float32)
     pattern, labels = Pair(space.tower(problem.inputs, norms)), space.label_arrays()
     n, order = len(problem.order), problem.order
-    run_visits(
-        pattern, labels, problem.targets, problem.rule, order, 0, n, scratch, counters, loss, space.width
-    )
+    run_visits(pattern, labels, problem.targets, problem.rule, order, 0, n, scratch, counters, loss, space.width)
     return Outcome(space.features, space.labels, space.bias, counters, float(loss[0]))
 
 

@@ -62,8 +62,9 @@ SPACES: dict[str, Space] = {
     },
     "fasttext": {
         "tokens": one_of("counts", "set"),
-        "loss": one_of("ns", "ns", "softmax", "hs"),
-        "lr": log_uniform(0.1, 5.0),
+        # Hierarchical softmax ("hs") reached half of the others' quality when tried; no trial is spent on it.
+        "loss": one_of("ns", "ns", "ns", "softmax"),
+        "lr": log_uniform(0.2, 5.0),
         "neg": log_integer(5, 60),
     },
     "napkinxc": {
@@ -83,7 +84,7 @@ SPACES: dict[str, Space] = {
         "Cp": log_uniform(0.1, 10.0),
         "Cn": log_uniform(0.1, 10.0),
         "threshold": one_of(0.1, 0.03, 0.0),
-        "solver_type": one_of("L2R_L2LOSS_SVC_DUAL", "L2R_L1LOSS_SVC_DUAL", "L2R_LR_DUAL"),
+        "solver_type": one_of("L2R_L2LOSS_SVC_DUAL", "L2R_L1LOSS_SVC_DUAL"),
         "negative_sampling_scheme": one_of("tfn", "tfn+man"),
         "post_processor": one_of("l3-hinge", "sigmoid", "log-sigmoid"),
     },
@@ -106,7 +107,7 @@ STARTS: dict[str, dict[str, Any]] = {
 
 NARROWED: dict[tuple[str, str], Space] = {
     # Softmax over 16,000 labels would not finish five epochs within the cap; it would only waste fastText's trials.
-    ("fasttext", "M"): {"loss": one_of("ns", "ns", "ns", "hs")},
+    ("fasttext", "M"): {"loss": one_of("ns")},
 }
 
 SYSTEMS = tuple(SPACES)

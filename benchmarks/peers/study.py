@@ -7,14 +7,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers import environments, spaces
 from benchmarks.peers.ledger import Ledger
 from benchmarks.peers.protocol import Answer, ask
 from benchmarks.visterm_task import CACHE, Task, load
 
+from benchmarks.peers import environments, spaces
+
 OURS = "wsabie"
 CAPS = {"tiny": 20.0, "S": 150.0, "M": 600.0}
 """Seconds of training that a trial may take in all; an epoch that has begun is finished."""
+MEASURING = {"tiny": 60.0, "S": 300.0, "M": 900.0}
+"""Seconds that a process may take beside training. Training that cannot be stopped half-way may take twice the cap."""
 PATIENCE = 3
 ATTEMPTS = 8
 
@@ -142,7 +145,7 @@ class Study:
         job = self._job(data, asked)
         python = environments.interpreter(asked["system"], self.plan.environments)
         before = os.getloadavg()[0]
-        answer = ask(asked["system"], python, job, timeout=4 * job["cap_s"] + 300)
+        answer = ask(asked["system"], python, job, timeout=2 * job["cap_s"] + MEASURING[asked["task"]])
         return {**asked, **_found(answer), "load_before": round(before, 2)}
 
     def _job(self, data: Task, asked: dict[str, Any]) -> dict[str, Any]:

@@ -53,11 +53,16 @@ def test_columns_and_notes_are_as_written_down(tmp_path, terms, collection):
         "indices list<element: uint32>",
         "values list<element: float>",
     ]
-    assert json.loads(schema.metadata[b"wsabie"]) == {"schema": 1, "n_features": 60, "counts": True}
+    assert json.loads(schema.metadata[b"wsabie"]) == {
+        "schema": 1,
+        "n_features": 60,
+        "counts": True,
+        "label_names": ["bricks", "grass", "photo", "sky"],
+    }
 
 
 def test_groups_and_times_only_where_there_are_some(tmp_path, terms, collection):
-    plain = [p._replace(group=None, time="2020-01-0%d" % (i % 9 + 1)) for i, p in enumerate(collection)]
+    plain = [p._replace(group=None, time=f"2020-01-0{i % 9 + 1}") for i, p in enumerate(collection)]
     extract(PictureList(collection.path, plain), terms, tmp_path / "a.parquet", shard_pictures=5)
     assert pq.read_schema(tmp_path / "a.parquet").names == ["id", "labels", "time", "indices", "values"]
 
@@ -76,7 +81,7 @@ def test_processes_write_the_same_bytes(tmp_path, terms, spoilt):
     assert [where for where, _, _ in rejects.listed] == ["words.jpg", "gone.jpg", "cut.png"]
 
 
-class Interrupted(Exception):
+class StopHereError(Exception):
     pass
 
 
@@ -90,7 +95,7 @@ class Breaking(PictureList):
         type(self).readings += 1
         for place, picture in enumerate(self.pictures):
             if self.readings % 2 == 0 and place == self.after:
-                raise Interrupted
+                raise StopHereError
             yield picture
 
 
@@ -103,14 +108,16 @@ def test_goes_on_after_an_interruption(tmp_path, terms, spoilt, monkeypatch):
     whole, out = tmp_path / "whole.parquet", tmp_path / "a.parquet"
     extract(spoilt, terms, whole, shard_pictures=4)
     for after in (1, 10, 19):
-        with pytest.raises(Interrupted):
+        with pytest.raises(StopHereError):
             extract(interrupt(spoilt, after), terms, out, shard_pictures=4)
         assert not out.exists()
     kept = {p.name: p.stat().st_mtime_ns for p in (tmp_path / "a.parquet.parts").iterdir()}
     assert sorted(kept) == [f"{n:08d}.parquet" for n in range(len(kept))]
     assert len(kept) >= 3
     written = []
-    monkeypatch.setattr(module, "write_shard", lambda path, *rest: written.append(path.name) or shards.write_shard(path, *rest))
+    monkeypatch.setattr(
+        module, "write_shard", lambda path, *rest: written.append(path.name) or shards.write_shard(path, *rest)
+    )
     rejects = Rejects()
     assert extract(spoilt, terms, out, shard_pictures=4, rejects=rejects) == 24
     assert not set(written) & set(kept)
@@ -136,7 +143,7 @@ def test_a_finished_file_is_left_as_it_is(tmp_path, terms, spoilt, monkeypatch):
 def test_what_has_changed_is_done_again(tmp_path, collection, terms, change):
     pictures = [p._replace(content=p.content.read_bytes()) for p in collection]
     out, options = tmp_path / "a.parquet", {"shard_pictures": 8}
-    with pytest.raises(Interrupted):
+    with pytest.raises(StopHereError):
         extract(interrupt(PictureList(collection.path, pictures), 20), terms, out, **options)
     first = tmp_path / "a.parquet.parts" / "00000000.parquet"
     stamp = first.stat().st_mtime_ns
@@ -162,11 +169,13 @@ def test_what_has_changed_is_done_again(tmp_path, collection, terms, change):
 
 def test_a_grown_collection_keeps_its_whole_shards(tmp_path, collection, terms, monkeypatch):
     out = tmp_path / "a.parquet"
-    with pytest.raises(Interrupted):
+    with pytest.raises(StopHereError):
         extract(interrupt(collection, 20), terms, out, shard_pictures=8)
     more = PictureList(collection.path, [*collection, Picture("new", collection.pictures[0].content, ("sky",))])
     written = []
-    monkeypatch.setattr(module, "write_shard", lambda path, *rest: written.append(path.name) or shards.write_shard(path, *rest))
+    monkeypatch.setattr(
+        module, "write_shard", lambda path, *rest: written.append(path.name) or shards.write_shard(path, *rest)
+    )
     assert extract(more, terms, out, shard_pictures=8) == 25
     assert written == ["00000002.parquet", "00000003.parquet"]
 
@@ -215,13 +224,13 @@ from wsabie.sources.records import Picture, PictureList
 class Slow(PictureList):
     def __iter__(self):
         for picture in self.pictures:
-            time.sleep(0.004)
+            time.sleep(0.003)
             yield picture
 
 folder, terms, out = map(Path, sys.argv[1:])
-pictures = [Picture(p.name, p, (p.name.split("-")[0],)) for p in sorted(folder.iterdir())] * 8
+pictures = [Picture(p.name, p, (p.name.split("-")[0],)) for p in sorted(folder.iterdir())] * 4
 pictures = [p._replace(id=f"{i} {p.id}") for i, p in enumerate(pictures)]
-print(extract(Slow(folder, pictures), VisualTerms.load(terms), out, shard_pictures=16))
+print(extract(Slow(folder, pictures), VisualTerms.load(terms), out, shard_pictures=8))
 """
 
 
@@ -234,9 +243,9 @@ def test_killed_again_and_again_it_loses_nothing(tmp_path, terms, collection):
     terms.save(tmp_path / "terms")
     shutil.copytree(collection.path, tmp_path / "pictures", copy_function=shutil.copy2)
     whole, out = tmp_path / "whole.parquet", tmp_path / "a.parquet"
-    assert start(tmp_path / "pictures", tmp_path / "terms", whole).communicate()[0] == "192\n"
+    assert start(tmp_path / "pictures", tmp_path / "terms", whole).communicate()[0] == "96\n"
     kept: set[tuple[str, int]] = set()
-    for wanted in (1, 3, 6):
+    for wanted in (1, 4):
         process = start(tmp_path / "pictures", tmp_path / "terms", out)
         until = time.monotonic() + 60
         while len(finished(tmp_path)) < wanted and process.poll() is None and time.monotonic() < until:
@@ -248,9 +257,9 @@ def test_killed_again_and_again_it_loses_nothing(tmp_path, terms, collection):
         assert kept <= now  # nothing that was finished is written again
         kept = now
         assert not out.exists()
-    assert len(kept) >= 6
+    assert len(kept) >= 4
     out_text, error = start(tmp_path / "pictures", tmp_path / "terms", out).communicate()
-    assert out_text == "192\n", error
+    assert out_text == "96\n", error
     assert out.read_bytes() == whole.read_bytes()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.parquet", "pictures", "terms", "whole.parquet"]
     assert np.array_equal(as_rows(out).X[0].toarray(), as_rows(out).X[24].toarray())
@@ -259,3 +268,28 @@ def test_killed_again_and_again_it_loses_nothing(tmp_path, terms, collection):
 def finished(folder):
     parts = folder / "a.parquet.parts"
     return {(p.name, p.stat().st_mtime_ns) for p in parts.glob("0*.parquet")} if parts.is_dir() else set()
+
+
+def test_names_that_are_no_text_are_spelled_out(tmp_path, terms, collection):
+    content = collection.pictures[0].content
+    source = PictureList(
+        tmp_path, [Picture("a\udcff", content, (" sky ", "sky", "")), Picture("b", content, ("\udc80",))]
+    )
+    rejects = Rejects()
+    assert extract(source, terms, tmp_path / "a.parquet", rejects=rejects) == 1
+    rows = as_rows(tmp_path / "a.parquet")
+    assert (rows.ids, rows.label_names) == (["a\\udcff"], ["sky"])
+    assert rejects.listed == [("b", "label that is not valid text", "('\\udc80',)")]
+    same(terms.transform(source), rows)
+
+
+def test_a_shard_with_a_flipped_bit_is_named(tmp_path, terms, collection, monkeypatch):
+    out = tmp_path / "a.parquet"
+    with pytest.raises(StopHereError):
+        extract(interrupt(collection, 20), terms, out, shard_pictures=8)
+    first = tmp_path / "a.parquet.parts" / "00000000.parquet"
+    content = bytearray(first.read_bytes())
+    content[60] ^= 1
+    first.write_bytes(content)
+    with pytest.raises(InputError, match=r"00000000\.parquet is damaged; remove .*a\.parquet\.parts and run"):
+        extract(collection, terms, out, shard_pictures=8)

@@ -3,9 +3,9 @@
 import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+
 from passes import assert_same, fast_block, fast_sequential, slow
 from strategies import Problem, problems
-
 from wsabie.kernels.warp import SKIPPED, VISITED
 
 

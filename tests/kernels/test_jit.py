@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from passes import Outcome, fast_block, fast_sequential
-from strategies import Problem, label_rows, make_problem, make_rule, random_space, sparse_rows
 
 import wsabie
+from passes import Outcome, fast_block, fast_sequential
+from strategies import Problem, label_rows, make_problem, make_rule, random_space, sparse_rows
 from wsabie.kernels._jit import sources_checksum
 
 PACKAGE = Path(wsabie.__file__).parent

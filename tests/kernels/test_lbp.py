@@ -38,7 +38,9 @@ def count(codes, grid, across=2, bins=BINS):
     rows, columns = len(grid.rows) - 1, len(grid.columns) - 1
     size = bins.n_colours + bins.n_patterns
     out = np.empty(((rows - min(across, rows) + 1) * (columns - min(across, columns) + 1), size), np.float32)
-    lbp.count_blocks(codes, grid, across, bins, np.empty((rows, columns, size), np.int32), np.empty(size, np.int32), out)
+    lbp.count_blocks(
+        codes, grid, across, bins, np.empty((rows, columns, size), np.int32), np.empty(size, np.int32), out
+    )
     return out
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
+
 from passes import assert_same, fast_sequential, slow
 from strategies import Problem, problems
-
 from wsabie.kernels.towers import SLACK
 from wsabie.kernels.warp import DRAWS, REJECTED, SKIPPED, UPDATES, VISITED
 

@@ -7,8 +7,8 @@ import numba
 import numpy as np
 import pytest
 from hypothesis import given
-from strategies import seeds
 
+from strategies import seeds
 from wsabie.kernels import reference
 from wsabie.kernels.similarity import Cosine, Dot, Euclidean, score, slopes
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import DIM, seeds, sparse_rows
 
+from strategies import DIM, seeds, sparse_rows
 from wsabie.base.validation import check_features
 from wsabie.kernels import reference
 from wsabie.kernels.towers import SLACK, Dense, Frozen, Linear, Lookup, backprop, encode, encode_rows

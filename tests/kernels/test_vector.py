@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import seeds
 
+from strategies import seeds
 from wsabie.kernels import vector
 
 WIDTH = (None, None)

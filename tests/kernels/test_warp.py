@@ -9,9 +9,9 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from passes import Proposed, fast_proposals, fast_sequential
 from strategies import DIM, Problem, make_problem, make_rule, problems, random_space
-
 from wsabie.kernels import reference, warp
 from wsabie.kernels.similarity import Dot
 from wsabie.kernels.warp import DRAWS, HISTOGRAM, REJECTED, SKIPPED, UPDATES, VISITED

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from strategies import DIM, random_space, sparse_rows
 
+from strategies import DIM, random_space, sparse_rows
 from wsabie.base.validation import check_features
 from wsabie.kernels import similarity
 from wsabie.space.joint import JointSpace
@@ -15,7 +15,7 @@ def space() -> JointSpace:
     return random_space(9, 7, "dot", np.random.default_rng(2))
 
 
-def test_points_are_V_x(space: JointSpace) -> None:
+def test_points_are_the_sums_of_feature_rows(space: JointSpace) -> None:
     X = sparse_rows(30, 9, 0.5, np.random.default_rng(0))
     expected = X.toarray().astype(float) @ space.features.astype(float)
     for inputs in (check_features(X), check_features(X.toarray())):
@@ -71,3 +71,18 @@ def test_more_labels_keep_the_numbers_of_the_old_ones(space: JointSpace) -> None
 def test_sizes(space: JointSpace) -> None:
     assert (space.n_features, space.n_labels) == (9, 7)
     assert space.nbytes == 4 * (20 * (9 + 7) + 7)
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_read_only_rows_do_not_compile_every_kernel_anew(space: JointSpace, dense: bool) -> None:
+    """As numpy.load(mmap_mode="r") or Arrow give them."""
+    from wsabie.kernels.towers import encode_rows
+
+    X = sparse_rows(20, 9, 0.5, np.random.default_rng(0))
+    inputs = check_features(X.toarray() if dense else X)
+    expected = space.points(inputs)
+    compiled = len(encode_rows.signatures)
+    for array in [inputs] if dense else inputs:
+        array.setflags(write=False)  # type: ignore[union-attr]
+    assert np.array_equal(space.points(inputs), expected)
+    assert len(encode_rows.signatures) == compiled

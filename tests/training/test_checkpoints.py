@@ -1,7 +1,6 @@
 """Interrupted and resumed = never interrupted, to the last bit; and a checkpoint is never taken for another's."""
 
 import json
-import os
 import random
 import signal
 import subprocess
@@ -12,24 +11,24 @@ from typing import Any
 
 import numpy as np
 import pytest
-from runs import figure, make_block, make_settings, make_space, train
 
+from runs import figure, make_block, make_settings, make_space, train
 from wsabie.base.errors import InputError, ModelFolderError
 from wsabie.storage.folder import Parts, load_folder, save_folder
 from wsabie.training.checkpoints import Checkpoints
 
 BLOCK = make_block()
-HERE = Path(__file__).parent
+TESTS = str(Path(__file__).parents[1])
 
 
-class Stop(Exception):
+class StopError(Exception):
     """Stands for whatever ends a run from outside."""
 
 
 def stop_after(epochs: int) -> Any:
     def on_epoch(stats: Any) -> None:
         if stats.epoch == epochs:  # the epochs before it have been saved
-            raise Stop
+            raise StopError
 
     return on_epoch
 
@@ -41,7 +40,7 @@ def test_resumed_is_uninterrupted(tmp_path: Path, deterministic: bool, monitor: 
     settings = make_settings(deterministic=deterministic)
     whole, expected = train(BLOCK, make_space(), settings, monitor=monitor)
     first = Checkpoints(tmp_path / "c", {"seed": 1}, every=0)
-    with pytest.raises(Stop):
+    with pytest.raises(StopError):
         train(BLOCK, make_space(), settings, monitor=monitor, checkpoints=first, on_epoch=stop_after(stop))
     second = Checkpoints(tmp_path / "c", {"seed": 1}, every=0, resume=True)
     seen: list[int] = []
@@ -143,11 +142,7 @@ train(make_block(), make_space(), make_settings(epochs=40), monitor=figure, chec
 
 
 def start(folder: Path) -> subprocess.Popen[str]:
-    tests = str(HERE.parent)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [tests, os.environ.get("PYTHONPATH")]))}
-    return subprocess.Popen(
-        [sys.executable, "-c", VICTIM, str(HERE), str(folder)], stdout=subprocess.PIPE, text=True, env=environment
-    )
+    return subprocess.Popen([sys.executable, "-c", VICTIM, TESTS, str(folder)], stdout=subprocess.PIPE, text=True)
 
 
 def test_killed_three_times_and_resumed_is_never_killed(tmp_path: Path) -> None:

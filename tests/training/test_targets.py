@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import label_rows, seeds
 
+from strategies import label_rows, seeds
 from wsabie.training.targets import build_targets
 
 

@@ -21,9 +21,7 @@ def same_points(a: JointSpace, b: JointSpace) -> bool:
 
 @pytest.mark.parametrize("similarity", ["dot", "euclidean", "cosine"])
 def test_deterministic_training_has_the_same_bits_for_1_2_and_4_threads(similarity: Any) -> None:
-    runs = [
-        train(BLOCK, make_space(similarity), make_settings(threads=n, epochs=3), monitor=figure) for n in (1, 2, 4)
-    ]
+    runs = [train(BLOCK, make_space(similarity), make_settings(threads=n, epochs=3), monitor=figure) for n in (1, 2, 4)]
     for history, space in runs[1:]:
         assert same_points(space, runs[0][1])
         assert [s.validation for s in history] == [s.validation for s in runs[0][0]]
@@ -50,8 +48,7 @@ def test_one_seed_one_model_other_seed_other_model(deterministic: bool) -> None:
 def test_hogwild_threads_learn_what_one_thread_learns() -> None:
     """Races change bits, not what is learned: the loss of the last epoch agrees."""
     losses = [
-        train(BLOCK, make_space(), make_settings(deterministic=False, threads=n, epochs=8))[0][-1].loss
-        for n in (1, 4)
+        train(BLOCK, make_space(), make_settings(deterministic=False, threads=n, epochs=8))[0][-1].loss for n in (1, 4)
     ]
     assert losses[1] == pytest.approx(losses[0], rel=0.1)
 

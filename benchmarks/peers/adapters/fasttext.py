@@ -13,11 +13,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from benchmarks.peers.harness import Run, main
-from benchmarks.peers.ranks import dense
 
 FIRST_LENGTH = 5
-BEST_LABELS = 200
-"""Labels asked for where only the model's own search gives scores (hierarchical softmax)."""
 
 
 def train(run: Run) -> None:
@@ -84,8 +81,7 @@ def _bag(X: Any, repeated: bool) -> Any:
 
 
 def _scores(model: Any, bags: Any, n_labels: int) -> Any:
-    if str(model.loss).endswith("hs"):
-        return _searched(model, bags, n_labels)
+    """The products that its softmax and its sigmoids rise with; labels that it never saw are left out."""
     columns = [int(label[len("__label__") :]) for label in model.get_labels()]
     points, output = _points(model, bags), model.get_output_matrix()
 
@@ -108,18 +104,6 @@ def _points(model: Any, bags: Any) -> Any:
     if "</s>" in number:
         sums, sizes = sums + vectors[number["</s>"]], sizes + 1
     return (sums / np.maximum(sizes, 1)[:, None]).astype(np.float32)
-
-
-def _searched(model: Any, bags: Any, n_labels: int) -> Any:
-    k = min(BEST_LABELS, n_labels)
-
-    def scores(lo: int, hi: int) -> Any:
-        lines = [line.split(" ", 1)[1] for line in _lines(bags[lo:hi], np.zeros(hi - lo, int), True)]
-        found, chances = model.f.multilinePredict(lines, k, 0.0, "strict")
-        ids = [[int(label[len("__label__") :]) for label in labels] for labels in found]
-        return dense(ids, chances, n_labels)
-
-    return scores
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from benchmarks.peers.harness import Run, main
 
-BEAM = 200
+BEAM = 100
 """Clusters kept while searching, and labels returned: wider than its default of 10, for better ranks."""
 
 

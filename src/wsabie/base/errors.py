@@ -12,6 +12,14 @@ class InputError(WsabieError, ValueError):
     """Data or parameters that cannot be used as given."""
 
 
+class InputTypeError(InputError, TypeError):
+    """Data that is of no usable kind, such as a dictionary among numbers."""
+
+
+class UncalibratedError(InputError, AttributeError):
+    """Probabilities of a model that was fitted without validation rows; `hasattr` then says that it has none."""
+
+
 class ModelFolderError(WsabieError):
     """A model folder that is missing, damaged, or of another version."""
 

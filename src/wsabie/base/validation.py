@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 from wsabie.base.arrays import Csr, Float32, Matrix
-from wsabie.base.errors import InputError
+from wsabie.base.errors import InputError, InputTypeError
 
 
-def check_features(X: Any, *, n_features: int | None = None, what: str = "X") -> Csr | Float32:
+def check_features(X: Any, *, n_features: int | None = None, what: str = "X", who: str = "this model") -> Csr | Float32:
     """Rows of features as kernels take them: `Csr` for scipy sparse input, else a contiguous float32 array.
 
     Parameters
@@ -17,6 +17,8 @@ def check_features(X: Any, *, n_features: int | None = None, what: str = "X") ->
         Any real dtype. Sparse rows come out sorted, without duplicates (summed).
     n_features : int or None
         The width that the model was trained with.
+    what, who : str
+        Names of the rows and of the model in sentences.
 
     Raises
     ------
@@ -28,14 +30,17 @@ def check_features(X: Any, *, n_features: int | None = None, what: str = "X") ->
         X = _dense(X, what)
     if n_features is not None and X.shape[1] != n_features:
         raise InputError(
-            f"{what} has {X.shape[1]} features, but this model is expecting {n_features} features as input; "
+            f"{what} has {X.shape[1]} features, but {who} is expecting {n_features} features as input; "
             "extract the features with the same settings as for training"
         )
     return _sparse(X, what) if sparse else X
 
 
 def _dense(X: Any, what: str) -> Float32:
-    X = np.asarray(X)
+    try:
+        X = np.asarray(X)
+    except ValueError as error:
+        raise InputError(f"{what} has rows of different lengths; give every row the same features") from error
     if X.ndim != 2:
         raise InputError(f"{what} has {X.ndim} dimension(s); Expected 2D array. Reshape your data: one row per example")
     if X.dtype.kind == "c":
@@ -44,7 +49,8 @@ def _dense(X: Any, what: str) -> Float32:
         with np.errstate(over="ignore"):  # what becomes infinite is refused below
             out = np.ascontiguousarray(X, np.float32)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{what} holds something that is not a number ({error}); give real numbers") from error
+        kind = InputTypeError if isinstance(error, TypeError) else InputError
+        raise kind(f"{what} holds something that is not a number ({error}); give real numbers") from error
     bad = ~np.isfinite(out)
     if bad.any():
         i, j = np.argwhere(bad)[0]

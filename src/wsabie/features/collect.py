@@ -6,13 +6,12 @@ import numpy as np
 
 from wsabie.base.arrays import Matrix
 from wsabie.features.viewer import Described
-from wsabie.sources.build import BadRow, Growing, LabelIndex, label_matrix, row_starts, sparse_features
+from wsabie.sources.build import Growing, LabelIndex, label_matrix, row_starts, sparse_features
 from wsabie.sources.records import Rows
-from wsabie.storage.rejects import Rejects
 
 
-def rows_of(described: Iterable[Described], n_terms: int, *, counts: bool, rejects: Rejects) -> Rows:
-    """Collect a stream into `Rows`; a picture with a label that is not text is listed and left out.
+def rows_of(described: Iterable[Described], n_terms: int, *, counts: bool) -> Rows:
+    """Collect a stream into `Rows`, label names in the order of their code points.
 
     Parameters
     ----------
@@ -20,14 +19,10 @@ def rows_of(described: Iterable[Described], n_terms: int, *, counts: bool, rejec
     n_terms : int
     counts : bool
         The values are counts.
-    rejects : Rejects
     """
     collected = _Collected()
     for row in described:
-        try:
-            collected.add(row)
-        except BadRow as bad:
-            rejects.add(row.id, bad.reason, bad.detail)
+        collected.add(row)
     return collected.rows(n_terms, counts)
 
 

@@ -10,6 +10,7 @@ import json
 import shutil
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
@@ -40,8 +41,9 @@ def extract(
     """Write the rows of `terms.transform(source, augment=augment)` to a Parquet file that any source reader takes.
 
     Columns: id, labels list<string>, group and time where the source has them, indices list<uint32>, values
-    list<float32>; the notes under "wsabie" hold {"schema": 1, "n_features", "counts"}. The same source, dictionary and
-    settings give the same file, however often the work was interrupted and wherever it ran.
+    list<float32>; the notes under "wsabie" hold {"schema": 1, "n_features", "counts", "label_names"}. The
+    same source, dictionary and settings give the same file, however often the work was interrupted and wherever it
+    ran.
 
     Parameters
     ----------
@@ -142,7 +144,7 @@ def _carry_out(plan: _Plan, source: PictureSource, terms: VisualTerms, out: Path
 
 
 def _describe_missing(plan: _Plan, done: set[int], source: PictureSource, terms: VisualTerms, run: Run) -> int:
-    """Write the shards that are not `done`; returns their rows."""
+    """Write the shards that are not `done`, each as soon as it is whole; returns their rows."""
     under_way: deque[int] = deque()  # shards of the batches that were handed out
 
     def handed_out() -> Iterator[tuple[Picture, ...]]:
@@ -150,25 +152,37 @@ def _describe_missing(plan: _Plan, done: set[int], source: PictureSource, terms:
             under_way.append(number)
             yield batch
 
-    n_rows = 0
+    n_rows, n_shards, shard = 0, len(done), _Shard([], [])
     with run.progress.stage("describing pictures", sum(plan.sizes), "pictures") as stage:
         stage.advance(sum(plan.sizes[number] for number in done))
-        seen = terms.describe(handed_out(), executor=run.executor, augment=plan.augment)
-        numbered = ((under_way.popleft(), batch) for batch in seen)
-        for number, shard in groupby(numbered, key=lambda pair: pair[0]):
-            rows: list[Described] = []
-            rejected: list[Rejected] = []
-            for _, batch in shard:
-                for one in batch:
-                    if isinstance(one, Rejected):
-                        rejected.append(one)
-                        run.rejects.add(*one)
-                    else:
-                        rows.extend(one)
-                stage.advance(len(batch))
-            write_shard(shard_path(plan.folder, number), rows, rejected, plan.keys[number])
-            n_rows += len(rows)
+        for batch in terms.describe(handed_out(), executor=run.executor, augment=plan.augment):
+            number = under_way.popleft()
+            shard.add(batch, run.rejects)
+            stage.advance(len(batch))
+            if shard.n_pictures == plan.sizes[number]:
+                write_shard(shard_path(plan.folder, number), shard.rows, shard.rejected, plan.keys[number])
+                n_rows, n_shards, shard = n_rows + len(shard.rows), n_shards + 1, _Shard([], [])
+    if n_shards < len(plan.keys):
+        raise InputError(f"{source.path} lost pictures while it was read; run the same command again")
     return n_rows
+
+
+@dataclass
+class _Shard:
+    """A shard that is being filled."""
+
+    rows: list[Described]
+    rejected: list[Rejected]
+    n_pictures: int = 0
+
+    def add(self, batch: list[list[Described] | Rejected], rejects: Rejects) -> None:
+        self.n_pictures += len(batch)
+        for one in batch:
+            if isinstance(one, Rejected):
+                self.rejected.append(one)
+                rejects.add(*one)
+            else:
+                self.rows.extend(one)
 
 
 def _missing(plan: _Plan, done: set[int], source: PictureSource) -> Iterator[tuple[int, tuple[Picture, ...]]]:

@@ -10,6 +10,7 @@ import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from wsabie.base.errors import InputError
 from wsabie.features.viewer import Described, Rejected
 from wsabie.sources.parquet_file import KEY
 from wsabie.storage.atomic import explained, replacing
@@ -53,7 +54,7 @@ def write_shard(path: Path, rows: list[Described], rejected: list[Rejected], key
     schema = _schema(("group", "time")).with_metadata(_notes(key, rejected))
     columns = {name: [getattr(row, name) for row in rows] for name in schema.names}
     with replacing(path) as draft:
-        write_table(Table.from_pydict(columns, schema), draft, compression=_COMPRESSION)
+        write_table(Table.from_pydict(columns, schema), draft, compression=_COMPRESSION, write_page_checksum=True)
 
 
 def finished(path: Path) -> Finished | None:
@@ -78,19 +79,20 @@ def merge(folder: Path, n_shards: int, out: Path, key: str, n_terms: int, counts
     Raises
     ------
     InputError
-        The disk is full, or `out` cannot be written; the shards stay.
+        The disk is full, `out` cannot be written, or a shard was damaged meanwhile; the shards stay.
     """
-    from pyarrow.parquet import ParquetWriter, read_table
+    from pyarrow.parquet import ParquetWriter
 
     shards = [shard_path(folder, number) for number in range(n_shards)]
     found = [one for one in map(finished, shards) if one is not None]
     rejected = [one for shard in found for one in shard.rejected]
-    note = json.dumps({"schema": 1, "n_features": n_terms, "counts": counts}).encode()
-    schema = _schema(_filled(shards)).with_metadata({KEY: note, **_notes(key, rejected[:_LISTED])})
+    note = {"schema": 1, "n_features": n_terms, "counts": counts, "label_names": _label_names(shards)}
+    notes = {KEY: json.dumps(note, ensure_ascii=False).encode(), **_notes(key, rejected[:_LISTED])}
+    schema = _schema(_filled(shards)).with_metadata(notes)
     draft = folder / "merged.parquet"
     with replacing(draft) as file, ParquetWriter(file, schema, compression=_COMPRESSION) as writer:
         for shard in shards:
-            table = read_table(shard, columns=schema.names)
+            table = _read(shard, schema.names)
             if table.num_rows:
                 writer.write_table(table.replace_schema_metadata(schema.metadata), row_group_size=table.num_rows)
     with explained(out):
@@ -101,13 +103,29 @@ def merge(folder: Path, n_shards: int, out: Path, key: str, n_terms: int, counts
 
 def _filled(shards: list[Path]) -> tuple[str, ...]:
     """Which of the columns that may be empty are not."""
+    found: set[str] = set()
+    for shard in shards:
+        table = _read(shard, ["group", "time"])
+        found.update(name for name in table.column_names if table[name].null_count < len(table))
+    return tuple(sorted(found))
+
+
+def _label_names(shards: list[Path]) -> list[str]:
+    """All labels, in the order of their code points."""
+    found: set[str] = set()
+    for shard in shards:
+        found.update(_read(shard, ["labels"])["labels"].combine_chunks().flatten().unique().to_pylist())
+    return sorted(found)
+
+
+def _read(shard: Path, columns: list[str]) -> Any:
+    from pyarrow import ArrowException
     from pyarrow.parquet import read_table
 
-    return tuple(
-        name
-        for name in ("group", "time")
-        if any(table[name].null_count < len(table) for table in (read_table(shard, columns=[name]) for shard in shards))
-    )
+    try:
+        return read_table(shard, columns=columns, page_checksum_verification=True)
+    except (ArrowException, OSError) as error:
+        raise InputError(f"{shard} is damaged; remove {shard.parent} and run the same command again") from error
 
 
 def _notes(key: str, rejected: list[Rejected]) -> dict[bytes, bytes]:

@@ -1,17 +1,22 @@
 """From an encoded picture to visual terms: the part of the work that runs in worker processes."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from wsabie.base.arrays import Float32, Float64, Int32
+from wsabie.base.errors import InputError
 from wsabie.features.augment import augmented_id, looked_at, views, window_of
 from wsabie.features.blocks import BlockPlan, block_boxes, describe_blocks
 from wsabie.features.decode import Decoded, RejectedPicture, decode_full
 from wsabie.features.dictionary import Dictionary
+from wsabie.labels.names import normalise
 from wsabie.sources.records import Picture
+
+Found = TypeVar("Found")
 
 
 class Described(NamedTuple):
@@ -116,13 +121,28 @@ class Describing(NamedTuple):
 
 def describe_batch(job: Describing, batch: tuple[Picture, ...]) -> list[list[Described] | Rejected]:
     """For each picture its rows, or why it was skipped."""
-    found: list[list[Described] | Rejected] = []
-    for picture in batch:
-        try:
-            found.append(job.viewer.describe(picture, job.dictionary))
-        except RejectedPicture as rejected:
-            found.append(Rejected(picture.id, rejected.reason, rejected.detail))
-    return found
+    look = partial(_described, job)
+    return [_or_rejected(picture, look) for picture in batch]
+
+
+def _described(job: Describing, picture: Picture) -> list[Described]:
+    return job.viewer.describe(picture, job.dictionary)
+
+
+def _or_rejected(picture: Picture, look: Callable[[Picture], Found]) -> Found | Rejected:
+    picture = picture._replace(id=_as_text(picture.id), group=picture.group and _as_text(picture.group))
+    try:
+        labels = tuple(dict.fromkeys(name for name in map(normalise, picture.labels) if name))
+        return look(picture._replace(labels=labels))
+    except RejectedPicture as rejected:
+        return Rejected(picture.id, rejected.reason, _as_text(rejected.detail))
+    except InputError:
+        return Rejected(picture.id, "label that is not valid text", ascii(picture.labels)[:200])
+
+
+def _as_text(name: str) -> str:
+    """A name that can be stored: bytes of a file's name that are no text are spelled out."""
+    return name.encode("utf-8", "backslashreplace").decode()
 
 
 class Sampling(NamedTuple):
@@ -134,14 +154,10 @@ class Sampling(NamedTuple):
 
 def sample_batch(job: Sampling, batch: tuple[tuple[int, Picture], ...]) -> list[Float32 | Rejected]:
     """For each (place in the collection, picture) up to `per_picture` random blocks, or why it was skipped."""
-    found: list[Float32 | Rejected] = []
-    for place, picture in batch:
-        try:
-            blocks = next(job.viewer.blocks(picture))
-        except RejectedPicture as rejected:
-            found.append(Rejected(picture.id, rejected.reason, rejected.detail))
-            continue
-        draws = np.random.default_rng([job.viewer.seed, place])
-        chosen = draws.permutation(len(blocks))[: job.per_picture]
-        found.append(blocks[np.sort(chosen)])
-    return found
+    return [_or_rejected(picture, partial(_sampled, job, place)) for place, picture in batch]
+
+
+def _sampled(job: Sampling, place: int, picture: Picture) -> Float32:
+    blocks = next(job.viewer.blocks(picture))
+    chosen = np.random.default_rng([job.viewer.seed, place]).permutation(len(blocks))[: job.per_picture]
+    return blocks[np.sort(chosen)]

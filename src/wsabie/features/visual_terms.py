@@ -171,7 +171,7 @@ class VisualTerms:
         """
         rejects = Rejects() if rejects is None else rejects
         described = self.iterate(source, executor=executor, progress=progress, rejects=rejects, augment=augment)
-        return rows_of(described, self.n_terms_, counts=self.weighting == "counts", rejects=rejects)
+        return rows_of(described, self.n_terms_, counts=self.weighting == "counts")
 
     def iterate(
         self,

@@ -114,15 +114,24 @@ def _offer(row, start, stop, first, scores, labels):
 
 
 @jit
+def _any_beyond(row, start, worst):
+    """Whether a score of the chunk is better than `worst`, or NaN, which must not pass unseen.
+
+    A leaf of its own: written out inside `_scan_row` the loop is not vectorised and takes three times as
+    long.
+    """
+    beyond = False
+    for j in range(start, start + CHUNK):
+        beyond |= not (row[j] <= worst)
+    return beyond
+
+
+@jit
 def _scan_row(row, first, scores, labels):
     bad = 0
     whole = len(row) // CHUNK * CHUNK
     for start in range(0, whole, CHUNK):
-        worst = scores[0]
-        reach = False
-        for j in range(start, start + CHUNK):
-            reach |= not (row[j] <= worst)  # also true of NaN, which must not pass unseen
-        if reach:
+        if _any_beyond(row, start, scores[0]):
             bad += _offer(row, start, start + CHUNK, first, scores, labels)
     return bad + _offer(row, whole, len(row), first, scores, labels)
 

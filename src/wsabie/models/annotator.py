@@ -7,10 +7,11 @@ from typing import Any, Self
 from wsabie.base.executor import Executor, Serial
 from wsabie.base.progress import SILENT, Progress
 from wsabie.features.visual_terms import VisualTerms
+from wsabie.models.registry import load_one_of
 from wsabie.models.wsabie import Wsabie
 from wsabie.sources.align import Aligned, align
 from wsabie.sources.records import PictureSource, Rows, Source
-from wsabie.storage.folder import Parts, load_folder, save_folder
+from wsabie.storage.folder import Parts, save_folder
 from wsabie.storage.rejects import Rejects
 
 KIND = "annotator"
@@ -89,4 +90,5 @@ class Annotator:
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Open a saved annotator."""
-        return cls.from_parts(load_folder(path))
+        annotator: Self = load_one_of(path, {KIND: cls})
+        return annotator

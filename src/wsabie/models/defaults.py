@@ -22,9 +22,15 @@ def epochs(shape: Shape) -> int:
     return int(min(30, max(10, round(4e6 / max(shape.n_pairs, 1)))))
 
 
-def learning_rate(shape: Shape) -> float:
-    """The step of the first epoch, for both tables; rows have a length of about 1."""
-    return 0.03
+def learning_rate(shape: Shape, positives: str = "mean") -> float:
+    """The step of the first epoch, for both tables; rows have a length of about 1.
+
+    With positives="mean" a pair weighs 1 / labels of its row, so the step grows with the labels per row; a little less
+    than in proportion, or rows with few labels would overshoot.
+    """
+    if positives == "pairs":
+        return 0.03
+    return 0.03 * max(1.0, shape.n_pairs / max(shape.n_rows, 1)) ** 0.75
 
 
 def max_norm(shape: Shape) -> float:

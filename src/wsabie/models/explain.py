@@ -10,12 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from wsabie.base.arrays import Csr, Float32
+from wsabie.base.arrays import Csr, Float32, Float64
 from wsabie.base.errors import InputError
+from wsabie.base.validation import check_features
+from wsabie.features.decode import decode
 from wsabie.features.explain import heat_map, overlay
 from wsabie.models.annotator import Annotator
 from wsabie.models.wsabie import Wsabie
 from wsabie.storage.atomic import replacing
+
+
+DRAWN = 512
+"""Longer side of the drawing, in pixels, at most."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +32,7 @@ class Explanation:
     ----------
     label : str
     score : float
-    heat : (h, w) float32
+    heat : (h, w) float64
         Contribution per pixel; sums to the score without the label's bias.
     picture : PIL.Image.Image
         The picture with the heat drawn over it.
@@ -34,7 +40,7 @@ class Explanation:
 
     label: str
     score: float
-    heat: Float32
+    heat: Float64
     picture: Any
 
     def save(self, path: str | Path) -> None:
@@ -44,7 +50,7 @@ class Explanation:
 
 
 def contributions(model: Wsabie, X: Any, label: str) -> Float32:
-    """What each stored feature of one row adds to the score of a label.
+    """What each feature of one row adds to the score of a label.
 
     Parameters
     ----------
@@ -55,22 +61,23 @@ def contributions(model: Wsabie, X: Any, label: str) -> Float32:
 
     Returns
     -------
-    (nnz,) float32
-        In the order of the row's columns; the sum is the score without bias.
+    (n_features,) float32
+        Zero where the row has nothing; the sum is the score without bias.
 
     Raises
     ------
     InputError
-        The similarity is no sum over features.
+        The similarity is no sum over features, or the row is not sparse.
     """
     if model.similarity != "dot":
         raise InputError(f'scores by {model.similarity} are no sum over features; train with similarity "dot" to explain')
-    scaled = model.scaling_(Csr(X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data.astype(np.float32)))
+    scaled = model.scaling_(check_features(X, n_features=model.n_features_in_))
     if not isinstance(scaled, Csr):
-        raise InputError("only sparse rows can be explained")
+        raise InputError("only sparse rows can be explained; this model was trained on dense rows")
     y = int(model.vocabulary_.ids([label])[0])
-    points = model.space_.features[scaled.indices, : model.dim]
-    return scaled.data * (points @ model.label_vectors[y])
+    out = np.zeros(model.n_features_in_, np.float32)
+    out[scaled.indices] = scaled.data * (model.space_.features[scaled.indices, : model.dim] @ model.label_vectors[y])
+    return out
 
 
 def explain_picture(annotator: Annotator, content: Path | bytes, label: str | None = None) -> Explanation:
@@ -92,5 +99,5 @@ def explain_picture(annotator: Annotator, content: Path | bytes, label: str | No
     y = int(model.vocabulary_.ids([chosen])[0])
     score = float(model.scores(X)[0, y])
     blocks = annotator.terms.block_map(content)
-    heat = heat_map(terms, contributions(model, X, chosen), blocks)
-    return Explanation(chosen, score, heat, overlay(content, heat))
+    heat = heat_map(contributions(model, X, chosen), blocks)
+    return Explanation(chosen, score, heat, overlay(decode(content, size=DRAWN), heat))

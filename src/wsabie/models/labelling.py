@@ -27,9 +27,9 @@ def label_matrix(Y: Any, n_rows: int, vocabulary: Vocabulary, *, grow: bool, nam
     InputError
         Other lengths, mixed types, unknown labels without `grow`, values other than -1, 0, 1.
     """
-    if hasattr(Y, "tocsr") or (isinstance(Y, np.ndarray) and Y.ndim == 2):
+    Y = _opened(Y)
+    if not isinstance(Y, list) and Y.ndim == 2:
         return _from_matrix(Y, n_rows, vocabulary, grow, named)
-    Y = Y if isinstance(Y, np.ndarray) else list(Y)
     if len(Y) != n_rows:
         raise InputError(f"X has {n_rows} rows and Y has {len(Y)}; give one entry of Y per row")
     if _lists(Y):
@@ -40,6 +40,19 @@ def label_matrix(Y: Any, n_rows: int, vocabulary: Vocabulary, *, grow: bool, nam
     if values.dtype.kind in "UOS" and not all(isinstance(v, (int, np.integer)) for v in values):
         return _from_names([[v] for v in values.tolist()], vocabulary, grow)
     return _from_numbers(values, vocabulary, grow, named)
+
+
+def _opened(Y: Any) -> Any:
+    """A sparse matrix, an array or a list."""
+    if Y is None:
+        raise InputError("fit requires y to be passed, but the target y is None; give labels for every row")
+    if hasattr(Y, "tocsr"):
+        return Y
+    if hasattr(Y, "__array__"):
+        Y = np.asarray(Y)
+    if isinstance(Y, str) or not hasattr(Y, "__iter__") or getattr(Y, "ndim", 1) == 0:
+        raise InputError(f"Y is {Y!r}; give a label, or a list of labels, per row of X")
+    return Y if isinstance(Y, np.ndarray) else list(Y)
 
 
 def _same_kind(Y: Any) -> Any:

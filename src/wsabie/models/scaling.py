@@ -5,12 +5,13 @@ from typing import Literal
 
 import numpy as np
 
-from wsabie.base.arrays import Csr, Float32
+from wsabie.base.arrays import Csr, Float32, Float64
 from wsabie.base.errors import InputError
 
 Rows = Literal["auto"] | None
 Method = Literal["none", "tfidf", "standard"]
 Inputs = Csr | Float32
+_ROWS_AT_ONCE = 1 << 14  # so that what is held besides the rows stays small
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class RowScaling:
         if isinstance(X, Csr):
             seen = np.bincount(X.indices[X.data > 0], minlength=n_features)
             return cls("tfidf", _idf(seen, X.n_rows), nothing)
-        mean, deviation = X.mean(0, dtype=np.float64), X.std(0, dtype=np.float64)
+        mean, deviation = _moments(X)
         scale = 1 / (np.where(deviation > 0, deviation, 1) * np.sqrt(X.shape[1]))
         return cls("standard", scale.astype(np.float32), mean.astype(np.float32))
 
@@ -55,7 +56,9 @@ class RowScaling:
             return self._tfidf(X)
         if self.method == "tfidf":
             raise InputError("this model was trained on sparse rows; give a sparse matrix (scipy.sparse.csr_matrix(X))")
-        return (X - self.shift) * self.weight
+        out = X - self.shift
+        out *= self.weight
+        return out
 
     def _tfidf(self, X: Csr) -> Csr:
         if self.method == "standard":
@@ -68,10 +71,24 @@ class RowScaling:
                 "correct the row, or train with rows=None"
             )
         data = np.log1p(X.data)
-        data *= self.weight[X.indices]
-        lengths = np.sqrt(row_sums(data * data, X.indptr))
-        data /= np.repeat(np.maximum(lengths, 1e-12), np.diff(X.indptr)).astype(np.float32)
+        for lo in range(0, X.n_rows, _ROWS_AT_ONCE):
+            indptr = X.indptr[lo : lo + _ROWS_AT_ONCE + 1]
+            part = data[indptr[0] : indptr[-1]]
+            part *= self.weight[X.indices[indptr[0] : indptr[-1]]]
+            lengths = np.maximum(np.sqrt(row_sums(part * part, indptr - indptr[0])), np.float32(1e-12))
+            part /= np.repeat(lengths, np.diff(indptr))
         return Csr(X.indptr, X.indices, data)
+
+
+def _moments(X: Float32) -> tuple[Float64, Float64]:
+    """Mean and standard deviation of each column; NumPy's own would hold a float64 copy of X."""
+    mean: Float64 = X.mean(0, dtype=np.float64)
+    squares = np.zeros(X.shape[1])
+    step = max(1, (1 << 20) // X.shape[1])
+    for lo in range(0, len(X), step):
+        gaps = X[lo : lo + step] - mean
+        squares += np.einsum("ij,ij->j", gaps, gaps)
+    return mean, np.sqrt(squares / len(X))
 
 
 def _idf(seen: np.ndarray, n_rows: int) -> Float32:

@@ -40,6 +40,11 @@ class ScoreRanker(BaseEstimator):  # type: ignore[misc]
     def n_bytes(self) -> int:
         """Bytes of every array that a prediction needs."""
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     def scores(self, X: Any) -> Float32:
         """All scores of a block of rows.
 
@@ -119,9 +124,10 @@ class ScoreRanker(BaseEstimator):  # type: ignore[misc]
         """What `fit` begins with: checked rows, their label matrix, the vocabulary, the width."""
         inputs = check_features(X)
         rows, width = n_rows(inputs), int(inputs.shape[1] if isinstance(inputs, np.ndarray) else X.shape[1])
+        empty = "sample" if rows == 0 else "feature"
         require(
             rows > 0 and width > 0,
-            f"Found array with {rows} sample(s) and {width} feature(s) while a minimum of 1 is required.",
+            f"Found array with 0 {empty}(s) (shape=({rows}, {width})) while a minimum of 1 is required.",
         )
         vocabulary = Vocabulary(label_names or ())
         targets = label_matrix(Y, rows, vocabulary, grow=True, named=label_names is not None)
@@ -172,15 +178,17 @@ def rows_between(inputs: Inputs, lo: int, hi: int) -> Inputs:
     return Csr(inputs.indptr[lo : hi + 1] - start, inputs.indices[start:end], inputs.data[start:end])
 
 
-def row_ranges(n: int, width: int, n_bytes: int = BLOCK_BYTES) -> Iterator[tuple[int, int]]:
-    """Blocks lo, hi of rows whose `width` float32 values each fill at most `n_bytes` (at least one row).
+def row_ranges(n: int, width: int, n_bytes: int | None = None) -> Iterator[tuple[int, int]]:
+    """Blocks lo, hi of rows whose `width` float32 values each fill at most `n_bytes` (None: `BLOCK_BYTES`).
+
+    A block has at least one row.
 
     Examples
     --------
     >>> list(row_ranges(5, width=8, n_bytes=64))
     [(0, 2), (2, 4), (4, 5)]
     """
-    step = max(1, n_bytes // (4 * max(width, 1)))
+    step = max(1, (BLOCK_BYTES if n_bytes is None else n_bytes) // (4 * max(width, 1)))
     for lo in range(0, n, step):
         yield lo, min(lo + step, n)
 

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from wsabie.base.arrays import Csr, Float32, Float64, Int64, Matrix
-from wsabie.base.errors import InputError
+from wsabie.base.errors import UncalibratedError
 from wsabie.base.machine import available_cores, versions
 from wsabie.base.progress import SILENT, Progress
 from wsabie.base.validation import check_features, require
@@ -20,10 +20,11 @@ from wsabie.models import defaults
 from wsabie.models.labelling import label_matrix
 from wsabie.models.monitor import MAX_ROWS, ValidationMap
 from wsabie.models.parameters import PerTable, check_parameters, checksum, nnz_of, per_table, plain, shape_of
+from wsabie.models.registry import load_one_of
 from wsabie.models.scaling import Inputs, Rows, RowScaling
 from wsabie.space import tables
 from wsabie.space.joint import JointSpace, SimilarityName
-from wsabie.storage.folder import Parts, load_folder, save_folder
+from wsabie.storage.folder import Parts, save_folder
 from wsabie.training.checkpoints import Checkpoints
 from wsabie.training.losses import LossName, RankWeight, trials
 from wsabie.training.settings import Schedule, Settings
@@ -84,6 +85,8 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     vocabulary_ : Vocabulary
         Label names and numbers; a number never changes.
     history_ : list of EpochStats
+    settings_ : dict
+        What training used, every "auto" resolved.
     space_ : JointSpace
     n_features_in_ : int
 
@@ -182,9 +185,10 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_parameters(self.get_params())
         inputs = check_features(X)
         n_rows, n_features = shape_of(inputs, X)
+        empty = "sample" if n_rows == 0 else "feature"
         require(
             n_rows > 0 and n_features > 0,
-            f"Found array with {n_rows} sample(s) and {n_features} feature(s) while a minimum of 1 is required.",
+            f"Found array with 0 {empty}(s) (shape=({n_rows}, {n_features})) while a minimum of 1 is required.",
         )
         fitted = copy(self)  # a fit that fails leaves this model as it was
         fitted.vocabulary_ = Vocabulary(() if label_names is None else label_names)
@@ -207,7 +211,7 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         trainer = Trainer(settings, monitor=monitor, on_epoch=on_epoch, checkpoints=checkpoints, progress=progress)
         fitted.history_ = fitted._train(trainer, inputs, targets, sample_weight)
         fitted.calibration_ = None if monitor is None else fitted._calibrated(monitor)
-        vars(self).update(vars(fitted))
+        self.__dict__.update(fitted.__dict__)
         return self
 
     def partial_fit(self, X: Any, Y: Any, *, sample_weight: Any = None, epochs: int = 5) -> Self:
@@ -223,7 +227,7 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 return self.set_params(epochs=epochs).fit(X, Y, sample_weight=sample_weight)
             finally:
                 self.set_params(epochs=fresh)
-        inputs = check_features(X, n_features=self.n_features_in_)
+        inputs = self._checked(X)
         n_rows, _ = shape_of(inputs, X)
         fitted, before = copy(self), len(self.history_)
         fitted.vocabulary_ = Vocabulary(self.vocabulary_)
@@ -238,7 +242,7 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         history = fitted._train(trainer, inputs, targets, sample_weight)
         fitted.history_ = [*self.history_, *(replace(s, epoch=before + s.epoch) for s in history)]
         fitted.calibration_ = None
-        vars(self).update(vars(fitted))
+        self.__dict__.update(fitted.__dict__)
         return self
 
     def _identity(self, settings: Settings, data: list[Any]) -> dict[str, Any]:
@@ -260,6 +264,7 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 and bool((weights >= 0).all()),
                 f"sample_weight must be {targets.shape[0]} finite non-negative numbers, one per row",
             )
+            require(bool(weights.any()), "sample_weight is zero for every row; give at least one row a weight")
         (block,) = row_blocks(inputs, targets, weights, self.positives)
         return trainer.train(self.space_, lambda: [block], len(block.targets.labels))
 
@@ -272,7 +277,7 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         schedule: Schedule | None = None,
     ) -> Settings:
         """The settings of a run on data of this shape: every "auto" replaced by its documented value."""
-        rates = per_table(self.learning_rate, defaults.learning_rate(shape), "learning_rate")
+        rates = per_table(self.learning_rate, defaults.learning_rate(shape, self.positives), "learning_rate")
         return Settings(
             loss=self.loss,
             rank_weight=self.rank_weight
@@ -312,8 +317,8 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             space.labels[old:][seen] = means[seen] * (norm / lengths[seen])[:, None]
         return space
 
-    def _monitor(self, X: Any, Y: Any, threads: int, max_rows: int | None) -> ValidationMap:
-        inputs = self.scaling_(check_features(X, n_features=self.n_features_in_, what="validation X"))
+    def _monitor(self, X: Any, Y: Any, threads: int, max_rows: int | None, what: str = "validation X") -> ValidationMap:
+        inputs = self.scaling_(self._checked(X, what))
         known = Vocabulary(self.vocabulary_)
         truth = label_matrix(Y, shape_of(inputs, X)[0], known, grow=True, named=False)[:, : len(self.vocabulary_)]
         return ValidationMap(inputs, truth, threads, max_rows)
@@ -330,7 +335,7 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Any) -> Float32:
         """Points of rows, (n, dim) float32."""
         self._check_fitted()
-        inputs = self.scaling_(check_features(X, n_features=self.n_features_in_))
+        inputs = self.scaling_(self._checked(X))
         few = inputs.n_rows if isinstance(inputs, Csr) else len(inputs)
         with Threads(1 if few < 256 else self.threads or available_cores()) as threads:
             return np.ascontiguousarray(self.space_.points(inputs, threads.split)[:, : self.dim])
@@ -382,19 +387,23 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         return all_scores(points, self.label_vectors, bias=self.space_.bias, similarity=self.similarity)
 
-    def predict_proba(self, X: Any) -> Float64:
-        """Probability that each label is right, (n, n_labels): meant for blocks of rows.
+    @property
+    def predict_proba(self) -> Callable[[Any], Float64]:
+        """predict_proba(X): probability that each label is right, (n, n_labels): meant for blocks of rows.
 
         A sigmoid of the score with an offset per label, fitted on the validation rows of `fit` (Platt scaling).
 
         Raises
         ------
-        InputError
+        UncalibratedError
             The model was fitted without validation rows.
         """
         self._check_fitted()
         if self.calibration_ is None:
-            raise InputError("probabilities need validation rows; fit with validation=(X, Y)")
+            raise UncalibratedError("probabilities need validation rows; fit with validation=(X, Y)")
+        return self._probabilities
+
+    def _probabilities(self, X: Any) -> Float64:
         return self.calibration_.predict_proba(self.scores(X))
 
     def annotate(self, X: Any, k: int = 10, **options: Any) -> list[list[tuple[str, float]]]:
@@ -417,7 +426,7 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def score(self, X: Any, Y: Any) -> float:
         """Mean average precision on rows with labels (rows without labels do not count)."""
         self._check_fitted()
-        return self._monitor(X, Y, self.threads or available_cores(), None)(self._scoring_space())
+        return self._monitor(X, Y, self.threads or available_cores(), None, "X")(self._scoring_space())
 
     def _scoring_space(self) -> JointSpace:
         return self.space_ if self.space_.labels.shape[1] == self.space_.features.shape[1] else self.space_.copy()
@@ -436,6 +445,7 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         }
         config = {
             "parameters": plain(self.get_params()),
+            "settings": self.settings_,
             "label_names": list(self.vocabulary_),
             "scaling": self.scaling_.method,
             "calibration": None,
@@ -458,9 +468,21 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         model.calibration_ = None
         if config["calibration"] is not None:
             model.calibration_ = Calibration(*config["calibration"], t["calibration/offsets"])
+        model.settings_ = config["settings"]
         model.n_features_in_ = len(t["features"])
+        model._check_shapes(t)
         model.space_ = JointSpace(model.dim, model.similarity, tables.padded(t["features"]), t["labels"], t["bias"])
         return model
+
+    def _check_shapes(self, tensors: Mapping[str, Any]) -> None:
+        d, n_labels = self.n_features_in_, len(self.vocabulary_)
+        sizes = {"features": (d, self.dim), "labels": (n_labels, self.dim), "bias": (n_labels,)}
+        sizes |= {} if self.scaling_.method == "none" else {"scaling/weight": (d,)}
+        sizes |= {"scaling/shift": (d,)} if self.scaling_.method == "standard" else {}
+        sizes |= {} if self.calibration_ is None else {"calibration/offsets": (n_labels,)}
+        wrong = [name for name, shape in sizes.items() if tensors[name].shape != shape]
+        if wrong:
+            raise ValueError(f"the sizes of {', '.join(wrong)} do not agree with the rest")
 
     def save(self, path: str | Path) -> None:
         """Write the model folder, atomically (`wsabie.storage.folder` describes it byte by byte)."""
@@ -469,9 +491,20 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Open a saved model."""
-        return cls.from_parts(load_folder(path))
+        model: Self = load_one_of(path, {KIND: cls})
+        return model
 
     # ---- checks
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    def _checked(self, X: Any, what: str = "X") -> Inputs:
+        return check_features(X, n_features=self.n_features_in_, what=what, who=type(self).__name__)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "space_"):

@@ -18,6 +18,21 @@ SIMILARITIES: tuple[SimilarityName, ...] = ("dot", "euclidean", "cosine")
 Inputs = Csr | Float32
 
 
+class _View:
+    """The memory of an array, said to be writable."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array  # keeps the memory
+        self.__array_interface__ = {**array.__array_interface__, "data": (array.ctypes.data, False)}
+
+
+def _under_one_type(rows: Any) -> Any:
+    """Rows as kernels are compiled for: a read-only array (mapped from a file, or of Arrow) is another type to numba,
+    for which every kernel would be compiled anew. No kernel writes to rows.
+    """
+    return rows if rows.flags.writeable else np.asarray(_View(rows))
+
+
 @dataclass
 class JointSpace:
     """Things through a linear map, and labels.
@@ -115,8 +130,8 @@ class JointSpace:
         from wsabie.kernels import towers
 
         if isinstance(inputs, Csr):
-            return towers.Linear(self.features, norms, *inputs)
-        return towers.Dense(self.features, norms, inputs)
+            return towers.Linear(self.features, norms, *map(_under_one_type, inputs))
+        return towers.Dense(self.features, norms, _under_one_type(inputs))
 
     def copy(self) -> "JointSpace":
         """The same points in memory of their own."""

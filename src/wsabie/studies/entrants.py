@@ -27,6 +27,8 @@ class Entrant:
     baseline : bool
     validated : bool
         `fit` takes `validation=(X, Y)` and stops by it.
+    quick : bool
+        `fit` takes no time and shows no progress of its own.
     compiles : bool
         A short `fit` with `epochs=1` comes first, so that compilation is not counted as training.
     """
@@ -37,6 +39,7 @@ class Entrant:
     options: tuple[Options, ...] = ({},)
     baseline: bool = True
     validated: bool = False
+    quick: bool = False
     compiles: bool = False
 
 
@@ -57,13 +60,14 @@ def _wsabie(seed: int, threads: int | None, parameters: Options) -> Entrant:
 def _nearest() -> Entrant:
     from wsabie.models.nearest import NearestNeighbours
 
-    return Entrant("nearest", "k nearest neighbours", NearestNeighbours, tuple({"k": k} for k in NEIGHBOURS))
+    options = tuple({"k": k} for k in NEIGHBOURS)
+    return Entrant("nearest", "k nearest neighbours", NearestNeighbours, options, quick=True)
 
 
 def _popularity() -> Entrant:
     from wsabie.models.popularity import Popularity
 
-    return Entrant("popularity", "most frequent labels", Popularity)
+    return Entrant("popularity", "most frequent labels", Popularity, quick=True)
 
 
 def _one_vs_rest(threads: int | None, max_minutes: float) -> Entrant:

@@ -30,9 +30,10 @@ class Verdict(NamedTuple):
 
 
 def list_length(comparison: Comparison) -> int:
-    """The k that a report speaks of: 10, or the longest list up to that which was measured."""
-    ks = comparison.entries[0].evaluation.ks
-    return max((k for k in ks if k <= 10), default=min(ks))
+    """The k that a report speaks of: 10, or the longest list in the table that the labels can fill."""
+    evaluation = comparison.entries[0].evaluation
+    shown = [k for k in evaluation.ks if f"p@{k}" in comparison.metrics and k <= evaluation.n_labels]
+    return max(shown, default=min(evaluation.ks))
 
 
 def verdict(comparison: Comparison, main: str, metric: str) -> Verdict | None:
@@ -44,25 +45,22 @@ def verdict(comparison: Comparison, main: str, metric: str) -> Verdict | None:
 def headline(comparison: Comparison, main: str, things: str = "rows") -> str:
     """One sentence about the first k suggestions.
 
-    Examples
-    --------
-    "On 363 pictures that it had not seen, 4.5 of the first 10 labels that the WARP embedding suggests are right; k
-    nearest neighbours get 4.3 right (a difference that may be chance), and at most 9.8 are possible."
+    With the sample of emoji, for instance: "With WARP embedding, 4.5 of the first 10 labels suggested for each of 363
+    unseen pictures are right on average, against 4.2 with k nearest neighbours (a difference that may be chance); at
+    most 9.8 are possible."
     """
     entry, k = comparison[main], list_length(comparison)
-    metric = f"p@{k}"
-    n = f"{entry.evaluation.n_rows:,}"
-    right = _right(entry, metric, k)
-    start = f"On {n} {things} that it had not seen, {right} of the first {k} labels that the {entry.title} suggests"
-    top = f"at most {comparison.ceilings[metric] * k:.1f} are possible"
+    metric, n = f"p@{k}", f"{entry.evaluation.n_rows:,}"
     if k == 1:
-        start = f"On {n} {things} that it had not seen, the first label that the {entry.title} suggests is right in"
-        return f"{start} {entry.evaluation.means[metric]:.0%} of the cases."
+        share = f"{entry.evaluation.means[metric]:.0%}"
+        return f"With {entry.title}, the first label suggested is right for {share} of {n} unseen {things}."
+    start = f"With {entry.title}, {_right(entry, metric, k)} of the first {k} labels suggested for each of {n} unseen"
+    top = f"at most {comparison.ceilings[metric] * k:.1f} are possible"
     against = verdict(comparison, main, metric)
     if against is None:
-        return f"{start} are right on average; {top}."
+        return f"{start} {things} are right on average; {top}."
     other = f"{_right(against.baseline, metric, k)} with {against.baseline.title}"
-    return f"{start} are right on average, against {other} ({against.words}); {top}."
+    return f"{start} {things} are right on average, against {other} ({against.words}); {top}."
 
 
 def _right(entry: Entry, metric: str, k: int) -> str:

@@ -46,11 +46,7 @@ def write_report(path: str | Path, given: ReportInput) -> int:
 
 def render(given: ReportInput) -> str:
     """The report as a string."""
-    if given.main not in [entry.name for entry in given.comparison.entries]:
-        reasons = [s.reason for s in given.comparison.skipped if s.name == given.main]
-        why = f": {reasons[0]}" if reasons else "; compare it too"
-        raise InputError(f"the report is about {given.main!r}, which is not among the compared models{why}")
-    given = _fitting(given)
+    given = _fitting(replace(given, main=_main(given)))
     made = [
         pictures.examples(given),
         labels.neighbours(given),
@@ -64,6 +60,18 @@ def render(given: ReportInput) -> str:
     sections: Sequence[Section] = [section for section in made if section is not None]
     footer = join("Made by wsabie. This file is complete in itself: it loads nothing and sends nothing.")
     return page(given.title, about.header(given), sections, footer)
+
+
+def _main(given: ReportInput) -> str:
+    """The name of the entry that the report is about."""
+    entries, skipped = given.comparison.entries, given.comparison.skipped
+    if given.main in [entry.name for entry in entries]:
+        return given.main
+    if given.main or not entries:
+        reasons = [f": {s.reason}" for s in skipped if s.name == given.main or not given.main]
+        what = f"the report is about {given.main!r}, which took no part" if given.main else "no model took part"
+        raise InputError(f"{what} in the comparison{reasons[0] if reasons else '; compare it too'}")
+    return next((entry.name for entry in entries if not entry.baseline), entries[0].name)
 
 
 def _fitting(given: ReportInput) -> ReportInput:

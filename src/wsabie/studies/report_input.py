@@ -100,7 +100,7 @@ class ReportInput:
     title : str
     comparison : Comparison
     main : str
-        Name of the entry that the report is about.
+        Name of the entry that the report is about; by default the first that is no baseline, or the first.
     things : str
         What the rows are, in the plural.
     data : DataFacts
@@ -122,7 +122,7 @@ class ReportInput:
 
     title: str
     comparison: Comparison
-    main: str = "wsabie"
+    main: str = ""
     things: str = "rows"
     data: DataFacts = field(default_factory=DataFacts)
     history: Sequence[EpochStats] = ()

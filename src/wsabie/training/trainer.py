@@ -169,7 +169,7 @@ class Trainer:
         )
 
     def _check(self, space: JointSpace, stats: EpochStats) -> None:
-        peak = float(np.max([_peak(space.features), _peak(space.labels), abs(stats.loss)]))  # passes NaN on
+        peak = float(np.max([_peak(space.features), _peak(space.labels), _peak(space.bias), abs(stats.loss)]))
         if not np.isfinite(peak) or peak > EXPLODED:
             limit = "set max_norm (1 to 3) or " if self.settings.max_norm is None else ""
             raise DivergenceError(

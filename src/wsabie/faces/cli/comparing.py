@@ -37,9 +37,12 @@ def compare_command(
     found = compare(train, valid, tested, taking_part, seed=seed, progress=progress)
     settle(rejects, rejects_file)
     if report is not None:
-        from wsabie.studies.report import ReportInput, write_report
+        from wsabie.studies.report import write_report
+        from wsabie.studies.report_input import DataFacts, ReportInput
 
-        write_report(report, ReportInput.of_comparison(found, title=f"Comparison on {data.name}", source=str(data)))
+        history = next((entry.model.history_ for entry in found.entries if entry.name == "wsabie"), [])
+        given = ReportInput(f"Comparison on {data.name}", found, data=DataFacts(name=data.name, source=str(data)), history=history)
+        write_report(report, given)
         note(f"report: {report}")
     if json:
         show_json(found.as_dict())

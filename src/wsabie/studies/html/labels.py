@@ -101,7 +101,7 @@ def _near(near: Neighbourhood, notes: Mapping[str, str]) -> Markup:
         element(
             "li",
             element("span", label(name), _note(notes.get(name)), class_="name"),
-            element("span", f"{cosine:.2f}", class_="cosine"),
+            element("span", figure(cosine, 2), class_="cosine"),
             style=f"--cosine:{min(max(cosine, 0.0), 1.0):.3f}",
         )
         for name, cosine in near.near

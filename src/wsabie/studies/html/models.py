@@ -38,7 +38,7 @@ def _table(given: ReportInput) -> Markup:
         [element("th", m, scope="col", role="columnheader", title=explained(m)) for m in metrics],
         [element("th", c, scope="col", role="columnheader") for c in costs],
     ]
-    best = {m: comparison.best(m) for m in metrics}
+    best = {m: max(e.evaluation.means[m] for e in comparison.entries) for m in metrics}
     rows = [_row(entry, given, best, costs) for entry in ordered(comparison, given.main)]
     rows.append(_ceiling(comparison, len(costs)))
     rows += [_skipped(skipped, len(metrics) + len(costs)) for skipped in comparison.skipped]
@@ -55,8 +55,8 @@ def _table(given: ReportInput) -> Markup:
     return join(table, more)
 
 
-def _row(entry: Entry, given: ReportInput, best: dict[str, Entry | None], costs: tuple[str, ...]) -> Markup:
-    cells = [_metric(entry, metric, entry is best[metric]) for metric in best]
+def _row(entry: Entry, given: ReportInput, best: dict[str, float], costs: tuple[str, ...]) -> Markup:
+    cells = [_metric(entry, metric, value) for metric, value in best.items()]
     values = (duration(entry.fit_seconds), milliseconds(entry.predict_ms), size(entry.n_bytes))
     chosen = ", ".join(f"{name} = {value}" for name, value in entry.chosen.items())
     name = element(
@@ -70,8 +70,8 @@ def _row(entry: Entry, given: ReportInput, best: dict[str, Entry | None], costs:
     return element("tr", name, cells, prices, role="row", class_="main" if entry.name == given.main else None)
 
 
-def _metric(entry: Entry, metric: str, best: bool) -> Markup:
-    value = figure(entry.evaluation.means[metric])
+def _metric(entry: Entry, metric: str, highest: float) -> Markup:
+    value, best = figure(entry.evaluation.means[metric]), entry.evaluation.means[metric] >= highest - 1e-9
     interval = entry.intervals[metric]
     spread = f"{figure(interval.low)}–{figure(interval.high)}"
     words = join(element("b", value, element("span", " (best)", class_="hidden"))) if best else value

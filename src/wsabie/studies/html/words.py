@@ -29,8 +29,8 @@ def explained(metric: str) -> str:
 
 
 def figure(value: float, digits: int = 3) -> str:
-    """A metric as text; a dash where it is not defined."""
-    return "–" if not math.isfinite(value) else f"{value:.{digits}f}"
+    """A metric as text, with a real minus; a dash where it is not defined."""
+    return "–" if not math.isfinite(value) else f"{value:.{digits}f}".replace("-", "−")
 
 
 def signed(value: float, digits: int = 3) -> str:
@@ -43,7 +43,7 @@ def duration(seconds: float) -> str:
 
     Examples
     --------
-    >>> duration(0.004), duration(7.25), duration(137), duration(7300)
+    >>> duration(0.004), duration(7.25), duration(137), duration(7350)
     ('< 0.1 s', '7.2 s', '2 min 17 s', '2 h 2 min')
     """
     if seconds < 0.05:
@@ -70,13 +70,13 @@ def size(n_bytes: float) -> str:
 
     Examples
     --------
-    >>> size(640), size(10_150_000)
-    ('0.6 kB', '10.2 MB')
+    >>> size(640), size(87_600), size(10_150_000)
+    ('640 B', '87.6 kB', '10.2 MB')
     """
-    for unit, words in ((1e9, "GB"), (1e6, "MB")):
+    for unit, words in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if n_bytes >= unit:
             return f"{n_bytes / unit:.1f} {words}"
-    return f"{n_bytes / 1e3:.1f} kB"
+    return f"{n_bytes:.0f} B"
 
 
 def span(low: int, high: int) -> str:

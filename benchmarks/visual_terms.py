@@ -1,0 +1,146 @@
+"""How many pictures a second one core turns into visual terms, by stage, on real pictures.
+
+    python benchmarks/visual_terms.py [FOLDER ...] [--terms 10000] [--pictures 200]
+
+Without a folder the collections `car_parts` (512 px) and `imagen_200x5` (192 px) of the folder named by
+WSABIE_TEST_DATA are taken. Each stage is timed by itself in processor time of one thread, the best of three passes;
+"together" is the whole way from file to row. The dictionary is learned from the first folder's pictures.
+"""
+
+import argparse
+import json
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from wsabie.base.executor import Processes
+from wsabie.base.machine import available_cores, versions
+from wsabie.features.augment import looked_at, views
+from wsabie.features.blocks import BlockPlan, describe_blocks
+from wsabie.features.decode import decode
+from wsabie.features.visual_terms import VisualTerms
+from wsabie.sources.records import Picture, PictureList
+
+BAR = 40.0  # pictures a second and core
+
+
+def main() -> int:
+    """Print one table, or JSON; exit 1 when the bar is missed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="*", type=Path)
+    parser.add_argument("--terms", type=int, default=10_000)
+    parser.add_argument("--pictures", type=int, default=200)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    collections = [pictures_in(folder, options.pictures) for folder in options.folders or shared_folders()]
+    collections = [source for source in collections if len(source)]
+    if not collections:
+        print("no pictures: give a folder, or set WSABIE_TEST_DATA", file=sys.stderr)
+        return 2
+    with threadpool_limits(1):
+        begun = time.process_time()
+        terms = VisualTerms(options.terms).fit(collections[0])
+        learned = time.process_time() - begun
+        tables = [measured(source, terms) for source in collections]
+    report = {"terms": options.terms, "learning_s": round(learned, 1), "collections": tables, "versions": versions()}
+    report["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    report["two_processes"] = [
+        in_processes(source, terms, table) for source, table in zip(collections, tables, strict=True)
+    ]
+    print(json.dumps(report, indent=1) if options.json else shown(report))
+    return 0 if all(table["together"] >= BAR for table in tables) else 1
+
+
+def shared_folders() -> list[Path]:
+    """The two collections of real pictures in the shared test data."""
+    root = Path(os.environ.get("WSABIE_TEST_DATA", ""))
+    return [root / "car_parts" / "trainingset" / "JPEGImages", root / "imagen_200x5" / "images"]
+
+
+def pictures_in(folder: Path, at_most: int) -> PictureList:
+    """The first pictures of a folder, without labels."""
+    files = sorted(p for p in folder.glob("*") if p.suffix.lower() in (".jpg", ".jpeg", ".png", ".webp"))
+    return PictureList(folder, [Picture(file.name, file, ()) for file in files[:at_most]])
+
+
+def measured(source: PictureList, terms: VisualTerms) -> dict[str, Any]:
+    """Pictures a second and core for each stage, and what a picture becomes."""
+    decoded = [decode(picture.content, size=terms.size) for picture in source]
+    view, plan = views("")[0], BlockPlan()
+    blocks = [describe_blocks(looked_at(pixels, view), plan) for pixels in decoded]
+    rows = terms.transform(source)
+    stages: dict[str, Callable[[Any], object]] = {
+        "decode": lambda picture: decode(picture.content, size=terms.size),
+        "blocks": lambda pixels: describe_blocks(pixels, plan),
+        "assign": lambda found: terms.dictionary_.assign(found),
+        "together": lambda picture: terms.transform_one(picture.content),
+    }
+    inputs: dict[str, Iterable[Any]] = {"decode": source, "blocks": decoded, "assign": blocks, "together": source}
+    rates = {name: round(len(source) / best_of_three(stages[name], inputs[name]), 1) for name in stages}
+    sides = sorted(max(pixels.shape) for pixels in decoded)
+    return {
+        "folder": "/".join(source.path.parts[-3:]),
+        "pictures": len(source),
+        "longer_side": sides[len(sides) // 2],
+        "blocks_a_picture": round(float(np.mean([len(found) for found in blocks])), 1),
+        "terms_a_picture": round(rows.X.nnz / len(rows), 1),
+        **rates,
+    }
+
+
+def best_of_three(work: Callable[[Any], object], items: Iterable[Any]) -> float:
+    """Processor seconds of the fastest of three passes."""
+    passes = []
+    for _ in range(3):
+        begun = time.process_time()
+        for item in items:
+            work(item)
+        passes.append(time.process_time() - begun)
+    return min(passes)
+
+
+def in_processes(source: PictureList, terms: VisualTerms, table: dict[str, Any]) -> dict[str, Any]:
+    """Wall-clock rate of a pool on all cores after its start, and how much of the cores it uses."""
+    workers = available_cores()
+    many = PictureList(source.path, list(source) * 4)
+    stream = terms.iterate(many, executor=Processes(workers))
+    for _ in range(64):
+        next(stream)  # the workers have started and loaded their kernels
+    begun = time.perf_counter()
+    n = sum(1 for _ in stream)
+    rate = n / (time.perf_counter() - begun)
+    return {
+        "workers": workers,
+        "pictures_a_second": round(rate, 1),
+        "of_ideal": round(rate / workers / table["together"], 2),
+    }
+
+
+def shown(report: dict[str, Any]) -> str:
+    """The report as text."""
+    lines = [f"{report['terms']:,} visual terms, learned in {report['learning_s']} s of processor time"]
+    lines.append(f"{'':40} {'side':>5} {'blocks':>7} {'terms':>6} | pictures/s on one core")
+    lines.append(f"{'':40} {'':>5} {'':>7} {'':>6} | {'decode':>7} {'blocks':>7} {'assign':>7} {'together':>9}")
+    for table, pool in zip(report["collections"], report["two_processes"], strict=True):
+        lines.append(
+            f"{table['folder'][-40:]:40} {table['longer_side']:>5} {table['blocks_a_picture']:>7} "
+            f"{table['terms_a_picture']:>6} | {table['decode']:>7} {table['blocks']:>7} {table['assign']:>7} "
+            f"{table['together']:>9}  (bar {BAR:g}: {table['together'] / BAR:.2f})"
+        )
+        lines.append(
+            f"{'':40} {pool['workers']} processes: {pool['pictures_a_second']} pictures/s by the clock, "
+            f"{pool['of_ideal']:.0%} of as many cores"
+        )
+    lines.append(f"peak memory {report['peak_mb']} MB; {report['versions']}")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

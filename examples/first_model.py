@@ -1,0 +1,18 @@
+"""Learn from some of the bundled pictures and annotate one that was not learned from. The README shows this file."""
+
+import wsabie
+from wsabie.samples import sample_path
+from wsabie.sources.records import PictureList
+
+emoji = wsabie.open_source(sample_path("emoji"))
+wanted = {"animal", "fruit", "flower"}
+pictures = PictureList(emoji.path, [p for p in emoji if wanted & set(p.labels)])
+
+rows = wsabie.VisualTerms(n_terms=500, size=96).fit(pictures).transform(pictures)
+parts = wsabie.split(len(rows), by="group", valid=0, test=0.1, ids=rows.ids, groups=rows.groups)
+train, test = rows.take(parts.train), rows.take(parts.test)
+
+model = wsabie.Wsabie(dim=16).fit(train.X, train.Y, label_names=rows.label_names)
+bird = test.ids.index("emoji-1f426")
+print([label for label, score in model.annotate(test.X[bird], k=6)[0]])
+print([label for label, cosine in model.neighbours("animal", k=6)])

@@ -1,0 +1,26 @@
+"""`wsabie demo`."""
+
+from pathlib import Path
+
+from wsabie.faces.cli.common import executor
+from wsabie.faces.cli.terminal import TerminalProgress, out, show_json, show_table
+
+
+def demo_command(folder: Path, part: str, threads: int | None, seed: int, json: bool) -> None:
+    """Run the demonstration and say where things are."""
+    from wsabie.studies.demo import demonstrate
+
+    made = demonstrate(
+        folder, part=part, threads=threads, seed=seed, executor=executor(threads), progress=TerminalProgress()
+    )
+    if json:
+        show_json({**made.comparison.as_dict(), "model": str(made.model), "report": str(made.report)})
+        return
+    table, facts = made.comparison.table(), made.comparison.task.facts
+    show_table(
+        f"{facts.test_rows:,} held-out pictures, {facts.labels:,} labels, {facts.train_rows:,} training pictures",
+        table.headers,
+        table.rows,
+    )
+    out.print(f"model:  {made.model}\nreport: {made.report.resolve()}", markup=False)
+    out.print(f"try:    wsabie neighbours {made.model} dog", markup=False)

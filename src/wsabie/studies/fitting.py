@@ -1,0 +1,159 @@
+"""Fit one entrant of a comparison: compile, try its options on the validation rows, measure time and memory."""
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wsabie.base.arrays import Float32
+from wsabie.base.errors import InputError
+from wsabie.base.progress import SILENT, Progress
+from wsabie.evaluation.evaluate import Evaluation, evaluate_scores
+from wsabie.models.scored import row_ranges
+from wsabie.sources.records import Rows
+from wsabie.studies.entrants import Entrant, Options
+from wsabie.studies.task import Task
+
+BLOCK_BYTES = 32 << 20
+"""Scores held at once."""
+
+TIMED_ROWS = 1000
+"""Rows that the time of a prediction is taken from."""
+
+_FEW = 64
+
+
+class Fitted(NamedTuple):
+    """A fitted model and what it took.
+
+    Attributes
+    ----------
+    model : object
+    chosen : dict
+        The option that was the best on the validation rows, or the only one.
+    tried : list of (dict, float)
+        Every option with its figure there; empty when there was nothing to choose.
+    fit_seconds, tuning_seconds, compile_seconds : float
+    """
+
+    model: Any
+    chosen: Options
+    tried: list[tuple[Options, float]]
+    fit_seconds: float
+    tuning_seconds: float
+    compile_seconds: float
+
+
+def fit(entrant: Entrant, task: Task, tuned_on: str, progress: Progress = SILENT) -> Fitted:
+    """The model of the best option.
+
+    Parameters
+    ----------
+    entrant : Entrant
+    task : Task
+        Without validation rows the first option is taken.
+    tuned_on : str
+        Metric on the validation rows.
+    progress : Progress
+
+    Raises
+    ------
+    InputError
+        There is no such metric, or the entrant has no options.
+    """
+    if not entrant.options:
+        raise InputError(f"{entrant.title} has no options; give at least one (which may be empty)")
+    compile_seconds = _compile(entrant, task, progress)
+    if task.valid is None or len(entrant.options) == 1:
+        model, seconds = _timed_fit(entrant, entrant.options[0], task, progress)
+        return Fitted(model, entrant.options[0], [], seconds, 0.0, compile_seconds)
+    if not entrant.quick:  # it shows a bar for each fit
+        return _best(entrant, task, task.valid, tuned_on, progress)._replace(compile_seconds=compile_seconds)
+    with progress.stage(f"choosing {entrant.title}", len(entrant.options), "settings") as bar:
+        found = _best(entrant, task, task.valid, tuned_on, SILENT)
+        bar.advance(len(entrant.options))
+    return found._replace(compile_seconds=compile_seconds)
+
+
+def evaluated(model: Any, rows: Rows, ks: Sequence[int], stage: str, progress: Progress = SILENT) -> Evaluation:
+    """Judge a model on rows, block by block, in memory bounded by `BLOCK_BYTES`."""
+    with progress.stage(stage, len(rows), "rows") as bar:
+
+        def blocks() -> Iterator[tuple[int, Float32]]:
+            for lo, hi in row_ranges(len(rows), rows.Y.shape[1], BLOCK_BYTES):
+                yield lo, model.scores(rows.X[lo:hi])
+                bar.advance(hi - lo)
+
+        return evaluate_scores(blocks(), rows.Y, ks=ks)
+
+
+def model_bytes(model: Any) -> int:
+    """Bytes of every array that a prediction needs: `n_bytes` where a model says it, else its saved tensors."""
+    if hasattr(model, "n_bytes"):
+        return int(model.n_bytes)
+    return int(sum(np.asarray(array).nbytes for array in model.to_parts().tensors.values()))
+
+
+def predict_ms(model: Any, X: Any, k: int = 10, repeats: int = 3) -> float:
+    """Milliseconds per row for the k best labels: the median of some runs over up to `TIMED_ROWS` rows."""
+    some = X[:TIMED_ROWS]
+    model.rank(some[:1], k)
+    seconds = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        model.rank(some, k)
+        seconds.append(time.perf_counter() - started)
+    return float(1e3 * np.median(seconds) / some.shape[0])
+
+
+def _best(entrant: Entrant, task: Task, valid: Rows, tuned_on: str, progress: Progress) -> Fitted:
+    """Try all options; only the best model so far is kept in memory."""
+    started = time.perf_counter()
+    tried: list[tuple[Options, float]] = []
+    model, chosen, fit_seconds, highest = None, entrant.options[0], 0.0, -np.inf
+    for option in entrant.options:
+        candidate, seconds = _timed_fit(entrant, option, task, progress)
+        value = _judged(candidate, valid, tuned_on)
+        tried.append((option, value))
+        if model is None or value > highest:
+            model, chosen, fit_seconds, highest = candidate, option, seconds, value
+    return Fitted(model, chosen, tried, fit_seconds, time.perf_counter() - started, 0.0)
+
+
+def _judged(model: Any, valid: Rows, metric: str) -> float:
+    k = metric.partition("@")[2]
+    means = evaluated(model, valid, (int(k) if k.isdigit() else 10,), "").means
+    if metric not in means:
+        raise InputError(f"there is no metric called {metric!r}; choose one of {', '.join(means)}")
+    return float(means[metric])
+
+
+def _timed_fit(entrant: Entrant, option: Options, task: Task, progress: Progress) -> tuple[Any, float]:
+    model, train = entrant.build(**option), task.train
+    started = time.perf_counter()
+    model.fit(train.X, train.Y, label_names=train.label_names, progress=progress, **_validation(entrant, task.valid))
+    return model, time.perf_counter() - started
+
+
+def _compile(entrant: Entrant, task: Task, progress: Progress) -> float:
+    """Run everything once on a few rows, so that compilation is over; the seconds that took."""
+    if not entrant.compiles:
+        return 0.0
+    started = time.perf_counter()
+    few = task.train.take(_labelled(task.train))
+    valid = None if task.valid is None else task.valid.take(_labelled(task.valid))
+    with progress.stage("compiling (once)", None, ""):
+        model = entrant.build(**{**entrant.options[0], "epochs": 1})
+        model.fit(few.X, few.Y, label_names=few.label_names, **_validation(entrant, valid))
+        model.rank(few.X[:1])
+    return time.perf_counter() - started
+
+
+def _validation(entrant: Entrant, valid: Rows | None) -> dict[str, Any]:
+    return {"validation": (valid.X, valid.Y)} if entrant.validated and valid is not None else {}
+
+
+def _labelled(rows: Rows) -> list[int]:
+    """A few rows with labels."""
+    return [int(i) for i in np.flatnonzero((rows.Y > 0).getnnz(axis=1))[:_FEW]]

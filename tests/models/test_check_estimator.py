@@ -1,0 +1,72 @@
+"""scikit-learn's own contract, with what cannot hold and why."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from toys import toy
+from wsabie.models.wsabie import Wsabie
+
+LABELS = "labels are the argument Y, as everywhere here; this check passes y= by keyword"
+EXPECTED = {
+    "check_n_features_in_after_fitting": LABELS + " to score (the sentence itself is tested with the estimator)",
+    "check_sample_weight_equivalence_on_dense_data": LABELS
+    + "; and stochastic steps on a repeated row differ",
+    "check_sample_weight_equivalence_on_sparse_data": LABELS + "; and stochastic steps on a repeated row differ",
+}
+
+
+def make() -> Wsabie:
+    return Wsabie(dim=20, epochs=2, threads=1)
+
+
+def name_of(check: Any) -> str:
+    return str(getattr(check, "func", check).__name__)
+
+
+CHECKS = list(estimator_checks_generator(make()))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("number", range(len(CHECKS)), ids=[name_of(check) for _, check in CHECKS])
+def test_scikit_learn_contract(number: int) -> None:
+    from unittest import SkipTest
+
+    estimator, check = CHECKS[number]
+    reason = EXPECTED.get(name_of(check))
+    try:
+        check(estimator)
+    except SkipTest as skipped:
+        pytest.skip(str(skipped))
+    except Exception:
+        if reason is None:
+            raise
+    else:
+        assert reason is None, f"{name_of(check)} holds now; take it off the list"
+
+
+def test_every_expected_failure_is_a_check() -> None:
+    assert set(EXPECTED) <= {name_of(check) for _, check in CHECKS}
+
+
+def test_clone_and_parameters() -> None:
+    model = Wsabie(dim=7, learning_rate={"V": 0.1, "W": 0.2}, rank_weight=[1, 0.5], seed=3)
+    assert clone(model).get_params() == model.get_params()
+    assert "dim=7" in repr(model)
+
+
+def test_pipelines_and_searches() -> None:
+    X, _, answer = toy(60, dense=True)
+    first = answer[:, 0]
+    pipeline = make_pipeline(StandardScaler(), make().set_params(epochs=30))
+    assert pipeline.fit(X, first).score(X, first) == 1
+    assert cross_val_score(make(), X, first, cv=3).shape == (3,)
+    search = GridSearchCV(make(), {"margin": [0.5, 1.0]}, cv=2).fit(X, first)
+    assert search.best_params_["margin"] in (0.5, 1.0)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()

@@ -1,0 +1,144 @@
+"""Every form of labels makes the same matrix; what is wrong is said with its place."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from wsabie.base.errors import InputError, UnknownLabelError
+from wsabie.labels.names import Vocabulary
+from wsabie.models.labelling import label_matrix
+
+
+def matrix(Y: Any, names: tuple[str, ...] = (), *, n: int | None = None, grow: bool = True, named: bool = False) -> Any:
+    vocabulary = Vocabulary(names)
+    rows = n if n is not None else (Y.shape[0] if hasattr(Y, "shape") else len(Y))
+    return label_matrix(Y, rows, vocabulary, grow=grow, named=named), list(vocabulary)
+
+
+@pytest.mark.parametrize(
+    "Y",
+    [
+        [2, 0, 2],
+        (2, 0, 2),
+        np.array([2, 0, 2]),
+        np.array([2.0, 0.0, 2.0]),
+        np.array([2, 0, 2], object),
+        np.array([[0, 0, 1], [1, 0, 0], [0, 0, 1]]),
+        np.array([[0, 0, 1.0], [1, 0, 0], [0, 0, 1]]),
+        np.array([[0, 0, 1], [1, 0, 0], [0, 0, 1]], bool),
+        sp.csr_matrix([[0, 0, 1], [1, 0, 0], [0, 0, 1]]),
+        sp.coo_array(np.array([[0, 0, 1], [1, 0, 0], [0, 0, 1]])),
+        sp.csc_matrix(np.array([[0, 0, 1], [1, 0, 0], [0, 0, 1]], bool)),
+    ],
+)
+def test_numbers_in_any_form(Y: Any) -> None:
+    found, names = matrix(Y)
+    assert found.toarray().tolist() == [[0, 0, 1], [1, 0, 0], [0, 0, 1]]
+    assert found.dtype == np.int8
+    assert names == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize(
+    "Y",
+    [
+        ["sea lion", "dog", "sea lion"],
+        np.array(["sea lion", "dog", "sea lion"]),
+        np.array(["sea lion", "dog", "sea lion"], object),
+        [["sea lion"], ["dog"], ["sea lion"]],
+        [("sea lion",), {"dog"}, frozenset({"sea lion"})],
+        [[" sea   lion", "sea lion"], ["dog"], ["sea lion"]],
+    ],
+)
+def test_names_in_any_form(Y: Any) -> None:
+    found, names = matrix(Y)
+    assert names == ["sea lion", "dog"]
+    assert found.toarray().tolist() == [[1, 0], [0, 1], [1, 0]]
+
+
+def test_rows_without_labels_and_with_several() -> None:
+    found, names = matrix([[], ["b", "a"], ["a"], []])
+    assert names == ["b", "a"]
+    assert found.toarray().tolist() == [[0, 0], [1, 1], [0, 1], [0, 0]]
+
+
+def test_known_names_keep_their_numbers_and_new_ones_follow() -> None:
+    found, names = matrix(["c", "b"], ("a", "b"))
+    assert names == ["a", "b", "c"]
+    assert found.toarray().tolist() == [[0, 0, 1], [0, 1, 0]]
+
+
+def test_explicit_negatives_survive_and_zeros_do_not() -> None:
+    Y = sp.csr_matrix((np.array([1, -1, 0]), np.array([0, 1, 2]), np.array([0, 3])), shape=(1, 3))
+    found, _ = matrix(Y)
+    assert found.toarray().tolist() == [[1, -1, 0]]
+    assert found.nnz == 2
+
+
+def test_the_callers_matrix_is_not_put_in_order_under_their_eyes() -> None:
+    Y = sp.csr_matrix((np.array([1, -1, 1], np.int8), np.array([2, 0, 1], np.int32), np.array([0, 2, 3])), (2, 3))
+    before = Y.copy()
+    found, _ = matrix(Y)
+    assert found.toarray().tolist() == [[-1, 0, 1], [0, 1, 0]]
+    for name in ("data", "indices", "indptr"):
+        assert np.array_equal(getattr(Y, name), getattr(before, name))
+
+
+def out_of_range() -> Any:
+    Y = sp.csr_matrix(np.ones((1, 3), np.int8))
+    Y.indices[2] = 9
+    return Y
+
+
+@pytest.mark.parametrize(
+    ("Y", "sentence"),
+    [
+        (None, "the target y is None; give labels"),
+        ("dog", "Y is 'dog'; give a label, or a list of labels, per row"),
+        (3, "Y is 3; give"),
+        (np.array(3), "Y is array.3.; give"),
+        ([1], "X has 2 rows and Y has 1; give one entry of Y per row"),
+        (np.eye(3), "X has 2 rows and Y has 3; give one row of Y per row of X"),
+        ([1, "a"], "Y mixes names and numbers: row 0 holds 1 and row 1 holds 'a'"),
+        (["a", 1], "Y mixes names and numbers"),
+        ([["a"], "b"], "Y mixes lists of labels and single labels"),
+        ([["a"], [3]], r"row 1 of Y holds 3 \(int\) among names"),
+        ([["a"], [None]], r"row 1 of Y holds None \(NoneType\) among names"),
+        ([b"a", b"b"], r"row 0 of Y holds b'a' \(bytes\) among names"),
+        ([-1, 0], "Y holds the label number -1; label numbers begin with 0"),
+        ([0.5, 1], "Y holds fractions"),
+        ([np.nan, 1], "Y contains NaN or infinity"),
+        (np.array([[0, 2], [1, 0]]), "Y holds the value 2; use 1 for a true label, -1 for an explicit negative"),
+        (np.array([[0, np.nan], [1, 0]]), "Y holds the value nan"),
+        (np.array([["a", "b"], ["c", "d"]]), "Y is a table of names; give a list of names per row"),
+        (np.zeros((2, 2, 2)), "Y has 3 dimensions"),
+        ([["a", " "], ["b"]], "has an empty name; give every label a name"),
+    ],
+)
+def test_what_cannot_be_labels_is_refused_in_a_sentence(Y: Any, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        matrix(Y, n=2)
+
+
+def test_columns_outside_the_matrix() -> None:
+    with pytest.raises(InputError, match="Y holds the column number 9, but its 3 columns are numbered from 0"):
+        matrix(out_of_range())
+
+
+def test_unknown_names_without_leave_to_grow() -> None:
+    with pytest.raises(UnknownLabelError, match="did you mean 'dolphin'"):
+        matrix(["dolfin"], ("dolphin",), grow=False)
+
+
+@pytest.mark.parametrize("Y", [[0, 2], np.eye(3)[:2]])
+def test_numbers_beyond_the_given_names(Y: Any) -> None:
+    with pytest.raises(InputError, match="Y holds label number 2, but there are 2 label names"):
+        matrix(Y, ("a", "b"), named=True)
+
+
+def test_a_refused_matrix_leaves_the_vocabulary_alone() -> None:
+    vocabulary = Vocabulary(["a"])
+    with pytest.raises(InputError):
+        label_matrix([["b"], [3]], 2, vocabulary, grow=True, named=False)
+    assert list(vocabulary) == ["a"]

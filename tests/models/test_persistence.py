@@ -1,0 +1,181 @@
+"""Saved = loaded = mapped, with tolerance zero; damaged, foreign and newer folders in a sentence."""
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wsabie
+from toys import names, toy
+from wsabie.base.errors import InputError, ModelFolderError
+from wsabie.models.wsabie import KIND, Wsabie
+from wsabie.storage.folder import Parts, load_folder, save_folder
+
+X, Y, ANSWER = toy()
+
+
+def fit(**changes: Any) -> Wsabie:
+    validation = changes.pop("validation", None)
+    model = Wsabie(**{"dim": 20, "epochs": 3, "threads": 1, **changes})
+    return model.fit(X, names(ANSWER), validation=validation)
+
+
+@pytest.fixture(scope="module")
+def model() -> Wsabie:
+    return fit(label_bias=True, validation=(X[:30], names(ANSWER[:30])))
+
+
+@pytest.mark.parametrize(("similarity", "dim"), [("dot", 20), ("euclidean", 20), ("cosine", 20), ("dot", 16)])
+def test_loaded_answers_are_those_of_the_saved_model(tmp_path: Path, similarity: str, dim: int) -> None:
+    """Width 20 is padded in memory, 16 is not."""
+    saved = fit(similarity=similarity, dim=dim, label_bias=True)
+    saved.save(tmp_path / "m")
+    loaded = wsabie.load(tmp_path / "m")
+    assert isinstance(loaded.space_.labels, np.memmap)
+    for a, b in zip(saved.rank(X, 5), loaded.rank(X, 5), strict=True):
+        assert np.array_equal(a, b)
+    assert np.array_equal(saved.transform(X), loaded.transform(X))
+    assert np.array_equal(saved.scores(X), loaded.scores(X))
+    assert np.array_equal(saved.label_vectors, loaded.label_vectors)
+    assert saved.neighbours("label 3") == loaded.neighbours("label 3")
+    assert saved.annotate(X[:4]) == loaded.annotate(X[:4])
+    assert saved.score(X, names(ANSWER)) == loaded.score(X, names(ANSWER))
+
+
+def test_everything_is_kept(tmp_path: Path, model: Wsabie) -> None:
+    model.save(tmp_path / "m")
+    loaded = Wsabie.load(tmp_path / "m")
+    assert loaded.get_params() == model.get_params()
+    assert list(loaded.vocabulary_) == list(model.vocabulary_)
+    assert loaded.history_ == model.history_
+    assert loaded.n_features_in_ == model.n_features_in_
+    assert loaded.scaling_.method == model.scaling_.method
+    assert np.array_equal(loaded.predict_proba(X), model.predict_proba(X))
+
+
+def test_parameters_of_every_form_are_kept(tmp_path: Path) -> None:
+    changes = {"rank_weight": np.array([1, 0.5]), "learning_rate": {"V": 0.1, "W": np.float32(0.2)}, "max_norm": None}
+    fit(**changes).save(tmp_path / "m")
+    loaded = Wsabie.load(tmp_path / "m").get_params()
+    assert loaded["rank_weight"] == [1, 0.5]
+    assert loaded["learning_rate"] == {"V": 0.1, "W": pytest.approx(0.2)}
+    assert loaded["max_norm"] is None
+
+
+def test_saving_a_loaded_model_writes_the_same_tensors(tmp_path: Path, model: Wsabie) -> None:
+    model.save(tmp_path / "a")
+    Wsabie.load(tmp_path / "a").save(tmp_path / "b")
+    files = [sorted(p.name for p in (tmp_path / f / "tensors").iterdir()) for f in "ab"]
+    assert files[0] == files[1]
+    Wsabie.load(tmp_path / "a").save(tmp_path / "a")
+    assert np.array_equal(Wsabie.load(tmp_path / "a").transform(X), model.transform(X))
+
+
+def test_a_loaded_model_goes_on_learning(tmp_path: Path) -> None:
+    saved = fit()
+    saved.save(tmp_path / "m")
+    loaded = Wsabie.load(tmp_path / "m")
+    for either in (saved, loaded):
+        either.partial_fit(X, [["new"]] * 120, epochs=2)
+    assert np.array_equal(loaded.space_.labels, saved.space_.labels)
+    assert np.array_equal(loaded.space_.features, saved.space_.features)
+    assert Wsabie.load(tmp_path / "m").space_.n_labels == 12
+
+
+def test_a_pickled_model_is_the_model(model: Wsabie) -> None:
+    """For process pools; files on disk are never pickles."""
+    copied = pickle.loads(pickle.dumps(model))  # noqa: S301
+    assert np.array_equal(copied.transform(X), model.transform(X))
+
+
+def test_the_folder_says_what_it_is(tmp_path: Path, model: Wsabie) -> None:
+    model.save(tmp_path / "m")
+    config = json.loads((tmp_path / "m" / "config.json").read_text())
+    assert (config["format"], config["version"], config["kind"]) == ("wsabie", 1, KIND)
+    assert config["config"]["versions"]["wsabie"] == wsabie.__version__
+    assert not list((tmp_path / "m").rglob("*.pkl"))
+
+
+def test_a_flipped_bit_in_any_file_is_noticed(tmp_path: Path, model: Wsabie) -> None:
+    model.save(tmp_path / "m")
+    for file in [p for p in (tmp_path / "m").rglob("*") if p.is_file()]:
+        content = file.read_bytes()
+        file.write_bytes(content[:-5] + bytes([content[-5] ^ 4]) + content[-4:])
+        with pytest.raises(ModelFolderError, match=r"is damaged.*restore the folder from a copy or train again"):
+            wsabie.load(tmp_path / "m")
+        file.write_bytes(content)
+    wsabie.load(tmp_path / "m")
+
+
+@pytest.mark.parametrize("part", ["label_names", "parameters", "scaling", "history", "calibration"])
+def test_a_config_without_a_part_is_refused(tmp_path: Path, model: Wsabie, part: str) -> None:
+    parts = model.to_parts()
+    config = {k: v for k, v in parts.config.items() if k != part}
+    save_folder(tmp_path / "m", Parts(parts.kind, config, parts.tensors))
+    for load in (wsabie.load, Wsabie.load):
+        with pytest.raises(ModelFolderError, match=r"lacks a part of the model .*; restore it from a copy or train"):
+            load(tmp_path / "m")
+
+
+@pytest.mark.parametrize("tensor", ["features", "labels", "bias", "scaling/weight"])
+def test_a_folder_without_a_tensor_is_refused(tmp_path: Path, model: Wsabie, tensor: str) -> None:
+    parts = model.to_parts()
+    tensors = {k: v for k, v in parts.tensors.items() if k != tensor}
+    save_folder(tmp_path / "m", Parts(parts.kind, parts.config, tensors))
+    with pytest.raises(ModelFolderError, match=f"lacks a part of the model .*{tensor}"):
+        wsabie.load(tmp_path / "m")
+
+
+@pytest.mark.parametrize("tensor", ["features", "labels", "bias"])
+def test_tensors_that_do_not_fit_together_are_refused(tmp_path: Path, model: Wsabie, tensor: str) -> None:
+    parts = model.to_parts()
+    tensors = {**parts.tensors, tensor: parts.tensors[tensor][..., :-1]}
+    save_folder(tmp_path / "m", Parts(parts.kind, parts.config, tensors))
+    with pytest.raises(ModelFolderError, match=f"the sizes of .*{tensor}.* do not agree with the rest"):
+        wsabie.load(tmp_path / "m")
+
+
+def test_a_parameter_of_a_later_version_is_refused(tmp_path: Path, model: Wsabie) -> None:
+    parts = model.to_parts()
+    parts.config["parameters"]["warp_drive"] = 9
+    save_folder(tmp_path / "m", parts)
+    with pytest.raises(ModelFolderError, match=r"lacks a part of the model .*warp_drive"):
+        wsabie.load(tmp_path / "m")
+
+
+@pytest.mark.parametrize("kind", ["checkpoint", "dictionary"])
+def test_another_kind_of_folder_is_named(tmp_path: Path, kind: str) -> None:
+    save_folder(tmp_path / "m", Parts(kind, {}, {}))
+    for load in (wsabie.load, Wsabie.load, wsabie.Annotator.load):
+        with pytest.raises(ModelFolderError, match=f"holds '{kind}' where .* is needed; give the folder"):
+            load(tmp_path / "m")
+
+
+def test_a_full_disk_leaves_the_old_model(tmp_path: Path, model: Wsabie, monkeypatch: Any) -> None:
+    import errno
+
+    from wsabie.storage import atomic
+
+    model.save(tmp_path / "m")
+    before = load_folder(tmp_path / "m")
+
+    def full(path: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(atomic, "_flush", full)
+    with pytest.raises(InputError, match=r"the disk is full; free some space and run the same command again"):
+        fit(seed=9).save(tmp_path / "m")
+    monkeypatch.undo()
+    after = wsabie.load(tmp_path / "m")
+    assert np.array_equal(after.label_vectors, before.tensors["labels"])
+
+
+def test_unfitted_models_cannot_be_saved(tmp_path: Path) -> None:
+    from sklearn.exceptions import NotFittedError
+
+    with pytest.raises(NotFittedError, match=r"call fit\(X, Y\) first"):
+        Wsabie().save(tmp_path / "m")
+    assert not (tmp_path / "m").exists()

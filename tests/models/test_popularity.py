@@ -1,0 +1,118 @@
+"""The most frequent labels, and what all baselines share: forms of labels, ranking, candidates, errors."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import check_estimator
+
+from wsabie.base.errors import InputError, UnknownLabelError
+from wsabie.models import scored
+from wsabie.models.popularity import Popularity
+
+NAMES = ["sky", "sea", "sand", "sun"]
+ROWS = [["sky", "sea"], ["sky"], ["sky", "sea", "sand"], ["sand"]]
+X = np.eye(4, dtype=np.float32)
+Y = sp.csr_matrix(np.array([[1, 1, 0, 0], [1, -1, 0, 0], [1, 1, 1, 0], [0, 0, 1, -1]], np.int8))
+
+EXPECTED_TO_FAIL = {
+    "check_n_features_in_after_fitting": "the message names the model in words of its own",
+    "check_dtype_object": "something that is no number is an InputError, which is a ValueError, not a TypeError",
+}
+"""Checks of scikit-learn that the baselines do not pass, and why."""
+
+
+def fitted() -> Popularity:
+    return Popularity().fit(X, Y, label_names=NAMES)
+
+
+def test_scores_are_shares_of_rows_and_explicit_negatives_do_not_count() -> None:
+    assert fitted().scores(X[:2]).tolist() == [[0.75, 0.5, 0.5, 0.0]] * 2
+
+
+def test_every_form_of_labels_gives_the_same_model() -> None:
+    by_names = Popularity().fit(X, ROWS)
+    by_matrix = Popularity().fit(X, (Y > 0).astype(int).toarray(), label_names=NAMES)
+    assert list(by_names.vocabulary_) == NAMES[:3]  # nobody carries the fourth
+    assert by_names.share_.tolist() == by_matrix.share_.tolist()[:3] == fitted().share_.tolist()[:3]
+    by_number = Popularity().fit(X, np.array([0, 0, 2, 0]))
+    assert by_number.share_.tolist() == [0.75, 0.0, 0.25]
+
+
+def test_rank_orders_equal_scores_by_number_and_fills_up_with_nothing() -> None:
+    ids, scores = fitted().rank(X[:1], k=6)
+    assert ids.dtype == np.int64
+    assert scores.dtype == np.float32
+    assert ids.tolist() == [[0, 1, 2, 3, -1, -1]]
+    assert scores.tolist() == [[0.75, 0.5, 0.5, 0.0, -np.inf, -np.inf]]
+
+
+def test_rank_among_candidates_without_what_is_excluded() -> None:
+    model = fitted()
+    exclude = sp.csr_matrix(np.array([[0, 1, 0, 0], [0, 0, 0, 0]], np.int8))
+    by_name, _ = model.rank(X[:2], k=2, candidates=["sea", "sand", "sea"], exclude=exclude)
+    by_number, _ = model.rank(X[:2], k=2, candidates=[1, 2], exclude=exclude)
+    assert by_name.tolist() == by_number.tolist() == [[2, -1], [1, 2]]
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 9), st.booleans())
+def test_rank_is_the_order_of_the_scores_in_any_blocks(seed: int, k: int, excluding: bool) -> None:
+    rng = np.random.default_rng(seed)
+    labels = (rng.random((12, 7)) < 0.3).astype(np.int8)
+    labels[0, 0] = 1
+    model = Popularity().fit(np.ones((12, 2)), labels)
+    exclude = sp.csr_matrix((rng.random((12, 7)) < 0.4).astype(np.int8)) if excluding else None
+    kept, scored.BLOCK_BYTES = scored.BLOCK_BYTES, 100
+    try:
+        ids, scores = model.rank(np.ones((12, 2)), k, exclude=exclude)
+    finally:
+        scored.BLOCK_BYTES = kept
+    expected = model.scores(np.ones((12, 2)))
+    if exclude is not None:
+        expected[exclude.toarray() != 0] = -np.inf
+    for row in range(12):
+        order = [y for y in np.lexsort((np.arange(7), -expected[row])) if np.isfinite(expected[row, y])][:k]
+        assert ids[row].tolist() == order + [-1] * (k - len(order))
+        assert scores[row, : len(order)].tolist() == expected[row, order].tolist()
+
+
+def test_annotate_and_score_speak_of_names_and_mean_average_precision() -> None:
+    model = fitted()
+    assert model.annotate(X[:1], k=2) == [[("sky", 0.75), ("sea", 0.5)]]
+    # ranks: sky 1; sea and sand share places 2 and 3, so either is right at 2 or at 3: (1/2 + 1/3) / 2 for one alone
+    assert model.score(X[:1], [["sand"]]) == pytest.approx((1 / 2 + 1 / 3) / 2)
+    assert model.score(X[:2], [["sky"], ["a label of no training row"]]) == pytest.approx(1.0)
+
+
+def test_it_follows_scikit_learn() -> None:
+    assert clone(Popularity()).get_params() == {}
+    found = check_estimator(Popularity(), on_skip=None, on_fail=None)
+    failed = {check["check_name"] for check in found if check["status"] == "failed"}
+    assert failed <= set(EXPECTED_TO_FAIL)
+    assert sum(check["status"] == "passed" for check in found) > 30
+
+
+def test_memory_is_one_number_per_label() -> None:
+    assert fitted().n_bytes == 4 * 4
+
+
+def test_errors_say_what_is_wrong() -> None:
+    with pytest.raises(NotFittedError, match="call fit"):
+        Popularity().scores(X)
+    with pytest.raises(InputError, match="no row has a label"):
+        Popularity().fit(X, sp.csr_matrix((4, 2)))
+    with pytest.raises(InputError, match="5 features"):
+        fitted().rank(np.ones((1, 5)))
+    with pytest.raises(InputError, match="k is 0"):
+        fitted().rank(X, k=0)
+    with pytest.raises(UnknownLabelError, match="did you mean 'sand'"):
+        fitted().rank(X, candidates=["sandd"])
+    with pytest.raises(InputError, match="names only, or numbers only"):
+        fitted().rank(X, candidates=["sea", 2])
+    with pytest.raises(InputError, match="no label number 9"):
+        fitted().rank(X, candidates=[9])
+    with pytest.raises(InputError, match="exclude has 1 rows"):
+        fitted().rank(X, exclude=sp.csr_matrix((1, 4)))

@@ -1,0 +1,502 @@
+"""The estimator: known answers, its contract, determinism, growth, and every refusal."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from toys import N_FEATURES, N_LABELS, names, toy
+from wsabie.base.errors import DivergenceError, InputError, UncalibratedError, UnknownLabelError
+from wsabie.models.wsabie import Wsabie
+
+X, Y, ANSWER = toy()
+
+
+def make(**changes: Any) -> Wsabie:
+    return Wsabie(**{"dim": 20, "epochs": 30, "threads": 1, **changes})
+
+
+def same(a: Wsabie, b: Wsabie) -> bool:
+    return all(
+        np.array_equal(getattr(a.space_, name), getattr(b.space_, name)) for name in ("features", "labels", "bias")
+    )
+
+
+@pytest.fixture(scope="module")
+def fitted() -> Wsabie:
+    return make().fit(X, Y)
+
+
+# ---- known answers
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize("similarity", ["dot", "euclidean", "cosine"])
+@pytest.mark.parametrize("loss", ["warp", "auc"])
+def test_the_toy_task_is_learned(loss: str, similarity: str, dense: bool, deterministic: bool) -> None:
+    rows, truth, answer = toy(dense=dense)
+    model = make(loss=loss, similarity=similarity, deterministic=deterministic).fit(rows, truth)
+    new_rows, new_truth, new_answer = toy(60, dense=dense, seed=1)
+    for X_, Y_, wanted in ((rows, truth, answer), (new_rows, new_truth, new_answer)):
+        ids, scores = model.rank(X_, 2)
+        assert np.array_equal(np.sort(ids, 1), wanted)
+        assert np.isfinite(scores).all()
+        assert model.score(X_, Y_) == 1
+
+
+@pytest.mark.parametrize("rank_weight", ["precision", "mean_rank", "top1", [1, 0.5, 0.1]])
+@pytest.mark.parametrize("positives", ["mean", "pairs"])
+def test_every_weighting_learns_the_toy_task(rank_weight: Any, positives: str) -> None:
+    rate = 0.3 if isinstance(rank_weight, str) and rank_weight == "mean_rank" else 0.05
+    model = make(rank_weight=rank_weight, positives=positives, learning_rate=rate).fit(X, Y)
+    assert np.array_equal(np.sort(model.rank(X, 2)[0], 1), ANSWER)
+
+
+@pytest.mark.parametrize("trials", [1, 3, None])
+def test_every_number_of_trials_learns_the_toy_task(trials: int | None) -> None:
+    model = make(max_trials=trials).fit(X, Y)
+    assert np.array_equal(np.sort(model.rank(X, 2)[0], 1), ANSWER)
+    assert all(s.mean_draws <= (trials or N_LABELS) for s in model.history_)
+
+
+# ---- contract
+
+
+def test_scores_are_products_of_points_and_label_vectors(fitted: Wsabie) -> None:
+    points = fitted.transform(X)
+    assert points.shape == (120, 20)
+    assert fitted.label_vectors.shape == (N_LABELS, 20)
+    np.testing.assert_allclose(fitted.scores(X), points @ fitted.label_vectors.T, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("similarity", ["dot", "euclidean", "cosine"])
+def test_scores_and_ranks_are_those_of_the_kernels(similarity: str) -> None:
+    """What is ranked by BLAS is what was trained by the kernels."""
+    from wsabie.kernels import reference
+
+    model = make(similarity=similarity, epochs=2, label_bias=True).fit(X, Y)
+    labels = reference.double(model.space_.label_arrays())
+    points = np.pad(model.transform(X[:5]).astype(float), ((0, 0), (0, 12)))
+    expected = np.array([[reference.score(labels, q, y) for y in range(N_LABELS)] for q in points])
+    np.testing.assert_allclose(model.scores(X[:5]), expected, rtol=1e-4, atol=1e-5)
+    ids, scores = model.rank(X[:5], 4)
+    assert np.array_equal(ids, np.argsort(-expected, 1)[:, :4])
+    np.testing.assert_allclose(scores, -np.sort(-expected, 1)[:, :4], rtol=1e-4, atol=1e-5)
+
+
+def test_rank_excludes_chooses_and_fills_up(fitted: Wsabie) -> None:
+    ids, scores = fitted.rank(X, N_LABELS + 3)
+    assert (ids.dtype, scores.dtype) == (np.int64, np.float32)
+    assert (ids[:, N_LABELS:] == -1).all()
+    assert (scores[:, N_LABELS:] == -np.inf).all()
+    assert (np.sort(ids[:, :N_LABELS], 1) == np.arange(N_LABELS)).all()
+    assert (np.diff(scores[:, :N_LABELS], axis=1) <= 0).all()
+    left, _ = fitted.rank(X, 2, exclude=Y)
+    assert not any(set(row) & set(true) for row, true in zip(left, ANSWER, strict=True))
+    chosen, _ = fitted.rank(X, 3, candidates=["4", "0"])
+    assert {int(y) for y in chosen.ravel()} == {4, 0, -1}
+    assert np.array_equal(chosen, fitted.rank(X, 3, candidates=[0, 4])[0])
+
+
+def test_ties_are_ordered_by_number(fitted: Wsabie) -> None:
+    """An empty row scores 0 with every label."""
+    ids, scores = fitted.rank(sp.csr_matrix((1, N_FEATURES)), 5)
+    assert ids.tolist() == [[0, 1, 2, 3, 4]]
+    assert not scores.any()
+
+
+@pytest.mark.parametrize("similarity", ["dot", "euclidean", "cosine"])
+def test_scores_are_never_nan(similarity: str) -> None:
+    """Empty rows, huge rows, a label with its point at the origin."""
+    rows = sp.vstack([X, sp.csr_matrix((3, N_FEATURES)), 1e30 * X[:1]]).tocsr()
+    truth = sp.vstack([Y, Y[:4]]).tocsr()
+    model = make(similarity=similarity, epochs=3).fit(rows, truth)
+    model.space_.labels[3] = 0
+    assert np.isfinite(model.scores(rows)).all()
+    assert np.isfinite(model.transform(rows)).all()
+
+
+def test_order_of_the_labels_is_only_their_number(fitted: Wsabie) -> None:
+    from copy import copy
+    from dataclasses import replace
+
+    order = np.random.default_rng(0).permutation(N_LABELS)
+    other = copy(fitted)
+    other.space_ = replace(fitted.space_, labels=fitted.space_.labels[order], bias=fitted.space_.bias[order])
+    ids, scores = fitted.rank(X, 5)
+    ids_, scores_ = other.rank(X, 5)
+    np.testing.assert_allclose(scores_, scores, rtol=1e-6)
+    assert np.array_equal(order[ids_], ids)
+
+
+def test_annotate_and_neighbours_speak_in_names() -> None:
+    model = make().fit(X, names(ANSWER))
+    first = model.annotate(X[:1], 2)[0]
+    assert {name for name, _ in first} == {"label 0", "label 1"}
+    assert first[0][1] >= first[1][1]
+    near = model.neighbours("label 4", 3)
+    assert near[0][0] == "label 5"
+    assert near == model.neighbours(model.vocabulary_.ids(["label 4"])[0], 3)
+    assert "label 4" not in dict(near)
+    assert all(-1.001 <= cosine <= 1.001 for _, cosine in near)
+
+
+def test_label_forms_give_the_same_model() -> None:
+    by_matrix = make(epochs=2).fit(X, Y)
+    numbers = [str(y) for y in range(N_LABELS)]
+    by_names = make(epochs=2).fit(X, [[str(y) for y in row] for row in ANSWER], label_names=numbers)
+    assert same(by_matrix, by_names)
+    single = make(epochs=2).fit(X, ANSWER[:, 0])
+    assert same(single, make(epochs=2).fit(X, ANSWER[:, 0].astype(float)))
+
+
+# ---- determinism
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_same_bits_for_any_number_of_threads_validation_included(dense: bool) -> None:
+    rows, truth, _ = toy(600, dense=dense)
+    models = [
+        make(epochs=3, threads=n, label_bias=True).fit(rows, truth, validation=(rows[:100], truth[:100]))
+        for n in (1, 2, 4)
+    ]
+    for model in models[1:]:
+        assert same(model, models[0])
+        assert [s.validation for s in model.history_] == [s.validation for s in models[0].history_]
+        assert np.array_equal(model.transform(rows), models[0].transform(rows))
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_fit_twice_is_the_same_and_another_seed_is_not(deterministic: bool) -> None:
+    model = make(epochs=2, deterministic=deterministic).fit(X, Y)
+    first = model.space_.copy()
+    model.fit(X, Y)
+    assert np.array_equal(model.space_.features, first.features)
+    assert np.array_equal(model.space_.labels, first.labels)
+    other = make(epochs=2, deterministic=deterministic, seed=1).fit(X, Y)
+    assert not np.array_equal(other.space_.features, first.features)
+
+
+def test_weight_2_is_twice_the_learning_rate_to_the_last_bit() -> None:
+    """Doubling is exact in floating point, wherever it is done."""
+    weighted = make(epochs=3, learning_rate=0.01).fit(X, Y, sample_weight=np.full(120, 2.0))
+    faster = make(epochs=3, learning_rate=0.02).fit(X, Y)
+    assert same(weighted, faster)
+    assert [s.loss for s in weighted.history_] == [2 * s.loss for s in faster.history_]
+
+
+def test_rows_of_weight_0_teach_nothing() -> None:
+    """Half of the rows carry wrong labels and no weight."""
+    rows, truth = sp.vstack([X, X]).tocsr(), sp.vstack([Y, Y[::-1]]).tocsr()
+    model = make().fit(rows, truth, sample_weight=np.repeat([1.0, 0.0], 120))
+    assert np.array_equal(np.sort(model.rank(X, 2)[0], 1), ANSWER)
+    assert {s.skipped for s in model.history_} == {240}
+
+
+def test_rows_without_labels_are_counted() -> None:
+    truth = Y.tolil()
+    truth[3] = truth[7] = 0
+    model = make(epochs=1).fit(X, truth.tocsr())
+    assert (model.history_[0].unlabelled, model.history_[0].pairs) == (2, 236)
+
+
+# ---- learning
+
+
+def test_explicit_negatives_are_pushed_away() -> None:
+    """Label 0 is known not to hold for the rows of group 1."""
+    truth = Y.tolil()
+    truth[ANSWER[:, 0] == 2, 0] = -1
+    rows = X[ANSWER[:, 0] == 2]
+    unknown, known = (make(epochs=10).fit(X, labels).scores(rows)[:, 0] for labels in (Y, truth.tocsr()))
+    assert known.mean() < unknown.mean() - 0.1
+
+
+def test_label_bias_learns_what_is_frequent() -> None:
+    """Rows say nothing; nine of ten carry label 1."""
+    rows, labels = sp.csr_matrix(np.ones((200, 3))), np.where(np.arange(200) % 10 == 0, 0, 1)
+    model = make(dim=20, epochs=5, label_bias=True).fit(rows, labels)
+    assert model.space_.bias[1] > 0 > model.space_.bias[0]
+    assert not make(epochs=5).fit(rows, labels).space_.bias.any()
+    assert model.rank(rows[:1], 1)[0] == 1
+
+
+def test_no_row_is_longer_than_max_norm() -> None:
+    model = make(max_norm=0.7).fit(X, Y)
+    for table in (model.space_.features, model.space_.labels):
+        assert np.linalg.norm(table, axis=1).max() <= 0.7 * (1 + 1e-6)
+
+
+def test_rates_and_scales_per_table() -> None:
+    model = make(epochs=2, learning_rate={"V": 1e-9, "W": 0.1}, init_scale={"V": 0.5, "W": 0.01}, max_norm=None)
+    fresh = make(epochs=1, learning_rate=1e-9, init_scale={"V": 0.5, "W": 0.01}, max_norm=None).fit(X, Y)
+    model.fit(X, Y)
+    assert fresh.space_.features[:, :20].std() == pytest.approx(0.5, rel=0.1)
+    assert fresh.space_.labels[:, :20].std() == pytest.approx(0.01, rel=0.2)
+    np.testing.assert_allclose(model.space_.features, fresh.space_.features, atol=1e-5)
+    assert abs(model.space_.labels - fresh.space_.labels).max() > 0.05
+
+
+def test_the_best_epoch_on_validation_is_kept_and_stops_the_run() -> None:
+    rows, truth, _ = toy(60, seed=2)
+    model = make(epochs=60, patience=3, learning_rate=0.002).fit(X, Y, validation=(rows, truth))
+    figures = [s.validation for s in model.history_]
+    best = int(np.argmax(figures))
+    assert model.score(rows, truth) == figures[best]
+    assert len(figures) == best + 1 + 3 < 60
+
+
+def test_validation_may_hold_labels_that_training_lacks() -> None:
+    model = make(epochs=2).fit(X, names(ANSWER), validation=(X[:3], [["label 0", "unheard of"], ["unheard of"], []]))
+    assert model.history_[0].validation is not None
+    assert "unheard of" not in model.vocabulary_
+
+
+def test_probabilities_come_with_validation_rows(fitted: Wsabie) -> None:
+    assert not hasattr(fitted, "predict_proba")
+    with pytest.raises(UncalibratedError, match=r"probabilities need validation rows; fit with validation="):
+        fitted.predict_proba(X)
+    rows, truth, answer = toy(60, seed=3)
+    model = make(epochs=5).fit(X, Y, validation=(rows, truth))
+    p = model.predict_proba(rows)
+    assert p.shape == (60, N_LABELS)
+    assert ((p >= 0) & (p <= 1)).all()
+    assert np.take_along_axis(p, answer, 1).mean() > p.mean() + 0.2
+
+
+# ---- partial_fit
+
+
+def test_new_labels_are_added_learned_and_renumber_nothing() -> None:
+    old = ANSWER[:, 0] < 8
+    model = make().fit(X[old], names(ANSWER[old]))
+    before = list(model.vocabulary_)
+    model.partial_fit(X, names(ANSWER), epochs=15)
+    assert list(model.vocabulary_)[: len(before)] == before
+    assert len(model.vocabulary_) == N_LABELS
+    wanted = [{f"label {y}" for y in row} for row in ANSWER]
+    assert [{name for name, _ in row} for row in model.annotate(X, 2)] == wanted
+    assert [s.epoch for s in model.history_] == list(range(45))
+
+
+def test_a_new_label_is_near_its_rows_before_any_step() -> None:
+    old = ANSWER[:, 0] < 10
+    model = make().fit(X[old], names(ANSWER[old]))
+    model.partial_fit(X[~old], [["new"]] * int((~old).sum()), epochs=1)
+    assert model.rank(X[~old], 1)[0].ravel().tolist() == [model.vocabulary_.ids(["new"])[0]] * int((~old).sum())
+
+
+def test_partial_fit_goes_on_with_other_draws_each_time() -> None:
+    first, second = make(epochs=1).fit(X, Y), make(epochs=1).fit(X, Y)
+    first.partial_fit(X, Y, epochs=2)
+    second.partial_fit(X, Y, epochs=1).partial_fit(X, Y, epochs=1)
+    draws = [s.mean_draws for s in second.history_]
+    assert draws[1] != draws[2]
+    assert len(first.history_) == len(second.history_) == 3
+
+
+def test_partial_fit_from_nothing_is_fit() -> None:
+    model = make().partial_fit(X, Y, epochs=2)
+    assert same(model, make(epochs=2).fit(X, Y))
+    assert model.epochs == 30
+
+
+@pytest.mark.parametrize("wrong", ["labels", "features", "weights", "divergence", "values"])
+def test_a_partial_fit_that_fails_leaves_the_model_as_it_was(wrong: str) -> None:
+    model = make(epochs=2).fit(X, names(ANSWER))
+    before, history = model.space_.copy(), list(model.history_)
+    rows, labels, options = X, [["quite new"]] * 120, {}
+    if wrong == "labels":
+        labels = [*labels[:-1], [3]]  # type: ignore[list-item]
+    elif wrong == "features":
+        rows = X[:, :-1]
+    elif wrong == "weights":
+        options = {"sample_weight": [1]}
+    elif wrong == "values":
+        rows = -X
+    else:
+        model.set_params(learning_rate=1e9, max_norm=None)
+    with pytest.raises((InputError, DivergenceError)):
+        model.partial_fit(rows, labels, **options)
+    assert np.array_equal(model.space_.labels, before.labels)
+    assert np.array_equal(model.space_.features, before.features)
+    assert len(model.vocabulary_) == N_LABELS == model.space_.n_labels
+    assert model.history_ == history
+
+
+def test_a_fit_that_fails_leaves_the_model_as_it_was() -> None:
+    model = make(epochs=2).fit(X, Y)
+    before = model.rank(X)[0]
+    with pytest.raises(DivergenceError, match="lower the learning rate"):
+        model.set_params(learning_rate=1e9, max_norm=None).fit(X, ANSWER[:, 0])
+    assert np.array_equal(model.rank(X)[0], before)
+
+
+# ---- checkpoints
+
+
+def interrupted(path: Any, after: int, **changes: Any) -> None:
+    def stop(stats: Any) -> None:
+        if stats.epoch == after:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        make(epochs=6, **changes).fit(X, Y, checkpoint=path, on_epoch=stop)
+
+
+@pytest.fixture
+def every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Save after every epoch instead of every ten seconds."""
+    from wsabie.training import checkpoints
+
+    init = checkpoints.Checkpoints.__init__
+    monkeypatch.setattr(checkpoints.Checkpoints, "__init__", lambda *a, **k: init(*a, **{**k, "every": 0.0}))
+
+
+@pytest.mark.usefixtures("every_epoch")
+@pytest.mark.parametrize("threads", [1, 2])
+def test_resumed_fit_is_uninterrupted_fit_on_any_number_of_threads(tmp_path: Any, threads: int) -> None:
+    interrupted(tmp_path / "c", 3)
+    epochs: list[int] = []
+    model = make(epochs=6, threads=threads).fit(
+        X, Y, checkpoint=tmp_path / "c", resume=True, on_epoch=lambda s: epochs.append(s.epoch)
+    )
+    assert epochs == [3, 4, 5]
+    assert same(model, make(epochs=6).fit(X, Y))
+
+
+@pytest.mark.usefixtures("every_epoch")
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"similarity": "cosine"},
+        {"dim": 21},
+        {"rows": None},
+        {"positives": "pairs"},
+        {"init_scale": 0.1},
+        {"learning_rate": 0.02},
+        {"seed": 5},
+        {"deterministic": False},
+    ],
+)
+def test_a_checkpoint_of_other_settings_is_refused_by_name(tmp_path: Any, change: dict[str, Any]) -> None:
+    """dim 20 and 21 have the same padded width: shapes alone would not tell."""
+    interrupted(tmp_path / "c", 2)
+    with pytest.raises(InputError, match=f"was made with other .*{next(iter(change))}"):
+        make(**{"epochs": 6, **change}).fit(X, Y, checkpoint=tmp_path / "c", resume=True)
+
+
+@pytest.mark.usefixtures("every_epoch")
+@pytest.mark.parametrize("what", ["X", "Y", "weights"])
+def test_a_checkpoint_of_other_data_is_refused(tmp_path: Any, what: str) -> None:
+    interrupted(tmp_path / "c", 2)
+    rows, truth = X.copy(), Y.copy()
+    if what == "X":
+        rows.data[5] = 2
+    if what == "Y":
+        truth = Y[::-1]
+    weights = np.linspace(1, 2, 120) if what == "weights" else None
+    with pytest.raises(InputError, match="was made with other data; use the same settings and data"):
+        make(epochs=6).fit(rows, truth, sample_weight=weights, checkpoint=tmp_path / "c", resume=True)
+
+
+# ---- refusals
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"dim": 0}, "dim is 0; choose a whole number above 0"),
+        ({"dim": 2.5}, "dim is 2.5; choose a whole number"),
+        ({"dim": True}, "dim is True"),
+        ({"dim": 5000}, "dim is 5000; choose a whole number from 1 to 4096"),
+        ({"dim": "auto"}, "dim is 'auto'"),
+        ({"loss": "hinge"}, "loss is 'hinge'; choose one of warp, auc"),
+        ({"similarity": ["dot"]}, "similarity is .*; choose one of dot, euclidean, cosine"),
+        ({"positives": "sum"}, "positives is 'sum'"),
+        ({"schedule": None}, "schedule is None"),
+        ({"rows": "l2"}, "rows is 'l2'"),
+        ({"epochs": 0.5}, "epochs is 0.5; choose 'auto' or a whole number above 0"),
+        ({"epochs": None}, "epochs is None"),
+        ({"margin": None}, "margin is None; choose a number above 0"),
+        ({"margin": -1}, "margin is -1"),
+        ({"max_norm": np.inf}, "max_norm is inf; choose 'auto' or None or a number above 0"),
+        ({"max_trials": 0}, "max_trials is 0"),
+        ({"max_trials": 1.5}, "max_trials is 1.5"),
+        ({"patience": "auto"}, "patience is 'auto'; choose None or a whole number above 0"),
+        ({"threads": 1.5}, "threads is 1.5"),
+        ({"seed": -1}, "seed is -1; choose a whole number from 0 on"),
+        ({"seed": None}, "seed is None"),
+        ({"learning_rate": 0}, "learning_rate is 0; choose a number above 0"),
+        ({"learning_rate": {"U": 1}}, "learning_rate names the table 'U'; the tables are"),
+        ({"learning_rate": {"V": -1}}, "learning_rate is -1"),
+        ({"learning_rate": {"W": "fast"}}, "learning_rate is 'fast'"),
+        ({"init_scale": np.nan}, "init_scale is nan"),
+        ({"rank_weight": "recall"}, "rank_weight is 'recall'; choose one of precision, mean_rank, top1, or an array"),
+        ({"rank_weight": [1, 2]}, "rank_weight must be .* that never increase"),
+    ],
+)
+def test_parameters_are_refused_by_name(change: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        make(**change).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("rows", "labels", "options", "sentence"),
+    [
+        (X[:5], Y, {}, "X has 5 rows and Y has 120"),
+        (X[:0], [], {}, r"Found array with 0 sample\(s\)"),
+        (X[:, :0], Y, {}, r"Found array with 0 feature\(s\) \(shape=\(120, 0\)\)"),
+        (X, sp.csr_matrix((120, 4)), {}, "no row has a label; give at least one"),
+        (X, -Y, {}, "no row has a label; give at least one"),
+        (X, Y, {"sample_weight": np.ones(3)}, "sample_weight must be 120 finite non-negative numbers"),
+        (X, Y, {"sample_weight": -np.ones(120)}, "sample_weight must be 120 finite non-negative numbers"),
+        (X, Y, {"sample_weight": np.full(120, np.nan)}, "sample_weight must be 120 finite"),
+        (X, Y, {"sample_weight": np.zeros(120)}, "sample_weight is zero for every row"),
+        (X, Y, {"label_names": ["a", "b"]}, "Y holds label number 11, but there are 2 label names"),
+        (X, Y, {"label_names": ["a"] * 12}, "the label name 'a' comes twice"),
+        (X, Y, {"validation": (X[:, 1:], Y)}, "validation X has 29 features, but Wsabie is expecting 30 features"),
+        (X, Y, {"validation": (X[:3], Y)}, "X has 3 rows and Y has 120"),
+    ],
+)
+def test_data_is_refused_in_a_sentence(rows: Any, labels: Any, options: Any, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        make(epochs=1).fit(rows, labels, **options)
+
+
+def test_use_is_refused_in_a_sentence(fitted: Wsabie) -> None:
+    from sklearn.exceptions import NotFittedError
+
+    for use in (lambda m: m.rank(X), lambda m: m.transform(X), lambda m: m.label_vectors, lambda m: m.score(X, Y)):
+        with pytest.raises(NotFittedError, match="call fit"):
+            use(make())
+    with pytest.raises(InputError, match="X has 29 features, but Wsabie is expecting 30 features as input"):
+        fitted.rank(X[:, 1:])
+    with pytest.raises(InputError, match="X has 29 features, but Wsabie is expecting 30 features as input"):
+        fitted.score(X[:, 1:], Y)
+    with pytest.raises(InputError, match=r"k = 0 .* must be 1 or more"):
+        fitted.rank(X, 0)
+    with pytest.raises(InputError, match="give a sparse matrix"):
+        fitted.rank(X.toarray())
+    with pytest.raises(InputError, match="there is no label number 99; the 12 labels are numbered from 0"):
+        fitted.rank(X, candidates=[99])
+    with pytest.raises(UnknownLabelError, match="there is no label 'l' among"):
+        fitted.neighbours("l")
+    with pytest.raises(InputError, match="there is no label number -1"):
+        fitted.neighbours(-1)
+    with pytest.raises(InputError, match="epochs is 0"):
+        fitted.partial_fit(X, Y, epochs=0)
+
+
+def test_a_read_only_matrix_can_be_trained_on() -> None:
+    """As numpy.load(mmap_mode="r") gives it."""
+    frozen, expected = X.copy(), make(epochs=1, rows=None).fit(X, Y)
+    for array in (frozen.data, frozen.indices, frozen.indptr):
+        array.setflags(write=False)
+    assert same(make(epochs=1, rows=None).fit(frozen, Y), expected)
+    rows, _, _ = toy(dense=True)
+    expected = make(epochs=1, rows=None).fit(rows, Y)
+    rows.setflags(write=False)
+    assert same(make(epochs=1, rows=None).fit(rows, Y), expected)

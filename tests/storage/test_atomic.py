@@ -1,0 +1,84 @@
+"""A file is the old one or the new one, never half of it; refusals of the system become sentences."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wsabie.base.errors import InputError
+from wsabie.storage import atomic
+from wsabie.storage.atomic import replacing, write_bytes, write_text
+
+
+def test_written_whole_with_folders_made(tmp_path: Path) -> None:
+    write_text(tmp_path / "a" / "b.txt", "naïve 犬")
+    write_bytes(tmp_path / "a" / "c", b"\0\xff")
+    assert (tmp_path / "a" / "b.txt").read_text(encoding="utf-8") == "naïve 犬"
+    assert (tmp_path / "a" / "c").read_bytes() == b"\0\xff"
+    assert sorted(p.name for p in (tmp_path / "a").iterdir()) == ["b.txt", "c"]
+    assert (tmp_path / "a" / "b.txt").stat().st_mode & 0o777 == 0o644
+
+
+def test_an_error_inside_leaves_the_old_file_and_no_draft(tmp_path: Path) -> None:
+    target = tmp_path / "a"
+    target.write_text("old")
+
+    def fail() -> None:
+        with replacing(target) as draft:
+            draft.write_text("half")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert target.read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_is_named_and_the_old_file_stays(tmp_path: Path, monkeypatch: Any, code: int) -> None:
+    target = tmp_path / "a"
+    target.write_text("old")
+
+    def full(path: Path) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(atomic, "_flush", full)
+    with pytest.raises(InputError, match=f"cannot write {target}: the disk is full; free some space"):
+        write_text(target, "new")
+    assert target.read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_file_where_a_folder_should_be(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("")
+    with pytest.raises(InputError, match=r"cannot write .*; choose a folder that you may write to"):
+        write_text(tmp_path / "a" / "b", "x")
+
+
+WRITER = """
+import sys
+from wsabie.storage.atomic import write_text
+print("ready", flush=True)
+for n in range(10**9):
+    write_text(sys.argv[1], f"{n % 10}" * 200_000)
+"""
+
+
+def test_a_killed_writer_leaves_a_whole_file(tmp_path: Path) -> None:
+    target = tmp_path / "a"
+    with subprocess.Popen([sys.executable, "-c", WRITER, str(target)], stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
+        writer.stdout.readline()
+        while not target.exists():
+            time.sleep(0.01)
+        time.sleep(0.1)
+        writer.send_signal(signal.SIGKILL)
+    content = target.read_text()
+    assert len(content) == 200_000
+    assert len(set(content)) == 1

@@ -1,0 +1,49 @@
+"""What was skipped is counted by reason and listed."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wsabie.base.errors import InputError
+from wsabie.storage import rejects as module
+from wsabie.storage.rejects import Rejects
+
+
+def test_counts_and_summary() -> None:
+    rejects = Rejects()
+    assert (len(rejects), rejects.summary()) == (0, "")
+    for where, reason in (("a", "truncated picture"), ("b", "empty file"), ("c", "truncated picture")):
+        rejects.add(where, reason)
+    assert len(rejects) == 3
+    assert rejects.summary() == "3 skipped: 2 truncated picture, 1 empty file"
+
+
+def test_written_as_json_lines(tmp_path: Path) -> None:
+    rejects = Rejects()
+    rejects.add("Größe.jpg", "truncated picture", "at byte 7")
+    rejects.add("bad\udcff.jpg", "empty file")  # a file name that is no UTF-8, as os.fsdecode gives it
+    rejects.write(tmp_path / "r.jsonl")
+    lines = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert lines == [
+        {"where": "Größe.jpg", "reason": "truncated picture", "detail": "at byte 7"},
+        {"where": "bad\udcff.jpg", "reason": "empty file", "detail": ""},
+    ]
+
+
+def test_the_list_is_bounded_and_says_so(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(module, "_KEPT", 2)
+    rejects = Rejects()
+    for i in range(5):
+        rejects.add(str(i), "broken row")
+    rejects.write(tmp_path / "r.jsonl")
+    lines = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
+    assert len(rejects) == 5
+    assert [line.get("where") for line in lines] == ["0", "1", None]
+    assert lines[-1] == {"not_listed": 3}
+
+
+def test_strict_refuses_the_first() -> None:
+    with pytest.raises(InputError, match=r"rows.txt:3: broken row \(no label\); run without --strict to skip it"):
+        Rejects(strict=True).add("rows.txt:3", "broken row", "no label")

@@ -1,0 +1,27 @@
+"""Models by name."""
+
+import pytest
+
+from wsabie.base.errors import InputError
+from wsabie.studies.entrants import NAMES, entrants
+
+
+def test_every_name_makes_its_model_with_what_was_asked_for() -> None:
+    found = {e.name: e for e in entrants(seed=7, threads=2, max_minutes=0.5, parameters={"dim": 16})}
+    assert tuple(found) == NAMES
+    assert [e.name for e in found.values() if not e.baseline] == ["wsabie"]
+    model = found["wsabie"].build(epochs=1)
+    assert (model.dim, model.seed, model.threads, model.epochs) == (16, 7, 2, 1)
+    assert found["one-vs-rest"].build(C=3.0).get_params()["max_minutes"] == 0.5
+    assert [option["k"] for option in found["nearest"].options][:4] == [5, 10, 20, 50]
+
+
+def test_names_are_taken_once_and_in_order() -> None:
+    assert [e.name for e in entrants(["popularity", "nearest", "popularity"])] == ["popularity", "nearest"]
+
+
+def test_an_unknown_name() -> None:
+    with pytest.raises(InputError, match="no model called 'neares' to compare; did you mean 'nearest'"):
+        entrants(["neares"])
+    with pytest.raises(InputError, match="choose from wsabie, nearest"):
+        entrants(["zzz"])

@@ -1,0 +1,64 @@
+"""Examples that are not hand-picked, and nearest labels."""
+
+import numpy as np
+
+from wsabie.studies.comparison import Comparison
+from wsabie.studies.gather import examples, frequent_labels, labels_of, neighbourhoods, spread_rows
+from wsabie.studies.report_input import Image
+
+
+def test_rows_are_spread_from_the_best_to_the_worst(comparison: Comparison) -> None:
+    evaluation = comparison["popularity"].evaluation
+    values = dict(zip(evaluation.rows.tolist(), evaluation.per_row["MAP"].tolist(), strict=True))
+    rows = spread_rows(evaluation, 5)
+    found = [values[row] for row in rows]
+    assert found == sorted(found, reverse=True)
+    assert (found[0], found[-1]) == (max(values.values()), min(values.values()))
+    assert len(spread_rows(evaluation, 1000)) == evaluation.n_rows
+
+
+def test_one_row_of_a_group_is_enough(comparison: Comparison) -> None:
+    groups = comparison.task.test.groups
+    assert groups is not None
+    rows = spread_rows(comparison["nearest"].evaluation, 100, groups=groups)
+    assert len({groups[row] for row in rows}) == len(rows) == 12
+
+
+def test_examples_hold_what_the_model_says_and_what_is_true(comparison: Comparison) -> None:
+    entry, test = comparison["wsabie"], comparison.task.test
+    found = examples(entry, test, [3, 0], lambda row: Image(bytes([row])), k=4)
+    ids, _ = entry.model.rank(test.X[[3, 0]], 4)
+    for row, example, best in zip([3, 0], found, ids, strict=True):
+        true = [test.label_names[y] for y in np.flatnonzero(test.Y[[row]].toarray()[0] > 0)]
+        assert sorted(example.true_labels) == sorted(true) == sorted(labels_of(test, row))
+        assert [s.label for s in example.suggestions] == [test.label_names[y] for y in best]
+        assert [s.right for s in example.suggestions] == [s.label in true for s in example.suggestions]
+        assert (example.picture.content, example.title) == (bytes([row]), test.ids[row])
+
+
+def test_more_true_labels_than_the_model_knows_may_be_told(comparison: Comparison) -> None:
+    test = comparison.task.test
+    (found,) = examples(
+        comparison["wsabie"],
+        test,
+        [0],
+        lambda row: Image(b""),
+        title=lambda row: f"row {row}",
+        true_labels=lambda row: ["unheard of"],
+    )
+    assert (found.title, found.true_labels) == ("row 0", ["unheard of"])
+    assert not any(s.right for s in found.suggestions)
+
+
+def test_neighbourhoods_pass_over_unknown_labels(comparison: Comparison) -> None:
+    entry = comparison["wsabie"]
+    found = neighbourhoods(entry, ["dog", "unheard of", "שמש"], k=3)
+    assert [n.label for n in found] == ["dog", "שמש"]
+    assert list(found[0].near) == entry.model.neighbours("dog", 3)
+
+
+def test_frequent_labels(comparison: Comparison) -> None:
+    task = comparison.task
+    names = frequent_labels(task, 3)
+    counts = [task.counts[task.train.label_names.index(name)] for name in names]
+    assert counts == sorted(task.counts.tolist(), reverse=True)[:3]

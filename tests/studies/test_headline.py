@@ -1,0 +1,60 @@
+"""The result in one sentence."""
+
+from dataclasses import replace
+
+import pytest
+
+from wsabie.evaluation.bootstrap import Difference
+from wsabie.studies.comparison import Comparison
+from wsabie.studies.headline import headline, list_length, verdict
+
+
+def with_difference(comparison: Comparison, low: float, high: float) -> Comparison:
+    entry = comparison["wsabie"]
+    against = {m: ("nearest", Difference((low + high) / 2, low, high, 0.5)) for m in comparison.metrics}
+    others = [e for e in comparison.entries if e.name != "wsabie"]
+    return replace(comparison, entries=[replace(entry, against=against), *others])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        (0.01, 0.02, "more than chance explains"),
+        (-0.02, -0.01, "less, by more than chance explains"),
+        (-0.01, 0.02, "a difference that may be chance"),
+    ],
+)
+def test_it_says_what_the_interval_says(comparison: Comparison, low: float, high: float, words: str) -> None:
+    changed = with_difference(comparison, low, high)
+    sentence = headline(changed, "wsabie", "pictures")
+    means = comparison["wsabie"].evaluation.means
+    assert sentence == (
+        f"With WARP embedding, {means['p@5'] * 5:.1f} of the first 5 labels suggested for each of 24 unseen pictures are "
+        f"right on average, against {comparison['nearest'].evaluation.means['p@5'] * 5:.1f} with k nearest neighbours "
+        f"({words}); at most {comparison.ceilings['p@5'] * 5:.1f} are possible."
+    )
+
+
+def test_without_a_baseline_it_compares_with_nothing(comparison: Comparison) -> None:
+    alone = replace(comparison, entries=[replace(comparison["wsabie"], against={})])
+    assert "against" not in headline(alone, "wsabie")
+    assert verdict(alone, "wsabie", "p@10") is None
+
+
+def test_the_relative_difference_is_to_the_baseline(comparison: Comparison) -> None:
+    found = verdict(with_difference(comparison, 0.1, 0.3), "wsabie", "p@1")
+    assert found is not None
+    assert found.relative == pytest.approx(0.2 / comparison["nearest"].evaluation.means["p@1"])
+
+
+def test_short_lists(comparison: Comparison) -> None:
+    entry = comparison["wsabie"]
+    for ks, expected in (((1, 5, 10), 5), ((1, 3, 50), 1), ((20, 50), 20), ((1,), 1)):
+        shorter = replace(entry, evaluation=replace(entry.evaluation, ks=ks))
+        assert list_length(replace(comparison, entries=[shorter])) == expected
+    only_first = replace(
+        comparison, entries=[replace(entry, evaluation=replace(entry.evaluation, ks=(1,)), against={})]
+    )
+    first = f"{entry.evaluation.means['p@1']:.0%}"
+    expected_sentence = f"With WARP embedding, the first label suggested is right for {first} of 24 unseen rows."
+    assert headline(only_first, "wsabie") == expected_sentence

@@ -1,0 +1,224 @@
+"""The written side says what the program does: examples run, commands parse, links lead somewhere, lists are whole."""
+
+import contextlib
+import doctest
+import importlib.util
+import io
+import re
+import runpy
+import shlex
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wsabie
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md"), *(ROOT / "benchmarks").glob("*.md")])
+SHARED = {"architecture.md", "contributing.md", "changelog.md"}  # their text is at the root
+FENCE = re.compile(r"^( *)(`{3,})(\S*)[^\n]*\n(.*?)^\1\2$", re.DOTALL | re.MULTILINE)
+
+
+def named(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def blocks(page: Path, kind: str) -> list[str]:
+    """The contents of a page's code blocks of one kind."""
+    return [found[4] for found in FENCE.finditer(page.read_text(encoding="utf-8")) if found[3] == kind]
+
+
+def write_captioned(page: Path, folder: Path) -> None:
+    """Write the files that a page shows, under the names in their captions."""
+    for kind in ("{code-block}",):
+        for block in blocks(page, kind):
+            caption, _, content = block.partition("\n")
+            (folder / caption.removeprefix(":caption: ")).write_text(content, encoding="utf-8")
+
+
+def project() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def load_docs_module(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+# ---- versions and lists
+
+
+def test_version_and_changelog_agree() -> None:
+    newest = re.search(r"^## \[([^\]]+)\]", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert newest is not None
+    assert newest[1] == wsabie.__version__ == project()["project"]["version"]
+
+
+def test_the_reference_has_every_public_name() -> None:
+    page = (DOCS / "reference.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^\.\. auto\w+:: wsabie\.(\w+)|^\.\. data:: wsabie\.(\w+)", page, re.MULTILINE))
+    assert {a or b for a, b in listed} == set(wsabie.__all__)
+
+
+def test_the_architecture_lists_the_rooms_that_the_linter_holds() -> None:
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    written = next(line.strip() for line in page.splitlines() if line.startswith("    faces > "))
+    layers = project()["tool"]["importlinter"]["contracts"][0]["layers"]
+    assert written == " > ".join(layers).replace("wsabie.", "")
+
+
+def test_files_named_for_contributors_exist() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    paths = re.findall(r"`((?:src|tests|docs|benchmarks|examples)/[\w./-]+)`", page)
+    assert len(paths) > 20
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+# ---- links
+
+
+def slug(heading: str) -> str:
+    plain = re.sub(r"[`*]", "", heading).strip().lower()
+    return re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
+
+
+def anchors(page: Path) -> set[str]:
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    return {slug(line.lstrip("#")) for line in text.splitlines() if line.startswith("#")}
+
+
+def broken(page: Path) -> list[str]:
+    found = []
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        path, _, anchor = target.partition("#")
+        if re.match(r"[a-z]+:", target):
+            continue
+        file = (page.parent / path).resolve() if path else page
+        if not file.exists() or (anchor and file.suffix == ".md" and anchor not in anchors(file)):
+            found.append(target)
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_links_lead_somewhere(page: Path) -> None:
+    assert broken(page) == []
+
+
+def test_a_broken_link_would_be_seen(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# One\n[a](page.md#one) [b](page.md#two) [c](other.md) [d](https://example.org/)\n")
+    assert broken(page) == ["page.md#two", "other.md"]
+
+
+def test_every_page_is_in_the_table_of_contents() -> None:
+    listed = {f"{name}.md" for block in blocks(DOCS / "index.md", "{toctree}") for name in block.split("\n")}
+    assert {page.name for page in DOCS.glob("*.md")} - listed == {"index.md"}
+
+
+# ---- commands
+
+
+def command_lines(page: Path) -> list[str]:
+    lines = [line for block in blocks(page, "console") for line in block.splitlines()]
+    return [line.removeprefix("$ ") for line in lines if line.startswith("$ wsabie")]
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if command_lines(p)], ids=named)
+def test_commands_parse(page: Path) -> None:
+    known = load_docs_module("commands").commands()
+    for line in command_lines(page):
+        name, *arguments = shlex.split(line, comments=True)[1:]
+        if name.startswith("--"):
+            assert name in ("--help", "--version")
+        elif arguments != ["--help"]:
+            known[name].make_context(name, arguments)
+
+
+def test_the_readme_shows_commands() -> None:
+    assert len(command_lines(ROOT / "README.md")) >= 3
+
+
+def test_options_are_documented_as_they_are() -> None:
+    commands = load_docs_module("commands")
+    page = commands.PAGE.read_text(encoding="utf-8")
+    headings = re.findall(r"^## (\S+)$", page, re.MULTILINE)
+    assert [name for name in headings if name in commands.commands()] == list(commands.commands())
+    assert page.count("<!-- options: ") == len(commands.commands())
+    assert page == commands.updated(page), "run `python docs/commands.py`"
+
+
+def checked(page: Path) -> list[tuple[str, str]]:
+    """(command, what it prints) of the blocks that a page has marked to be checked."""
+    text = page.read_text(encoding="utf-8")
+    found = re.findall(r"^<!-- checked -->\n```console\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    runs = [run for block in found for run in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]]
+    return [(run.partition("\n")[0], run.partition("\n")[2]) for run in runs]
+
+
+def test_errors_read_as_documented(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from wsabie.faces.cli.main import run
+
+    page = DOCS / "command-line.md"
+    write_captioned(page, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    runs = checked(page)
+    assert len(runs) >= 5
+    for command, expected in runs:
+        monkeypatch.setattr(sys, "argv", shlex.split(command))
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said), pytest.raises(SystemExit) as ended:
+            run()
+        assert ended.value.code == 1
+        last = said.getvalue().splitlines()[-1]
+        assert re.sub(r"\x1b\[[\d;]*m", "", last) + "\n" == expected, command
+
+
+# ---- examples
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "pycon")], ids=named)
+def test_sessions_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_captioned(page, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    session = "\n".join(blocks(page, "pycon"))
+    test = doctest.DocTestParser().get_doctest(session, {}, named(page), str(page), 0)
+    failures = io.StringIO()
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    outcome = runner.run(test, out=failures.write)
+    assert outcome.attempted > 0
+    assert outcome.failed == 0, failures.getvalue()
+
+
+def run_example(name: str) -> list[str]:
+    """The lines that an example prints."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        runpy.run_path(str(ROOT / "examples" / name), run_name="__main__")
+    return said.getvalue().splitlines()
+
+
+def test_the_readme_example_is_the_one_that_runs() -> None:
+    code = (ROOT / "examples" / "first_model.py").read_text(encoding="utf-8").partition('"""\n\n')[2]
+    assert code in blocks(ROOT / "README.md", "python")
+
+
+def test_the_readme_example_runs() -> None:
+    annotation, neighbours = run_example("first_model.py")
+    assert "'animal'" in annotation
+    assert "'animale'" in neighbours
+
+
+def test_the_example_with_own_features_runs() -> None:
+    lines = run_example("own_features.py")
+    assert lines[0] == "documents 0 and 299: ['sea', 'town']"
+    assert lines[1].endswith("-> harbour")
+    assert lines[2].endswith("True")

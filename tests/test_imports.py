@@ -1,0 +1,29 @@
+"""`import wsabie` is light: what is heavy is loaded when it is used."""
+
+import json
+import subprocess
+import sys
+
+HEAVY = ("numba", "sklearn", "scipy", "pyarrow", "PIL", "matplotlib", "typer", "rich", "safetensors")
+
+
+def loaded_after(statement: str) -> set[str]:
+    """Top-level modules in a fresh interpreter."""
+    script = f"{statement}\nimport sys, json\nprint(json.dumps(sorted({{m.split('.')[0] for m in sys.modules}})))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(json.loads(done.stdout))
+
+
+def test_import_loads_nothing_heavy() -> None:
+    loaded = loaded_after("import wsabie; wsabie.__version__; dir(wsabie)")
+    assert "wsabie" in loaded
+    assert not loaded & set(HEAVY)
+
+
+def test_the_shelf_loads_what_it_names() -> None:
+    """The counterpart: the check above would notice."""
+    assert loaded_after("import wsabie; wsabie.Wsabie") >= {"sklearn", "numpy"}
+
+
+def test_errors_are_on_the_shelf_without_anything_heavy() -> None:
+    assert not loaded_after("import wsabie; wsabie.InputError") & set(HEAVY)
