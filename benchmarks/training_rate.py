@@ -17,10 +17,9 @@ from typing import Any
 
 import numba
 import numpy as np
-from visterm_task import load
 
+from visterm_task import load
 from wsabie.base.validation import check_features
-from wsabie.models import defaults
 from wsabie.models.wsabie import Wsabie
 from wsabie.space import tables
 from wsabie.training.losses import rank_losses
@@ -259,7 +258,8 @@ def fused_rate(inputs: Any, y: Any) -> float:
         scratch = np.zeros((2, V.shape[1]), np.float32)
         order = rng.permutation(inputs.n_rows)
         started = time.perf_counter()
-        fused(*inputs, labels, V, W, order, losses, np.float32(0.03), np.float32(1.5), *scratch, (None,) * (V.shape[1] // 16))
+        width = (None,) * (V.shape[1] // 16)
+        fused(*inputs, labels, V, W, order, losses, np.float32(0.03), np.float32(1.5), *scratch, width)
         times.append(time.perf_counter() - started)
     return inputs.n_rows / min(times[1:])
 
@@ -277,7 +277,8 @@ def as_text(result: dict[str, Any]) -> str:
     lines += [f"  {'hand-fused loop, 1 thread':<26} {result['hand_fused']:>10,.0f} pairs/s"]
     for threads, terms in result["ceilings"].items():
         lines.append(
-            f"  ceiling, {threads} thread(s)        {terms['pairs_per_second']:>10,.0f} pairs/s = 1 / ({terms['nnz']:.0f} x "
+            f"  ceiling, {threads} thread(s)        {terms['pairs_per_second']:>10,.0f} pairs/s = 1 / "
+            f"({terms['nnz']:.0f} x "
             f"{terms['t_gather'] * 1e9:.1f} ns + {terms['draws']:.1f} x {terms['t_label'] * 1e9:.1f} ns + "
             f"{terms['update_share']:.2f} x {terms['nnz'] + 2:.0f} x {terms['t_scatter'] * 1e9:.1f} ns)"
         )

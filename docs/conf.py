@@ -16,13 +16,13 @@ author = "The wsabie authors"
 project_copyright = author
 release = version = wsabie.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = ["_build"]
 suppress_warnings = ["misc.highlighting_failure"]
+highlight_language = "text"
 html_theme = "furo"
 html_title = f"wsabie {release}"
 
-myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
 
 autodoc_member_order = "bysource"

@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers import environments, plot, report, spaces
 from benchmarks.peers.study import Plan, Study
+
+from benchmarks.peers import environments, plot, report, spaces
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 

@@ -35,7 +35,7 @@ def _system(study: Study, task: str, system: str) -> dict[str, Any] | None:
     trial = study.best_trial(task, system)
     if trial is None:
         return None
-    lines = [line for line in study.trials.of(task, system) if line["trial"] < study.plan.trials]
+    lines = study.planned_trials(task, system)
     return {
         "trial": trial["trial"],
         "params": trial["params"],

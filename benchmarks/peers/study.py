@@ -75,9 +75,13 @@ class Study:
         self._race(data, task)
 
     def best_trial(self, task: str, system: str) -> dict[str, Any] | None:
-        """The trial with the highest validation MRR, of those that the plan holds."""
-        wanted = [line for line in self.trials.of(task, system) if line["best"] and self._is_planned(line)]
-        return max(wanted, key=lambda line: float(line["best"]["MRR"]), default=None)
+        """The trial with the highest validation MRR."""
+        found = [line for line in self.planned_trials(task, system) if line["best"]]
+        return max(found, key=lambda line: float(line["best"]["MRR"]), default=None)
+
+    def planned_trials(self, task: str, system: str) -> list[dict[str, Any]]:
+        """The trials of this plan; the ledger may hold others, of other spaces or threads."""
+        return [line for line in self.trials.of(task, system) if self._is_planned(line)]
 
     def _is_planned(self, line: dict[str, Any]) -> bool:
         params = spaces.setting(line["system"], line["task"], line["trial"])
@@ -127,9 +131,9 @@ class Study:
         if peer is None:
             return []
         found = []
-        for line in self.trials.of(task, OURS):
+        for line in self.planned_trials(task, OURS):
             reached = [r for r in line["rounds"] if r["MRR"] >= peer["best"]["MRR"]]
-            if reached and self._is_planned(line):
+            if reached:
                 found.append((float(reached[0]["seconds"]), line, int(reached[0]["epochs"])))
         return sorted(found, key=lambda one: one[0])[:ATTEMPTS]
 

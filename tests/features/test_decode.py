@@ -152,6 +152,11 @@ def test_turns_by_exif(kind, orientation):
     assert near(corners(decoded.pixels), [RED, GREEN, BLUE, WHITE], 25)
 
 
+@pytest.mark.parametrize("exif", [b"Exif\0\0garbage and more of it", b"Exif\0\0II*\0\xff\xff\xff\xff", b"Exif\0\0"])
+def test_broken_notes_of_the_camera_do_not_matter(exif):
+    assert decode(encoded(quarters(), "JPEG", exif=exif)).shape == (32, 64, 3)
+
+
 @pytest.mark.parametrize("kind", ["JPEG", "PNG"])
 @pytest.mark.parametrize(
     ("width", "height", "shape"),

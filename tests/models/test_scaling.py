@@ -20,7 +20,7 @@ COUNTS = np.array([[3, 0, 1], [0, 0, 0], [1, 0, 0]], np.float32)
 def test_tfidf_by_hand() -> None:
     """log(1 + count) * (log((1 + n) / (1 + df)) + 1), at unit length; an empty row stays empty."""
     rows = check_features(sp.csr_matrix(COUNTS))
-    scale = RowScaling.learned(rows, 3, "auto")
+    scale = RowScaling.learned(rows, 3, "tfidf")
     idf = [math.log(4 / 3) + 1, math.log(4 / 1) + 1, math.log(4 / 2) + 1]
     assert scale.method == "tfidf"
     assert scale.weight == pytest.approx(idf)
@@ -28,6 +28,14 @@ def test_tfidf_by_hand() -> None:
     out = scale(rows)
     assert out.data == pytest.approx([a / math.hypot(a, b), b / math.hypot(a, b), 1])  # type: ignore[union-attr]
     assert np.array_equal(out.indptr, [0, 2, 2, 3])  # type: ignore[union-attr]
+
+
+def test_log_by_hand() -> None:
+    """log(1 + count) at unit length."""
+    rows = check_features(sp.csr_matrix(COUNTS))
+    out = RowScaling.learned(rows, 3, "auto")(rows)
+    length = math.hypot(math.log(4), math.log(2))
+    assert out.data == pytest.approx([math.log(4) / length, math.log(2) / length, 1])  # type: ignore[union-attr]
 
 
 @given(seeds)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from runs import figure, make_block, make_settings, make_space, train
 
+from runs import figure, make_block, make_settings, make_space, train
 from wsabie.base.errors import DivergenceError
 from wsabie.space.joint import JointSpace
 from wsabie.training.loops import VISITS_PER_CHUNK

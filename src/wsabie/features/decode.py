@@ -76,7 +76,7 @@ def decode(content: Path | bytes, *, size: int = 256, max_pixels: int = 64_000_0
     size : int
         Longer side of the result in pixels, at most.
     max_pixels : int
-        Larger pictures are refused before they are decoded.
+        Larger pictures are refused before they are decoded; Pillow refuses those above 178,956,970 in any case.
 
     Returns
     -------
@@ -113,7 +113,7 @@ def decode_full(content: Path | bytes, *, size: int = 256, max_pixels: int = 64_
         image.load()
         if drafted is None:
             width, height = image.size  # some decoders turn the picture upright themselves
-        orientation = image.getexif().get(_ORIENTATION, 1)
+        orientation = _orientation(image)
         if orientation in _SIDEWAYS:
             width, height = height, width
         small = _flattened(_shrunk(_plain(image), size))
@@ -249,6 +249,15 @@ def _flattened(image: Image.Image) -> Image.Image:
     if image.mode == "RGBA":
         image = Image.alpha_composite(Image.new("RGBA", image.size, _WHITE), image)
     return image.convert("RGB")
+
+
+def _orientation(image: Image.Image) -> int:
+    """EXIF orientation; 1, upright, where the notes of the camera are broken: the picture itself is not."""
+    try:
+        found = image.getexif().get(_ORIENTATION, 1)
+    except Exception:  # parsers raise almost anything over hostile bytes
+        return 1
+    return found if isinstance(found, int) else 1
 
 
 def _turned(image: Image.Image, orientation: int) -> Image.Image:

@@ -1,8 +1,8 @@
 """One place for every compiler flag.
 
 `jit` marks a leaf, pasted into its callers by LLVM; `cold` one that stays a call. `entry` makes an entry point that
-Python calls: it is cached on disk, and the cache key holds a checksum of all kernel sources, because numba looks only at the entry's own file and would
-go on using old code after an edit of a leaf elsewhere.
+Python calls: it is cached on disk, and the cache key holds a checksum of all kernel sources, because numba looks only
+at the entry's own file and would go on using old code after an edit of a leaf elsewhere.
 """
 
 import zlib

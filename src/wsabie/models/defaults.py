@@ -30,7 +30,7 @@ def learning_rate(shape: Shape, positives: str = "mean") -> float:
     """
     if positives == "pairs":
         return 0.03
-    return 0.03 * max(1.0, shape.n_pairs / max(shape.n_rows, 1)) ** 0.75
+    return float(0.03 * max(1.0, shape.n_pairs / max(shape.n_rows, 1)) ** 0.75)
 
 
 def max_norm(shape: Shape) -> float:

@@ -19,7 +19,6 @@ from wsabie.models.annotator import Annotator
 from wsabie.models.wsabie import Wsabie
 from wsabie.storage.atomic import replacing
 
-
 DRAWN = 512
 """Longer side of the drawing, in pixels, at most."""
 
@@ -70,7 +69,9 @@ def contributions(model: Wsabie, X: Any, label: str) -> Float32:
         The similarity is no sum over features, or the row is not sparse.
     """
     if model.similarity != "dot":
-        raise InputError(f'scores by {model.similarity} are no sum over features; train with similarity "dot" to explain')
+        raise InputError(
+            f'scores by {model.similarity} are no sum over features; train with similarity "dot" to explain'
+        )
     scaled = model.scaling_(check_features(X, n_features=model.n_features_in_))
     if not isinstance(scaled, Csr):
         raise InputError("only sparse rows can be explained; this model was trained on dense rows")

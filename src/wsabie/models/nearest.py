@@ -24,7 +24,7 @@ class NearestNeighbours(ScoreRanker):
     ----------
     k : int, default 10
         Neighbours that vote; all training rows when there are fewer.
-    rows : {"auto", None}, default "auto"
+    rows : {"tfidf", "auto", None}, default "tfidf"
         Scaling of rows before the cosine is taken, as in `Wsabie`.
 
     Attributes
@@ -43,7 +43,7 @@ class NearestNeighbours(ScoreRanker):
     [('red', 1.99), ('warm', 0.99)]
     """
 
-    def __init__(self, k: int = 10, *, rows: Rows = "auto") -> None:
+    def __init__(self, k: int = 10, *, rows: Rows = "tfidf") -> None:
         self.k = k
         self.rows = rows
 

@@ -68,7 +68,7 @@ class OneVsRest(ScoreRanker):
     ----------
     C : float, default 1.0
         Inverse strength of the L2 penalty.
-    rows : {"auto", None}, default "auto"
+    rows : {"tfidf", "auto", None}, default "tfidf"
         Scaling of rows, as in `Wsabie`.
     max_gigabytes : float, default 2.0
         Largest model that is begun (10^9 bytes).
@@ -99,7 +99,7 @@ class OneVsRest(ScoreRanker):
         self,
         C: float = 1.0,
         *,
-        rows: Rows = "auto",
+        rows: Rows = "tfidf",
         max_gigabytes: float = 2.0,
         max_minutes: float = 10.0,
         max_iter: int = 100,

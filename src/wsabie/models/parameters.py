@@ -67,12 +67,11 @@ def per_table(value: PerTable, auto: float, name: str) -> dict[str, float]:
     >>> per_table({"V": 0.1}, 0.02, "learning_rate")
     {'V': 0.1, 'W': 0.02}
     """
-    if not isinstance(value, Mapping):
-        value = dict.fromkeys(TABLES, value)
-    unknown = sorted(set(value) - set(TABLES))
+    given: Mapping[str, Any] = value if isinstance(value, Mapping) else dict.fromkeys(TABLES, value)
+    unknown = sorted(set(given) - set(TABLES))
     if unknown:
         raise InputError(f'{name} names the table {unknown[0]!r}; the tables are "V" (features) and "W" (labels)')
-    numbers = {table: value.get(table, "auto") for table in TABLES}
+    numbers = {table: given.get(table, "auto") for table in TABLES}
     numbers = {table: auto if isinstance(n, str) and n == "auto" else n for table, n in numbers.items()}
     for number in numbers.values():
         require(_is_number(number) and number > 0, f"{name} is {number!r}; choose a number above 0")
@@ -100,7 +99,7 @@ def checksum(inputs: Inputs, targets: Matrix, sample_weight: Any) -> int:
     weights = [] if sample_weight is None else [np.asarray(sample_weight, np.float32)]
     crc = 0
     for array in (*rows, targets.indptr, targets.indices, targets.data, *weights):
-        crc = zlib.crc32(np.ascontiguousarray(array), crc)
+        crc = zlib.crc32(np.ascontiguousarray(array).data, crc)
     return crc
 
 

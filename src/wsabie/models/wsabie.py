@@ -50,9 +50,9 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         pair and weighs nothing (PAMIR's loss; [W] section 6.3).
     similarity : {"dot", "euclidean", "cosine"}, default "dot"
         Inner product, negative Euclidean distance, cosine.
-    rows : {"auto", None}, default "auto"
-        Scaling of rows, stored with the model: non-negative sparse rows become log(1 + x) * idf at unit length, dense
-        rows are standardised, signed sparse rows stay. None leaves all as given.
+    rows : {"auto", "tfidf", None}, default "auto"
+        Scaling of rows, stored with the model. "auto": non-negative sparse rows become log(1 + x) at unit length, dense
+        rows are standardised, signed sparse rows stay. "tfidf": log(1 + x) * idf at unit length. None: as given.
     max_norm : float, "auto" or None
         Rows of both tables are projected to this norm ([W] section 2; the papers' C = 1); None leaves them free.
     epochs : int or "auto"
@@ -99,6 +99,14 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     >>> [top[0][0] for top in model.annotate(X[[0, 20, 40]], k=1)]
     ['red', 'green', 'blue']
     """
+
+    vocabulary_: Vocabulary
+    space_: JointSpace
+    scaling_: RowScaling
+    calibration_: Calibration | None
+    history_: list[EpochStats]
+    settings_: dict[str, Any]
+    n_features_in_: int
 
     def __init__(
         self,
@@ -199,6 +207,7 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         settings = self.resolved(
             defaults.Shape(n_rows, targets.nnz, n_features, len(fitted.vocabulary_), nnz_of(inputs) / n_rows)
         )
+        fitted.settings_ = plain(asdict(settings))
         fitted.space_ = fitted._new_space(n_features)
         checkpoints = None
         if checkpoint is not None:
@@ -224,9 +233,10 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if not hasattr(self, "space_"):
             fresh = self.get_params()["epochs"]
             try:
-                return self.set_params(epochs=epochs).fit(X, Y, sample_weight=sample_weight)
+                self.set_params(epochs=epochs).fit(X, Y, sample_weight=sample_weight)
             finally:
                 self.set_params(epochs=fresh)
+            return self
         inputs = self._checked(X)
         n_rows, _ = shape_of(inputs, X)
         fitted, before = copy(self), len(self.history_)
@@ -404,7 +414,8 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self._probabilities
 
     def _probabilities(self, X: Any) -> Float64:
-        return self.calibration_.predict_proba(self.scores(X))
+        fitted: Calibration = self.calibration_  # type: ignore[assignment]  # checked by the property
+        return fitted.predict_proba(self.scores(X))
 
     def annotate(self, X: Any, k: int = 10, **options: Any) -> list[list[tuple[str, float]]]:
         """The k best labels of each row by name, with their scores; `options` as in `rank`."""
@@ -452,7 +463,7 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             "history": [stats.as_dict() for stats in self.history_],
             "versions": versions(),
         }
-        if self.calibration_ is not None:
+        if self.calibration_ is not None and self.calibration_.label_offsets is not None:
             config["calibration"] = [self.calibration_.slope, self.calibration_.offset]
             tensors["calibration/offsets"] = self.calibration_.label_offsets
         return Parts(KIND, config, tensors)
@@ -467,7 +478,8 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         model.history_ = [EpochStats(**stats) for stats in config["history"]]
         model.calibration_ = None
         if config["calibration"] is not None:
-            model.calibration_ = Calibration(*config["calibration"], t["calibration/offsets"])
+            slope, offset = config["calibration"]
+            model.calibration_ = Calibration(slope, offset, t["calibration/offsets"])
         model.settings_ = config["settings"]
         model.n_features_in_ = len(t["features"])
         model._check_shapes(t)

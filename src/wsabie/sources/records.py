@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeAlias
 
-from wsabie.base.arrays import Matrix
+from wsabie.base.arrays import Int64, Matrix
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Rows:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def take(self, index: Sequence[int]) -> "Rows":
+    def take(self, index: Sequence[int] | Int64) -> "Rows":
         """The rows at `index`, with the same labels and features."""
 
         def pick(values: list[str] | None) -> list[str] | None:

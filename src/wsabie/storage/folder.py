@@ -179,7 +179,7 @@ def _write_config(file: Path, pointer: Mapping[str, Any]) -> None:
 
 def _save_tensor(folder: Path, array: Array) -> dict[str, Any]:
     array = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
-    head, data = _header(array), memoryview(array.reshape(-1).view(np.uint8))
+    head, data = _header(array), array.reshape(-1).view(np.uint8).data
     hashed = hashlib.sha256(head)
     hashed.update(data)
     digest = hashed.hexdigest()

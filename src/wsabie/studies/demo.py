@@ -1,12 +1,12 @@
 """The demonstration: from the bundled pictures to a model, a comparison with baselines and a report."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from wsabie.base.arrays import Int64
 from wsabie.base.executor import Executor, Serial
 from wsabie.base.progress import SILENT, Progress
 from wsabie.evaluation.splits import split
@@ -102,11 +102,13 @@ def sample_pictures(part: str) -> PictureList:
     names = bundled_parts() if part == "all" else (part,)
     pictures: list[Picture] = []
     for name in names:
-        pictures += list(open_source(sample_path(name)))
+        source = open_source(sample_path(name))
+        if not isinstance(source, Rows):
+            pictures += source
     return PictureList(sample_path(names[0]), pictures)
 
 
-def _chosen(pictures: PictureList, index: Sequence[int]) -> PictureList:
+def _chosen(pictures: PictureList, index: Int64) -> PictureList:
     return PictureList(pictures.path, [pictures.pictures[i] for i in index])
 
 
@@ -145,7 +147,8 @@ def _report_input(found: Comparison, annotator: Annotator, pictures: PictureList
             description=" ".join(DESCRIPTION[name] for name in names),
             source="Debian packages openclipart-svg, fonts-noto-color-emoji, unicode-cldr-core",
             licence="; ".join(f"{name}: {LICENCE[name]}" for name in names),
-            split=f"By group (one concept or one drawing with its variants), a tenth each for validation and test, seed {seed}.",
+            split="By group (one concept, or one drawing with its variants), a tenth each for validation and test, "
+            f"seed {seed}.",
             facts=[
                 ("pictures", f"{len(pictures):,}"),
                 ("labels with two training pictures", f"{len(test.label_names):,}"),

@@ -194,4 +194,4 @@ def _feature_rows(block: RowBlock) -> int:
     """Feature rows read when every visit is encoded once."""
     if isinstance(block.inputs, Csr):
         return int(np.diff(block.inputs.indptr)[block.targets.rows].sum())
-    return len(block.targets.rows) * block.inputs.shape[1]
+    return int(len(block.targets.rows) * block.inputs.shape[1])

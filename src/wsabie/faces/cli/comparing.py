@@ -10,6 +10,7 @@ from wsabie.faces.cli.splitting import split_rows
 from wsabie.faces.cli.terminal import TerminalProgress, note, out, show_json, show_table
 from wsabie.sources.records import Rows, Source
 from wsabie.storage.rejects import Rejects
+from wsabie.training.stats import EpochStats
 
 
 def compare_command(
@@ -32,7 +33,15 @@ def compare_command(
     rejects, progress = Rejects(strict=strict), TerminalProgress()
     names = [name.strip() for name in models.split(",") if name.strip()]
     taking_part = entrants(names, seed=seed, threads=threads)
-    rows, tested = _rows(opened(data, rejects), None if test is None else opened(test, rejects), pictures, threads, seed, progress, rejects)
+    rows, tested = _rows(
+        opened(data, rejects),
+        None if test is None else opened(test, rejects),
+        pictures,
+        threads,
+        seed,
+        progress,
+        rejects,
+    )
     train, valid, tested = _sides(rows, tested, by, seed)
     found = compare(train, valid, tested, taking_part, seed=seed, progress=progress)
     settle(rejects, rejects_file)
@@ -40,8 +49,12 @@ def compare_command(
         from wsabie.studies.report import write_report
         from wsabie.studies.report_input import DataFacts, ReportInput
 
-        history = next((entry.model.history_ for entry in found.entries if entry.name == "wsabie"), [])
-        given = ReportInput(f"Comparison on {data.name}", found, data=DataFacts(name=data.name, source=str(data)), history=history)
+        history: list[EpochStats] = next(
+            (entry.model.history_ for entry in found.entries if entry.name == "wsabie"), []
+        )
+        given = ReportInput(
+            f"Comparison on {data.name}", found, data=DataFacts(name=data.name, source=str(data)), history=history
+        )
         write_report(report, given)
         note(f"report: {report}")
     if json:

@@ -51,7 +51,7 @@ def split_command(
 ) -> None:
     """Write train, valid and test as Parquet, and what was left out as JSON lines."""
     from wsabie.evaluation.near import drop_near as drop
-    from wsabie.sources.parquet import write_rows
+    from wsabie.sources.parquet_rows import write_rows
 
     rejects = Rejects(strict=strict)
     rows = opened(data, rejects)

@@ -59,10 +59,11 @@ def train_command(
     shutil.rmtree(work, ignore_errors=True)
     settle(rejects, rejects_file)
     best = max((s.validation for s in estimator.history_ if s.validation is not None), default=None)
+    n_bytes = folder_bytes(model)
     summary = {
         "schema": 1,
         "model": str(model),
-        "bytes": folder_bytes(model),
+        "bytes": n_bytes,
         "epochs": len(estimator.history_),
         "validation_map": best,
         **facts,
@@ -74,7 +75,7 @@ def train_command(
     figure = "" if best is None else f", validation MAP {best:.3f}"
     out.print(
         f"{model}: {len(rows.label_names):,} labels from {len(train):,} rows in {len(estimator.history_)} epochs"
-        f"{figure}, {summary['bytes'] / 1e6:.1f} MB"
+        f"{figure}, {n_bytes / 1e6:.1f} MB"
     )
     note(f"next: wsabie annotate {model} NEW_DATA")
 
@@ -135,6 +136,13 @@ def _held_out(
         return rows, align(source, rows.label_names, rows.feature_names, rows.X.shape[1]).rows
     if hold_out == 0:
         return rows, None
-    by = "group" if rows.groups is not None else "row"
-    sides = split(len(rows), by=by, valid=hold_out, test=0, ids=rows.ids, groups=rows.groups, seed=parameters["seed"])
+    sides = split(
+        len(rows),
+        by="row" if rows.groups is None else "group",
+        valid=hold_out,
+        test=0,
+        ids=rows.ids,
+        groups=rows.groups,
+        seed=parameters["seed"],
+    )
     return rows.take(sides.train), rows.take(sides.valid)
