@@ -125,7 +125,7 @@ def learn_dictionary(
     sample = distinct[np.random.default_rng(seed).permutation(len(distinct))]
     lengths = float(np.einsum("nd,nd->", sample, sample, dtype=np.float64))
     centres, error = sample[:n_terms].copy(), np.inf
-    with progress.stage("learning visual terms", passes, "passes") as stage:
+    with progress.stage("learning terms", passes, "passes") as stage:
         for _ in range(passes):
             terms, best = Dictionary(centres)._nearest(sample)
             before, error = error, lengths - 2 * float(best.sum(dtype=np.float64))

@@ -118,8 +118,8 @@ class Trainer:
         stats = summarise(tally, epoch, self._rate(epoch), seconds, rows_read / max(n_pairs, 1), row_bytes)
         self._check(space, stats)
         stats = self._validated(space, replace(stats, unlabelled=unlabelled))
-        shown = {} if stats.validation is None else {"MAP": stats.validation}
-        stage.advance(0, loss=stats.loss, **shown)
+        shown = {"loss": stats.loss} if stats.validation is None else {"MAP": stats.validation}
+        stage.advance(0, **shown)
         return stats
 
     def _validated(self, space: JointSpace, stats: EpochStats) -> EpochStats:

@@ -17,46 +17,52 @@ class _Bar:
         self.bars, self.task = bars, task
 
     def advance(self, n: int = 1, **figures: float) -> None:
-        shown = "  ".join(f"{name} {value:.3g}" for name, value in figures.items())
+        shown = " ".join(f"{name} {value:.3g}" for name, value in figures.items())
         self.bars.update(self.task, advance=n, **({"figures": shown} if figures else {}))
 
 
 class TerminalProgress:
-    """One bar per stage on standard error, with rate and time left; a line when a stage is done."""
+    """One line per stage on standard error: bar, done of all, rate, time left, figures. It fits 80 columns."""
 
     @contextmanager
     def stage(self, name: str, total: int | None, unit: str) -> Iterator[_Bar]:
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
+        from rich.text import Text
+
+        class Pace(ProgressColumn):
+            """Items per second, and the time left, or the time taken when done."""
+
+            def render(self, task: Any) -> Text:
+                return Text(_pace(task), no_wrap=True)
 
         bars = Progress(
-            TextColumn("{task.description:<24}"),
-            BarColumn(bar_width=24),
-            TextColumn("{task.completed:>9,.0f}/{task.fields[all]} {task.fields[unit]}"),
-            TextColumn("{task.fields[rate]}"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
+            TextColumn("{task.description:<18}"),
+            BarColumn(bar_width=8),
+            TextColumn("{task.completed:,.0f}{task.fields[all]} {task.fields[unit]}"),
+            Pace(),
             TextColumn("{task.fields[figures]}"),
             console=err,
-            transient=False,
         )
-        bars.get_renderables = _with_rate(bars)  # type: ignore[method-assign]
         with bars:
-            known = f"{total:,}" if total is not None else "?"
-            yield _Bar(bars, bars.add_task(name, total=total, all=known, unit=unit, figures="", rate=""))
+            known = f"/{total:,}" if total is not None else ""
+            yield _Bar(bars, bars.add_task(name, total=total, all=known, unit=unit, figures=""))
 
 
-def _with_rate(bars: Any) -> Any:
-    """Fill in items per second just before the bars are drawn."""
-    draw = bars.get_renderables
+def _pace(task: Any) -> str:
+    elapsed = task.elapsed or 0.0
+    if task.completed == 0 or elapsed < 0.1:
+        return ""
+    rate = f"{task.completed / elapsed:,.0f}/s"
+    if task.total is None:
+        return f"{rate} {_clock(elapsed)}"
+    if task.finished:
+        return f"{rate} in {_clock(elapsed)}"
+    return f"{rate} {_clock(elapsed * (task.total - task.completed) / task.completed)} left"
 
-    def drawn() -> Any:
-        for task in bars.tasks:
-            elapsed = task.elapsed or 0
-            task.fields["rate"] = f"{task.completed / elapsed:>9,.0f}/s" if elapsed > 0.2 else ""
-        yield from draw()
 
-    return drawn
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}:{rest:02d}"
 
 
 def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
