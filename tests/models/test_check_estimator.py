@@ -16,8 +16,7 @@ from wsabie.models.wsabie import Wsabie
 LABELS = "labels are the argument Y, as everywhere here; this check passes y= by keyword"
 EXPECTED = {
     "check_n_features_in_after_fitting": LABELS + " to score (the sentence itself is tested with the estimator)",
-    "check_sample_weight_equivalence_on_dense_data": LABELS
-    + "; and stochastic steps on a repeated row differ",
+    "check_sample_weight_equivalence_on_dense_data": LABELS + "; and stochastic steps on a repeated row differ",
     "check_sample_weight_equivalence_on_sparse_data": LABELS + "; and stochastic steps on a repeated row differ",
 }
 

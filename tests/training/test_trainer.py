@@ -10,6 +10,7 @@ import pytest
 from runs import figure, make_block, make_settings, make_space, train
 from wsabie.base.errors import DivergenceError
 from wsabie.space.joint import JointSpace
+from wsabie.training import trainer
 from wsabie.training.loops import VISITS_PER_CHUNK
 
 BLOCK = make_block()
@@ -171,3 +172,17 @@ def test_several_blocks_of_rows_make_one_epoch() -> None:
     history = Trainer(make_settings(epochs=2)).train(make_space(), lambda: blocks, n_pairs)
     assert [s.pairs for s in history] == [n_pairs] * 2
     assert [s.unlabelled for s in history] == [2] * 2
+
+
+def test_every_epoch_visits_all_in_another_order_that_the_seed_decides(monkeypatch: Any) -> None:
+    orders: list[Any] = []
+    monkeypatch.setattr(trainer, "run_blocks", lambda space, block, norms, rule, order, *rest: orders.append(order))
+    for seed in (3, 3, 4):
+        train(BLOCK, make_space(), make_settings(epochs=2, seed=seed))
+    n = len(BLOCK.targets.rows)
+    assert all(np.array_equal(np.sort(order), np.arange(n)) for order in orders)
+    first, second, again, _, other, _ = orders
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, second)
+    assert not np.array_equal(first, other)
+    assert not np.array_equal(first, np.arange(n))

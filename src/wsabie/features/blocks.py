@@ -43,8 +43,8 @@ class BlockPlan:
         Share of the colours in a descriptor's squared length.
     """
 
-    cells: tuple[int, ...] = (15, 8, 4)
-    across: int = 3
+    cells: tuple[int, ...] = (16, 8, 5)
+    across: int = 4
     contrast: int = 4
     colour_weight: float = 0.6
 
@@ -57,7 +57,7 @@ class BlockPlan:
             A value is out of range.
         """
         if not self.cells or not all(1 <= c <= 64 for c in self.cells):
-            raise InputError(f"cells is {self.cells}; give one number from 1 to 64 for each scale, such as (15, 8, 4)")
+            raise InputError(f"cells is {self.cells}; give one number from 1 to 64 for each scale, such as (16, 8, 5)")
         if not 1 <= self.across <= 16:
             raise InputError(f"across is {self.across}; give a number of cells from 1 to 16")
         if not 0 <= self.contrast <= 255:
@@ -101,7 +101,7 @@ def describe_blocks(pixels: UInt8, plan: BlockPlan) -> Float32:
     Examples
     --------
     >>> describe_blocks(np.zeros((192, 256, 3), np.uint8), BlockPlan()).shape
-    (294, 39)
+    (282, 39)
     """
     pixels = np.require(pixels, np.uint8, ["C", "W"])
     height, width = pixels.shape[:2]

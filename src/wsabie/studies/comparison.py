@@ -140,19 +140,20 @@ class Comparison:
         entries = [entry for entry in self.entries if entry.baseline or not baselines]
         return max(entries, key=lambda entry: entry.evaluation.means[metric], default=None)
 
-    def table(self) -> Table:
-        """Means of the headline metrics, time and memory; the last row is the ceiling."""
-        headers = ["model", *self.metrics, "training s", "ms/row", "MB"]
-        rows = [self._row(entry) for entry in self.entries]
+    def table(self, metrics: Sequence[str] | None = None) -> Table:
+        """Means of the headline metrics (or of some of them), time and memory; the last row is the ceiling."""
+        metrics = self.metrics if metrics is None else [name for name in metrics if name in self.metrics]
+        headers = ["model", *metrics, "train s", "ms/row", "MB"]
+        rows = [self._row(entry, metrics) for entry in self.entries]
         if self.entries:
-            top = [self.ceilings.get(metric) for metric in self.metrics]
+            top = [self.ceilings.get(metric) for metric in metrics]
             rows.append(["highest possible", *("" if v is None else f"{v:.3f}" for v in top), "", "", ""])
         rows += [[skipped.title, "skipped", *[""] * (len(headers) - 2)] for skipped in self.skipped]
         return Table(headers, rows)
 
-    def _row(self, entry: Entry) -> list[str]:
+    def _row(self, entry: Entry, metrics: Sequence[str]) -> list[str]:
         means = entry.evaluation.means
-        figures = [f"{means[metric]:.3f}" for metric in self.metrics]
+        figures = [f"{means[metric]:.3f}" for metric in metrics]
         return [
             entry.title,
             *figures,

@@ -7,7 +7,7 @@ from wsabie.base.errors import InputError
 from wsabie.base.progress import Progress
 from wsabie.faces.cli.common import executor, opened, settle
 from wsabie.faces.cli.splitting import split_rows
-from wsabie.faces.cli.terminal import TerminalProgress, note, out, show_json, show_table
+from wsabie.faces.cli.terminal import NARROW, TerminalProgress, note, out, show_json, show_table
 from wsabie.sources.records import Rows, Source
 from wsabie.storage.rejects import Rejects
 from wsabie.training.stats import EpochStats
@@ -60,7 +60,7 @@ def compare_command(
     if json:
         show_json(found.as_dict())
         return
-    table = found.table()
+    table = found.table(NARROW)
     facts = found.task.facts
     show_table(f"{facts.test_rows:,} test rows, {facts.labels:,} labels", table.headers, table.rows)
     for skipped in found.skipped:

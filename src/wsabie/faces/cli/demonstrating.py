@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from wsabie.faces.cli.common import executor
-from wsabie.faces.cli.terminal import TerminalProgress, out, show_json, show_table
+from wsabie.faces.cli.terminal import NARROW, TerminalProgress, out, show_json, show_table
 
 
 def demo_command(folder: Path, part: str, threads: int | None, seed: int, json: bool) -> None:
@@ -16,7 +16,7 @@ def demo_command(folder: Path, part: str, threads: int | None, seed: int, json: 
     if json:
         show_json({**made.comparison.as_dict(), "model": str(made.model), "report": str(made.report)})
         return
-    table, facts = made.comparison.table(), made.comparison.task.facts
+    table, facts = made.comparison.table(NARROW), made.comparison.task.facts
     show_table(
         f"{facts.test_rows:,} held-out pictures, {facts.labels:,} labels, {facts.train_rows:,} training pictures",
         table.headers,

@@ -10,6 +10,8 @@ from wsabie import __version__
 from wsabie.base.errors import WsabieError
 from wsabie.faces.cli import commands
 
+INTERRUPTED = 130  # what typer makes of Ctrl-C
+
 app = typer.Typer(
     name="wsabie",
     help="Annotate and search large collections with joint embeddings trained by the WARP ranking loss.",
@@ -48,9 +50,10 @@ def run() -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except KeyboardInterrupt:
-        fail("stopped; nothing that was finished is lost, and --resume goes on where a command offers it")
-        sys.exit(130)
+    except SystemExit as stop:
+        if stop.code == INTERRUPTED:
+            fail("stopped; nothing that was finished is lost, and --resume goes on where a command offers it")
+        raise
 
 
 if __name__ == "__main__":

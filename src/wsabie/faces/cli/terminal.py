@@ -65,6 +65,10 @@ def _clock(seconds: float) -> str:
     return f"{minutes}:{rest:02d}"
 
 
+NARROW = ("p@1", "p@10", "recall@50", "MAP")
+"""Metrics of a comparison that fit 80 columns; --json has them all."""
+
+
 def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table on standard output; every column but the first is right-aligned."""
     from rich import box

@@ -1,0 +1,75 @@
+"""Small real collections on disk, and a way to run commands as the shell would."""
+
+import csv
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow.parquet as pq
+import pytest
+
+from wsabie.faces.cli.main import run
+from wsabie.samples import sample_path
+
+
+class Ran(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Cli = Callable[..., Ran]
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
+    """cli("train", data, "--model", folder) -> exit code and what was printed."""
+
+    def call(*words: object) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["wsabie", *map(str, words)])
+        capfd.readouterr()
+        code = 0
+        try:
+            run()
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        captured = capfd.readouterr()
+        return Ran(code, captured.out, captured.err)
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """120 emoji as files with metadata.csv, as somebody would bring them."""
+    folder = tmp_path_factory.mktemp("pictures")
+    table = pq.read_table(sample_path("emoji"), columns=["image", "labels", "group"]).slice(400, 120).to_pylist()
+    with (folder / "metadata.csv").open("w", newline="", encoding="utf-8") as file:
+        lines = csv.writer(file)
+        lines.writerow(["file_name", "labels", "group"])
+        for number, row in enumerate(table):
+            (folder / f"{number:03d}.webp").write_bytes(row["image"])
+            lines.writerow([f"{number:03d}.webp", ";".join(x.replace(";", " ") for x in row["labels"][:12]), row["group"]])
+    return folder
+
+
+@pytest.fixture(scope="session")
+def model(pictures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small picture model, trained through the command."""
+    folder = tmp_path_factory.mktemp("models") / "emoji"
+    words = ["wsabie", "train", pictures, "--model", folder, "--terms", "100", "--dim", "16", "--epochs", "20"]
+    before = sys.argv
+    try:
+        sys.argv = [*map(str, words), "--threads", "1"]
+        run()
+    except SystemExit as stop:
+        assert not stop.code, "training failed"
+    finally:
+        sys.argv = before
+    return folder

@@ -1,0 +1,99 @@
+"""From a folder of tagged pictures to annotations, through the commands."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from PIL import Image
+
+Cli = Callable[..., Any]
+
+
+def test_info_says_what_was_trained(cli: Cli, model: Path) -> None:
+    said = cli("info", model, "--json")
+    assert said.code == 0
+    facts = said.json
+    assert facts["schema"] == 1
+    assert facts["pictures"] is True
+    assert facts["dimensions"] == 16
+    assert facts["rows"] + facts["validation_rows"] == 120
+
+
+def test_annotate_pictures_it_has_seen(cli: Cli, model: Path, pictures: Path) -> None:
+    """A model of 120 pictures knows most of their own labels: far above chance."""
+    said = cli("annotate", model, pictures, "-k", 5, "--json")
+    assert said.code == 0
+    results = {result["id"]: [name for name, _ in result["labels"]] for result in said.json["results"]}
+    assert len(results) == 120
+    lines = (pictures / "metadata.csv").read_text(encoding="utf-8").splitlines()[1:]
+    true = {line.split(",")[0]: line for line in lines}
+    hits = sum(any(name in true[Path(key).name] for name in names) for key, names in results.items())
+    assert hits > 80
+
+
+def test_annotate_one_file_and_a_corrupt_one(cli: Cli, model: Path, pictures: Path, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.png"
+    bad.write_bytes(b"\x89PNG\r\n\x1a\n nonsense")
+    rejects = tmp_path / "rejects.jsonl"
+    said = cli("annotate", model, pictures / "000.webp", bad, "--rejects", rejects)
+    assert said.code == 0
+    assert len(said.out.splitlines()) == 1
+    assert "bad.png" in rejects.read_text()
+    assert "1 skipped" in said.err
+
+
+def test_explain_draws_the_picture(cli: Cli, model: Path, pictures: Path, tmp_path: Path) -> None:
+    said = cli("annotate", model, pictures / "000.webp", "--explain", tmp_path / "heat")
+    assert said.code == 0
+    (drawn,) = (tmp_path / "heat").glob("*.png")
+    with Image.open(drawn) as picture:
+        assert picture.size[0] >= 96
+
+
+def test_evaluate_gives_intervals_and_ceilings(cli: Cli, model: Path, pictures: Path) -> None:
+    said = cli("evaluate", model, pictures, "--json")
+    assert said.code == 0
+    found = said.json
+    low, high = found["intervals"]["MAP"]
+    assert 0 < low <= found["metrics"]["MAP"] <= high <= 1
+    assert found["metrics"]["p@10"] <= found["ceilings"]["p@10"]
+    assert cli("evaluate", model, pictures).out.count("p@") >= 3
+
+
+def test_neighbours_and_a_slip_of_the_pen(cli: Cli, model: Path) -> None:
+    label = cli("info", model, "--json").json["labels"]
+    assert label > 10
+    wrong = cli("neighbours", model, "no such label at all")
+    assert wrong.code == 1
+    assert "Traceback" not in wrong.err
+    assert wrong.err.count("\n") == 1
+
+
+def test_features_are_a_source_again(cli: Cli, pictures: Path, tmp_path: Path) -> None:
+    out = tmp_path / "rows.parquet"
+    said = cli("features", "images", pictures, "--out", out, "--terms", 64, "--size", 64, "--threads", 1, "--json")
+    assert said.code == 0
+    assert said.json["rows"] == 120
+    assert pq.read_metadata(out).num_rows == 120
+    parts = cli("split", out, "--out", tmp_path / "parts", "--valid", 0.2, "--test", 0.2, "--json")
+    assert parts.code == 0
+    assert parts.json["train"] + parts.json["valid"] + parts.json["test"] == 120
+    trained = cli(
+        "train", tmp_path / "parts" / "train.parquet", "--valid", tmp_path / "parts" / "valid.parquet",
+        "--model", tmp_path / "m", "--dim", 16, "--epochs", 3, "--threads", 1, "--json",
+    )  # fmt: skip
+    assert trained.code == 0
+    assert trained.json["epochs"] <= 3
+    judged = cli("evaluate", tmp_path / "m", tmp_path / "parts" / "test.parquet", "--json")
+    assert judged.code == 0
+
+
+def test_drop_near_lists_what_left(cli: Cli, pictures: Path, tmp_path: Path) -> None:
+    out = tmp_path / "rows.parquet"
+    cli("features", "images", pictures, "--out", out, "--terms", 64, "--size", 64, "--threads", 1)
+    said = cli("split", out, "--out", tmp_path / "parts", "--by", "row", "--drop-near", 0.2, "--json")
+    assert said.code == 0
+    left = len((tmp_path / "parts" / "dropped.jsonl").read_text().splitlines())
+    assert left > 0
+    assert said.json["train"] + said.json["valid"] + said.json["test"] == 120 - left

@@ -1,0 +1,101 @@
+"""Training, comparing and refusing on rows of features."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Cli = Callable[..., Any]
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    """An XC file of 90 rows: three labels, each with words of its own."""
+    lines = ["90 9 3"]
+    for i in range(90):
+        label = i % 3
+        lines.append(f"{label} " + " ".join(f"{3 * label + (i + k) % 3}:{1 + k}" for k in range(2)))
+    file = tmp_path / "rows.txt"
+    file.write_text("\n".join(lines) + "\n")
+    return file
+
+
+def test_compare_prints_one_table(cli: Cli, rows: Path, tmp_path: Path) -> None:
+    report = tmp_path / "report.html"
+    said = cli("compare", rows, "--threads", 1, "--report", report, "--json")
+    assert said.code == 0, said.err
+    models = {model["name"]: model["metrics"] for model in said.json["models"]}
+    assert set(models) == {"wsabie", "nearest", "one-vs-rest", "popularity"}
+    assert models["wsabie"]["p@1"] == 1.0
+    assert models["popularity"]["p@1"] < 0.7
+    assert "<html" in report.read_text(encoding="utf-8")
+
+
+def test_corel5k_beats_popularity(cli: Cli, data_dir: Path, tmp_path: Path) -> None:
+    """Real data, the way a user runs it: arrays of 1,024 dimensions would not make this pass by chance."""
+    folder = data_dir / "corel5k_mulan"
+    trained = cli("train", folder / "Corel5k-train-sparse.arff", "--model", tmp_path / "m", "--epochs", 8, "--json")
+    assert trained.code == 0, trained.err
+    judged = cli("evaluate", tmp_path / "m", folder / "Corel5k-test-sparse.arff", "--json")
+    assert judged.json["metrics"]["MAP"] > 0.28  # popularity has .216, eight epochs reach .32
+
+
+def test_same_seed_same_model(cli: Cli, rows: Path, tmp_path: Path) -> None:
+    """Two runs, one and two threads: the same tensors, byte for byte."""
+    for name, threads in (("a", 1), ("b", 2)):
+        assert cli("train", rows, "--model", tmp_path / name, "--epochs", 3, "--threads", threads).code == 0
+    names = [sorted(file.name for file in (tmp_path / name / "tensors").iterdir()) for name in ("a", "b")]
+    assert names[0] == names[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("train", "{tmp}/missing", "--model", "{tmp}/m"), "missing"),
+        (("train", "{rows}", "--model", "{rows}"), "is a file"),
+        (("train", "{tmp}/empty", "--model", "{tmp}/m"), "empty"),
+        (("evaluate", "{tmp}/nothing", "{rows}"), "there is no model"),
+        (("annotate", "{rows}", "{rows}"), "not a model folder"),
+        (("compare", "{rows}", "--models", "wsabi"), "wsabie"),
+        (("compare", "{rows}", "--by", "colour"), "colour"),
+        (("features", "audio", "{rows}", "--out", "{tmp}/f"), "audio"),
+        (("split", "{rows}", "--out", "{tmp}/s", "--by", "time"), "time"),
+        (("train", "{rows}", "--model", "{tmp}/m", "--loss", "hinge"), "hinge"),
+        (("demo", "--part", "paintings", "--out", "{tmp}/d"), "paintings"),
+    ],
+)
+def test_mistakes_get_one_sentence(cli: Cli, rows: Path, tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+    (tmp_path / "empty").mkdir()
+    ran = cli(*(word.format(tmp=tmp_path, rows=rows) for word in words))
+    assert ran.code == 1, ran
+    last = ran.err.strip().splitlines()[-1]
+    assert last.startswith("wsabie: ")
+    assert said in last
+    assert "Traceback" not in ran.err
+
+
+def test_usage_is_code_two(cli: Cli) -> None:
+    assert cli("train").code == 2
+    assert cli("train", "x", "--model", "y", "--epochs", "0").code == 2
+
+
+def test_a_flipped_bit_is_noticed(cli: Cli, rows: Path, tmp_path: Path) -> None:
+    cli("train", rows, "--model", tmp_path / "m", "--epochs", 2, "--threads", 1)
+    tensor = max((tmp_path / "m" / "tensors").iterdir(), key=lambda file: file.stat().st_size)
+    content = bytearray(tensor.read_bytes())
+    content[-1] ^= 1
+    tensor.write_bytes(content)
+    ran = cli("info", tmp_path / "m")
+    assert ran.code == 1
+    assert "damaged" in ran.err
+
+
+def test_other_width_in_test_data(cli: Cli, rows: Path, tmp_path: Path) -> None:
+    cli("train", rows, "--model", tmp_path / "m", "--epochs", 2, "--threads", 1)
+    other = tmp_path / "other.txt"
+    other.write_text("1 12 3\n0 11:1\n")
+    ran = cli("evaluate", tmp_path / "m", other)
+    assert ran.code == 1
+    assert "12" in ran.err
+    assert "9" in ran.err
