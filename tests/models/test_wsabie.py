@@ -214,6 +214,13 @@ def test_explicit_negatives_are_pushed_away() -> None:
     assert known.mean() < unknown.mean() - 0.1
 
 
+def test_explicit_negatives_are_no_pairs_to_the_defaults() -> None:
+    """A full matrix of 1 and -1, as multi-label sets often come."""
+    signed = make(epochs="auto").fit(X[:12], np.where(Y[:12].toarray() > 0, 1, -1))
+    plain = make(epochs="auto").fit(X[:12], Y[:12])
+    assert signed.settings_ == plain.settings_
+
+
 def test_label_bias_learns_what_is_frequent() -> None:
     """Rows say nothing; nine of ten carry label 1."""
     rows, labels = sp.csr_matrix(np.ones((200, 3))), np.where(np.arange(200) % 10 == 0, 0, 1)
@@ -417,7 +424,7 @@ def test_a_checkpoint_of_other_data_is_refused(tmp_path: Any, what: str) -> None
         ({"similarity": ["dot"]}, "similarity is .*; choose one of dot, euclidean, cosine"),
         ({"positives": "sum"}, "positives is 'sum'"),
         ({"schedule": None}, "schedule is None"),
-        ({"rows": "l2"}, "rows is 'l2'"),
+        ({"rows": "l2"}, "rows is 'l2'; choose"),
         ({"epochs": 0.5}, "epochs is 0.5; choose 'auto' or a whole number above 0"),
         ({"epochs": None}, "epochs is None"),
         ({"margin": None}, "margin is None; choose a number above 0"),
@@ -459,6 +466,7 @@ def test_parameters_are_refused_by_name(change: dict[str, Any], sentence: str) -
         (X, Y, {"label_names": ["a"] * 12}, "the label name 'a' comes twice"),
         (X, Y, {"validation": (X[:, 1:], Y)}, "validation X has 29 features, but Wsabie is expecting 30 features"),
         (X, Y, {"validation": (X[:3], Y)}, "X has 3 rows and Y has 120"),
+        (X, Y, {"validation": X}, "validation must be a pair"),
     ],
 )
 def test_data_is_refused_in_a_sentence(rows: Any, labels: Any, options: Any, sentence: str) -> None:

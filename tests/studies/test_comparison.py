@@ -23,7 +23,7 @@ def test_json_holds_everything_a_script_needs(comparison: Comparison) -> None:
 
 def test_the_table_shows_every_model_and_the_ceiling(comparison: Comparison) -> None:
     table = comparison.table()
-    assert table.headers == ["model", *comparison.metrics, "training s", "ms/row", "MB"]
+    assert table.headers == ["model", *comparison.metrics, "train s", "ms/row", "MB"]
     assert [row[0] for row in table.rows] == [
         "most frequent labels",
         "WARP embedding",

@@ -30,7 +30,8 @@ def test_it_says_what_the_interval_says(comparison: Comparison, low: float, high
     means = comparison["wsabie"].evaluation.means
     assert sentence == (
         f"With WARP embedding, {means['p@5'] * 5:.1f} of the first 5 labels suggested for each of 24 unseen pictures "
-        f"are right on average, against {comparison['nearest'].evaluation.means['p@5'] * 5:.1f} with k nearest neighbours "
+        f"are right on average, "
+        f"against {comparison['nearest'].evaluation.means['p@5'] * 5:.1f} with k nearest neighbours "
         f"({words}); at most {comparison.ceilings['p@5'] * 5:.1f} are possible."
     )
 

@@ -204,18 +204,18 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         require((targets.data > 0).any(), "no row has a label; give at least one (row, label) pair")
         fitted.n_features_in_ = n_features
         fitted.scaling_ = RowScaling.learned(inputs, n_features, self.rows)
-        settings = self.resolved(
-            defaults.Shape(n_rows, targets.nnz, n_features, len(fitted.vocabulary_), nnz_of(inputs) / n_rows)
-        )
+        settings = self.resolved(_shape_of_run(inputs, targets, n_features))
         fitted.settings_ = plain(asdict(settings))
         fitted.space_ = fitted._new_space(n_features)
         checkpoints = None
         if checkpoint is not None:
-            identity = fitted._identity(settings, [fingerprint, checksum(inputs, targets, sample_weight)])
+            data = [fingerprint, checksum(inputs, targets, sample_weight), validation is not None]
+            identity = fitted._identity(settings, data)
             checkpoints = Checkpoints(checkpoint, identity, resume=resume)
         inputs = fitted.scaling_(inputs)
         monitor = None
         if validation is not None:
+            require(isinstance(validation, (tuple, list)) and len(validation) == 2, "validation must be a pair (X, Y)")
             monitor = fitted._monitor(*validation, settings.threads, MAX_ROWS)
         trainer = Trainer(settings, monitor=monitor, on_epoch=on_epoch, checkpoints=checkpoints, progress=progress)
         fitted.history_ = fitted._train(trainer, inputs, targets, sample_weight)
@@ -244,9 +244,7 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         targets = label_matrix(Y, n_rows, fitted.vocabulary_, grow=True, named=False)
         inputs = self.scaling_(inputs)
         fitted.space_ = self._trainable(len(fitted.vocabulary_) - len(self.vocabulary_), inputs, targets)
-        shape = defaults.Shape(
-            n_rows, targets.nnz, self.n_features_in_, len(fitted.vocabulary_), nnz_of(inputs) / max(n_rows, 1)
-        )
+        shape = _shape_of_run(inputs, targets, self.n_features_in_)
         settings = self.resolved(shape, epochs=epochs, rate_factor=0.25, schedule="constant")
         trainer = Trainer(replace(settings, seed=self.seed + before))  # or every call would draw the same numbers
         history = fitted._train(trainer, inputs, targets, sample_weight)
@@ -531,3 +529,10 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ids = np.asarray(labels, np.int64)
         self.vocabulary_.names(ids)  # refuses numbers out of range
         return ids
+
+
+def _shape_of_run(inputs: Inputs, targets: Matrix, n_features: int) -> defaults.Shape:
+    """What "auto" is a function of; explicit negatives are no pairs."""
+    n_rows, n_labels = targets.shape
+    pairs = int((targets.data > 0).sum())
+    return defaults.Shape(n_rows, pairs, n_features, n_labels, nnz_of(inputs) / max(n_rows, 1))

@@ -1,5 +1,6 @@
 """The demonstration: from the bundled pictures to a model, a comparison with baselines and a report."""
 
+import unicodedata
 from dataclasses import dataclass, replace
 from datetime import date
 from io import BytesIO
@@ -136,7 +137,14 @@ def _report_input(found: Comparison, annotator: Annotator, pictures: PictureList
         content = by_id[test.ids[row]].content
         return Image(content if isinstance(content, bytes) else content.read_bytes(), "image/webp")
 
-    shown = examples(entry, test, chosen, image, true_labels=lambda row: by_id[test.ids[row]].labels)
+    shown = examples(
+        entry,
+        test,
+        chosen,
+        image,
+        title=lambda row: title_of(test.ids[row]),
+        true_labels=lambda row: by_id[test.ids[row]].labels,
+    )
     names = [name for name in PARTS if part in ("all", name) and name in bundled_parts()]
     return ReportInput(
         title="Annotating pictures with a joint embedding",
@@ -158,10 +166,38 @@ def _report_input(found: Comparison, annotator: Annotator, pictures: PictureList
         examples=[_with_heat(example, annotator, n) for n, example in enumerate(shown)],
         examples_note=SPREAD,
         neighbours=neighbourhoods(entry, SHOWN_LABELS),
+        label_notes=languages_of_labels() if "emoji" in names else {},
         parameters={**entry.parameters, **entry.model.settings_},
         command=f"wsabie demo --part {part} --seed {seed}",
         created=date.today().isoformat(),
     )
+
+
+def title_of(picture_id: str) -> str:
+    """What a bundled picture is called: the Unicode name of an emoji, the file name of a drawing.
+
+    Examples
+    --------
+    >>> title_of("emoji-1f42c"), title_of("drawing-animals/birds/blue_bird_01")
+    ('dolphin', 'blue bird 01')
+    """
+    kind, _, rest = picture_id.partition("-")
+    if kind != "emoji":
+        return rest.rpartition("/")[2].replace("_", " ").strip()
+    named = [unicodedata.name(chr(int(code, 16)), "") for code in rest.split("-")]
+    return " ".join(name.lower() for name in named if name and "SELECTOR" not in name and "JOINER" not in name)
+
+
+def languages_of_labels(most: int = 3) -> dict[str, str]:
+    """For each emoji label the languages that use it, at most a few."""
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(sample_path("emoji"), columns=["labels", "languages"]).to_pydict()
+    found: dict[str, dict[str, None]] = {}
+    for labels, languages in zip(table["labels"], table["languages"], strict=True):
+        for label, codes in zip(labels, languages, strict=True):
+            found.setdefault(label, {}).update(dict.fromkeys(codes))
+    return {label: " ".join([*codes][:most]) for label, codes in found.items()}
 
 
 def _with_heat(example: Example, annotator: Annotator, number: int) -> Example:

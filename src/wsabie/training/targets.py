@@ -7,7 +7,7 @@ import numpy as np
 
 from wsabie.base.arrays import Csr, Float32, Int64, Matrix, UInt64
 
-PairsPerVisit = 8
+PAIRS_PER_VISIT = 8
 """Pairs of one row that share its query. More would save more encoding and leave the query staler."""
 
 Positives = Literal["mean", "pairs"]
@@ -70,9 +70,9 @@ def _entries(Y: Matrix, chosen: Any) -> _Lists:
 
 
 def _visits(indptr: Int64) -> tuple[Any, Int64]:
-    """Each row's pairs cut into visits of at most PairsPerVisit, as equal as they can be."""
+    """Each row's pairs cut into visits of at most PAIRS_PER_VISIT, as equal as they can be."""
     counts = np.diff(indptr)
-    per_row = -(-counts // PairsPerVisit)
+    per_row = -(-counts // PAIRS_PER_VISIT)
     rows = np.repeat(np.arange(len(counts), dtype=np.int32), per_row)
     ordinal = np.arange(len(rows)) - np.repeat(np.cumsum(per_row) - per_row, per_row)
     starts = indptr[rows] + ordinal * counts[rows] // np.maximum(per_row[rows], 1)
