@@ -21,7 +21,8 @@ Y[:, 3] = np.where(kind == 2, -1, 1)
 
 model = wsabie.Wsabie(dim=16, epochs=20)
 model.fit(X, csr_matrix(Y), label_names=names, sample_weight=np.where(kind == 2, 2.0, 1.0))
-print("documents 0 and 299:", [top[0][0] for top in model.annotate(X[[0, 299]], k=1)])
+print("document 0:", sorted(name for name, score in model.annotate(X[:1], k=2)[0]))
+print("document 299:", model.annotate(X[299:], k=1)[0][0][0])
 
 # A label that nobody had thought of, for documents of two kinds at once. Old labels keep their numbers.
 mixed = vstack([X[:20] + X[280:]]).tocsr()

@@ -1,5 +1,6 @@
 """Small real collections on disk, and a way to run commands as the shell would."""
 
+import contextlib
 import csv
 import json
 import sys
@@ -65,7 +66,8 @@ def model(pictures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small picture model, trained through the command."""
     folder = tmp_path_factory.mktemp("models") / "emoji"
     words = ["wsabie", "train", pictures, "--model", folder, "--terms", "100", "--dim", "16", "--epochs", "20"]
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, contextlib.suppress(SystemExit):
         patch.setattr(sys, "argv", [*map(str, words), "--threads", "1"])
         run()
+    assert (folder / "config.json").exists(), "training failed"
     return folder

@@ -1,0 +1,163 @@
+"""What the defaults reach on held-out rows, beside baselines: `python benchmarks/quality.py emoji|S|M|corel5k|mirflickr`.
+
+emoji      the emoji part of the sample, split by group (seed 0), 3,000 visual terms, labels with two training pictures
+S, M       generated visual-word tasks; the last tenth of the training rows is validation
+corel5k    Mulan's Corel5k (--data FOLDER with the two sparse ARFF files and the XML), trained on all training rows
+mirflickr  MIRFlickr-25k tags (--data FILE kv_dataset2.csv): tags on at least 5 pictures, one vector per picture, one tag
+           of each picture with two or more held out, 3 seeds
+"""
+
+import argparse
+import ast
+import csv
+import json
+import resource
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_matrix, identity
+
+from visterm_task import load
+from wsabie.base.executor import Processes
+from wsabie.base.machine import available_cores
+from wsabie.evaluation.bootstrap import paired_bootstrap
+from wsabie.evaluation.evaluate import Evaluation, evaluate_scores
+from wsabie.evaluation.splits import split
+from wsabie.features.visual_terms import VisualTerms
+from wsabie.models.nearest import NearestNeighbours
+from wsabie.models.one_vs_rest import OneVsRest
+from wsabie.models.popularity import Popularity
+from wsabie.models.wsabie import Wsabie
+from wsabie.samples import sample_path
+from wsabie.sources.open import open_source
+from wsabie.studies.compare import compare
+from wsabie.studies.comparison import text_table
+from wsabie.studies.entrants import entrants
+
+SHOWN = ("p@1", "p@10", "recall@50", "MAP")
+
+
+def emoji(_: Path | None) -> dict[str, Any]:
+    """The product's defaults against cosine k-NN (k chosen on validation) and popularity."""
+    pictures = open_source(sample_path("emoji"))
+    listed = list(pictures)
+    sides = split(len(listed), by="group", ids=[p.id for p in listed], groups=[p.group for p in listed], seed=0)
+    run = Processes(available_cores())
+    terms = VisualTerms(n_terms=3000, size=128).fit(pictures, executor=run)
+    rows = terms.transform(pictures, executor=run)
+    train, valid, test = (rows.take(side) for side in (sides.train, sides.valid, sides.test))
+    found = compare(train, valid, test, entrants(["wsabie", "nearest", "popularity"]), min_rows=2)
+    print(text_table(found.table()))
+    ours, best = found["wsabie"].evaluation.means, found["nearest"].evaluation.means
+    print({name: round(ours[name] / best[name], 3) for name in ("p@10", "recall@50")}, "times nearest neighbours")
+    return found.as_dict()
+
+
+def generated(name: str) -> dict[str, Any]:
+    """MRR and p@1 of the defaults; the validation tenth chooses the epoch."""
+    task = load(name)
+    X, y, fit, n = task.X, task.y, task.n_fit, task.n_train
+    Wsabie(epochs=1, threads=1).fit(X[:64], np.arange(64))  # compile
+    started = time.perf_counter()
+    model = Wsabie().fit(X[:fit], y[:fit], validation=(X[fit:n], y[fit:n]))
+    seconds = time.perf_counter() - started
+    means = evaluated(model, X[n:], y[n:]).means
+    figures = {"MRR": means["MRR"], "p@1": means["p@1"], "hit@10": means["recall@10"], "seconds": seconds}
+    print({key: round(value, 4) for key, value in figures.items()})
+    return figures
+
+
+def corel5k(folder: Path | None) -> dict[str, Any]:
+    """Trained on all 4,500 rows, no validation; paired bootstrap against both baselines."""
+    folder = needed(folder)
+    train, test = (open_source(folder / f"Corel5k-{side}-sparse.arff") for side in ("train", "test"))
+    models: dict[str, Any] = {
+        "WARP embedding": Wsabie(),
+        "20 nearest neighbours, tf-idf": NearestNeighbours(20),
+        "one-vs-rest logistic, raw": OneVsRest(rows=None),
+        "one-vs-rest logistic, tf-idf": OneVsRest(),
+        "popularity": Popularity(),
+    }
+    found = {name: evaluated(model.fit(train.X, train.Y), test.X, test.Y) for name, model in models.items()}
+    ours = found["WARP embedding"].per_row["MAP"]
+    figures = {}
+    for name, evaluation in found.items():
+        gap = paired_bootstrap(ours, evaluation.per_row["MAP"])
+        figures[name] = {**{metric: evaluation.means[metric] for metric in SHOWN}, "ours_minus_it": gap._asdict()}
+        shown = ", ".join(f"{metric} {evaluation.means[metric]:.4f}" for metric in SHOWN)
+        print(f"{name:<30} {shown}; WARP minus it: MAP {gap.mean:+.4f} ({gap.low:+.4f} to {gap.high:+.4f})")
+    return figures
+
+
+def mirflickr(file: Path | None) -> dict[str, Any]:
+    """Leave one tag out: the free vector of a picture has to place the missing tag high."""
+    tags = read_tags(needed(file))
+    figures = []
+    for seed in range(3):
+        kept, held = leave_one_out(tags, np.random.default_rng(seed))
+        X = identity(kept.shape[0], dtype=np.float32, format="csr")
+        some = np.flatnonzero(np.diff(held.indptr))
+        values = {}
+        for name, model in (("WARP embedding", Wsabie(seed=seed)), ("popularity", Popularity())):
+            model.fit(X, kept)
+            values[name] = evaluated(model, X[some], held[some], exclude=kept[some]).means["MAP"]
+        values["ratio"] = values["WARP embedding"] / values["popularity"]
+        print({key: round(value, 4) for key, value in values.items()}, flush=True)
+        figures.append(values)
+    return {"runs": figures}
+
+
+def read_tags(file: Path, least: int = 5) -> csr_matrix:
+    """Pictures x tags that at least `least` pictures carry."""
+    with file.open(encoding="utf-8", newline="") as lines:
+        listed = [sorted(set(ast.literal_eval(row[-1]))) for row in csv.reader(lines) if row[-1].startswith("[")]
+    names = {name: number for number, name in enumerate(sorted({name for row in listed for name in row}))}
+    indptr = np.concatenate([[0], np.cumsum([len(row) for row in listed])])
+    indices = np.array([names[name] for row in listed for name in row])
+    tags = csr_matrix((np.ones(len(indices), np.int8), indices, indptr), shape=(len(listed), len(names)))
+    tags = tags[:, np.flatnonzero(np.bincount(indices, minlength=len(names)) >= least)]
+    return tags[np.flatnonzero(np.diff(tags.indptr))].tocsr()
+
+
+def leave_one_out(tags: csr_matrix, rng: np.random.Generator) -> tuple[csr_matrix, csr_matrix]:
+    """One tag of every picture that has two or more goes to the second matrix."""
+    counts = np.diff(tags.indptr)
+    chosen = tags.indptr[:-1] + (rng.random(len(counts)) * counts).astype(int)
+    out = np.zeros(tags.nnz, bool)
+    out[chosen[counts >= 2]] = True
+    sides = []
+    for side in (~out, out):
+        indptr = np.concatenate([[0], np.cumsum(side)])[tags.indptr]
+        sides.append(csr_matrix((tags.data[side], tags.indices[side], indptr), shape=tags.shape))
+    return sides[0], sides[1]
+
+
+def evaluated(model: Any, X: Any, Y: Any, exclude: Any = None) -> Evaluation:
+    """All metrics, by blocks of 256 rows."""
+    blocks = ((lo, model.scores(X[lo : lo + 256])) for lo in range(0, X.shape[0], 256))
+    return evaluate_scores(blocks, Y, ks=(1, 10, 50), exclude=exclude)
+
+
+def needed(path: Path | None) -> Path:
+    if path is None or not path.exists():
+        raise SystemExit("this task needs --data; see the first lines of the file")
+    return path
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("task", choices=["emoji", "S", "M", "corel5k", "mirflickr"])
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--out", type=Path, help="write the figures to this JSON file")
+    given = parser.parse_args()
+    tasks = {"emoji": emoji, "corel5k": corel5k, "mirflickr": mirflickr}
+    figures = tasks[given.task](given.data) if given.task in tasks else generated(given.task)
+    print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MiB")
+    if given.out:
+        given.out.write_text(json.dumps({"schema": 1, "task": given.task, "figures": figures}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
