@@ -1,10 +1,10 @@
-"""What the defaults reach on held-out rows, beside baselines: `python benchmarks/quality.py emoji|S|M|corel5k|mirflickr`.
+"""What the defaults reach on held-out rows, beside baselines: `python benchmarks/quality.py TASK`.
 
 emoji      the emoji part of the sample, split by group (seed 0), 3,000 visual terms, labels with two training pictures
 S, M       generated visual-word tasks; the last tenth of the training rows is validation
 corel5k    Mulan's Corel5k (--data FOLDER with the two sparse ARFF files and the XML), trained on all training rows
-mirflickr  MIRFlickr-25k tags (--data FILE kv_dataset2.csv): tags on at least 5 pictures, one vector per picture, one tag
-           of each picture with two or more held out, 3 seeds
+mirflickr  MIRFlickr-25k tags (--data FILE kv_dataset2.csv): tags on at least 5 pictures, one vector per picture,
+           one tag of each picture with two or more held out, 3 seeds
 """
 
 import argparse

@@ -14,7 +14,7 @@ pictures = PictureList(emoji.path, [p for p in emoji if {"animal", "fruit"} & se
 
 terms = wsabie.VisualTerms(n_terms=500, size=96).fit(pictures)
 rows = terms.transform(pictures)
-model = wsabie.Wsabie(dim=16).fit(rows.X, rows.Y, label_names=rows.label_names)
+model = wsabie.Wsabie(dim=16, epochs=10).fit(rows.X, rows.Y, label_names=rows.label_names)
 
 folder.mkdir(parents=True, exist_ok=True)
 for picture in pictures.pictures[:4]:

@@ -213,7 +213,7 @@ def test_the_readme_example_is_the_one_that_runs() -> None:
 
 def test_the_readme_example_runs() -> None:
     annotation, neighbours = run_example("first_model.py")
-    assert "'animal'" in annotation
+    assert "'동물'" in annotation
     assert "'animale'" in neighbours
 
 
