@@ -27,7 +27,7 @@ def zeros(n_rows: int, dim: int) -> Float32:
 
 
 def gaussian(n_rows: int, dim: int, std: float, rng: np.random.Generator) -> Float32:
-    """Random rows, each coordinate of mean 0 and standard deviation `std` (SPEC A8: 1/sqrt(dim))."""
+    """Random rows, each coordinate of mean 0 and standard deviation `std` ([P] section 4.2: 1/sqrt(dim))."""
     table = zeros(n_rows, dim)
     step = max(1, (1 << 20) // dim)  # draw in pieces: a table may be most of the memory
     for lo in range(0, n_rows, step):

@@ -55,4 +55,4 @@ def features_command(
             }
         )
         return
-    out.print(f"{out_file}: {written:,} rows of {terms.n_terms:,} visual terms; dictionary {saved}", markup=False)
+    out.print(f"{out_file}: {written:,} rows of {terms.n_terms_:,} visual terms; dictionary {saved}", markup=False)

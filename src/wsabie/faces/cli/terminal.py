@@ -52,7 +52,8 @@ def _pace(task: Any) -> str:
     elapsed = task.elapsed or 0.0
     if task.completed == 0 or elapsed < 0.1:
         return ""
-    rate = f"{task.completed / elapsed:,.0f}/s"
+    per_second = task.completed / elapsed
+    rate = f"{per_second:,.0f}/s" if per_second >= 10 else f"{per_second:.1f}/s"
     if task.total is None:
         return f"{rate} {_clock(elapsed)}"
     if task.finished:

@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from wsabie.base.errors import InputError
 from wsabie.base.progress import Progress
 from wsabie.faces.cli.common import executor, opened, settle
 from wsabie.faces.cli.terminal import TerminalProgress, note, out, show_json
@@ -136,6 +137,8 @@ def _held_out(
         return rows, align(source, rows.label_names, rows.feature_names, rows.X.shape[1]).rows
     if hold_out == 0:
         return rows, None
+    if len(rows) < 2 / hold_out:
+        raise InputError(f"{len(rows)} rows are too few to set {hold_out:.0%} aside; give more rows, or --hold-out 0")
     sides = split(
         len(rows),
         by="row" if rows.groups is None else "group",
