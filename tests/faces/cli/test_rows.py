@@ -1,5 +1,6 @@
 """Training, comparing and refusing on rows of features."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,26 @@ def test_same_seed_same_model(cli: Cli, rows: Path, tmp_path: Path) -> None:
         assert cli("train", rows, "--model", tmp_path / name, "--epochs", 3, "--threads", threads).code == 0
     names = [sorted(file.name for file in (tmp_path / name / "tensors").iterdir()) for name in ("a", "b")]
     assert names[0] == names[1]
+
+
+def test_epochs_as_lines_and_as_a_table(cli: Cli, rows: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    ran = cli("train", rows, "--model", tmp_path / "m", "--epochs", 3, "--hold-out", 0, "--threads", 1, "--log", log)
+    assert ran.code == 0, ran.err
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [line["epoch"] for line in lines] == [0, 1, 2]
+    assert all(line["pairs"] == 90 and line["violation_rate"] <= 1 for line in lines)
+    table = cli("info", tmp_path / "m", "--epochs").out
+    assert f"{lines[2]['loss']:.4f}" in table
+    assert len(cli("info", tmp_path / "m", "--epochs", "--json").json["history"]) == 3
+
+
+def test_too_few_rows_to_hold_out(cli: Cli, tmp_path: Path) -> None:
+    tiny = tmp_path / "tiny.txt"
+    tiny.write_text("0 0:1\n1 1:1\n")
+    ran = cli("train", tiny, "--model", tmp_path / "m")
+    assert ran.code == 1
+    assert "--hold-out 0" in ran.err
 
 
 @pytest.mark.parametrize(

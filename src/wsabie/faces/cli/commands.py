@@ -52,6 +52,9 @@ def train(
     seed: Seed = 0,
     hogwild: Annotated[bool, typer.Option("--hogwild", help="Lock-free threads instead of reproducible ones.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from where a stopped run was.")] = False,
+    log: Annotated[
+        Path | None, typer.Option(help="Append the figures of every epoch to this file (JSON lines).")
+    ] = None,
     strict: Strict = False,
     rejects: Rejects = None,
     json: Json = False,
@@ -70,7 +73,7 @@ def train(
     given = {"epochs": epochs, "learning_rate": learning_rate, "max_norm": max_norm}
     parameters |= {name: value for name, value in given.items() if value is not None}
     pictures = {"n_terms": terms or "auto", "size": size, "augment": augment}
-    train_command(data, model, valid, hold_out, parameters, pictures, resume, strict, rejects, json)
+    train_command(data, model, valid, hold_out, parameters, pictures, resume, log, strict, rejects, json)
 
 
 def evaluate(
@@ -208,8 +211,12 @@ def demo(
     demo_command(out, part, threads, seed, json)
 
 
-def info(model: Model, json: Json = False) -> None:
+def info(
+    model: Model,
+    epochs: Annotated[bool, typer.Option("--epochs", help="Also the figures of every epoch.")] = False,
+    json: Json = False,
+) -> None:
     """What a model is: sizes, parameters, training data, last figures."""
     from wsabie.faces.cli.using import info_command
 
-    info_command(model, json)
+    info_command(model, epochs, json)

@@ -1,6 +1,8 @@
 """`wsabie train`."""
 
+import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,9 @@ from wsabie.base.progress import Progress
 from wsabie.faces.cli.common import executor, opened, settle
 from wsabie.faces.cli.terminal import TerminalProgress, note, out, show_json
 from wsabie.sources.records import Rows, Source
+from wsabie.storage.atomic import explained
 from wsabie.storage.rejects import Rejects
+from wsabie.training.stats import EpochStats
 
 
 def train_command(
@@ -20,9 +24,10 @@ def train_command(
     parameters: dict[str, Any],
     pictures: dict[str, Any],
     resume: bool,
+    log: Path | None,
     strict: bool,
     rejects_file: Path | None,
-    json: bool,
+    as_json: bool,
 ) -> None:
     """Open, describe, hold out, train, save."""
     from wsabie.models.annotator import Annotator
@@ -46,6 +51,7 @@ def train_command(
         resume=resume,
         fingerprint=fingerprint(rows),
         progress=progress,
+        on_epoch=_logging_to(log),
     )
     facts = {
         "source": str(data),
@@ -70,7 +76,7 @@ def train_command(
         **facts,
         "history": [stats.as_dict() for stats in estimator.history_],
     }
-    if json:
+    if as_json:
         show_json(summary)
         return
     figure = "" if best is None else f", validation MAP {best:.3f}"
@@ -79,6 +85,21 @@ def train_command(
         f"{figure}, {n_bytes / 1e6:.1f} MB"
     )
     note(f"next: wsabie annotate {model} NEW_DATA")
+
+
+def _logging_to(log: Path | None) -> Callable[[EpochStats], None] | None:
+    """Writes one JSON object per epoch, flushed, so that a run can be watched and a stopped one keeps its lines."""
+    if log is None:
+        return None
+    with explained(log):
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.touch()
+
+    def write(stats: EpochStats) -> None:
+        with explained(log), log.open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps(stats.as_dict()) + "\n")
+
+    return write
 
 
 def _rows(

@@ -10,6 +10,7 @@ from wsabie.faces.cli.common import executor, loaded, opened, settle
 from wsabie.faces.cli.terminal import TerminalProgress, note, out, show_json, show_table
 from wsabie.sources.records import PictureList, Rows, Source
 from wsabie.storage.rejects import Rejects
+from wsabie.training.stats import EpochStats
 
 SHOWN = ("p@1", "p@5", "p@10", "recall@10", "recall@50", "MAP", "MRR", "ndcg@10", "AUC")
 BLOCK_ROWS = 512
@@ -146,7 +147,7 @@ def neighbours_command(model: Path, label: str, k: int, json: bool) -> None:
     show_table(f"nearest to {label}", ["label", "cosine"], [[name, f"{cosine:.3f}"] for name, cosine in near])
 
 
-def info_command(model: Path, json: bool) -> None:
+def info_command(model: Path, epochs: bool, json: bool) -> None:
     """Print what a model is."""
     from wsabie.storage.folder import folder_bytes
 
@@ -166,16 +167,44 @@ def info_command(model: Path, json: bool) -> None:
         **annotator.facts,
     }
     if json:
-        show_json(
-            {
-                "schema": 1,
-                "model": str(model),
-                **facts,
-                "parameters": estimator.to_parts().config["parameters"],
-            }
-        )
+        more: dict[str, Any] = {
+            "parameters": estimator.to_parts().config["parameters"],
+            "settings": estimator.settings_,
+        }
+        if epochs:
+            more["history"] = [stats.as_dict() for stats in estimator.history_]
+        show_json({"schema": 1, "model": str(model), **facts, **more})
         return
     show_table(str(model), ["", ""], [[name.replace("_", " "), _shown(value)] for name, value in facts.items()])
+    if epochs:
+        _show_epochs(estimator.history_)
+
+
+def _show_epochs(history: list[EpochStats]) -> None:
+    """One line per epoch; ranks are the median bin of the estimated ranks."""
+    headers = ["epoch", "loss", "violators", "draws", "rank", "pairs/s", "GB/s", "MAP"]
+    lines = [
+        [
+            str(s.epoch + 1),
+            f"{s.loss:.4f}",
+            f"{s.violation_rate:.3f}",
+            f"{s.mean_draws:.1f}",
+            _median_rank(s.rank_histogram),
+            f"{s.pairs_per_second:,.0f}",
+            f"{s.bytes_per_second / 1e9:.1f}",
+            "" if s.validation is None else f"{s.validation:.4f}",
+        ]
+        for s in history
+    ]
+    show_table("epochs", headers, lines)
+
+
+def _median_rank(histogram: list[int]) -> str:
+    """The bin of the histogram in which its median lies, as "64-127"."""
+    if not sum(histogram):
+        return ""
+    b = int(np.searchsorted(np.cumsum(histogram), sum(histogram) / 2))
+    return f"{2**b}-{2 ** (b + 1) - 1}" if b else "1"
 
 
 def _shown(value: Any) -> str:
