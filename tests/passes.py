@@ -7,7 +7,6 @@ import numpy as np
 
 from strategies import Problem
 from wsabie.kernels import reference
-from wsabie.kernels.towers import SLACK
 
 
 class Outcome(NamedTuple):
@@ -36,10 +35,10 @@ def fast_sequential(problem: Problem) -> Outcome:
     from wsabie.kernels.sequential import run_visits
     from wsabie.kernels.warp import N_COUNTERS
 
-    space, norms = problem.space.copy(), problem.norms.copy()
+    space = problem.space.copy()
     counters, loss = np.zeros(N_COUNTERS, np.int64), np.zeros(1)
     scratch = np.zeros((2, space.labels.shape[1]), np.float32)
-    pattern, labels = Pair(space.tower(problem.inputs, norms)), space.label_arrays()
+    pattern, labels = Pair(space.tower(problem.inputs)), space.label_arrays()
     n, order = len(problem.order), problem.order
     run_visits(pattern, labels, problem.targets, problem.rule, order, 0, n, scratch, counters, loss, space.width)
     return Outcome(space.features, space.labels, space.bias, counters, float(loss[0]))
@@ -70,7 +69,7 @@ def fast_proposals(problem: Problem) -> Proposed:
 
     space, block = problem.space, new_block(problem)
     counters, loss = np.zeros(N_COUNTERS, np.int64), np.zeros(1)
-    pattern, labels = Pair(space.tower(problem.inputs, problem.norms)), space.label_arrays()
+    pattern, labels = Pair(space.tower(problem.inputs)), space.label_arrays()
     targets, rule, n = problem.targets, problem.rule, len(problem.order)
     propose_block(pattern, labels, targets, rule, block, 0, n, counters, loss, space.width)
     return Proposed(block.violators, block.weights, block.directions, counters, float(loss[0]))
@@ -83,9 +82,9 @@ def fast_block(problem: Problem, bounds: Any = None) -> Outcome:
     from wsabie.kernels.towers import Work
     from wsabie.kernels.warp import N_COUNTERS
 
-    space, norms, block = problem.space.copy(), problem.norms.copy(), new_block(problem)
+    space, block = problem.space.copy(), new_block(problem)
     counters, loss = np.zeros(N_COUNTERS, np.int64), np.zeros(1)
-    pattern, labels = Pair(space.tower(problem.inputs, norms)), space.label_arrays()
+    pattern, labels = Pair(space.tower(problem.inputs)), space.label_arrays()
     targets, rule, n = problem.targets, problem.rule, len(problem.order)
     propose_block(pattern, labels, targets, rule, block, 0, n, counters, loss, space.width)
     d = space.n_features
@@ -105,14 +104,14 @@ def fast_block(problem: Problem, bounds: Any = None) -> Outcome:
 
 
 def slow(problem: Problem, *, block: bool) -> Outcome:
-    """The twin of `fast_sequential` (with the kernels' slack) or of `fast_block`."""
-    tower = reference.double(problem.space.tower(problem.inputs, problem.norms))
+    """The twin of `fast_sequential` or of `fast_block`."""
+    tower = reference.double(problem.space.tower(problem.inputs))
     labels = reference.double(problem.space.label_arrays())
     if block:
         moved = reference.run_block(tower, labels, problem.targets, problem.rule, problem.order)
     else:
         order, rule = problem.order, problem.rule
-        moved = reference.run_visits(tower, labels, problem.targets, rule, order, float(SLACK))
+        moved = reference.run_visits(tower, labels, problem.targets, rule, order)
     return Outcome(tower.table, labels.table, labels.bias, moved.counters, moved.loss)
 
 

@@ -30,7 +30,6 @@ class Problem(NamedTuple):
     Y: Any  # (n, n_labels) CSR of 1 and -1
     targets: Any
     rule: Any
-    norms: Any
     order: Any  # a permutation of the visits
 
 
@@ -84,8 +83,7 @@ def make_problem(space: JointSpace, X: Any, Y: Any, rule: Any, order: Any = None
     """A problem from its parts; by default all visits in order."""
     targets = build_targets(Y, weights, "mean")
     order = np.arange(len(targets.rows)) if order is None else order
-    norms = np.linalg.norm(space.features, axis=1).astype(np.float32)
-    return Problem(space, X, check_features(X), Y, targets, rule, norms, order)
+    return Problem(space, X, check_features(X), Y, targets, rule, order)
 
 
 @st.composite

@@ -32,7 +32,7 @@ def test_owners_change_no_bit(problem: Problem, data: st.DataObject) -> None:
 
 @given(problems())
 def test_a_block_of_one_pair_is_one_step_of_the_plain_loop(problem: Problem) -> None:
-    """Then nothing is stale: the two loops differ by the slack of the projection alone."""
+    """Then nothing is stale: the two loops differ by the order of projections alone."""
     single = problem.order[np.diff(problem.targets.starts)[problem.order] == 1][:1]
     assume(len(single))
     rule = problem.rule._replace(max_norm_rows=np.float32(np.inf))

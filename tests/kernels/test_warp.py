@@ -113,7 +113,7 @@ def test_one_step_goes_down_the_gradient_of_the_loss(similarity: Any) -> None:
     violator, weight = int(proposal.violators[0]), float(proposal.weights[0])
 
     def loss(V: Any, W: Any) -> float:
-        tower = reference.double(space.tower(problem.inputs, problem.norms))._replace(table=V)
+        tower = reference.double(space.tower(problem.inputs))._replace(table=V)
         labels = reference.double(space.label_arrays())._replace(table=W)
         q = reference.encode(tower, 0)
         return weight * (50.0 - reference.score(labels, q, 2) + reference.score(labels, q, violator))
@@ -137,7 +137,7 @@ def test_one_step_goes_down_the_gradient_of_the_loss(similarity: Any) -> None:
 @given(problems())
 def test_violators_violate_and_are_no_true_labels(problem: Problem) -> None:
     out, targets = fast_proposals(problem), problem.targets
-    tower = reference.double(problem.space.tower(problem.inputs, problem.norms))
+    tower = reference.double(problem.space.tower(problem.inputs))
     labels, at = reference.double(problem.space.label_arrays()), 0
     for visit in problem.order:
         i = int(targets.rows[visit])

@@ -176,7 +176,7 @@ def test_several_blocks_of_rows_make_one_epoch() -> None:
 
 def test_every_epoch_visits_all_in_another_order_that_the_seed_decides(monkeypatch: Any) -> None:
     orders: list[Any] = []
-    monkeypatch.setattr(trainer, "run_blocks", lambda space, block, norms, rule, order, *rest: orders.append(order))
+    monkeypatch.setattr(trainer, "run_blocks", lambda space, block, rule, order, *rest: orders.append(order))
     for seed in (3, 3, 4):
         train(BLOCK, make_space(), make_settings(epochs=2, seed=seed))
     n = len(BLOCK.targets.rows)

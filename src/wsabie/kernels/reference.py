@@ -21,12 +21,8 @@ _GOLDEN = 0x9E3779B97F4A7C15
 
 
 def double(arrays: Any) -> Any:
-    """The same labels or tower with a float64 table, bias and norms of its own."""
-    fields = {
-        name: np.array(getattr(arrays, name), np.float64)
-        for name in ("table", "bias", "norms")
-        if name in arrays._fields
-    }
+    """The same labels or tower with a float64 table and bias of its own."""
+    fields = {name: np.array(getattr(arrays, name), np.float64) for name in ("table", "bias") if name in arrays._fields}
     return arrays._replace(**fields)
 
 
@@ -110,25 +106,13 @@ def project(row: Float64, max_norm: float) -> None:
         row *= max_norm / length
 
 
-def backprop(tower: Any, i: int, g: Float64, step: float, max_norm: float, slack: float | None = None) -> None:
-    """Every row behind entity i moves by step * coefficient * g and is projected.
-
-    Exactly after each move without `slack`. With it, as the kernels of feature towers do: `tower.norms` holds an upper
-    bound of each row's norm that grows by the length of each move; when it passes slack * max_norm, the row is
-    projected and the bound set to its norm. So a row is never longer than slack * max_norm.
-    """
+def backprop(tower: Any, i: int, g: Float64, step: float, max_norm: float) -> None:
+    """Every row behind entity i moves by step * coefficient * g and is projected."""
     if isinstance(tower, Frozen):
         return
-    bounded = slack is not None and isinstance(tower, (Linear, Dense))
     for j, x in features_of(tower, i):
         tower.table[j] += step * x * g
-        if not bounded:
-            project(tower.table[j], max_norm)
-            continue
-        tower.norms[j] += abs(x) * step * np.linalg.norm(g)
-        if tower.norms[j] > float(slack or 1) * max_norm:
-            project(tower.table[j], max_norm)
-            tower.norms[j] = np.linalg.norm(tower.table[j])
+        project(tower.table[j], max_norm)
 
 
 # ---- the WARP step
@@ -229,9 +213,7 @@ class Moved(NamedTuple):
     loss: float
 
 
-def run_visits(
-    tower: Any, labels: Any, targets: Any, rule: Any, order: Iterable[int], slack: float | None = None
-) -> Moved:
+def run_visits(tower: Any, labels: Any, targets: Any, rule: Any, order: Iterable[int]) -> Moved:
     """Algorithm 1: one visit after the other; the pairs of a visit share the query and add up its direction."""
     counters, loss = np.zeros(N_COUNTERS, np.int64), 0.0
     for visit in order:
@@ -247,7 +229,7 @@ def run_visits(
                     move_label(labels, rule, y, q, sign * step.weight)
                     project(labels.table[y], float(rule.max_norm_labels))
         if moved:
-            backprop(tower, i, g, float(rule.step_rows), float(rule.max_norm_rows), slack)
+            backprop(tower, i, g, float(rule.step_rows), float(rule.max_norm_rows))
     return Moved(counters, loss)
 
 

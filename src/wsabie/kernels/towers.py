@@ -12,17 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.extending import overload
 
-from wsabie.kernels._jit import INLINE, cold, entry, jit
-from wsabie.kernels.vector import add, add4, norm, project, zero
-
-SLACK = np.float32(1.05)
+from wsabie.kernels._jit import INLINE, entry, jit
+from wsabie.kernels.vector import add, add4, add_project, project, zero
 
 
 class Linear(NamedTuple):
     """V x for sparse x."""
 
     table: Any  # V: (n_features, padded dim) float32
-    norms: Any  # (n_features,) float32: upper bounds of the norms of V's rows
     indptr: Any  # (n + 1,) int64
     indices: Any  # (nnz,) int32
     data: Any  # (nnz,) float32
@@ -32,7 +29,6 @@ class Dense(NamedTuple):
     """V x for dense x."""
 
     table: Any  # V: (n_features, padded dim) float32
-    norms: Any  # (n_features,) float32: upper bounds of the norms of V's rows
     rows: Any  # (n, n_features) float32
 
 
@@ -84,42 +80,19 @@ def _encode_lookup(tower, i, q, width):
     add(q, np.float32(1), tower.table[tower.ids[i]], width)
 
 
-@cold
-def _cut(table, norms, j, max_norm, width):
-    norms[j] = project(table[j], max_norm, width)
-
-
 def _backprop_linear(tower, i, g, step, max_norm, width):
-    """Move the rows, then keep `norms` an upper bound of their norms, and project where a row may be too long.
-
-    The bound grows by the triangle inequality: one float is touched on most visits instead of a whole row. With SLACK
-    a row may stand 5 % too long before it is cut back to max_norm, or rows that live on the limit would need their
-    exact norm at every visit (half the time of a step); the trainer projects all rows exactly after each epoch.
-    """
-    table, norms, indices, data = tower.table, tower.norms, tower.indices, tower.data
-    lo, hi = tower.indptr[i], tower.indptr[i + 1]
-    for p in range(lo, hi):
-        add(table[indices[p]], step * data[p], g, width)
-    length = step * norm(g, width)
-    for p in range(lo, hi):
-        norms[indices[p]] += length * abs(data[p])
-    for p in range(lo, hi):
-        if norms[indices[p]] > SLACK * max_norm:
-            _cut(table, norms, indices[p], max_norm, width)
+    table, indices, data = tower.table, tower.indices, tower.data
+    for p in range(tower.indptr[i], tower.indptr[i + 1]):
+        add_project(table[indices[p]], step * data[p], g, max_norm, width)
 
 
 def _backprop_dense(tower, i, g, step, max_norm, width):
-    length = step * norm(g, width)
     for j in range(tower.rows.shape[1]):
-        add(tower.table[j], step * tower.rows[i, j], g, width)
-        tower.norms[j] += length * abs(tower.rows[i, j])
-        if tower.norms[j] > SLACK * max_norm:
-            _cut(tower.table, tower.norms, j, max_norm, width)
+        add_project(tower.table[j], step * tower.rows[i, j], g, max_norm, width)
 
 
 def _backprop_lookup(tower, i, g, step, max_norm, width):
-    add(tower.table[tower.ids[i]], step, g, width)
-    project(tower.table[tower.ids[i]], max_norm, width)
+    add_project(tower.table[tower.ids[i]], step, g, max_norm, width)
 
 
 def _backprop_frozen(tower, i, g, step, max_norm, width):
@@ -268,7 +241,7 @@ def _scatter_linear(tower, rows, block, rule, owner, n_owners, work, width):
         hi = work.starts[j]
         work.starts[j] = 0
         _sum_into(tower.table[j], work, block.directions, lo, hi, rule.step_rows, width)
-        tower.norms[j] = project(tower.table[j], rule.max_norm_rows, width)
+        project(tower.table[j], rule.max_norm_rows, width)
         lo = hi
 
 
@@ -282,7 +255,7 @@ def _scatter_dense(tower, rows, block, rule, owner, n_owners, work, width):
                     block.directions[b],
                     width,
                 )
-        tower.norms[j] = project(tower.table[j], rule.max_norm_rows, width)
+        project(tower.table[j], rule.max_norm_rows, width)
 
 
 def _scatter_lookup(tower, rows, block, rule, owner, n_owners, work, width):

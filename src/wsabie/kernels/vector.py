@@ -65,3 +65,16 @@ def project(a, max_norm, width):
     for k in range(LANES * len(width)):
         a[k] *= shrink
     return max_norm
+
+
+@jit
+def add_project(a, scale, b, max_norm, width):
+    """a += scale * b, then `project`; the norm is taken while the row is in registers, and is nearly free."""
+    norm2 = np.float32(0)
+    for k in range(LANES * len(width)):
+        a[k] += scale * b[k]
+        norm2 += a[k] * a[k]
+    if norm2 > max_norm * max_norm:
+        shrink = max_norm / np.float32(math.sqrt(norm2))
+        for k in range(LANES * len(width)):
+            a[k] *= shrink

@@ -118,20 +118,20 @@ class JointSpace:
 
         n = inputs.n_rows if isinstance(inputs, Csr) else len(inputs)
         out = tables.zeros(n, self.dim)
-        tower, width = self.tower(inputs, np.zeros(0, np.float32)), self.width
+        tower, width = self.tower(inputs), self.width
         if run is None:
             encode_rows(tower, 0, n, out, width)
         else:
             run(lambda lo, hi: encode_rows(tower, lo, hi, out, width), n)
         return out
 
-    def tower(self, inputs: Inputs, norms: Float32) -> Any:
-        """The feature tower over these rows, as kernels take it; `norms` bounds the norms of V's rows."""
+    def tower(self, inputs: Inputs) -> Any:
+        """The feature tower over these rows, as kernels take it."""
         from wsabie.kernels import towers
 
         if isinstance(inputs, Csr):
-            return towers.Linear(self.features, norms, *map(_under_one_type, inputs))
-        return towers.Dense(self.features, norms, _under_one_type(inputs))
+            return towers.Linear(self.features, *map(_under_one_type, inputs))
+        return towers.Dense(self.features, _under_one_type(inputs))
 
     def copy(self) -> "JointSpace":
         """The same points in memory of their own."""

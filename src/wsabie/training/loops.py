@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from wsabie.base.arrays import Csr, Float32, Float64, Int64
+from wsabie.base.arrays import Csr, Float64, Int64
 from wsabie.space.joint import JointSpace
 from wsabie.training.targets import RowBlock
 from wsabie.training.threads import Threads
@@ -35,7 +35,6 @@ class Tally:
 def run_hogwild(
     space: JointSpace,
     block: RowBlock,
-    norms: Float32,
     rule: Any,
     order: Int64,
     threads: Threads,
@@ -46,7 +45,7 @@ def run_hogwild(
     from wsabie.kernels.patterns import Pair
     from wsabie.kernels.sequential import run_visits
 
-    pattern, labels = Pair(space.tower(block.inputs, norms)), space.label_arrays()
+    pattern, labels = Pair(space.tower(block.inputs)), space.label_arrays()
     scratch = np.zeros((threads.n, 2, space.labels.shape[1] + 32), np.float32)
     step = VISITS_PER_CHUNK * threads.n
     for start in range(0, len(order), step):
@@ -66,7 +65,6 @@ def run_hogwild(
 def run_blocks(
     space: JointSpace,
     block: RowBlock,
-    norms: Float32,
     rule: Any,
     order: Int64,
     threads: Threads,
@@ -77,7 +75,7 @@ def run_blocks(
     from wsabie.kernels.blocks import apply_block, propose_block
     from wsabie.kernels.patterns import Pair
 
-    pattern, labels = Pair(space.tower(block.inputs, norms)), space.label_arrays()
+    pattern, labels = Pair(space.tower(block.inputs)), space.label_arrays()
     plan = _Plan(space, block, order, threads.n)
     done = 0
     for slots in plan.blocks():

@@ -141,9 +141,8 @@ class Trainer:
     ) -> None:
         rng = np.random.default_rng([self.settings.seed, 1, epoch, number])
         order = rng.permutation(len(block.targets.rows))
-        norms = np.sqrt(np.einsum("ij,ij->i", space.features, space.features))
         run = run_blocks if self.settings.deterministic else run_hogwild
-        run(space, block, norms, self._rule(space, epoch), order, threads, tally, on_chunk)
+        run(space, block, self._rule(space, epoch), order, threads, tally, on_chunk)
 
     def _rate(self, epoch: int) -> float:
         left = 1 - epoch / self.settings.epochs if self.settings.schedule == "linear" else 1.0
