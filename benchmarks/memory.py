@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,10 +20,16 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
 
+def csr(X: Any) -> tuple[Any, ...]:
+    return X.indptr, X.indices, X.data
+
+
 def main() -> None:
     name = sys.argv[1] if len(sys.argv) > 1 else "S"
     task = load(name)
-    X, y = task.X[: task.n_train], task.y[: task.n_train]
+    n, m = task.n_fit, task.n_train
+    X, y, valid = task.X[:n], task.y[:n], (task.X[n:m], task.y[n:m])
+    del task
     Wsabie(epochs=1).fit(X[:64], np.arange(64))  # compilation and imports are not training
     before, peak, done = resident(), 0, threading.Event()
 
@@ -34,10 +41,10 @@ def main() -> None:
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    model = Wsabie(epochs=2).fit(X[: task.n_fit], y[: task.n_fit], validation=(X[task.n_fit :], y[task.n_fit :]))
+    model = Wsabie(epochs=2).fit(X, y, validation=valid)
     done.set()
     watcher.join()
-    given = sum(array.nbytes for array in (X.indptr, X.indices, X.data, y))
+    given = sum(array.nbytes for rows, truth in ((X, y), valid) for array in (*csr(rows), truth))
     bar = given + 2.5 * model.space_.nbytes + 100e6
     mega = {"grown": peak - before, "arrays given": given, "model": model.space_.nbytes, "bar": bar}
     print(f"task {name}: " + ", ".join(f"{key} {value / 1e6:,.0f} MB" for key, value in mega.items()))

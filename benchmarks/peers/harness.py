@@ -79,8 +79,8 @@ class Run:
         self.threads, self.seed = int(job["threads"]), int(job["seed"])
         self.searching = job["mode"] == "search"
         X, y, self.n_labels = _arrays(Path(job["data"]))
-        (a, b), (c, d) = job["fit_rows"], job["judge_rows"]
-        self.X, self.y, self.judge_X, self.judge_y = X[a:b], y[a:b], X[c:d], y[c:d]
+        fit, judged = slice(*job["fit_rows"]), slice(*job["judge_rows"])
+        self.X, self.y, self.judge_X, self.judge_y = X[fit], y[fit], X[judged], y[judged]
         self.clock = Clock()
         self._best, self._since_best = -1.0, 0
 
@@ -159,16 +159,21 @@ class Run:
         return end
 
     def affords(self, seconds: float) -> bool:
-        """Whether so much more training fits under the cap of a search."""
-        return not self.searching or self.clock.seconds + seconds <= float(self.job["cap_s"])
+        """Whether so much more training fits under the cap of a search; if not, that is what ends it."""
+        if not self.searching or self.clock.seconds + seconds <= float(self.job["cap_s"]):
+            return True
+        self.note(ended="cap")
+        return False
 
     def _is_enough(self, figure: float, patience: int | None) -> bool:
         self._since_best = 0 if figure > self._best else self._since_best + 1
         self._best = max(self._best, figure)
         if not self.searching:
             return False
-        tired = self._since_best >= (int(self.job["patience"]) if patience is None else patience)
-        return tired or not self.affords(0)
+        if self._since_best >= (int(self.job["patience"]) if patience is None else patience):
+            self.note(ended="validation")
+            return True
+        return not self.affords(0)
 
 
 def main(train: Callable[[Run], None]) -> None:

@@ -4,10 +4,11 @@ import platform
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers.study import CAPS, OURS, PATIENCE, Study, mean, median
+from benchmarks.peers.study import CAPS, EXTENSION, JUDGED, OURS, PATIENCE, Study, mean, median
 from benchmarks.visterm_task import figures, load
 
 BAR = 1 / 8
+LEVELS = (0.8, 0.9, 0.95, 0.99, 1.0)
 
 
 def summary(study: Study, task: str, installed: dict[str, Any]) -> dict[str, Any]:
@@ -22,12 +23,14 @@ def summary(study: Study, task: str, installed: dict[str, Any]) -> dict[str, Any
             "trials": study.plan.trials,
             "repeats": study.plan.repeats,
             "training_cap_s": CAPS[task],
+            "extended_cap_s": EXTENSION * CAPS[task],
             "patience": PATIENCE,
-            "validation_rows": data.n_train - data.n_fit,
+            "validation_rows_judged": min(JUDGED, data.n_train - data.n_fit),
         },
         "installed": installed,
         "systems": {name: found for name, found in systems.items() if found},
         "race": _race(study, task),
+        "levels": levels({name: found["envelope"] for name, found in systems.items() if found}),
     }
 
 
@@ -80,6 +83,26 @@ def envelope(lines: list[dict[str, Any]]) -> list[list[float]]:
     return rising
 
 
+def levels(envelopes: dict[str, list[list[float]]]) -> list[dict[str, Any]]:
+    """Seconds of training to shares of the peers' best validation MRR: of the quickest peer, and ours."""
+    peers = {name: points for name, points in envelopes.items() if name != OURS}
+    top = max((points[-1][1] for points in peers.values()), default=0.0)
+    found = []
+    for share in LEVELS if top else ():
+        times = {name: _first_time(points, share * top) for name, points in envelopes.items()}
+        reached = {name: seconds for name, seconds in times.items() if name in peers and seconds is not None}
+        peer = min(reached, key=lambda name: reached[name])
+        ours = times.get(OURS)
+        ratio = None if ours is None else round(ours / reached[peer], 4)
+        level = {"share": share, "MRR": round(share * top, 4), "peer": peer, "peer_s": reached[peer]}
+        found.append({**level, "ours_s": ours, "ratio": ratio})
+    return found
+
+
+def _first_time(points: list[list[float]], level: float) -> float | None:
+    return next((seconds for seconds, figure in points if figure >= level), None)
+
+
 def _race(study: Study, task: str) -> dict[str, Any] | None:
     """Our time to the best peer's test MRR over the peer's own time."""
     peer = study.best_peer(task)
@@ -128,7 +151,8 @@ def as_text(found: dict[str, Any]) -> str:
     ]
     ordered = sorted(found["systems"].items(), key=lambda one: -float((one[1]["final"] or {}).get("MRR", 0)))
     lines += [_row(name, system) for name, system in ordered]
-    return "\n".join([*lines, "", _verdict(found["race"])])
+    lines += ["", _verdict(found["race"]), "", "Seconds of training to a validation MRR, any trial:"]
+    return "\n".join([*lines, *(_level(level) for level in found["levels"])])
 
 
 def _row(name: str, system: dict[str, Any]) -> str:
@@ -148,6 +172,11 @@ def _row(name: str, system: dict[str, Any]) -> str:
         str(system["epochs"]),
     ]
     return "| " + " | ".join(cells) + " |"
+
+
+def _level(level: dict[str, Any]) -> str:
+    ours = "not reached" if level["ours_s"] is None else f"{level['ours_s']:.2f} s, ratio {level['ratio']:.3f}"
+    return f"- {level['MRR']:.4f} ({level['share']:.0%}): {level['peer']} {level['peer_s']:.2f} s; ours {ours}"
 
 
 def _verdict(race: dict[str, Any] | None) -> str:

@@ -89,6 +89,30 @@ def test_trials_of_another_plan_do_not_count(study):
     assert study.best_trial("tiny", "wsabie")["trial"] == 2
 
 
+def test_a_best_trial_that_the_cap_ended_counts_in_its_longer_form(study, monkeypatch):
+    study.trials.add(line(0, 0.3, 20.0, "pecos"))
+    study.trials.add({**line(1, 0.4, 20.0, "pecos"), "notes": {"ended": "cap"}})
+    asked = []
+
+    def longer(data, what):
+        asked.append(what["trial"])
+        return {**line(1, 0.45, 70.0, "pecos"), "kind": "extend", "notes": {"ended": "cap"}}
+
+    monkeypatch.setattr(study, "_run", longer)
+    for _ in range(2):
+        study._extend(None, "tiny", "pecos")
+    assert asked == [1]
+    assert study.best_trial("tiny", "pecos")["best"]["seconds"] == 70.0
+
+
+def test_levels_compare_with_the_quickest_peer():
+    envelopes = {"wsabie": [[1.0, 0.2], [2.0, 0.39]], "pecos": [[5.0, 0.33]], "lightfm": [[8.0, 0.36], [40.0, 0.4]]}
+    found = {level["share"]: level for level in report.levels(envelopes)}
+    assert (found[0.8]["peer"], found[0.8]["ours_s"], found[0.8]["ratio"]) == ("pecos", 2.0, 0.4)
+    assert (found[0.95]["peer"], found[0.95]["ratio"]) == ("lightfm", 0.05)
+    assert found[1.0]["ours_s"] is None
+
+
 def test_envelope_keeps_only_rises():
     lines = [{"rounds": [{"seconds": s, "MRR": f} for s, f in points]} for points in ([(1, 0.2), (3, 0.1)], [(2, 0.3)])]
     assert report.envelope(lines) == [[1, 0.2], [2, 0.3]]
@@ -115,7 +139,9 @@ def test_a_search_ends_when_validation_stops_rising(tmp_path):
 
     ends = [run.after(epoch, scores) for epoch in (1, 2, 3, 4)]
     assert ends == [False, False, False, True]
-    assert [found["MRR"] for found in told] == [round(1 / 3, 5), 0.5, 0.5, round(1 / 3, 5)]
+    figures = [found["MRR"] for found in told if found["event"] == "round"]
+    assert figures == [round(1 / 3, 5), 0.5, 0.5, round(1 / 3, 5)]
+    assert told[-1] == {"event": "note", "ended": "validation"}
 
 
 def test_a_search_ends_at_the_cap_and_a_final_run_does_not(tmp_path):
@@ -124,9 +150,11 @@ def test_a_search_ends_at_the_cap_and_a_final_run_does_not(tmp_path):
     def scores(lo, hi):
         return np.array([[2.0, 2.0, 0.0, next(rising)]])
 
-    capped = Run(job(tmp_path), lambda *a, **k: None)
+    told = []
+    capped = Run(job(tmp_path), lambda event, **content: told.append(content))
     capped.clock.seconds = 101.0
     assert capped.after(1, scores) is True
+    assert told[-1] == {"ended": "cap"}
     final = Run(job(tmp_path, mode="final"), lambda *a, **k: None)
     final.clock.seconds = 101.0
     assert final.after(1, scores) is False
