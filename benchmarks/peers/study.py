@@ -82,17 +82,20 @@ class Study:
     def _extend(self, data: Task, task: str, system: str) -> None:
         """Repeat the best trial with a longer cap, if the cap was what ended it."""
         trial = self.best_trial(task, system)
-        if trial is None or trial["kind"] == "extend" or trial["notes"].get("ended") != "cap":
+        if trial is None or trial["notes"].get("ended") != "cap":
             return
         asked = {name: trial[name] for name in ("task", "system", "trial", "params", "threads")}
-        _say(_told(self.trials.add(self._run(data, {**asked, "kind": "extend"}))))
+        if self.trials.get(**asked, kind="extend") is None:
+            _say(_told(self.trials.add(self._run(data, {**asked, "kind": "extend"}))))
 
     def best_trial(self, task: str, system: str) -> dict[str, Any] | None:
-        """The trial with the highest validation MRR, in its longer form where there is one."""
+        """The trial with the highest validation MRR, or its longer form where that went higher."""
         found = [line for line in self.planned_trials(task, system) if line["best"]]
         searched = [line for line in found if line["kind"] == "search"]
-        best = max(searched, key=lambda line: float(line["best"]["MRR"]), default=None)
-        return next((line for line in found if best and line["trial"] == best["trial"] and line is not best), best)
+        if not searched:
+            return None
+        chosen = max(searched, key=_validation)["trial"]
+        return max((line for line in found if line["trial"] == chosen), key=_validation)
 
     def planned_trials(self, task: str, system: str) -> list[dict[str, Any]]:
         """The trials of this plan and their longer forms; the ledger may hold others, of other spaces or threads."""
@@ -185,6 +188,10 @@ class Study:
             "cap_s": CAPS[task] * (EXTENSION if asked["kind"] == "extend" else 1),
             "scratch": str(CACHE / "peers"),
         }
+
+
+def _validation(line: dict[str, Any]) -> float:
+    return float(line["best"]["MRR"])
 
 
 def mean(runs: list[dict[str, Any]], name: str) -> float:
