@@ -18,8 +18,8 @@ class Shape(NamedTuple):
 
 
 def epochs(shape: Shape) -> int:
-    """Passes over the pairs: about 4 million visits in all, at least 10 and at most 30 passes."""
-    return int(min(30, max(10, round(4e6 / max(shape.n_pairs, 1)))))
+    """Passes over the pairs: about 5 million visits in all, at least 10 and at most 30 passes."""
+    return int(min(30, max(10, round(5e6 / max(shape.n_pairs, 1)))))
 
 
 def learning_rate(shape: Shape, positives: str = "mean") -> float:
