@@ -26,11 +26,20 @@ def main() -> int:
         tuple(chosen.tasks), systems, chosen.trials, chosen.repeats, chosen.threads, chosen.environments, chosen.results
     )
     if chosen.stage != "smoke":
+        _forget(plan, chosen.again)
         _run(plan, chosen.stage, installed)
         return 0
     with tempfile.TemporaryDirectory() as folder:
         _run(replace(plan, tasks=("tiny",), trials=1, repeats=1, results=Path(folder)), "all", installed)
     return 0
+
+
+def _forget(plan: Plan, systems: list[str]) -> None:
+    study = Study(plan)
+    for task in plan.tasks:
+        for system in systems:
+            study.trials.forget(task, system)
+            study.finals.forget(task, system)
 
 
 def _run(plan: Plan, stage: str, installed: dict[str, Any]) -> None:
@@ -65,6 +74,13 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("stage", choices=stages, help="setup makes the environments, smoke tries everything quickly")
     parser.add_argument("--tasks", nargs="+", default=["S", "M"], choices=["tiny", "S", "M"])
     parser.add_argument("--systems", nargs="+", default=list(spaces.SYSTEMS), choices=spaces.SYSTEMS)
+    parser.add_argument(
+        "--again",
+        nargs="+",
+        default=[],
+        choices=spaces.SYSTEMS,
+        help="forget what these systems have run",
+    )
     parser.add_argument("--trials", type=int, default=20, help="settings tried per system (default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=3, help="final runs per system (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=2)

@@ -11,6 +11,8 @@ from pathlib import Path
 
 HOME = Path(__file__).resolve().parents[1] / ".cache" / "environments"
 _STAMP = "recipe.json"
+_PACKAGE = Path(__file__).resolve().parents[2] / "src" / "wsabie"
+_ROOMS = ("base", "kernels", "space", "training", "models")
 
 
 class MissingError(Exception):
@@ -94,6 +96,16 @@ def ensure(system: str, home: Path = HOME) -> dict[str, object]:
 def _is_made(system: str, home: Path) -> bool:
     stamp = home / system / _STAMP
     return stamp.exists() and stamp.read_text() == _fingerprint(RECIPES[system])
+
+
+def code_of(system: str) -> str:
+    """What produced a figure: the recipe of a peer's environment, the sources of this package for ours."""
+    if system in RECIPES:
+        return _fingerprint(RECIPES[system])[:12]
+    digest = hashlib.sha256()
+    for file in sorted(path for room in _ROOMS for path in (_PACKAGE / room).rglob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def _fingerprint(recipe: Recipe) -> str:

@@ -41,6 +41,15 @@ class Ledger:
         self.lines[key_of(line)] = line
         return line
 
+    def forget(self, task: str, system: str) -> None:
+        """Drop all lines of a system on a task, so that its work is done again."""
+        gone = {key_of(line) for line in self.of(task, system)}
+        self.lines = {key: line for key, line in self.lines.items() if key not in gone}
+        if gone:
+            draft = self.file.with_suffix(".tmp")
+            draft.write_text("".join(json.dumps(line) + "\n" for line in self.lines.values()))
+            draft.replace(self.file)
+
     def of(self, task: str, system: str) -> list[dict[str, Any]]:
         """All lines of a system on a task."""
         return [line for line in self.lines.values() if (line["task"], line["system"]) == (task, system)]

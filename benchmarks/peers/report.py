@@ -4,6 +4,7 @@ import platform
 from pathlib import Path
 from typing import Any
 
+from benchmarks.peers.environments import code_of
 from benchmarks.peers.study import CAPS, EXTENSION, JUDGED, OURS, PATIENCE, Study, mean, median
 from benchmarks.visterm_task import figures, load
 
@@ -48,6 +49,7 @@ def _system(study: Study, task: str, system: str) -> dict[str, Any] | None:
         "trials_failed": sum(line["status"] != "ok" for line in lines),
         "search_s": round(sum(line["wall_s"] for line in lines), 1),
         "final": _final(study.finals_of(trial, trial["best"]["epochs"])),
+        "code": sorted({line.get("code", "") for line in lines}),
         "curve": [[r["seconds"], r["epochs"], r["MRR"]] for r in trial["rounds"]],
         "envelope": envelope(lines),
     }
@@ -151,6 +153,11 @@ def as_text(found: dict[str, Any]) -> str:
     ]
     ordered = sorted(found["systems"].items(), key=lambda one: -float((one[1]["final"] or {}).get("MRR", 0)))
     lines += [_row(name, system) for name, system in ordered]
+    lines += [
+        f"{name}: figures of {', '.join(system['code'])}, but the code is now {code_of(name)}; see --again"
+        for name, system in found["systems"].items()
+        if system["code"] != [code_of(name)]
+    ]
     lines += ["", _verdict(found["race"]), "", "Seconds of training to a validation MRR, any trial:"]
     return "\n".join([*lines, *(_level(level) for level in found["levels"])])
 

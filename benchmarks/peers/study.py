@@ -168,7 +168,8 @@ class Study:
         python = environments.interpreter(asked["system"], self.plan.environments)
         before = os.getloadavg()[0]
         answer = ask(asked["system"], python, job, timeout=2 * job["cap_s"] + MEASURING[asked["task"]])
-        return {**asked, **_found(answer), "load_before": round(before, 2)}
+        code = environments.code_of(asked["system"])
+        return {**asked, **_found(answer), "load_before": round(before, 2), "code": code}
 
     def _job(self, data: Task, asked: dict[str, Any]) -> dict[str, Any]:
         task, searching = asked["task"], asked["kind"] != "final"

@@ -62,6 +62,16 @@ def test_a_ledger_outlives_a_kill(tmp_path):
     assert third.get(**asked, params={"margin": 7}) is None
 
 
+def test_a_ledger_forgets_one_system(tmp_path):
+    ledger = Ledger(tmp_path / "lines.jsonl")
+    for system in ("pecos", "wsabie"):
+        ledger.add(line(0, 0.3, 1.0, system))
+    ledger.forget("tiny", "wsabie")
+    ledger.add(line(1, 0.2, 1.0, "pecos"))
+    again = Ledger(ledger.file)
+    assert (len(again.of("tiny", "pecos")), again.of("tiny", "wsabie")) == (2, [])
+
+
 @pytest.fixture
 def study(tmp_path):
     plan = Plan(("tiny",), ("wsabie", "pecos"), 3, 1, 2, tmp_path, tmp_path)
