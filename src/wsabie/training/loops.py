@@ -14,6 +14,7 @@ from wsabie.training.threads import Threads
 PAIRS_PER_BLOCK = 256
 """Pairs that are weighed against the same frozen tables in deterministic mode. Never a function of the threads."""
 VISITS_PER_CHUNK = 4096
+_SAMPLED = 1 << 17  # non-zeros that tell how the features' work is spread
 
 OnChunk = Callable[[int], None]
 
@@ -150,7 +151,8 @@ def _owners(space: JointSpace, block: RowBlock, order: Int64, cuts: Int64, n_thr
         sizes = np.diff(block.inputs.indptr)[block.targets.rows[order]]
         ends = np.concatenate([[0], np.cumsum(sizes)])
         capacity = int(np.diff(ends[cuts]).max(initial=0))
-        load = np.cumsum(np.bincount(block.inputs.indices, minlength=n))
+        sample = block.inputs.indices[:: len(block.inputs.indices) // _SAMPLED + 1]
+        load = np.cumsum(np.bincount(sample, minlength=n))
     else:
         capacity, load = 0, np.arange(1, n + 1)
     share = np.arange(1, n_threads) * (load[-1] / n_threads) if n else np.zeros(0)
