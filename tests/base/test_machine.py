@@ -2,7 +2,11 @@
 
 import os
 
-from wsabie.base.machine import available_cores, versions
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info
+
+from wsabie.base.machine import available_cores, one_blas_thread, versions
 
 
 def test_cores_respect_the_affinity() -> None:
@@ -19,3 +23,26 @@ def test_versions_name_what_results_depend_on() -> None:
     found = versions()
     assert {"python", "machine", "wsabie", "numpy", "numba"} <= set(found)
     assert all(isinstance(v, str) and v for v in found.values())
+
+
+def blas_threads() -> list[int]:
+    return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+
+def test_the_last_to_leave_gives_blas_its_threads_back() -> None:
+    np.ones((2, 2)) @ np.ones((2, 2))
+    before = blas_threads()
+    first, second = one_blas_thread(), one_blas_thread()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert set(blas_threads()) == {1}
+    second.__exit__(None, None, None)
+    assert blas_threads() == before
+
+
+def test_an_error_gives_blas_its_threads_back() -> None:
+    before = blas_threads()
+    with pytest.raises(ValueError, match="no"), one_blas_thread():
+        raise ValueError("no")
+    assert blas_threads() == before

@@ -7,14 +7,13 @@ machines and numbers of threads.
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from typing import Any, Literal
 
 import numpy as np
 
 from wsabie.base.arrays import Float32, Int64, Matrix
 from wsabie.base.errors import InputError
-from wsabie.base.machine import available_cores
+from wsabie.base.machine import available_cores, one_blas_thread
 from wsabie.kernels.topk import Heap, Lists, hide_labels, lists_of, new_heap, scan_topk, sort_topk
 
 Similarity = Literal["dot", "euclidean", "cosine"]
@@ -23,7 +22,7 @@ BLOCK_ROWS = 1024
 """Queries per product: enough that packing the table costs little."""
 
 _CELLS = 2**21
-"""Scores per tile, 8 MiB: large for few products, small enough for the last cache level."""
+"""Scores in the tiles of all threads, 8 MiB: large for few products, small enough for the last cache level."""
 
 _BLOCK_CELLS = 2**24
 """Scores per block that is handed out, 64 MiB."""
@@ -80,19 +79,22 @@ class ExactIndex:
         chosen = None if candidates is None else _candidates(candidates, len(self.table))
         hidden = _hidden(exclude, len(queries), len(self.table), chosen)
         heap = new_heap(len(queries), k)
-        cells = _cells(min(len(queries), block_rows), len(self.table) if chosen is None else len(chosen))
         by_distance = self.similarity == "euclidean" and self.bias is None
-        with _scanners(threads, min(len(queries), block_rows)) as share:
-            for lo in range(0, len(queries), block_rows):
-                hi = min(lo + block_rows, len(queries))
-                part = None if hidden is None else hidden.part(lo, hi)
-                best = Heap(heap.scores[lo:hi], heap.labels[lo:hi])
-                for first, tile in self._tiles(queries[lo:hi], chosen, cells, order_only=by_distance):
-                    if part is not None:
-                        hide_labels(tile, first, part)
-                    if share(lambda a, b, t=tile, f=first, h=best: scan_topk(t, f, h, a, b), hi - lo):
-                        raise InputError(_not_a_number(queries, lo, hi))
-        sort_topk(heap, 0, len(queries))
+        n = _useful_threads(threads, len(queries))
+        rows = max(1, min(block_rows, -(-len(queries) // n)))
+
+        def search(lo: int) -> None:
+            hi = min(lo + rows, len(queries))
+            part = None if hidden is None else hidden.part(lo, hi)
+            best = Heap(heap.scores[lo:hi], heap.labels[lo:hi])
+            for first, tile in self._tiles(queries[lo:hi], chosen, _CELLS // n, order_only=by_distance):
+                if part is not None:
+                    hide_labels(tile, first, part)
+                if scan_topk(tile, first, best, 0, hi - lo):
+                    raise InputError(_not_a_number(queries, lo, hi))
+            sort_topk(best, 0, hi - lo)
+
+        _for_each(search, range(0, len(queries), rows), n)
         if chosen is not None:
             heap.labels[heap.labels >= 0] = chosen[heap.labels[heap.labels >= 0]]
         found: tuple[Int64, Float32] = heap.labels, heap.scores
@@ -127,11 +129,12 @@ class ExactIndex:
         return points
 
     def _tiles(
-        self, queries: Float32, chosen: Int64 | None, cells: Float32, *, order_only: bool
+        self, queries: Float32, chosen: Int64 | None, n_cells: int, *, order_only: bool
     ) -> Iterator[tuple[int, Float32]]:
-        """Tiles of scores from left to right, in the same `cells`: the next one overwrites the last."""
+        """Tiles of about `n_cells` scores from left to right, in the same memory: the next one overwrites the last."""
         n_labels = len(self.table) if chosen is None else len(chosen)
-        width = len(cells) // len(queries)
+        width = max(1, min(n_labels, n_cells // len(queries)))
+        cells = np.empty(len(queries) * width, np.float32)
         for first in range(0, n_labels, width):
             stop = min(first + width, n_labels)
             tile = cells[: len(queries) * (stop - first)].reshape(len(queries), -1)
@@ -196,7 +199,7 @@ def top_k(
     block_rows : int
         Queries per product; a tile of scores holds at most 8 MiB or one label.
     threads : int or None
-        For the scan; None = the cores this process may use. The product uses BLAS's own threads.
+        None = the cores this process may use. With 1, or few queries, the products use BLAS's own threads.
 
     Returns
     -------
@@ -233,11 +236,6 @@ def all_scores(queries: Any, table: Any, *, bias: Any = None, similarity: Simila
     index = ExactIndex(table, bias=bias, similarity=similarity)
     blocks = [scores for _, scores in index.score_blocks(queries, block_rows=max(1, len(queries)))]
     return blocks[0] if blocks else np.empty((0, len(index.table)), np.float32)
-
-
-def _cells(n_rows: int, n_labels: int) -> Float32:
-    """Room for the scores of one tile."""
-    return np.empty(n_rows * max(1, min(n_labels, _CELLS // max(n_rows, 1))), np.float32)
 
 
 def _float32(values: Any, what: str) -> Float32:
@@ -291,27 +289,17 @@ def _not_a_number(queries: Float32, lo: int, hi: int) -> str:
     return f"a score of the queries {lo} to {hi - 1} is NaN; the model has diverged, so train it anew"
 
 
-class _Scanners:
-    """Runs a scan over parts of the rows of a tile, in several threads."""
-
-    def __init__(self, pool: ThreadPoolExecutor, n: int) -> None:
-        self.pool, self.n = pool, n
-
-    def __enter__(self) -> Callable[[Callable[[int, int], int], int], int]:
-        return self.run
-
-    def __exit__(self, *exc: object) -> None:
-        self.pool.shutdown(wait=True)
-
-    def run(self, work: Callable[[int, int], int], n_rows: int) -> int:
-        bounds = [n_rows * t // self.n for t in range(self.n + 1)]
-        others = [self.pool.submit(work, bounds[t], bounds[t + 1]) for t in range(1, self.n)]
-        return work(0, bounds[1]) + sum(other.result() for other in others)
+def _useful_threads(threads: int | None, n_rows: int) -> int:
+    """One for few rows, where starting others would cost more than the search."""
+    return max(1, min(threads or available_cores(), n_rows // 32))
 
 
-def _scanners(threads: int | None, n_rows: int) -> Any:
-    """One thread for few rows, where starting others would cost more than the scan."""
-    n = min(threads or available_cores(), n_rows // 32)
-    if n < 2:
-        return nullcontext(lambda work, rows: work(0, rows))
-    return _Scanners(ThreadPoolExecutor(n - 1, thread_name_prefix="wsabie"), n)
+def _for_each(work: Callable[[int], None], items: range, threads: int) -> None:
+    """work(item) for every item. Each thread makes products and scans of its own, so that none waits for another."""
+    if threads == 1:
+        for item in items:
+            work(item)
+        return
+    with one_blas_thread(), ThreadPoolExecutor(threads, thread_name_prefix="wsabie") as pool:
+        for _ in pool.map(work, items):
+            pass
