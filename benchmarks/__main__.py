@@ -4,14 +4,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-FOLDER = Path(__file__).parent
+ROOT = Path(__file__).parents[1]
 RUNS = (
-    ("training_rate.py", "S"),
-    ("topk.py",),
-    ("memory.py",),
-    ("quality.py", "S"),
-    ("quality.py", "M"),
-    ("quality.py", "emoji"),
+    ("training_rate", "S"),
+    ("topk",),
+    ("memory",),
+    ("quality", "S"),
+    ("quality", "M"),
+    ("quality", "emoji"),
 )
 
 
@@ -19,7 +19,10 @@ def main() -> int:
     failed = 0
     for script, *arguments in RUNS:
         print(f"== {script} {' '.join(arguments)}", flush=True)
-        failed += subprocess.run([sys.executable, FOLDER / script, *arguments], check=False).returncode != 0
+        failed += (
+            subprocess.run([sys.executable, "-m", f"benchmarks.{script}", *arguments], cwd=ROOT, check=False).returncode
+            != 0
+        )
     return failed
 
 

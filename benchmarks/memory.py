@@ -1,4 +1,4 @@
-"""Growth of the resident set while training, after import: `python benchmarks/memory.py [S|M|tiny]`.
+"""Growth of the resident set while training, after import: `python -m benchmarks.memory [S|M|tiny]`.
 
 The bar: the bytes of the arrays given + 2.5 times the model + 100 MB.
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from visterm_task import load
+from benchmarks.visterm_task import load
 from wsabie.models.wsabie import Wsabie
 
 

@@ -1,6 +1,7 @@
-"""What the defaults reach on held-out rows, beside baselines: `python benchmarks/quality.py TASK`.
+"""What the defaults reach on held-out rows, beside baselines: `python -m benchmarks.quality TASK`.
 
-emoji      the emoji part of the sample, split by group (seed 0), 3,000 visual terms, labels with two training pictures
+emoji      the emoji part of the sample, split by group (seed 0), 3,000 visual terms learnt from its training
+           pictures, labels with two of them
 S, M       generated visual-word tasks; the last tenth of the training rows is validation
 corel5k    Mulan's Corel5k (--data FOLDER with the two sparse ARFF files and the XML), trained on all training rows
 mirflickr  MIRFlickr-25k tags (--data FILE kv_dataset2.csv): tags on at least 5 pictures, one vector per picture,
@@ -19,18 +20,16 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix, identity
 
-from visterm_task import load
+from benchmarks.tasks import described
+from benchmarks.visterm_task import load
 from wsabie.base.executor import Processes
 from wsabie.base.machine import available_cores
 from wsabie.evaluation.bootstrap import paired_bootstrap
 from wsabie.evaluation.evaluate import Evaluation, evaluate_scores
-from wsabie.evaluation.splits import split
-from wsabie.features.visual_terms import VisualTerms
 from wsabie.models.nearest import NearestNeighbours
 from wsabie.models.one_vs_rest import OneVsRest
 from wsabie.models.popularity import Popularity
 from wsabie.models.wsabie import Wsabie
-from wsabie.samples import sample_path
 from wsabie.sources.open import open_source
 from wsabie.studies.compare import compare
 from wsabie.studies.comparison import text_table
@@ -41,13 +40,7 @@ SHOWN = ("p@1", "p@10", "recall@50", "MAP")
 
 def emoji(_: Path | None) -> dict[str, Any]:
     """The product's defaults against cosine k-NN (k chosen on validation) and popularity."""
-    pictures = open_source(sample_path("emoji"))
-    listed = list(pictures)
-    sides = split(len(listed), by="group", ids=[p.id for p in listed], groups=[p.group for p in listed], seed=0)
-    run = Processes(available_cores())
-    terms = VisualTerms(n_terms=3000, size=128).fit(pictures, executor=run)
-    rows = terms.transform(pictures, executor=run)
-    train, valid, test = (rows.take(side) for side in (sides.train, sides.valid, sides.test))
+    train, valid, test = described("emoji", Processes(available_cores()))
     found = compare(train, valid, test, entrants(["wsabie", "nearest", "popularity"]), min_rows=2)
     print(text_table(found.table()))
     ours, best = found["wsabie"].evaluation.means, found["nearest"].evaluation.means

@@ -1,4 +1,4 @@
-"""Exact top k against the BLAS product alone, in one run, by turns: `python benchmarks/topk.py [--json]`.
+"""Exact top k against the BLAS product alone, in one run, by turns: `python -m benchmarks.topk [--json]`.
 
 Bars: 1,000 rows at most 1.3 times the product of the same arrays with the same threads, written into a ready
 array; one row, median of 1,000 calls, at most 1.5 times the matrix-vector product plus 100 us. Memory is what

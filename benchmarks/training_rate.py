@@ -1,4 +1,4 @@
-"""Training rate against what the machine allows, in one run: `python benchmarks/training_rate.py [S|tiny] [--json]`.
+"""Training rate against what the machine allows, in one run: `python -m benchmarks.training_rate [S|tiny] [--json]`.
 
 The ceiling of one thread is 1 / (nnz * t_gather + draws * t_label + update_share * (nnz + 2) * t_scatter): the times to
 read and add one feature row, to score one label, and to read, change and write one feature row, each taken here on the
@@ -18,7 +18,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from visterm_task import load
+from benchmarks.visterm_task import load
 from wsabie.base.validation import check_features
 from wsabie.models.wsabie import Wsabie
 from wsabie.space import tables

@@ -16,7 +16,7 @@ tasks here have the same shape and a known generator, so that the best possible 
 | S    |        50,000 |     5,000 |  1,000 |
 | M    |       200,000 |    10,000 | 16,000 |
 
-`python benchmarks/visterm_task.py S` writes the task to `benchmarks/.cache/` (S takes about 20 s, M a few
+`python -m benchmarks.visterm_task S` writes the task to `benchmarks/.cache/` (S takes about 20 s, M a few
 minutes) and prints its figures as JSON, with those of a scorer that knows the noise-free generator.
 """
 

@@ -1,6 +1,6 @@
 """How many pictures a second one core turns into visual terms, by stage, on real pictures.
 
-    python benchmarks/visual_terms.py [FOLDER ...] [--terms 10000] [--pictures 200]
+    python -m benchmarks.visual_terms [FOLDER ...] [--terms 10000] [--pictures 200]
 
 Without a folder the collections `car_parts` (512 px) and `imagen_200x5` (192 px) of the folder named by
 WSABIE_TEST_DATA are taken. Each stage is timed by itself in processor time of one thread, the best of three passes;

@@ -8,9 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers.study import Plan, Study
-
 from benchmarks.peers import environments, plot, report, spaces
+from benchmarks.peers.study import Plan, Study
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+
 from benchmarks.peers.ranks import Scorer, measure
 from benchmarks.peers.rows import scaled
 

@@ -7,11 +7,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers.ledger import Ledger
+from benchmarks.ledger import Ledger
+from benchmarks.peers import environments, spaces
 from benchmarks.peers.protocol import Answer, ask
 from benchmarks.visterm_task import CACHE, Task, load
-
-from benchmarks.peers import environments, spaces
 
 OURS = "wsabie"
 CAPS = {"tiny": 20.0, "S": 150.0, "M": 300.0}

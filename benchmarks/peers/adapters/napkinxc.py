@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from benchmarks.peers.harness import Run, main
 from benchmarks.peers.ranks import dense
 

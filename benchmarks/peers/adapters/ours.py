@@ -7,8 +7,8 @@ a rise would measure the middle of a schedule. The best epoch counts, as for eve
 from typing import Any
 
 import numpy as np
-from benchmarks.peers.harness import LONGEST, Run, main
 
+from benchmarks.peers.harness import LONGEST, Run, main
 from wsabie.models.wsabie import Wsabie
 
 

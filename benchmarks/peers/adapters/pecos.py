@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+
 from benchmarks.peers.harness import Run, main
 
 BEAM = 100

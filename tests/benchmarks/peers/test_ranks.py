@@ -4,9 +4,10 @@ import itertools
 
 import numpy as np
 import pytest
-from benchmarks.peers.ranks import dense, hits, measure, places, reciprocal_ranks
 from hypothesis import given
 from hypothesis import strategies as st
+
+from benchmarks.peers.ranks import dense, hits, measure, places, reciprocal_ranks
 
 
 def over_all_orders(scores, true, value):

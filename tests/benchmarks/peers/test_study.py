@@ -6,11 +6,11 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from benchmarks.peers.harness import Clock, Run
-from benchmarks.peers.ledger import Ledger
-from benchmarks.peers.study import Plan, Study
 
+from benchmarks.ledger import Ledger
 from benchmarks.peers import environments, protocol, report, rows, spaces
+from benchmarks.peers.harness import Clock, Run
+from benchmarks.peers.study import Plan, Study
 
 TRIALS = 20
 

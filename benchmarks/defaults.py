@@ -1,0 +1,153 @@
+"""The defaults against the best of 30 random settings: `python -m benchmarks.defaults [TASK ...] [--data FOLDER]`.
+
+For each task the 30 settings of `SPACE` are trained with seed 0 and measured on the validation rows (at most 5,000);
+the best one and the defaults are then trained with seeds 0, 1 and 2 and measured on the test rows. Every run keeps the
+epoch that the validation rows choose. Finished runs are lines of a JSONL file in benchmarks/results and are not
+repeated; each worker is a process with one thread, and the deterministic loop makes threads irrelevant for the figures.
+"""
+
+import argparse
+import statistics
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.ledger import Ledger
+from benchmarks.quality import evaluated
+from benchmarks.tasks import NAMES, Side, sides
+from wsabie import Wsabie
+
+RESULTS = Path(__file__).parent / "results" / "defaults.jsonl"
+TRIALS, SEEDS = 30, (0, 1, 2)
+JUDGED = 5000
+DEFAULTS: dict[str, Any] = {}
+Job = dict[str, Any]
+
+
+def setting(trial: int, labels_per_row: float) -> dict[str, Any]:
+    """The parameters of a trial. The learning rate is drawn around what the labels per row suggest, so that no trial
+    is wasted on steps that are off by a factor of ten.
+
+    Examples
+    --------
+    >>> setting(0, 1.0) == setting(0, 1.0) != setting(1, 1.0)
+    True
+    """
+    rng = np.random.default_rng([1, trial])
+
+    def log_uniform(low: float, high: float) -> float:
+        return float(f"{np.exp(rng.uniform(np.log(low), np.log(high))):.3g}")
+
+    def one_of(*values: Any) -> Any:
+        return values[int(rng.integers(len(values)))]
+
+    drawn = {
+        "learning_rate": log_uniform(0.0075, 0.12),
+        "dim": one_of(50, 100, 150, 200),
+        "max_norm": round(float(rng.uniform(1.0, 3.0)), 2),
+        "margin": round(float(rng.uniform(0.3, 1.5)), 2),
+        "rank_weight": one_of("precision", "precision", "mean_rank", "top1"),
+        "positives": one_of("mean", "pairs"),
+        "max_trials": one_of(100, 300, 1000),
+        "epochs": round(log_uniform(6, 40)),
+    }
+    if drawn["positives"] == "mean":
+        drawn["learning_rate"] = float(f"{drawn['learning_rate'] * labels_per_row**0.75:.3g}")
+    return drawn
+
+
+def run(job: Job, data: Path | None) -> Job:
+    """Train and measure: validation rows in the search, test rows at the end."""
+    task = sides(job["task"], data)
+    params = {**job["params"], "seed": job["repeat"], "threads": 1}
+    started = time.perf_counter()
+    model = Wsabie(**params).fit(*task.fit, validation=tuple(task.valid))
+    seconds = time.perf_counter() - started
+    side = task.valid if job["kind"] == "search" else task.test
+    step = -(-side.X.shape[0] // JUDGED) if job["kind"] == "search" else 1
+    figures = evaluated(model, side.X[::step], side.Y[::step]).means
+    settings = {name: model.settings_[name] for name in ("learning_rate", "epochs", "max_norm", "max_trials")}
+    return {**job, "MAP": figures["MAP"], "p@1": figures["p@1"], "seconds": round(seconds, 1), "resolved": settings}
+
+
+class Study:
+    """Runs what the ledger lacks, several at a time."""
+
+    def __init__(self, data: Path | None, workers: int, results: Path = RESULTS) -> None:
+        self.data, self.workers = data, workers
+        self.ledger = Ledger(results)
+
+    def task(self, name: str) -> dict[str, Any]:
+        """Search, then the best setting and the defaults with three seeds."""
+        density = labels_per_row(sides(name, self.data).fit)
+        searched = self.run([_job(name, "search", t, setting(t, density), 0) for t in range(TRIALS)])
+        best = max(searched, key=lambda line: float(line["MAP"]))
+        rivals = {"best of 30": (best["trial"], best["params"]), "defaults": (-1, DEFAULTS)}
+        finals = {
+            who: self.run([_job(name, "final", trial, params, seed) for seed in SEEDS])
+            for who, (trial, params) in rivals.items()
+        }
+        means = {who: statistics.fmean(float(line["MAP"]) for line in lines) for who, lines in finals.items()}
+        return {
+            "task": name,
+            "best": best,
+            "finals": finals,
+            "means": means,
+            "ratio": means["defaults"] / means["best of 30"],
+        }
+
+    def run(self, jobs: list[Job]) -> list[Job]:
+        """Lines of the jobs, from the ledger or made now."""
+        missing = [job for job in jobs if self.ledger.get(**job) is None]
+        if missing:
+            with ProcessPoolExecutor(self.workers) as pool:
+                for line in pool.map(_Run(self.data), missing):
+                    print(_told(self.ledger.add(line)), flush=True)
+        return [line for job in jobs if (line := self.ledger.get(**job))]
+
+
+class _Run:
+    """`run` with its data folder, to be sent to a worker."""
+
+    def __init__(self, data: Path | None) -> None:
+        self.data = data
+
+    def __call__(self, job: Job) -> Job:
+        return run(job, self.data)
+
+
+def labels_per_row(side: Side) -> float:
+    """Mean number of labels of the rows that have any."""
+    return 1.0 if isinstance(side.Y, np.ndarray) else float(side.Y.nnz / max(1, (np.diff(side.Y.indptr) > 0).sum()))
+
+
+def _job(task: str, kind: str, trial: int, params: dict[str, Any], seed: int) -> Job:
+    return {"task": task, "system": "wsabie", "kind": kind, "trial": trial, "params": params, "repeat": seed}
+
+
+def _told(line: Job) -> str:
+    return (
+        f"{line['task']:>8} {line['kind']:<6} {line['trial']:>2} seed {line['repeat']}: MAP {line['MAP']:.4f}, "
+        f"p@1 {line['p@1']:.4f}, {line['seconds']:.0f} s {line['params']}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tasks", nargs="*", default=list(NAMES), choices=NAMES)
+    parser.add_argument("--data", type=Path, help="folder of Corel5k's sparse ARFF files")
+    parser.add_argument("--workers", type=int, default=2)
+    given = parser.parse_args()
+    study = Study(given.data, given.workers)
+    for name in given.tasks:
+        found = study.task(name)
+        means = ", ".join(f"{who} {value:.4f}" for who, value in found["means"].items())
+        met = "met" if found["ratio"] >= 0.95 else "MISSED"
+        print(f"{name}: test MAP {means}; ratio {found['ratio']:.3f} (bar .95): {met}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

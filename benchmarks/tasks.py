@@ -1,0 +1,69 @@
+"""The tasks that defaults are judged on, each as three sides of rows and labels."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.visterm_task import load
+from wsabie.base.executor import Executor, Serial
+from wsabie.evaluation.splits import split
+from wsabie.features.visual_terms import VisualTerms
+from wsabie.sources.open import open_source
+from wsabie.sources.records import PictureList, Rows
+from wsabie.studies.demo import MIN_PICTURES, N_TERMS, SIZE, sample_pictures
+from wsabie.studies.task import make_task
+
+NAMES = ("sample", "corel5k", "S", "M")
+
+
+class Side(NamedTuple):
+    """Rows with their labels: integers, or a matrix (n, n_labels)."""
+
+    X: Any
+    Y: Any
+
+
+class Sides(NamedTuple):
+    """What is fitted, what chooses, what is read at the end."""
+
+    fit: Side
+    valid: Side
+    test: Side
+
+
+@cache
+def sides(name: str, data: Path | None = None) -> Sides:
+    """A task by name; "corel5k" needs the folder of Mulan's sparse ARFF files."""
+    if name == "sample":
+        task = make_task(*described("all", Serial()), min_rows=MIN_PICTURES)
+        assert task.valid is not None
+        return Sides(*(Side(rows.X, rows.Y) for rows in (task.train, task.valid, task.test)))
+    if name == "corel5k":
+        return _corel5k(data)
+    task_ = load(name)
+    cuts = (slice(0, task_.n_fit), slice(task_.n_fit, task_.n_train), slice(task_.n_train, None))
+    return Sides(*(Side(task_.X[cut], task_.y[cut]) for cut in cuts))
+
+
+def described(part: str, run: Executor) -> tuple[Rows, Rows, Rows]:
+    """A part of the sample collection, split by group with seed 0, as visual terms learnt from its training side."""
+    pictures = sample_pictures(part)
+    ids, groups = [p.id for p in pictures], [p.group for p in pictures]
+    parts = split(len(pictures), by="group", ids=ids, groups=groups, seed=0)
+    terms = VisualTerms(n_terms=N_TERMS, size=SIZE)
+    terms.fit(PictureList(pictures.path, [pictures.pictures[i] for i in parts.train]), executor=run)
+    rows = terms.transform(pictures, executor=run)
+    return rows.take(parts.train), rows.take(parts.valid), rows.take(parts.test)
+
+
+def _corel5k(folder: Path | None) -> Sides:
+    """The published test rows; every tenth training row is validation."""
+    if folder is None or not folder.is_dir():
+        raise SystemExit("corel5k needs --data FOLDER with Corel5k-train-sparse.arff and Corel5k-test-sparse.arff")
+    train, test = (open_source(folder / f"Corel5k-{side}-sparse.arff") for side in ("train", "test"))
+    assert isinstance(train, Rows)
+    assert isinstance(test, Rows)
+    tenth = np.arange(len(train)) % 10 == 9
+    return Sides(Side(train.X[~tenth], train.Y[~tenth]), Side(train.X[tenth], train.Y[tenth]), Side(test.X, test.Y))
