@@ -56,6 +56,7 @@ def new_block(problem: Problem) -> Any:
         firsts,
         *np.zeros((2, n, columns), np.float32),
         np.zeros(n, np.bool_),
+        np.zeros(n),
         np.zeros(firsts[-1], np.int64),
         np.zeros(firsts[-1], np.float32),
     )
@@ -68,11 +69,11 @@ def fast_proposals(problem: Problem) -> Proposed:
     from wsabie.kernels.warp import N_COUNTERS
 
     space, block = problem.space, new_block(problem)
-    counters, loss = np.zeros(N_COUNTERS, np.int64), np.zeros(1)
+    counters = np.zeros(N_COUNTERS, np.int64)
     pattern, labels = Pair(space.tower(problem.inputs)), space.label_arrays()
     targets, rule, n = problem.targets, problem.rule, len(problem.order)
-    propose_block(pattern, labels, targets, rule, block, 0, n, counters, loss, space.width)
-    return Proposed(block.violators, block.weights, block.directions, counters, float(loss[0]))
+    propose_block(pattern, labels, targets, rule, block, 0, n, counters, space.width)
+    return Proposed(block.violators, block.weights, block.directions, counters, float(block.losses.sum()))
 
 
 def fast_block(problem: Problem, bounds: Any = None) -> Outcome:
@@ -83,10 +84,10 @@ def fast_block(problem: Problem, bounds: Any = None) -> Outcome:
     from wsabie.kernels.warp import N_COUNTERS
 
     space, block = problem.space.copy(), new_block(problem)
-    counters, loss = np.zeros(N_COUNTERS, np.int64), np.zeros(1)
+    counters = np.zeros(N_COUNTERS, np.int64)
     pattern, labels = Pair(space.tower(problem.inputs)), space.label_arrays()
     targets, rule, n = problem.targets, problem.rule, len(problem.order)
-    propose_block(pattern, labels, targets, rule, block, 0, n, counters, loss, space.width)
+    propose_block(pattern, labels, targets, rule, block, 0, n, counters, space.width)
     d = space.n_features
     bounds = np.array([0, d] if bounds is None else bounds, np.int64)
     room = int(np.diff(problem.X.indptr)[targets.rows].sum()) if hasattr(problem.X, "indptr") else 0
@@ -100,7 +101,7 @@ def fast_block(problem: Problem, bounds: Any = None) -> Outcome:
         )
         apply_block(pattern, labels, targets, rule, block, owner, len(bounds) - 1, work, space.width)
         assert not work.starts.any()
-    return Outcome(space.features, space.labels, space.bias, counters, float(loss[0]))
+    return Outcome(space.features, space.labels, space.bias, counters, float(block.losses.sum()))
 
 
 def slow(problem: Problem, *, block: bool) -> Outcome:

@@ -107,6 +107,7 @@ def out_of_range() -> Any:
         ([["a"], [None]], r"row 1 of Y holds None \(NoneType\) among names"),
         ([b"a", b"b"], r"row 0 of Y holds b'a' \(bytes\) among names"),
         ([-1, 0], "Y holds the label number -1; label numbers begin with 0"),
+        ([0, 10**12], "Y holds label number 1000000000000, but there can be at most 10,000,000 labels"),
         ([0.5, 1], "Y holds fractions"),
         ([np.nan, 1], "Y contains NaN or infinity"),
         (np.array([[0, 2], [1, 0]]), "Y holds the value 2; use 1 for a true label, -1 for an explicit negative"),

@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from strategies import sparse_rows
 from wsabie.base.errors import InputError
-from wsabie.models import scored
+from wsabie.models import inputs
 from wsabie.models.nearest import NearestNeighbours
 
 EXPECTED_TO_FAIL = {
@@ -52,11 +52,11 @@ def test_votes_equal_brute_force_in_any_blocks(seed: int, k: int, sparse: bool) 
     if not sparse:
         train, rows = train.toarray(), rows.toarray()
     Y = labels(20, 5, rng)
-    kept, scored.BLOCK_BYTES = scored.BLOCK_BYTES, 200
+    kept, inputs.BLOCK_BYTES = inputs.BLOCK_BYTES, 200
     try:
         found = NearestNeighbours(k, rows=None).fit(train, Y).scores(rows)
     finally:
-        scored.BLOCK_BYTES = kept
+        inputs.BLOCK_BYTES = kept
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, by_brute_force(train, Y, rows, k), atol=2e-6)
 

@@ -304,6 +304,32 @@ def test_partial_fit_goes_on_with_other_draws_each_time() -> None:
     assert len(first.history_) == len(second.history_) == 3
 
 
+def test_partial_fit_keeps_what_fit_made_of_auto() -> None:
+    """Two labels a row made the step larger; a batch with one label a row does not change it."""
+    model = make(epochs=2).fit(X, Y)
+    model.partial_fit(X[:40], ANSWER[:40, 0])
+    first, later = model.history_[0], model.history_[-1]
+    assert first.learning_rate == pytest.approx(0.03 * 2**0.75)
+    assert later.learning_rate == first.learning_rate / 4
+
+
+def test_partial_fit_obeys_what_was_set_since() -> None:
+    model = make(epochs=2).fit(X, Y).set_params(learning_rate=0.5)
+    assert model.partial_fit(X, Y).history_[-1].learning_rate == 0.125
+
+
+@pytest.mark.parametrize("similarity", ["dot", "euclidean", "cosine"])
+def test_a_new_label_starts_where_its_rows_are(similarity: str) -> None:
+    model = make(similarity=similarity).fit(X, names(ANSWER))
+    space = model._trainable(1, model.scaling_(model._checked(X)), sp.hstack([Y, ANSWER[:, :1] == 4]).tocsr())
+    points = space.points(model.scaling_(model._checked(X)))[ANSWER[:, 0] == 4]
+    new, mean = space.labels[-1], points.mean(axis=0)
+    if similarity == "euclidean":
+        assert new == pytest.approx(mean, abs=1e-5)
+    else:
+        assert new @ mean == pytest.approx(np.linalg.norm(new) * np.linalg.norm(mean), rel=1e-5)
+
+
 def test_partial_fit_from_nothing_is_fit() -> None:
     model = make().partial_fit(X, Y, epochs=2)
     assert same(model, make(epochs=2).fit(X, Y))

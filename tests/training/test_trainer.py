@@ -27,7 +27,7 @@ def test_deterministic_training_has_the_same_bits_for_1_2_and_4_threads(similari
         assert same_points(space, runs[0][1])
         assert [s.validation for s in history] == [s.validation for s in runs[0][0]]
         assert [s.rank_histogram for s in history] == [s.rank_histogram for s in runs[0][0]]
-        assert [s.loss for s in history] == pytest.approx([s.loss for s in runs[0][0]], rel=1e-9)
+        assert [s.loss for s in history] == [s.loss for s in runs[0][0]]
 
 
 @pytest.mark.parametrize("threads", [2, 4])

@@ -26,13 +26,14 @@ class Block(NamedTuple):
     queries: Any  # (slots, padded dim) float32
     directions: Any  # (slots, padded dim) float32
     moved: Any  # (slots,) bool
+    losses: Any  # (slots,) float64
     violators: Any  # (pairs,) int64, -1 = no step
     weights: Any  # (pairs,) float32
 
 
 @entry
 def propose_block(checksum: int) -> Any:
-    def propose_block(pattern, labels, targets, rule, block, lo, hi, counters, loss, width):
+    def propose_block(pattern, labels, targets, rule, block, lo, hi, counters, width):
         """Fill slots lo..hi-1."""
         _ = checksum
         for b in range(lo, hi):
@@ -41,14 +42,16 @@ def propose_block(checksum: int) -> Any:
             q, g = block.queries[b], block.directions[b]
             fold(pattern, i, 0, q, width)
             zero(g, width)
-            moved = False
+            moved, loss = False, 0.0
             for pair in range(targets.starts[visit], targets.starts[visit + 1]):
-                v, weight = propose(targets, labels, rule, i, pair, q, g, counters, loss, width)
+                v, weight, lost = propose(targets, labels, rule, i, pair, q, g, counters, width)
+                loss += lost
                 block.violators[at] = v
                 block.weights[at] = weight
                 moved = moved or v >= 0
                 at += 1
             block.moved[b] = moved
+            block.losses[b] = loss
 
     return propose_block
 

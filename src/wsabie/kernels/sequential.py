@@ -19,7 +19,7 @@ def move_label(labels, rule, y, q, weight, width):
 @entry
 def run_visits(checksum: int) -> Any:
     def run_visits(pattern, labels, targets, rule, order, lo, hi, scratch, counters, loss, width):
-        """Make visits order[lo:hi]; `scratch` is (2, padded dim) float32, private to the thread."""
+        """Make visits order[lo:hi]; `scratch`, (2, padded dim) float32, `counters` and `loss` are the thread's own."""
         _ = checksum
         q, g = scratch[0], scratch[1]
         for position in range(lo, hi):
@@ -29,7 +29,8 @@ def run_visits(checksum: int) -> Any:
             zero(g, width)
             moved = False
             for pair in range(targets.starts[visit], targets.starts[visit + 1]):
-                v, weight = propose(targets, labels, rule, i, pair, q, g, counters, loss, width)
+                v, weight, lost = propose(targets, labels, rule, i, pair, q, g, counters, width)
+                loss[0] += lost
                 if v >= 0:
                     move_label(labels, rule, targets.labels[pair], q, weight, width)
                     move_label(labels, rule, v, q, -weight, width)

@@ -128,30 +128,30 @@ def find_violator(targets, labels, rule, i, q, threshold, n_negatives, counter, 
 
 
 @jit
-def propose(targets, labels, rule, i, pair, q, g, counters, loss, width):
+def propose(targets, labels, rule, i, pair, q, g, counters, width):
     """One WARP step without moving anything: adds the descent direction of the query to g.
 
-    Returns (violator, weight); violator -1 means no step.
+    Returns (violator, weight, loss); violator -1 means no step.
     """
     y = targets.labels[pair]
     n_negatives = len(labels.table) - (targets.indptr[i + 1] - targets.indptr[i])
     counters[VISITED] += 1
     if n_negatives <= 0 or targets.weights[pair] == 0:
         counters[SKIPPED] += 1
-        return np.int64(-1), np.float32(0)
+        return np.int64(-1), np.float32(0), np.float32(0)
     threshold = score(labels, q, y, width) - rule.margin
     counter = stream(rule.seed, rule.epoch, targets.first_pair + pair)
     v, drawn = find_violator(targets, labels, rule, i, q, threshold, n_negatives, counter, counters, width)
     counters[DRAWS] += drawn
     if v < 0:
-        return v, np.float32(0)
+        return v, np.float32(0), np.float32(0)
     rank = n_negatives // drawn if drawn > 0 else 1  # an explicit negative stands for rank 1
     counters[UPDATES] += 1
     counters[HISTOGRAM + log2_floor(rank)] += 1
     weight = rule.losses[rank] * targets.weights[pair]
-    loss[0] += weight * (score(labels, q, v, width) - threshold)
+    loss = weight * (score(labels, q, v, width) - threshold)
     add_query_direction(labels, q, y, v, weight, g, width)
-    return v, weight
+    return v, weight, loss
 
 
 @jit

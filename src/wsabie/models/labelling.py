@@ -10,6 +10,9 @@ from wsabie.base.errors import InputError
 from wsabie.base.validation import check_columns
 from wsabie.labels.names import Vocabulary, normalise
 
+MOST_LABELS = 10_000_000
+"""A number as large is a mistake, an identifier for instance, and would ask for a name for every number below it."""
+
 
 def label_matrix(Y: Any, n_rows: int, vocabulary: Vocabulary, *, grow: bool, named: bool) -> Matrix:
     """A CSR matrix (n, n_labels) int8 of 1 (true) and -1 (explicit negative), columns numbered by `vocabulary`.
@@ -141,5 +144,10 @@ def _make_room(vocabulary: Vocabulary, n: int, grow: bool, named: bool) -> None:
     if not grow or named:
         raise InputError(
             f"Y holds label number {n - 1}, but there are {len(vocabulary)} label names; give a name for each label"
+        )
+    if n > MOST_LABELS:
+        raise InputError(
+            f"Y holds label number {n - 1}, but there can be at most {MOST_LABELS:,} labels; "
+            "number the labels from 0 without gaps, or give them as names"
         )
     vocabulary.add(str(i) for i in range(len(vocabulary), n))

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from wsabie.base.arrays import Csr, Float32, Matrix
+from wsabie.base.arrays import Float32, Matrix
 from wsabie.evaluation import metrics
 from wsabie.evaluation.ranking import ranks_of_points
-from wsabie.models.scaling import Inputs
+from wsabie.models.inputs import Inputs, take_rows
 from wsabie.space.joint import JointSpace
 from wsabie.training.threads import Threads
 
@@ -33,7 +33,7 @@ class ValidationMap:
         n = min(max_rows or len(labelled), len(labelled))
         rows = labelled[np.linspace(0, len(labelled) - 1, n).astype(int)] if n else labelled
         self.threads = threads
-        self.inputs = _take(inputs, rows)
+        self.inputs = take_rows(inputs, rows)
         self.Y = Y[rows]
         self.n_rows = n
 
@@ -51,11 +51,3 @@ class ValidationMap:
         points = space.points(self.inputs)[:, : space.dim]
         for lo in range(0, self.n_rows, 256):
             yield lo, points[lo : lo + 256]
-
-
-def _take(inputs: Inputs, rows: np.ndarray) -> Inputs:
-    if not isinstance(inputs, Csr):
-        return np.ascontiguousarray(inputs[rows])
-    counts = np.diff(inputs.indptr)[rows]
-    at = np.repeat(inputs.indptr[rows] - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
-    return Csr(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), inputs.indices[at], inputs.data[at])

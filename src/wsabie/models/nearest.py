@@ -8,8 +8,9 @@ import numpy as np
 from wsabie.base.arrays import Csr, Float32, Int64, Matrix
 from wsabie.base.progress import SILENT, Progress
 from wsabie.base.validation import require
-from wsabie.models.scaling import Inputs, Rows, RowScaling, row_sums
-from wsabie.models.scored import ScoreRanker, as_matrix, n_rows, row_ranges, rows_between
+from wsabie.models.inputs import Inputs, as_matrix, n_rows, row_ranges, rows_between
+from wsabie.models.scaling import Rows, RowScaling, row_sums
+from wsabie.models.scored import ScoreRanker
 
 
 class NearestNeighbours(ScoreRanker):

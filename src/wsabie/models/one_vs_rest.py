@@ -16,8 +16,9 @@ from wsabie.base.errors import InputError
 from wsabie.base.machine import available_cores
 from wsabie.base.progress import SILENT, Progress
 from wsabie.base.validation import require
-from wsabie.models.scaling import Inputs, Rows, RowScaling
-from wsabie.models.scored import ScoreRanker, as_matrix, n_rows
+from wsabie.models.inputs import Inputs, as_matrix, n_rows
+from wsabie.models.scaling import Rows, RowScaling
+from wsabie.models.scored import ScoreRanker
 
 SECONDS_PER_VALUE = 200e-9
 SECONDS_PER_LABEL = 3e-3

@@ -8,10 +8,13 @@ import numpy as np
 
 from wsabie.base.arrays import Csr, Matrix
 from wsabie.base.errors import InputError
+from wsabie.base.machine import available_cores
 from wsabie.base.validation import require
-from wsabie.models.scaling import Inputs
+from wsabie.models import defaults
+from wsabie.models.inputs import Inputs
 from wsabie.space.joint import SIMILARITIES
-from wsabie.training.losses import rank_losses
+from wsabie.training.losses import rank_losses, trials
+from wsabie.training.settings import Settings
 
 PerTable = float | Mapping[str, float] | Literal["auto"]
 TABLES = ("V", "W")
@@ -59,8 +62,8 @@ def _check_number(name: str, value: Any, words: tuple[str | None, ...]) -> None:
     require(usable, f"{name} is {value!r}; choose {''.join(f'{w!r} or ' for w in words)}a {kind} above 0")
 
 
-def per_table(value: PerTable, auto: float, name: str) -> dict[str, float]:
-    """A number per table ("V": features, "W": labels) from one number, a mapping or "auto".
+def per_table(value: PerTable, auto: float | Mapping[str, float], name: str) -> dict[str, float]:
+    """A number per table ("V": features, "W": labels) from one number, a mapping or "auto", which stands for `auto`.
 
     Examples
     --------
@@ -72,25 +75,55 @@ def per_table(value: PerTable, auto: float, name: str) -> dict[str, float]:
     if unknown:
         raise InputError(f'{name} names the table {unknown[0]!r}; the tables are "V" (features) and "W" (labels)')
     numbers = {table: given.get(table, "auto") for table in TABLES}
-    numbers = {table: auto if isinstance(n, str) and n == "auto" else n for table, n in numbers.items()}
+    known = auto if isinstance(auto, Mapping) else dict.fromkeys(TABLES, auto)
+    numbers = {table: known[table] if isinstance(n, str) and n == "auto" else n for table, n in numbers.items()}
     for number in numbers.values():
         require(_is_number(number) and number > 0, f"{name} is {number!r}; choose a number above 0")
     return {table: float(n) for table, n in numbers.items()}
 
 
+def resolve(parameters: Mapping[str, Any], shape: defaults.Shape) -> Settings:
+    """The settings of a run on data of this shape: every "auto" replaced by its documented value."""
+    p = parameters
+    rates = per_table(p["learning_rate"], defaults.learning_rate(shape, p["positives"]), "learning_rate")
+    named = isinstance(p["rank_weight"], str)
+    return Settings(
+        loss=p["loss"],
+        rank_weight=p["rank_weight"] if named else tuple(float(w) for w in p["rank_weight"]),
+        margin=float(p["margin"]),
+        max_trials=trials(p["loss"], p["max_trials"], shape.n_labels),
+        learning_rate=rates["W"],
+        feature_rate=rates["V"],
+        bias_rate=rates["W"] if p["label_bias"] else 0.0,
+        schedule=p["schedule"],
+        max_norm=defaults.max_norm(shape) if p["max_norm"] == "auto" else p["max_norm"],
+        epochs=defaults.epochs(shape) if p["epochs"] == "auto" else int(p["epochs"]),
+        patience=p["patience"],
+        threads=p["threads"] or available_cores(),
+        deterministic=p["deterministic"],
+        seed=p["seed"],
+    )
+
+
+def continued(
+    parameters: Mapping[str, Any], fitted: Mapping[str, Any], shape: defaults.Shape, epochs: int, seed: int
+) -> Settings:
+    """Settings for going on with more rows: "auto" is what the fit made of it, not what the new rows would suggest.
+
+    The steps are a quarter and do not fall. The seed must not be that of the fit, or the same draws would come again.
+    """
+    rates = per_table(
+        parameters["learning_rate"], {"V": fitted["feature_rate"], "W": fitted["learning_rate"]}, "learning_rate"
+    )
+    now = {"learning_rate": {table: rate / 4 for table, rate in rates.items()}, "schedule": "constant"}
+    if parameters["max_norm"] == "auto":
+        now["max_norm"] = fitted["max_norm"]
+    return resolve({**parameters, **now, "epochs": epochs, "seed": seed}, shape)
+
+
 def _is_number(value: Any) -> bool:
     number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     return number and bool(np.isfinite(value))
-
-
-def shape_of(inputs: Inputs, X: Any) -> tuple[int, int]:
-    """(rows, features) of checked input, of which CSR arrays alone do not know the width."""
-    return (inputs.n_rows, int(X.shape[1])) if isinstance(inputs, Csr) else (len(inputs), inputs.shape[1])
-
-
-def nnz_of(inputs: Inputs) -> int:
-    """Stored values."""
-    return len(inputs.indices) if isinstance(inputs, Csr) else inputs.size
 
 
 def checksum(inputs: Inputs, targets: Matrix, sample_weight: Any) -> int:

@@ -7,8 +7,8 @@ import numpy as np
 
 from wsabie.base.arrays import Float32
 from wsabie.base.progress import SILENT, Progress
-from wsabie.models.scaling import Inputs
-from wsabie.models.scored import ScoreRanker, n_rows
+from wsabie.models.inputs import Inputs, n_rows
+from wsabie.models.scored import ScoreRanker
 
 
 class Popularity(ScoreRanker):

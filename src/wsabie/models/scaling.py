@@ -7,10 +7,10 @@ import numpy as np
 
 from wsabie.base.arrays import Csr, Float32, Float64
 from wsabie.base.errors import InputError
+from wsabie.models.inputs import Inputs
 
 Rows = Literal["auto", "tfidf"] | None
 Method = Literal["none", "log", "tfidf", "standard"]
-Inputs = Csr | Float32
 _ROWS_AT_ONCE = 1 << 14  # so that what is held besides the rows stays small
 
 

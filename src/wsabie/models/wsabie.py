@@ -7,26 +7,28 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 
-from wsabie.base.arrays import Csr, Float32, Float64, Int64, Matrix
+from wsabie.base.arrays import Float32, Float64, Int64, Matrix
 from wsabie.base.errors import UncalibratedError
 from wsabie.base.machine import available_cores, versions
 from wsabie.base.progress import SILENT, Progress
-from wsabie.base.validation import check_features, require
+from wsabie.base.validation import require
 from wsabie.evaluation.calibration import Calibration, fit_calibration, sample_pairs
 from wsabie.labels.names import Vocabulary
 from wsabie.models import defaults
+from wsabie.models.base import LabelModel
+from wsabie.models.inputs import Inputs, n_rows, nnz_of
 from wsabie.models.labelling import label_matrix
 from wsabie.models.monitor import MAX_ROWS, ValidationMap
-from wsabie.models.parameters import PerTable, check_parameters, checksum, nnz_of, per_table, plain, shape_of
+from wsabie.models.parameters import PerTable, check_parameters, checksum, continued, per_table, plain, resolve
 from wsabie.models.registry import load_one_of
-from wsabie.models.scaling import Inputs, Rows, RowScaling
+from wsabie.models.scaling import Rows, RowScaling
 from wsabie.space import tables
 from wsabie.space.joint import JointSpace, SimilarityName
 from wsabie.storage.folder import Parts, save_folder
 from wsabie.training.checkpoints import Checkpoints
-from wsabie.training.losses import LossName, RankWeight, trials
+from wsabie.training.losses import LossName, RankWeight
 from wsabie.training.settings import Schedule, Settings
 from wsabie.training.stats import EpochStats
 from wsabie.training.targets import Positives, row_blocks
@@ -38,7 +40,7 @@ KIND = "wsabie"
 _ROWS_AT_ONCE = 4096
 
 
-class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
     """Annotation by joint embedding: rows and labels are points of one space, and near labels are the annotation.
 
     Parameters
@@ -52,7 +54,7 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Inner product, negative Euclidean distance, cosine.
     rows : {"auto", "tfidf", None}, default "auto"
         Scaling of rows, stored with the model. "auto": non-negative sparse rows become log(1 + x) at unit length, dense
-        rows are standardised, signed sparse rows stay. "tfidf": log(1 + x) * idf at unit length. None: as given.
+        rows are standardised, signed sparse rows stay. "tfidf": the same, but log(1 + x) * idf. None: as given.
     max_norm : float, "auto" or None
         Rows of both tables are projected to this norm ([W] section 2; the papers' C = 1); None leaves them free.
     epochs : int or "auto"
@@ -100,13 +102,11 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ['red', 'green', 'blue']
     """
 
-    vocabulary_: Vocabulary
     space_: JointSpace
     scaling_: RowScaling
     calibration_: Calibration | None
     history_: list[EpochStats]
     settings_: dict[str, Any]
-    n_features_in_: int
 
     def __init__(
         self,
@@ -191,20 +191,11 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             Training produced numbers that are not finite.
         """
         check_parameters(self.get_params())
-        inputs = check_features(X)
-        n_rows, n_features = shape_of(inputs, X)
-        empty = "sample" if n_rows == 0 else "feature"
-        require(
-            n_rows > 0 and n_features > 0,
-            f"Found array with 0 {empty}(s) (shape=({n_rows}, {n_features})) while a minimum of 1 is required.",
-        )
         fitted = copy(self)  # a fit that fails leaves this model as it was
-        fitted.vocabulary_ = Vocabulary(() if label_names is None else label_names)
-        targets = label_matrix(Y, n_rows, fitted.vocabulary_, grow=True, named=label_names is not None)
-        require((targets.data > 0).any(), "no row has a label; give at least one (row, label) pair")
-        fitted.n_features_in_ = n_features
+        inputs, targets = fitted._opened(X, Y, label_names)
+        n_features = fitted.n_features_in_
         fitted.scaling_ = RowScaling.learned(inputs, n_features, self.rows)
-        settings = self.resolved(_shape_of_run(inputs, targets, n_features))
+        settings = resolve(self.get_params(), _shape(inputs, targets, n_features))
         fitted.settings_ = plain(asdict(settings))
         fitted.space_ = fitted._new_space(n_features)
         checkpoints = None
@@ -226,7 +217,7 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def partial_fit(self, X: Any, Y: Any, *, sample_weight: Any = None, epochs: int = 5) -> Self:
         """Go on training with more rows; labels that the model lacks are added and get the next numbers.
 
-        A new label starts at the mean direction of its rows' points. The learning rate is a quarter of `fit`'s and
+        A new label starts at the mean of its rows' points. The learning rate is a quarter of `fit`'s and
         constant. On a model that was never fitted this is `fit` with `epochs` epochs. Probabilities need a new `fit`.
         """
         check_parameters({**self.get_params(), "epochs": epochs})
@@ -238,15 +229,14 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 self.set_params(epochs=fresh)
             return self
         inputs = self._checked(X)
-        n_rows, _ = shape_of(inputs, X)
         fitted, before = copy(self), len(self.history_)
         fitted.vocabulary_ = Vocabulary(self.vocabulary_)
-        targets = label_matrix(Y, n_rows, fitted.vocabulary_, grow=True, named=False)
+        targets = label_matrix(Y, n_rows(inputs), fitted.vocabulary_, grow=True, named=False)
         inputs = self.scaling_(inputs)
         fitted.space_ = self._trainable(len(fitted.vocabulary_) - len(self.vocabulary_), inputs, targets)
-        shape = _shape_of_run(inputs, targets, self.n_features_in_)
-        settings = self.resolved(shape, epochs=epochs, rate_factor=0.25, schedule="constant")
-        trainer = Trainer(replace(settings, seed=self.seed + before))  # or every call would draw the same numbers
+        shape = _shape(inputs, targets, self.n_features_in_)
+        settings = continued(self.get_params(), self.settings_, shape, epochs, self.seed + before)
+        trainer = Trainer(settings)
         history = fitted._train(trainer, inputs, targets, sample_weight)
         fitted.history_ = [*self.history_, *(replace(s, epoch=before + s.epoch) for s in history)]
         fitted.calibration_ = None
@@ -276,35 +266,6 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         (block,) = row_blocks(inputs, targets, weights, self.positives)
         return trainer.train(self.space_, lambda: [block], len(block.targets.labels))
 
-    def resolved(
-        self,
-        shape: defaults.Shape,
-        *,
-        epochs: int | None = None,
-        rate_factor: float = 1.0,
-        schedule: Schedule | None = None,
-    ) -> Settings:
-        """The settings of a run on data of this shape: every "auto" replaced by its documented value."""
-        rates = per_table(self.learning_rate, defaults.learning_rate(shape, self.positives), "learning_rate")
-        return Settings(
-            loss=self.loss,
-            rank_weight=self.rank_weight
-            if isinstance(self.rank_weight, str)
-            else tuple(float(w) for w in self.rank_weight),
-            margin=float(self.margin),
-            max_trials=trials(self.loss, self.max_trials, shape.n_labels),
-            learning_rate=rate_factor * rates["W"],
-            feature_rate=rate_factor * rates["V"],
-            bias_rate=rate_factor * rates["W"] if self.label_bias else 0.0,
-            schedule=schedule or self.schedule,
-            max_norm=defaults.max_norm(shape) if self.max_norm == "auto" else self.max_norm,
-            epochs=epochs or (defaults.epochs(shape) if self.epochs == "auto" else int(self.epochs)),
-            patience=self.patience,
-            threads=self.threads or available_cores(),
-            deterministic=self.deterministic,
-            seed=self.seed,
-        )
-
     def _new_space(self, n_features: int) -> JointSpace:
         std = per_table(self.init_scale if self.init_scale is not None else "auto", self.dim**-0.5, "init_scale")
         rng = np.random.default_rng([self.seed, 0])
@@ -313,23 +274,28 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return JointSpace(self.dim, self.similarity, V, W, np.zeros(len(W), np.float32))
 
     def _trainable(self, n_new: int, inputs: Inputs, targets: Matrix) -> JointSpace:
-        """The space in padded memory of its own, new labels at the mean direction of their rows."""
+        """The space in padded memory of its own, new labels at the mean of their rows' points.
+
+        Where length is no part of the similarity's meaning, they get the mean length of the old labels.
+        """
         space = self.space_.copy()
         if n_new:
             old = space.n_labels
             norm = float(np.sqrt(np.einsum("ij,ij->i", space.labels, space.labels)).mean())
             space = space.with_more_labels(n_new, None, np.random.default_rng([self.seed, 2, old]))
-            means = (targets[:, old:] > 0).T.astype(np.float32) @ space.points(inputs)
-            lengths = np.sqrt(np.einsum("ij,ij->i", means, means))
+            members = (targets[:, old:] > 0).T.astype(np.float32)
+            sums = members @ space.points(inputs)
+            lengths = np.sqrt(np.einsum("ij,ij->i", sums, sums))
             seen = lengths > 0
-            space.labels[old:][seen] = means[seen] * (norm / lengths[seen])[:, None]
+            counts = np.asarray(members.sum(axis=1)).ravel()
+            scale = 1 / counts[seen] if self.similarity == "euclidean" else norm / lengths[seen]
+            space.labels[old:][seen] = sums[seen] * scale[:, None]
         return space
 
     def _monitor(self, X: Any, Y: Any, threads: int, max_rows: int | None, what: str = "validation X") -> ValidationMap:
-        inputs = self.scaling_(self._checked(X, what))
-        known = Vocabulary(self.vocabulary_)
-        truth = label_matrix(Y, shape_of(inputs, X)[0], known, grow=True, named=False)[:, : len(self.vocabulary_)]
-        return ValidationMap(inputs, truth, threads, max_rows)
+        inputs = self._checked(X, what)
+        inputs = self.scaling_(inputs)
+        return ValidationMap(inputs, self._truth(Y, n_rows(inputs)), threads, max_rows)
 
     def _calibrated(self, monitor: ValidationMap) -> Calibration | None:
         """A sigmoid per label from the validation rows; None when they hold no known label."""
@@ -342,10 +308,9 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def transform(self, X: Any) -> Float32:
         """Points of rows, (n, dim) float32."""
-        self._check_fitted()
-        inputs = self.scaling_(self._checked(X))
-        few = inputs.n_rows if isinstance(inputs, Csr) else len(inputs)
-        with Threads(1 if few < 256 else self.threads or available_cores()) as threads:
+        inputs = self._checked(X)
+        inputs = self.scaling_(inputs)
+        with Threads(1 if n_rows(inputs) < 256 else self.threads or available_cores()) as threads:
             return np.ascontiguousarray(self.space_.points(inputs, threads.split)[:, : self.dim])
 
     @property
@@ -414,14 +379,6 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _probabilities(self, X: Any) -> Float64:
         fitted: Calibration = self.calibration_  # type: ignore[assignment]  # checked by the property
         return fitted.predict_proba(self.scores(X))
-
-    def annotate(self, X: Any, k: int = 10, **options: Any) -> list[list[tuple[str, float]]]:
-        """The k best labels of each row by name, with their scores; `options` as in `rank`."""
-        ids, scores = self.rank(X, k, **options)
-        return [
-            [(self.vocabulary_.names([y])[0], float(s)) for y, s in zip(row, row_scores, strict=True) if y >= 0]
-            for row, row_scores in zip(ids, scores, strict=True)
-        ]
 
     def neighbours(self, label: str | int, k: int = 10) -> list[tuple[str, float]]:
         """The k labels nearest to a label by cosine, with their cosines ([W] Table 4)."""
@@ -508,31 +465,12 @@ class Wsabie(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.target_tags.required = True
         tags.transformer_tags.preserves_dtype = []
         return tags
 
-    def _checked(self, X: Any, what: str = "X") -> Inputs:
-        return check_features(X, n_features=self.n_features_in_, what=what, who=type(self).__name__)
 
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "space_"):
-            from sklearn.exceptions import NotFittedError
-
-            raise NotFittedError("this Wsabie model is not fitted yet; call fit(X, Y) first")
-
-    def _label_ids(self, labels: Sequence[str | int]) -> Int64:
-        named = [label for label in labels if isinstance(label, str)]
-        if len(named) == len(labels):
-            return self.vocabulary_.ids(named)
-        ids = np.asarray(labels, np.int64)
-        self.vocabulary_.names(ids)  # refuses numbers out of range
-        return ids
-
-
-def _shape_of_run(inputs: Inputs, targets: Matrix, n_features: int) -> defaults.Shape:
+def _shape(inputs: Inputs, targets: Matrix, n_features: int) -> defaults.Shape:
     """What "auto" is a function of; explicit negatives are no pairs."""
-    n_rows, n_labels = targets.shape
+    rows, n_labels = targets.shape
     pairs = int((targets.data > 0).sum())
-    return defaults.Shape(n_rows, pairs, n_features, n_labels, nnz_of(inputs) / max(n_rows, 1))
+    return defaults.Shape(rows, pairs, n_features, n_labels, nnz_of(inputs) / max(rows, 1))

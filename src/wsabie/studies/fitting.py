@@ -10,7 +10,7 @@ from wsabie.base.arrays import Float32
 from wsabie.base.errors import InputError
 from wsabie.base.progress import SILENT, Progress
 from wsabie.evaluation.evaluate import Evaluation, evaluate_scores
-from wsabie.models.scored import row_ranges
+from wsabie.models.inputs import row_ranges
 from wsabie.sources.records import Rows
 from wsabie.studies.entrants import Entrant, Options
 from wsabie.studies.task import Task

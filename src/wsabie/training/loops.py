@@ -85,7 +85,7 @@ def run_blocks(
         def propose(t: int, bounds: Int64 = bounds, slots: Any = slots) -> None:
             propose_block(
                 pattern, labels, block.targets, rule, slots, bounds[t], bounds[t + 1],
-                tally.counters[t], tally.loss[t], space.width,
+                tally.counters[t], space.width,
             )  # fmt: skip
 
         def apply(t: int, slots: Any = slots) -> None:
@@ -93,6 +93,7 @@ def run_blocks(
 
         threads.each(propose)
         threads.each(apply)
+        tally.loss[0, 0] += slots.losses.sum()
         done += len(slots.order)
         if done >= VISITS_PER_CHUNK:
             on_chunk(done)
@@ -114,7 +115,7 @@ class _Plan:
         )
         columns = space.labels.shape[1]
         self.queries, self.directions = np.zeros((2, slots, columns), np.float32)
-        self.moved = np.zeros(slots, np.bool_)
+        self.moved, self.losses = np.zeros(slots, np.bool_), np.zeros(slots)
         self.violators, self.weights = np.zeros(pairs, np.int64), np.zeros(pairs, np.float32)
         self.work = _owners(space, block, order, self.cuts, n_threads)
 
@@ -137,6 +138,7 @@ class _Plan:
                 self.queries[:m],
                 self.directions[:m],
                 self.moved[:m],
+                self.losses[:m],
                 self.violators,
                 self.weights,
             )

@@ -181,7 +181,16 @@ class Trainer:
 def _advancing(stage: Stage, block: RowBlock) -> Callable[[int], None]:
     """Tell the progress bar about visits in pairs."""
     pairs_per_visit = len(block.targets.labels) / max(len(block.targets.rows), 1)
-    return lambda visits: stage.advance(round(visits * pairs_per_visit))
+    visited = told = 0
+
+    def advance(visits: int) -> None:
+        nonlocal visited, told
+        visited += visits
+        pairs = round(visited * pairs_per_visit)
+        stage.advance(pairs - told)
+        told = pairs
+
+    return advance
 
 
 def _peak(table: Float32) -> float:

@@ -1,0 +1,94 @@
+"""What every model with named labels shares: checked input, names and numbers of labels, annotations by name."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from wsabie.base.arrays import Float32, Int64, Matrix
+from wsabie.base.errors import InputError
+from wsabie.base.validation import check_features, require
+from wsabie.labels.names import Vocabulary
+from wsabie.models.inputs import Inputs, n_rows
+from wsabie.models.labelling import label_matrix
+
+
+class LabelModel(BaseEstimator):  # type: ignore[misc]
+    """Base of models that rank named labels for a row; a subclass writes `fit`, `rank` and `scores`.
+
+    Attributes
+    ----------
+    vocabulary_ : Vocabulary
+        Label names and numbers; a number never changes.
+    n_features_in_ : int
+    """
+
+    vocabulary_: Vocabulary
+    n_features_in_: int
+
+    @abstractmethod
+    def rank(self, X: Any, k: int = 10, *, exclude: Any = None, candidates: Any = None) -> tuple[Int64, Float32]:
+        """The k best labels of each row."""
+
+    @abstractmethod
+    def scores(self, X: Any) -> Float32:
+        """All scores of a block of rows, (n, n_labels)."""
+
+    def annotate(self, X: Any, k: int = 10, **options: Any) -> list[list[tuple[str, float]]]:
+        """The k best labels of each row by name, with their scores; `options` as in `rank`."""
+        ids, scores = self.rank(X, k, **options)
+        names = list(self.vocabulary_)
+        return [
+            [(names[y], float(s)) for y, s in zip(row, row_scores, strict=True) if y >= 0]
+            for row, row_scores in zip(ids, scores, strict=True)
+        ]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        return tags
+
+    def _opened(self, X: Any, Y: Any, label_names: Sequence[str] | None) -> tuple[Inputs, Matrix]:
+        """What `fit` begins with: checked rows and their label matrix; sets the vocabulary and the width."""
+        inputs = check_features(X)
+        rows, width = n_rows(inputs), int(inputs.shape[1] if isinstance(inputs, np.ndarray) else X.shape[1])
+        empty = "sample" if rows == 0 else "feature"
+        require(
+            rows > 0 and width > 0,
+            f"Found array with 0 {empty}(s) (shape=({rows}, {width})) while a minimum of 1 is required.",
+        )
+        vocabulary = Vocabulary(() if label_names is None else label_names)
+        targets = label_matrix(Y, rows, vocabulary, grow=True, named=label_names is not None)
+        require(bool((targets.data > 0).any()), "no row has a label; give at least one (row, label) pair")
+        self.vocabulary_, self.n_features_in_ = vocabulary, width
+        return inputs, targets
+
+    def _checked(self, X: Any, what: str = "X") -> Inputs:
+        """Rows for a fitted model."""
+        self._check_fitted()
+        return check_features(X, n_features=self.n_features_in_, what=what, who=type(self).__name__)
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "vocabulary_"):
+            from sklearn.exceptions import NotFittedError
+
+            raise NotFittedError(f"this {type(self).__name__} model is not fitted yet; call fit(X, Y) first")
+
+    def _truth(self, Y: Any, rows: int) -> Matrix:
+        """Label matrix of rows to be judged, (rows, n_labels); labels that the model lacks are left out."""
+        known = Vocabulary(self.vocabulary_)
+        return label_matrix(Y, rows, known, grow=True, named=False)[:, : len(self.vocabulary_)]
+
+    def _label_ids(self, labels: Sequence[str | int]) -> Int64:
+        """Label numbers from names or numbers."""
+        named = [label for label in labels if isinstance(label, str)]
+        if named and len(named) < len(labels):
+            raise InputError("the labels mix names and numbers; give names only, or numbers only")
+        if named:
+            return self.vocabulary_.ids(named)
+        ids = np.asarray(labels, np.int64)
+        self.vocabulary_.names(ids)  # refuses numbers out of range
+        return ids

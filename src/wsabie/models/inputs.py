@@ -1,0 +1,77 @@
+"""Checked feature rows, sparse or dense: how many there are, some of them, and how other libraries know them."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from wsabie.base.arrays import Csr, Float32, Int64, Matrix
+
+Inputs = Csr | Float32
+
+BLOCK_BYTES = 64 << 20
+"""Scores held at once while ranking or evaluating."""
+
+
+def n_rows(inputs: Inputs) -> int:
+    """Rows of checked features."""
+    return inputs.n_rows if isinstance(inputs, Csr) else len(inputs)
+
+
+def nnz_of(inputs: Inputs) -> int:
+    """Stored values."""
+    return len(inputs.indices) if isinstance(inputs, Csr) else inputs.size
+
+
+def rows_between(inputs: Inputs, lo: int, hi: int) -> Inputs:
+    """The rows lo..hi - 1, sharing memory with `inputs`.
+
+    Examples
+    --------
+    >>> rows = Csr(np.array([0, 1, 3]), np.array([4, 0, 2], np.int32), np.ones(3, np.float32))
+    >>> rows_between(rows, 1, 2).indices.tolist()
+    [0, 2]
+    """
+    if not isinstance(inputs, Csr):
+        return inputs[lo:hi]
+    start, end = inputs.indptr[lo], inputs.indptr[hi]
+    return Csr(inputs.indptr[lo : hi + 1] - start, inputs.indices[start:end], inputs.data[start:end])
+
+
+def take_rows(inputs: Inputs, rows: Int64) -> Inputs:
+    """A copy of the rows of those numbers, in their order.
+
+    Examples
+    --------
+    >>> rows = Csr(np.array([0, 1, 3]), np.array([4, 0, 2], np.int32), np.ones(3, np.float32))
+    >>> take_rows(rows, np.array([1, 0])).indices.tolist()
+    [0, 2, 4]
+    """
+    if not isinstance(inputs, Csr):
+        return np.ascontiguousarray(inputs[rows])
+    counts = np.diff(inputs.indptr)[rows]
+    at = np.repeat(inputs.indptr[rows] - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+    return Csr(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), inputs.indices[at], inputs.data[at])
+
+
+def row_ranges(n: int, width: int, n_bytes: int | None = None) -> Iterator[tuple[int, int]]:
+    """Blocks lo, hi of rows whose `width` float32 values each fill at most `n_bytes` (None: `BLOCK_BYTES`).
+
+    A block has at least one row.
+
+    Examples
+    --------
+    >>> list(row_ranges(5, width=8, n_bytes=64))
+    [(0, 2), (2, 4), (4, 5)]
+    """
+    step = max(1, (BLOCK_BYTES if n_bytes is None else n_bytes) // (4 * max(width, 1)))
+    for lo in range(0, n, step):
+        yield lo, min(lo + step, n)
+
+
+def as_matrix(inputs: Inputs, n_features: int) -> Matrix:
+    """Checked rows as scipy or NumPy knows them, sharing memory."""
+    from scipy.sparse import csr_matrix
+
+    if not isinstance(inputs, Csr):
+        return inputs
+    return csr_matrix((inputs.data, inputs.indices, inputs.indptr), shape=(inputs.n_rows, n_features))
