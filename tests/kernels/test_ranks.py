@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wsabie.kernels.ranks import TILE, Counts, count_ranks, leave_out, rank_counts, score_listed
+from wsabie.kernels.ranks import TILE, Counts, count_ranks, leave_out, new_scratch, rank_counts, score_listed
 from wsabie.kernels.ranks_reference import ranks_of_row, scores_of
 from wsabie.kernels.similarity import Cosine, Dot, Euclidean
 from wsabie.kernels.topk import Lists
@@ -41,9 +41,10 @@ def count_points(labels, queries, listed, excluded, bounds):
         no_counts(listed),
     )
     for lo, hi in pairwise(bounds):
-        score_listed(labels, queries, listed, own, lo, hi)
-        score_listed(labels, queries, excluded, other, lo, hi)
-        rank_counts(labels, queries, listed, own, counts, lo, hi)
+        scratch = new_scratch(hi - lo, queries.shape[1])
+        score_listed(labels, queries, listed, own, lo, hi, scratch)
+        score_listed(labels, queries, excluded, other, lo, hi, scratch)
+        rank_counts(labels, queries, listed, own, counts, lo, hi, scratch)
         leave_out(listed, own, excluded, other, counts, lo, hi)
     return counts, own
 

@@ -127,9 +127,10 @@ hidden = topk.Lists(np.array([0, 1, 1]), np.array([0], np.int32))
 for kind in (Dot, Euclidean, Cosine):
     labels, own, other = kind(table, np.zeros(9, np.float32)), np.empty(3, np.float32), np.empty(1, np.float32)
     counts = ranks.Counts(np.zeros(3, np.int32), np.zeros(3, np.int32))
-    ranks.score_listed(labels, queries, listed, own, 0, 2)
-    ranks.score_listed(labels, queries, hidden, other, 0, 2)
-    ranks.rank_counts(labels, queries, listed, own, counts, 0, 2)
+    scratch = ranks.new_scratch(2, 3)
+    ranks.score_listed(labels, queries, listed, own, 0, 2, scratch)
+    ranks.score_listed(labels, queries, hidden, other, 0, 2, scratch)
+    ranks.rank_counts(labels, queries, listed, own, counts, 0, 2, scratch)
     ranks.leave_out(listed, own, hidden, other, counts, 0, 2)
     print(counts.above.tolist(), counts.tied.tolist(), own.round(4).tolist())
 """

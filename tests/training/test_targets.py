@@ -56,6 +56,7 @@ def test_types_are_those_the_kernels_are_compiled_for() -> None:
         "indptr": "int64",
         "indices": "int32",
         "masks": "uint64",
+        "mask_starts": "int64",
         "against_indptr": "int64",
         "against": "int32",
     }

@@ -11,7 +11,7 @@ from wsabie.base.errors import InputError
 from wsabie.base.machine import available_cores
 from wsabie.evaluation.metrics import Ranks, ranks_from_counts
 from wsabie.evaluation.targets import excluded_lists, positive_lists, rows_of, without
-from wsabie.kernels.ranks import Counts, count_ranks, leave_out, rank_counts, score_listed
+from wsabie.kernels.ranks import Counts, count_ranks, leave_out, new_scratch, rank_counts, score_listed
 from wsabie.kernels.topk import Lists
 
 _CHUNK = 1024
@@ -77,10 +77,11 @@ def ranks_of_points(
     counts = _no_counts(positives)
 
     def work(lo: int, hi: int) -> None:
-        score_listed(labels, queries, positives, own, lo, hi)
-        rank_counts(labels, queries, positives, own, counts, lo, hi)
+        scratch = new_scratch(hi - lo, dim)
+        score_listed(labels, queries, positives, own, lo, hi, scratch)
+        rank_counts(labels, queries, positives, own, counts, lo, hi, scratch)
         if len(other):
-            score_listed(labels, queries, excluded, other, lo, hi)
+            score_listed(labels, queries, excluded, other, lo, hi, scratch)
             leave_out(positives, own, excluded, other, counts, lo, hi)
 
     _share(work, len(queries), threads or available_cores())

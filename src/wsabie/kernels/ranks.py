@@ -49,6 +49,23 @@ class Tile(NamedTuple):
     scores: Any  # (QUAD, TILE) float32
 
 
+class Scratch(NamedTuple):
+    """Memory of one thread, for kernels allocate nothing."""
+
+    rows: Any  # (n_rows_padded, dim_even) float32
+    norms2: Any  # (n_rows_padded,) float32
+    tile: Tile
+
+
+def new_scratch(n_rows: int, dim: int) -> Scratch:
+    """Room for `n_rows` queries, wherever they begin."""
+    even, padded = dim + dim % 2, (n_rows // QUAD + 2) * QUAD
+    values = np.zeros((even, TILE), np.float32)
+    bias, norm2 = np.zeros((2, TILE), np.float32)
+    tile = Tile(values, bias, norm2, np.zeros(TILE, np.int32), np.zeros((QUAD, TILE), np.float32))
+    return Scratch(np.zeros((padded, even), np.float32), np.zeros(padded, np.float32), tile)
+
+
 @jit
 def _compare(scores, width, score):
     """Labels strictly above `score` and labels equal to it; NaN counts as above: it never flatters."""
@@ -119,14 +136,6 @@ def _finish_of_type(labels, tile, norm2, k):
 
 
 @cold
-def _new_tile(dim):
-    even = dim + dim % 2
-    values = np.zeros((even, TILE), np.float32)
-    small = np.zeros((2, TILE), np.float32)
-    return Tile(values, small[0], small[1], np.zeros(TILE, np.int32), np.zeros((QUAD, TILE), np.float32))
-
-
-@cold
 def _fill(tile, labels, width):
     """Load the rows named by tile.labels[:width]."""
     for j in range(width):
@@ -160,14 +169,13 @@ def _multiply(queries, tile):
 
 
 @cold
-def _load_queries(queries, lo, hi):
-    """Rows lo..hi-1 in quads that begin at multiples of four, missing rows and the odd dimension zero."""
+def _load_queries(queries, lo, hi, scratch):
+    """Rows lo..hi-1 in quads that begin at multiples of four; the odd dimension is zero, missing rows are not read."""
     origin = lo // QUAD * QUAD
-    dim = queries.shape[1]
-    rows = np.zeros(((hi - origin + QUAD - 1) // QUAD * QUAD, dim + dim % 2), np.float32)
-    norms2 = np.zeros(len(rows), np.float32)
+    rows, norms2 = scratch.rows, scratch.norms2
     for i in range(lo - origin, hi - origin):
-        for d in range(dim):
+        norms2[i] = 0
+        for d in range(queries.shape[1]):
             rows[i, d] = queries[origin + i, d]
             norms2[i] += rows[i, d] * rows[i, d]
     return Queries(rows, norms2, origin)
@@ -183,7 +191,7 @@ def _score_quad(labels, queries, first, tile):
 
 
 def _make_score(checksum):
-    def score_listed(labels, queries, lists, out, lo, hi):
+    def score_listed(labels, queries, lists, out, lo, hi, scratch):
         """out[p] = score of the p-th listed label, for the rows lo..hi-1 of a matrix of queries.
 
         Parameters
@@ -194,10 +202,10 @@ def _make_score(checksum):
         lists : Lists over the rows of `queries`
         out : (nnz,) float32, aligned with `lists.labels`, filled in place
         lo, hi : int
+        scratch : Scratch for hi - lo rows or more
         """
         _ = checksum
-        rows = _load_queries(queries, lo, hi)
-        tile = _new_tile(queries.shape[1])
+        rows, tile = _load_queries(queries, lo, hi, scratch), scratch.tile
         for first in range(rows.origin, hi, QUAD):
             row, last = max(lo, first), min(hi, first + QUAD)
             stop = lists.indptr[last]
@@ -229,7 +237,7 @@ def _count_row(scores, start, width, listed, own, counts, i):
 
 
 def _make_rank(checksum):
-    def rank_counts(labels, queries, listed, own, counts, lo, hi):
+    def rank_counts(labels, queries, listed, own, counts, lo, hi, scratch):
         """Count for the rows lo..hi-1 of a matrix of queries; chunks of 256 rows or more amortise the tiles.
 
         Parameters
@@ -242,10 +250,10 @@ def _make_rank(checksum):
         counts : Counts, aligned with `listed.labels`, zero at the start, added to in place
         lo, hi : int
             So that several threads can share the rows; the result does not depend on how they are split.
+        scratch : Scratch for hi - lo rows or more
         """
         _ = checksum
-        rows = _load_queries(queries, lo, hi)
-        tile = _new_tile(queries.shape[1])
+        rows, tile = _load_queries(queries, lo, hi, scratch), scratch.tile
         for start in range(0, len(labels.table), TILE):
             width = min(TILE, len(labels.table) - start)
             for j in range(width):

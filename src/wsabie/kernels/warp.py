@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wsabie.base.arrays import LANES
-from wsabie.kernels._jit import jit
+from wsabie.kernels._jit import cold, jit
 from wsabie.kernels.rng import advance, below, stream
 from wsabie.kernels.similarity import score, slopes
 
@@ -43,7 +43,8 @@ class Targets(NamedTuple):
     weights: Any  # (n_pairs,) float32
     indptr: Any  # (n + 1,) int64: all positives of an example, sorted
     indices: Any  # int32
-    masks: Any  # (n,) uint64: 64-bit hash set of the positives
+    masks: Any  # uint64: a hash set of the positives of each example, 16 bits a label
+    mask_starts: Any  # (n + 1,) int64: example i has words mask_starts[i]..mask_starts[i + 1] - 1, at least one
     against_indptr: Any  # (n + 1,) int64: explicit negatives of an example
     against: Any  # int32
     first_pair: int  # number of pair 0 in the whole collection: the key of its random stream
@@ -64,31 +65,36 @@ class Rule(NamedTuple):
     epoch: int
 
 
-@jit
-def label_bit(y):
-    """The bit of label y in a 64-bit hash set."""
-    return np.uint64(1) << ((np.uint64(y) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(58))
+def bit_of(y: Any, n_words: Any) -> Any:
+    """The bit of label y in a hash set of `n_words` words of 64 bits; of many at once with arrays."""
+    hashed = (np.uint64(y) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)
+    return (hashed * (np.uint64(n_words) << np.uint64(6))) >> np.uint64(32)
 
 
-@jit
+_bit_of = jit(bit_of)
+
+
+@cold
 def contains(sorted_ids, lo, hi, y):
     """Whether y is among sorted_ids[lo:hi], by bisection."""
+    end = hi
     while lo < hi:
         middle = (lo + hi) >> 1
         if sorted_ids[middle] < y:
             lo = middle + 1
         else:
             hi = middle
-    return lo < len(sorted_ids) and sorted_ids[lo] == y
+    return lo < end and sorted_ids[lo] == y
 
 
 @jit
 def is_positive(targets, i, y):
-    """Whether y is a true label of example i."""
-    if targets.masks[i] & label_bit(y) == np.uint64(0):
+    """Whether y is a true label of example i: the hash set denies it nearly always, else bisection decides."""
+    first = targets.mask_starts[i]
+    bit = _bit_of(y, targets.mask_starts[i + 1] - first)
+    if (targets.masks[first + np.int64(bit >> np.uint64(6))] >> (bit & np.uint64(63))) & np.uint64(1) == np.uint64(0):
         return False
-    lo, hi = targets.indptr[i], targets.indptr[i + 1]
-    return hi > lo and contains(targets.indices[:hi], lo, hi, y)
+    return contains(targets.indices, targets.indptr[i], targets.indptr[i + 1], y)
 
 
 @jit

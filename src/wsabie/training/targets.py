@@ -10,6 +10,9 @@ from wsabie.base.arrays import Csr, Float32, Int64, Matrix, UInt64
 PAIRS_PER_VISIT = 8
 """Pairs of one row that share its query. More would save more encoding and leave the query staler."""
 
+MASK_BITS = 16
+"""Bits per positive in its row's hash set: one label in 16 or fewer is looked up in vain."""
+
 Positives = Literal["mean", "pairs"]
 
 
@@ -45,6 +48,7 @@ def build_targets(Y: Matrix, sample_weight: Float32 | None, positives: Positives
     if positives == "mean":
         weights = weights / np.maximum(counts, 1)
     visit_rows, starts = _visits(true.indptr)
+    masks, mask_starts = _masks(true)
     return Targets(
         rows=visit_rows,
         starts=starts,
@@ -52,7 +56,8 @@ def build_targets(Y: Matrix, sample_weight: Float32 | None, positives: Positives
         weights=weights[rows].astype(np.float32),
         indptr=true.indptr,
         indices=true.indices,
-        masks=_masks(true),
+        masks=masks,
+        mask_starts=mask_starts,
         against_indptr=against.indptr,
         against=against.indices,
         first_pair=first_pair,
@@ -79,10 +84,15 @@ def _visits(indptr: Int64) -> tuple[Any, Int64]:
     return rows, np.append(starts, indptr[-1]).astype(np.int64)
 
 
-def _masks(true: _Lists) -> UInt64:
-    bits = np.uint64(1) << ((true.indices.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(58))
-    masks = np.zeros(len(true.indptr) - 1, np.uint64)
-    filled = np.flatnonzero(np.diff(true.indptr))
-    if len(filled):
-        masks[filled] = np.bitwise_or.reduceat(bits, true.indptr[filled])
-    return masks
+def _masks(true: _Lists) -> tuple[UInt64, Int64]:
+    """A hash set per row with MASK_BITS bits per positive, in whole words, and where each begins."""
+    from wsabie.kernels.warp import bit_of
+
+    counts = np.diff(true.indptr)
+    words = np.maximum(1, -(-counts * MASK_BITS // 64))
+    starts = np.concatenate([[0], np.cumsum(words)]).astype(np.int64)
+    bits = bit_of(true.indices, np.repeat(words, counts))
+    masks = np.zeros(starts[-1], np.uint64)
+    at = np.repeat(starts[:-1], counts) + (bits >> np.uint64(6)).astype(np.int64)
+    np.bitwise_or.at(masks, at, np.uint64(1) << (bits & np.uint64(63)))
+    return masks, starts
