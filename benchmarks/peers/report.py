@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.peers.environments import code_of
-from benchmarks.peers.study import CAPS, EXTENSION, JUDGED, OURS, PATIENCE, Study, mean, median
+from benchmarks.peers.study import CAPS, EXTENSIONS, JUDGED, OURS, PATIENCE, SEARCHED_ROWS, Study, mean, median
 from benchmarks.visterm_task import figures, load
 
 BAR = 1 / 8
@@ -24,7 +24,8 @@ def summary(study: Study, task: str, installed: dict[str, Any]) -> dict[str, Any
             "trials": study.plan.trials,
             "repeats": study.plan.repeats,
             "training_cap_s": CAPS[task],
-            "extended_cap_s": EXTENSION * CAPS[task],
+            "extended_cap_s": EXTENSIONS[task] * CAPS[task],
+            "searched_rows": SEARCHED_ROWS.get(task, data.n_fit),
             "patience": PATIENCE,
             "validation_rows_judged": min(JUDGED, data.n_train - data.n_fit),
         },

@@ -13,10 +13,14 @@ from benchmarks.peers.protocol import Answer, ask
 from benchmarks.visterm_task import CACHE, Task, load
 
 OURS = "wsabie"
-CAPS = {"tiny": 20.0, "S": 150.0, "M": 300.0}
+CAPS = {"tiny": 20.0, "S": 100.0, "M": 100.0}
 """Seconds of training that a trial may take in all; an epoch that has begun is finished."""
-EXTENSION = 4
-"""How many times the cap the best trial may take, when it was still rising at the cap."""
+SEARCHED_ROWS = {"M": 45_000}
+"""Rows that a search trains on, where all of them would take days; the best trial is then repeated on all."""
+EXTENSIONS = {"tiny": 4, "S": 4, "M": 12}
+"""How many times the cap a repeated trial may take."""
+REPEATED = 4
+"""Trials of ours that are repeated on all rows, so that the race has a choice; of a peer, the best one."""
 JUDGED = 5000
 """Validation rows looked at in a search, evenly spread; the same for all."""
 MEASURING = {"tiny": 60.0, "S": 300.0, "M": 600.0}
@@ -79,22 +83,26 @@ class Study:
         self._race(data, task)
 
     def _extend(self, data: Task, task: str, system: str) -> None:
-        """Repeat the best trial with a longer cap, if the cap was what ended it."""
-        trial = self.best_trial(task, system)
-        if trial is None or trial["notes"].get("ended") != "cap":
-            return
-        asked = {name: trial[name] for name in ("task", "system", "trial", "params", "threads")}
-        if self.trials.get(**asked, kind="extend") is None:
-            _say(_told(self.trials.add(self._run(data, {**asked, "kind": "extend"}))))
+        """Repeat the best trial at length, if the cap ended it or it did not see all rows."""
+        shortened = task in SEARCHED_ROWS
+        for trial in self._searched(task, system)[: REPEATED if system == OURS and shortened else 1]:
+            asked = {name: trial[name] for name in ("task", "system", "trial", "params", "threads")}
+            cut = shortened or trial["notes"].get("ended") == "cap"
+            if cut and self.trials.get(**asked, kind="extend") is None:
+                _say(_told(self.trials.add(self._run(data, {**asked, "kind": "extend"}))))
+
+    def _searched(self, task: str, system: str) -> list[dict[str, Any]]:
+        """The trials of the search, best first."""
+        found = [line for line in self.planned_trials(task, system) if line["best"] and line["kind"] == "search"]
+        return sorted(found, key=_validation, reverse=True)
 
     def best_trial(self, task: str, system: str) -> dict[str, Any] | None:
-        """The trial with the highest validation MRR, or its longer form where that went higher."""
-        found = [line for line in self.planned_trials(task, system) if line["best"]]
-        searched = [line for line in found if line["kind"] == "search"]
+        """The trial with the highest validation MRR, in its repeated form if there is one."""
+        searched = self._searched(task, system)
         if not searched:
             return None
-        chosen = max(searched, key=_validation)["trial"]
-        return max((line for line in found if line["trial"] == chosen), key=_validation)
+        repeated = [line for line in self.planned_trials(task, system) if line["best"] and line["kind"] == "extend"]
+        return next((line for line in repeated if line["trial"] == searched[0]["trial"]), searched[0])
 
     def planned_trials(self, task: str, system: str) -> list[dict[str, Any]]:
         """The trials of this plan and their longer forms; the ledger may hold others, of other spaces or threads."""
@@ -149,6 +157,8 @@ class Study:
             return []
         found = []
         for line in self.planned_trials(task, OURS):
+            if task in SEARCHED_ROWS and line["kind"] == "search":
+                continue
             reached = [r for r in line["rounds"] if r["MRR"] >= peer["best"]["MRR"]]
             if reached:
                 found.append((float(reached[0]["seconds"]), line, int(reached[0]["epochs"])))
@@ -173,19 +183,20 @@ class Study:
     def _job(self, data: Task, asked: dict[str, Any]) -> dict[str, Any]:
         task, searching = asked["task"], asked["kind"] != "final"
         n, m = data.n_train, data.n_fit
+        fitted = min(m, SEARCHED_ROWS.get(task, m)) if asked["kind"] == "search" else m
         return {
             "task": task,
             "data": str(CACHE / f"{task}.npz"),
             "mode": "search" if searching else "final",
             "params": asked["params"],
             "epochs": asked.get("epochs"),
-            "fit_rows": [0, m if searching else n],
+            "fit_rows": [0, fitted if searching else n],
             "judge_rows": [m, n, max(1, (n - m) // JUDGED)] if searching else [n, len(data.y), 1],
             "threads": asked["threads"],
             "seed": asked.get("repeat", 0),
             "dim": spaces.DIM,
             "patience": PATIENCE,
-            "cap_s": CAPS[task] * (EXTENSION if asked["kind"] == "extend" else 1),
+            "cap_s": CAPS[task] * (EXTENSIONS[task] if asked["kind"] == "extend" else 1),
             "scratch": str(CACHE / "peers"),
         }
 

@@ -115,6 +115,22 @@ def test_a_best_trial_that_the_cap_ended_counts_in_its_longer_form(study, monkey
     assert study.best_trial("tiny", "pecos")["best"]["seconds"] == 70.0
 
 
+def test_a_search_on_some_rows_is_followed_by_training_on_all(tmp_path, monkeypatch):
+    monkeypatch.setattr("benchmarks.peers.study.SEARCHED_ROWS", {"tiny": 2})
+    study = Study(Plan(("tiny",), ("wsabie", "pecos"), 6, 1, 2, tmp_path, tmp_path))
+    for trial in range(6):
+        study.trials.add(line(trial, trial / 10, 1.0))
+        study.trials.add(line(trial, trial / 10, 1.0, "pecos"))
+    monkeypatch.setattr(study, "_run", lambda data, what: {**line(what["trial"], 0.7, 2.0, what["system"]), **what})
+    for system in ("wsabie", "pecos"):
+        study._extend(None, "tiny", system)
+    repeated = [(found["system"], found["trial"]) for found in study.trials.lines.values() if found["kind"] == "extend"]
+    assert repeated == [("wsabie", 5), ("wsabie", 4), ("wsabie", 3), ("wsabie", 2), ("pecos", 5)]
+    assert study.best_trial("tiny", "pecos")["best"]["MRR"] == 0.7
+    study.finals.add(line(5, 0.4, 9.0, "pecos", "final", 2, 0))
+    assert {found["kind"] for _, found, _ in study.candidates("tiny")} == {"extend"}
+
+
 def test_levels_compare_with_the_quickest_peer():
     envelopes = {"wsabie": [[1.0, 0.2], [2.0, 0.39]], "pecos": [[5.0, 0.33]], "lightfm": [[8.0, 0.36], [40.0, 0.4]]}
     found = {level["share"]: level for level in report.levels(envelopes)}
