@@ -35,6 +35,11 @@ def test_help_loads_nothing_heavy() -> None:
     assert done.stdout.strip().splitlines()[-1] == "[]"
 
 
+def heed_ctrl_c() -> None:
+    """In the child: a shell's background jobs, and what they start, are made to ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_ctrl_c_stops_with_one_sentence(tmp_path: Path) -> None:
     """Interrupted in the middle of training; a traceback or a half model would be a loss."""
     rows = tmp_path / "rows.txt"
@@ -42,13 +47,16 @@ def test_ctrl_c_stops_with_one_sentence(tmp_path: Path) -> None:
     rows.write_text("20000 200 50\n" + "\n".join(lines) + "\n")
     words = [sys.executable, "-m", "wsabie", "train", rows, "--model", tmp_path / "m", "--epochs", "100000"]
     words += ["--hold-out", "0"]  # nothing stops it early
-    with subprocess.Popen([*map(str, words)], stderr=subprocess.PIPE, text=True) as process:
+    process = subprocess.Popen([*map(str, words)], stderr=subprocess.PIPE, text=True, preexec_fn=heed_ctrl_c)
+    try:
         checkpoint = tmp_path / "m.training"
         deadline = time.monotonic() + 120
         while not checkpoint.exists() and time.monotonic() < deadline:
             time.sleep(0.1)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == 130, err
     assert "stopped" in err
     assert "Traceback" not in err
