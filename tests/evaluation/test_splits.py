@@ -140,9 +140,18 @@ def test_a_split_that_cannot_be_made_is_named(options, message):
 
 
 def test_overlap_is_refused():
-    check_overlap(["a"], ["b"])
+    X = np.eye(5)
+    check_overlap(["a"], X[:1], ["b"], X[:1])
     with pytest.raises(InputError, match=r"4 test rows are training rows too \('a', 'b', 'c' \.\.\.\)"):
-        check_overlap(list("abcd"), list("dcbax"))
+        check_overlap(list("abcd"), X[:4], list("dcbax"), X[[3, 2, 1, 0, 4]])
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_the_same_number_of_a_line_is_no_overlap(sparse):
+    X = csr_matrix(np.eye(3)) if sparse else np.eye(3)
+    check_overlap(["1", "2"], X[:2], ["1", "2"], X[1:])
+    with pytest.raises(InputError, match=r"1 test rows are training rows too \('2'\)"):
+        check_overlap(["1", "2"], X[:2], ["1", "2"], X[[2, 1]])
 
 
 @pytest.mark.parametrize("sparse", [True, False])

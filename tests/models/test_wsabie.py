@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from toys import N_FEATURES, N_LABELS, names, toy
 from wsabie.base.errors import DivergenceError, InputError, UncalibratedError, UnknownLabelError
+from wsabie.evaluation.evaluate import evaluate_scores
 from wsabie.models.wsabie import Wsabie
 
 X, Y, ANSWER = toy()
@@ -534,3 +535,29 @@ def test_a_read_only_matrix_can_be_trained_on() -> None:
     expected = make(epochs=1, rows=None).fit(rows, Y)
     rows.setflags(write=False)
     assert same(make(epochs=1, rows=None).fit(rows, Y), expected)
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_the_figure_that_steers_training_is_of_scaled_rows(dense: bool) -> None:
+    """Rows whose scaling changes ranks: large counts here, columns of unlike scale there."""
+    rng = np.random.default_rng(0)
+    rows: Any = rng.integers(0, 50, (120, 30)) * (rng.random((120, 30)) < 0.3)
+    rows = rows * 10.0 ** rng.integers(-2, 3, 30) if dense else sp.csr_matrix(rows.astype(np.float32))
+    model = make(epochs=2).fit(rows, Y, validation=(rows, Y))
+    expected = evaluate_scores([(0, model.scores(rows))], Y, ks=(1,)).means["MAP"]
+    assert model.score(rows, Y) == pytest.approx(expected, abs=1e-6)
+    assert model.history_[-1].validation == pytest.approx(expected, abs=0.2)
+
+
+@pytest.mark.parametrize("labels", [["a"] * 120, [["a", "b"]] * 120])
+def test_validation_rows_that_cannot_calibrate_do_not_cost_the_model(labels: Any) -> None:
+    model = make(epochs=2).fit(X, labels, validation=(X[:20], labels[:20]))
+    assert model.calibration_ is None
+    assert not hasattr(model, "predict_proba")
+
+
+def test_a_named_model_gets_no_numbers_for_names() -> None:
+    model = make(epochs=2).fit(X, names(ANSWER))
+    with pytest.raises(InputError, match="label number 12, but there are 12 label names"):
+        model.partial_fit(X[:1], [12])
+    assert len(model.vocabulary_) == 12

@@ -1,6 +1,7 @@
 """Where independent pieces of work run: here, or in a pool of processes. Results keep the order of the items."""
 
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -105,10 +106,21 @@ _shared: Any = None  # in a worker: what its pool gave to all items
 def _begin_worker(shared: Any) -> None:
     global _shared
     _shared = shared
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))  # for libraries that are loaded later
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     threadpool_limits(1)  # for those that are loaded already
+
+
+def _end_with_parent() -> None:
+    """A parent that was killed cannot end its workers, and they would wait for work for ever."""
+    from multiprocessing import connection, parent_process
+
+    parent = parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
 
 
 def _call_with_shared(function: Callable[[Any, Item], Result], item: Item) -> Result:

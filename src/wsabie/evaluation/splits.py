@@ -104,24 +104,32 @@ def split(
     return _as_split(side[units.of_row], valid, test)
 
 
-def check_overlap(train_ids: Sequence[str], test_ids: Sequence[str]) -> None:
-    """Refuse test rows that are training rows too.
+def check_overlap(train_ids: Sequence[str], train_X: Matrix, test_ids: Sequence[str], test_X: Matrix) -> None:
+    """Refuse test rows that are training rows too: the same id and the same features.
+
+    The id alone is not enough, for in many formats it is the number of the line.
 
     Raises
     ------
     InputError
-        Naming how many ids are on both sides and the first three of them.
+        Naming how many rows are on both sides and the first three of them.
 
     Examples
     --------
-    >>> check_overlap(["a", "b"], ["c"])
+    >>> check_overlap(["1", "2"], np.eye(2), ["1"], np.ones((1, 2)))
     """
-    common = sorted(set(train_ids).intersection(test_ids))
+    place = {name: i for i, name in enumerate(train_ids)}
+    shared = [(place[name], j) for j, name in enumerate(test_ids) if name in place]
+    if not shared:
+        return
+    ours, theirs = (list(side) for side in zip(*shared, strict=True))
+    differ = abs(train_X[ours] - test_X[theirs]).sum(axis=1)
+    common = sorted(test_ids[j] for j, gap in zip(theirs, np.asarray(differ).ravel(), strict=True) if gap == 0)
     if common:
         named = ", ".join(repr(name) for name in common[:3])
         raise InputError(
             f"{len(common)} test rows are training rows too ({named}{' ...' if len(common) > 3 else ''}); "
-            "split again, or say that the overlap is wanted"
+            "split again, or allow the overlap"
         )
 
 

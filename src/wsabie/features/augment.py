@@ -1,6 +1,7 @@
 """Further views of training pictures: flipped, cropped and shifted, always the same ones for the same picture."""
 
 import hashlib
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -71,6 +72,23 @@ def augmented_id(picture_id: str, number: int) -> str:
     ('a.jpg', 'a.jpg#2')
     """
     return f"{picture_id}#{number}" if number else picture_id
+
+
+def original_ids(ids: Sequence[str]) -> list[str]:
+    """For each row the id of the picture that it is a view of; its own for a centred view or any other row.
+
+    Examples
+    --------
+    >>> original_ids(["a.jpg", "a.jpg#2", "C#1"])
+    ['a.jpg', 'a.jpg', 'C#1']
+    """
+    known = set(ids)
+
+    def original(name: str) -> str:
+        base, mark, number = name.rpartition("#")
+        return base if mark and number.isdecimal() and base in known else name
+
+    return [original(name) for name in ids]
 
 
 class Window(NamedTuple):

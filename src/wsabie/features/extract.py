@@ -19,11 +19,12 @@ from wsabie.base.errors import InputError
 from wsabie.base.executor import Executor, Serial
 from wsabie.base.progress import SILENT, Progress
 from wsabie.features.learning import BATCH, Run, batches, nothing_read
-from wsabie.features.shards import Finished, finished, merge, shard_path, write_shard
+from wsabie.features.shards import OWN_FILES, Finished, finished, merge, shard_path, write_shard
 from wsabie.features.viewer import Described, Rejected
 from wsabie.features.visual_terms import VisualTerms
 from wsabie.sources.records import Picture, PictureSource
 from wsabie.storage.rejects import Rejects
+from wsabie.storage.scratch import refuse_strangers
 
 
 def extract(
@@ -81,6 +82,7 @@ def extract(
         raise InputError(f"shard_pictures is {shard_pictures}; give a number of pictures, 1 or more")
     run = Run(executor or Serial(), progress, rejects)
     plan = _plan(source, terms, augment, shard_pictures, out)
+    refuse_strangers(plan.folder, OWN_FILES)
     whole = finished(out) if resume else None
     if whole is None or whole.key != plan.key:
         whole = _carry_out(plan, source, terms, out, run, resume)

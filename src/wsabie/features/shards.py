@@ -29,6 +29,10 @@ class Finished(NamedTuple):
     rejected: list[Rejected]
 
 
+OWN_FILES = r"\d+\.parquet|merged\.parquet"
+"""Names in the folder of shards."""
+
+
 def shard_path(folder: Path, number: int) -> Path:
     """Where shard `number` of a folder lies.
 

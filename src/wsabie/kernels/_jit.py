@@ -54,8 +54,16 @@ def entry(make: Callable[[int], Callable[..., Any]]) -> Any:
 
     The function must use the checksum it closes over (`_ = checksum`): closures enter numba's cache key.
     """
-    function = make(_SOURCES)
-    try:
-        return numba.njit(cache=True, **FLAGS)(function)
-    except RuntimeError:  # no folder can be written where the cache would lie
-        return numba.njit(**FLAGS)(function)
+    return cached(**FLAGS)(make(_SOURCES))
+
+
+def cached(**flags: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Compile with these flags, cached on disk where there is a folder that can be written."""
+
+    def compiled(function: Callable[..., Any]) -> Any:
+        try:
+            return numba.njit(cache=True, **flags)(function)
+        except RuntimeError:
+            return numba.njit(**flags)(function)
+
+    return compiled

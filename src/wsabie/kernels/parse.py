@@ -14,6 +14,7 @@ import numba
 import numpy as np
 
 from wsabie.base.arrays import Float32, Int32, Int64
+from wsabie.kernels._jit import cached
 
 KEPT, BAD_LABEL, BAD_FEATURE, NOT_FINITE, NEGATIVE, REPEATED, LABEL_RANGE, FEATURE_RANGE, FULL = range(9)
 LINES, ROWS, LABELS, FEATURES, BAD, DOUBTS = range(6)
@@ -288,7 +289,7 @@ def _keep(batch: Any, line: Any, labels_end: Any, features_end: Any, doubts_end:
     batch.used[DOUBTS] = doubts_end
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@cached(nogil=True, error_model="numpy")
 def parse_lines(buffer: Any, start: Any, limits: Any, batch: Any) -> Any:
     """Parse whole lines from `start` on until the buffer ends or the batch is full.
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from wsabie.base.arrays import Matrix
 from wsabie.base.errors import InputError
+from wsabie.base.validation import check_columns
 from wsabie.kernels._jit import cold, entry, jit
 
 CHUNK = 64
@@ -53,6 +54,7 @@ def lists_of(matrix: Matrix, n_labels: int, name: str, chosen: Callable[[Any], A
     matrix = csr_matrix(matrix, copy=True)
     if matrix.shape[1] != n_labels:
         raise InputError(f"{name} has {matrix.shape[1]} columns but there are {n_labels} labels; use the same labels")
+    check_columns(matrix, name)
     matrix.sum_duplicates()
     matrix.data = chosen(matrix.data).astype(np.int8)
     matrix.eliminate_zeros()

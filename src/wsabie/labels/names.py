@@ -104,6 +104,11 @@ class Vocabulary:
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and normalise(name) in self._ids
 
+    @property
+    def numbered(self) -> bool:
+        """Whether the names are nothing but the numbers: "0", "1", ..."""
+        return all(name == str(number) for number, name in enumerate(self._names))
+
     def add(self, names: Iterable[str]) -> Int64:
         """Append names and return their new numbers, int64; nothing is added when one of them is refused.
 

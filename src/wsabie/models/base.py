@@ -80,7 +80,7 @@ class LabelModel(BaseEstimator):  # type: ignore[misc]
     def _truth(self, Y: Any, rows: int) -> Matrix:
         """Label matrix of rows to be judged, (rows, n_labels); labels that the model lacks are left out."""
         known = Vocabulary(self.vocabulary_)
-        return label_matrix(Y, rows, known, grow=True, named=False)[:, : len(self.vocabulary_)]
+        return label_matrix(Y, rows, known, grow=True, named=not known.numbered)[:, : len(self.vocabulary_)]
 
     def _label_ids(self, labels: Sequence[str | int]) -> Int64:
         """Label numbers from names or numbers."""

@@ -110,6 +110,8 @@ def _from_numbers(values: Any, vocabulary: Vocabulary, grow: bool, named: bool) 
             raise InputError("Input Y contains NaN or infinity; give every row a label, or leave the row out")
         if np.any(numbers != np.floor(numbers)):
             raise InputError("Unknown label type: Y holds fractions; labels are names or whole numbers")
+    if len(numbers) and numbers.max() > 2**53:
+        raise InputError(f"Y holds the label number {numbers.max():g}; number the labels from 0, or give them as names")
     numbers = numbers.astype(np.int64)
     if len(numbers) and numbers.min() < 0:
         raise InputError(f"Y holds the label number {numbers.min()}; label numbers begin with 0")
@@ -128,12 +130,14 @@ def _from_matrix(Y: Any, n_rows: int, vocabulary: Vocabulary, grow: bool, named:
     if Y.shape[0] != n_rows:
         raise InputError(f"X has {n_rows} rows and Y has {Y.shape[0]}; give one row of Y per row of X")
     check_columns(Y, "Y")
+    if not Y.has_canonical_format:
+        Y = Y.copy()  # or the caller's matrix would be put in order under their eyes
+        Y.sum_duplicates()
     if len(Y.data) and not np.isin(Y.data, (-1, 0, 1)).all():
         odd = Y.data[~np.isin(Y.data, (-1, 0, 1))][0]
         raise InputError(f"Y holds the value {odd}; use 1 for a true label, -1 for an explicit negative, 0 for unknown")
     _make_room(vocabulary, Y.shape[1], grow, named)
     Y = csr_matrix((Y.data.astype(np.int8), Y.indices, Y.indptr), shape=(n_rows, len(vocabulary)), copy=True)
-    Y.sum_duplicates()  # in place: on a copy, or the caller's matrix would be put in order under their eyes
     Y.eliminate_zeros()
     return Y
 

@@ -72,7 +72,8 @@ class ScoreRanker(LabelModel):
             tile = self._scores(rows_between(inputs, lo, hi))
             tile[:, hidden] = -np.inf
             hide_labels(tile, 0, excluded.part(lo, hi))
-            scan_topk(tile, 0, Heap(heap.scores[lo:hi], heap.labels[lo:hi]), 0, hi - lo)
+            bad = scan_topk(tile, 0, Heap(heap.scores[lo:hi], heap.labels[lo:hi]), 0, hi - lo)
+            require(not bad, f"a score of the rows {lo} to {hi - 1} is NaN; fit the model anew on finite rows")
         sort_topk(heap, 0, n_rows(inputs))
         return heap.labels, heap.scores
 

@@ -231,7 +231,7 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
         inputs = self._checked(X)
         fitted, before = copy(self), len(self.history_)
         fitted.vocabulary_ = Vocabulary(self.vocabulary_)
-        targets = label_matrix(Y, n_rows(inputs), fitted.vocabulary_, grow=True, named=False)
+        targets = label_matrix(Y, n_rows(inputs), fitted.vocabulary_, grow=True, named=not self.vocabulary_.numbered)
         inputs = self.scaling_(inputs)
         fitted.space_ = self._trainable(len(fitted.vocabulary_) - len(self.vocabulary_), inputs, targets)
         shape = _shape(inputs, targets, self.n_features_in_)
@@ -298,8 +298,8 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
         return ValidationMap(inputs, self._truth(Y, n_rows(inputs)), threads, max_rows)
 
     def _calibrated(self, monitor: ValidationMap) -> Calibration | None:
-        """A sigmoid per label from the validation rows; None when they hold no known label."""
-        if not monitor.n_rows:
+        """A sigmoid per label from the validation rows; None when they hold no right label, or no wrong one."""
+        if not 0 < monitor.Y.nnz < np.prod(monitor.Y.shape):
             return None
         blocks = ((lo, self._block_scores(points)) for lo, points in monitor.blocks_of_points(self.space_))
         return fit_calibration(sample_pairs(blocks, monitor.Y, seed=self.seed), n_labels=len(self.vocabulary_))
@@ -349,6 +349,7 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
             similarity=self.similarity,
             exclude=exclude,
             candidates=chosen,
+            threads=self.threads,
         )
 
     def scores(self, X: Any) -> Float32:
@@ -384,6 +385,7 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
         """The k labels nearest to a label by cosine, with their cosines ([W] Table 4)."""
         from wsabie.search.exact import top_k
 
+        self._check_fitted()
         y = self._label_ids([label])
         ids, scores = top_k(self.label_vectors[y], self.label_vectors, k + 1, similarity="cosine")
         pairs = [(int(i), float(s)) for i, s in zip(ids[0], scores[0], strict=True) if i >= 0 and i != y[0]]

@@ -3,6 +3,7 @@
 import numpy as np
 
 from wsabie.base.arrays import LANES, Float32
+from wsabie.base.errors import InputError
 
 _LINE = 64  # bytes; an unaligned row costs a second cache line on every vector load
 
@@ -21,7 +22,13 @@ def padded_width(dim: int) -> int:
 def zeros(n_rows: int, dim: int) -> Float32:
     """An aligned table of zeros, (n_rows, padded_width(dim))."""
     columns = padded_width(dim)
-    memory = np.zeros(n_rows * columns + LANES, np.float32)
+    try:
+        memory = np.zeros(n_rows * columns + LANES, np.float32)
+    except MemoryError as error:
+        raise InputError(
+            f"a table of {n_rows:,} points of {dim} dimensions needs {n_rows * columns * 4 / 1e9:,.0f} GB, more than "
+            "there is; lower dim, or leave out features or labels (is the number of features in the file right?)"
+        ) from error
     start = (-memory.ctypes.data % _LINE) // memory.itemsize
     return memory[start : start + n_rows * columns].reshape(n_rows, columns)
 

@@ -31,7 +31,9 @@ SIZE = 128
 MIN_PICTURES = 2
 N_EXAMPLES = 24
 N_HEAT_MAPS = 4
-SHOWN_LABELS = ("dog", "dolphin", "car", "flower", "house", "happy", "music", "food", "ship", "tree", "heart", "star")
+SHOWN_LABELS = (
+    "star", "ship", "clock", "hond", "gato", "lune", "pomme", "book", "train", "flower", "house", "computer",
+)  # fmt: skip
 DESCRIPTION = {
     "emoji": "Noto Color Emoji at 96 pixels, labelled by the Unicode CLDR in 25 languages, so that one picture "
     "carries synonyms and translations as labels of their own.",

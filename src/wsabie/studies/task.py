@@ -99,7 +99,7 @@ def make_task(train: Rows, valid: Rows | None, test: Rows, *, min_rows: int = 1,
     for name, rows in sides.items():
         _check_same_columns(train, rows, name)
         if rows is not train and not allow_overlap:
-            check_overlap(train.ids, rows.ids)
+            check_overlap(train.ids, train.X, rows.ids, rows.X)
     counts = _positives(train)
     keep = np.flatnonzero(counts >= max(min_rows, 1))
     if not len(keep):

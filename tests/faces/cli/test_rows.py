@@ -120,3 +120,51 @@ def test_other_width_in_test_data(cli: Cli, rows: Path, tmp_path: Path) -> None:
     assert ran.code == 1
     assert "12" in ran.err
     assert "9" in ran.err
+
+
+def test_numbers_of_lines_are_no_overlap_but_the_same_rows_are(cli: Cli, rows: Path, tmp_path: Path) -> None:
+    """Rows of this format have no names, so that line 1 of both files is no reason to refuse."""
+    lines = rows.read_text().splitlines()[1:]
+    for name, part in (("train", lines[:60]), ("test", [line.replace(":1", ":3") for line in lines[60:]])):
+        (tmp_path / f"{name}.txt").write_text(f"{len(part)} 9 3\n" + "\n".join(part) + "\n")
+    train, test = tmp_path / "train.txt", tmp_path / "test.txt"
+    few = ("--models", "popularity")
+    assert cli("compare", train, "--test", test, *few).code == 0
+    refused = cli("compare", train, "--test", train, *few)
+    assert refused.code == 1
+    assert "are training rows too" in refused.err
+    assert cli("compare", train, "--test", train, *few, "--allow-overlap").code == 0
+
+
+def test_evaluate_refuses_what_was_trained_on(cli: Cli, rows: Path, tmp_path: Path) -> None:
+    assert cli("train", rows, "--model", tmp_path / "m", "--epochs", 2).code == 0
+    refused = cli("evaluate", tmp_path / "m", rows)
+    assert refused.code == 1
+    assert "is what the model was trained on" in refused.err
+    assert cli("evaluate", tmp_path / "m", rows, "--allow-overlap").code == 0
+
+
+def test_somebody_elses_folder_is_not_emptied(cli: Cli, rows: Path, tmp_path: Path) -> None:
+    """Beside the model, training keeps its state in a folder that it empties."""
+    notes = tmp_path / "m.training" / "notes.txt"
+    notes.parent.mkdir()
+    notes.write_text("precious")
+    refused = cli("train", rows, "--model", tmp_path / "m")
+    assert refused.code == 1
+    assert "notes.txt" in refused.err
+    assert notes.read_text() == "precious"
+
+
+def test_a_new_split_leaves_nothing_of_the_old(cli: Cli, rows: Path, tmp_path: Path) -> None:
+    assert cli("split", rows, "--out", tmp_path / "parts").code == 0
+    assert cli("split", rows, "--out", tmp_path / "parts", "--valid", 0, "--test", 0).code == 0
+    assert [file.name for file in (tmp_path / "parts").iterdir()] == ["train.parquet"]
+
+
+def test_a_table_beyond_all_memory_is_refused_in_a_sentence(cli: Cli, tmp_path: Path) -> None:
+    lines = ["0 2000000000:1", "1 5:1"] * 15
+    (tmp_path / "wide.txt").write_text("30 2000000001 2\n" + "\n".join(lines) + "\n")
+    refused = cli("train", tmp_path / "wide.txt", "--model", tmp_path / "m", "--dim", 4096)
+    assert refused.code == 1
+    assert "GB" in refused.err
+    assert "Traceback" not in refused.err

@@ -16,6 +16,7 @@ Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first bad input instead of listing it.")]
 Rejects = Annotated[Path | None, typer.Option(help="Write what was skipped to this file (JSON lines).")]
 Top = Annotated[int, typer.Option("-k", min=1, help="How many labels.")]
+AllowOverlap = Annotated[bool, typer.Option("--allow-overlap", help="Judge training rows too, instead of refusing.")]
 Terms = Annotated[
     int | None, typer.Option(min=2, help="Visual terms in the dictionary (default: 10,000, fewer for few pictures).")
 ]
@@ -79,6 +80,7 @@ def train(
 def evaluate(
     model: Model,
     data: Data,
+    allow_overlap: AllowOverlap = False,
     threads: Threads = None,
     strict: Strict = False,
     rejects: Rejects = None,
@@ -87,7 +89,7 @@ def evaluate(
     """Measure a model on data with known labels: p@k, recall@k, MAP, AUC, nDCG, coverage, with intervals."""
     from wsabie.faces.cli.using import evaluate_command
 
-    evaluate_command(model, data, threads, strict, rejects, json)
+    evaluate_command(model, data, allow_overlap, threads, strict, rejects, json)
 
 
 def annotate(
@@ -131,6 +133,7 @@ def compare(
         typer.Option(help="How to split: group, row, label or time (default: group if there are groups)."),
     ] = "auto",
     test: Annotated[Path | None, typer.Option(help="Test data; otherwise a tenth is split off.")] = None,
+    allow_overlap: AllowOverlap = False,
     terms: Terms = None,
     size: Size = 256,
     threads: Threads = None,
@@ -143,9 +146,8 @@ def compare(
     """One table: every model and baseline on the same split, with time and memory."""
     from wsabie.faces.cli.comparing import compare_command
 
-    compare_command(
-        data, models, by, test, {"n_terms": terms or "auto", "size": size}, threads, seed, report, strict, rejects, json
-    )
+    pictures = {"n_terms": terms or "auto", "size": size}
+    compare_command(data, models, by, test, allow_overlap, pictures, threads, seed, report, strict, rejects, json)
 
 
 def features(

@@ -18,6 +18,7 @@ def compare_command(
     models: str,
     by: str,
     test: Path | None,
+    allow_overlap: bool,
     pictures: dict[str, Any],
     threads: int | None,
     seed: int,
@@ -43,7 +44,7 @@ def compare_command(
         rejects,
     )
     train, valid, tested = _sides(rows, tested, by, seed)
-    found = compare(train, valid, tested, taking_part, seed=seed, progress=progress)
+    found = compare(train, valid, tested, taking_part, seed=seed, allow_overlap=allow_overlap, progress=progress)
     settle(rejects, rejects_file)
     if report is not None:
         from wsabie.studies.report import write_report

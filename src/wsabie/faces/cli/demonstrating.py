@@ -1,6 +1,8 @@
 """`wsabie demo`."""
 
+import sys
 from pathlib import Path
+from shutil import which
 
 from wsabie.faces.cli.common import executor
 from wsabie.faces.cli.terminal import NARROW, TerminalProgress, out, show_json, show_table
@@ -23,4 +25,10 @@ def demo_command(folder: Path, part: str, threads: int | None, seed: int, json: 
         table.rows,
     )
     out.print(f"model:  {made.model}\nreport: {made.report.resolve()}", markup=False)
-    out.print(f"try:    wsabie neighbours {made.model} dog", markup=False)
+    out.print(f"try:    {_program()} neighbours {made.model} star", markup=False)
+
+
+def _program() -> str:
+    """How this program was called, so that the line can be copied where it is not on the PATH."""
+    called = Path(sys.argv[0])
+    return "wsabie" if called.name != "wsabie" or which("wsabie") == str(called) else str(called)

@@ -47,6 +47,9 @@ def run() -> None:
     except WsabieError as error:
         fail(str(error))
         sys.exit(1)
+    except MemoryError as error:
+        fail(f"there is not enough memory ({error}); use fewer rows, features or dimensions")
+        sys.exit(1)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

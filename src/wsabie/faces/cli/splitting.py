@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import numpy as np
+
 from wsabie.base.errors import InputError
 from wsabie.evaluation.splits import Split, split
 from wsabie.faces.cli.common import opened, settle
 from wsabie.faces.cli.terminal import note, out, show_json
+from wsabie.features.augment import original_ids
 from wsabie.sources.records import Rows
 from wsabie.storage.rejects import Rejects
 
@@ -22,19 +25,31 @@ def choose(by: str, rows: Rows) -> str:
 
 
 def split_rows(rows: Rows, by: str, valid: float, test: float, seed: int) -> Split:
-    """Row numbers of the three sides."""
+    """Row numbers of the three sides.
+
+    Views of one picture stay together, whatever the split is by, and only its centred view is judged.
+    """
     chosen = choose(by, rows)
-    return split(
+    originals = original_ids(rows.ids)
+    augmented = originals != rows.ids
+    groups = rows.groups
+    if augmented and (groups is None or chosen != "group"):
+        chosen, groups = ("group" if chosen == "row" else chosen), list(originals)
+    found = split(
         len(rows),
         by=chosen,  # type: ignore[arg-type]
         valid=valid,
         test=test,
         ids=rows.ids,
-        groups=rows.groups,
+        groups=groups,
         times=rows.times if chosen == "time" else None,
         Y=rows.Y if chosen == "label" else None,
         seed=seed,
     )
+    if not augmented:
+        return found
+    centred = np.array([name == original for name, original in zip(rows.ids, originals, strict=True)])
+    return Split(found.train, found.valid[centred[found.valid]], found.test[centred[found.test]])
 
 
 def split_command(
@@ -60,6 +75,7 @@ def split_command(
             f"{data} holds pictures; describe them first: wsabie features images {data} --out FILE.parquet"
         )
     sides = split_rows(rows, by, valid, test, seed)
+    (folder / "dropped.jsonl").unlink(missing_ok=True)
     if drop_near is not None:
         sides, dropped = drop(rows.X, sides, drop_near)
         left_out = Rejects()
@@ -71,8 +87,11 @@ def split_command(
     for name in SIDES:
         side = rows.take(getattr(sides, name))
         counts[name] = len(side)
+        file = folder / f"{name}.parquet"
         if len(side):
-            write_rows(side, folder / f"{name}.parquet")
+            write_rows(side, file)
+        else:
+            file.unlink(missing_ok=True)  # an earlier split's rows may be on another side now
     settle(rejects, rejects_file)
     if json:
         show_json({"schema": 1, "out": str(folder), **counts})

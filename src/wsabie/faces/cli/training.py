@@ -9,11 +9,16 @@ from typing import Any
 from wsabie.base.errors import InputError
 from wsabie.base.progress import Progress
 from wsabie.faces.cli.common import executor, opened, settle
+from wsabie.faces.cli.splitting import split_rows
 from wsabie.faces.cli.terminal import TerminalProgress, note, out, show_json
 from wsabie.sources.records import Rows, Source
 from wsabie.storage.atomic import explained
 from wsabie.storage.rejects import Rejects
+from wsabie.storage.scratch import refuse_strangers
 from wsabie.training.stats import EpochStats
+
+_KEPT = r"terms|features\.parquet|features\.parquet\.parts|checkpoint"
+"""What training keeps beside the model until it is saved."""
 
 
 def train_command(
@@ -38,6 +43,7 @@ def train_command(
     refuse_foreign(model)
     rejects, progress = Rejects(strict=strict), TerminalProgress()
     work = model.with_name(model.name + ".training")
+    refuse_strangers(work, _KEPT)
     source = opened(data, rejects)
     rows, terms = _rows(source, work, pictures, parameters, resume, progress, rejects)
     train, validation = _held_out(rows, valid, hold_out, terms, parameters, progress, rejects)
@@ -146,11 +152,12 @@ def _held_out(
     rejects: Rejects,
 ) -> tuple[Rows, Rows | None]:
     """Training and validation rows: given, or whole groups set aside."""
-    from wsabie.evaluation.splits import split
     from wsabie.sources.align import align
 
     if valid is not None:
         source = opened(valid, rejects)
+        if not isinstance(source, Rows) and terms is None:
+            raise InputError(f"the training data are rows of features and {valid} holds pictures; give the same kind")
         if not isinstance(source, Rows):
             source = terms.transform(
                 source, executor=executor(parameters["threads"]), progress=progress, rejects=rejects
@@ -160,13 +167,5 @@ def _held_out(
         return rows, None
     if len(rows) < 2 / hold_out:
         raise InputError(f"{len(rows)} rows are too few to set {hold_out:.0%} aside; give more rows, or --hold-out 0")
-    sides = split(
-        len(rows),
-        by="row" if rows.groups is None else "group",
-        valid=hold_out,
-        test=0,
-        ids=rows.ids,
-        groups=rows.groups,
-        seed=parameters["seed"],
-    )
+    sides = split_rows(rows, "auto", hold_out, 0, parameters["seed"])
     return rows.take(sides.train), rows.take(sides.valid)

@@ -17,16 +17,25 @@ BLOCK_ROWS = 512
 
 
 def evaluate_command(
-    model: Path, data: Path, threads: int | None, strict: bool, rejects_file: Path | None, json: bool
+    model: Path,
+    data: Path,
+    allow_overlap: bool,
+    threads: int | None,
+    strict: bool,
+    rejects_file: Path | None,
+    json: bool,
 ) -> None:
     """Score every row that carries a known label and print the metrics with bootstrap intervals."""
     from wsabie.evaluation.bootstrap import bootstrap_all
     from wsabie.evaluation.evaluate import evaluate_scores
+    from wsabie.sources.fingerprint import fingerprint
 
     annotator, rejects, progress = loaded(model, threads), Rejects(strict=strict), TerminalProgress()
     source = opened(data, rejects)
     aligned = annotator.rows(source, executor=executor(threads), progress=progress, rejects=rejects)
     rows = aligned.rows
+    if not allow_overlap and annotator.facts.get("fingerprint") in (fingerprint(source), fingerprint(rows)):
+        raise InputError(f"{data} is what the model was trained on; give other data, or add --allow-overlap")
     found = evaluate_scores(_score_blocks(annotator.model, rows, progress), rows.Y, ks=(1, 5, 10, 50))
     intervals = bootstrap_all({name: found.per_row[name] for name in SHOWN if name in found.per_row})
     settle(rejects, rejects_file)
@@ -87,6 +96,7 @@ def annotate_command(
     if label is not None:
         annotator.model.vocabulary_.ids([label])  # refuses an unknown label before any work
     results: list[dict[str, Any]] = []
+    drawn = 0
     for source in _sources(inputs, rejects):
         aligned = annotator.rows(source, executor=executor(threads), progress=progress, rejects=rejects)
         rows = aligned.rows
@@ -97,7 +107,7 @@ def annotate_command(
                 for i, top in zip(rows.ids, ranked, strict=True)
             ]
         if explain is not None:
-            _explain(annotator, source, explain, label)
+            drawn = _explain(annotator, source, explain, label, drawn)
     settle(rejects, rejects_file)
     if not results:
         raise InputError("nothing could be annotated; give pictures or rows in a format that `wsabie train` reads")
@@ -121,17 +131,23 @@ def _sources(inputs: list[Path], rejects: Rejects) -> list[Source]:
     return [together] + [source for source in sources if source not in single]
 
 
-def _explain(annotator: Any, source: Source, folder: Path, label: str | None) -> None:
-    """Heat maps of where a label is seen, one PNG per picture."""
+def _explain(annotator: Any, source: Source, folder: Path, label: str | None, number: int) -> int:
+    """Heat maps of where a label is seen, one PNG per picture, numbered from `number`; returns the next number."""
+    from wsabie.features.decode import RejectedPicture
     from wsabie.models.explain import explain_picture
 
     if isinstance(source, Rows) or annotator.terms is None:
         raise InputError("--explain draws on pictures; this input is rows of features")
-    for number, picture in enumerate(source):
-        explained = explain_picture(annotator, picture.content, label)
+    for picture in source:
+        try:
+            explained = explain_picture(annotator, picture.content, label)
+        except RejectedPicture:
+            continue  # it is on the list already
         file = folder / f"{number:04d}-{Path(picture.id).stem[:60]}-{_file_name(explained.label)}.png"
         explained.save(file)
         note(f"{file}: {explained.label} {explained.score:.2f}")
+        number += 1
+    return number
 
 
 def _file_name(label: str) -> str:

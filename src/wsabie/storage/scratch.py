@@ -1,0 +1,31 @@
+"""Folders beside a result in which work is kept until it is done, and which are removed afterwards."""
+
+import re
+from pathlib import Path
+
+from wsabie.base.errors import InputError
+
+_DRAFT = re.compile(r"\..*\.tmp")
+
+
+def refuse_strangers(folder: Path, ours: str) -> None:
+    """Refuse a folder that holds anything but names that match the pattern `ours` and drafts of them.
+
+    To be called before work in the folder begins: it will be emptied.
+
+    Raises
+    ------
+    InputError
+        There are other files, perhaps the user's data.
+    """
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise InputError(f"{folder} is a file where unfinished work is kept; move it away")
+    names = sorted(path.name for path in folder.iterdir())
+    strange = [name for name in names if not (re.fullmatch(ours, name) or _DRAFT.fullmatch(name))]
+    if strange:
+        raise InputError(
+            f"{folder} is where unfinished work is kept and would be emptied, but it holds {strange[0]!r}; "
+            "move that away, or give the result another name"
+        )

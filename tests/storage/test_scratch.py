@@ -1,0 +1,23 @@
+"""A folder that will be emptied must hold nothing of anybody else."""
+
+from pathlib import Path
+
+import pytest
+
+from wsabie.base.errors import InputError
+from wsabie.storage.scratch import refuse_strangers
+
+
+def test_own_names_and_drafts_pass(tmp_path: Path) -> None:
+    refuse_strangers(tmp_path / "not there", "a")
+    for name in ("terms", ".terms.x1.tmp"):
+        (tmp_path / name).write_text("")
+    refuse_strangers(tmp_path, "terms|checkpoint")
+
+
+def test_strangers_and_files_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "holiday.jpg").write_text("")
+    with pytest.raises(InputError, match=r"holds 'holiday\.jpg'"):
+        refuse_strangers(tmp_path, "terms")
+    with pytest.raises(InputError, match="is a file where unfinished work is kept"):
+        refuse_strangers(tmp_path / "holiday.jpg", ".*")
