@@ -1,5 +1,6 @@
 """`python -m benchmarks`: the measurements that need no other data, one after the other; each prints its ratios."""
 
+import argparse
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,11 @@ RUNS = (
 
 
 def main() -> int:
+    listed = "\n".join(f"  {' '.join(run)}" for run in RUNS)
+    form = argparse.RawDescriptionHelpFormatter
+    argparse.ArgumentParser(
+        prog="python -m benchmarks", description=f"{__doc__}\n\n{listed}", formatter_class=form
+    ).parse_args()
     failed = 0
     for script, *arguments in RUNS:
         print(f"== {script} {' '.join(arguments)}", flush=True)

@@ -282,6 +282,13 @@ class VisualTerms:
         names = ("n_terms", "size", "weighting", "crop", "max_pixels", "seed")
         return {name: getattr(self, name) for name in names} | plan
 
+    def refuse_other(self, wanted: "VisualTerms", where: object, remedy: str) -> None:
+        """Raise InputError when this dictionary, at `where`, was made with other parameters than `wanted`."""
+        made, asked = self._parameters(), wanted._parameters()
+        differ = [f"{name} {made[name]} and not {asked[name]}" for name in made if made[name] != asked[name]]
+        if differ:
+            raise InputError(f"the dictionary {where} was made with {', '.join(differ)}; {remedy}")
+
     def _check(self) -> None:
         self._plan().validated()
         if self.n_terms != "auto" and not self.n_terms >= 1:

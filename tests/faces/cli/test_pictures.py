@@ -124,3 +124,14 @@ def test_only_centred_views_are_held_out(cli: Cli, pictures: Path, tmp_path: Pat
         originals = {side: {name.split("#")[0] for name in names} for side, names in ids.items()}
         assert not originals["train"] & (originals["valid"] | originals["test"])
         assert len(ids["train"]) == 3 * len(originals["train"])
+
+
+def test_a_dictionary_of_other_options_is_not_taken(cli: Cli, pictures: Path, tmp_path: Path) -> None:
+    out = tmp_path / "rows.parquet"
+    asked = ("features", "images", pictures, "--out", out, "--size", 32)
+    assert cli(*asked, "--terms", 20).code == 0
+    assert cli(*asked, "--terms", 20).code == 0
+    refused = cli(*asked, "--terms", 30)
+    assert refused.code == 1
+    assert "was made with n_terms 20 and not 30" in refused.err
+    assert cli(*asked, "--terms", 30, "--dictionary", f"{out}.dictionary").code == 0

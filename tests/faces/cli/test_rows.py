@@ -168,3 +168,13 @@ def test_a_table_beyond_all_memory_is_refused_in_a_sentence(cli: Cli, tmp_path: 
     assert refused.code == 1
     assert "GB" in refused.err
     assert "Traceback" not in refused.err
+
+
+def test_labels_that_the_training_data_lack_are_told(cli: Cli, rows: Path, tmp_path: Path) -> None:
+    (tmp_path / "other.txt").write_text("30 9 5\n" + "4 1:2\n0 2:5\n" * 15)
+    told = cli("compare", rows, "--test", tmp_path / "other.txt", "--models", "popularity")
+    assert told.code == 0, told.err
+    assert "labels of the test data (15 pairs) are unknown" in told.err
+    told = cli("train", rows, "--valid", tmp_path / "other.txt", "--model", tmp_path / "m", "--epochs", 1)
+    assert told.code == 0, told.err
+    assert "(15 pairs) are unknown" in told.err

@@ -1,7 +1,7 @@
 """What several commands do: open data, settle the list of skipped input, choose where work runs."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wsabie.base.errors import InputError
 from wsabie.base.executor import Executor, Processes, Serial
@@ -9,6 +9,9 @@ from wsabie.base.machine import available_cores
 from wsabie.faces.cli.terminal import TerminalProgress, note
 from wsabie.sources.records import Source
 from wsabie.storage.rejects import Rejects
+
+if TYPE_CHECKING:
+    from wsabie.sources.align import Aligned
 
 
 def opened(path: Path, rejects: Rejects, labels_from: str = "auto") -> Source:
@@ -48,3 +51,13 @@ def loaded(path: Path, threads: int | None = None) -> Any:
     annotator = model if isinstance(model, Annotator) else Annotator(model)
     annotator.model.threads = threads
     return annotator
+
+
+def tell_unknown(aligned: "Aligned", where: object) -> None:
+    """Say which labels of a collection had no place among those of the training data."""
+    if aligned.unknown_labels:
+        shown = ", ".join(repr(name) for name in aligned.unknown_labels[:3])
+        note(
+            f"{len(aligned.unknown_labels):,} labels of {where} ({aligned.unknown_pairs:,} pairs) are unknown to the "
+            f"model, such as {shown}"
+        )

@@ -5,7 +5,7 @@ from typing import Any
 
 from wsabie.base.errors import InputError
 from wsabie.base.progress import Progress
-from wsabie.faces.cli.common import executor, opened, settle
+from wsabie.faces.cli.common import executor, opened, settle, tell_unknown
 from wsabie.faces.cli.splitting import split_rows
 from wsabie.faces.cli.terminal import NARROW, TerminalProgress, note, out, show_json, show_table
 from wsabie.sources.records import Rows, Source
@@ -78,12 +78,10 @@ def _rows(
     rejects: Rejects,
 ) -> tuple[Rows, Rows | None]:
     """Both sources as rows with the same columns; pictures are described by one dictionary, learned from `data`."""
-    from wsabie.sources.align import align
-
     if isinstance(data, Rows):
         if test is not None and not isinstance(test, Rows):
             raise InputError("the training data are rows of features and the test data pictures; give the same kind")
-        return data, None if test is None else align(test, data.label_names, data.feature_names, data.X.shape[1]).rows
+        return data, None if test is None else _aligned(test, data)
     from wsabie.features.visual_terms import VisualTerms
 
     run = executor(threads)
@@ -92,7 +90,16 @@ def _rows(
     if test is None:
         return rows, None
     tested = test if isinstance(test, Rows) else terms.transform(test, executor=run, progress=progress, rejects=rejects)
-    return rows, align(tested, rows.label_names, None, rows.X.shape[1]).rows
+    return rows, _aligned(tested, rows)
+
+
+def _aligned(test: Rows, train: Rows) -> Rows:
+    """Test rows with the labels and features of the training rows."""
+    from wsabie.sources.align import align
+
+    aligned = align(test, train.label_names, train.feature_names, train.X.shape[1])
+    tell_unknown(aligned, "the test data")
+    return aligned.rows
 
 
 def _sides(rows: Rows, test: Rows | None, by: str, seed: int) -> tuple[Rows, Rows, Rows]:

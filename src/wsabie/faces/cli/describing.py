@@ -35,10 +35,13 @@ def features_command(
         raise InputError(f"{src} holds rows of features already; give a folder of pictures or Parquet with pictures")
     saved = dictionary or out_file.with_name(out_file.name + ".dictionary")
     started = time.perf_counter()
+    wanted = VisualTerms(**settings)
     if saved.exists():
         terms = VisualTerms.load(saved)
+        if dictionary is None:
+            terms.refuse_other(wanted, saved, f"use it with --dictionary {saved}, delete it, or choose another --out")
     else:
-        terms = VisualTerms(**settings).fit(source, executor=run, progress=progress)
+        terms = wanted.fit(source, executor=run, progress=progress)
         terms.save(saved)
     written = extract(source, terms, out_file, executor=run, progress=progress, rejects=rejects, augment=augment)
     settle(rejects, rejects_file)

@@ -8,7 +8,7 @@ from typing import Any
 
 from wsabie.base.errors import InputError
 from wsabie.base.progress import Progress
-from wsabie.faces.cli.common import executor, opened, settle
+from wsabie.faces.cli.common import executor, opened, settle, tell_unknown
 from wsabie.faces.cli.splitting import split_rows
 from wsabie.faces.cli.terminal import TerminalProgress, note, out, show_json
 from wsabie.sources.records import Rows, Source
@@ -128,10 +128,12 @@ def _rows(
     if not resume:
         shutil.rmtree(work, ignore_errors=True)
     run = executor(parameters["threads"])
+    wanted = VisualTerms(n_terms=pictures["n_terms"], size=pictures["size"], seed=parameters["seed"])
     if is_model_folder(work / "terms"):
         terms = VisualTerms.load(work / "terms")
+        terms.refuse_other(wanted, work / "terms", "go on with the same options, or leave --resume out to begin anew")
     else:
-        terms = VisualTerms(n_terms=pictures["n_terms"], size=pictures["size"], seed=parameters["seed"])
+        terms = wanted
         terms.fit(source, executor=run, progress=progress, rejects=None)
         terms.save(work / "terms")
     table = work / "features.parquet"
@@ -162,7 +164,9 @@ def _held_out(
             source = terms.transform(
                 source, executor=executor(parameters["threads"]), progress=progress, rejects=rejects
             )
-        return rows, align(source, rows.label_names, rows.feature_names, rows.X.shape[1]).rows
+        aligned = align(source, rows.label_names, rows.feature_names, rows.X.shape[1])
+        tell_unknown(aligned, valid)
+        return rows, aligned.rows
     if hold_out == 0:
         return rows, None
     if len(rows) < 2 / hold_out:

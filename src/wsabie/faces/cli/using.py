@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from wsabie.base.errors import InputError
-from wsabie.faces.cli.common import executor, loaded, opened, settle
+from wsabie.faces.cli.common import executor, loaded, opened, settle, tell_unknown
 from wsabie.faces.cli.terminal import TerminalProgress, note, out, show_json, show_table
 from wsabie.sources.records import PictureList, Rows, Source
 from wsabie.storage.rejects import Rejects
@@ -44,12 +44,7 @@ def evaluate_command(
         unknown = {"labels": len(aligned.unknown_labels), "pairs": aligned.unknown_pairs}
         show_json({**_finite(found.as_dict()), "intervals": bounds, "unknown": unknown})
         return
-    if aligned.unknown_labels:
-        shown = ", ".join(repr(name) for name in aligned.unknown_labels[:3])
-        note(
-            f"{len(aligned.unknown_labels):,} labels ({aligned.unknown_pairs:,} pairs) are unknown to the model, "
-            f"such as {shown}"
-        )
+    tell_unknown(aligned, data)
     lines = [
         [name, f"{i.mean:.4f}", f"{i.low:.4f} to {i.high:.4f}", _ceiling(found.ceilings, name)]
         for name, i in intervals.items()
