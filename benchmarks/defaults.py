@@ -1,6 +1,6 @@
 """The defaults against the best of 30 random settings: `python -m benchmarks.defaults [TASK ...] [--data FOLDER]`.
 
-For each task the 30 settings of `SPACE` are trained with seed 0 and measured on the validation rows (at most 5,000);
+For each task the 30 settings of `setting` are trained with seed 0 and measured on the validation rows (at most 5,000);
 the best one and the defaults are then trained with seeds 0, 1 and 2 and measured on the test rows. Every run keeps the
 epoch that the validation rows choose. Finished runs are lines of a JSONL file in benchmarks/results and are not
 repeated; each worker is a process with one thread, and the deterministic loop makes threads irrelevant for the figures.
@@ -10,6 +10,7 @@ import argparse
 import statistics
 import time
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,6 @@ from wsabie import Wsabie
 RESULTS = Path(__file__).parent / "results" / "defaults.jsonl"
 TRIALS, SEEDS = 30, (0, 1, 2)
 JUDGED = 5000
-DEFAULTS: dict[str, Any] = {}
 Job = dict[str, Any]
 
 
@@ -85,7 +85,7 @@ class Study:
         density = labels_per_row(sides(name, self.data).fit)
         searched = self.run([_job(name, "search", t, setting(t, density), 0) for t in range(TRIALS)])
         best = max(searched, key=lambda line: float(line["MAP"]))
-        rivals = {"best of 30": (best["trial"], best["params"]), "defaults": (-1, DEFAULTS)}
+        rivals = {"best of 30": (best["trial"], best["params"]), "defaults": (-1, {})}
         finals = {
             who: self.run([_job(name, "final", trial, params, seed) for seed in SEEDS])
             for who, (trial, params) in rivals.items()
@@ -104,19 +104,9 @@ class Study:
         missing = [job for job in jobs if self.ledger.get(**job) is None]
         if missing:
             with ProcessPoolExecutor(self.workers) as pool:
-                for line in pool.map(_Run(self.data), missing):
+                for line in pool.map(partial(run, data=self.data), missing):
                     print(_told(self.ledger.add(line)), flush=True)
         return [line for job in jobs if (line := self.ledger.get(**job))]
-
-
-class _Run:
-    """`run` with its data folder, to be sent to a worker."""
-
-    def __init__(self, data: Path | None) -> None:
-        self.data = data
-
-    def __call__(self, job: Job) -> Job:
-        return run(job, self.data)
 
 
 def labels_per_row(side: Side) -> float:

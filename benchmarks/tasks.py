@@ -8,11 +8,9 @@ import numpy as np
 
 from benchmarks.visterm_task import load
 from wsabie.base.executor import Executor, Serial
-from wsabie.evaluation.splits import split
-from wsabie.features.visual_terms import VisualTerms
 from wsabie.sources.open import open_source
-from wsabie.sources.records import PictureList, Rows
-from wsabie.studies.demo import MIN_PICTURES, N_TERMS, SIZE, sample_pictures
+from wsabie.sources.records import Rows
+from wsabie.studies.demo import MIN_PICTURES, described_sample, sample_pictures
 from wsabie.studies.task import make_task
 
 NAMES = ("sample", "corel5k", "S", "M")
@@ -49,12 +47,7 @@ def sides(name: str, data: Path | None = None) -> Sides:
 
 def described(part: str, run: Executor) -> tuple[Rows, Rows, Rows]:
     """A part of the sample collection, split by group with seed 0, as visual terms learnt from its training side."""
-    pictures = sample_pictures(part)
-    ids, groups = [p.id for p in pictures], [p.group for p in pictures]
-    parts = split(len(pictures), by="group", ids=ids, groups=groups, seed=0)
-    terms = VisualTerms(n_terms=N_TERMS, size=SIZE)
-    terms.fit(PictureList(pictures.path, [pictures.pictures[i] for i in parts.train]), executor=run)
-    rows = terms.transform(pictures, executor=run)
+    _, rows, parts = described_sample(sample_pictures(part), executor=run)
     return rows.take(parts.train), rows.take(parts.valid), rows.take(parts.test)
 
 

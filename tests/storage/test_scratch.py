@@ -13,6 +13,8 @@ def test_own_names_and_drafts_pass(tmp_path: Path) -> None:
     for name in ("terms", ".terms.x1.tmp"):
         (tmp_path / name).write_text("")
     refuse_strangers(tmp_path, "terms|checkpoint")
+    with pytest.raises(InputError, match="holds 'terms'"):
+        refuse_strangers(tmp_path, "checkpoint")
 
 
 def test_strangers_and_files_are_refused(tmp_path: Path) -> None:

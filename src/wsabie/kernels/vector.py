@@ -36,13 +36,6 @@ def add(a, scale, b, width):
 
 
 @jit
-def combine(out, s, a, t, b, width):
-    """out = s * a + t * b."""
-    for k in range(LANES * len(width)):
-        out[k] = s * a[k] + t * b[k]
-
-
-@jit
 def add4(a, s0, b0, s1, b1, s2, b2, s3, b3, width):
     """a += s0 * b0 + s1 * b1 + s2 * b2 + s3 * b3: a is loaded and stored once for four rows."""
     for k in range(LANES * len(width)):

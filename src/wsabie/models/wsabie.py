@@ -383,13 +383,12 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
 
     def neighbours(self, label: str | int, k: int = 10) -> list[tuple[str, float]]:
         """The k labels nearest to a label by cosine, with their cosines ([W] Table 4)."""
-        from wsabie.search.exact import top_k
+        from wsabie.search.neighbours import neighbours_of_labels
 
         self._check_fitted()
-        y = self._label_ids([label])
-        ids, scores = top_k(self.label_vectors[y], self.label_vectors, k + 1, similarity="cosine")
-        pairs = [(int(i), float(s)) for i, s in zip(ids[0], scores[0], strict=True) if i >= 0 and i != y[0]]
-        return [(self.vocabulary_.names([i])[0], s) for i, s in pairs[:k]]
+        ids, cosines = neighbours_of_labels(self.label_vectors, self._label_ids([label]), k)
+        known = ids[0] >= 0  # fewer labels than k leave places empty
+        return list(zip(self.vocabulary_.names(ids[0][known]), cosines[0][known].tolist(), strict=True))
 
     def score(self, X: Any, Y: Any) -> float:
         """Mean average precision on rows with labels (rows without labels do not count)."""

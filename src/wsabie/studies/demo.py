@@ -10,7 +10,7 @@ from typing import Any
 from wsabie.base.arrays import Int64
 from wsabie.base.executor import Executor, Serial
 from wsabie.base.progress import SILENT, Progress
-from wsabie.evaluation.splits import split
+from wsabie.evaluation.splits import Split, split
 from wsabie.features.visual_terms import VisualTerms
 from wsabie.models.annotator import Annotator
 from wsabie.models.explain import explain_picture
@@ -83,13 +83,7 @@ def demonstrate(
         The part is unknown or not bundled.
     """
     pictures = sample_pictures(part)
-    sides = split(
-        len(pictures), by="group", ids=[p.id for p in pictures], groups=[p.group for p in pictures], seed=seed
-    )
-    run = executor or Serial()
-    terms = VisualTerms(n_terms=N_TERMS, size=SIZE, seed=seed)
-    terms.fit(_chosen(pictures, sides.train), executor=run, progress=progress)
-    rows = _described(pictures, terms, run, progress)
+    terms, rows, sides = described_sample(pictures, seed=seed, executor=executor, progress=progress)
     train, valid, test = (rows.take(side) for side in (sides.train, sides.valid, sides.test))
     taking_part = entrants(["wsabie", "nearest", "popularity"], seed=seed, threads=threads)
     found = compare(train, valid, test, taking_part, min_rows=MIN_PICTURES, seed=seed, progress=progress)
@@ -109,6 +103,18 @@ def sample_pictures(part: str) -> PictureList:
         if not isinstance(source, Rows):
             pictures += source
     return PictureList(sample_path(names[0]), pictures)
+
+
+def described_sample(
+    pictures: PictureList, *, seed: int = 0, executor: Executor | None = None, progress: Progress = SILENT
+) -> tuple[VisualTerms, Rows, Split]:
+    """A dictionary learnt from the training side of a split by group, all pictures as rows of it, and the split."""
+    run = executor or Serial()
+    ids, groups = [p.id for p in pictures], [p.group for p in pictures]
+    sides = split(len(pictures), by="group", ids=ids, groups=groups, seed=seed)
+    terms = VisualTerms(n_terms=N_TERMS, size=SIZE, seed=seed)
+    terms.fit(_chosen(pictures, sides.train), executor=run, progress=progress)
+    return terms, _described(pictures, terms, run, progress), sides
 
 
 def _chosen(pictures: PictureList, index: Int64) -> PictureList:
