@@ -5,7 +5,7 @@ from typing import Any
 
 
 def curves(found: dict[str, Any], file: Path) -> None:
-    """Draw the best validation MRR that any trial of a system had reached by so many seconds of training."""
+    """Draw the best validation MRR that any repeated trial of a system had reached by so many seconds of training."""
     try:
         import matplotlib as mpl
     except ImportError:
@@ -15,6 +15,8 @@ def curves(found: dict[str, Any], file: Path) -> None:
 
     figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
     for name, system in found["systems"].items():
+        if not system["envelope"]:
+            continue
         seconds, figures = zip(*system["envelope"], strict=True)
         axes.step(seconds, figures, where="post", marker=".", label=name, linewidth=2 if name == "wsabie" else 1)
     axes.set(xscale="log", xlabel="seconds of training", ylabel="validation MRR", title=f"Task {found['task']['name']}")

@@ -20,7 +20,7 @@ SEARCHED_ROWS = {"M": 45_000}
 EXTENSIONS = {"tiny": 4, "S": 4, "M": 12}
 """How many times the cap a repeated trial may take."""
 REPEATED = 4
-"""Trials of ours that are repeated on all rows, so that the race has a choice; of a peer, the best one."""
+"""Trials of ours that are repeated at length, so that the race has a choice; of a peer, the best one."""
 JUDGED = 5000
 """Validation rows looked at in a search, evenly spread; the same for all."""
 MEASURING = {"tiny": 60.0, "S": 300.0, "M": 600.0}
@@ -83,12 +83,10 @@ class Study:
         self._race(data, task)
 
     def _extend(self, data: Task, task: str, system: str) -> None:
-        """Repeat the best trial at length, if the cap ended it or it did not see all rows."""
-        shortened = task in SEARCHED_ROWS
-        for trial in self._searched(task, system)[: REPEATED if system == OURS and shortened else 1]:
+        """Repeat the best trial on all rows and at length: the search found its setting, this finds its times."""
+        for trial in self._searched(task, system)[: REPEATED if system == OURS else 1]:
             asked = {name: trial[name] for name in ("task", "system", "trial", "params", "threads")}
-            cut = shortened or trial["notes"].get("ended") == "cap"
-            if cut and self.trials.get(**asked, kind="extend") is None:
+            if self.trials.get(**asked, kind="extend") is None:
                 _say(_told(self.trials.add(self._run(data, {**asked, "kind": "extend"}))))
 
     def _searched(self, task: str, system: str) -> list[dict[str, Any]]:
@@ -101,8 +99,12 @@ class Study:
         searched = self._searched(task, system)
         if not searched:
             return None
-        repeated = [line for line in self.planned_trials(task, system) if line["best"] and line["kind"] == "extend"]
+        repeated = self.repeated_trials(task, system)
         return next((line for line in repeated if line["trial"] == searched[0]["trial"]), searched[0])
+
+    def repeated_trials(self, task: str, system: str) -> list[dict[str, Any]]:
+        """The trials repeated at length: all times told come from them, so that other work may run beside a search."""
+        return [line for line in self.planned_trials(task, system) if line["best"] and line["kind"] == "extend"]
 
     def planned_trials(self, task: str, system: str) -> list[dict[str, Any]]:
         """The trials of this plan and their longer forms; the ledger may hold others, of other spaces or threads."""
@@ -156,9 +158,7 @@ class Study:
         if peer is None:
             return []
         found = []
-        for line in self.planned_trials(task, OURS):
-            if task in SEARCHED_ROWS and line["kind"] == "search":
-                continue
+        for line in self.repeated_trials(task, OURS):
             reached = [r for r in line["rounds"] if r["MRR"] >= peer["best"]["MRR"]]
             if reached:
                 found.append((float(reached[0]["seconds"]), line, int(reached[0]["epochs"])))

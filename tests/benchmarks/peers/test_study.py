@@ -43,7 +43,7 @@ def line(trial, figure, seconds, system="wsabie", kind="search", epochs=None, re
     found |= {"peak_rss": 0, "rss_before": 0}
     asked = {"task": "tiny", "system": system, "kind": kind, "trial": trial, "threads": 2}
     asked |= {"params": spaces.setting(system, "tiny", trial)}
-    asked |= {} if kind == "search" else {"epochs": epochs, "repeat": repeat}
+    asked |= {"epochs": epochs, "repeat": repeat} if kind == "final" else {}
     told = {"best": found, "rounds": [found], "notes": {}, "status": "ok", "wall_s": 1.0, "load_before": 0.0}
     return {**asked, **told}
 
@@ -82,7 +82,8 @@ def test_the_race_takes_the_quickest_setting_that_reaches_the_peers_test_figure(
     study.trials.add(line(0, 0.40, 80.0, "pecos"))
     study.finals.add(line(0, 0.41, 90.0, "pecos", "final", 2, 0))
     for trial, figure, seconds in ((0, 0.39, 1.0), (1, 0.40, 5.0), (2, 0.50, 9.0)):
-        study.trials.add(line(trial, figure, seconds))
+        study.trials.add(line(trial, figure, seconds / 2))  # times of a search do not count
+        study.trials.add(line(trial, figure, seconds, kind="extend"))
     assert [(seconds, found["trial"]) for seconds, found, _ in study.candidates("tiny")] == [(5.0, 1), (9.0, 2)]
     study.finals.add(line(1, 0.405, 6.0, kind="final", epochs=2, repeat=0))
     study.finals.add(line(2, 0.49, 10.0, kind="final", epochs=2, repeat=0))
@@ -99,14 +100,14 @@ def test_trials_of_another_plan_do_not_count(study):
     assert study.best_trial("tiny", "wsabie")["trial"] == 2
 
 
-def test_a_best_trial_that_the_cap_ended_counts_in_its_longer_form(study, monkeypatch):
+def test_a_best_trial_counts_in_its_longer_form(study, monkeypatch):
     study.trials.add(line(0, 0.3, 20.0, "pecos"))
-    study.trials.add({**line(1, 0.4, 20.0, "pecos"), "notes": {"ended": "cap"}})
+    study.trials.add(line(1, 0.4, 20.0, "pecos"))
     asked = []
 
     def longer(data, what):
         asked.append(what["trial"])
-        return {**line(1, 0.45, 70.0, "pecos"), "kind": "extend", "notes": {"ended": "cap"}}
+        return line(1, 0.45, 70.0, "pecos", "extend")
 
     monkeypatch.setattr(study, "_run", longer)
     for _ in range(2):
@@ -115,8 +116,7 @@ def test_a_best_trial_that_the_cap_ended_counts_in_its_longer_form(study, monkey
     assert study.best_trial("tiny", "pecos")["best"]["seconds"] == 70.0
 
 
-def test_a_search_on_some_rows_is_followed_by_training_on_all(tmp_path, monkeypatch):
-    monkeypatch.setattr("benchmarks.peers.study.SEARCHED_ROWS", {"tiny": 2})
+def test_the_race_has_a_choice_of_ours_repeated_at_length(tmp_path, monkeypatch):
     study = Study(Plan(("tiny",), ("wsabie", "pecos"), 6, 1, 2, tmp_path, tmp_path))
     for trial in range(6):
         study.trials.add(line(trial, trial / 10, 1.0))
