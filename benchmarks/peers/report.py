@@ -159,7 +159,12 @@ def as_text(found: dict[str, Any]) -> str:
         for name, system in found["systems"].items()
         if system["code"] != [code_of(name)]
     ]
-    lines += ["", _verdict(found["race"]), "", "Seconds of training to a validation MRR, of the trials repeated at length:"]
+    lines += [
+        "",
+        _verdict(found["race"]),
+        "",
+        "Seconds of training to a validation MRR, of the trials repeated at length:",
+    ]
     return "\n".join([*lines, *(_level(level) for level in found["levels"])])
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from wsabie.base.arrays import Matrix
 from wsabie.features.viewer import Described
 from wsabie.sources.build import Growing, LabelIndex, label_matrix, row_starts, sparse_features
-from wsabie.sources.records import Rows
+from wsabie.sources.records import PictureSource, Rows
 
 
 def rows_of(described: Iterable[Described], n_terms: int, *, counts: bool) -> Rows:
@@ -24,6 +24,12 @@ def rows_of(described: Iterable[Described], n_terms: int, *, counts: bool) -> Ro
     for row in described:
         collected.add(row)
     return collected.rows(n_terms, counts)
+
+
+def outline(source: PictureSource) -> Rows:
+    """What is known of pictures before any is decoded, as rows without features: ids, labels, groups, times."""
+    nothing = np.empty(0, np.int32), np.empty(0, np.float32)
+    return rows_of((Described(p.id, p.labels, p.group, p.time, *nothing) for p in source), 0, counts=False)
 
 
 class _Collected:

@@ -96,4 +96,23 @@ class PictureList:
         return iter(self.pictures)
 
 
+@dataclass(frozen=True)
+class PicturePart:
+    """Some of the pictures of a source, by their numbers."""
+
+    source: PictureSource
+    index: Sequence[int] | Int64
+
+    @property
+    def path(self) -> Path:
+        return self.source.path
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def __iter__(self) -> Iterator[Picture]:
+        kept = set(map(int, self.index))
+        return (picture for number, picture in enumerate(self.source) if number in kept)
+
+
 Source: TypeAlias = Rows | PictureSource

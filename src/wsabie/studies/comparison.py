@@ -135,6 +135,11 @@ class Comparison:
         """The highest p@k and recall@k that the numbers of true labels allow."""
         return self.entries[0].evaluation.ceilings if self.entries else {}
 
+    @property
+    def main(self) -> Entry | None:
+        """The entry that a report is about: the first that is no baseline, or the first; None without any."""
+        return next((entry for entry in self.entries if not entry.baseline), next(iter(self.entries), None))
+
     def best(self, metric: str, *, baselines: bool = False) -> Entry | None:
         """The entry with the highest mean of a metric (among baselines only, if asked); None without any."""
         entries = [entry for entry in self.entries if entry.baseline or not baselines]

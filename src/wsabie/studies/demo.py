@@ -1,19 +1,16 @@
 """The demonstration: from the bundled pictures to a model, a comparison with baselines and a report."""
 
 import unicodedata
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from wsabie.base.arrays import Int64
-from wsabie.base.executor import Executor, Serial
+from wsabie.base.executor import Executor
 from wsabie.base.progress import SILENT, Progress
 from wsabie.evaluation.splits import Split, split
 from wsabie.features.visual_terms import VisualTerms
 from wsabie.models.annotator import Annotator
-from wsabie.models.explain import explain_picture
 from wsabie.samples import PARTS, bundled_parts, sample_path
 from wsabie.sources.fingerprint import fingerprint
 from wsabie.sources.open import open_source
@@ -22,15 +19,14 @@ from wsabie.storage.rejects import Rejects
 from wsabie.studies.compare import compare
 from wsabie.studies.comparison import Comparison
 from wsabie.studies.entrants import entrants
-from wsabie.studies.gather import SPREAD, examples, neighbourhoods, spread_rows
+from wsabie.studies.gather import SPREAD, with_model
+from wsabie.studies.pictures import describe_split, picture_examples
 from wsabie.studies.report import write_report
-from wsabie.studies.report_input import DataFacts, Example, HeatMap, Image, ReportInput
+from wsabie.studies.report_input import DataFacts, ReportInput
 
 N_TERMS = 3000
 SIZE = 128
 MIN_PICTURES = 2
-N_EXAMPLES = 24
-N_HEAT_MAPS = 4
 SHOWN_LABELS = (
     "star", "ship", "clock", "hond", "gato", "lune", "pomme", "book", "train", "flower", "house", "computer",
 )  # fmt: skip
@@ -90,7 +86,7 @@ def demonstrate(
     annotator = Annotator(found["wsabie"].model, terms, facts=_facts(part, rows, seed))
     annotator.save(out / "model")
     report = out / "report.html"
-    write_report(report, _report_input(found, annotator, pictures, part, seed))
+    write_report(report, _report_input(found, terms, pictures, part, seed))
     return Demonstration(found, out / "model", report)
 
 
@@ -108,22 +104,20 @@ def sample_pictures(part: str) -> PictureList:
 def described_sample(
     pictures: PictureList, *, seed: int = 0, executor: Executor | None = None, progress: Progress = SILENT
 ) -> tuple[VisualTerms, Rows, Split]:
-    """A dictionary learnt from the training side of a split by group, all pictures as rows of it, and the split."""
-    run = executor or Serial()
-    ids, groups = [p.id for p in pictures], [p.group for p in pictures]
-    sides = split(len(pictures), by="group", ids=ids, groups=groups, seed=seed)
+    """A dictionary learnt from the training side of a split by group, all pictures as rows of it, and the split.
+
+    A bundled picture that cannot be read is an error.
+    """
     terms = VisualTerms(n_terms=N_TERMS, size=SIZE, seed=seed)
-    terms.fit(_chosen(pictures, sides.train), executor=run, progress=progress)
-    return terms, _described(pictures, terms, run, progress), sides
-
-
-def _chosen(pictures: PictureList, index: Int64) -> PictureList:
-    return PictureList(pictures.path, [pictures.pictures[i] for i in index])
-
-
-def _described(pictures: PictureList, terms: VisualTerms, run: Executor, progress: Progress) -> Rows:
-    """One row per picture; a bundled picture that cannot be read is an error, for rows and pictures go by number."""
-    return terms.transform(pictures, executor=run, progress=progress, rejects=Rejects(strict=True))
+    rows, sides = describe_split(
+        pictures,
+        terms,
+        lambda rows: split(len(rows), by="group", ids=rows.ids, groups=rows.groups, seed=seed),
+        executor=executor,
+        progress=progress,
+        rejects=Rejects(strict=True),
+    )
+    return terms, rows, sides
 
 
 def _facts(part: str, rows: Rows, seed: int) -> dict[str, Any]:
@@ -135,26 +129,10 @@ def _facts(part: str, rows: Rows, seed: int) -> dict[str, Any]:
     }
 
 
-def _report_input(found: Comparison, annotator: Annotator, pictures: PictureList, part: str, seed: int) -> ReportInput:
-    entry = found["wsabie"]
-    test = found.task.test
-    by_id = {picture.id: picture for picture in pictures}
-    chosen = spread_rows(entry.evaluation, N_EXAMPLES, groups=test.groups)
-
-    def image(row: int) -> Image:
-        content = by_id[test.ids[row]].content
-        return Image(content if isinstance(content, bytes) else content.read_bytes(), "image/webp")
-
-    shown = examples(
-        entry,
-        test,
-        chosen,
-        image,
-        title=lambda row: title_of(test.ids[row]),
-        true_labels=lambda row: by_id[test.ids[row]].labels,
-    )
+def _report_input(found: Comparison, terms: VisualTerms, pictures: PictureList, part: str, seed: int) -> ReportInput:
+    entry, test = found["wsabie"], found.task.test
     names = [name for name in PARTS if part in ("all", name) and name in bundled_parts()]
-    return ReportInput(
+    given = ReportInput(
         title="Annotating pictures with a joint embedding",
         comparison=found,
         things="pictures",
@@ -170,15 +148,14 @@ def _report_input(found: Comparison, annotator: Annotator, pictures: PictureList
                 ("labels with two training pictures", f"{len(test.label_names):,}"),
             ],
         ),
-        history=entry.model.history_,
-        examples=[_with_heat(example, annotator, n) for n, example in enumerate(shown)],
+        examples=picture_examples(entry, test, pictures, terms, title=title_of),
         examples_note=SPREAD,
-        neighbours=neighbourhoods(entry, SHOWN_LABELS),
+        neighbours_note="These labels were chosen by hand, before the model was trained, to show several languages.",
         label_notes=languages_of_labels() if "emoji" in names else {},
-        parameters={**entry.parameters, **entry.model.settings_},
         command=f"wsabie demo --part {part} --seed {seed}",
         created=date.today().isoformat(),
     )
+    return with_model(given, SHOWN_LABELS)
 
 
 def title_of(picture_id: str) -> str:
@@ -206,14 +183,3 @@ def languages_of_labels(most: int = 3) -> dict[str, str]:
         for label, codes in zip(labels, languages, strict=True):
             found.setdefault(label, {}).update(dict.fromkeys(codes))
     return {label: " ".join([*codes][:most]) for label, codes in found.items()}
-
-
-def _with_heat(example: Example, annotator: Annotator, number: int) -> Example:
-    """The first few examples also show where their best label is seen."""
-    if number >= N_HEAT_MAPS or not example.suggestions:
-        return example
-    explained = explain_picture(annotator, example.picture.content, example.suggestions[0].label)
-    file = BytesIO()
-    explained.picture.save(file, "PNG")
-    drawn = HeatMap(explained.label, Image(file.getvalue(), "image/png"), explained.score)
-    return replace(example, heat_maps=(drawn,))

@@ -1,13 +1,15 @@
 """From a finished comparison to what a report shows: examples that were not hand-picked, and nearest labels."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from wsabie.evaluation.evaluate import Evaluation
+from wsabie.models.wsabie import Wsabie
 from wsabie.sources.records import Rows
 from wsabie.studies.comparison import Entry
-from wsabie.studies.report_input import Example, Image, Neighbourhood, Suggestion
+from wsabie.studies.report_input import Example, Image, Neighbourhood, ReportInput, Suggestion
 from wsabie.studies.task import Task
 
 SPREAD = "They were not picked by hand: they stand at even steps between the best and the worst annotated one."
@@ -99,6 +101,23 @@ def neighbourhoods(entry: Entry, labels: Sequence[str], k: int = 8) -> list[Neig
     """The nearest labels of each label that the model knows; others are passed over."""
     known = [name for name in labels if name in entry.model.vocabulary_]
     return [Neighbourhood(name, entry.model.neighbours(name, k)) for name in known]
+
+
+def with_model(given: ReportInput, labels: Sequence[str]) -> ReportInput:
+    """The input with what its embedding model tells: epochs, parameters, nearest labels of some labels.
+
+    Without such a model in the comparison it stays as it is.
+    """
+    entries = [entry for entry in given.comparison.entries if isinstance(entry.model, Wsabie)]
+    if not entries:
+        return given
+    model = entries[0].model
+    return replace(
+        given,
+        history=model.history_,
+        parameters={**entries[0].parameters, **model.settings_},
+        neighbours=neighbourhoods(entries[0], labels),
+    )
 
 
 def frequent_labels(task: Task, n: int) -> list[str]:

@@ -1,22 +1,22 @@
 """One self-contained HTML file about one comparison: readable on a phone, in light and dark, without a network."""
 
-import io
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from wsabie.base.errors import InputError
+from wsabie.features.decode import RejectedPicture
 from wsabie.storage.atomic import write_text
 from wsabie.studies.html import about, labels, models, pictures, training
 from wsabie.studies.html.markup import join
 from wsabie.studies.html.page import Section, page
+from wsabie.studies.pictures import thumbnail
 from wsabie.studies.report_input import Example, HeatMap, Image, ReportInput
 
 PICTURE_BYTES = 2_000_000
 """Encoded pictures that one report holds, so that the file stays below 3 MB."""
 
 _LARGE = 48_000
-_SIDE = 320
 
 
 def write_report(path: str | Path, given: ReportInput) -> int:
@@ -64,14 +64,14 @@ def render(given: ReportInput) -> str:
 
 def _main(given: ReportInput) -> str:
     """The name of the entry that the report is about."""
-    entries, skipped = given.comparison.entries, given.comparison.skipped
-    if given.main in [entry.name for entry in entries]:
+    comparison = given.comparison
+    if given.main in [entry.name for entry in comparison.entries]:
         return given.main
-    if given.main or not entries:
-        reasons = [f": {s.reason}" for s in skipped if s.name == given.main or not given.main]
+    if given.main or comparison.main is None:
+        reasons = [f": {s.reason}" for s in comparison.skipped if s.name == given.main or not given.main]
         what = f"the report is about {given.main!r}, which took no part" if given.main else "no model took part"
         raise InputError(f"{what} in the comparison{reasons[0] if reasons else '; compare it too'}")
-    return next((entry.name for entry in entries if not entry.baseline), entries[0].name)
+    return comparison.main.name
 
 
 def _fitting(given: ReportInput) -> ReportInput:
@@ -103,13 +103,7 @@ def shrunk(image: Image) -> Image:
     """
     if len(image.content) <= _LARGE:
         return image
-    from PIL import Image as Pillow
-
     try:
-        with Pillow.open(io.BytesIO(image.content)) as opened:
-            opened.thumbnail((_SIDE, _SIDE))
-            small = io.BytesIO()
-            opened.convert("RGB").save(small, "WEBP", quality=80)
-    except (OSError, ValueError, SyntaxError, Pillow.DecompressionBombError) as error:
-        raise InputError(f"a picture for the report cannot be read ({error}); leave it out") from error
-    return Image(small.getvalue(), "image/webp")
+        return thumbnail(image.content)
+    except RejectedPicture as error:
+        raise InputError(f"a picture for the report cannot be read ({error.reason}); leave it out") from error

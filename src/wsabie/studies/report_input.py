@@ -110,6 +110,8 @@ class ReportInput:
     examples_note : str
         How they were chosen: one sentence.
     neighbours : sequence of Neighbourhood
+    neighbours_note : str
+        How they were chosen: one sentence.
     label_notes : mapping of str to str
         Short words beside labels, such as the languages that use them.
     parameters : mapping
@@ -129,6 +131,7 @@ class ReportInput:
     examples: Sequence[Example] = ()
     examples_note: str = ""
     neighbours: Sequence[Neighbourhood] = ()
+    neighbours_note: str = ""
     label_notes: Mapping[str, str] = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)
     command: str = ""

@@ -135,3 +135,17 @@ def test_a_dictionary_of_other_options_is_not_taken(cli: Cli, pictures: Path, tm
     assert refused.code == 1
     assert "was made with n_terms 20 and not 30" in refused.err
     assert cli(*asked, "--terms", 30, "--dictionary", f"{out}.dictionary").code == 0
+
+
+def test_compare_shows_held_out_pictures_in_its_report(cli: Cli, pictures: Path, tmp_path: Path) -> None:
+    report = tmp_path / "report.html"
+    said = cli(
+        "compare", pictures, "--models", "wsabie,popularity", "--terms", 60, "--size", 64, "--threads", 1,
+        "--report", report, "--json",
+    )  # fmt: skip
+    assert said.code == 0
+    assert [entry["name"] for entry in said.json["models"]] == ["wsabie", "popularity"]
+    page = report.read_text(encoding="utf-8")
+    assert page.count("<img") == 11 + 2 * 4  # one of each group; four of them again, with and without their heat
+    assert "Where it sees a label" in page
+    assert "Which labels it takes for alike" in page

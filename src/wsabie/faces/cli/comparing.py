@@ -1,16 +1,25 @@
 """`wsabie compare`."""
 
+import shlex
+import sys
+from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wsabie.base.errors import InputError
 from wsabie.base.progress import Progress
+from wsabie.evaluation.splits import Split
 from wsabie.faces.cli.common import executor, opened, settle, tell_unknown
 from wsabie.faces.cli.splitting import split_rows
 from wsabie.faces.cli.terminal import NARROW, TerminalProgress, note, out, show_json, show_table
 from wsabie.sources.records import Rows, Source
 from wsabie.storage.rejects import Rejects
-from wsabie.training.stats import EpochStats
+
+if TYPE_CHECKING:
+    from wsabie.studies.comparison import Comparison
+
+N_NEIGHBOURHOODS = 12
 
 
 def compare_command(
@@ -34,30 +43,14 @@ def compare_command(
     rejects, progress = Rejects(strict=strict), TerminalProgress()
     names = [name.strip() for name in models.split(",") if name.strip()]
     taking_part = entrants(names, seed=seed, threads=threads)
-    rows, tested = _rows(
-        opened(data, rejects),
-        None if test is None else opened(test, rejects),
-        pictures,
-        threads,
-        seed,
-        progress,
-        rejects,
-    )
-    train, valid, tested = _sides(rows, tested, by, seed)
-    found = compare(train, valid, tested, taking_part, seed=seed, allow_overlap=allow_overlap, progress=progress)
+    source = opened(data, rejects)
+    tested = None if test is None else opened(test, rejects)
+    plan = _Plan(by, 0.1 if test is None else 0.0, seed)
+    train, valid, held_out, terms = _sides(source, tested, plan, pictures, threads, progress, rejects)
+    found = compare(train, valid, held_out, taking_part, seed=seed, allow_overlap=allow_overlap, progress=progress)
     settle(rejects, rejects_file)
     if report is not None:
-        from wsabie.studies.report import write_report
-        from wsabie.studies.report_input import DataFacts, ReportInput
-
-        history: list[EpochStats] = next(
-            (entry.model.history_ for entry in found.entries if entry.name == "wsabie"), []
-        )
-        given = ReportInput(
-            f"Comparison on {data.name}", found, data=DataFacts(name=data.name, source=str(data)), history=history
-        )
-        write_report(report, given)
-        note(f"report: {report}")
+        _write_report(report, found, data, source if tested is None else tested, terms)
     if json:
         show_json(found.as_dict())
         return
@@ -68,29 +61,43 @@ def compare_command(
         out.print(f"{skipped.title}: {skipped.reason}", markup=False)
 
 
-def _rows(
+@dataclass(frozen=True)
+class _Plan:
+    """How rows are dealt out."""
+
+    by: str
+    test: float
+    seed: int
+
+    def __call__(self, rows: Rows) -> Split:
+        return split_rows(rows, self.by, 0.1, self.test, self.seed)
+
+
+def _sides(
     data: Source,
     test: Source | None,
+    plan: _Plan,
     pictures: dict[str, Any],
     threads: int | None,
-    seed: int,
     progress: Progress,
     rejects: Rejects,
-) -> tuple[Rows, Rows | None]:
-    """Both sources as rows with the same columns; pictures are described by one dictionary, learned from `data`."""
+) -> tuple[Rows, Rows, Rows, Any]:
+    """Training, validation and test rows, and the dictionary that the training pictures taught."""
     if isinstance(data, Rows):
         if test is not None and not isinstance(test, Rows):
             raise InputError("the training data are rows of features and the test data pictures; give the same kind")
-        return data, None if test is None else _aligned(test, data)
-    from wsabie.features.visual_terms import VisualTerms
+        rows, sides, terms = data, plan(data), None
+    else:
+        from wsabie.features.visual_terms import VisualTerms
+        from wsabie.studies.pictures import describe_split
 
-    run = executor(threads)
-    terms = VisualTerms(**pictures, seed=seed).fit(data, executor=run, progress=progress)
-    rows = terms.transform(data, executor=run, progress=progress, rejects=rejects)
-    if test is None:
-        return rows, None
-    tested = test if isinstance(test, Rows) else terms.transform(test, executor=run, progress=progress, rejects=rejects)
-    return rows, _aligned(tested, rows)
+        run = executor(threads)
+        terms = VisualTerms(**pictures, seed=plan.seed)
+        rows, sides = describe_split(data, terms, plan, executor=run, progress=progress, rejects=rejects)
+        if test is not None and not isinstance(test, Rows):
+            test = terms.transform(test, executor=run, progress=progress, rejects=rejects)
+    held_out = rows.take(sides.test) if test is None else _aligned(test, rows)
+    return rows.take(sides.train), rows.take(sides.valid), held_out, terms
 
 
 def _aligned(test: Rows, train: Rows) -> Rows:
@@ -102,10 +109,25 @@ def _aligned(test: Rows, train: Rows) -> Rows:
     return aligned.rows
 
 
-def _sides(rows: Rows, test: Rows | None, by: str, seed: int) -> tuple[Rows, Rows, Rows]:
-    """Training, validation and test rows."""
-    if test is None:
-        sides = split_rows(rows, by, 0.1, 0.1, seed)
-        return rows.take(sides.train), rows.take(sides.valid), rows.take(sides.test)
-    sides = split_rows(rows, by, 0.1, 0.0, seed)
-    return rows.take(sides.train), rows.take(sides.valid), test
+def _write_report(file: Path, found: "Comparison", data: Path, tested: Source, terms: Any) -> None:
+    from wsabie.studies.gather import SPREAD, frequent_labels, with_model
+    from wsabie.studies.pictures import picture_examples
+    from wsabie.studies.report import write_report
+    from wsabie.studies.report_input import DataFacts, ReportInput
+
+    shown = []
+    if found.main and not isinstance(tested, Rows):
+        shown = picture_examples(found.main, found.task.test, tested, terms)
+    given = ReportInput(
+        f"Comparison on {data.name}",
+        found,
+        things="rows" if isinstance(tested, Rows) else "pictures",
+        data=DataFacts(name=data.name, source=str(data)),
+        examples=shown,
+        examples_note=SPREAD,
+        neighbours_note="These are the labels with the most training data.",
+        command=shlex.join(["wsabie", *sys.argv[1:]]),
+        created=date.today().isoformat(),
+    )
+    write_report(file, with_model(given, frequent_labels(found.task, N_NEIGHBOURHOODS)))
+    note(f"report: {file}")

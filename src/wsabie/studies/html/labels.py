@@ -7,7 +7,7 @@ from wsabie.studies.charts import Bars, bar_chart, legend
 from wsabie.studies.comparison import Entry
 from wsabie.studies.headline import list_length
 from wsabie.studies.html import words
-from wsabie.studies.html.markup import Markup, element, label
+from wsabie.studies.html.markup import Markup, element, join, label
 from wsabie.studies.html.page import Section, chart, numbers
 from wsabie.studies.html.svg import Axis
 from wsabie.studies.html.words import figure, one, span
@@ -19,10 +19,11 @@ def neighbours(given: ReportInput) -> Section | None:
     if not given.neighbours:
         return None
     cards = [_near(near, given.label_notes) for near in given.neighbours]
-    intro = (
+    intro = join(
         f"Labels that fit the same {given.things} end up side by side, whatever they are called: translations, "
         "synonyms, spellings and relatives find each other without a dictionary. The number is the cosine of the "
-        "angle between two labels; 1 is the same direction."
+        "angle between two labels; 1 is the same direction. ",
+        given.neighbours_note,
     )
     return Section(
         "labels", "Nearest labels", "Which labels it takes for alike", intro, element("ul", cards, class_="near")

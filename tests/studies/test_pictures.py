@@ -1,0 +1,70 @@
+"""A collection of pictures: split first, then described by what the training side taught."""
+
+import io
+
+import numpy as np
+import pytest
+from PIL import Image as Pillow
+
+from wsabie.evaluation.splits import Split
+from wsabie.features.visual_terms import VisualTerms
+from wsabie.samples import sample_path
+from wsabie.sources.open import open_source
+from wsabie.sources.records import Picture, PictureList, PicturePart, Rows
+from wsabie.storage.rejects import Rejects
+from wsabie.studies.pictures import describe_split, thumbnail
+
+SIDES = Split(np.arange(24), np.arange(24, 27), np.arange(27, 30))
+
+
+@pytest.fixture(scope="module")
+def emoji() -> PictureList:
+    source = open_source(sample_path("emoji"))
+    assert not isinstance(source, Rows)
+    return PictureList(source.path, [picture for picture, _ in zip(source, range(30), strict=False)])
+
+
+def terms() -> VisualTerms:
+    return VisualTerms(n_terms=40, size=64)
+
+
+def test_only_the_training_side_teaches_the_dictionary(emoji: PictureList) -> None:
+    taught = terms()
+    rows, sides = describe_split(emoji, taught, lambda rows: SIDES)
+    assert taught.fingerprint() == terms().fit(PicturePart(emoji, range(24))).fingerprint()
+    assert taught.fingerprint() != terms().fit(emoji).fingerprint()
+    assert rows.ids == [picture.id for picture in emoji]
+    assert sides.test.tolist() == [27, 28, 29]
+
+
+def test_the_split_sees_labels_and_groups_but_no_features(emoji: PictureList) -> None:
+    seen: list[Rows] = []
+
+    def choose(rows: Rows) -> Split:
+        seen.append(rows)
+        return SIDES
+
+    rows, _ = describe_split(emoji, terms(), choose)
+    (outline,) = seen
+    assert outline.X.shape == (30, 0)
+    assert outline.groups == rows.groups
+    assert (outline.Y != rows.Y).nnz == 0
+
+
+def test_a_picture_that_cannot_be_read_is_on_no_side(emoji: PictureList) -> None:
+    bad = Picture("bad", b"no picture", emoji.pictures[25].labels)
+    pictures = PictureList(emoji.path, [*emoji.pictures[:25], bad, *emoji.pictures[26:]])
+    rejects = Rejects()
+    rows, sides = describe_split(pictures, terms(), lambda rows: SIDES, rejects=rejects)
+    assert len(rejects) == 1
+    assert [rows.ids[i] for i in sides.valid] == [emoji.pictures[24].id, emoji.pictures[26].id]
+    assert [rows.ids[i] for i in sides.test] == [picture.id for picture in emoji.pictures[27:]]
+
+
+def test_thumbnails_are_small_and_upright() -> None:
+    file, exif = io.BytesIO(), Pillow.Exif()
+    exif[0x0112] = 6  # lies on its side
+    Pillow.new("RGB", (900, 600), "teal").save(file, "JPEG", exif=exif)
+    small = thumbnail(file.getvalue())
+    with Pillow.open(io.BytesIO(small.content)) as opened:
+        assert (opened.size, opened.format, small.mime) == ((213, 320), "WEBP", "image/webp")
