@@ -57,6 +57,7 @@ def test_columns_and_notes_are_as_written_down(tmp_path, terms, collection):
         "schema": 1,
         "n_features": 60,
         "counts": True,
+        "dictionary": terms.fingerprint(),
         "label_names": ["bricks", "grass", "photo", "sky"],
     }
 

@@ -1,5 +1,7 @@
 """A collection in a model's terms."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -55,6 +57,15 @@ def test_other_widths_and_foreign_features_are_refused():
         align(rows_of([[1, 2, 3]], [[1]], ["a"]), feature_names=["x", "y"])
     with pytest.raises(InputError, match="none of the model's 1 features"):
         align(rows, feature_names=["w"])
+
+
+def test_terms_of_another_dictionary_are_refused():
+    rows = replace(rows_of([[1.0, 2.0]], [[1]], ["cat"]), dictionary="a")
+    with pytest.raises(InputError, match="another dictionary of visual terms"):
+        align(rows, n_features=2, dictionary="b")
+    assert align(rows, n_features=2, dictionary="a").rows.dictionary == "a"
+    assert align(rows, n_features=2).unknown_features == 0  # an older model does not know its dictionary
+    assert align(replace(rows, dictionary=None), n_features=2, dictionary="b").unknown_features == 0
 
 
 def test_nothing_asked_nothing_changed():

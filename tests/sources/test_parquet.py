@@ -27,12 +27,13 @@ FULL = Rows(
     times=["2020-01-01", "", "2021"],
     counts=True,
     feature_names=["red", "green", "blue"],
+    dictionary="0f",
 )
 
 
 def same(a: Rows, b: Rows) -> bool:
     """Equal to the last bit: arrays with their types, names and everything beside."""
-    plain = ("label_names", "ids", "groups", "times", "counts", "feature_names")
+    plain = ("label_names", "ids", "groups", "times", "counts", "feature_names", "dictionary")
     return (
         type(a.X) is type(b.X)
         and a.X.dtype == b.X.dtype
@@ -50,7 +51,7 @@ def same(a: Rows, b: Rows) -> bool:
     [
         FULL,
         replace(FULL, X=FULL.X.toarray()),
-        replace(FULL, groups=None, times=None, counts=False, feature_names=None),
+        replace(FULL, groups=None, times=None, counts=False, feature_names=None, dictionary=None),
         replace(FULL, Y=abs(FULL.Y)),
     ],
 )
@@ -191,6 +192,7 @@ def note(**changes):
         ({"features": [[1.0]]}, note(n_features=-1), r"damaged notes"),
         ({"features": [[1.0]]}, note(label_names=["a", "a"]), r"damaged notes"),
         ({"features": [[1.0]]}, note(feature_names=["x"]), r"damaged notes"),
+        ({"features": [[1.0]]}, note(dictionary=7), r"damaged notes"),
         ({"features": [[1.0]]}, note(schema=2), r"damaged notes"),
     ],
 )

@@ -1,6 +1,7 @@
 """Rows in memory from a stream of described pictures."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from wsabie.sources.build import Growing, LabelIndex, label_matrix, row_starts, 
 from wsabie.sources.records import PictureSource, Rows
 
 
-def rows_of(described: Iterable[Described], n_terms: int, *, counts: bool) -> Rows:
+def rows_of(described: Iterable[Described], n_terms: int, *, counts: bool, dictionary: str | None = None) -> Rows:
     """Collect a stream into `Rows`, label names in the order of their code points.
 
     Parameters
@@ -19,11 +20,13 @@ def rows_of(described: Iterable[Described], n_terms: int, *, counts: bool) -> Ro
     n_terms : int
     counts : bool
         The values are counts.
+    dictionary : str or None
+        Fingerprint of the dictionary that described them.
     """
     collected = _Collected()
     for row in described:
         collected.add(row)
-    return collected.rows(n_terms, counts)
+    return replace(collected.rows(n_terms, counts), dictionary=dictionary)
 
 
 def outline(source: PictureSource) -> Rows:

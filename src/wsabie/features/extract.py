@@ -26,6 +26,8 @@ from wsabie.sources.records import Picture, PictureSource
 from wsabie.storage.rejects import Rejects
 from wsabie.storage.scratch import refuse_strangers
 
+_FORMAT = 2  # of the file; what was begun in another form is begun again
+
 
 def extract(
     source: PictureSource,
@@ -42,7 +44,7 @@ def extract(
     """Write the rows of `terms.transform(source, augment=augment)` to a Parquet file that any source reader takes.
 
     Columns: id, labels list<string>, group and time where the source has them, indices list<uint32>, values
-    list<float32>; the notes under "wsabie" hold {"schema": 1, "n_features", "counts", "label_names"}. The
+    list<float32>; the notes under "wsabie" hold {"schema": 1, "n_features", "counts", "dictionary", "label_names"}. The
     same source, dictionary and settings give the same file, however often the work was interrupted and wherever it
     ran.
 
@@ -104,7 +106,9 @@ class _Plan(NamedTuple):
 
 
 def _plan(source: PictureSource, terms: VisualTerms, augment: int, shard_pictures: int, out: Path) -> _Plan:
-    settings = hashlib.blake2b(json.dumps([1, terms.fingerprint(), augment, shard_pictures]).encode(), digest_size=16)
+    settings = hashlib.blake2b(
+        json.dumps([_FORMAT, terms.fingerprint(), augment, shard_pictures]).encode(), digest_size=16
+    )
     keys, sizes = [], []
     for shard in batches(map(_identity, source), shard_pictures):
         digest = settings.copy()
@@ -142,7 +146,12 @@ def _carry_out(plan: _Plan, source: PictureSource, terms: VisualTerms, out: Path
     if not n_rows:
         shutil.rmtree(plan.folder, ignore_errors=True)
         raise InputError(nothing_read(source, run.rejects))
-    return merge(plan.folder, len(plan.keys), out, plan.key, terms.n_terms_, terms.weighting == "counts")
+    noted = {
+        "n_features": terms.n_terms_,
+        "counts": terms.weighting == "counts",
+        "dictionary": terms.fingerprint(),
+    }
+    return merge(plan.folder, len(plan.keys), out, plan.key, noted)
 
 
 def _describe_missing(plan: _Plan, done: set[int], source: PictureSource, terms: VisualTerms, run: Run) -> int:

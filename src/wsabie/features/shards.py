@@ -75,10 +75,10 @@ def finished(path: Path) -> Finished | None:
         return None
 
 
-def merge(folder: Path, n_shards: int, out: Path, key: str, n_terms: int, counts: bool) -> Finished:
+def merge(folder: Path, n_shards: int, out: Path, key: str, noted: dict[str, Any]) -> Finished:
     """Put the shards of a folder together as `out`, one row group each, and remove the folder.
 
-    Columns that no row fills are left out.
+    `noted` goes into the notes of the file. Columns that no row fills are left out.
 
     Raises
     ------
@@ -90,7 +90,7 @@ def merge(folder: Path, n_shards: int, out: Path, key: str, n_terms: int, counts
     shards = [shard_path(folder, number) for number in range(n_shards)]
     found = [one for one in map(finished, shards) if one is not None]
     rejected = [one for shard in found for one in shard.rejected]
-    note = {"schema": 1, "n_features": n_terms, "counts": counts, "label_names": _label_names(shards)}
+    note = {"schema": 1, **noted, "label_names": _label_names(shards)}
     notes = {KEY: json.dumps(note, ensure_ascii=False).encode(), **_notes(key, rejected[:_LISTED])}
     schema = _schema(_filled(shards)).with_metadata(notes)
     draft = folder / "merged.parquet"

@@ -171,7 +171,8 @@ class VisualTerms:
         """
         rejects = Rejects() if rejects is None else rejects
         described = self.iterate(source, executor=executor, progress=progress, rejects=rejects, augment=augment)
-        return rows_of(described, self.n_terms_, counts=self.weighting == "counts")
+        counts = self.weighting == "counts"
+        return rows_of(described, self.n_terms_, counts=counts, dictionary=self.fingerprint())
 
     def iterate(
         self,

@@ -30,12 +30,15 @@ class Annotator:
         What the columns of rows mean, where the source knew.
     facts : dict
         What was trained on: source, fingerprint, counts, split. JSON-able.
+    dictionary : str or None
+        Fingerprint of the dictionary whose terms are the features; other rows are refused.
     """
 
     model: Wsabie
     terms: VisualTerms | None = None
     feature_names: list[str] | None = None
     facts: dict[str, Any] = field(default_factory=dict)
+    dictionary: str | None = None
 
     def rows(
         self,
@@ -47,7 +50,8 @@ class Annotator:
     ) -> Aligned:
         """The source in the model's terms: its features, its label numbers; what had no place is counted."""
         rows = source if isinstance(source, Rows) else self._described(source, executor, progress, rejects)
-        return align(rows, list(self.model.vocabulary_), self.feature_names, self.model.n_features_in_)
+        model = self.model
+        return align(rows, list(model.vocabulary_), self.feature_names, model.n_features_in_, self.dictionary)
 
     def _described(
         self, source: PictureSource, executor: Executor | None, progress: Progress, rejects: Rejects | None
@@ -65,6 +69,7 @@ class Annotator:
             "model": {"kind": model.kind, "config": model.config},
             "feature_names": self.feature_names,
             "facts": self.facts,
+            "dictionary": self.dictionary,
         }
         tensors = model.nested("model")
         if self.terms is not None:
@@ -81,7 +86,7 @@ class Annotator:
         terms = None
         if "terms" in config:
             terms = VisualTerms.from_parts(parts.under("terms", config["terms"]["kind"], config["terms"]["config"]))
-        return cls(model, terms, config["feature_names"], config["facts"])
+        return cls(model, terms, config["feature_names"], config["facts"], config.get("dictionary"))
 
     def save(self, path: str | Path) -> None:
         """Write the folder, atomically."""

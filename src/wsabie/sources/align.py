@@ -39,6 +39,7 @@ def align(
     label_names: Sequence[str] | None = None,
     feature_names: Sequence[str] | None = None,
     n_features: int | None = None,
+    dictionary: str | None = None,
 ) -> Aligned:
     """Map `rows` onto a model's labels and features.
 
@@ -53,6 +54,8 @@ def align(
         ones are dropped and counted, missing ones are 0 in sparse rows.
     n_features : int or None
         The model's width, for features without names.
+    dictionary : str or None
+        Fingerprint of the dictionary whose terms are the model's features, where it is known.
 
     Returns
     -------
@@ -61,7 +64,7 @@ def align(
     Raises
     ------
     InputError
-        Another width than the model's, a dense column that the model needs is missing, or no feature in
+        Another dictionary or width than the model's, a dense column that the model needs is missing, or no feature in
         common.
 
     Examples
@@ -72,6 +75,7 @@ def align(
     >>> aligned.rows.Y.toarray().tolist(), aligned.unknown_labels
     ([[1, 0]], ['cat'])
     """
+    _check_dictionary(rows, dictionary)
     rows, unknown_features = _align_features(rows, feature_names, n_features)
     if label_names is None:
         return Aligned(rows, [], 0, unknown_features)
@@ -113,6 +117,15 @@ def _align_features(rows: Rows, feature_names: Sequence[str] | None, n_features:
         return replace(rows, X=_dense_columns(rows, feature_names), feature_names=list(feature_names)), unknown
     X = move_columns(rows.X, columns, len(number))
     return replace(rows, X=X, feature_names=list(feature_names)), int(rows.X.nnz - X.nnz)
+
+
+def _check_dictionary(rows: Rows, wanted: str | None) -> None:
+    """Terms of two dictionaries have the same numbers and mean different things."""
+    if wanted and rows.dictionary and rows.dictionary != wanted:
+        raise InputError(
+            "the data was described by another dictionary of visual terms than the training data; describe it again "
+            "with the dictionary of the training data (wsabie features images --dictionary FOLDER)"
+        )
 
 
 def _check_width(rows: Rows, wanted: int | None) -> None:

@@ -165,6 +165,7 @@ def _is_sound(note: Any) -> bool:
         and type(note.get("n_features")) is int
         and 0 <= note["n_features"] < 2**31
         and _are_names(note.get("label_names"))
+        and isinstance(note.get("dictionary"), str | None)
         and (note.get("feature_names") is None or _fit(note["feature_names"], note["n_features"]))
     )
 

@@ -1,7 +1,7 @@
 """What sources yield: rows of features with their labels, or pictures with their labels."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -28,6 +28,8 @@ class Rows:
         The features are declared counts: never negative.
     feature_names : list of str, length d, or None
         What the columns mean, where the source knows (words, attributes): train and test share columns by name.
+    dictionary : str or None
+        Fingerprint of the dictionary whose terms the columns are: rows of two dictionaries do not mix.
     """
 
     X: Matrix
@@ -38,6 +40,7 @@ class Rows:
     times: list[str] | None = None
     counts: bool = False
     feature_names: list[str] | None = None
+    dictionary: str | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -49,15 +52,8 @@ class Rows:
             return None if values is None else [values[i] for i in index]
 
         ids = [self.ids[i] for i in index]
-        return Rows(
-            self.X[index],
-            self.Y[index],
-            self.label_names,
-            ids,
-            pick(self.groups),
-            pick(self.times),
-            self.counts,
-            self.feature_names,
+        return replace(
+            self, X=self.X[index], Y=self.Y[index], ids=ids, groups=pick(self.groups), times=pick(self.times)
         )
 
 

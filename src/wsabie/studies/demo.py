@@ -83,7 +83,8 @@ def demonstrate(
     train, valid, test = (rows.take(side) for side in (sides.train, sides.valid, sides.test))
     taking_part = entrants(["wsabie", "nearest", "popularity"], seed=seed, threads=threads)
     found = compare(train, valid, test, taking_part, min_rows=MIN_PICTURES, seed=seed, progress=progress)
-    annotator = Annotator(found["wsabie"].model, terms, facts=_facts(part, rows, seed))
+    facts = _facts(part, rows, seed)
+    annotator = Annotator(found["wsabie"].model, terms, facts=facts, dictionary=rows.dictionary)
     annotator.save(out / "model")
     report = out / "report.html"
     write_report(report, _report_input(found, terms, pictures, part, seed))

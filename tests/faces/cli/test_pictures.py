@@ -137,6 +137,28 @@ def test_a_dictionary_of_other_options_is_not_taken(cli: Cli, pictures: Path, tm
     assert cli(*asked, "--terms", 30, "--dictionary", f"{out}.dictionary").code == 0
 
 
+def test_rows_of_another_dictionary_do_not_mix(cli: Cli, pictures: Path, tmp_path: Path) -> None:
+    """Equal widths, other meanings: nothing in the numbers would show it."""
+    ours, theirs = tmp_path / "ours.parquet", tmp_path / "theirs.parquet"
+    for out, seed in ((ours, 0), (theirs, 1)):
+        described = cli("features", "images", pictures, "--out", out, "--size", 32, "--terms", 20, "--seed", seed)
+        assert described.code == 0
+    model = tmp_path / "model"
+    assert cli("train", ours, "--model", model, "--epochs", 1, "--dim", 4).code == 0
+    assert cli("annotate", model, ours).code == 0
+    for refused in (
+        cli("annotate", model, theirs),
+        cli("compare", ours, "--test", theirs, "--models", "popularity"),
+        cli("train", ours, "--valid", theirs, "--model", tmp_path / "other"),
+    ):
+        assert refused.code == 1
+        assert "another dictionary of visual terms" in refused.err
+    cli("split", ours, "--out", tmp_path / "split")
+    assert cli("annotate", model, tmp_path / "split" / "test.parquet").code == 0
+    cli("split", theirs, "--out", tmp_path / "split")
+    assert "another dictionary" in cli("annotate", model, tmp_path / "split" / "test.parquet").err
+
+
 def test_compare_shows_held_out_pictures_in_its_report(cli: Cli, pictures: Path, tmp_path: Path) -> None:
     report = tmp_path / "report.html"
     said = cli(

@@ -104,7 +104,7 @@ def _aligned(test: Rows, train: Rows) -> Rows:
     """Test rows with the labels and features of the training rows."""
     from wsabie.sources.align import align
 
-    aligned = align(test, train.label_names, train.feature_names, train.X.shape[1])
+    aligned = align(test, train.label_names, train.feature_names, train.X.shape[1], train.dictionary)
     tell_unknown(aligned, "the test data")
     return aligned.rows
 

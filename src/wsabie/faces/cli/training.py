@@ -67,7 +67,7 @@ def train_command(
         "labels": len(rows.label_names),
         "skipped": len(rejects),
     }
-    annotator = Annotator(estimator, terms, rows.feature_names, facts)
+    annotator = Annotator(estimator, terms, rows.feature_names, facts, rows.dictionary)
     annotator.save(model)
     shutil.rmtree(work, ignore_errors=True)
     settle(rejects, rejects_file)
@@ -164,7 +164,7 @@ def _held_out(
             source = terms.transform(
                 source, executor=executor(parameters["threads"]), progress=progress, rejects=rejects
             )
-        aligned = align(source, rows.label_names, rows.feature_names, rows.X.shape[1])
+        aligned = align(source, rows.label_names, rows.feature_names, rows.X.shape[1], rows.dictionary)
         tell_unknown(aligned, valid)
         return rows, aligned.rows
     if hold_out == 0:
