@@ -1,6 +1,7 @@
 """A run of the trainer that is the same in every process: rows of three kinds, labels that follow them."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -49,9 +50,20 @@ def make_space(similarity: Any = "dot") -> JointSpace:
     return JointSpace.random(30, 40, 20, similarity, None, np.random.default_rng(9))
 
 
-def train(block: RowBlock, space: JointSpace, settings: Settings, **options: Any) -> Any:
-    """(history, space) after a run."""
-    history = Trainer(settings, **options).train(space, lambda: [block], len(block.targets.labels))
+class Watch(NamedTuple):
+    """A monitor from a function; a second figure says the opposite."""
+
+    read: Callable[[JointSpace], float]
+
+    def figures(self, space: JointSpace) -> dict[str, float]:
+        value = self.read(space)
+        return {"figure": value, "opposite": -value}
+
+
+def train(block: RowBlock, space: JointSpace, settings: Settings, *, monitor: Any = None, **options: Any) -> Any:
+    """(history, space) after a run; `monitor` is a function of the space."""
+    watch = None if monitor is None else Watch(monitor)
+    history = Trainer(settings, monitor=watch, **options).train(space, lambda: [block], len(block.targets.labels))
     return history, space
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
+from PIL import Image, features
 
 from wsabie.features.decode import REASONS, RejectedPicture, decode, decode_full
 
@@ -39,6 +39,9 @@ def corners(pixels):
     return [tuple(int(v) for v in pixels[y, x]) for y in (h // 4, 3 * h // 4) for x in (w // 4, 3 * w // 4)]
 
 
+needs_avif = pytest.mark.skipif(not features.check("avif"), reason="this Pillow was built without AVIF")
+
+
 def near(found, wanted, tolerance=12):
     return np.abs(np.array(found, int) - np.array(wanted, int)).max() <= tolerance
 
@@ -54,6 +57,7 @@ def near(found, wanted, tolerance=12):
         ("TIFF", {"compression": "tiff_lzw"}),
         ("BMP", {}),
         ("PPM", {}),
+        pytest.param("AVIF", {"quality": 95, "subsampling": "4:4:4"}, marks=needs_avif),
     ],
 )
 def test_reads_each_format(kind, options):
@@ -195,6 +199,21 @@ def test_refuses_what_is_no_picture(tmp_path):
     assert refused(tmp_path / "empty.png") == "empty file"
     assert refused(b"") == "empty file"
     assert refused(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n") == "not a picture"
+
+
+@pytest.mark.parametrize("head", [b"\0\0\0\x18ftypheic", b"\0\0\0\x18ftypmif1", b"\0\0\0\x0cJXL \r\n\x87\n"])
+def test_refuses_formats_of_phones_under_any_name(tmp_path, head):
+    (tmp_path / "phone.jpg").write_bytes(head + bytes(40))
+    with pytest.raises(RejectedPicture) as caught:
+        decode(tmp_path / "phone.jpg")
+    assert (caught.value.reason, caught.value.detail) == ("unsupported picture format", "convert it to JPEG or PNG")
+
+
+def test_avif_is_unsupported_only_where_pillow_cannot_read_it(monkeypatch):
+    damaged = b"\0\0\0\x20ftypavif" + bytes(40)
+    for supported, reason in ((True, "damaged picture"), (False, "unsupported picture format")):
+        monkeypatch.setattr(features, "check", lambda name, supported=supported: supported)
+        assert refused(damaged) == reason
 
 
 def test_refuses_what_cannot_be_read(tmp_path):

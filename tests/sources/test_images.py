@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import shutil
+import tracemalloc
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +13,8 @@ from PIL import Image, PngImagePlugin
 
 from wsabie.base.errors import InputError
 from wsabie.sources.build import BadRow
-from wsabie.sources.images import read_image_folder, read_picture
+from wsabie.sources.formats import FORMATS
+from wsabie.sources.images import ENDINGS, UNREAD, read_image_folder, read_picture
 from wsabie.sources.metadata import read_metadata
 from wsabie.sources.xmp import keywords_in, keywords_of
 from wsabie.storage.rejects import Rejects
@@ -54,6 +56,38 @@ def test_hidden_and_foreign_files_are_left_alone_and_loose_pictures_listed(folde
     assert listed(read_image_folder(folder, rejects=rejects)) == {"dog/1.png": ("dog",)}
     assert rejects.counts == {"picture without labels": 1}
     assert rejects.listed[0][0].endswith("loose.png")
+
+
+FOREIGN = ("Thumbs.db", "desktop.ini", ".DS_Store", "about.txt", "1.json", "1.xmp", "1.mp4", "._1.heic", "notes")
+
+
+def test_pictures_in_formats_that_are_not_read_are_listed_and_other_files_are_not(folder, picture):
+    picture(folder / "dog" / "1.jpg")
+    for name in (*FOREIGN, "1.HEIC", "2.cr2"):
+        (folder / "dog" / name).write_bytes(b"content")
+    rejects = Rejects()
+    assert listed(read_image_folder(folder, rejects=rejects)) == {"dog/1.jpg": ("dog",)}
+    found = {(where, reason, advice) for where, reason, advice in rejects.listed}
+    what = ("unsupported picture format", "convert it to JPEG or PNG")
+    assert found == {(f"{folder}/dog/1.HEIC", *what), (f"{folder}/dog/2.cr2", *what)}
+    with pytest.raises(InputError, match=r"unsupported picture format \(convert it to JPEG or PNG\)"):
+        read_image_folder(folder, rejects=Rejects(strict=True))
+
+
+def test_a_folder_of_pictures_that_cannot_be_read_says_so(folder, picture):
+    for name in ("1.heic", "2.heif"):
+        (folder / name).write_bytes(b"content")
+    with pytest.raises(InputError, match=r"no pictures that can be read, but 2 in formats .*; convert them to JPEG"):
+        read_image_folder(folder)
+    picture(folder / "3.png")
+    with pytest.raises(InputError, match=r"the pictures of .* have no labels"):
+        read_image_folder(folder)
+
+
+def test_every_format_that_is_read_has_its_endings():
+    read = {ending for ending, name in Image.registered_extensions().items() if name in FORMATS}
+    assert read - {".apng", ".avifs", ".pfm"} == set(ENDINGS)
+    assert not read & set(UNREAD)
 
 
 def test_links_are_followed_only_to_files_inside(folder, picture):
@@ -115,7 +149,6 @@ METADATA = [
     {"labels": ["sea"]},
 ]
 REASONS = {
-    "duplicate id": 1,
     "labels without a picture": 1,
     "path that leads out of the folder": 2,
     "picture without labels": 2,
@@ -149,12 +182,62 @@ def test_metadata_in_either_form(described, write):
     write(described, METADATA)
     rejects = Rejects()
     source = read_image_folder(described, rejects=rejects)
-    assert listed(source) == {"a.png": ("sea", "old town"), "sub/b.png": ("sky", "sea")}
+    assert listed(source) == {"a.png": ("sea", "old town", "again"), "sub/b.png": ("sky", "sea")}
     assert [(p.group, p.time) for p in source] == [("7", "2020-01-02"), (None, None)]
     assert rejects.counts == REASONS
     assert listed(read_image_folder(described, split="test")) == {"sub/b.png": ("sky", "sea")}
     with pytest.raises(InputError, match="has the split 'val'"):
         read_image_folder(described, split="val")
+
+
+@pytest.mark.parametrize("write", [write_csv, write_jsonl])
+def test_labels_of_several_rows_of_a_picture_are_joined(described, write):
+    blank = {"group": None, "time": None, "split": None}
+    rows = [
+        {"file_name": "a.png", "labels": "sea"} | blank | {"group": "g", "split": "train"},
+        {"file_name": "c.png", "labels": "dog"} | blank | {"split": "test"},
+        {"file_name": "./a.png", "labels": "sky"} | blank | {"time": "2020"},
+        {"file_name": "a.png", "labels": "sea"} | blank,
+        {"file_name": "a.png", "labels": ""} | blank,
+        {"file_name": "a.png", "labels": "odd"} | blank | {"split": "test"},
+        {"file_name": "gone.png", "labels": "sea"} | blank,
+        {"file_name": "gone.png", "labels": "sky"} | blank,
+    ]
+    write(described, rows)
+    rejects = Rejects()
+    source = read_image_folder(described, rejects=rejects)
+    assert [tuple(p)[:1] + tuple(p)[2:] for p in source] == [
+        ("a.png", ("sea", "sky"), "g", "2020"),
+        ("c.png", ("dog",), None, None),
+    ]
+    assert [why for _, *why in rejects.listed if why[1] != "no row in the metadata"] == [
+        ["row at odds with another of its picture", "split test and not train"],
+        ["labels without a picture", "gone.png"],
+    ]
+    assert listed(read_image_folder(described, split="test")) == {"c.png": ("dog",)}
+
+
+def test_rows_do_not_reach_pictures_outside(described, picture):
+    (described / "out.png").symlink_to(picture(described.parent / "secret" / "1.png"))
+    (described / "out").symlink_to(described.parent / "secret")
+    names = ["out.png", "out/1.png", "sub/../../secret/1.png", str(described.parent / "secret" / "1.png"), "a.png"]
+    write_jsonl(described, [{"file_name": name, "labels": ["sea"]} for name in names])
+    rejects = Rejects()
+    assert listed(read_image_folder(described, rejects=rejects)) == {"a.png": ("sea",)}
+    assert rejects.counts["labels without a picture"] == 2
+    assert rejects.counts["path that leads out of the folder"] == 2
+
+
+@pytest.mark.parametrize(("name", "row"), [("metadata.csv", b"a.png,"), ("metadata.jsonl", b'{"file_name": "')])
+@pytest.mark.parametrize("filler", [b"x", b'"x"'])
+def test_a_line_without_end_is_not_read_whole(described, name, row, filler):
+    (described / name).write_bytes(b"file_name,label\n" + row + filler * (40_000_000 // len(filler)))
+    tracemalloc.start()
+    with pytest.raises(InputError, match=rf"{name}:2 has a line of more than 4 MiB"):
+        read_image_folder(described)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20_000_000
 
 
 def test_the_separator_is_one_for_the_whole_column(described):
@@ -210,7 +293,7 @@ def test_broken_rows_of_metadata_are_listed(described):
     (described / "metadata.jsonl").write_text('{"file_name": "a.png", "labels": ["b"]}\n' + lines[4])
     rejects = Rejects()
     read_image_folder(described, rejects=rejects)
-    assert rejects.counts["label that is not valid text"] == 1
+    assert rejects.counts == {"label that is not valid text": 1, "picture without labels": 2}
     (described / "metadata.csv").write_text("file_name,label\na.png,x,y\n")
     with pytest.raises(InputError, match=r"has both metadata\.csv and metadata\.jsonl"):
         read_image_folder(described)
@@ -264,6 +347,12 @@ def test_unsafe_packets_are_listed(folder, picture, packet):
     rejects = Rejects()
     assert listed(read_image_folder(folder, rejects=rejects)) == {"b.webp": ("sea",)}
     assert rejects.counts == {"unreadable XMP packet": 1, "unreadable picture": 1}
+
+
+def test_only_the_formats_that_are_read_are_opened_for_their_keywords(folder, picture):
+    picture(folder / "a.pcx").rename(folder / "a.jpg")
+    with pytest.raises(BadRow, match="unreadable picture"):
+        keywords_in(folder / "a.jpg")
 
 
 def test_a_packet_larger_than_any_real_one_is_not_parsed():

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,6 +17,7 @@ from wsabie.base.errors import InputError
 from wsabie.sources.open import kind_of, open_source
 from wsabie.sources.parquet_rows import write_rows
 from wsabie.sources.records import PictureList, Rows
+from wsabie.storage.rejects import Rejects
 
 ARFF = "% made by hand\n\n@Relation d\n@attribute a numeric\n@attribute sky {0,1}\n@data\n1,1\n"
 TEXTS = {
@@ -47,6 +50,8 @@ def test_folders_pictures_and_parquet(tmp_path, picture):
     write_rows(rows, tmp_path / "shards" / "1.parquet")
     (tmp_path / "shards" / "1.parquet").rename(tmp_path / "shards" / "0.parquet")
     assert kind_of(tmp_path / "shards") == kind_of(tmp_path / "shards" / "0.parquet") == "parquet"
+    picture(tmp_path / "shards" / ".thumbs" / "1.png")
+    assert isinstance(open_source(tmp_path / "shards"), Rows)
 
 
 LOOKED_FOR = (
@@ -94,6 +99,53 @@ def test_an_empty_folder_and_wrong_choices(tmp_path):
         open_source(tmp_path / "notes.txt", split="train")
     with pytest.raises(InputError, match="check the name"):
         open_source("no\0path")
+
+
+def test_a_picture_of_a_format_that_is_not_read(tmp_path):
+    (tmp_path / "a.HEIC").write_bytes(b"\0\0\0\x18ftypheic")
+    with pytest.raises(InputError, match=r"a\.HEIC is a picture of a format .* not supported; convert it to JPEG"):
+        open_source(tmp_path / "a.HEIC")
+
+
+def beside(folder, **columns):
+    pq.write_table(pa.table(columns), folder / "table.parquet")
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"features": [[1.0, 2.0]], "labels": [["sea"]], "path": ["dog/1.png"]},
+        {"image": [b"pixels"], "labels": [["sea"]]},
+        {"path": ["dog/1.png"], "score": [0.5]},
+        {"anything": [1]},
+    ],
+)
+@pytest.mark.parametrize("options", [{}, {"labels_from": "none"}, {"label_column": "mine"}])
+def test_pictures_beside_parquet_are_not_hidden(tmp_path, picture, columns, options):
+    beside(tmp_path, **columns)
+    picture(tmp_path / "dog" / "1.png")
+    with pytest.raises(InputError) as caught:
+        open_source(tmp_path, **options)
+    assert str(caught.value) == (
+        f"{tmp_path} holds both Parquet (table.parquet) and pictures (dog/1.png), and nothing says which counts; give "
+        "the Parquet file itself, or move one of the two to another folder"
+    )
+
+
+def test_a_table_of_labelled_paths_belongs_to_the_pictures_beside_it(tmp_path, picture):
+    for name in ("dog/1.png", "dog/2.png", "3.png"):
+        picture(tmp_path / name)
+    (tmp_path / "4.heic").write_bytes(b"content")
+    beside(tmp_path, file_name=["./dog/1.png", "3.png", "gone.png"], labels=[["wolf"], [], ["elk"]])
+    rejects = Rejects()
+    assert [p.labels for p in open_source(tmp_path, rejects=rejects)] == [("wolf",)]
+    assert sorted(rejects.listed) == [
+        (f"{tmp_path}/4.heic", "unsupported picture format", "convert it to JPEG or PNG"),
+        (f"{tmp_path}/dog/2.png", "picture without labels", "no row in the table"),
+        (f"{tmp_path}/table.parquet row 2", "picture without labels", "3.png"),
+        (f"{tmp_path}/table.parquet row 3", "labels without a picture", "gone.png"),
+    ]
+    assert len(open_source(tmp_path / "table.parquet")) == 1
 
 
 def test_options_reach_the_readers(tmp_path):

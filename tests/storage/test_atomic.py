@@ -22,7 +22,20 @@ def test_written_whole_with_folders_made(tmp_path: Path) -> None:
     assert (tmp_path / "a" / "b.txt").read_text(encoding="utf-8") == "naïve 犬"
     assert (tmp_path / "a" / "c").read_bytes() == b"\0\xff"
     assert sorted(p.name for p in (tmp_path / "a").iterdir()) == ["b.txt", "c"]
-    assert (tmp_path / "a" / "b.txt").stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o077, 0o600), (0o022, 0o644), (0o002, 0o664)])
+def test_the_umask_says_who_may_read_the_file(tmp_path: Path, umask: int, mode: int) -> None:
+    before = os.umask(umask)
+    try:
+        with replacing(tmp_path / "a") as draft:
+            assert draft.stat().st_mode & 0o777 == mode
+            draft.write_text("x")
+        write_text(tmp_path / "a", "y")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "a").stat().st_mode & 0o777 == mode
+    assert (tmp_path / "a").read_text() == "y"
 
 
 def test_an_error_inside_leaves_the_old_file_and_no_draft(tmp_path: Path) -> None:

@@ -55,7 +55,8 @@ def test_resumed_is_uninterrupted(tmp_path: Path, deterministic: bool, monitor: 
     assert seen == list(range(stop, 6))
     for name in ("features", "labels", "bias"):
         assert np.array_equal(getattr(space, name), getattr(expected, name))
-    assert [(s.epoch, s.loss, s.validation) for s in history] == [(s.epoch, s.loss, s.validation) for s in whole]
+    figures = [[(s.epoch, s.loss, s.validation, s.validation_metrics) for s in run] for run in (history, whole)]
+    assert figures[0] == figures[1]
 
 
 def test_resuming_a_finished_run_changes_nothing(tmp_path: Path) -> None:

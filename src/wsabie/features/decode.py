@@ -1,6 +1,6 @@
 """Encoded pictures become small RGB arrays; what cannot be read is refused with a reason and never stops a run.
 
-Only the decoders named in `FORMATS` are ever tried, so that no file can reach Pillow's interpreters of other formats.
+Only the decoders named in `sources.formats` are ever tried.
 """
 
 import io
@@ -12,15 +12,14 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, UnidentifiedImageError, features
 
 from wsabie.base.arrays import UInt8
-
-FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "TIFF", "BMP", "PPM", "AVIF")
-"""Pillow's names of what is read (JPEG includes the multi-picture files of phones: their first picture)."""
+from wsabie.sources.formats import CONVERT, FORMATS, UNSUPPORTED
 
 REASONS = (
     "not a picture",
+    UNSUPPORTED,
     "truncated picture",
     "damaged picture",
     "empty file",
@@ -30,6 +29,8 @@ REASONS = (
 """All that a `RejectedPicture` can give as its reason."""
 
 _SIGNATURES = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF8", b"II*\0", b"MM\0*", b"BM")
+_AVIF = b"ftypavi"  # from the fifth byte, like the next
+_FOREIGN = (b"ftyphe", b"ftypmif1", b"ftypmsf1", b"JXL \r\n")  # HEIF, often under the ending of a JPEG; JPEG XL
 _TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
@@ -183,6 +184,10 @@ def _unidentified(stream: IO[bytes]) -> tuple[str, str]:
     head = stream.read(16)
     if head.startswith(_SIGNATURES) or (head[:4] == b"RIFF" and head[8:12] == b"WEBP"):
         return ("truncated picture" if _is_cut(stream) else "damaged picture"), "its header cannot be read"
+    if head.startswith(_AVIF, 4) and features.check("avif"):
+        return "damaged picture", "its header cannot be read"
+    if head.startswith((_AVIF, *_FOREIGN), 4):
+        return UNSUPPORTED, CONVERT
     return "not a picture", f"begins with {head[:8].hex(' ')}"
 
 

@@ -16,7 +16,7 @@ MAX_ROWS = 2000
 
 
 class ValidationMap:
-    """Mean average precision of a space on rows with labels, expected over ties.
+    """Mean average precision of a space on rows with labels, and p@10 beside it, expected over ties.
 
     Parameters
     ----------
@@ -38,13 +38,19 @@ class ValidationMap:
         self.n_rows = n
 
     def __call__(self, space: JointSpace) -> float:
-        """The figure; 0 when no row counts."""
+        """The mean average precision; 0 when no row counts."""
+        return self.figures(space)["MAP"]
+
+    def figures(self, space: JointSpace) -> dict[str, float]:
+        """By name: MAP, which decides, and p@10 (p@k of k < 10 labels) from the same ranks; 0 when no row counts."""
+        k = min(10, self.Y.shape[1])
         if not self.n_rows:
-            return 0.0
+            return {"MAP": 0.0, f"p@{k}": 0.0}
         with Threads(self.threads) as threads:
             points = space.points(self.inputs, threads.split)
         ranks = ranks_of_points(space.label_arrays(), points, self.Y, threads=self.threads)
-        return float(metrics.average_precision(ranks).mean())
+        per_row = {"MAP": metrics.average_precision(ranks), f"p@{k}": metrics.precision_at(ranks, k)}
+        return {name: float(values.mean()) for name, values in per_row.items()}
 
     def blocks_of_points(self, space: JointSpace) -> Iterator[tuple[int, Float32]]:
         """The rows' points, (first row, (b, dim)) a block."""

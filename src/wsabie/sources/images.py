@@ -1,27 +1,37 @@
 """A folder of pictures, labelled by its sub-folders, by a metadata file, or by keywords inside the pictures.
 
 Sub-folders: every level gives one label, so `animal/dog/1.jpg` has the labels "animal" and "dog". Hidden
-files and folders (a leading dot) and files of other types are left alone. Links to folders are not
-followed, links to files only inside the folder. The id of a picture is its path in the folder, with `/`.
+files and folders (a leading dot) and files that are no pictures are left alone; pictures in formats that
+are not read (`UNREAD`) are rejected. Links to folders are not followed, links to files only inside the
+folder. The id of a picture is its path in the folder, with `/`.
 """
 
 import os
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 
 from wsabie.base.errors import InputError
 from wsabie.labels.names import normalise
 from wsabie.sources.build import BadRow, require_rows
-from wsabie.sources.metadata import FILE_COLUMN, NAMES, Entry, find_metadata, read_metadata
+from wsabie.sources.formats import CONVERT, UNSUPPORTED
+from wsabie.sources.metadata import FILE_COLUMN, NAMES, Entry, agreed, find_metadata, read_metadata
 from wsabie.sources.records import Picture, PictureList
 from wsabie.sources.text import reading, shown
 from wsabie.sources.xmp import keywords_in
 from wsabie.storage.rejects import Rejects
 
-ENDINGS = (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif", ".tif", ".tiff", ".bmp")
+ENDINGS = (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif", ".tif", ".tiff", ".bmp", ".avif",
+           ".ppm", ".pgm", ".pbm", ".pnm")  # fmt: skip
+UNREAD = (".heic", ".heif", ".hif", ".jxl", ".jp2", ".psd", ".xcf", ".svg", ".tga", ".exr", ".dng", ".cr2", ".cr3",
+          ".nef", ".arw", ".orf", ".rw2", ".raf", ".pef", ".srw")  # fmt: skip
+"""Endings of pictures in formats that are not read: those of phones and drawing programs, and raw ones of cameras."""
+
 LABELS_FROM = ("auto", "folders", "metadata", "xmp", "none")
-_SPLITS = {"train", "training", "test", "testing", "valid", "validation", "val", "dev"}
-_UNLABELLED = "picture without labels"
+SPLITS = {"train", "training", "test", "testing", "valid", "validation", "val", "dev"}
+"""What sides of a split are called: they are parts of a collection and hardly its labels, nor its shards."""
+
+UNLABELLED = "picture without labels"
 
 
 def read_image_folder(
@@ -46,7 +56,8 @@ def read_image_folder(
     split : str or None
         Keep only the rows of the metadata file with this `split`.
     rejects : Rejects or None
-        Lists pictures without labels, labels without a picture, links and paths that lead out of the folder.
+        Lists pictures without labels or of unsupported formats, labels without a picture, links and paths that lead
+        out of the folder.
 
     Returns
     -------
@@ -58,15 +69,13 @@ def read_image_folder(
         Missing, without pictures, or without a single labelled picture.
     """
     rejects = Rejects() if rejects is None else rejects
+    before = rejects.counts[UNSUPPORTED]
     files = find_pictures(folder, rejects)
     metadata = find_metadata(folder) if labels_from in ("auto", "metadata") else None
     if labels_from == "metadata" and metadata is None:
         raise InputError(f"{shown(folder)} has no {' or '.join(NAMES)}; write one, or take labels from elsewhere")
     if not files:
-        found = f"; {metadata.name} alone is not enough" if metadata else ""
-        raise InputError(
-            f"{shown(folder)} holds no pictures ({', '.join(ENDINGS)}){found}; give a folder that has some"
-        )
+        raise _no_pictures(folder, metadata, rejects.counts[UNSUPPORTED] - before)
     if metadata is not None:
         entries = read_metadata(
             metadata, image_column=image_column or FILE_COLUMN, label_column=label_column, rejects=rejects
@@ -78,6 +87,19 @@ def read_image_folder(
         pictures = _by_themselves(folder, files, labels_from, rejects)
     _require_labelled(folder, pictures, labels_from, rejects)
     return PictureList(folder, pictures)
+
+
+def _no_pictures(folder: Path, metadata: Path | None, n_unread: int) -> InputError:
+    if n_unread:
+        return InputError(
+            f"{shown(folder)} holds no pictures that can be read, but {n_unread:,} in formats that are not supported "
+            "(such as HEIC or raw ones of cameras); convert them to JPEG or PNG"
+        )
+    found = f"; {metadata.name} alone is not enough" if metadata else ""
+    return InputError(
+        f"{shown(folder)} holds no pictures ({', '.join(ENDINGS)}){found}; give a folder that has some, or the file "
+        "itself when the data are in one"
+    )
 
 
 def read_picture(path: Path, *, labels_from: str = "auto", rejects: Rejects | None = None) -> PictureList:
@@ -92,7 +114,7 @@ def read_picture(path: Path, *, labels_from: str = "auto", rejects: Rejects | No
 
 
 def find_pictures(folder: Path, rejects: Rejects) -> dict[str, Path]:
-    """Pictures under a folder by their path in it, sorted; links that lead out are rejected."""
+    """Pictures under a folder by their path in it, sorted; unsupported ones and links that lead out are rejected."""
     root = os.path.realpath(folder)
     found: dict[str, Path] = {}
     with reading(folder):
@@ -104,6 +126,8 @@ def find_pictures(folder: Path, rejects: Rejects) -> dict[str, Path]:
         for name in names:
             if not name.startswith(".") and name.lower().endswith(ENDINGS):
                 _add_file(Path(place, name), folder, root, found, rejects)
+            elif not name.startswith(".") and name.lower().endswith(UNREAD):
+                rejects.add(shown(Path(place, name)), UNSUPPORTED, CONVERT)
     return dict(sorted(found.items()))
 
 
@@ -148,31 +172,30 @@ def relative_name(text: str) -> str:
 def _by_metadata(
     folder: Path, files: dict[str, Path], entries: list[Entry], split: str | None, rejects: Rejects
 ) -> list[Picture]:
-    pictures: dict[str, Picture] = {}
-    named = set()
+    named: set[str] = set()
+    rows: dict[str, Entry] = {}  # what is said of each picture, whether it is there or not
+    labels: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for entry in entries:
         try:
             name = relative_name(entry.file_name)
             named.add(name)
-            if split is None or entry.split == split:
-                pictures[name] = _entry_picture(name, entry, files, pictures)
+            own = clean_labels(entry.labels)
+            rows[name] = agreed(rows.get(name, entry), entry)
+            labels[name].update(dict.fromkeys(own))
         except BadRow as bad:
             rejects.add(entry.where, bad.reason, bad.detail)
     for name in files:
         if name not in named:
-            rejects.add(shown(folder / name), _UNLABELLED, "no row in the metadata")
-    return list(pictures.values())
-
-
-def _entry_picture(name: str, entry: Entry, files: dict[str, Path], before: dict[str, Picture]) -> Picture:
-    if name in before:
-        raise BadRow("duplicate id", name)
-    if name not in files:
-        raise BadRow("labels without a picture", name)
-    labels = clean_labels(entry.labels)
-    if not labels:
-        raise BadRow(_UNLABELLED, name)
-    return Picture(name, files[name], labels, entry.group, entry.time)
+            rejects.add(shown(folder / name), UNLABELLED, "no row in the metadata")
+    pictures = []
+    for name, row in rows.items():
+        if split is not None and row.split != split:
+            continue
+        if name in files and labels[name]:
+            pictures.append(Picture(name, files[name], tuple(labels[name]), row.group, row.time))
+        else:
+            rejects.add(row.where, UNLABELLED if name in files else "labels without a picture", name)
+    return pictures
 
 
 def clean_labels(names: Iterable[str]) -> tuple[str, ...]:
@@ -224,7 +247,7 @@ def _labelled(
         try:
             labels = clean_labels(labels_of(name, path))
             if not labels and not keep_all:
-                raise BadRow(_UNLABELLED)
+                raise BadRow(UNLABELLED)
             pictures.append(Picture(name, path, labels))
         except BadRow as bad:
             rejects.add(shown(path), bad.reason, bad.detail)
@@ -234,7 +257,7 @@ def _labelled(
 def _refuse_splits(folder: Path, files: Iterable[str]) -> None:
     """`train` and `test` side by side are parts of a collection and hardly its labels."""
     top = {name.partition("/")[0] for name in files if "/" in name}
-    if len(top) > 1 and {name.lower() for name in top} <= _SPLITS:
+    if len(top) > 1 and {name.lower() for name in top} <= SPLITS:
         one, other = sorted(top)[:2]
         raise InputError(
             f"the sub-folders of {shown(folder)} are {one!r} and {other!r}, which look like a split and not "
@@ -245,8 +268,7 @@ def _refuse_splits(folder: Path, files: Iterable[str]) -> None:
 def _require_labelled(folder: Path, pictures: list[Picture], labels_from: str, rejects: Rejects) -> None:
     if pictures:
         return
-    unlabelled = rejects.counts[_UNLABELLED]
-    if labels_from == "auto" and unlabelled == len(rejects):
+    if labels_from == "auto" and rejects.counts[UNLABELLED] + rejects.counts[UNSUPPORTED] == len(rejects):
         raise InputError(
             f"the pictures of {shown(folder)} have no labels: there are no sub-folders to tell them apart, "
             f"no {' or '.join(NAMES)}, and no embedded XMP keywords; label them in one of these ways"

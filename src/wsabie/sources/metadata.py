@@ -4,6 +4,9 @@ Each row has a `file_name`, relative to the folder, and a column of labels: the 
 `tags`, `tag`, `keywords` and `text` that is there. In JSON lines a cell is a text or a list; in CSV, and
 where JSON gives one text, several labels are separated by `;`, `|` or `,` (see `cells.split_cells`;
 `label` and `tag` are one label, never split). `group`, `split` and `time` are used when they are there.
+
+A picture may have several rows, as exports of tags do (one row for each label): their labels are joined. Its
+`group`, `split` and `time` need to be said in one of them only; a row that says another is rejected.
 """
 
 import csv
@@ -16,11 +19,13 @@ from typing import IO, Any, NamedTuple, cast
 from wsabie.base.errors import InputError
 from wsabie.sources.build import BadRow
 from wsabie.sources.cells import LABEL_COLUMNS, LabelCells, split_cells, word
-from wsabie.sources.text import numbered_lines, open_bytes, reading, shown
+from wsabie.sources.text import bounded_lines, numbered_lines, open_bytes, reading, shown
 from wsabie.storage.rejects import Rejects
 
 NAMES = ("metadata.csv", "metadata.jsonl")
 FILE_COLUMN = "file_name"
+_LONGEST_LINE = 1 << 22
+_SAID_ONCE = ("group", "time", "split")
 
 
 class Entry(NamedTuple):
@@ -32,6 +37,23 @@ class Entry(NamedTuple):
     group: str | None
     time: str | None
     split: str | None
+
+
+def agreed(before: Entry, entry: Entry) -> Entry:
+    """The row `before` with what it left empty taken from another row of the same picture; labels aside.
+
+    Raises
+    ------
+    BadRow
+        They say different things.
+    """
+    filled = {}
+    for name in _SAID_ONCE:
+        old, new = getattr(before, name), getattr(entry, name)
+        if None not in (old, new) and old != new:
+            raise BadRow("row at odds with another of its picture", f"{name} {new} and not {old}")
+        filled[name] = new if old is None else old
+    return before._replace(**filled)
 
 
 def find_metadata(folder: Path) -> Path | None:
@@ -66,7 +88,7 @@ def read_metadata(
     Raises
     ------
     InputError
-        No such columns, malformed as a whole, or labels of mixed types.
+        No such columns, malformed as a whole, a line of more than 4 MiB, or labels of mixed types.
     """
     rows = list(_csv_rows(path, rejects) if path.suffix.lower() == ".csv" else _json_rows(path, rejects))
     columns = {name for _, row in rows for name in row}
@@ -121,7 +143,7 @@ def _entry(where: str, row: dict[str, Any], image_column: str, labels: tuple[str
 def _csv_rows(path: Path, rejects: Rejects) -> Iterator[tuple[str, dict[str, Any]]]:
     with reading(path), open_bytes(path) as stream:
         text = io.TextIOWrapper(cast(IO[bytes], stream), "utf-8-sig", newline="")
-        reader = csv.reader(text)
+        reader = csv.reader(bounded_lines(text, path, _LONGEST_LINE))
         try:
             header = next(reader, [])
             if len(set(header)) < len(header):
@@ -141,7 +163,7 @@ def _csv_rows(path: Path, rejects: Rejects) -> Iterator[tuple[str, dict[str, Any
 
 
 def _json_rows(path: Path, rejects: Rejects) -> Iterator[tuple[str, dict[str, Any]]]:
-    for number, line in numbered_lines(path):
+    for number, line in numbered_lines(path, _LONGEST_LINE):
         if not line.strip():
             continue
         where = f"{shown(path)}:{number}"

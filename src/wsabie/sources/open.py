@@ -1,15 +1,26 @@
 """Recognise a collection by what it is, and open it."""
 
 import re
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from wsabie.base.errors import InputError
 from wsabie.base.progress import SILENT, Progress
-from wsabie.sources.images import ENDINGS, LABELS_FROM, read_image_folder, read_picture
+from wsabie.sources.cells import LABEL_COLUMNS
+from wsabie.sources.formats import CONVERT
+from wsabie.sources.images import (
+    ENDINGS,
+    LABELS_FROM,
+    SPLITS,
+    UNLABELLED,
+    UNREAD,
+    find_pictures,
+    read_image_folder,
+    read_picture,
+)
 from wsabie.sources.metadata import NAMES
 from wsabie.sources.parquet_features import DENSE, SPARSE
-from wsabie.sources.parquet_file import MAGIC, open_table, shards
+from wsabie.sources.parquet_file import MAGIC, Table, open_table, shards
 from wsabie.sources.parquet_pictures import IMAGE_COLUMNS, PATH_COLUMNS
 from wsabie.sources.records import PictureSource, Rows
 from wsabie.sources.text import head, reading, shown
@@ -48,7 +59,8 @@ def open_source(
     path : str or Path
         A folder of pictures (see `images`), Parquet or a folder of its shards (`parquet_pictures`,
         `parquet_rows`), XC or svmlight text (`svmlight`), Mulan ARFF (`mulan`), fastText text
-        (`fasttext`), a pair list (`pairs`), or one picture. Text may be gzip.
+        (`fasttext`), a pair list (`pairs`), or one picture. Text may be gzip. A folder that holds both pictures
+        and Parquet is refused, unless the table has labels and names files by their paths.
     labels_from : {"auto", "folders", "metadata", "xmp", "none"}
         Where labels of pictures come from; "none" when there are none (pictures or rows to annotate).
     image_column, label_column : str or None
@@ -144,6 +156,9 @@ def _open_parquet(path: Path, wanted: _Wanted, rejects: Rejects) -> Rows | Pictu
     from wsabie.sources.parquet_rows import read_parquet_rows
 
     table = open_table(path)
+    _refuse_splits(table)
+    if path.is_dir() and wanted.image_column is None:
+        _settle_beside(table, wanted, rejects)
     for column in (wanted.image_column, wanted.label_column, "split" if wanted.split is not None else None):
         if column is not None and not table.has(column):
             raise InputError(f"{shown(path)} has no column {column!r}; it has {table.listed_columns()}")
@@ -172,6 +187,40 @@ def _open_parquet(path: Path, wanted: _Wanted, rejects: Rejects) -> Rows | Pictu
     )
 
 
+def _refuse_splits(table: Table) -> None:
+    """Training and test rows side by side are not the shards of one table."""
+    sides = {re.split(r"[-_.]", file.name.lower())[0] for file in table.files} & SPLITS
+    if len(sides) > 1:
+        one, other = sorted(sides)[:2]
+        raise InputError(
+            f"{shown(table.path)} holds the sides of a split ({one!r} and {other!r}); give one file, such as "
+            f"{shown(table.files[0])}"
+        )
+
+
+def _settle_beside(table: Table, wanted: _Wanted, rejects: Rejects) -> None:
+    """Refuse pictures in a folder of Parquet, unless the table describes them as a metadata file does."""
+    found = Rejects()
+    pictures = find_pictures(table.path, found)
+    if not pictures:
+        return
+    paths = table.first_of(PATH_COLUMNS)
+    others = table.has(*SPARSE) or table.first_of((DENSE, *IMAGE_COLUMNS))
+    if paths is None or others or not table.first_of([wanted.label_column or "", *LABEL_COLUMNS]):
+        raise InputError(
+            f"{shown(table.path)} holds both Parquet ({shown(table.files[0].name)}) and pictures "
+            f"({next(iter(pictures))}), and nothing says which counts; give the Parquet file itself, or move one of "
+            "the two to another folder"
+        )
+    cells = (cell for batch in table.batches([paths], 1 << 14) for cell in batch.column(paths))
+    named = {PurePosixPath(cell).as_posix() for cell in cells if isinstance(cell, str)}
+    for where, reason, detail in found.listed:
+        rejects.add(where, reason, detail)
+    for name in pictures:
+        if name not in named:
+            rejects.add(shown(table.path / name), UNLABELLED, "no row in the table")
+
+
 def kind_of(path: Path) -> str:
     """What a file or folder is: folder, picture, parquet, arff, fasttext, svmlight or pairs.
 
@@ -192,6 +241,8 @@ def kind_of(path: Path) -> str:
         return "parquet"
     if path.name.lower().endswith(ENDINGS):
         return "picture"
+    if path.name.lower().endswith(UNREAD):
+        raise InputError(f"{shown(path)} is a picture of a format that is not supported; {CONVERT}")
     kind = _kind_of_text(content)
     if kind is None:
         hint = "; of Mulan data give the .arff file" if content.lstrip().startswith(b"<") else ""

@@ -57,6 +57,13 @@ class Rows:
         )
 
 
+def groups_of(rows: Rows, index: Sequence[int] | Int64) -> list[str] | None:
+    """The groups of some rows, a row without one being its own; None where the rows have no groups."""
+    if rows.groups is None:
+        return None
+    return [rows.groups[i] or f"row {rows.ids[i]}" for i in index]
+
+
 class Picture(NamedTuple):
     """One picture of a collection, not yet decoded."""
 

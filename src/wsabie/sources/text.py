@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedIOBase
 from pathlib import Path
-from typing import cast
+from typing import IO, AnyStr, cast
 
 import numpy as np
 
@@ -70,21 +70,33 @@ def _read_fully(stream: BufferedIOBase, size: int) -> bytes:
     return b"".join(parts)
 
 
-def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+def numbered_lines(path: Path, longest: int | None = None) -> Iterator[tuple[int, bytes]]:
     """(line number from 1, line without its end) of a file.
 
     Raises
     ------
     InputError
-        As `reading`, or a line is longer than 256 MiB.
+        As `reading`, or a line is longer than `longest` bytes (256 MiB).
     """
     with reading(path), open_bytes(path) as stream:
-        number = 0
-        while line := stream.readline(LONGEST_LINE + 1):
-            number += 1
-            if len(line) > LONGEST_LINE:
-                raise too_long(path, number)
+        for number, line in enumerate(bounded_lines(cast(IO[bytes], stream), path, longest), start=1):
             yield number, line.rstrip(b"\r\n")
+
+
+def bounded_lines(stream: IO[AnyStr], path: Path, longest: int | None = None) -> Iterator[AnyStr]:
+    """The lines of an open file, with their ends; no more than `longest` bytes or letters of one are ever read.
+
+    Raises
+    ------
+    InputError
+        A line is longer than that (256 MiB when it is not given).
+    """
+    longest, number = longest or LONGEST_LINE, 0
+    while line := stream.readline(longest + 1):
+        number += 1
+        if len(line) > longest:
+            raise too_long(path, number, longest)
+        yield line
 
 
 def whole_lines(path: Path, size: int = 1 << 24) -> Iterator[UInt8]:
@@ -126,13 +138,13 @@ def _fill(stream: BufferedIOBase, buffer: bytearray, held: int) -> tuple[int, bo
 
 def _doubled(path: Path, buffer: bytearray) -> bytearray:
     if len(buffer) > LONGEST_LINE:
-        raise too_long(path, None)
+        raise too_long(path, None, LONGEST_LINE)
     return buffer + bytearray(len(buffer))
 
 
-def too_long(path: Path, number: int | None) -> InputError:
+def too_long(path: Path, number: int | None, longest: int) -> InputError:
     where = shown(path) if number is None else f"{shown(path)}:{number}"
-    return InputError(f"{where} has a line of more than {LONGEST_LINE >> 20} MiB; this is not a text file of rows")
+    return InputError(f"{where} has a line of more than {longest >> 20} MiB; this is not a text file of rows")
 
 
 def bytes_on_disk(path: Path) -> int:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from wsabie.base.errors import InputError
 from wsabie.sources.build import BadRow
+from wsabie.sources.formats import FORMATS
 from wsabie.sources.safe_xml import parse_xml
 
 _SUBJECT = "http://purl.org/dc/elements/1.1/ subject"
@@ -13,7 +14,7 @@ _LARGEST = 16 << 20
 
 
 def keywords_in(path: Path) -> tuple[str, ...]:
-    """The `dc:subject` keywords of a JPEG, PNG, WebP or TIFF file in their order; none without an XMP packet.
+    """The `dc:subject` keywords of a JPEG, PNG, WebP, TIFF or AVIF file in their order; none without an XMP packet.
 
     Raises
     ------
@@ -57,7 +58,7 @@ def _packet(path: Path) -> bytes:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a size warning; nothing is decoded here
-            with Image.open(path) as image:
+            with Image.open(path, formats=FORMATS) as image:
                 found = image.info.get("xmp") or image.info.get("XML:com.adobe.xmp") or _tiff_packet(image)
     except Exception as error:  # Pillow raises almost anything on damaged files
         raise BadRow("unreadable picture", str(error)[:100]) from error

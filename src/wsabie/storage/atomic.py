@@ -2,7 +2,7 @@
 
 import errno
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +14,8 @@ from wsabie.base.errors import InputError
 def replacing(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path that becomes `path` when the block ends without an error.
 
+    The file may be read and written by whom the process's umask allows.
+
     Raises
     ------
     InputError
@@ -21,6 +23,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
     Examples
     --------
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with replacing(Path(folder) / "a.txt") as draft:
     ...         _ = draft.write_text("whole")
@@ -30,13 +33,11 @@ def replacing(path: str | Path) -> Iterator[Path]:
     path = Path(path)
     with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
-        os.close(handle)
-        draft = Path(name)
+        draft = path.parent / f".{path.name}.{secrets.token_hex(8)}.tmp"
+        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))  # the kernel takes the umask off
         try:
             yield draft
             _flush(draft)
-            draft.chmod(0o644)
             draft.replace(path)
             _flush(path.parent)
         finally:

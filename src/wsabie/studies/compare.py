@@ -12,7 +12,7 @@ from wsabie.base.progress import SILENT, Progress
 from wsabie.evaluation.bootstrap import bootstrap_all, paired_bootstrap
 from wsabie.evaluation.evaluate import Evaluation
 from wsabie.models.one_vs_rest import TooLargeError
-from wsabie.sources.records import Rows
+from wsabie.sources.records import Rows, groups_of
 from wsabie.studies.comparison import HEADLINE, Comparison, Entry, Skipped
 from wsabie.studies.entrants import Entrant
 from wsabie.studies.fitting import Fitted, evaluated, fit, model_bytes, predict_ms
@@ -91,7 +91,7 @@ def compare(
         evaluation = evaluated(fitted.model, task.test, ks, f"judging {entrant.title}", progress)
         intervals = bootstrap_all(
             {name: evaluation.per_row[name] for name in _measured(evaluation)},
-            groups=_groups(task.test, evaluation),
+            groups=groups_of(task.test, evaluation.rows),
             resamples=resamples,
             seed=seed,
         )
@@ -138,16 +138,9 @@ def _with_differences(entry: Entry, found: Comparison, resamples: int) -> Entry:
             difference = paired_bootstrap(
                 entry.evaluation.per_row[metric],
                 best.evaluation.per_row[metric],
-                groups=_groups(found.task.test, entry.evaluation),
+                groups=groups_of(found.task.test, entry.evaluation.rows),
                 resamples=resamples,
                 seed=found.seed,
             )
             against[metric] = (best.name, difference)
     return replace(entry, against=against)
-
-
-def _groups(rows: Rows, evaluation: Evaluation) -> list[str] | None:
-    """The groups of the rows that count; a row without one is its own."""
-    if rows.groups is None:
-        return None
-    return [rows.groups[i] or f"row {rows.ids[i]}" for i in evaluation.rows]

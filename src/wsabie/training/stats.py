@@ -1,6 +1,7 @@
 """What one epoch did, in numbers: for the table, the JSON lines and the curves."""
 
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from wsabie.training.loops import Tally
@@ -29,7 +30,9 @@ class EpochStats:
     pairs_per_second, bytes_per_second : float
         Bytes = rows of both tables read and written.
     validation : float or None
-        The monitored figure (mean average precision on the validation rows).
+        The monitored figure, which decides (mean average precision on the validation rows).
+    validation_metrics : dict of str to float
+        All figures of the validation rows by name, the monitored one first ("MAP", "p@10"); empty without such rows.
     seconds, validation_seconds : float
     """
 
@@ -48,10 +51,16 @@ class EpochStats:
     validation_seconds: float = 0.0
     validation: float | None = None
     unlabelled: int = 0
+    validation_metrics: dict[str, float] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers for JSON."""
         return asdict(self)
+
+
+def other_metrics(history: Iterable[EpochStats]) -> list[str]:
+    """Names of the validation figures beside the monitored one, in the order of their first appearance."""
+    return list(dict.fromkeys(name for stats in history for name in list(stats.validation_metrics)[1:]))
 
 
 def summarise(

@@ -1,9 +1,9 @@
 """The training loop over epochs: schedule, validation, best model, divergence, checkpoints."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,9 +21,16 @@ from wsabie.training.targets import RowBlock
 from wsabie.training.threads import Threads
 
 Blocks = Callable[[], Iterable[RowBlock]]
-Monitor = Callable[[JointSpace], float]
 OnEpoch = Callable[[EpochStats], None]
 EXPLODED = 1e6
+
+
+class Monitor(Protocol):
+    """Looks at the space after every epoch."""
+
+    def figures(self, space: JointSpace) -> Mapping[str, float]:
+        """Figures by name, higher is better. The first decides; the others are kept beside it."""
+        ...
 
 
 class Trainer:
@@ -32,8 +39,8 @@ class Trainer:
     Parameters
     ----------
     settings : Settings
-    monitor : callable or None
-        `monitor(space) -> float`, higher is better; the best space is kept, and training stops when it no longer rises.
+    monitor : Monitor or None
+        The space whose first figure is best is kept, and training stops when that figure no longer rises.
     on_epoch : callable or None
         Called with the figures of every epoch.
     checkpoints : Checkpoints or None
@@ -118,16 +125,17 @@ class Trainer:
         stats = summarise(tally, epoch, self._rate(epoch), seconds, rows_read / max(n_pairs, 1), row_bytes)
         self._check(space, stats)
         stats = self._validated(space, replace(stats, unlabelled=unlabelled))
-        shown = {"loss": stats.loss} if stats.validation is None else {"MAP": stats.validation}
-        stage.advance(0, **shown)
+        name, value = next(iter(stats.validation_metrics.items()), ("loss", stats.loss))
+        stage.advance(0, **{name: value})
         return stats
 
     def _validated(self, space: JointSpace, stats: EpochStats) -> EpochStats:
         if self.monitor is None:
             return stats
         started = time.perf_counter()
-        figure = self.monitor(space)
-        return replace(stats, validation=figure, validation_seconds=time.perf_counter() - started)
+        figures = dict(self.monitor.figures(space))
+        seconds, decides = time.perf_counter() - started, next(iter(figures.values()))
+        return replace(stats, validation=decides, validation_metrics=figures, validation_seconds=seconds)
 
     def _pass(
         self,

@@ -155,6 +155,7 @@ def test_rows_of_another_dictionary_do_not_mix(cli: Cli, pictures: Path, tmp_pat
         assert "another dictionary of visual terms" in refused.err
     cli("split", ours, "--out", tmp_path / "split")
     assert cli("annotate", model, tmp_path / "split" / "test.parquet").code == 0
+    assert "sides of a split" in cli("annotate", model, tmp_path / "split").err
     cli("split", theirs, "--out", tmp_path / "split")
     assert "another dictionary" in cli("annotate", model, tmp_path / "split" / "test.parquet").err
 
@@ -171,3 +172,18 @@ def test_compare_shows_held_out_pictures_in_its_report(cli: Cli, pictures: Path,
     assert page.count("<img") == 11 + 2 * 4  # one of each group; four of them again, with and without their heat
     assert "Where it sees a label" in page
     assert "Which labels it takes for alike" in page
+
+
+def test_intervals_draw_whole_groups(cli: Cli, model: Path, pictures: Path, tmp_path: Path) -> None:
+    """Pictures of one group are one observation: how far they differ among themselves says nothing."""
+    for group, width in (("all the same", 0), ("", 1)):
+        folder = tmp_path / (group or "apart")
+        folder.mkdir()
+        (folder / "metadata.csv").write_text(
+            "file_name,labels,group\n"
+            + "\n".join(f"{n:03d}.webp,face,{group}\n{n:03d}.webp,smile,{group}" for n in range(20))
+        )
+        for n in range(20):
+            (folder / f"{n:03d}.webp").write_bytes((pictures / f"{n:03d}.webp").read_bytes())
+        low, high = cli("evaluate", model, folder, "--json").json["intervals"]["MAP"]
+        assert (high > low) == bool(width)

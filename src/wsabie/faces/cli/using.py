@@ -7,10 +7,10 @@ import numpy as np
 
 from wsabie.base.errors import InputError
 from wsabie.faces.cli.common import executor, loaded, opened, settle, tell_unknown
+from wsabie.faces.cli.epochs import show_epochs
 from wsabie.faces.cli.terminal import TerminalProgress, note, out, show_json, show_table
-from wsabie.sources.records import PictureList, Rows, Source
+from wsabie.sources.records import PictureList, Rows, Source, groups_of
 from wsabie.storage.rejects import Rejects
-from wsabie.training.stats import EpochStats
 
 SHOWN = ("p@1", "p@5", "p@10", "recall@10", "recall@50", "MAP", "MRR", "ndcg@10", "AUC")
 BLOCK_ROWS = 512
@@ -37,7 +37,9 @@ def evaluate_command(
     if not allow_overlap and annotator.facts.get("fingerprint") in (fingerprint(source), fingerprint(rows)):
         raise InputError(f"{data} is what the model was trained on; give other data, or add --allow-overlap")
     found = evaluate_scores(_score_blocks(annotator.model, rows, progress), rows.Y, ks=(1, 5, 10, 50))
-    intervals = bootstrap_all({name: found.per_row[name] for name in SHOWN if name in found.per_row})
+    intervals = bootstrap_all(
+        {name: found.per_row[name] for name in SHOWN if name in found.per_row}, groups=groups_of(rows, found.rows)
+    )
     settle(rejects, rejects_file)
     if json:
         bounds = {name: [i.low, i.high] for name, i in intervals.items()}
@@ -188,34 +190,7 @@ def info_command(model: Path, epochs: bool, json: bool) -> None:
         return
     show_table(str(model), ["", ""], [[name.replace("_", " "), _shown(value)] for name, value in facts.items()])
     if epochs:
-        _show_epochs(estimator.history_)
-
-
-def _show_epochs(history: list[EpochStats]) -> None:
-    """One line per epoch; ranks are the median bin of the estimated ranks."""
-    headers = ["epoch", "loss", "violators", "draws", "rank", "pairs/s", "GB/s", "MAP"]
-    lines = [
-        [
-            str(s.epoch + 1),
-            f"{s.loss:.4f}",
-            f"{s.violation_rate:.3f}",
-            f"{s.mean_draws:.1f}",
-            _median_rank(s.rank_histogram),
-            f"{s.pairs_per_second:,.0f}",
-            f"{s.bytes_per_second / 1e9:.1f}",
-            "" if s.validation is None else f"{s.validation:.4f}",
-        ]
-        for s in history
-    ]
-    show_table("epochs", headers, lines)
-
-
-def _median_rank(histogram: list[int]) -> str:
-    """The bin of the histogram in which its median lies, as "64-127"."""
-    if not sum(histogram):
-        return ""
-    b = int(np.searchsorted(np.cumsum(histogram), sum(histogram) / 2))
-    return f"{2**b}-{2 ** (b + 1) - 1}" if b else "1"
+        show_epochs(estimator.history_)
 
 
 def _shown(value: Any) -> str:

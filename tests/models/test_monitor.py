@@ -1,0 +1,87 @@
+"""Figures of the validation rows: those of the evaluation, for any number of threads, kept with the model."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from toys import names, toy
+from wsabie.base.validation import check_features
+from wsabie.evaluation.evaluate import evaluate_scores
+from wsabie.models.monitor import MAX_ROWS, ValidationMap
+from wsabie.models.wsabie import Wsabie
+from wsabie.space.joint import JointSpace
+
+
+def drawn(n_labels: int, n: int = 150) -> tuple[Any, sp.csr_matrix]:
+    """Rows with any labels; the last has none."""
+    rng = np.random.default_rng(1)
+    Y = sp.csr_matrix(rng.random((n, n_labels)) < 0.15, dtype=np.int8).tolil()
+    Y[:-1, 0], Y[-1] = 1, 0
+    return rng.normal(size=(n, 12)).astype(np.float32), Y.tocsr()
+
+
+def space_of(n_labels: int) -> JointSpace:
+    return JointSpace.random(12, n_labels, 20, "dot", None, np.random.default_rng(2))
+
+
+@pytest.mark.parametrize(("n_labels", "k"), [(40, 10), (10, 10), (4, 4)])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_figures_are_those_of_the_evaluation(n_labels: int, k: int, threads: int) -> None:
+    X, Y = drawn(n_labels)
+    inputs, space = check_features(X), space_of(n_labels)
+    monitor = ValidationMap(inputs, Y, threads)
+    figures = monitor.figures(space)
+    points = space.points(inputs)[:, : space.dim]
+    expected = evaluate_scores([(0, points @ space.labels[:, : space.dim].T)], Y, ks=(k,)).means
+    assert list(figures) == ["MAP", f"p@{k}"]
+    assert figures == pytest.approx({name: expected[name] for name in figures}, abs=1e-6)
+    assert monitor(space) == figures["MAP"]
+    assert figures == ValidationMap(inputs, Y, 1).figures(space)
+
+
+def numbered(n: int) -> tuple[Any, sp.csr_matrix, Any]:
+    """Rows whose only feature is their number, with one label by that number (every fourth denied), and the others."""
+    i = np.arange(n)
+    Y = sp.csr_matrix((np.where(i % 4, 1, -1), i % 7, np.arange(n + 1)), (n, 7), np.int8)
+    return i[:, None].astype(np.float32), Y, np.flatnonzero(i % 4)
+
+
+def test_too_many_rows_are_thinned_out_evenly() -> None:
+    """From the first to the last row that has a label, in steps that differ by one at most, each with its own label."""
+    X, Y, labelled = numbered(3 * MAX_ROWS)
+    monitor = ValidationMap(X, Y, threads=1)
+    chosen = np.asarray(monitor.inputs)[:, 0].astype(int)
+    assert len(chosen) == monitor.n_rows == MAX_ROWS == 2000
+    places = np.searchsorted(labelled, chosen)
+    assert np.array_equal(labelled[places], chosen)
+    assert (places[0], places[-1]) == (0, len(labelled) - 1)
+    assert np.ptp(np.diff(places)) <= 1
+    assert np.array_equal(monitor.Y.indices, chosen % 7)
+
+
+@pytest.mark.parametrize("max_rows", [None, 30, 41])
+def test_otherwise_every_row_with_a_label_is_looked_at(max_rows: int | None) -> None:
+    X, Y, labelled = numbered(40)
+    assert np.array_equal(np.asarray(ValidationMap(X, Y, 1, max_rows).inputs)[:, 0], labelled)
+
+
+def test_no_labelled_row_no_quality() -> None:
+    X, Y = drawn(6)
+    assert ValidationMap(check_features(X), Y * 0, 1).figures(space_of(6)) == {"MAP": 0.0, "p@6": 0.0}
+
+
+def test_named_figures_are_kept_and_an_older_model_without_them_opens() -> None:
+    X, _, answer = toy()
+    fitted = Wsabie(dim=16, epochs=2, threads=1).fit(X, names(answer), validation=(X[:30], names(answer[:30])))
+    for stats in fitted.history_:
+        assert stats.validation_metrics["MAP"] == stats.validation
+        assert len(stats.validation_metrics) == 2
+    parts = fitted.to_parts()
+    assert Wsabie.from_parts(parts).history_ == fitted.history_
+    for stats in parts.config["history"]:
+        del stats["validation_metrics"]
+    opened = Wsabie.from_parts(parts)
+    assert [s.validation for s in opened.history_] == [s.validation for s in fitted.history_]
+    assert [s.validation_metrics for s in opened.history_] == [{}, {}]

@@ -1,0 +1,41 @@
+"""Figures of an epoch: named validation figures, and histories from before they were kept."""
+
+import json
+from dataclasses import replace
+
+from wsabie.training.stats import EpochStats, other_metrics
+
+STATS = EpochStats(
+    epoch=0,
+    loss=0.5,
+    violation_rate=0.9,
+    mean_draws=3.0,
+    rank_histogram=[1, 2],
+    pairs=3,
+    skipped=0,
+    rejected=1,
+    pairs_per_second=1e5,
+    bytes_per_second=1e9,
+    learning_rate=0.1,
+    seconds=0.1,
+    validation=0.3,
+    validation_metrics={"MAP": 0.3, "p@10": 0.1},
+)
+
+
+def test_json_there_and_back() -> None:
+    assert EpochStats(**json.loads(json.dumps(STATS.as_dict()))) == STATS
+
+
+def test_a_history_without_named_figures_is_read() -> None:
+    old = STATS.as_dict()
+    del old["validation_metrics"]
+    assert EpochStats(**old) == replace(STATS, validation_metrics={})
+    assert EpochStats(**old).validation == 0.3
+
+
+def test_other_metrics_are_those_beside_the_first_of_each_epoch() -> None:
+    bare = replace(STATS, validation=None, validation_metrics={})
+    more = replace(STATS, validation_metrics={"MAP": 0.3, "AUC": 0.8, "p@10": 0.1})
+    assert other_metrics([bare, STATS, more]) == ["p@10", "AUC"]
+    assert other_metrics([bare]) == other_metrics([]) == []
