@@ -20,3 +20,12 @@ def data_dir() -> Path:
     if not folder:
         pytest.skip("WSABIE_TEST_DATA does not name the folder of shared test data")
     return Path(folder)
+
+
+@pytest.fixture
+def every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Save after every epoch instead of every ten seconds."""
+    from wsabie.training import checkpoints
+
+    init = checkpoints.Checkpoints.__init__
+    monkeypatch.setattr(checkpoints.Checkpoints, "__init__", lambda *a, **k: init(*a, **{**k, "every": 0.0}))

@@ -33,6 +33,15 @@ class Problem(NamedTuple):
     order: Any  # a permutation of the visits
 
 
+class FreeVectors(JointSpace):
+    """A space of things without features: the inputs say which row of the table is a thing's own vector."""
+
+    def tower(self, inputs: Any) -> Any:
+        from wsabie.kernels.towers import Lookup
+
+        return Lookup(self.features, inputs)
+
+
 def sparse_rows(n: int, d: int, density: float, rng: np.random.Generator) -> sp.csr_matrix:
     """Normal values, rows of any length, the first row empty."""
     X = sp.random(n, d, density, format="lil", dtype=np.float32, random_state=rng, data_rvs=rng.standard_normal)
@@ -110,3 +119,10 @@ def problems(draw: Any, *, sparse: bool = True, max_rows: int = 8) -> Problem:
     weights = rng.integers(0, 3, n).astype(np.float32) if draw(st.booleans()) else None
     problem = make_problem(space, X if sparse else X.toarray(), Y, rule, weights=weights)
     return problem._replace(order=rng.permutation(len(problem.targets.rows)))
+
+
+def with_free_vectors(problem: Problem) -> Problem:
+    """The same labels for things that have a vector of their own each, or share one where there are too few."""
+    space = FreeVectors(**{**vars(problem.space), "similarity": "dot"})
+    ids = np.arange(problem.Y.shape[0], dtype=np.int32) % np.int32(space.n_features)
+    return problem._replace(space=space, X=ids, inputs=ids)

@@ -5,7 +5,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from passes import assert_same, fast_block, fast_sequential, slow
-from strategies import Problem, problems
+from strategies import Problem, problems, with_free_vectors
 from wsabie.kernels.warp import SKIPPED, VISITED
 
 
@@ -28,6 +28,15 @@ def test_owners_change_no_bit(problem: Problem, data: st.DataObject) -> None:
     alone, shared = fast_block(problem), fast_block(problem, [0, *cuts, d])
     for name in ("features", "labels", "bias", "counters"):
         assert np.array_equal(getattr(alone, name), getattr(shared, name))
+
+
+@settings(max_examples=40)
+@given(problems(), st.integers(1, 3))
+def test_free_vectors_equal_the_twin_for_any_number_of_owners(problem: Problem, owners: int) -> None:
+    """Their owner is their number modulo the owners, not a range of features."""
+    problem = with_free_vectors(problem)
+    bounds = [0] * owners + [problem.space.n_features]
+    assert_same(fast_block(problem, bounds), slow(problem, block=True))
 
 
 @given(problems())

@@ -10,6 +10,7 @@ from toys import N_FEATURES, N_LABELS, names, toy
 from wsabie.base.errors import DivergenceError, InputError, UncalibratedError, UnknownLabelError
 from wsabie.evaluation.evaluate import evaluate_scores
 from wsabie.models.wsabie import Wsabie
+from wsabie.training import trainer
 
 X, Y, ANSWER = toy()
 
@@ -296,13 +297,22 @@ def test_a_new_label_is_near_its_rows_before_any_step() -> None:
     assert model.rank(X[~old], 1)[0].ravel().tolist() == [model.vocabulary_.ids(["new"])[0]] * int((~old).sum())
 
 
-def test_partial_fit_goes_on_with_other_draws_each_time() -> None:
-    first, second = make(epochs=1).fit(X, Y), make(epochs=1).fit(X, Y)
-    first.partial_fit(X, Y, epochs=2)
-    second.partial_fit(X, Y, epochs=1).partial_fit(X, Y, epochs=1)
-    draws = [s.mean_draws for s in second.history_]
-    assert draws[1] != draws[2]
-    assert len(first.history_) == len(second.history_) == 3
+def test_partial_fit_repeats_no_epoch_and_heeds_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the order of the visits nor the stream of draws comes again; the same seed gives the same ones."""
+    orders: list[bytes] = []
+    streams: list[tuple[int, int]] = []
+
+    def run(space: Any, block: Any, rule: Any, order: Any, *rest: Any) -> None:
+        orders.append(order.tobytes())
+        streams.append((rule.seed, rule.epoch))
+
+    monkeypatch.setattr(trainer, "run_blocks", run)
+    for seed in (3, 4, 3):
+        model = make(epochs=2, seed=seed).fit(X, Y)
+        assert len(model.partial_fit(X, Y, epochs=2).partial_fit(X, Y, epochs=1).history_) == 5
+    for epochs in (orders, streams):
+        assert len({*epochs[:10]}) == 10
+        assert epochs[10:] == epochs[:5]
 
 
 def test_partial_fit_keeps_what_fit_made_of_auto() -> None:
@@ -378,15 +388,6 @@ def interrupted(path: Any, after: int, **changes: Any) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         make(epochs=6, **changes).fit(X, Y, checkpoint=path, on_epoch=stop)
-
-
-@pytest.fixture
-def every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Save after every epoch instead of every ten seconds."""
-    from wsabie.training import checkpoints
-
-    init = checkpoints.Checkpoints.__init__
-    monkeypatch.setattr(checkpoints.Checkpoints, "__init__", lambda *a, **k: init(*a, **{**k, "every": 0.0}))
 
 
 @pytest.mark.usefixtures("every_epoch")

@@ -1,16 +1,24 @@
 """How a deterministic pass is cut: by pairs alone, never by threads."""
 
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
 
+from passes import fast_block
 from runs import make_block, make_space
-from strategies import label_rows, seeds
-from wsabie.training.loops import PAIRS_PER_BLOCK, _Plan
+from strategies import Problem, label_rows, make_problem, make_rule, seeds, sparse_rows, with_free_vectors
+from wsabie.space import tables
+from wsabie.space.joint import JointSpace
+from wsabie.training.loops import PAIRS_PER_BLOCK, Tally, _Plan, run_blocks
 from wsabie.training.targets import RowBlock, build_targets
+from wsabie.training.threads import Threads
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @given(seeds, st.integers(1, 900), st.sampled_from([0.0, 0.05, 0.9]))
@@ -44,3 +52,49 @@ def test_owners_share_the_features_by_their_load(dense: bool, threads: int) -> N
     load = np.full(30, 300) if dense else np.bincount(block.inputs.indices, minlength=30)
     shares = [load[lo:hi].sum() for lo, hi in itertools.pairwise(bounds)]
     assert max(shares) <= load.sum() / threads + load.max()
+
+
+def one_label_a_row(n: int, limit: float) -> Problem:
+    """n pairs, each a visit of its own, in a random order; no row of the tables is longer than the limit."""
+    rng, space = np.random.default_rng(0), make_space()
+    tables.project_rows(space.features, limit)
+    tables.project_rows(space.labels, limit)
+    Y = csr_matrix(np.eye(40, dtype=np.int8)[rng.integers(0, 40, n)])
+    rule = make_rule(40, max_norm_rows=limit, max_norm_labels=limit)
+    return make_problem(space, sparse_rows(n, 30, 0.2, rng), Y, rule, rng.permutation(n))
+
+
+def after_blocks(problem: Problem, n_threads: int) -> JointSpace:
+    """The space after `run_blocks` over the whole order."""
+    space, block = problem.space.copy(), RowBlock(problem.inputs, problem.targets)
+    with Threads(n_threads) as threads:
+        run_blocks(space, block, problem.rule, problem.order, threads, Tally.new(n_threads), lambda visits: None)
+    return space
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("pairs", "blocks"), [(768, 3), (769, 4)])
+def test_the_bits_are_those_of_blocks_of_256_pairs_one_after_the_other(pairs: int, blocks: int, threads: int) -> None:
+    """By hand, three full blocks and one pair more: seed and data decide the tables, and the size of a block does."""
+    problem = one_label_a_row(pairs, 1.2)
+    by_hand = problem.space.copy()
+    for part in np.array_split(problem.order, blocks):
+        done = fast_block(problem._replace(space=by_hand, order=part))
+        by_hand.features[:], by_hand.labels[:] = done.features, done.labels
+    space = after_blocks(problem, threads)
+    assert np.array_equal(space.features, by_hand.features)
+    assert np.array_equal(space.labels, by_hand.labels)
+
+
+def test_free_vectors_stay_within_the_limit_with_the_same_bits_for_2_threads() -> None:
+    problem = with_free_vectors(one_label_a_row(700, 0.8))
+    alone, shared = (after_blocks(problem, n) for n in (1, 2))
+    assert np.array_equal(alone.features, shared.features)
+    assert np.array_equal(alone.labels, shared.labels)
+    assert not (alone.features == problem.space.features).all(axis=1).any()  # every vector moved
+    assert np.linalg.norm(alone.features, axis=1).max() <= 0.8 * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("page", ["ARCHITECTURE.md", "docs/training.md"])
+def test_the_size_of_a_block_is_the_documented_one(page: str) -> None:
+    assert f"blocks of about {PAIRS_PER_BLOCK} pairs" in (ROOT / page).read_text(encoding="utf-8")

@@ -46,6 +46,18 @@ def cli(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> C
     return call
 
 
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    """An XC file of 90 rows: three labels, each with words of its own."""
+    lines = ["90 9 3"]
+    for i in range(90):
+        label = i % 3
+        lines.append(f"{label} " + " ".join(f"{3 * label + (i + k) % 3}:{1 + k}" for k in range(2)))
+    file = tmp_path / "rows.txt"
+    file.write_text("\n".join(lines) + "\n")
+    return file
+
+
 @pytest.fixture(scope="session")
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """120 emoji as files with metadata.csv, as somebody would bring them."""

@@ -10,18 +10,6 @@ import pytest
 Cli = Callable[..., Any]
 
 
-@pytest.fixture
-def rows(tmp_path: Path) -> Path:
-    """An XC file of 90 rows: three labels, each with words of its own."""
-    lines = ["90 9 3"]
-    for i in range(90):
-        label = i % 3
-        lines.append(f"{label} " + " ".join(f"{3 * label + (i + k) % 3}:{1 + k}" for k in range(2)))
-    file = tmp_path / "rows.txt"
-    file.write_text("\n".join(lines) + "\n")
-    return file
-
-
 def test_compare_prints_one_table(cli: Cli, rows: Path, tmp_path: Path) -> None:
     report = tmp_path / "report.html"
     said = cli("compare", rows, "--threads", 1, "--report", report, "--json")
@@ -57,9 +45,19 @@ def test_epochs_as_lines_and_as_a_table(cli: Cli, rows: Path, tmp_path: Path) ->
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert [line["epoch"] for line in lines] == [0, 1, 2]
     assert all(line["pairs"] == 90 and line["violation_rate"] <= 1 for line in lines)
+    assert all(line["validation_metrics"] == {} for line in lines)
     table = cli("info", tmp_path / "m", "--epochs").out
     assert f"{lines[2]['loss']:.4f}" in table
-    assert len(cli("info", tmp_path / "m", "--epochs", "--json").json["history"]) == 3
+    assert "estimated ranks, % of the epoch's steps" in table
+    assert cli("info", tmp_path / "m", "--epochs", "--json").json["history"] == lines
+
+
+def test_both_validation_figures_are_told(cli: Cli, rows: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    assert cli("train", rows, "--model", tmp_path / "m", "--epochs", 2, "--threads", 1, "--log", log).code == 0
+    for line in map(json.loads, log.read_text().splitlines()):
+        assert line["validation_metrics"] == {"MAP": line["validation"], "p@3": pytest.approx(1 / 3)}
+    assert "p@3" in cli("info", tmp_path / "m", "--epochs").out
 
 
 def test_too_few_rows_to_hold_out(cli: Cli, tmp_path: Path) -> None:
@@ -134,6 +132,26 @@ def test_numbers_of_lines_are_no_overlap_but_the_same_rows_are(cli: Cli, rows: P
     assert refused.code == 1
     assert "are training rows too" in refused.err
     assert cli("compare", train, "--test", train, *few, "--allow-overlap").code == 0
+
+
+def test_test_data_may_number_their_labels_otherwise(cli: Cli, rows: Path, tmp_path: Path) -> None:
+    """The same test rows under other numbers, one of them with a label that no training row has: the same figures."""
+    (tmp_path / "labels.txt").write_text("cat\ndog\nelk\n")
+    lines = [line.replace(":1", ":3") for line in rows.read_text().splitlines()[1:46]]
+    found = []
+    for folder, names, numbers, more in (("same", "cat dog elk", "012", ""), ("other", "elk yak cat dog", "230", ",1")):
+        renumbered = [numbers[int(line[0])] + line[1:] for line in lines]
+        renumbered[0] = renumbered[0].replace(" ", f"{more} ", 1)
+        test = tmp_path / folder / "test.txt"
+        test.parent.mkdir()
+        test.write_text(f"45 9 {len(names.split())}\n" + "\n".join(renumbered) + "\n")
+        test.with_name("labels.txt").write_text(names.replace(" ", "\n") + "\n")
+        said = cli("compare", rows, "--test", test, "--models", "popularity,nearest", "--threads", 1, "--json")
+        assert said.code == 0, said.err
+        found.append([(model["metrics"], model["intervals"]) for model in said.json["models"]])
+    assert found[1] == found[0]
+    (popularity, _), (nearest, _) = found[0]
+    assert popularity["p@1"] < 0.7 < nearest["p@1"]
 
 
 def test_evaluate_refuses_what_was_trained_on(cli: Cli, rows: Path, tmp_path: Path) -> None:

@@ -1,0 +1,108 @@
+"""Stopped and resumed, strict or not, and who is held out."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from wsabie.features.visual_terms import VisualTerms
+from wsabie.models.wsabie import Wsabie
+from wsabie.sources.parquet_rows import write_rows
+from wsabie.sources.records import Rows
+from wsabie.training.checkpoints import Checkpoints
+
+Cli = Callable[..., Any]
+OPTIONS = ("--epochs", 6, "--hold-out", 0, "--terms", 20, "--size", 32, "--threads", 1, "--json")
+
+
+@pytest.fixture(params=["rows", "pictures"])
+def collection(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Rows of features in a file, or 24 of the pictures in three folders that are named for their labels."""
+    if request.param == "rows":
+        return request.getfixturevalue("rows")
+    folder = tmp_path / "tagged"
+    for number, file in enumerate(sorted(request.getfixturevalue("pictures").glob("*.webp"))[:24]):
+        place = folder / "abc"[number % 3] / file.name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(file.read_bytes())
+    return folder
+
+
+def tensors(model: Path) -> list[str]:
+    """Their files are named for their content."""
+    return sorted(file.name for file in (model / "tensors").iterdir())
+
+
+@pytest.mark.usefixtures("every_epoch")
+def test_resumed_training_makes_the_epochs_that_are_left_and_the_same_model(
+    cli: Cli, collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save = Checkpoints.save
+
+    def stop_after_three(self: Any, space: Any, state: Any) -> None:
+        save(self, space, state)
+        if state.epoch == 3:
+            raise KeyboardInterrupt
+
+    whole = cli("train", collection, "--model", tmp_path / "whole", *OPTIONS)
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoints, "save", stop_after_three)
+        assert cli("train", collection, "--model", tmp_path / "m", *OPTIONS).code == 130
+    assert not (tmp_path / "m").exists()
+    monkeypatch.setattr(VisualTerms, "fit", None)  # the dictionary has been learned
+    log = tmp_path / "log.jsonl"
+    resumed = cli("train", collection, "--model", tmp_path / "m", *OPTIONS, "--resume", "--log", log)
+    assert resumed.code == 0, resumed.err
+    assert [json.loads(line)["epoch"] for line in log.read_text().splitlines()] == [3, 4, 5]
+    assert [s["loss"] for s in resumed.json["history"]] == [s["loss"] for s in whole.json["history"]]
+    assert tensors(tmp_path / "m") == tensors(tmp_path / "whole")
+    assert not (tmp_path / "m.training").exists()
+
+
+def test_strict_training_ends_at_the_first_bad_row_or_picture(cli: Cli, collection: Path, tmp_path: Path) -> None:
+    if collection.is_dir():
+        bad = collection / "a" / "bad.png"
+        bad.write_bytes(b"\x89PNG\r\n\x1a\n nonsense")
+        where = "bad.png"
+    else:
+        lines = collection.read_text().splitlines()
+        collection.write_text("\n".join([*lines[:7], "0 1:one", *lines[8:]]) + "\n")
+        where = "rows.txt:8"
+    strict = cli("train", collection, "--model", tmp_path / "m", *OPTIONS, "--strict")
+    assert strict.code == 1
+    assert strict.out == ""
+    last = strict.err.strip().splitlines()[-1]
+    assert last.startswith("wsabie: ")
+    assert where in last
+    assert "run without --strict to skip it" in last
+    assert not (tmp_path / "m").exists()
+    assert cli("train", collection, "--model", tmp_path / "m", *OPTIONS).json["skipped"] == 1
+
+
+@pytest.mark.parametrize("grouped", [True, False])
+def test_whole_groups_are_held_out_and_views_stay_together(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grouped: bool
+) -> None:
+    """Twenty pictures with three views each, two pictures to a group; the only feature of row i is number i."""
+    i = np.arange(60)
+    ids = [f"p{n // 3}" + (f"#{n % 3}" if n % 3 else "") for n in i]
+    X, Y = sp.identity(60, np.float32, "csr"), sp.csr_matrix(np.eye(2, dtype=np.int8)[i % 2])
+    write_rows(Rows(X, Y, ["a", "b"], ids, [f"g{n // 6}" for n in i] if grouped else None), tmp_path / "rows.parquet")
+    fit, sides = Wsabie.fit, []
+
+    def spy(self: Any, X: Any, Y: Any, *, validation: Any, **options: Any) -> Any:
+        sides.extend([X.indices, validation[0].indices])
+        return fit(self, X, Y, validation=validation, **options)
+
+    monkeypatch.setattr(Wsabie, "fit", spy)
+    words = ("--epochs", 1, "--hold-out", 0.3, "--threads", 1)
+    assert cli("train", tmp_path / "rows.parquet", "--model", tmp_path / "m", *words).code == 0
+    train, valid = sides
+    together = 6 if grouped else 3
+    assert not {*train // together} & {*valid // together}
+    assert (len(train), len(valid)) == (42, 6)
+    assert not (valid % 3).any()  # of a picture that is held out the centred view alone is judged
