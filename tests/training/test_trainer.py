@@ -113,8 +113,8 @@ def test_the_first_of_the_best_epochs_is_kept() -> None:
     assert [same_points(space, other) for other in seen] == [False, True, False, False]
 
 
-@pytest.mark.parametrize(("patience", "epochs"), [(1, 3), (2, 4), (None, 9)])
-def test_patience_counts_epochs_without_a_better_figure(patience: int | None, epochs: int) -> None:
+@pytest.mark.parametrize(("patience", "epochs"), [(1, 5), (2, 5), (6, 8), (None, 9)])
+def test_patience_counts_epochs_without_a_better_figure_in_the_second_half(patience: int | None, epochs: int) -> None:
     figures = iter([1.0, 2.0, *[2.0] * 7])
     settings = make_settings(epochs=9, patience=patience)
     history, _ = train(BLOCK, make_space(), settings, monitor=lambda space: next(figures))

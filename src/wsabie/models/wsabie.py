@@ -75,7 +75,8 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
     init_scale : float, {"V": float, "W": float} or None
         Standard deviation of the first tables; None is 1/sqrt(dim).
     patience : int or None, default 5
-        With validation rows: epochs without a better figure before training stops. The best epoch's model is kept.
+        With validation rows: epochs without a better figure before training stops, in the second half of the schedule.
+        The best epoch's model is kept.
     threads : int or None
         None uses every core that this process may use.
     deterministic : bool, default True
@@ -194,20 +195,20 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
         fitted = copy(self)  # a fit that fails leaves this model as it was
         inputs, targets = fitted._opened(X, Y, label_names)
         n_features = fitted.n_features_in_
-        fitted.scaling_ = RowScaling.learned(inputs, n_features, self.rows)
         settings = resolve(self.get_params(), _shape(inputs, targets, n_features))
         fitted.settings_ = plain(asdict(settings))
         fitted.space_ = fitted._new_space(n_features)
-        checkpoints = None
-        if checkpoint is not None:
-            data = [fingerprint, checksum(inputs, targets, sample_weight), validation is not None]
-            identity = fitted._identity(settings, data)
-            checkpoints = Checkpoints(checkpoint, identity, resume=resume)
-        inputs = fitted.scaling_(inputs)
+        fitted.scaling_ = RowScaling.learned(inputs, n_features, self.rows)
         monitor = None
         if validation is not None:
             require(isinstance(validation, (tuple, list)) and len(validation) == 2, "validation must be a pair (X, Y)")
             monitor = fitted._monitor(*validation, settings.threads, MAX_ROWS)
+        checkpoints = None
+        if checkpoint is not None:
+            judged = None if monitor is None else checksum(monitor.inputs, monitor.Y, None)
+            data = [fingerprint, checksum(inputs, targets, sample_weight), judged]
+            checkpoints = Checkpoints(checkpoint, fitted._identity(settings, data), resume=resume)
+        inputs = fitted.scaling_(inputs)
         trainer = Trainer(settings, monitor=monitor, on_epoch=on_epoch, checkpoints=checkpoints, progress=progress)
         fitted.history_ = fitted._train(trainer, inputs, targets, sample_weight)
         fitted.calibration_ = None if monitor is None else fitted._calibrated(monitor)

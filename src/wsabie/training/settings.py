@@ -23,7 +23,8 @@ class Settings:
     max_norm : float or None
         Rows of both tables are projected to this norm; None leaves them free.
     patience : int or None
-        Epochs without a better validation figure before training stops; None never stops early.
+        Epochs without a better validation figure before training stops, in the second half of the schedule; None never
+        stops early.
     """
 
     loss: LossName

@@ -101,10 +101,13 @@ class Trainer:
         return self.checkpoints.restore(space) if self.checkpoints is not None else None
 
     def _exhausted(self, history: list[EpochStats]) -> bool:
-        """Whether the validation figure has not risen for `patience` epochs."""
+        """Whether half of the schedule is done and the validation figure has not risen for `patience` epochs.
+
+        While the rate is high the figure of few rows goes up and down; most of the rise comes as the rate falls.
+        """
         figures = [s.validation for s in history if s.validation is not None]
         patience = self.settings.patience
-        if patience is None or len(figures) <= patience:
+        if patience is None or len(figures) <= max(patience, self.settings.epochs // 2):
             return False
         return int(np.argmax(figures)) < len(figures) - patience
 
