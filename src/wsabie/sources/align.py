@@ -23,7 +23,7 @@ class Aligned(NamedTuple):
     unknown_labels : list of str
         Labels of the collection that the model does not know, in their old order.
     unknown_pairs : int
-        Row-label pairs that went with them.
+        Pairs of a row and a true label that went with them.
     unknown_features : int
         Non-zero values whose feature the model does not know.
     """
@@ -84,7 +84,7 @@ def align(
     Y = move_columns(rows.Y, columns, len(label_names))
     unknown = [name for name, column in zip(rows.label_names, columns, strict=True) if column < 0]
     moved = replace(rows, Y=Y, label_names=list(label_names))
-    return Aligned(moved, unknown, int(rows.Y.nnz - Y.nnz), unknown_features)
+    return Aligned(moved, unknown, int((rows.Y.data > 0).sum() - (Y.data > 0).sum()), unknown_features)
 
 
 def move_columns(M: Matrix, columns: Int32, width: int) -> Matrix:

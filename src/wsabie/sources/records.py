@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeAlias
 
+import numpy as np
+
 from wsabie.base.arrays import Int64, Matrix
 
 
@@ -55,6 +57,16 @@ class Rows:
         return replace(
             self, X=self.X[index], Y=self.Y[index], ids=ids, groups=pick(self.groups), times=pick(self.times)
         )
+
+    def with_labels(self, keep: Sequence[int] | Int64) -> "Rows":
+        """The same rows with only the labels of these numbers."""
+        return replace(self, Y=self.Y.tocsr()[:, keep], label_names=[self.label_names[y] for y in keep])
+
+
+def label_counts(rows: Rows) -> Int64:
+    """Rows of which each label is true, (n_labels,)."""
+    Y = rows.Y.tocsr()
+    return np.bincount(Y.indices[Y.data > 0], minlength=Y.shape[1])
 
 
 def groups_of(rows: Rows, index: Sequence[int] | Int64) -> list[str] | None:

@@ -34,6 +34,7 @@ def compare(
     resamples: int = 1000,
     seed: int = 0,
     allow_overlap: bool = False,
+    unknown_pairs: int = 0,
     progress: Progress = SILENT,
 ) -> Comparison:
     """Fit, tune and judge every model on one split.
@@ -56,6 +57,9 @@ def compare(
         Of the bootstrap; whole groups are drawn where the test rows have groups.
     allow_overlap : bool
         Accept test rows that are training rows too.
+    unknown_pairs : int
+        Pairs of the test data whose label the training data lack, where aligning has dropped them: they count
+        against coverage.
     progress : Progress
 
     Returns
@@ -79,7 +83,7 @@ def compare(
     >>> [round(entry.evaluation.means["p@1"], 2) for entry in found.entries]
     [0.5, 1.0]
     """
-    task = make_task(train, valid, test, min_rows=min_rows, allow_overlap=allow_overlap)
+    task = make_task(train, valid, test, min_rows=min_rows, allow_overlap=allow_overlap, unknown_pairs=unknown_pairs)
     entries: list[Entry] = []
     skipped: list[Skipped] = []
     for entrant in models:

@@ -1,6 +1,6 @@
 """What a comparison is about: the rows of the three sides, and the labels that a model can know."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ from wsabie.base.arrays import Int64
 from wsabie.base.errors import InputError
 from wsabie.evaluation.splits import check_overlap
 from wsabie.sources.fingerprint import fingerprint
-from wsabie.sources.records import Rows
+from wsabie.sources.records import Rows, label_counts
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,15 @@ class TaskFacts:
         return {**asdict(self), "coverage": self.coverage}
 
 
-def make_task(train: Rows, valid: Rows | None, test: Rows, *, min_rows: int = 1, allow_overlap: bool = False) -> Task:
+def make_task(
+    train: Rows,
+    valid: Rows | None,
+    test: Rows,
+    *,
+    min_rows: int = 1,
+    allow_overlap: bool = False,
+    unknown_pairs: int = 0,
+) -> Task:
     """Keep the labels with at least `min_rows` training rows, and count what that leaves out.
 
     Raises
@@ -100,11 +108,11 @@ def make_task(train: Rows, valid: Rows | None, test: Rows, *, min_rows: int = 1,
         _check_same_columns(train, rows, name)
         if rows is not train and not allow_overlap:
             check_overlap(train.ids, train.X, rows.ids, rows.X)
-    counts = _positives(train)
+    counts = label_counts(train)
     keep = np.flatnonzero(counts >= max(min_rows, 1))
     if not len(keep):
         raise InputError(f"no label has {max(min_rows, 1)} training rows; give more rows, or lower the limit")
-    known = {name: _with_labels(rows, keep) for name, rows in sides.items()}
+    known = {name: rows.with_labels(keep) for name, rows in sides.items()}
     facts = TaskFacts(
         train_rows=len(train),
         valid_rows=0 if valid is None else len(valid),
@@ -114,8 +122,8 @@ def make_task(train: Rows, valid: Rows | None, test: Rows, *, min_rows: int = 1,
         labels_dropped=len(counts) - len(keep),
         min_rows=max(min_rows, 1),
         train_pairs=int(counts[keep].sum()),
-        test_pairs=int(_positives(test).sum()),
-        test_pairs_known=int(_positives(known["test"]).sum()),
+        test_pairs=int(label_counts(test).sum()) + unknown_pairs,
+        test_pairs_known=int(label_counts(known["test"]).sum()),
         test_rows_without=int(((known["test"].Y > 0).sum(axis=1) == 0).sum()),
         fingerprint={name: fingerprint(rows) for name, rows in sides.items()},
     )
@@ -133,13 +141,3 @@ def _check_same_columns(train: Rows, other: Rows, name: str) -> None:
             f"the {name} rows and the training rows number their labels differently; read them as one collection and "
             "split it, or align them first"
         )
-
-
-def _positives(rows: Rows) -> Int64:
-    """Rows of each label, (n_labels,)."""
-    Y = rows.Y.tocsr()
-    return np.bincount(Y.indices[Y.data > 0], minlength=Y.shape[1])
-
-
-def _with_labels(rows: Rows, keep: Int64) -> Rows:
-    return replace(rows, Y=rows.Y.tocsr()[:, keep], label_names=[rows.label_names[y] for y in keep])

@@ -149,6 +149,7 @@ def test_test_data_may_number_their_labels_otherwise(cli: Cli, rows: Path, tmp_p
         said = cli("compare", rows, "--test", test, "--models", "popularity,nearest", "--threads", 1, "--json")
         assert said.code == 0, said.err
         found.append([(model["metrics"], model["intervals"]) for model in said.json["models"]])
+        assert said.json["data"]["coverage"] == (45 / 46 if more else 1)  # the label that no training row has counts
     assert found[1] == found[0]
     (popularity, _), (nearest, _) = found[0]
     assert popularity["p@1"] < 0.7 < nearest["p@1"]

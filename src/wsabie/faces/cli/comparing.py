@@ -13,6 +13,7 @@ from wsabie.evaluation.splits import Split
 from wsabie.faces.cli.common import executor, opened, settle, tell_unknown
 from wsabie.faces.cli.splitting import split_rows
 from wsabie.faces.cli.terminal import NARROW, TerminalProgress, note, out, show_json, show_table
+from wsabie.sources.align import Aligned, align
 from wsabie.sources.records import Rows, Source
 from wsabie.storage.rejects import Rejects
 
@@ -47,7 +48,16 @@ def compare_command(
     tested = None if test is None else opened(test, rejects)
     plan = _Plan(by, 0.1 if test is None else 0.0, seed)
     train, valid, held_out, terms = _sides(source, tested, plan, pictures, threads, progress, rejects)
-    found = compare(train, valid, held_out, taking_part, seed=seed, allow_overlap=allow_overlap, progress=progress)
+    found = compare(
+        train,
+        valid,
+        held_out.rows,
+        taking_part,
+        seed=seed,
+        allow_overlap=allow_overlap,
+        unknown_pairs=held_out.unknown_pairs,
+        progress=progress,
+    )
     settle(rejects, rejects_file)
     if report is not None:
         _write_report(report, found, data, source if tested is None else tested, terms)
@@ -81,8 +91,8 @@ def _sides(
     threads: int | None,
     progress: Progress,
     rejects: Rejects,
-) -> tuple[Rows, Rows, Rows, Any]:
-    """Training, validation and test rows, and the dictionary that the training pictures taught."""
+) -> tuple[Rows, Rows, Aligned, Any]:
+    """Training, validation and test rows, all with the same columns, and what dictionary the training pictures taught."""
     if isinstance(data, Rows):
         if test is not None and not isinstance(test, Rows):
             raise InputError("the training data are rows of features and the test data pictures; give the same kind")
@@ -96,17 +106,10 @@ def _sides(
         rows, sides = describe_split(data, terms, plan, executor=run, progress=progress, rejects=rejects)
         if test is not None and not isinstance(test, Rows):
             test = terms.transform(test, executor=run, progress=progress, rejects=rejects)
-    held_out = rows.take(sides.test) if test is None else _aligned(test, rows)
+    tested = rows.take(sides.test) if test is None else test
+    held_out = align(tested, rows.label_names, rows.feature_names, rows.X.shape[1], rows.dictionary)
+    tell_unknown(held_out, "the test data")
     return rows.take(sides.train), rows.take(sides.valid), held_out, terms
-
-
-def _aligned(test: Rows, train: Rows) -> Rows:
-    """Test rows with the labels and features of the training rows."""
-    from wsabie.sources.align import align
-
-    aligned = align(test, train.label_names, train.feature_names, train.X.shape[1], train.dictionary)
-    tell_unknown(aligned, "the test data")
-    return aligned.rows
 
 
 def _write_report(file: Path, found: "Comparison", data: Path, tested: Source, terms: Any) -> None:
