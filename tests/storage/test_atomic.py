@@ -13,7 +13,17 @@ import pytest
 
 from wsabie.base.errors import InputError
 from wsabie.storage import atomic
-from wsabie.storage.atomic import replacing, write_bytes, write_text
+from wsabie.storage.atomic import refuse_unwritable, replacing, write_bytes, write_text
+
+
+def test_a_result_that_cannot_be_written_is_known_before_and_nothing_is_left(tmp_path: Path) -> None:
+    refuse_unwritable(tmp_path / "new" / "a.txt", None, folder=tmp_path)
+    assert [path.name for path in tmp_path.rglob("*")] == ["new"]
+    with pytest.raises(InputError, match=r"it is a folder; give the name of a file"):
+        refuse_unwritable(tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"cannot write .*choose a folder that you may write to"):
+        refuse_unwritable(tmp_path / "file" / "a.txt")
 
 
 def test_written_whole_with_folders_made(tmp_path: Path) -> None:

@@ -6,6 +6,9 @@ docs/defaults.md for the search and what each costs.
 
 from typing import NamedTuple
 
+MAX_NORM = 1.5
+"""The limit on the norm of every row of both tables: the one regulariser, sharper than the papers' C = 1."""
+
 
 class Shape(NamedTuple):
     """Size of a training set."""
@@ -31,8 +34,3 @@ def learning_rate(shape: Shape, positives: str = "mean") -> float:
     if positives == "pairs":
         return 0.03
     return float(0.03 * max(1.0, shape.n_pairs / max(shape.n_rows, 1)) ** 0.75)
-
-
-def max_norm(shape: Shape) -> float:
-    """The limit on the norm of every row of both tables: the one regulariser, sharper than the papers' C = 1."""
-    return 1.5

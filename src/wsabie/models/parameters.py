@@ -96,7 +96,7 @@ def resolve(parameters: Mapping[str, Any], shape: defaults.Shape) -> Settings:
         feature_rate=rates["V"],
         bias_rate=rates["W"] if p["label_bias"] else 0.0,
         schedule=p["schedule"],
-        max_norm=defaults.max_norm(shape) if p["max_norm"] == "auto" else p["max_norm"],
+        max_norm=defaults.MAX_NORM if p["max_norm"] == "auto" else p["max_norm"],
         epochs=defaults.epochs(shape) if p["epochs"] == "auto" else int(p["epochs"]),
         patience=p["patience"],
         threads=p["threads"] or available_cores(),

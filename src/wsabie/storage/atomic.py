@@ -32,9 +32,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
     """
     path = Path(path)
     with explained(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.parent / f".{path.name}.{secrets.token_hex(8)}.tmp"
-        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))  # the kernel takes the umask off
+        draft = _new_draft(path)
         try:
             yield draft
             _flush(draft)
@@ -56,6 +54,23 @@ def write_bytes(path: str | Path, content: bytes) -> None:
         draft.write_bytes(content)
 
 
+def refuse_unwritable(*files: Path | None, folder: Path | None = None) -> None:
+    """Refuse results that could not be written, before the work that they take; None is no result.
+
+    Raises
+    ------
+    InputError
+        As `replacing` would at the end, as far as it can be known now.
+    """
+    for file in files:
+        if file is not None and file.is_dir():
+            raise InputError(f"cannot write {file}: it is a folder; give the name of a file")
+    for path in (*files, folder):
+        if path is not None:
+            with explained(path):
+                _new_draft(path).unlink()
+
+
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
     """Turn the operating system's refusals into a sentence about `path`."""
@@ -69,6 +84,14 @@ def explained(path: Path) -> Iterator[None]:
             ) from error
         reason = error.strerror or str(error)
         raise InputError(f"cannot write {path}: {reason}; choose a folder that you may write to") from error
+
+
+def _new_draft(path: Path) -> Path:
+    """An empty file beside `path`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.parent / f".{path.name}.{secrets.token_hex(8)}.tmp"
+    os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))  # the kernel takes the umask off
+    return draft
 
 
 def _flush(path: Path) -> None:

@@ -22,6 +22,9 @@ KS = (*range(1, 11), 15, 20, 30, 40, 50)
 """Lengths of the list at which precision and recall are measured."""
 
 
+_MANY_LABELS = 50
+
+
 def compare(
     train: Rows,
     valid: Rows | None,
@@ -29,7 +32,7 @@ def compare(
     models: Sequence[Entrant],
     *,
     min_rows: int = 1,
-    tuned_on: str = "p@10",
+    tuned_on: str = "auto",
     ks: Sequence[int] = KS,
     resamples: int = 1000,
     seed: int = 0,
@@ -51,7 +54,8 @@ def compare(
     min_rows : int
         Labels with fewer training rows are left out, and counted.
     tuned_on : str
-        Metric that chooses among a model's options on the validation rows.
+        Metric that chooses among a model's options on the validation rows; "auto" is p@10, or MAP where 10 labels are
+        nearly all there are.
     ks : sequence of int
     resamples, seed : int
         Of the bootstrap; whole groups are drawn where the test rows have groups.
@@ -84,6 +88,8 @@ def compare(
     [0.5, 1.0]
     """
     task = make_task(train, valid, test, min_rows=min_rows, allow_overlap=allow_overlap, unknown_pairs=unknown_pairs)
+    if tuned_on == "auto":
+        tuned_on = "p@10" if len(task.train.label_names) >= _MANY_LABELS else "MAP"
     entries: list[Entry] = []
     skipped: list[Skipped] = []
     for entrant in models:

@@ -106,7 +106,7 @@ def entrants(
     Raises
     ------
     InputError
-        An unknown name.
+        An unknown name, or none at all.
 
     Examples
     --------
@@ -119,6 +119,8 @@ def entrants(
         "one-vs-rest": partial(_one_vs_rest, threads, max_minutes),
         "popularity": _popularity,
     }
+    if not names:
+        raise InputError(f"no model to compare is named; choose from {', '.join(NAMES)}")
     for name in names:
         if name not in made:
             near = closest(name, NAMES, n=1)

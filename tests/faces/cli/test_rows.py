@@ -81,6 +81,11 @@ def test_too_few_rows_to_hold_out(cli: Cli, tmp_path: Path) -> None:
         (("features", "audio", "{rows}", "--out", "{tmp}/f"), "audio"),
         (("split", "{rows}", "--out", "{tmp}/s", "--by", "time"), "time"),
         (("train", "{rows}", "--model", "{tmp}/m", "--loss", "hinge"), "hinge"),
+        (("compare", "{rows}", "--models", ""), "no model to compare is named"),
+        (("annotate", "{rows}", "{rows}", "--label", "x"), "add --explain FOLDER"),
+        (("train", "{rows}", "--model", "{tmp}/m", "--min-rows", "99"), "lower --min-rows"),
+        (("train", "{rows}", "--model", "{tmp}/m", "--log", "{tmp}/empty"), "it is a folder"),
+        (("compare", "{rows}", "--report", "{rows}/r.html"), "cannot write"),
         (("demo", "--part", "paintings", "--out", "{tmp}/d"), "paintings"),
     ],
 )
@@ -92,6 +97,37 @@ def test_mistakes_get_one_sentence(cli: Cli, rows: Path, tmp_path: Path, words: 
     assert last.startswith("wsabie: ")
     assert said in last
     assert "Traceback" not in ran.err
+
+
+def test_what_could_not_be_written_is_refused_before_any_work(
+    cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wsabie.sources.open.open_source", lambda *args, **options: pytest.fail("work began"))
+    for words in (
+        ("train", rows, "--model", rows / "m"),
+        ("train", rows, "--model", tmp_path / "m", "--rejects", tmp_path),
+        ("compare", rows, "--report", tmp_path),
+        ("features", "images", rows, "--out", rows / "f.parquet"),
+        ("annotate", tmp_path, rows, "--rejects", tmp_path),
+        ("evaluate", tmp_path, rows, "--rejects", tmp_path),
+    ):
+        ran = cli(*words)
+        assert ran.code == 1
+        assert "cannot write" in ran.err
+
+
+def test_rare_labels_may_be_left_out_and_a_model_is_not_replaced_unsaid(cli: Cli, rows: Path, tmp_path: Path) -> None:
+    lines = rows.read_text().splitlines()
+    lines[0] = "92 9 4"
+    rows.write_text("\n".join([*lines, "3,0 0:1", "3 1:1"]) + "\n")
+    asked = ("train", rows, "--model", tmp_path / "m", "--epochs", 2, "--hold-out", 0)
+    first = cli(*asked, "--min-rows", 3)
+    assert "3 labels (1 with fewer than 3 rows left out) from 92 rows, 2 epochs, " in first.out
+    assert "replaced" not in first.err
+    assert cli("info", tmp_path / "m", "--json").json["labels_dropped"] == 1
+    second = cli(*asked, "--min-rows", 2)
+    assert "4 labels from 92 rows" in second.out
+    assert "holds a model; it is replaced when training is done" in second.err
 
 
 def test_usage_is_code_two(cli: Cli) -> None:

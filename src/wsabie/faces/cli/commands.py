@@ -7,9 +7,11 @@ import typer
 
 Data = Annotated[
     Path,
-    typer.Argument(help="Pictures in a folder, Parquet, svmlight/XC, Mulan ARFF, fastText text, or pairs in a TSV."),
+    typer.Argument(
+        metavar="DATA", help="Pictures in a folder, Parquet, svmlight/XC, Mulan ARFF, fastText text, or pairs in a TSV."
+    ),
 ]
-Model = Annotated[Path, typer.Argument(help="Model folder, as `wsabie train --model` wrote it.")]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder, as `wsabie train --model` wrote it.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="Threads (default: all cores).")]
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
@@ -20,6 +22,7 @@ AllowOverlap = Annotated[bool, typer.Option("--allow-overlap", help="Judge train
 Terms = Annotated[
     int | None, typer.Option(min=2, help="Visual terms in the dictionary (default: 10,000, fewer for few pictures).")
 ]
+MinRows = Annotated[int, typer.Option(min=1, help="Leave out labels with fewer training rows than this.")]
 Size = Annotated[int, typer.Option(min=16, help="Longer side, in pixels, at which pictures are described.")]
 
 
@@ -38,12 +41,13 @@ def train(
     hold_out: Annotated[
         float, typer.Option(min=0, max=0.9, help="Fraction of rows (whole groups) that choose the epoch.")
     ] = 0.1,
+    min_rows: MinRows = 1,
     dim: Annotated[int, typer.Option(min=1, help="Dimensions of the space.")] = 100,
     loss: Annotated[str, typer.Option(help="warp or auc.")] = "warp",
     similarity: Annotated[str, typer.Option(help="dot, euclidean or cosine.")] = "dot",
     epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the pairs (default: by size).")] = None,
     learning_rate: Annotated[float | None, typer.Option(help="First step (default: by size).")] = None,
-    max_norm: Annotated[float | None, typer.Option(help="Limit on the norm of every row (default: by size).")] = None,
+    max_norm: Annotated[float | None, typer.Option(help="Limit on the norm of every row (default: 1.5).")] = None,
     terms: Terms = None,
     size: Size = 256,
     augment: Annotated[
@@ -61,7 +65,7 @@ def train(
     json: Json = False,
 ) -> None:
     """Train a model on tagged data; new data is then annotated with `wsabie annotate`."""
-    from wsabie.faces.cli.training import train_command
+    from wsabie.faces.cli.training import Asked, train_command
 
     parameters: dict[str, Any] = {
         "dim": dim,
@@ -74,7 +78,11 @@ def train(
     given = {"epochs": epochs, "learning_rate": learning_rate, "max_norm": max_norm}
     parameters |= {name: value for name, value in given.items() if value is not None}
     pictures = {"n_terms": terms or "auto", "size": size, "augment": augment}
-    train_command(data, model, valid, hold_out, parameters, pictures, resume, log, strict, rejects, json)
+    train_command(
+        Asked(
+            data, model, valid, hold_out, min_rows, parameters, pictures, resume, log, rejects, strict=strict, json=json
+        )
+    )
 
 
 def evaluate(
@@ -94,7 +102,9 @@ def evaluate(
 
 def annotate(
     model: Model,
-    inputs: Annotated[list[Path], typer.Argument(help="Pictures, folders, or data in any source format.")],
+    inputs: Annotated[
+        list[Path], typer.Argument(metavar="INPUTS", help="Pictures, folders, or data in any source format.")
+    ],
     k: Top = 10,
     explain: Annotated[
         Path | None, typer.Option(help="Folder for heat maps: where in the picture the best label is seen.")
@@ -113,7 +123,7 @@ def annotate(
 
 def neighbours(
     model: Model,
-    label: Annotated[str, typer.Argument(help="A label of the model.")],
+    label: Annotated[str, typer.Argument(metavar="LABEL", help="A label of the model.")],
     k: Top = 10,
     json: Json = False,
 ) -> None:
@@ -134,6 +144,7 @@ def compare(
     ] = "auto",
     test: Annotated[Path | None, typer.Option(help="Test data; otherwise a tenth is split off.")] = None,
     allow_overlap: AllowOverlap = False,
+    min_rows: MinRows = 1,
     terms: Terms = None,
     size: Size = 256,
     threads: Threads = None,
@@ -147,12 +158,14 @@ def compare(
     from wsabie.faces.cli.comparing import compare_command
 
     pictures = {"n_terms": terms or "auto", "size": size}
-    compare_command(data, models, by, test, allow_overlap, pictures, threads, seed, report, strict, rejects, json)
+    compare_command(
+        data, models, by, test, allow_overlap, min_rows, pictures, threads, seed, report, strict, rejects, json
+    )
 
 
 def features(
-    kind: Annotated[str, typer.Argument(help="images (audio and text: later versions).")],
-    src: Annotated[Path, typer.Argument(help="Folder of pictures, or Parquet with pictures.")],
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="images (audio and text: later versions).")],
+    src: Annotated[Path, typer.Argument(metavar="SRC", help="Folder of pictures, or Parquet with pictures.")],
     out: Annotated[Path, typer.Option(help="Parquet file to write; it is a source for every other command.")],
     terms: Terms = None,
     size: Size = 256,

@@ -15,6 +15,7 @@ from wsabie.faces.cli.splitting import split_rows
 from wsabie.faces.cli.terminal import NARROW, TerminalProgress, note, out, show_json, show_table
 from wsabie.sources.align import Aligned, align
 from wsabie.sources.records import Rows, Source
+from wsabie.storage.atomic import refuse_unwritable
 from wsabie.storage.rejects import Rejects
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def compare_command(
     by: str,
     test: Path | None,
     allow_overlap: bool,
+    min_rows: int,
     pictures: dict[str, Any],
     threads: int | None,
     seed: int,
@@ -43,6 +45,7 @@ def compare_command(
 
     rejects, progress = Rejects(strict=strict), TerminalProgress()
     names = [name.strip() for name in models.split(",") if name.strip()]
+    refuse_unwritable(report, rejects_file)
     taking_part = entrants(names, seed=seed, threads=threads)
     source = opened(data, rejects)
     tested = None if test is None else opened(test, rejects)
@@ -53,6 +56,7 @@ def compare_command(
         valid,
         held_out.rows,
         taking_part,
+        min_rows=min_rows,
         seed=seed,
         allow_overlap=allow_overlap,
         unknown_pairs=held_out.unknown_pairs,
@@ -92,7 +96,7 @@ def _sides(
     progress: Progress,
     rejects: Rejects,
 ) -> tuple[Rows, Rows, Aligned, Any]:
-    """Training, validation and test rows, all with the same columns, and what dictionary the training pictures taught."""
+    """Training, validation and test rows, all with the same columns, and the dictionary that was learnt."""
     if isinstance(data, Rows):
         if test is not None and not isinstance(test, Rows):
             raise InputError("the training data are rows of features and the test data pictures; give the same kind")

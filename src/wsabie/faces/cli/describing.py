@@ -8,6 +8,7 @@ from wsabie.base.errors import InputError
 from wsabie.faces.cli.common import executor, opened, settle
 from wsabie.faces.cli.terminal import TerminalProgress, out, show_json
 from wsabie.sources.records import Rows
+from wsabie.storage.atomic import refuse_unwritable
 from wsabie.storage.rejects import Rejects
 
 
@@ -29,6 +30,7 @@ def features_command(
     from wsabie.features.extract import extract
     from wsabie.features.visual_terms import VisualTerms
 
+    refuse_unwritable(rejects_file, out_file)
     rejects, progress, run = Rejects(strict=strict), TerminalProgress(), executor(threads)
     source = opened(src, rejects)
     if isinstance(source, Rows):

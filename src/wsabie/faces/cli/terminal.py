@@ -75,12 +75,24 @@ def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
     from rich import box
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    table = Table(
+        title=title,
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        collapse_padding=True,
+        show_header=any(columns),
+    )
     for number, column in enumerate(columns):
         table.add_column(column, justify="left" if number == 0 else "right", no_wrap=True)
     for row in rows:
         table.add_row(*row)
     out.print(table)
+
+
+def plural(n: int, word: str) -> str:
+    """A number of things: "1 row", "2,000 rows"."""
+    return f"{n:,} {word}" + ("" if n == 1 else "s")
 
 
 def show_json(value: Any) -> None:

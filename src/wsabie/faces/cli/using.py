@@ -10,6 +10,7 @@ from wsabie.faces.cli.common import executor, loaded, opened, settle, tell_unkno
 from wsabie.faces.cli.epochs import show_epochs
 from wsabie.faces.cli.terminal import TerminalProgress, note, out, show_json, show_table
 from wsabie.sources.records import PictureList, Rows, Source, groups_of
+from wsabie.storage.atomic import refuse_unwritable
 from wsabie.storage.rejects import Rejects
 
 SHOWN = ("p@1", "p@5", "p@10", "recall@10", "recall@50", "MAP", "MRR", "ndcg@10", "AUC")
@@ -30,6 +31,7 @@ def evaluate_command(
     from wsabie.evaluation.evaluate import evaluate_scores
     from wsabie.sources.fingerprint import fingerprint
 
+    refuse_unwritable(rejects_file)
     annotator, rejects, progress = loaded(model, threads), Rejects(strict=strict), TerminalProgress()
     source = opened(data, rejects)
     aligned = annotator.rows(source, executor=executor(threads), progress=progress, rejects=rejects)
@@ -89,6 +91,9 @@ def annotate_command(
     json: bool,
 ) -> None:
     """Rank labels for every input, one line each."""
+    if label is not None and explain is None:
+        raise InputError("--label chooses what --explain draws; add --explain FOLDER, or leave --label out")
+    refuse_unwritable(rejects_file, None if explain is None else explain / "heat.png")
     annotator, rejects, progress = loaded(model, threads), Rejects(strict=strict), TerminalProgress()
     if label is not None:
         annotator.model.vocabulary_.ids([label])  # refuses an unknown label before any work
@@ -109,7 +114,7 @@ def annotate_command(
     if not results:
         raise InputError("nothing could be annotated; give pictures or rows in a format that `wsabie train` reads")
     if json:
-        show_json({"schema": 1, "model": str(model), "results": results})
+        show_json({"schema": 1, "model": str(model), "results": results, "skipped": len(rejects)})
         return
     for result in results:
         out.print(
