@@ -10,6 +10,7 @@ from scipy.sparse import csr_matrix
 
 from wsabie.base.errors import InputError
 from wsabie.kernels.ranks_reference import scores_of
+from wsabie.kernels.similarity import Cosine, score
 from wsabie.kernels.topk_reference import top_k_of_rows
 from wsabie.search import exact
 from wsabie.search.exact import ExactIndex, all_scores, top_k
@@ -92,6 +93,16 @@ def test_zero_vectors_have_cosine_zero():
     ids, scores = top_k(np.zeros((1, 3)), np.eye(3), 3, similarity="cosine")
     assert ids.tolist() == [[0, 1, 2]]
     assert scores.tolist() == [[0, 0, 0]]
+
+
+def test_short_vectors_have_the_cosine_that_training_gives_them():
+    table, queries = points(5, 16, 0), points(4, 16, 1)
+    table[1:4] *= np.array([[1e-3], [1e-4], [0]], np.float32)
+    queries[1:3] *= np.array([[1e-5], [0]], np.float32)
+    bias = np.zeros(5, np.float32)
+    trained = [[score(Cosine(table, bias), q, y, (None,)) for y in range(5)] for q in queries]
+    np.testing.assert_allclose(all_scores(queries, table, similarity="cosine"), trained, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(scores_of("cosine", queries, table, bias), trained, rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize("similarity", SIMILARITIES)

@@ -112,6 +112,15 @@ def table(tmp_path, name="t.parquet", metadata=None, **columns):
     return tmp_path / name
 
 
+@pytest.mark.parametrize("content", [{"indices": [[0]], "values": [[1.0]]}, {"path": ["a.png"]}])
+def test_shards_agree_on_the_type_of_their_labels(tmp_path, content):
+    """Numbers as texts and as numbers would become the same names, and class 7 another label than "seven"."""
+    table(tmp_path, "1.parquet", label=["seven"], **content)
+    table(tmp_path, "2.parquet", label=[7], **content)
+    with pytest.raises(InputError, match=r"2.parquet row 1: column 'label' holds the number 7 but the text 'seven' at"):
+        open_source(tmp_path)
+
+
 def test_tables_of_others_are_read(tmp_path):
     path = table(tmp_path, indices=[[4, 1], [0]], values=[[1.0, 2.0], [3.0]], label=["sea", None], split=["a", "b"])
     rows = open_source(path)

@@ -16,12 +16,11 @@ import numpy as np
 from numba.extending import overload
 
 from wsabie.kernels._jit import FLAGS, cold, entry, jit
-from wsabie.kernels.similarity import Cosine, Dot, Euclidean
+from wsabie.kernels.similarity import SHORTEST, Cosine, Dot, Euclidean
 from wsabie.kernels.topk import Lists  # noqa: F401  (what the kernels below take)
 
 TILE = 128
 QUAD = 4
-_TINY = np.float32(1e-6)
 
 
 class Counts(NamedTuple):
@@ -118,8 +117,8 @@ def _finish_euclidean(labels, tile, norm2, k):
 def _finish_cosine(labels, tile, norm2, k):
     scores = tile.scores[k]
     for j in range(TILE):
-        lengths = np.float32(math.sqrt(norm2 * tile.norm2[j]))
-        scores[j] = scores[j] / max(lengths, _TINY) + tile.bias[j]
+        squares = max(norm2, SHORTEST * SHORTEST) * max(tile.norm2[j], SHORTEST * SHORTEST)
+        scores[j] = scores[j] / np.float32(math.sqrt(squares)) + tile.bias[j]
 
 
 _FINISH: dict[type, Any] = {Dot: _finish_dot, Euclidean: _finish_euclidean, Cosine: _finish_cosine}

@@ -29,6 +29,6 @@ def scores_of(similarity: str, queries: Any, table: Any, bias: Any) -> Any:
     if similarity == "euclidean":
         product = -np.linalg.norm(queries[:, None, :] - table[None, :, :], axis=2)
     elif similarity == "cosine":
-        lengths = np.linalg.norm(queries, axis=1)[:, None] * np.linalg.norm(table, axis=1)[None, :]
-        product = product / np.maximum(lengths, 1e-6)
+        lengths = [np.maximum(np.linalg.norm(rows, axis=1), 1e-3) for rows in (queries, table)]
+        product = product / np.outer(*lengths)
     return product + np.asarray(bias, np.float64)

@@ -16,6 +16,7 @@ from wsabie.kernels.towers import Dense, Frozen, Linear
 from wsabie.kernels.warp import DRAWS, HISTOGRAM, N_COUNTERS, REJECTED, SKIPPED, UPDATES, VISITED
 
 TINY = float(np.float32(1e-6))
+SHORTEST = float(np.float32(1e-3))
 _ALL = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15
 
@@ -61,7 +62,7 @@ def score(labels: Any, q: Float64, y: int) -> float:
         return float(q @ w) + bias
     if isinstance(labels, Euclidean):
         return bias - max(float(np.linalg.norm(q - w)), TINY)
-    return float(q @ w) / max(math.sqrt(float(q @ q) * float(w @ w)), TINY) + bias
+    return float(q @ w) / (max(float(np.linalg.norm(q)), SHORTEST) * max(float(np.linalg.norm(w)), SHORTEST)) + bias
 
 
 def slopes(labels: Any, q: Float64, y: int) -> tuple[float, float, float]:
@@ -72,7 +73,7 @@ def slopes(labels: Any, q: Float64, y: int) -> tuple[float, float, float]:
     if isinstance(labels, Euclidean):
         inverse = 1 / max(float(np.linalg.norm(q - w)), TINY)
         return inverse, -inverse, -inverse
-    qq, ww = max(float(q @ q), TINY), max(float(w @ w), TINY)
+    qq, ww = max(float(q @ q), SHORTEST**2), max(float(w @ w), SHORTEST**2)
     a = 1 / math.sqrt(qq * ww)
     s = float(q @ w) * a
     return a, -s / qq, -s / ww

@@ -8,7 +8,7 @@ so `slopes` returns (a, b, c) and one WARP step serves them all:
 
     dot        s = q.w                 a = 1             b = 0             c = 0
     Euclidean  s = -||q - w||          a = 1 / r         b = c = -1 / r          with r = max(||q - w||, tiny)
-    cosine     s = q.w / (|q| |w|)     a = 1 / (|q||w|)  b = -s / |q|^2    c = -s / |w|^2
+    cosine     s = q.w / (|q| |w|)     a = 1 / (|q||w|)  b = -s / |q|^2    c = -s / |w|^2, lengths at least `SHORTEST`
 """
 
 import math
@@ -23,6 +23,8 @@ from wsabie.kernels._jit import INLINE, jit
 from wsabie.kernels.vector import dot
 
 _TINY = np.float32(1e-6)
+SHORTEST = np.float32(1e-3)
+"""For the cosine a shorter vector counts as this long: its direction is noise, and its slope has no bounds."""
 
 
 class Dot(NamedTuple):
@@ -55,6 +57,16 @@ def _distance(q, w, width):
     return max(np.float32(math.sqrt(total)), _TINY)
 
 
+@jit
+def _square(v, width):
+    return max(dot(v, v, width), SHORTEST * SHORTEST)
+
+
+@jit
+def _per_lengths(q, w, width):
+    return np.float32(1) / np.float32(math.sqrt(_square(q, width) * _square(w, width)))
+
+
 def _score_dot(labels, q, y, width):
     return dot(q, labels.table[y], width) + labels.bias[y]
 
@@ -65,8 +77,7 @@ def _score_euclidean(labels, q, y, width):
 
 def _score_cosine(labels, q, y, width):
     w = labels.table[y]
-    lengths = math.sqrt(dot(q, q, width) * dot(w, w, width))
-    return dot(q, w, width) / max(np.float32(lengths), _TINY) + labels.bias[y]
+    return dot(q, w, width) * _per_lengths(q, w, width) + labels.bias[y]
 
 
 def _slopes_dot(labels, q, y, width):
@@ -81,10 +92,9 @@ def _slopes_euclidean(labels, q, y, width):
 
 def _slopes_cosine(labels, q, y, width):
     w = labels.table[y]
-    qq, ww = max(dot(q, q, width), _TINY), max(dot(w, w, width), _TINY)
-    a = np.float32(1) / np.float32(math.sqrt(qq * ww))
+    a = _per_lengths(q, w, width)
     s = dot(q, w, width) * a
-    return a, -s / qq, -s / ww
+    return a, -s / _square(q, width), -s / _square(w, width)
 
 
 _SCORE: dict[type, Callable[..., Any]] = {Dot: _score_dot, Euclidean: _score_euclidean, Cosine: _score_cosine}

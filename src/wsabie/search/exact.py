@@ -14,6 +14,7 @@ import numpy as np
 from wsabie.base.arrays import Float32, Int64, Matrix
 from wsabie.base.errors import InputError
 from wsabie.base.machine import available_cores, one_blas_thread
+from wsabie.kernels.similarity import SHORTEST
 from wsabie.kernels.topk import Heap, Lists, hide_labels, lists_of, new_heap, scan_topk, sort_topk
 
 Similarity = Literal["dot", "euclidean", "cosine"]
@@ -26,8 +27,6 @@ _CELLS = 2**21
 
 _BLOCK_CELLS = 2**24
 """Scores per block that is handed out, 64 MiB."""
-
-_TINY = np.float32(1e-6)
 
 
 class ExactIndex:
@@ -62,7 +61,7 @@ class ExactIndex:
         if similarity != "dot":
             self._norm2 = np.einsum("ij,ij->i", self.table, self.table)
         if self._norm2 is not None and similarity == "cosine":
-            self._scale = 1 / np.maximum(np.sqrt(self._norm2), _TINY)
+            self._scale = 1 / np.maximum(np.sqrt(self._norm2), SHORTEST)
 
     def top_k(
         self,
@@ -146,7 +145,7 @@ class ExactIndex:
         order.
         """
         if self.similarity == "cosine":
-            queries = queries / np.maximum(np.linalg.norm(queries, axis=1, keepdims=True), _TINY)
+            queries = queries / np.maximum(np.linalg.norm(queries, axis=1, keepdims=True), SHORTEST)
         np.matmul(queries, self.table[which].T, out=out)
         if self.similarity == "cosine":
             out *= self._scale[which]

@@ -212,16 +212,13 @@ class LabelColumn:
 
     def __init__(self, table: Table, name: str) -> None:
         self.name = name
-        self._class_names = class_names(table.schema, name)
+        self._cells = LabelCells(name, class_names(table.schema, name))  # one for all shards: their types must agree
         self._separator = _separator(table, name)
 
-    def cells(self) -> LabelCells:
-        """A reader for one pass over the column."""
-        return LabelCells(self.name, self._class_names)
-
-    def split(self, cell: Any) -> Any:
-        """A text that holds several labels as a list; anything else as it is."""
-        return cell.split(self._separator) if self._separator and isinstance(cell, str) else cell
+    def read(self, cell: Any, where: str) -> tuple[str, ...]:
+        """The labels in a cell, as `LabelCells.read` has them; a text may hold several."""
+        split = self._separator and isinstance(cell, str)
+        return self._cells.read(cell.split(self._separator) if split else cell, where)
 
 
 def _separator(table: Table, column: str) -> str | None:

@@ -90,15 +90,14 @@ class _Columns:
 
     def rows(self, batch: Batch, before: int) -> Iterator[_Row | BadRow]:
         """The rows of a batch that comes after `before` others, or what is wrong with them."""
-        cells = self.label.cells() if self.label else None
         columns = [batch.column(name) for name in self.beside_image()]
         for row, (label, path, ident, *others) in enumerate(zip(*columns, strict=True)):
             try:
                 path = word(path)
                 name = word(ident) or path or str(before + row + 1)
                 labels: tuple[str, ...] = ()
-                if self.label and cells:
-                    labels = clean_labels(cells.read(self.label.split(label), batch.where(row)))
+                if self.label:
+                    labels = clean_labels(self.label.read(label, batch.where(row)))
                 yield _Row(name, path, labels, *(word(other) for other in others))
             except BadRow as bad:
                 yield bad

@@ -119,7 +119,7 @@ class _Beside:
     def _add_labels(self, where: str, labels: object, denied: object) -> None:
         stated: list[int] = []
         if self.label:
-            stated = self.index.numbers(self.label.cells().read(self.label.split(labels), where))
+            stated = self.index.numbers(self.label.read(labels, where))
         refused = self.index.numbers(LabelCells(NEGATIVES).read(denied, where))
         if set(stated) & set(refused):
             raise BadRow("label both stated and denied")
