@@ -161,7 +161,8 @@ class Run:
 
     def affords(self, seconds: float) -> bool:
         """Whether so much more training fits under the cap of a search; if not, that is what ends it."""
-        if not self.searching or self.clock.seconds + seconds <= float(self.job["cap_s"]):
+        # By the processor's clock, so that what else the machine does takes nothing from a trial.
+        if not self.searching or self.clock.cpu_seconds / self.threads + seconds <= float(self.job["cap_s"]):
             return True
         self.note(ended="cap")
         return False
