@@ -47,7 +47,7 @@ def make_block(n: int = 700, dense: bool = False) -> RowBlock:
 
 
 def make_space(similarity: Any = "dot") -> JointSpace:
-    return JointSpace.random(30, 40, 20, similarity, None, np.random.default_rng(9))
+    return JointSpace.random(30, 40, 20, similarity, np.random.default_rng(9))
 
 
 class Watch(NamedTuple):

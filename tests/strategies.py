@@ -62,7 +62,7 @@ def random_space(
     n_features: int, n_labels: int, similarity: Any, rng: np.random.Generator, *, biased: bool = False, dim: int = DIM
 ) -> JointSpace:
     """A space whose points have lengths around 1."""
-    space = JointSpace.random(n_features, n_labels, dim, similarity, None, rng)
+    space = JointSpace.random(n_features, n_labels, dim, similarity, rng)
     if biased:
         space.bias[:] = rng.standard_normal(n_labels)
     return space

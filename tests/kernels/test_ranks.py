@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from wsabie.base.lists import Lists
 from wsabie.kernels.ranks import TILE, Counts, count_ranks, leave_out, new_scratch, rank_counts, score_listed
 from wsabie.kernels.ranks_reference import ranks_of_row, scores_of
 from wsabie.kernels.similarity import Cosine, Dot, Euclidean
-from wsabie.kernels.topk import Lists
 
 KINDS = {"dot": Dot, "euclidean": Euclidean, "cosine": Cosine}
 

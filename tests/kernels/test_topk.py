@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from wsabie.base.errors import InputError
-from wsabie.kernels.topk import CHUNK, Lists, hide_labels, lists_of, new_heap, scan_topk, sort_topk
+from wsabie.base.lists import Lists
+from wsabie.kernels.topk import CHUNK, hide_labels, new_heap, scan_topk, sort_topk
 from wsabie.kernels.topk_reference import top_k_of_rows
 
 
@@ -101,19 +101,9 @@ def test_hidden_labels_become_minus_infinity_only_inside_the_tile():
     assert tile.tolist() == [[-np.inf, 0, -np.inf], [0, 0, 0]]
 
 
-def test_lists_name_the_chosen_entries_and_ignore_stored_zeros():
-    from scipy.sparse import csr_matrix
-
-    matrix = csr_matrix((np.array([0, 1, -1]), np.array([0, 2, 1]), np.array([0, 2, 3])), shape=(2, 3))
-    assert lists_of(matrix, 3, "Y").labels.tolist() == [2, 1]
-    assert lists_of(matrix, 3, "Y").indptr.tolist() == [0, 1, 2]
-    assert lists_of(matrix, 3, "Y").part(1, 2).labels.tolist() == [1]
-    with pytest.raises(InputError, match="exclude has 3 columns but there are 4 labels"):
-        lists_of(matrix, 4, "exclude")
-
-
 WITHOUT_JIT = """
 import numpy as np
+from wsabie.base.lists import Lists
 from wsabie.kernels import ranks, topk
 from wsabie.kernels.similarity import Cosine, Dot, Euclidean
 rng = np.random.default_rng(3)
@@ -122,8 +112,8 @@ print(topk.scan_topk(rng.normal(size=(2, 150)).astype(np.float32), 0, heap, 0, 2
 topk.sort_topk(heap, 0, 2)
 print(heap.labels.tolist())
 table, queries = rng.normal(size=(9, 3)).astype(np.float32), rng.normal(size=(2, 3)).astype(np.float32)
-listed = topk.Lists(np.array([0, 2, 3]), np.array([1, 5, 8], np.int32))
-hidden = topk.Lists(np.array([0, 1, 1]), np.array([0], np.int32))
+listed = Lists(np.array([0, 2, 3]), np.array([1, 5, 8], np.int32))
+hidden = Lists(np.array([0, 1, 1]), np.array([0], np.int32))
 for kind in (Dot, Euclidean, Cosine):
     labels, own, other = kind(table, np.zeros(9, np.float32)), np.empty(3, np.float32), np.empty(1, np.float32)
     counts = ranks.Counts(np.zeros(3, np.int32), np.zeros(3, np.int32))

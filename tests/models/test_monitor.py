@@ -23,7 +23,7 @@ def drawn(n_labels: int, n: int = 150) -> tuple[Any, sp.csr_matrix]:
 
 
 def space_of(n_labels: int) -> JointSpace:
-    return JointSpace.random(12, n_labels, 20, "dot", None, np.random.default_rng(2))
+    return JointSpace.random(12, n_labels, 20, "dot", np.random.default_rng(2))
 
 
 @pytest.mark.parametrize(("n_labels", "k"), [(40, 10), (10, 10), (4, 4)])

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from toys import N_FEATURES, N_LABELS, names, toy
 from wsabie.base.errors import DivergenceError, InputError, UncalibratedError, UnknownLabelError
 from wsabie.evaluation.evaluate import evaluate_scores
+from wsabie.models.growth import trainable
 from wsabie.models.wsabie import Wsabie
 from wsabie.training import trainer
 
@@ -332,7 +333,8 @@ def test_partial_fit_obeys_what_was_set_since() -> None:
 @pytest.mark.parametrize("similarity", ["dot", "euclidean", "cosine"])
 def test_a_new_label_starts_where_its_rows_are(similarity: str) -> None:
     model = make(similarity=similarity).fit(X, names(ANSWER))
-    space = model._trainable(1, model.scaling_(model._checked(X)), sp.hstack([Y, ANSWER[:, :1] == 4]).tocsr())
+    targets = sp.hstack([Y, ANSWER[:, :1] == 4]).tocsr()
+    space = trainable(model.space_, targets.shape[1], model.scaling_(model._checked(X)), targets, seed=0)
     points = space.points(model.scaling_(model._checked(X)))[ANSWER[:, 0] == 4]
     new, mean = space.labels[-1], points.mean(axis=0)
     if similarity == "euclidean":

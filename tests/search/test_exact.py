@@ -79,6 +79,16 @@ def test_a_distance_to_itself_is_exactly_zero_even_far_from_the_origin():
     assert not np.signbit(scores).any()
 
 
+def test_the_nearest_are_found_far_from_the_origin():
+    """|q - w|^2 out of products would keep one or two digits of its seven here."""
+    table, queries = points(2000, 16, 0) + 1000, points(50, 16, 1) + 1000
+    exact_distances = np.linalg.norm(queries[:, None].astype(np.float64) - table, axis=2)
+    ids, scores = top_k(queries, table, 10, similarity="euclidean")
+    np.testing.assert_array_equal(ids, np.argsort(exact_distances, axis=1)[:, :10])
+    np.testing.assert_allclose(scores, -np.sort(exact_distances, axis=1)[:, :10], rtol=1e-4)
+    np.testing.assert_allclose(all_scores(queries, table, similarity="euclidean"), -exact_distances, rtol=1e-3)
+
+
 def test_columns_cut_from_a_padded_table_are_used_as_they_are():
     padded = np.zeros((50, 16), np.float32)
     padded[:, :10] = points(50, 10, 0)

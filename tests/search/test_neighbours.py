@@ -1,10 +1,10 @@
-"""Nearest labels of labels and of points."""
+"""Nearest labels of labels."""
 
 import numpy as np
 import pytest
 
 from wsabie.base.errors import InputError
-from wsabie.search.neighbours import neighbours_of_labels, neighbours_of_points
+from wsabie.search.neighbours import neighbours_of_labels
 
 
 def test_a_label_is_not_its_own_neighbour_even_beside_a_twin():
@@ -22,12 +22,6 @@ def test_cosine_ignores_length_and_dot_does_not():
 
 def test_fewer_labels_than_asked_are_padded():
     assert neighbours_of_labels(np.eye(2), 0, k=3)[0].tolist() == [[1, -1, -1]]
-
-
-def test_a_point_may_lie_on_a_label():
-    ids, similarities = neighbours_of_points(np.eye(3), np.array([[0, 2, 0]]), k=1)
-    assert ids.tolist() == [[1]]
-    assert similarities[0, 0] == pytest.approx(1)
 
 
 @pytest.mark.parametrize("label", [-1, 2])

@@ -1,12 +1,15 @@
 """A space's points, copies and growth."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from numba import typeof
 
 from strategies import DIM, random_space, sparse_rows
 from wsabie.base.validation import check_features
 from wsabie.kernels import similarity
-from wsabie.space.joint import JointSpace
+from wsabie.space.joint import SIMILARITIES, JointSpace
 from wsabie.training.threads import Threads
 
 
@@ -60,7 +63,7 @@ def test_a_copy_shares_no_memory_and_assign_takes_it_back(space: JointSpace) -> 
 
 def test_more_labels_keep_the_numbers_of_the_old_ones(space: JointSpace) -> None:
     space.bias[:] = 3
-    more = space.with_more_labels(4, None, np.random.default_rng(1))
+    more = space.with_more_labels(4, np.random.default_rng(1))
     assert more.n_labels == 11
     assert np.array_equal(more.labels[:7], space.labels)
     assert more.bias.tolist() == [3] * 7 + [0] * 4
@@ -86,3 +89,14 @@ def test_read_only_rows_do_not_compile_every_kernel_anew(space: JointSpace, dens
         array.setflags(write=False)  # type: ignore[union-attr]
     assert np.array_equal(space.points(inputs), expected)
     assert len(encode_rows.signatures) == compiled
+
+
+@pytest.mark.parametrize("name", SIMILARITIES)
+def test_a_read_only_label_table_does_not_either(name: str) -> None:
+    """As a model whose dimensions need no padding is mapped from its folder."""
+    own = JointSpace.random(9, 7, 16, name, np.random.default_rng(0))  # type: ignore[arg-type]
+    mapped = replace(own, labels=own.labels.copy(), bias=own.bias.copy())
+    for array in (mapped.labels, mapped.bias):
+        array.setflags(write=False)
+    assert typeof(mapped.label_arrays()) == typeof(own.label_arrays())
+    assert np.shares_memory(mapped.label_arrays().table, mapped.labels)

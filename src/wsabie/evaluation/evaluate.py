@@ -8,11 +8,13 @@ import numpy as np
 
 from wsabie.base.arrays import Bool, Float32, Float64, Int64, Matrix
 from wsabie.base.errors import InputError
+from wsabie.base.lists import Lists
+from wsabie.base.plain import plain
 from wsabie.evaluation import metrics
 from wsabie.evaluation.metrics import Ranks
 from wsabie.evaluation.ranking import ranks_of_scores
 from wsabie.evaluation.targets import excluded_lists, positive_lists, without
-from wsabie.kernels.topk import Heap, Lists, hide_labels, new_heap, scan_topk, sort_topk
+from wsabie.kernels.topk import Heap, hide_labels, new_heap, scan_topk, sort_topk
 
 
 @dataclass(frozen=True)
@@ -82,18 +84,21 @@ class Evaluation:
         return {name: _mean(values) for name, values in self.per_row.items()}
 
     def as_dict(self) -> dict[str, Any]:
-        """The summary for JSON (schema 1), without the values per row and label."""
-        return {
-            "schema": 1,
-            "rows": self.n_rows,
-            "rows_without_positives": self.n_skipped,
-            "labels": self.n_labels,
-            "metrics": self.means,
-            "ceilings": self.ceilings,
-            "coverage": {f"@{k}": value for k, value in self.coverage.items()},
-            "rows_tied_at_cut": {f"@{k}": count for k, count in self.tied_at_cut.items()},
-            "rows_with_tied_positives": self.tied_positives,
-        }
+        """The summary for JSON (schema 1), without the values per row and label; None where a figure is not defined."""
+        summary: dict[str, Any] = plain(
+            {
+                "schema": 1,
+                "rows": self.n_rows,
+                "rows_without_positives": self.n_skipped,
+                "labels": self.n_labels,
+                "metrics": self.means,
+                "ceilings": self.ceilings,
+                "coverage": {f"@{k}": value for k, value in self.coverage.items()},
+                "rows_tied_at_cut": {f"@{k}": count for k, count in self.tied_at_cut.items()},
+                "rows_with_tied_positives": self.tied_positives,
+            }
+        )
+        return summary
 
 
 def evaluate_scores(

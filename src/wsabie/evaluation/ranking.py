@@ -8,11 +8,11 @@ import numpy as np
 
 from wsabie.base.arrays import Float32, Matrix
 from wsabie.base.errors import InputError
+from wsabie.base.lists import Lists
 from wsabie.base.machine import available_cores
 from wsabie.evaluation.metrics import Ranks, ranks_from_counts
 from wsabie.evaluation.targets import excluded_lists, positive_lists, rows_of, without
 from wsabie.kernels.ranks import Counts, count_ranks, leave_out, new_scratch, rank_counts, score_listed
-from wsabie.kernels.topk import Lists
 
 _CHUNK = 1024
 """Rows per task: enough to amortise the tiles of the label table, few enough to share out evenly."""

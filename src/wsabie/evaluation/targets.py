@@ -6,7 +6,7 @@ import numpy as np
 
 from wsabie.base.arrays import Int64, Matrix
 from wsabie.base.errors import InputError
-from wsabie.kernels.topk import Lists, lists_of
+from wsabie.base.lists import Lists, lists_of
 
 
 def positive_lists(Y: Matrix, n_labels: int) -> Lists:

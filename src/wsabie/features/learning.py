@@ -12,6 +12,7 @@ from wsabie.base.executor import Executor
 from wsabie.base.progress import Progress
 from wsabie.features.dictionary import Dictionary
 from wsabie.features.viewer import Describing, Rejected, Sampling, Viewer, describe_batch, sample_batch
+from wsabie.features.weighting import idf
 from wsabie.sources.records import PictureSource
 from wsabie.storage.rejects import Rejects
 
@@ -110,7 +111,7 @@ def nothing_read(source: PictureSource, rejects: Rejects) -> str:
 
 
 def learn_idf(viewer: Viewer, dictionary: Dictionary, source: PictureSource, places: list[int], run: Run) -> Float32:
-    """log((1 + n) / (1 + pictures with the term)) + 1 for each term, over the n pictures at `places`; (n_terms,)."""
+    """The idf of each term over the pictures at `places`, (n_terms,)."""
     seen_in, n = np.zeros(len(dictionary), np.int64), 0
     items = batches((picture for _, picture in taken_at(source, places)), BATCH)
     with run.progress.stage("weighing visual terms", len(places), "pictures") as stage:
@@ -120,4 +121,4 @@ def learn_idf(viewer: Viewer, dictionary: Dictionary, source: PictureSource, pla
                     seen_in[one[0].indices] += 1
                     n += 1
             stage.advance(len(seen))
-    return (np.log((1 + n) / (1 + seen_in)) + 1).astype(np.float32)
+    return idf(seen_in, n)

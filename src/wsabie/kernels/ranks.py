@@ -17,7 +17,6 @@ from numba.extending import overload
 
 from wsabie.kernels._jit import FLAGS, cold, entry, jit
 from wsabie.kernels.similarity import SHORTEST, Cosine, Dot, Euclidean
-from wsabie.kernels.topk import Lists  # noqa: F401  (what the kernels below take)
 
 TILE = 128
 QUAD = 4

@@ -6,59 +6,14 @@ be strictly better than the root to enter. Minus infinity marks what is no candi
 empty slots keep label -1 and score -inf.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from wsabie.base.arrays import Matrix
-from wsabie.base.errors import InputError
-from wsabie.base.validation import check_columns
 from wsabie.kernels._jit import cold, entry, jit
 
 CHUNK = 64
 """Scores compared with the k-th best at once; one vectorised test sends most chunks away."""
-
-
-class Lists(NamedTuple):
-    """A list of label ids per row: `labels[indptr[i]:indptr[i + 1]]`, sorted, no duplicates."""
-
-    indptr: Any  # (n_rows + 1,) int64
-    labels: Any  # (nnz,) int32
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.indptr) - 1
-
-    def part(self, lo: int, hi: int) -> "Lists":
-        """The lists of the rows lo..hi-1."""
-        indptr = self.indptr[lo : hi + 1]
-        return Lists(indptr - indptr[0], self.labels[indptr[0] : indptr[-1]])
-
-
-def lists_of(matrix: Matrix, n_labels: int, name: str, chosen: Callable[[Any], Any] = lambda data: data != 0) -> Lists:
-    """The chosen entries (default: non-zeros) of each row of a matrix (n_rows, n_labels), sparse or dense.
-
-    Raises
-    ------
-    InputError
-        When the matrix, which the message calls `name`, has another number of columns.
-
-    Examples
-    --------
-    >>> lists_of(np.array([[0, 2, -1]]), 3, "Y", lambda data: data > 0).labels
-    array([1], dtype=int32)
-    """
-    from scipy.sparse import csr_matrix
-
-    matrix = csr_matrix(matrix, copy=True)
-    if matrix.shape[1] != n_labels:
-        raise InputError(f"{name} has {matrix.shape[1]} columns but there are {n_labels} labels; use the same labels")
-    check_columns(matrix, name)
-    matrix.sum_duplicates()
-    matrix.data = chosen(matrix.data).astype(np.int8)
-    matrix.eliminate_zeros()
-    return Lists(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32))
 
 
 class Heap(NamedTuple):

@@ -134,12 +134,3 @@ def checksum(inputs: Inputs, targets: Matrix, sample_weight: Any) -> int:
     for array in (*rows, targets.indptr, targets.indices, targets.data, *weights):
         crc = zlib.crc32(np.ascontiguousarray(array).data, crc)
     return crc
-
-
-def plain(value: Any) -> Any:
-    """JSON-able copy: tuples and arrays become lists, NumPy numbers Python's."""
-    if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple, np.ndarray)):
-        return [plain(v) for v in value]
-    return value.item() if isinstance(value, np.generic) else value

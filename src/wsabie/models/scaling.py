@@ -7,6 +7,7 @@ import numpy as np
 
 from wsabie.base.arrays import Csr, Float32, Float64
 from wsabie.base.errors import InputError
+from wsabie.features.weighting import idf
 from wsabie.models.inputs import Inputs
 
 Rows = Literal["auto", "tfidf"] | None
@@ -50,7 +51,7 @@ class RowScaling:
             if rows == "auto":
                 return cls("log", np.ones(n_features, np.float32), nothing)
             seen = np.bincount(X.indices[X.data > 0], minlength=n_features)
-            return cls("tfidf", _idf(seen, X.n_rows), nothing)
+            return cls("tfidf", idf(seen, X.n_rows), nothing)
         mean, deviation = _moments(X)
         scale = 1 / (np.where(deviation > 0, deviation, 1) * np.sqrt(X.shape[1]))
         return cls("standard", scale.astype(np.float32), mean.astype(np.float32))
@@ -96,11 +97,6 @@ def _moments(X: Float32) -> tuple[Float64, Float64]:
         gaps = X[lo : lo + step] - mean
         squares += np.einsum("ij,ij->j", gaps, gaps)
     return mean, np.sqrt(squares / len(X))
-
-
-def _idf(seen: np.ndarray, n_rows: int) -> Float32:
-    """log((1 + n) / (1 + rows that hold the feature)) + 1, never zero, so that no row vanishes."""
-    return (np.log((1 + n_rows) / (1 + seen)) + 1).astype(np.float32)
 
 
 def row_sums(values: Float32, indptr: np.ndarray) -> Float32:

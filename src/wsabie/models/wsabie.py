@@ -12,16 +12,18 @@ from sklearn.base import TransformerMixin
 from wsabie.base.arrays import Float32, Float64, Int64, Matrix
 from wsabie.base.errors import UncalibratedError
 from wsabie.base.machine import available_cores, versions
+from wsabie.base.plain import plain
 from wsabie.base.progress import SILENT, Progress
 from wsabie.base.validation import require
 from wsabie.evaluation.calibration import Calibration, fit_calibration, sample_pairs
 from wsabie.labels.names import Vocabulary
 from wsabie.models import defaults
 from wsabie.models.base import LabelModel
+from wsabie.models.growth import trainable
 from wsabie.models.inputs import Inputs, n_rows, nnz_of
 from wsabie.models.labelling import label_matrix
 from wsabie.models.monitor import MAX_ROWS, ValidationMap
-from wsabie.models.parameters import PerTable, check_parameters, checksum, continued, per_table, plain, resolve
+from wsabie.models.parameters import PerTable, check_parameters, checksum, continued, per_table, resolve
 from wsabie.models.registry import load_one_of
 from wsabie.models.scaling import Rows, RowScaling
 from wsabie.space import tables
@@ -234,7 +236,7 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
         fitted.vocabulary_ = Vocabulary(self.vocabulary_)
         targets = label_matrix(Y, n_rows(inputs), fitted.vocabulary_, grow=True, named=not self.vocabulary_.numbered)
         inputs = self.scaling_(inputs)
-        fitted.space_ = self._trainable(len(fitted.vocabulary_) - len(self.vocabulary_), inputs, targets)
+        fitted.space_ = trainable(self.space_, len(fitted.vocabulary_), inputs, targets, self.seed)
         shape = _shape(inputs, targets, self.n_features_in_)
         settings = continued(self.get_params(), self.settings_, shape, epochs, self.seed + before)
         trainer = Trainer(settings)
@@ -270,28 +272,7 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
     def _new_space(self, n_features: int) -> JointSpace:
         std = per_table(self.init_scale if self.init_scale is not None else "auto", self.dim**-0.5, "init_scale")
         rng = np.random.default_rng([self.seed, 0])
-        V = tables.gaussian(n_features, self.dim, std["V"], rng)
-        W = tables.gaussian(len(self.vocabulary_), self.dim, std["W"], rng)
-        return JointSpace(self.dim, self.similarity, V, W, np.zeros(len(W), np.float32))
-
-    def _trainable(self, n_new: int, inputs: Inputs, targets: Matrix) -> JointSpace:
-        """The space in padded memory of its own, new labels at the mean of their rows' points.
-
-        Where length is no part of the similarity's meaning, they get the mean length of the old labels.
-        """
-        space = self.space_.copy()
-        if n_new:
-            old = space.n_labels
-            norm = float(np.sqrt(np.einsum("ij,ij->i", space.labels, space.labels)).mean())
-            space = space.with_more_labels(n_new, None, np.random.default_rng([self.seed, 2, old]))
-            members = (targets[:, old:] > 0).T.astype(np.float32)
-            sums = members @ space.points(inputs)
-            lengths = np.sqrt(np.einsum("ij,ij->i", sums, sums))
-            seen = lengths > 0
-            counts = np.asarray(members.sum(axis=1)).ravel()
-            scale = 1 / counts[seen] if self.similarity == "euclidean" else norm / lengths[seen]
-            space.labels[old:][seen] = sums[seen] * scale[:, None]
-        return space
+        return JointSpace.random(n_features, len(self.vocabulary_), self.dim, self.similarity, rng, std)
 
     def _monitor(self, X: Any, Y: Any, threads: int, max_rows: int | None, what: str = "validation X") -> ValidationMap:
         inputs = self._checked(X, what)

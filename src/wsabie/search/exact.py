@@ -7,23 +7,26 @@ machines and numbers of threads.
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from wsabie.base.arrays import Float32, Int64, Matrix
 from wsabie.base.errors import InputError
+from wsabie.base.lists import Lists, lists_of
 from wsabie.base.machine import available_cores, one_blas_thread
 from wsabie.kernels.similarity import SHORTEST
-from wsabie.kernels.topk import Heap, Lists, hide_labels, lists_of, new_heap, scan_topk, sort_topk
-
-Similarity = Literal["dot", "euclidean", "cosine"]
+from wsabie.kernels.topk import Heap, hide_labels, new_heap, scan_topk, sort_topk
+from wsabie.space.joint import SIMILARITIES, SimilarityName
 
 BLOCK_ROWS = 1024
 """Queries per product: enough that packing the table costs little."""
 
 _CELLS = 2**21
 """Scores in the tiles of all threads, 8 MiB: large for few products, small enough for the last cache level."""
+
+_FAR = 16
+"""Squared distance of the points' mean from the origin, over their mean squared distance from it, that is far."""
 
 _BLOCK_CELLS = 2**24
 """Scores per block that is handed out, 64 MiB."""
@@ -35,7 +38,8 @@ class ExactIndex:
     Parameters
     ----------
     table : (n_labels, dim) float32
-        Not copied when its rows are contiguous (columns cut from a padded table are fine).
+        Not copied when its rows are contiguous (columns cut from a padded table are fine), unless distances are asked
+        for and it lies far from the origin.
     bias : (n_labels,) float32 or None
         Added to the similarity.
     similarity : {"dot", "euclidean", "cosine"}
@@ -49,10 +53,13 @@ class ExactIndex:
     (array([[1, 2]]), array([[2., 1.]], dtype=float32))
     """
 
-    def __init__(self, table: Any, *, bias: Any = None, similarity: Similarity = "dot") -> None:
-        if similarity not in ("dot", "euclidean", "cosine"):
+    def __init__(self, table: Any, *, bias: Any = None, similarity: SimilarityName = "dot") -> None:
+        if similarity not in SIMILARITIES:
             raise InputError(f'similarity {similarity!r} is unknown; choose "dot", "euclidean" or "cosine"')
         self.table = _float32(table, "the label table")
+        self._centre = _far_centre(self.table) if similarity == "euclidean" else None
+        if self._centre is not None:
+            self.table = self.table - self._centre
         self.similarity = similarity
         self.bias: Float32 | None = None if bias is None else np.ascontiguousarray(bias, np.float32)
         if self.bias is not None and self.bias.shape != (len(self.table),):
@@ -125,7 +132,7 @@ class ExactIndex:
                 f"the queries have {points.shape[1]} dimensions but the labels {self.table.shape[1]}; "
                 "use points of the same space"
             )
-        return points
+        return points if self._centre is None else points - self._centre
 
     def _tiles(
         self, queries: Float32, chosen: Int64 | None, n_cells: int, *, order_only: bool
@@ -176,7 +183,7 @@ def top_k(
     k: int,
     *,
     bias: Any = None,
-    similarity: Similarity = "dot",
+    similarity: SimilarityName = "dot",
     exclude: Matrix | None = None,
     candidates: Any = None,
     block_rows: int = BLOCK_ROWS,
@@ -224,7 +231,7 @@ def top_k(
     return index.top_k(queries, k, exclude=exclude, candidates=candidates, block_rows=block_rows, threads=threads)
 
 
-def all_scores(queries: Any, table: Any, *, bias: Any = None, similarity: Similarity = "dot") -> Float32:
+def all_scores(queries: Any, table: Any, *, bias: Any = None, similarity: SimilarityName = "dot") -> Float32:
     """Every score, (n, n_labels) float32, for blocks of queries small enough to be held.
 
     Examples
@@ -244,6 +251,18 @@ def _float32(values: Any, what: str) -> Float32:
         raise InputError(f"{what} has {values.ndim} dimension(s) but rows of vectors are needed")
     regular = values.strides[1] == values.itemsize and values.strides[0] >= values.shape[1] * values.itemsize
     return values if regular else np.ascontiguousarray(values)
+
+
+def _far_centre(table: Float32) -> Float32 | None:
+    """The mean of points that lie far from the origin, else None.
+
+    Distances do not know where the origin is, but |q|^2 - 2 qw + |w|^2 loses its digits far from it.
+    """
+    if not len(table):
+        return None
+    centre = table.mean(axis=0, dtype=np.float64)
+    spread = np.einsum("ij,ij->", table, table, dtype=np.float64) / len(table) - centre @ centre
+    return centre.astype(np.float32) if centre @ centre > _FAR * spread else None
 
 
 def _candidates(candidates: Any, n_labels: int) -> Int64:

@@ -1,6 +1,4 @@
-"""Nearest labels of a label, or of any point of the space: translations, synonyms and relatives ([W] Tables 4
-and 9).
-"""
+"""Nearest labels of a label: translations, synonyms and relatives ([W] Table 4)."""
 
 from typing import Any
 
@@ -8,11 +6,12 @@ import numpy as np
 
 from wsabie.base.arrays import Float32, Int64
 from wsabie.base.errors import InputError
-from wsabie.search.exact import Similarity, top_k
+from wsabie.search.exact import top_k
+from wsabie.space.joint import SimilarityName
 
 
 def neighbours_of_labels(
-    table: Any, labels: Any, k: int = 10, *, similarity: Similarity = "cosine"
+    table: Any, labels: Any, k: int = 10, *, similarity: SimilarityName = "cosine"
 ) -> tuple[Int64, Float32]:
     """The k labels nearest to each of some labels, themselves left out.
 
@@ -50,16 +49,3 @@ def neighbours_of_labels(
         (np.ones(len(labels), np.int8), (np.arange(len(labels)), labels)), shape=(len(labels), len(table))
     )
     return top_k(table[labels], table, k, similarity=similarity, exclude=itself)
-
-
-def neighbours_of_points(
-    table: Any, points: Any, k: int = 10, *, similarity: Similarity = "cosine"
-) -> tuple[Int64, Float32]:
-    """The k labels nearest to each point (n, dim); see `neighbours_of_labels`.
-
-    Examples
-    --------
-    >>> neighbours_of_points(np.eye(2, dtype=np.float32), np.array([[0.2, 0.9]]), k=1)[0]
-    array([[1]])
-    """
-    return top_k(points, table, k, similarity=similarity)

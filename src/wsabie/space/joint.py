@@ -4,7 +4,7 @@ Four patterns were drawn before this file was written; all of them are tables pl
 slot into a query (`wsabie.kernels.patterns`), see ARCHITECTURE.md. The pair (thing - label) is built here.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -26,11 +26,11 @@ class _View:
         self.__array_interface__ = {**array.__array_interface__, "data": (array.ctypes.data, False)}
 
 
-def _under_one_type(rows: Any) -> Any:
-    """Rows as kernels are compiled for: a read-only array (mapped from a file, or of Arrow) is another type to numba,
-    for which every kernel would be compiled anew. No kernel writes to rows.
+def _under_one_type(array: Any) -> Any:
+    """An array as kernels are compiled for: a read-only one (mapped from a file, or of Arrow) is another type to numba,
+    for which every kernel would be compiled anew. No kernel writes to rows; training writes to tables of its own.
     """
-    return rows if rows.flags.writeable else np.asarray(_View(rows))
+    return array if array.flags.writeable else np.asarray(_View(array))
 
 
 @dataclass
@@ -63,19 +63,14 @@ class JointSpace:
         n_labels: int,
         dim: int,
         similarity: SimilarityName,
-        std: float | None,
         rng: np.random.Generator,
+        std: Mapping[str, float] | None = None,
     ) -> "JointSpace":
-        """A space before training: both tables Gaussian, by default with standard deviation 1/sqrt(dim)."""
-        std = dim**-0.5 if std is None else std
-        features = tables.gaussian(n_features, dim, std, rng)
-        return cls(
-            dim,
-            similarity,
-            features,
-            tables.gaussian(n_labels, dim, std, rng),
-            np.zeros(n_labels, np.float32),
-        )
+        """A space before training: both tables Gaussian, with the standard deviations "V" and "W" or 1/sqrt(dim)."""
+        std = std or dict.fromkeys(("V", "W"), dim**-0.5)
+        V = tables.gaussian(n_features, dim, std["V"], rng)
+        W = tables.gaussian(n_labels, dim, std["W"], rng)
+        return cls(dim, similarity, V, W, np.zeros(n_labels, np.float32))
 
     @property
     def n_features(self) -> int:
@@ -107,7 +102,7 @@ class JointSpace:
             "euclidean": similarity.Euclidean,
             "cosine": similarity.Cosine,
         }
-        return kinds[self.similarity](self.labels, self.bias)
+        return kinds[self.similarity](_under_one_type(self.labels), _under_one_type(self.bias))
 
     def points(self, inputs: Inputs, run: Callable[[Callable[[int, int], None], int], None] | None = None) -> Float32:
         """Points of rows of features, (n, padded dim), summed in a fixed order.
@@ -146,8 +141,8 @@ class JointSpace:
         """Overwrite the points with those of another space of the same shape."""
         self.features[:], self.labels[:], self.bias[:] = other.features, other.labels, other.bias
 
-    def with_more_labels(self, n: int, std: float | None, rng: np.random.Generator) -> "JointSpace":
+    def with_more_labels(self, n: int, rng: np.random.Generator) -> "JointSpace":
         """The same space with `n` fresh labels behind the old ones, whose numbers stay."""
-        fresh = tables.gaussian(n, self.dim, self.dim**-0.5 if std is None else std, rng)
+        fresh = tables.gaussian(n, self.dim, self.dim**-0.5, rng)
         labels = tables.grown(self.labels, self.dim, fresh)
         return replace(self, labels=labels, bias=np.append(self.bias, np.zeros(n, np.float32)))

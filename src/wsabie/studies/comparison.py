@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from wsabie.base.plain import plain
 from wsabie.evaluation.bootstrap import Difference, Interval
 from wsabie.evaluation.evaluate import Evaluation
 from wsabie.studies.task import Task
@@ -179,8 +178,8 @@ class Comparison:
             "skipped": [skipped._asdict() for skipped in self.skipped],
             "versions": self.versions,
         }
-        plain: dict[str, Any] = _finite(found)
-        return plain
+        as_json: dict[str, Any] = plain(found)
+        return as_json
 
 
 def text_table(table: Table, gap: str = "  ") -> str:
@@ -202,14 +201,3 @@ def _aligned(cells: Sequence[str], widths: Sequence[int], gap: str) -> str:
     first = cells[0].ljust(widths[0])
     rest = (cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True))
     return gap.join([first, *rest]).rstrip()
-
-
-def _finite(value: Any) -> Any:
-    """JSON knows no NaN, no infinity, and no NumPy."""
-    if isinstance(value, dict):
-        return {str(key): _finite(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple, np.ndarray)):
-        return [_finite(item) for item in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from wsabie.base.errors import InputError
 from wsabie.faces.cli.common import executor, loaded, opened, settle, tell_unknown
 from wsabie.faces.cli.epochs import show_epochs
@@ -46,7 +44,7 @@ def evaluate_command(
     if json:
         bounds = {name: [i.low, i.high] for name, i in intervals.items()}
         unknown = {"labels": len(aligned.unknown_labels), "pairs": aligned.unknown_pairs}
-        show_json({**_finite(found.as_dict()), "intervals": bounds, "unknown": unknown})
+        show_json({**found.as_dict(), "intervals": bounds, "unknown": unknown})
         return
     tell_unknown(aligned, data)
     lines = [
@@ -70,13 +68,6 @@ def _score_blocks(model: Any, rows: Rows, progress: TerminalProgress) -> Any:
             block = rows.X[lo : lo + BLOCK_ROWS]
             yield lo, model.scores(block)
             stage.advance(block.shape[0])
-
-
-def _finite(value: Any) -> Any:
-    """JSON knows no NaN."""
-    if isinstance(value, dict):
-        return {k: _finite(v) for k, v in value.items()}
-    return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 def annotate_command(

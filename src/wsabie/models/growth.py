@@ -1,0 +1,37 @@
+"""A trained space made ready for more training: memory of its own, and places for labels that it did not know."""
+
+import numpy as np
+
+from wsabie.base.arrays import Matrix
+from wsabie.models.inputs import Inputs
+from wsabie.space.joint import JointSpace
+
+
+def trainable(space: JointSpace, n_labels: int, inputs: Inputs, targets: Matrix, seed: int) -> JointSpace:
+    """The space in padded memory of its own, with `n_labels` labels: new ones at the mean of their rows' points.
+
+    Where length is no part of the similarity's meaning, they get the mean length of the old labels.
+
+    Parameters
+    ----------
+    space : JointSpace
+    n_labels : int
+        At least as many as the space has.
+    inputs : scaled rows
+    targets : csr_matrix (n, n_labels)
+    seed : int
+        Of the points of labels without a row.
+    """
+    old, space = space.n_labels, space.copy()
+    if n_labels == old:
+        return space
+    norm = float(np.sqrt(np.einsum("ij,ij->i", space.labels, space.labels)).mean())
+    space = space.with_more_labels(n_labels - old, np.random.default_rng([seed, 2, old]))
+    members = (targets[:, old:] > 0).T.astype(np.float32)
+    sums = members @ space.points(inputs)
+    lengths = np.sqrt(np.einsum("ij,ij->i", sums, sums))
+    seen = lengths > 0
+    counts = np.asarray(members.sum(axis=1)).ravel()
+    scale = 1 / counts[seen] if space.similarity == "euclidean" else norm / lengths[seen]
+    space.labels[old:][seen] = sums[seen] * scale[:, None]
+    return space
