@@ -159,10 +159,14 @@ class Run:
             self.clock.start()
         return end
 
+    @property
+    def spent(self) -> float:
+        """Seconds of training by the processor's clock, over threads: what else the machine does adds nothing."""
+        return self.clock.cpu_seconds / self.threads
+
     def affords(self, seconds: float) -> bool:
         """Whether so much more training fits under the cap of a search; if not, that is what ends it."""
-        # By the processor's clock, so that what else the machine does takes nothing from a trial.
-        if not self.searching or self.clock.cpu_seconds / self.threads + seconds <= float(self.job["cap_s"]):
+        if not self.searching or self.spent + seconds <= float(self.job["cap_s"]):
             return True
         self.note(ended="cap")
         return False

@@ -30,16 +30,17 @@ def train(run: Run) -> None:
     options["input"] = str(text)
     dictionary_s = _dictionary_seconds(options)
     run.note(parse_s=round(dictionary_s, 3))
-    last, judged = 0.0, _bag(run.judge_X, repeated)
+    cost, judged = 0.0, _bag(run.judge_X, repeated)
     for length in run.lengths(FIRST_LENGTH):
-        if not run.affords(2 * last):
+        if not run.affords(2 * cost):
             break
-        before = run.clock.seconds
+        seconds, spent = run.clock.seconds, run.spent
         with run.training():
             model = fasttext.train_supervised(epoch=length, **options)
         run.clock.take_off(dictionary_s)
-        last = run.clock.seconds - before
-        if run.after(length, _scores(model, judged, run.n_labels), seconds=last, patience=1):
+        cost = run.spent - spent
+        took = run.clock.seconds - seconds
+        if run.after(length, _scores(model, judged, run.n_labels), seconds=took, patience=1):
             break
     run.note(model_bytes=model.get_input_matrix().nbytes + model.get_output_matrix().nbytes)
 
