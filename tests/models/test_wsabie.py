@@ -477,6 +477,8 @@ def test_a_checkpoint_of_other_data_is_refused(tmp_path: Any, what: str) -> None
         ({"learning_rate": {"V": -1}}, "learning_rate is -1"),
         ({"learning_rate": {"W": "fast"}}, "learning_rate is 'fast'"),
         ({"init_scale": np.nan}, "init_scale is nan"),
+        ({"label_bias": 1.0}, "label_bias is 1.0; choose one of False, True"),
+        ({"deterministic": "no"}, "deterministic is 'no'; choose one of False, True"),
         ({"rank_weight": "recall"}, "rank_weight is 'recall'; choose one of precision, mean_rank, top1, or an array"),
         ({"rank_weight": [1, 2]}, "rank_weight must be .* that never increase"),
     ],

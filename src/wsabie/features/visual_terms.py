@@ -285,10 +285,13 @@ class VisualTerms:
         names = ("n_terms", "size", "weighting", "crop", "max_pixels", "seed")
         return {name: getattr(self, name) for name in names} | plan
 
-    def refuse_other(self, wanted: "VisualTerms", where: object, remedy: str) -> None:
-        """Raise InputError when this dictionary, at `where`, was made with other parameters than `wanted`."""
+    def refuse_other(
+        self, wanted: "VisualTerms", where: object, remedy: str, names: Iterable[str] | None = None
+    ) -> None:
+        """Raise InputError when this dictionary, at `where`, was made otherwise than `wanted` (in `names`, or all)."""
         made, asked = self._parameters(), wanted._parameters()
-        differ = [f"{name} {made[name]} and not {asked[name]}" for name in made if made[name] != asked[name]]
+        compared = made if names is None else names
+        differ = [f"{name} {made[name]} and not {asked[name]}" for name in compared if made[name] != asked[name]]
         if differ:
             raise InputError(f"the dictionary {where} was made with {', '.join(differ)}; {remedy}")
 

@@ -18,11 +18,14 @@ from wsabie.training.settings import Settings
 
 PerTable = float | Mapping[str, float] | Literal["auto"]
 TABLES = ("V", "W")
-_CHOICES: dict[str, tuple[str, ...]] = {
+_CHOICES: dict[str, tuple[str | bool | None, ...]] = {
     "loss": ("warp", "auc"),
     "similarity": SIMILARITIES,
     "positives": ("mean", "pairs"),
     "schedule": ("linear", "constant"),
+    "rows": ("auto", "tfidf", None),
+    "label_bias": (False, True),
+    "deterministic": (False, True),
 }
 _WORDS: dict[str, tuple[str | None, ...]] = {
     "dim": (),
@@ -41,7 +44,8 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
     """Refuse values that no training run can use, by name."""
     for name, choices in _CHOICES.items():
         value = parameters[name]
-        require(isinstance(value, str) and value in choices, f"{name} is {value!r}; choose one of {', '.join(choices)}")
+        usable = isinstance(value, (str, bool, np.bool_, type(None))) and value in choices
+        require(usable, f"{name} is {value!r}; choose one of {', '.join(map(str, choices))}")
     for name, words in _WORDS.items():
         _check_number(name, parameters[name], words)
     require(parameters["dim"] <= 4096, f"dim is {parameters['dim']!r}; choose a whole number from 1 to 4096")
@@ -51,6 +55,9 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
         f"seed is {seed!r}; choose a whole number from 0 on",
     )
     rank_losses(parameters["rank_weight"], 2)
+    per_table(parameters["learning_rate"], 1.0, "learning_rate")
+    if parameters["init_scale"] is not None:
+        per_table(parameters["init_scale"], 1.0, "init_scale")
 
 
 def _check_number(name: str, value: Any, words: tuple[str | None, ...]) -> None:

@@ -134,7 +134,12 @@ def test_a_dictionary_of_other_options_is_not_taken(cli: Cli, pictures: Path, tm
     refused = cli(*asked, "--terms", 30)
     assert refused.code == 1
     assert "was made with n_terms 20 and not 30" in refused.err
-    assert cli(*asked, "--terms", 30, "--dictionary", f"{out}.dictionary").code == 0
+    given = ("features", "images", pictures, "--out", tmp_path / "more.parquet", "--dictionary", f"{out}.dictionary")
+    refused = cli(*given, "--terms", 30)
+    assert refused.code == 1
+    assert "was made with n_terms 20 and not 30; leave these options out" in refused.err
+    assert cli(*given).code == 0
+    assert cli(*given, "--terms", 20, "--size", 32).code == 0
 
 
 def test_rows_of_another_dictionary_do_not_mix(cli: Cli, pictures: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from wsabie.features.visual_terms import VisualTerms
+from wsabie.models.annotator import Annotator
 from wsabie.models.wsabie import Wsabie
 from wsabie.sources.parquet_rows import write_rows
 from wsabie.sources.records import Rows
@@ -106,3 +107,42 @@ def test_whole_groups_are_held_out_and_views_stay_together(
     assert not {*train // together} & {*valid // together}
     assert (len(train), len(valid)) == (42, 6)
     assert not (valid % 3).any()  # of a picture that is held out the centred view alone is judged
+
+
+def test_parameters_come_from_a_file_and_the_command_line_goes_before_it(cli: Cli, rows: Path, tmp_path: Path) -> None:
+    config = tmp_path / "settings.toml"
+    config.write_text(
+        'dim = 7\nepochs = 2\nrank_weight = "mean_rank"\nmax_norm = "none"\nlearning_rate = { V = 0.5, W = 0.25 }\n'
+    )
+    words = ("train", rows, "--model", tmp_path / "m", "--config", config, "--dim", 5, "--threads", 1)
+    assert cli(*words).code == 0
+    model = Annotator.load(tmp_path / "m").model
+    made = Wsabie(5, epochs=2, rank_weight="mean_rank", max_norm=None, learning_rate={"V": 0.5, "W": 0.25}, threads=1)
+    assert model.get_params() == made.get_params()
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("dimm = 3", "there is no parameter dimm; did you mean dim?"),
+        ("colour = 3", "there is no parameter colour; the parameters are deterministic, dim, "),
+        ("dim = ", "settings.toml is no TOML file: Invalid value"),
+        ("loss = 'hinge'", "loss is 'hinge'; choose one of warp, auc"),
+        ("label_bias = 3", "label_bias is 3; choose one of False, True"),
+        ("learning_rate = { Q = 1 }", "learning_rate names the table 'Q'"),
+        ("#" * (1 << 20) + "#", "settings.toml is larger than 1 MiB"),
+        (b"dim = 3 # \xff", "settings.toml is no TOML file"),
+        (None, "cannot read "),
+    ],
+)
+def test_a_file_of_parameters_that_cannot_be_used_is_refused_before_work(
+    cli: Cli, rows: Path, tmp_path: Path, content: str | bytes | None, sentence: str
+) -> None:
+    config = tmp_path / "settings.toml"
+    if content is not None:
+        config.write_bytes(content if isinstance(content, bytes) else content.encode())
+    refused = cli("train", rows, "--model", tmp_path / "m", "--config", config)
+    assert refused.code == 1
+    assert sentence in refused.err
+    assert "reading" not in refused.err
+    assert not (tmp_path / "m.training").exists()

@@ -42,9 +42,13 @@ def train(
         float, typer.Option(min=0, max=0.9, help="Fraction of rows (whole groups) that choose the epoch.")
     ] = 0.1,
     min_rows: MinRows = 1,
-    dim: Annotated[int, typer.Option(min=1, help="Dimensions of the space.")] = 100,
-    loss: Annotated[str, typer.Option(help="warp or auc.")] = "warp",
-    similarity: Annotated[str, typer.Option(help="dot, euclidean or cosine.")] = "dot",
+    config: Annotated[
+        Path | None,
+        typer.Option(help="TOML file with any parameters of the estimator (dim = 50); options here go before it."),
+    ] = None,
+    dim: Annotated[int | None, typer.Option(min=1, help="Dimensions of the space (default: 100).")] = None,
+    loss: Annotated[str | None, typer.Option(help="warp or auc (default: warp).")] = None,
+    similarity: Annotated[str | None, typer.Option(help="dot, euclidean or cosine (default: dot).")] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the pairs (default: by size).")] = None,
     learning_rate: Annotated[float | None, typer.Option(help="First step (default: by size).")] = None,
     max_norm: Annotated[float | None, typer.Option(help="Limit on the norm of every row (default: 1.5).")] = None,
@@ -54,7 +58,7 @@ def train(
         int, typer.Option(min=0, help="Extra flipped, cropped, shifted versions of each training picture.")
     ] = 0,
     threads: Threads = None,
-    seed: Seed = 0,
+    seed: Annotated[int | None, typer.Option(help="Seed of everything random (default: 0).")] = None,
     hogwild: Annotated[bool, typer.Option("--hogwild", help="Lock-free threads instead of reproducible ones.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from where a stopped run was.")] = False,
     log: Annotated[
@@ -65,22 +69,28 @@ def train(
     json: Json = False,
 ) -> None:
     """Train a model on tagged data; new data is then annotated with `wsabie annotate`."""
+    from wsabie.faces.cli.settings_file import read_parameters
     from wsabie.faces.cli.training import Asked, train_command
+    from wsabie.models.wsabie import Wsabie
 
-    parameters: dict[str, Any] = {
+    given = {
         "dim": dim,
         "loss": loss,
         "similarity": similarity,
+        "epochs": epochs,
+        "learning_rate": learning_rate,
+        "max_norm": max_norm,
         "threads": threads,
         "seed": seed,
-        "deterministic": not hogwild,
+        "deterministic": False if hogwild else None,
     }
-    given = {"epochs": epochs, "learning_rate": learning_rate, "max_norm": max_norm}
+    parameters: dict[str, Any] = {} if config is None else read_parameters(config)
     parameters |= {name: value for name, value in given.items() if value is not None}
+    estimator = Wsabie(**parameters)
     pictures = {"n_terms": terms or "auto", "size": size, "augment": augment}
     train_command(
         Asked(
-            data, model, valid, hold_out, min_rows, parameters, pictures, resume, log, rejects, strict=strict, json=json
+            data, model, valid, hold_out, min_rows, estimator, pictures, resume, log, rejects, strict=strict, json=json
         )
     )
 
@@ -168,8 +178,10 @@ def features(
     src: Annotated[Path, typer.Argument(metavar="SRC", help="Folder of pictures, or Parquet with pictures.")],
     out: Annotated[Path, typer.Option(help="Parquet file to write; it is a source for every other command.")],
     terms: Terms = None,
-    size: Size = 256,
-    weighting: Annotated[str, typer.Option(help="counts or tfidf.")] = "counts",
+    size: Annotated[
+        int | None, typer.Option(min=16, help="Longer side, in pixels, at which pictures are described (default: 256).")
+    ] = None,
+    weighting: Annotated[str | None, typer.Option(help="counts or tfidf (default: counts).")] = None,
     dictionary: Annotated[
         Path | None,
         typer.Option(help="Use this saved dictionary; otherwise one is learned and saved beside OUT."),
@@ -184,8 +196,9 @@ def features(
     """Describe pictures by visual terms and write them as sparse rows; a stopped run goes on where it was."""
     from wsabie.faces.cli.describing import features_command
 
-    settings = {"n_terms": terms or "auto", "size": size, "weighting": weighting, "seed": seed}
-    features_command(kind, src, out, settings, dictionary, augment, threads, strict, rejects, json)
+    options = {"n_terms": terms, "size": size, "weighting": weighting}
+    given = {name: value for name, value in options.items() if value is not None}
+    features_command(kind, src, out, given, seed, dictionary, augment, threads, strict, rejects, json)
 
 
 def split(

@@ -16,7 +16,8 @@ def features_command(
     kind: str,
     src: Path,
     out_file: Path,
-    settings: dict[str, Any],
+    given: dict[str, Any],
+    seed: int,
     dictionary: Path | None,
     augment: int,
     threads: int | None,
@@ -24,7 +25,7 @@ def features_command(
     rejects_file: Path | None,
     json: bool,
 ) -> None:
-    """Learn or load a dictionary, describe every picture, write Parquet."""
+    """Learn or load a dictionary, describe every picture, write Parquet; `given` are the dictionary's options."""
     if kind != "images":
         raise InputError(f"features of kind {kind!r} are not there yet; this version describes: images")
     from wsabie.features.extract import extract
@@ -37,11 +38,13 @@ def features_command(
         raise InputError(f"{src} holds rows of features already; give a folder of pictures or Parquet with pictures")
     saved = dictionary or out_file.with_name(out_file.name + ".dictionary")
     started = time.perf_counter()
-    wanted = VisualTerms(**settings)
+    wanted = VisualTerms(**{"n_terms": "auto", **given}, seed=seed)
     if saved.exists():
         terms = VisualTerms.load(saved)
         if dictionary is None:
             terms.refuse_other(wanted, saved, f"use it with --dictionary {saved}, delete it, or choose another --out")
+        else:
+            terms.refuse_other(wanted, saved, "leave these options out, or give another --dictionary", names=given)
     else:
         terms = wanted.fit(source, executor=run, progress=progress)
         terms.save(saved)

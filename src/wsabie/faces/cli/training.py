@@ -30,8 +30,8 @@ class Asked:
 
     Attributes
     ----------
-    parameters : dict
-        Of the estimator.
+    estimator : Wsabie
+        Not yet fitted.
     pictures : dict
         n_terms, size and augment: how pictures are described.
     """
@@ -41,7 +41,7 @@ class Asked:
     valid: Path | None
     hold_out: float
     min_rows: int
-    parameters: dict[str, Any]
+    estimator: Any
     pictures: dict[str, Any]
     resume: bool
     log: Path | None
@@ -58,7 +58,6 @@ class Asked:
 def train_command(asked: Asked) -> None:
     """Open, describe, hold out, train, save."""
     from wsabie.models.annotator import Annotator
-    from wsabie.models.wsabie import Wsabie
     from wsabie.sources.fingerprint import fingerprint
 
     _refuse_early(asked)
@@ -69,8 +68,7 @@ def train_command(asked: Asked) -> None:
     on_epoch = _logging_to(asked.log)
     rows, terms = _rows(source, asked, progress, rejects)
     train, validation = _sides(rows, valid, terms, asked, progress, rejects)
-    estimator = Wsabie(**asked.parameters)
-    estimator.fit(
+    estimator = asked.estimator.fit(
         train.X,
         train.Y,
         label_names=train.label_names,
@@ -98,8 +96,10 @@ def train_command(asked: Asked) -> None:
 
 def _refuse_early(asked: Asked) -> None:
     """Everything that can be known to fail at the end fails before work begins."""
+    from wsabie.models.parameters import check_parameters
     from wsabie.storage.folder import is_model_folder, refuse_foreign
 
+    check_parameters(asked.estimator.get_params())
     refuse_foreign(asked.model)
     refuse_strangers(asked.work, _KEPT)
     refuse_unwritable(asked.rejects, asked.log, folder=asked.model)
@@ -155,10 +155,10 @@ def _rows(source: Source, asked: Asked, progress: Progress, rejects: Rejects) ->
 
     if not asked.resume:
         shutil.rmtree(asked.work, ignore_errors=True)
-    run, folder = executor(asked.parameters["threads"]), asked.work / "terms"
+    run, folder = executor(asked.estimator.threads), asked.work / "terms"
     pictures = dict(asked.pictures)
     augment = pictures.pop("augment")
-    wanted = VisualTerms(**pictures, seed=asked.parameters["seed"])
+    wanted = VisualTerms(**pictures, seed=asked.estimator.seed)
     if is_model_folder(folder):
         terms = VisualTerms.load(folder)
         terms.refuse_other(wanted, folder, "go on with the same options, or leave --resume out to begin anew")
@@ -195,7 +195,7 @@ def _held_out(
         if isinstance(valid, Rows):
             judged = valid
         else:
-            run = executor(asked.parameters["threads"])
+            run = executor(asked.estimator.threads)
             judged = terms.transform(valid, executor=run, progress=progress, rejects=rejects)
         aligned = align(judged, rows.label_names, rows.feature_names, rows.X.shape[1], rows.dictionary)
         tell_unknown(aligned, asked.valid)
@@ -205,5 +205,5 @@ def _held_out(
         return rows, None
     if len(rows) < 2 / share:
         raise InputError(f"{len(rows)} rows are too few to set {share:.0%} aside; give more rows, or --hold-out 0")
-    sides = split_rows(rows, "auto", share, 0, asked.parameters["seed"])
+    sides = split_rows(rows, "auto", share, 0, asked.estimator.seed)
     return rows.take(sides.train), rows.take(sides.valid)

@@ -1,0 +1,40 @@
+"""`--config FILE`: the estimator's parameters from a TOML file, by the names that a model's config.json gives them."""
+
+import tomllib
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from wsabie.base.errors import InputError
+
+_MOST = 1 << 20  # bytes; a page of settings is all that is meant
+
+
+def read_parameters(path: Path) -> dict[str, Any]:
+    """Parameters of `Wsabie`; TOML has no null, so "none" stands for it.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, is no TOML, or names a parameter that there is not.
+    """
+    from wsabie.models.wsabie import Wsabie
+
+    try:
+        with path.open("rb") as file:
+            text = file.read(_MOST + 1)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}; give a TOML file of parameters") from error
+    if len(text) > _MOST:
+        raise InputError(f"{path} is larger than {_MOST >> 20} MiB; give a TOML file of parameters such as dim = 50")
+    try:
+        found = tomllib.loads(text.decode("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is no TOML file: {error}; write lines such as dim = 50") from error
+    known = Wsabie().get_params()
+    for name in found:
+        if name not in known:
+            close = get_close_matches(name, known, 1)
+            hint = f"did you mean {close[0]}?" if close else f"the parameters are {', '.join(sorted(known))}"
+            raise InputError(f"{path}: there is no parameter {name}; {hint}")
+    return {name: None if value == "none" else value for name, value in found.items()}
