@@ -3,12 +3,14 @@ errors.
 """
 
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
 from wsabie.base.errors import InputError
+from wsabie.evaluation.calibration import sample_pairs
 from wsabie.evaluation.evaluate import evaluate_scores
 from wsabie.evaluation.frequency import by_frequency
 
@@ -137,3 +139,19 @@ def test_minus_infinity_ranks_last_but_is_legal():
 def test_input_that_cannot_be_evaluated_is_named(blocks, Y, options, message):
     with pytest.raises(InputError, match=message):
         evaluate_scores([(lo, np.array(s)) for lo, s in blocks], np.array(Y), **options)
+
+
+@pytest.mark.parametrize("use", [lambda blocks, Y: evaluate_scores(blocks, Y, ks=(1,)), sample_pairs])
+def test_one_block_of_scores_is_held_at_a_time(use):
+    def blocks():
+        rng = np.random.default_rng(0)
+        for lo in range(0, 600, 200):
+            yield lo, rng.random((200, 20_000), np.float32)
+
+    Y = np.arange(600)
+    tracemalloc.start()
+    use(blocks(), Y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    block = 200 * 20_000 * 4
+    assert block < peak < 1.6 * block

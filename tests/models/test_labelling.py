@@ -64,7 +64,7 @@ def test_rows_without_labels_and_with_several() -> None:
 
 
 def test_known_names_keep_their_numbers_and_new_ones_follow() -> None:
-    found, names = matrix(["c", "b"], ("a", "b"))
+    found, names = matrix(["c", "b"], ("a", "b"), named=True)
     assert names == ["a", "b", "c"]
     assert found.toarray().tolist() == [[0, 0, 1], [0, 1, 0]]
 
@@ -143,3 +143,14 @@ def test_a_refused_matrix_leaves_the_vocabulary_alone() -> None:
     with pytest.raises(InputError):
         label_matrix([["b"], [3]], 2, vocabulary, grow=True, named=False)
     assert list(vocabulary) == ["a"]
+
+
+@pytest.mark.parametrize("Y", [["1", "x"], [["0"], ["12", "x"]]])
+def test_no_word_is_put_among_numbers(Y: Any) -> None:
+    """It would get the number 2, and the label number 2 its name."""
+    vocabulary = Vocabulary(["0", "1"])
+    with pytest.raises(InputError, match="Y holds the label name 'x', but the model's labels are the numbers 0 to 1"):
+        label_matrix(Y, 2, vocabulary, grow=True, named=False)
+    assert list(vocabulary) == ["0", "1"]
+    assert matrix(["1", "2"], ("0", "1"))[1] == ["0", "1", "2"]
+    assert matrix(Y, ("0", "1"), named=True)[1][-1] == "x"

@@ -1,5 +1,6 @@
 """Figures of the validation rows: those of the evaluation, for any number of threads, kept with the model."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,11 +8,13 @@ import pytest
 import scipy.sparse as sp
 
 from toys import names, toy
+from wsabie.base.errors import InputError
 from wsabie.base.validation import check_features
 from wsabie.evaluation.evaluate import evaluate_scores
+from wsabie.models.inputs import BLOCK_BYTES
 from wsabie.models.monitor import MAX_ROWS, ValidationMap
 from wsabie.models.wsabie import Wsabie
-from wsabie.space.joint import JointSpace
+from wsabie.space.joint import SIMILARITIES, JointSpace
 
 
 def drawn(n_labels: int, n: int = 150) -> tuple[Any, sp.csr_matrix]:
@@ -67,9 +70,32 @@ def test_otherwise_every_row_with_a_label_is_looked_at(max_rows: int | None) -> 
     assert np.array_equal(np.asarray(ValidationMap(X, Y, 1, max_rows).inputs)[:, 0], labelled)
 
 
-def test_no_labelled_row_no_quality() -> None:
+def test_no_labelled_row_no_quality_and_no_choice_of_an_epoch() -> None:
     X, Y = drawn(6)
-    assert ValidationMap(check_features(X), Y * 0, 1).figures(space_of(6)) == {"MAP": 0.0, "p@6": 0.0}
+    assert ValidationMap(check_features(X), Y * 0, 1, None).figures(space_of(6)) == {"MAP": 0.0, "p@6": 0.0}
+    with pytest.raises(InputError, match=r"^no validation row has a label .*; give other validation rows, or train"):
+        ValidationMap(check_features(X), Y * 0, 1)
+
+
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+def test_a_mapped_label_table_without_padding_has_the_same_figures(similarity: Any) -> None:
+    X, Y = drawn(40)
+    space = replace(space_of(40), similarity=similarity)
+    bare = np.ascontiguousarray(space.labels[:, : space.dim])
+    bare.setflags(write=False)
+    monitor = ValidationMap(check_features(X), Y, 2)
+    assert monitor.figures(replace(space, labels=bare)) == pytest.approx(monitor.figures(space), abs=1e-6)
+
+
+def test_points_come_in_blocks_whose_scores_fit_in_memory() -> None:
+    """The tables' own memory is never touched: 400,000 labels."""
+    X, Y, _ = numbered(200)
+    n_labels = 400_000
+    space = JointSpace(4, "dot", np.ones((1, 16), np.float32), np.zeros((n_labels, 16), np.float32), np.zeros(n_labels))
+    blocks = list(ValidationMap(X, Y, 1).blocks_of_points(space))
+    assert max(4 * n_labels * len(points) for _, points in blocks) <= BLOCK_BYTES
+    assert [lo for lo, _ in blocks] == np.cumsum([0, *(len(points) for _, points in blocks)])[:-1].tolist()
+    assert sum(len(points) for _, points in blocks) == 150
 
 
 def test_named_figures_are_kept_and_an_older_model_without_them_opens() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
 
 from toys import N_FEATURES, N_LABELS, names, toy
 from wsabie.base.errors import DivergenceError, InputError, UncalibratedError, UnknownLabelError
@@ -169,6 +170,22 @@ def test_same_bits_for_any_number_of_threads_validation_included(dense: bool) ->
         assert same(model, models[0])
         assert [s.validation for s in model.history_] == [s.validation for s in models[0].history_]
         assert np.array_equal(model.transform(rows), models[0].transform(rows))
+        assert np.array_equal(model.predict_proba(rows), models[0].predict_proba(rows))
+        for one, other in zip(model.rank(rows, 3), models[0].rank(rows, 3), strict=True):
+            assert np.array_equal(one, other)
+
+
+def test_probabilities_do_not_depend_on_the_threads_of_blas() -> None:
+    """At this size its products come out otherwise with four threads."""
+    rng = np.random.default_rng(0)
+    rows = sp.random(600, 200, 0.1, format="csr", random_state=rng, dtype=np.float32)
+    truth, found = rng.integers(0, 500, 600), []
+    for threads in (1, 4):
+        with threadpool_limits(threads, user_api="blas"):
+            model = Wsabie(100, epochs=2, threads=1).fit(rows, truth, validation=(rows[:300], truth[:300]))
+            found.append(model.calibration_)
+    assert (found[0].slope, found[0].offset) == (found[1].slope, found[1].offset)
+    assert np.array_equal(found[0].label_offsets, found[1].label_offsets)
 
 
 @pytest.mark.parametrize("deterministic", [True, False])
@@ -451,7 +468,7 @@ def test_a_checkpoint_of_other_data_is_refused(tmp_path: Any, what: str) -> None
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"dim": 0}, "dim is 0; choose a whole number above 0"),
+        ({"dim": 0}, "dim is 0; choose a whole number from 1 to 4096"),
         ({"dim": 2.5}, "dim is 2.5; choose a whole number"),
         ({"dim": True}, "dim is True"),
         ({"dim": 5000}, "dim is 5000; choose a whole number from 1 to 4096"),
@@ -522,8 +539,15 @@ def test_use_is_refused_in_a_sentence(fitted: Wsabie) -> None:
         fitted.rank(X[:, 1:])
     with pytest.raises(InputError, match="X has 29 features, but Wsabie is expecting 30 features as input"):
         fitted.score(X[:, 1:], Y)
-    with pytest.raises(InputError, match=r"k = 0 .* must be 1 or more"):
+    with pytest.raises(InputError, match="k is 0; choose a whole number above 0"):
         fitted.rank(X, 0)
+    with pytest.raises(InputError, match=r"k is 2.5; choose a whole number"):
+        fitted.annotate(X, 2.5)  # type: ignore[arg-type]
+    for mask in (np.arange(12) > 9, [1.7], [True]):
+        with pytest.raises(InputError, match=r"labels are names or whole numbers, not .*flatnonzero"):
+            fitted.rank(X, candidates=mask)
+    with pytest.raises(InputError, match="the labels are the text 'l1'; give a list of names"):
+        fitted.rank(X, candidates="l1")
     with pytest.raises(InputError, match="give a sparse matrix"):
         fitted.rank(X.toarray())
     with pytest.raises(InputError, match="there is no label number 99; the 12 labels are numbered from 0"):
@@ -534,6 +558,23 @@ def test_use_is_refused_in_a_sentence(fitted: Wsabie) -> None:
         fitted.neighbours(-1)
     with pytest.raises(InputError, match="epochs is 0"):
         fitted.partial_fit(X, Y, epochs=0)
+
+
+def test_more_labels_asked_than_there_are_cost_nothing(fitted: Wsabie) -> None:
+    assert [len(found) for found in fitted.annotate(X[:3], 10**12)] == [12, 12, 12]
+    assert len(fitted.neighbours(0, 10**12)) == 11
+
+
+def test_a_model_is_searched_anew_after_more_training() -> None:
+    model = make(epochs=2).fit(X, Y)
+    before = model.rank(X, 3)[1]
+    assert "_searched" in model.__dict__
+    assert "_searched" not in model.__getstate__()  # it would be saved with the model
+    model.partial_fit(X, Y[::-1], epochs=3)
+    after = model.rank(X, 3)
+    assert not np.array_equal(before, after[1])
+    del model._searched
+    assert all(np.array_equal(a, b) for a, b in zip(after, model.rank(X, 3), strict=True))
 
 
 def test_a_read_only_matrix_can_be_trained_on() -> None:
@@ -572,3 +613,46 @@ def test_a_named_model_gets_no_numbers_for_names() -> None:
     with pytest.raises(InputError, match="label number 12, but there are 12 label names"):
         model.partial_fit(X[:1], [12])
     assert len(model.vocabulary_) == 12
+
+
+# ---- validation rows that cannot choose an epoch
+
+
+@pytest.mark.parametrize("labels", [[["zz"]] * 5, [[]] * 5])
+def test_validation_rows_without_a_known_label_are_refused_but_can_be_scored(labels: Any) -> None:
+    """They kept the first epoch's model, because every epoch's figure was 0."""
+    with pytest.raises(InputError, match="no validation row has a label that the training rows have"):
+        make(epochs=2).fit(X, names(ANSWER), validation=(X[:5], labels))
+    assert make(epochs=2).fit(X, names(ANSWER)).score(X[:5], labels) == 0
+
+
+def test_a_loaded_model_is_scored_by_its_mapped_table(tmp_path: Any) -> None:
+    model = make(epochs=2).fit(X, Y)
+    model.save(tmp_path / "m")
+    loaded = Wsabie.load(tmp_path / "m")
+    monitor = loaded._monitor(X, Y, 1, None)
+    assert loaded.space_.labels.shape[1] == 20 < loaded.space_.features.shape[1]
+    assert monitor(loaded.space_) == pytest.approx(model.score(X, Y), abs=1e-6)
+
+
+# ---- whole numbers
+
+
+@pytest.mark.parametrize("name", ["dim", "epochs", "max_trials", "patience", "threads", "seed"])
+def test_a_number_with_a_point_is_no_whole_number(name: str) -> None:
+    """dim=8.0 used to end in a TypeError; NumPy's integers are as good as Python's."""
+    with pytest.raises(InputError, match=f"{name} is 2.0; choose .*a whole number"):
+        make(**{"epochs": 1, name: 2.0}).fit(X, Y)
+    make(**{"epochs": 1, name: np.int64(2)}).fit(X, Y)
+
+
+def test_more_threads_than_any_machine_has_are_refused() -> None:
+    with pytest.raises(InputError, match="threads is 1000000; choose None or a whole number from 1 to 1024"):
+        make(threads=10**6).fit(X, Y)
+
+
+def test_a_numbered_model_gets_no_names_for_numbers() -> None:
+    model = make(epochs=2).fit(X, Y)
+    with pytest.raises(InputError, match="Y holds the label name 'x', but the model's labels are the numbers 0 to 11"):
+        model.partial_fit(X[:2], [["0"], ["x"]])
+    assert len(model.partial_fit(X[:2], [["0"], ["11"]]).vocabulary_) == N_LABELS

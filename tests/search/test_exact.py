@@ -10,12 +10,14 @@ from scipy.sparse import csr_matrix
 
 from wsabie.base.errors import InputError
 from wsabie.kernels.ranks_reference import scores_of
-from wsabie.kernels.similarity import Cosine, score
+from wsabie.kernels.similarity import Cosine, Dot, Euclidean, score
 from wsabie.kernels.topk_reference import top_k_of_rows
 from wsabie.search import exact
-from wsabie.search.exact import ExactIndex, all_scores, top_k
+from wsabie.search.dense import all_scores
+from wsabie.search.exact import ExactIndex, top_k
 
-SIMILARITIES = ("dot", "euclidean", "cosine")
+KINDS = {"dot": Dot, "euclidean": Euclidean, "cosine": Cosine}
+SIMILARITIES = tuple(KINDS)
 
 
 def points(n, dim, seed):
@@ -59,7 +61,8 @@ def test_every_similarity_agrees_with_float64(similarity, biased):
     np.testing.assert_allclose(scores, np.take_along_axis(exact_scores, ids, axis=1), atol=2e-5)
     np.testing.assert_allclose(scores, -np.sort(-exact_scores, axis=1)[:, :12], atol=2e-5)
     assert (np.diff(scores, axis=1) <= 0).all()
-    np.testing.assert_allclose(all_scores(queries, table, bias=bias, similarity=similarity), exact_scores, atol=2e-5)
+    labels = KINDS[similarity](table, np.zeros(500, np.float32) if bias is None else bias)
+    np.testing.assert_allclose(all_scores(labels, queries), exact_scores, atol=2e-5)
 
 
 def test_small_tiles_and_threads_change_nothing(monkeypatch):
@@ -86,7 +89,55 @@ def test_the_nearest_are_found_far_from_the_origin():
     ids, scores = top_k(queries, table, 10, similarity="euclidean")
     np.testing.assert_array_equal(ids, np.argsort(exact_distances, axis=1)[:, :10])
     np.testing.assert_allclose(scores, -np.sort(exact_distances, axis=1)[:, :10], rtol=1e-4)
-    np.testing.assert_allclose(all_scores(queries, table, similarity="euclidean"), -exact_distances, rtol=1e-3)
+    np.testing.assert_array_equal(top_k(queries, table, 10, similarity="euclidean", bias=np.zeros(2000))[0], ids)
+
+
+def crowded(n, dim, seed):
+    """Vectors that are equal, or differ by what rounding may make of them."""
+    some = points(n // 100, dim, seed)[np.random.default_rng(seed).integers(0, n // 100, n)]
+    return some * (1 + 1e-7 * points(n, 1, seed + 1)) if n else some
+
+
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+@pytest.mark.parametrize("biased", [False, True])
+def test_equal_and_nearly_equal_vectors_come_in_the_order_of_their_scores_proper(similarity, biased):
+    """Against all labels scored one by one: what the products leave in doubt must be settled."""
+    table, queries = crowded(3001, 100, 0), points(40, 100, 1)
+    bias = np.repeat(points(1, 31, 2)[0], 100)[:3001] if biased else None
+    index = ExactIndex(table, bias=bias, similarity=similarity)
+    everybody = np.tile(np.arange(3001), (40, 1))
+    ids, scores = index._in_order(queries, everybody, 10)
+    found = index.top_k(queries, 10)
+    np.testing.assert_array_equal(found[0], ids)
+    np.testing.assert_array_equal(found[1], scores)
+
+
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+def test_a_table_of_one_vector_is_ordered_by_label(similarity):
+    table, queries = np.tile(points(1, 100, 0), (3001, 1)), points(512, 100, 1)
+    ids, scores = top_k(queries, table, 10, similarity=similarity, threads=2)
+    assert (ids == np.arange(10)).all()
+    assert (scores == scores[:, :1]).all()
+    everything = all_scores(KINDS[similarity](table, np.zeros(3001, np.float32)), queries, threads=2)
+    assert (everything == everything[:, :1]).all()
+
+
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+def test_what_a_row_gets_depends_on_no_other_row_and_no_number_of_threads(similarity):
+    table, queries = points(3001, 100, 0), points(300, 100, 1)
+    labels, index = KINDS[similarity](table, np.zeros(3001, np.float32)), ExactIndex(table, similarity=similarity)
+    ids, scores = index.top_k(queries, 10, threads=1)
+    for threads in (2, 4):
+        for one, other in zip(index.top_k(queries, 10, threads=threads), (ids, scores), strict=True):
+            np.testing.assert_array_equal(one, other)
+    for i in range(0, 300, 7):
+        alone = index.top_k(queries[i : i + 1], 10)
+        assert (alone[0][0].tolist(), alone[1][0].tolist()) == (ids[i].tolist(), scores[i].tolist())
+    everything = all_scores(labels, queries)
+    np.testing.assert_array_equal(all_scores(labels, queries, threads=3), everything)
+    np.testing.assert_array_equal(
+        np.concatenate([all_scores(labels, queries[i : i + 1]) for i in range(300)]), everything
+    )
 
 
 def test_columns_cut_from_a_padded_table_are_used_as_they_are():
@@ -111,7 +162,7 @@ def test_short_vectors_have_the_cosine_that_training_gives_them():
     queries[1:3] *= np.array([[1e-5], [0]], np.float32)
     bias = np.zeros(5, np.float32)
     trained = [[score(Cosine(table, bias), q, y, (None,)) for y in range(5)] for q in queries]
-    np.testing.assert_allclose(all_scores(queries, table, similarity="cosine"), trained, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(all_scores(Cosine(table, bias), queries), trained, rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(scores_of("cosine", queries, table, bias), trained, rtol=1e-5, atol=1e-7)
 
 
@@ -128,18 +179,6 @@ def test_nothing_asked_nothing_found():
     assert top_k(np.empty((0, 2)), np.ones((3, 2)), 2)[0].shape == (0, 2)
     assert top_k(np.ones((1, 2)), np.ones((3, 2)), 2, candidates=[])[0].tolist() == [[-1, -1]]
     assert top_k(np.ones((1, 2)), np.empty((0, 2)), 1)[0].tolist() == [[-1]]
-    assert all_scores(np.empty((0, 2)), np.ones((3, 2))).shape == (0, 3)
-
-
-@pytest.mark.parametrize("similarity", SIMILARITIES)
-def test_blocks_of_scores_are_the_scores(similarity):
-    queries, table = points(10, 6, 0), points(30, 6, 1)
-    index = ExactIndex(table, similarity=similarity)
-    blocks = list(index.score_blocks(queries, block_rows=4))
-    assert [lo for lo, _ in blocks] == [0, 4, 8]
-    np.testing.assert_allclose(
-        np.concatenate([s for _, s in blocks]), all_scores(queries, table, similarity=similarity), atol=1e-6
-    )
 
 
 def test_memory_does_not_grow_with_queries_times_labels():
@@ -157,8 +196,8 @@ def test_memory_does_not_grow_with_queries_times_labels():
     [
         ((np.ones((1, 2)), np.ones((3, 4)), 1), {}, "2 dimensions but the labels 4"),
         ((np.ones(2), np.ones((3, 2)), 1), {}, "the queries has 1 dimension"),
-        ((np.ones((1, 2)), np.ones((3, 2)), 0), {}, "k = 0"),
-        ((np.ones((1, 2)), np.ones((3, 2)), 1), {"block_rows": 0}, "block_rows = 0"),
+        ((np.ones((1, 2)), np.ones((3, 2)), 0), {}, "k is 0"),
+        ((np.ones((1, 2)), np.ones((3, 2)), 1), {"block_rows": 0}, "block_rows is 0"),
         ((np.ones((1, 2)), np.ones((3, 2)), 1), {"candidates": [3]}, "candidate 3 does not exist"),
         ((np.ones((1, 2)), np.ones((3, 2)), 1), {"candidates": [-1]}, "candidate -1 does not exist"),
         ((np.ones((1, 2)), np.ones((3, 2)), 1), {"exclude": np.zeros((2, 3))}, "exclude has 2 rows"),

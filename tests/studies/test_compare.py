@@ -15,6 +15,7 @@ from awkward_rows import toy_rows
 from wsabie.base.errors import DivergenceError, InputError
 from wsabie.evaluation.bootstrap import bootstrap, paired_bootstrap
 from wsabie.evaluation.evaluate import evaluate_scores
+from wsabie.models import inputs
 from wsabie.models.nearest import NearestNeighbours
 from wsabie.models.one_vs_rest import OneVsRest
 from wsabie.models.popularity import Popularity
@@ -38,7 +39,7 @@ def test_figures_are_those_of_the_model_fitted_by_hand(comparison: Comparison) -
 
 
 def test_blocks_do_not_change_the_figures(comparison: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fitting, "BLOCK_BYTES", 100)
+    monkeypatch.setattr(inputs, "BLOCK_BYTES", 100)
     again = compare(
         TRAIN, None, TEST, [Entrant("nearest", "k-NN", partial(NearestNeighbours, **comparison["nearest"].chosen))]
     )

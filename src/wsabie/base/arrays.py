@@ -30,3 +30,18 @@ class Csr(NamedTuple):
     @property
     def n_rows(self) -> int:
         return len(self.indptr) - 1
+
+
+class _View:
+    """The memory of an array, said to be writable."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array  # keeps the memory
+        self.__array_interface__ = {**array.__array_interface__, "data": (array.ctypes.data, False)}
+
+
+def under_one_type(array: Any) -> Any:
+    """An array as kernels are compiled for: a read-only one (mapped from a file, or of Arrow) is another type to numba,
+    for which every kernel would be compiled anew. No kernel writes to rows; training writes to tables of its own.
+    """
+    return array if array.flags.writeable else np.asarray(_View(array))

@@ -101,3 +101,16 @@ def require(condition: bool, sentence: str) -> None:
     """Raise InputError with `sentence` unless `condition` holds."""
     if not condition:
         raise InputError(sentence)
+
+
+def whole_number(value: Any, name: str) -> int:
+    """`value` as an integer of 1 or more.
+
+    Raises
+    ------
+    InputError
+        It is something else.
+    """
+    usable = isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= 1
+    require(usable, f"{name} is {value!r}; choose a whole number above 0")
+    return int(value)

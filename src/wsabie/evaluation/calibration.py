@@ -138,9 +138,10 @@ def sample_pairs(
     positives = None
     for lo, scores in score_blocks:
         positives = positives or positive_lists(Y, scores.shape[1])
-        for i, row in enumerate(np.asarray(scores)):
+        for i in range(len(scores)):
             right = positives.labels[positives.indptr[lo + i] : positives.indptr[lo + i + 1]]
-            parts.append(_pairs_of_row(row, right, top, drawn, rng))
+            parts.append(_pairs_of_row(np.asarray(scores[i]), right, top, drawn, rng))
+        del scores  # or the next block is made while this one is held
     if not parts:
         raise InputError("there are no scores to calibrate on; give at least one block of rows")
     return Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))

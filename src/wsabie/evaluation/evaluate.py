@@ -146,6 +146,7 @@ def evaluate_scores(
         block = _as_scores(scores)
         running = running or _Running(Y, block.shape[1], _checked_ks(ks), exclude)
         running.add(lo, block)
+        del scores, block  # or the next one is made while this one is held
     if running is None:
         raise InputError("there are no scores to evaluate; give at least one block of rows")
     return running.result()

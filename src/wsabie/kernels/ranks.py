@@ -268,6 +268,33 @@ def _make_rank(checksum):
     return rank_counts
 
 
+def _make_rows(checksum):
+    def score_rows(labels, queries, out, lo, hi, scratch):
+        """out[i, y] = score of label y, for the rows lo..hi-1 of a matrix of queries: the bits of `score_listed`.
+
+        Parameters
+        ----------
+        labels, queries : as for `score_listed`
+        out : (n_rows, n_labels) float32, filled in place
+        lo, hi : int
+        scratch : Scratch for hi - lo rows or more
+        """
+        _ = checksum
+        rows, tile = _load_queries(queries, lo, hi, scratch), scratch.tile
+        for start in range(0, len(labels.table), TILE):
+            width = min(TILE, len(labels.table) - start)
+            for j in range(width):
+                tile.labels[j] = start + j
+            _fill(tile, labels, width)
+            for first in range(rows.origin, hi, QUAD):
+                _score_quad(labels, rows, first, tile)
+                for i in range(max(lo, first), min(hi, first + QUAD)):
+                    for j in range(width):
+                        out[i, start + j] = tile.scores[i - first, j]
+
+    return score_rows
+
+
 def _make_leave_out(checksum):
     def leave_out(listed, own, excluded, other, counts, lo, hi):
         """Take the excluded labels of the rows lo..hi-1 out of the counts of the listed ones.
@@ -287,4 +314,5 @@ def _make_leave_out(checksum):
 count_ranks = entry(_make_count)
 score_listed = entry(_make_score)
 rank_counts = entry(_make_rank)
+score_rows = entry(_make_rows)
 leave_out = entry(_make_leave_out)

@@ -6,6 +6,7 @@ be strictly better than the root to enter. Minus infinity marks what is no candi
 empty slots keep label -1 and score -inf.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -150,6 +151,59 @@ def _make_hide(checksum):
     return hide_labels
 
 
+def _make_pairs(checksum):
+    def score_pairs(table, stride, queries, labels, distances, out, lo, hi):
+        """Inner products, or squared distances, of the rows lo..hi-1 with the labels listed for each.
+
+        The order of the sum depends on nothing but the number of dimensions: equal vectors have equal bits, wherever
+        they stand and whoever stands beside them, which a matrix product does not promise.
+
+        Parameters
+        ----------
+        table : 1-D float32
+            Label y is table[y * stride : y * stride + dim].
+        stride : int
+        queries : (n_rows, dim) float32, C order
+        labels : (n_rows, k) int64
+            -1: no label, which scores -inf (as a distance inf).
+        distances : bool
+        out : (n_rows, k) float32, filled in place
+        lo, hi : int
+        """
+        _ = checksum
+        for i in range(lo, hi):
+            q = queries[i]
+            for j in range(labels.shape[1]):
+                y = labels[i, j]
+                w = table[max(y, 0) * stride :]
+                if y < 0:
+                    out[i, j] = np.float32(math.inf) if distances else np.float32(-math.inf)
+                elif distances:
+                    out[i, j] = _squared_distance(q, w)
+                else:
+                    out[i, j] = _product(q, w)
+
+    return score_pairs
+
+
+@jit
+def _product(q, w):
+    total = np.float32(0)
+    for d in range(len(q)):
+        total += q[d] * w[d]
+    return total
+
+
+@jit
+def _squared_distance(q, w):
+    total = np.float32(0)
+    for d in range(len(q)):
+        gap = q[d] - w[d]
+        total += gap * gap
+    return total
+
+
 scan_topk = entry(_make_scan)
+score_pairs = entry(_make_pairs)
 sort_topk = entry(_make_sort)
 hide_labels = entry(_make_hide)

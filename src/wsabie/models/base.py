@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from wsabie.base.arrays import Float32, Int64, Matrix
 from wsabie.base.errors import InputError
-from wsabie.base.validation import check_features, require
+from wsabie.base.validation import check_features, require, whole_number
 from wsabie.labels.names import Vocabulary
 from wsabie.models.inputs import Inputs, n_rows
 from wsabie.models.labelling import label_matrix
@@ -38,7 +38,8 @@ class LabelModel(BaseEstimator):  # type: ignore[misc]
 
     def annotate(self, X: Any, k: int = 10, **options: Any) -> list[list[tuple[str, float]]]:
         """The k best labels of each row by name, with their scores; `options` as in `rank`."""
-        ids, scores = self.rank(X, k, **options)
+        self._check_fitted()
+        ids, scores = self.rank(X, min(whole_number(k, "k"), len(self.vocabulary_)), **options)
         names = list(self.vocabulary_)
         return [
             [(names[y], float(s)) for y, s in zip(row, row_scores, strict=True) if y >= 0]
@@ -84,11 +85,17 @@ class LabelModel(BaseEstimator):  # type: ignore[misc]
 
     def _label_ids(self, labels: Sequence[str | int]) -> Int64:
         """Label numbers from names or numbers."""
+        require(not isinstance(labels, str), f"the labels are the text {labels!r}; give a list of names")
         named = [label for label in labels if isinstance(label, str)]
         if named and len(named) < len(labels):
             raise InputError("the labels mix names and numbers; give names only, or numbers only")
         if named:
             return self.vocabulary_.ids(named)
-        ids = np.asarray(labels, np.int64)
+        given = np.asarray(labels)
+        require(
+            not given.size or (given.ndim == 1 and np.issubdtype(given.dtype, np.integer)),
+            f"labels are names or whole numbers, not {given.dtype}; give the numbers of a mask by numpy.flatnonzero",
+        )
+        ids = given.astype(np.int64)
         self.vocabulary_.names(ids)  # refuses numbers out of range
         return ids

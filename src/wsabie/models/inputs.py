@@ -8,7 +8,7 @@ from wsabie.base.arrays import Csr, Float32, Int64, Matrix
 
 Inputs = Csr | Float32
 
-BLOCK_BYTES = 64 << 20
+BLOCK_BYTES = 32 << 20
 """Scores held at once while ranking or evaluating."""
 
 
@@ -54,7 +54,7 @@ def take_rows(inputs: Inputs, rows: Int64) -> Inputs:
 
 
 def row_ranges(n: int, width: int, n_bytes: int | None = None) -> Iterator[tuple[int, int]]:
-    """Blocks lo, hi of rows whose `width` float32 values each fill at most `n_bytes` (None: `BLOCK_BYTES`).
+    """Blocks lo, hi of rows whose `width` float32 scores each fill at most `n_bytes` (None: `BLOCK_BYTES`).
 
     A block has at least one row.
 

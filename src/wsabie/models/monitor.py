@@ -5,9 +5,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from wsabie.base.arrays import Float32, Matrix
+from wsabie.base.validation import require
 from wsabie.evaluation import metrics
 from wsabie.evaluation.ranking import ranks_of_points
-from wsabie.models.inputs import Inputs, take_rows
+from wsabie.models.inputs import Inputs, row_ranges, take_rows
 from wsabie.space.joint import JointSpace
 from wsabie.training.threads import Threads
 
@@ -25,11 +26,21 @@ class ValidationMap:
     Y : csr_matrix (n, n_labels)
         Positive entries are true labels; rows without one do not count.
     max_rows : int or None
-        At most so many rows are looked at.
+        At most so many rows are looked at, to choose an epoch; None: all there are, be it none, to judge a model.
+
+    Raises
+    ------
+    InputError
+        No row has a label, and an epoch is to be chosen: all would look the same.
     """
 
     def __init__(self, inputs: Inputs, Y: Matrix, threads: int, max_rows: int | None = MAX_ROWS) -> None:
         labelled = np.flatnonzero(np.diff((Y > 0).tocsr().indptr))
+        require(
+            max_rows is None or len(labelled) > 0,
+            "no validation row has a label that the training rows have, so that no epoch is better than another; "
+            "give other validation rows, or train without them (wsabie train --hold-out 0)",
+        )
         n = min(max_rows or len(labelled), len(labelled))
         rows = labelled[np.linspace(0, len(labelled) - 1, n).astype(int)] if n else labelled
         self.threads = threads
@@ -48,12 +59,14 @@ class ValidationMap:
             return {"MAP": 0.0, f"p@{k}": 0.0}
         with Threads(self.threads) as threads:
             points = space.points(self.inputs, threads.split)
-        ranks = ranks_of_points(space.label_arrays(), points, self.Y, threads=self.threads)
+        labels = space.label_arrays()
+        points = np.ascontiguousarray(points[:, : labels.table.shape[1]])  # a mapped table has no padding
+        ranks = ranks_of_points(labels, points, self.Y, threads=self.threads)
         per_row = {"MAP": metrics.average_precision(ranks), f"p@{k}": metrics.precision_at(ranks, k)}
         return {name: float(values.mean()) for name, values in per_row.items()}
 
     def blocks_of_points(self, space: JointSpace) -> Iterator[tuple[int, Float32]]:
         """The rows' points, (first row, (b, dim)) a block."""
         points = space.points(self.inputs)[:, : space.dim]
-        for lo in range(0, self.n_rows, 256):
-            yield lo, points[lo : lo + 256]
+        for lo, hi in row_ranges(self.n_rows, space.n_labels):
+            yield lo, points[lo:hi]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from wsabie.base.arrays import Bool, Float32, Int64
-from wsabie.base.validation import require
+from wsabie.base.validation import require, whole_number
 from wsabie.models.base import LabelModel
 from wsabie.models.inputs import Inputs, n_rows, row_ranges, rows_between
 
@@ -63,7 +63,7 @@ class ScoreRanker(LabelModel):
         from wsabie.evaluation.targets import excluded_lists
         from wsabie.kernels.topk import Heap, hide_labels, new_heap, scan_topk, sort_topk
 
-        require(k >= 1, f"k is {k}; choose a whole number above 0")
+        k = whole_number(k, "k")
         inputs = self._checked(X)
         hidden = self._hidden(candidates)
         excluded = excluded_lists(exclude, n_rows(inputs), len(self.vocabulary_))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from sklearn.base import TransformerMixin
@@ -14,7 +14,7 @@ from wsabie.base.errors import UncalibratedError
 from wsabie.base.machine import available_cores, versions
 from wsabie.base.plain import plain
 from wsabie.base.progress import SILENT, Progress
-from wsabie.base.validation import require
+from wsabie.base.validation import require, whole_number
 from wsabie.evaluation.calibration import Calibration, fit_calibration, sample_pairs
 from wsabie.labels.names import Vocabulary
 from wsabie.models import defaults
@@ -37,9 +37,11 @@ from wsabie.training.targets import Positives, row_blocks
 from wsabie.training.threads import Threads
 from wsabie.training.trainer import Trainer
 
+if TYPE_CHECKING:
+    from wsabie.search.exact import ExactIndex
+
 Auto = Literal["auto"]
 KIND = "wsabie"
-_ROWS_AT_ONCE = 4096
 
 
 class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
@@ -318,30 +320,36 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
         ids : (n, k) int64, best first, equal scores by label number; -1 where there are fewer than k candidates
         scores : (n, k) float32, -inf where ids is -1
         """
-        from wsabie.search.exact import top_k
-
         points = self.transform(X)
         chosen = None if candidates is None else self._label_ids(candidates)
-        bias = self.space_.bias if self.label_bias else None
-        return top_k(
-            points,
-            self.label_vectors,
-            k,
-            bias=bias,
-            similarity=self.similarity,
-            exclude=exclude,
-            candidates=chosen,
-            threads=self.threads,
-        )
+        return self._index().top_k(points, k, exclude=exclude, candidates=chosen, threads=self.threads)
+
+    def _index(self) -> "ExactIndex":
+        """The labels made ready for searches, once for a fitted space."""
+        from wsabie.search.exact import ExactIndex
+
+        space, index = self.__dict__.get("_searched", (None, None))
+        if space is not self.space_:
+            bias = self.space_.bias if self.label_bias else None
+            index = ExactIndex(self.label_vectors, bias=bias, similarity=self.similarity)
+            self._searched = (self.space_, index)
+        return index
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_searched"}
 
     def scores(self, X: Any) -> Float32:
         """All scores, (n, n_labels) float32: meant for blocks of rows."""
         return self._block_scores(self.transform(X))
 
     def _block_scores(self, points: Float32) -> Float32:
-        from wsabie.search.exact import all_scores
+        from wsabie.search.dense import all_scores
 
-        return all_scores(points, self.label_vectors, bias=self.space_.bias, similarity=self.similarity)
+        labels = self.space_.label_arrays()
+        padded = np.zeros((len(points), labels.table.shape[1]), np.float32)
+        padded[:, : self.dim] = points
+        return all_scores(labels, padded, threads=self.threads or available_cores())
 
     @property
     def predict_proba(self) -> Callable[[Any], Float64]:
@@ -368,6 +376,7 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
         from wsabie.search.neighbours import neighbours_of_labels
 
         self._check_fitted()
+        k = min(whole_number(k, "k"), len(self.vocabulary_))
         ids, cosines = neighbours_of_labels(self.label_vectors, self._label_ids([label]), k)
         known = ids[0] >= 0  # fewer labels than k leave places empty
         return list(zip(self.vocabulary_.names(ids[0][known]), cosines[0][known].tolist(), strict=True))
@@ -375,10 +384,7 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
     def score(self, X: Any, Y: Any) -> float:
         """Mean average precision on rows with labels (rows without labels do not count)."""
         self._check_fitted()
-        return self._monitor(X, Y, self.threads or available_cores(), None, "X")(self._scoring_space())
-
-    def _scoring_space(self) -> JointSpace:
-        return self.space_ if self.space_.labels.shape[1] == self.space_.features.shape[1] else self.space_.copy()
+        return self._monitor(X, Y, self.threads or available_cores(), None, "X")(self.space_)
 
     # ---- storage
 

@@ -1,22 +1,26 @@
 """Exact top k: blocks of queries against tiles of the label table, and a heap per query.
 
 A tile of scores is made by one BLAS product and scanned while it is still in cache, so memory is bounded by
-the tile and by k, whatever the number of labels. Scores come from BLAS: their last bits may differ between
-machines and numbers of threads.
+the tile and by k, whatever the number of labels. BLAS adds up in another order at the edge of a table than inside it,
+with another number of rows, another number of threads; so its scores only choose who comes into question, a few more
+than k, and those are scored again one by one, in an order of their own. Where rounding could have left somebody out,
+everybody within reach of the k-th is scored again. So equal vectors have equal scores, ties go by label id, and what a
+row gets depends on no other row.
 """
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from wsabie.base.arrays import Float32, Int64, Matrix
+from wsabie.base.arrays import Float32, Int64, Matrix, under_one_type
 from wsabie.base.errors import InputError
 from wsabie.base.lists import Lists, lists_of
 from wsabie.base.machine import available_cores, one_blas_thread
+from wsabie.base.validation import whole_number
 from wsabie.kernels.similarity import SHORTEST
-from wsabie.kernels.topk import Heap, hide_labels, new_heap, scan_topk, sort_topk
+from wsabie.kernels.topk import hide_labels, new_heap, scan_topk, score_pairs
 from wsabie.space.joint import SIMILARITIES, SimilarityName
 
 BLOCK_ROWS = 1024
@@ -25,11 +29,25 @@ BLOCK_ROWS = 1024
 _CELLS = 2**21
 """Scores in the tiles of all threads, 8 MiB: large for few products, small enough for the last cache level."""
 
+_SPARE = 6
+"""Labels beyond k that a product brings, so that its rounding hardly ever leaves a doubt."""
+
 _FAR = 16
 """Squared distance of the points' mean from the origin, over their mean squared distance from it, that is far."""
 
-_BLOCK_CELLS = 2**24
-"""Scores per block that is handed out, 64 MiB."""
+
+class _Asked(NamedTuple):
+    """A block of queries and what they may get."""
+
+    queries: Float32  # (b, dim)
+    first: int  # number of the first one
+    chosen: Int64 | None  # the only candidates, ascending
+    hidden: Lists | None  # excluded, by place among the candidates
+    cells: int  # of a tile
+
+    def row(self, i: int) -> "_Asked":
+        hidden = None if self.hidden is None else self.hidden.part(i, i + 1)
+        return self._replace(queries=self.queries[i : i + 1], first=self.first + i, hidden=hidden)
 
 
 class ExactIndex:
@@ -64,11 +82,12 @@ class ExactIndex:
         self.bias: Float32 | None = None if bias is None else np.ascontiguousarray(bias, np.float32)
         if self.bias is not None and self.bias.shape != (len(self.table),):
             raise InputError(f"there are {self.bias.size} biases for {len(self.table)} labels; give one per label")
-        self._norm2: Float32 | None = None
-        if similarity != "dot":
-            self._norm2 = np.einsum("ij,ij->i", self.table, self.table)
-        if self._norm2 is not None and similarity == "cosine":
-            self._scale = 1 / np.maximum(np.sqrt(self._norm2), SHORTEST)
+        self._norm2: Float32 = np.einsum("ij,ij->i", self.table, self.table)
+        self._scale = 1 / np.maximum(np.sqrt(self._norm2), SHORTEST) if similarity == "cosine" else None
+        self._by_distance = similarity == "euclidean" and self.bias is None
+        self._flat = _flat(self.table)
+        self._longest = float(np.sqrt(self._norm2.max(initial=0)))
+        self._largest_bias = 0.0 if self.bias is None else float(np.abs(self.bias).max(initial=0))
 
     def top_k(
         self,
@@ -81,51 +100,25 @@ class ExactIndex:
         threads: int | None = None,
     ) -> tuple[Int64, Float32]:
         """The k best labels of each query; see `top_k`."""
-        queries = self._checked(queries, k, block_rows)
+        k, block_rows = whole_number(k, "k"), whole_number(block_rows, "block_rows")
+        queries = self._checked(queries)
         chosen = None if candidates is None else _candidates(candidates, len(self.table))
         hidden = _hidden(exclude, len(queries), len(self.table), chosen)
-        heap = new_heap(len(queries), k)
-        by_distance = self.similarity == "euclidean" and self.bias is None
+        ids = np.full((len(queries), k), -1, np.int64)
+        scores = np.full((len(queries), k), -np.inf, np.float32)
         n = _useful_threads(threads, len(queries))
         rows = max(1, min(block_rows, -(-len(queries) // n)))
 
         def search(lo: int) -> None:
             hi = min(lo + rows, len(queries))
             part = None if hidden is None else hidden.part(lo, hi)
-            best = Heap(heap.scores[lo:hi], heap.labels[lo:hi])
-            for first, tile in self._tiles(queries[lo:hi], chosen, _CELLS // n, order_only=by_distance):
-                if part is not None:
-                    hide_labels(tile, first, part)
-                if scan_topk(tile, first, best, 0, hi - lo):
-                    raise InputError(_not_a_number(queries, lo, hi))
-            sort_topk(best, 0, hi - lo)
+            found, theirs = self._best(_Asked(queries[lo:hi], lo, chosen, part, _CELLS // n), k)
+            ids[lo:hi, : found.shape[1]], scores[lo:hi, : found.shape[1]] = found, theirs
 
         _for_each(search, range(0, len(queries), rows), n)
-        if chosen is not None:
-            heap.labels[heap.labels >= 0] = chosen[heap.labels[heap.labels >= 0]]
-        found: tuple[Int64, Float32] = heap.labels, heap.scores
-        return self._with_distances(queries, heap.labels, block_rows) if by_distance else found
+        return ids, scores
 
-    def score_blocks(self, queries: Any, *, block_rows: int | None = None) -> Iterator[tuple[int, Float32]]:
-        """Scores of all labels, as (first row, (b, n_labels)); None = blocks of at most 64 MiB, or one row.
-
-        Raises
-        ------
-        InputError
-            As for `top_k`, except that NaN is passed on.
-        """
-        if block_rows is None:
-            block_rows = max(1, min(BLOCK_ROWS, _BLOCK_CELLS // max(len(self.table), 1)))
-        queries = self._checked(queries, 1, block_rows)
-        for lo in range(0, len(queries), block_rows):
-            part = queries[lo : lo + block_rows]
-            out = np.empty((len(part), len(self.table)), np.float32)
-            self._score(part, slice(None), out, order_only=False)
-            yield lo, out
-
-    def _checked(self, queries: Any, k: int, block_rows: int) -> Float32:
-        if k < 1 or block_rows < 1:
-            raise InputError(f"k = {k} and block_rows = {block_rows} but both must be 1 or more")
+    def _checked(self, queries: Any) -> Float32:
         points = _float32(queries, "the queries")
         if points.shape[1] != self.table.shape[1]:
             raise InputError(
@@ -134,47 +127,92 @@ class ExactIndex:
             )
         return points if self._centre is None else points - self._centre
 
-    def _tiles(
-        self, queries: Float32, chosen: Int64 | None, n_cells: int, *, order_only: bool
-    ) -> Iterator[tuple[int, Float32]]:
-        """Tiles of about `n_cells` scores from left to right, in the same memory: the next one overwrites the last."""
+    def _best(self, asked: _Asked, k: int) -> tuple[Int64, Float32]:
+        """Ids and scores of the k best of each query, or of all candidates where there are fewer."""
+        n_candidates = len(self.table) if asked.chosen is None else len(asked.chosen)
+        heap = new_heap(len(asked.queries), min(k + _SPARE, n_candidates))
+        for first, tile in self._tiles(asked):
+            if scan_topk(tile, first, heap, 0, len(tile)):
+                raise InputError(_not_a_number(asked))
+        ids, scores = self._in_order(asked.queries, _of(asked.chosen, heap.labels), k)
+        if heap.scores.shape[1] < n_candidates:
+            reach = self._reach(asked.queries, scores[:, -1])
+            for i in np.flatnonzero((heap.scores[:, 0] > reach) & np.isfinite(heap.scores[:, 0])):
+                within = self._within(asked.row(i), reach[i])
+                ids[i], scores[i] = (found[0] for found in self._in_order(asked.queries[i : i + 1], within, k))
+        return ids, scores
+
+    def _tiles(self, asked: _Asked) -> Iterator[tuple[int, Float32]]:
+        """Tiles of quick scores from left to right, in the same memory: the next one overwrites the last."""
+        queries, chosen = asked.queries, asked.chosen
+        if self.similarity == "cosine":
+            queries = queries / np.maximum(np.linalg.norm(queries, axis=1, keepdims=True), SHORTEST)
         n_labels = len(self.table) if chosen is None else len(chosen)
-        width = max(1, min(n_labels, n_cells // len(queries)))
+        width = max(1, min(n_labels, asked.cells // len(queries)))
         cells = np.empty(len(queries) * width, np.float32)
         for first in range(0, n_labels, width):
             stop = min(first + width, n_labels)
             tile = cells[: len(queries) * (stop - first)].reshape(len(queries), -1)
-            self._score(queries, slice(first, stop) if chosen is None else chosen[first:stop], tile, order_only)
+            self._quick(queries, slice(first, stop) if chosen is None else chosen[first:stop], tile)
+            if asked.hidden is not None:
+                hide_labels(tile, first, asked.hidden)
             yield first, tile
 
-    def _score(self, queries: Float32, which: Any, out: Float32, order_only: bool) -> None:
-        """Scores of the labels `which`, a slice or ids; `order_only`: for a distance, anything in the same
-        order.
-        """
-        if self.similarity == "cosine":
-            queries = queries / np.maximum(np.linalg.norm(queries, axis=1, keepdims=True), SHORTEST)
+    def _quick(self, queries: Float32, which: Any, out: Float32) -> None:
+        """Scores of the labels `which`, a slice or ids, by BLAS; of distances without a bias, what orders them."""
         np.matmul(queries, self.table[which].T, out=out)
-        if self.similarity == "cosine":
+        if self._scale is not None:
             out *= self._scale[which]
-        elif self._norm2 is not None and order_only:
+        elif self._by_distance:
             out -= self._norm2[which] / 2
-        elif self._norm2 is not None:
+        elif self.similarity == "euclidean":
             _to_distances(out, np.einsum("ij,ij->i", queries, queries), self._norm2[which])
         if self.bias is not None:
             out += self.bias[which]
 
-    def _with_distances(self, queries: Float32, ids: Int64, block_rows: int) -> tuple[Int64, Float32]:
-        """Negative distances taken directly, not from a difference of large products, and the order they
-        give.
+    def _in_order(self, queries: Float32, ids: Int64, k: int) -> tuple[Int64, Float32]:
+        """The first k of the listed labels (-1 = none), by their scores proper and then by id."""
+        scores = self._scores(queries, ids)
+        order = np.lexsort((ids, -scores), axis=1)[:, :k]
+        rows = np.arange(len(ids))[:, None]
+        return ids[rows, order], scores[rows, order]
+
+    def _scores(self, queries: Float32, ids: Int64) -> Float32:
+        """Scores proper of the labels listed for each query, -inf for -1."""
+        scores = np.empty(ids.shape, np.float32)
+        distances = self.similarity == "euclidean"
+        score_pairs(*self._flat, np.ascontiguousarray(queries), ids, distances, scores, 0, len(queries))
+        if distances:
+            scores = 0 - np.sqrt(scores)
+        elif self._scale is not None:
+            scores *= self._scale[ids] / np.maximum(np.linalg.norm(queries, axis=1, keepdims=True), SHORTEST)
+        return scores if self.bias is None else scores + self.bias[ids]
+
+    def _reach(self, queries: Float32, last: Float32) -> Float32:
+        """The quick score above which a label may come before the one whose score proper is `last`.
+
+        Both are sums of dim products whose rounding differs by at most twice dim units of the sum of their sizes.
         """
-        scores = np.full(ids.shape, -np.inf, np.float32)
-        rows = max(1, min(block_rows, _CELLS // (ids.shape[1] * queries.shape[1] or 1)))
-        for lo in range(0, len(queries), rows):
-            part = ids[lo : lo + rows]
-            distances = np.linalg.norm(queries[lo : lo + rows, None, :] - self.table[part], axis=2)
-            scores[lo : lo + rows] = np.where(part < 0, -np.inf, 0 - distances)
-        order = np.lexsort((ids, -scores), axis=1)
-        return np.take_along_axis(ids, order, axis=1), np.take_along_axis(scores, order, axis=1)
+        unit = 4 * (queries.shape[1] + 8) * np.float32(2**-24)
+        norm2 = np.einsum("ij,ij->i", queries, queries)
+        shift = unit * self._largest_bias
+        if self._scale is not None:
+            slack = unit + shift
+        elif self.similarity == "dot":
+            slack = unit * np.sqrt(norm2) * self._longest + shift
+        else:
+            slack = unit * (np.sqrt(norm2) + self._longest) ** 2
+            if self._by_distance:  # the quick score is (|q|^2 - distance^2) / 2
+                last = (norm2 - last * last) / 2
+            else:
+                slack = np.sqrt(slack) + shift
+        reach: Float32 = last - slack
+        return reach
+
+    def _within(self, asked: _Asked, reach: float) -> Int64:
+        """All labels, (1, n), whose quick score for a single query lies above `reach`."""
+        parts = [first + np.flatnonzero(tile[0] > reach) for first, tile in self._tiles(asked)]
+        return _of(asked.chosen, np.concatenate(parts))[None, :]
 
 
 def top_k(
@@ -231,19 +269,6 @@ def top_k(
     return index.top_k(queries, k, exclude=exclude, candidates=candidates, block_rows=block_rows, threads=threads)
 
 
-def all_scores(queries: Any, table: Any, *, bias: Any = None, similarity: SimilarityName = "dot") -> Float32:
-    """Every score, (n, n_labels) float32, for blocks of queries small enough to be held.
-
-    Examples
-    --------
-    >>> all_scores(np.array([[3, 4]], np.float32), np.array([[0, 0]], np.float32), similarity="euclidean")
-    array([[-5.]], dtype=float32)
-    """
-    index = ExactIndex(table, bias=bias, similarity=similarity)
-    blocks = [scores for _, scores in index.score_blocks(queries, block_rows=max(1, len(queries)))]
-    return blocks[0] if blocks else np.empty((0, len(index.table)), np.float32)
-
-
 def _float32(values: Any, what: str) -> Float32:
     """float32 with contiguous rows, as BLAS takes it without a copy."""
     values = np.asarray(values, np.float32)
@@ -251,6 +276,18 @@ def _float32(values: Any, what: str) -> Float32:
         raise InputError(f"{what} has {values.ndim} dimension(s) but rows of vectors are needed")
     regular = values.strides[1] == values.itemsize and values.strides[0] >= values.shape[1] * values.itemsize
     return values if regular else np.ascontiguousarray(values)
+
+
+def _flat(table: Float32) -> tuple[Float32, int]:
+    """The memory that the rows span as one dimension, and the step from row to row in it."""
+    n, stride = len(table), table.strides[0] // table.itemsize
+    size = (n - 1) * stride + table.shape[1] if n else 0
+    return under_one_type(np.lib.stride_tricks.as_strided(table, (size,), (table.itemsize,))), stride
+
+
+def _of(chosen: Int64 | None, places: Int64) -> Int64:
+    """Label ids of places among the candidates; -1 stays."""
+    return places if chosen is None else np.where(places < 0, -1, chosen[places])
 
 
 def _far_centre(table: Float32) -> Float32 | None:
@@ -266,7 +303,10 @@ def _far_centre(table: Float32) -> Float32 | None:
 
 
 def _candidates(candidates: Any, n_labels: int) -> Int64:
-    ids: Int64 = np.unique(np.asarray(candidates, np.int64))
+    given = np.asarray(candidates)
+    if given.size and not np.issubdtype(given.dtype, np.integer):
+        raise InputError(f"the candidates are of type {given.dtype}; give label numbers")
+    ids: Int64 = np.unique(given.astype(np.int64))
     if len(ids) and not (ids[0] >= 0 and ids[-1] < n_labels):
         bad = ids[0] if ids[0] < 0 else ids[-1]
         raise InputError(f"candidate {bad} does not exist; labels are numbered 0 to {n_labels - 1}")
@@ -300,11 +340,12 @@ def _to_distances(products: Float32, query_norm2: Float32, label_norm2: Float32)
     np.negative(products, out=products)
 
 
-def _not_a_number(queries: Float32, lo: int, hi: int) -> str:
-    bad = np.flatnonzero(~np.isfinite(queries[lo:hi]).all(axis=1))
+def _not_a_number(asked: _Asked) -> str:
+    bad = np.flatnonzero(~np.isfinite(asked.queries).all(axis=1))
     if len(bad):
-        return f"query {lo + bad[0]} holds a value that is not finite, so its scores are NaN; drop that row"
-    return f"a score of the queries {lo} to {hi - 1} is NaN; the model has diverged, so train it anew"
+        return f"query {asked.first + bad[0]} holds a value that is not finite, so its scores are NaN; drop that row"
+    last = asked.first + len(asked.queries) - 1
+    return f"a score of the queries {asked.first} to {last} is NaN; the model has diverged, so train it anew"
 
 
 def _useful_threads(threads: int | None, n_rows: int) -> int:

@@ -10,27 +10,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from wsabie.base.arrays import LANES, Csr, Float32
+from wsabie.base.arrays import LANES, Csr, Float32, under_one_type
 from wsabie.space import tables
 
 SimilarityName = Literal["dot", "euclidean", "cosine"]
 SIMILARITIES: tuple[SimilarityName, ...] = ("dot", "euclidean", "cosine")
 Inputs = Csr | Float32
-
-
-class _View:
-    """The memory of an array, said to be writable."""
-
-    def __init__(self, array: Any) -> None:
-        self.array = array  # keeps the memory
-        self.__array_interface__ = {**array.__array_interface__, "data": (array.ctypes.data, False)}
-
-
-def _under_one_type(array: Any) -> Any:
-    """An array as kernels are compiled for: a read-only one (mapped from a file, or of Arrow) is another type to numba,
-    for which every kernel would be compiled anew. No kernel writes to rows; training writes to tables of its own.
-    """
-    return array if array.flags.writeable else np.asarray(_View(array))
 
 
 @dataclass
@@ -102,7 +87,7 @@ class JointSpace:
             "euclidean": similarity.Euclidean,
             "cosine": similarity.Cosine,
         }
-        return kinds[self.similarity](_under_one_type(self.labels), _under_one_type(self.bias))
+        return kinds[self.similarity](under_one_type(self.labels), under_one_type(self.bias))
 
     def points(self, inputs: Inputs, run: Callable[[Callable[[int, int], None], int], None] | None = None) -> Float32:
         """Points of rows of features, (n, padded dim), summed in a fixed order.
@@ -125,8 +110,8 @@ class JointSpace:
         from wsabie.kernels import towers
 
         if isinstance(inputs, Csr):
-            return towers.Linear(self.features, *map(_under_one_type, inputs))
-        return towers.Dense(self.features, _under_one_type(inputs))
+            return towers.Linear(self.features, *map(under_one_type, inputs))
+        return towers.Dense(self.features, under_one_type(inputs))
 
     def copy(self) -> "JointSpace":
         """The same points in memory of their own."""

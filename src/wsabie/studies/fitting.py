@@ -15,9 +15,6 @@ from wsabie.sources.records import Rows
 from wsabie.studies.entrants import Entrant, Options
 from wsabie.studies.task import Task
 
-BLOCK_BYTES = 32 << 20
-"""Scores held at once."""
-
 TIMED_ROWS = 1000
 """Rows that the time of a prediction is taken from."""
 
@@ -77,11 +74,11 @@ def fit(entrant: Entrant, task: Task, tuned_on: str, progress: Progress = SILENT
 
 
 def evaluated(model: Any, rows: Rows, ks: Sequence[int], stage: str, progress: Progress = SILENT) -> Evaluation:
-    """Judge a model on rows, block by block, in memory bounded by `BLOCK_BYTES`."""
+    """Judge a model on rows, block by block, in bounded memory."""
     with progress.stage(stage, len(rows), "rows") as bar:
 
         def blocks() -> Iterator[tuple[int, Float32]]:
-            for lo, hi in row_ranges(len(rows), rows.Y.shape[1], BLOCK_BYTES):
+            for lo, hi in row_ranges(len(rows), rows.Y.shape[1]):
                 yield lo, model.scores(rows.X[lo:hi])
                 bar.advance(hi - lo)
 
