@@ -3,7 +3,7 @@
 The bar: the bytes of the arrays given + 2.5 times the model + 100 MB.
 """
 
-import sys
+import argparse
 import threading
 import time
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.machine import told, verdict
 from benchmarks.visterm_task import load
 from wsabie.models.wsabie import Wsabie
 
@@ -25,7 +26,10 @@ def csr(X: Any) -> tuple[Any, ...]:
 
 
 def main() -> None:
-    name = sys.argv[1] if len(sys.argv) > 1 else "S"
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("task", nargs="?", default="S", choices=["S", "M", "tiny"])
+    name = parser.parse_args().task
+    print(told())
     task = load(name)
     n, m = task.n_fit, task.n_train
     X, y, valid = task.X[:n], task.y[:n], (task.X[n:m], task.y[n:m])
@@ -48,7 +52,7 @@ def main() -> None:
     bar = given + 2.5 * model.space_.nbytes + 100e6
     mega = {"grown": peak - before, "arrays given": given, "model": model.space_.nbytes, "bar": bar}
     print(f"task {name}: " + ", ".join(f"{key} {value / 1e6:,.0f} MB" for key, value in mega.items()))
-    print(f"growth / bar {(peak - before) / bar:.2f}")
+    print(f"growth / bar {(peak - before) / bar:.2f}, {verdict((peak - before) / bar, most=1)}")
 
 
 if __name__ == "__main__":

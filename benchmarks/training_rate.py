@@ -18,6 +18,7 @@ from typing import Any
 import numba
 import numpy as np
 
+from benchmarks.machine import machine, told, verdict
 from benchmarks.visterm_task import load
 from wsabie.base.validation import check_features
 from wsabie.models.wsabie import Wsabie
@@ -28,6 +29,12 @@ from wsabie.training.targets import build_targets
 
 FLAGS = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "arcp", "nsz"}}
 DIM = 100
+BARS = {
+    "sequential / ceiling of 1": 0.55,
+    "deterministic 2 / ceiling of 2": 0.5,
+    "deterministic 2 / Hogwild 2": 0.8,
+    "sequential / hand-fused": 0.95,
+}
 REPEATS = 3
 
 
@@ -145,7 +152,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     task = load(arguments.task)
-    result = {"schema": 1, "task": arguments.task, "dim": DIM, **measure(task.X, task.y)}
+    result = {"schema": 1, "machine": machine(), "task": arguments.task, "dim": DIM, **measure(task.X, task.y)}
     print(json.dumps(result, indent=1) if arguments.json else as_text(result))
 
 
@@ -272,7 +279,7 @@ def build_targets_labels(y: Any, n_labels: int) -> Any:
 
 
 def as_text(result: dict[str, Any]) -> str:
-    lines = [f"task {result['task']}, dim {result['dim']}, first epoch"]
+    lines = [told(), f"task {result['task']}, dim {result['dim']}, first epoch"]
     lines += [f"  {name:<26} {value:>10,.0f} pairs/s" for name, value in result["rates"].items()]
     lines += [f"  {'hand-fused loop, 1 thread':<26} {result['hand_fused']:>10,.0f} pairs/s"]
     for threads, terms in result["ceilings"].items():
@@ -282,7 +289,8 @@ def as_text(result: dict[str, Any]) -> str:
             f"{terms['t_gather'] * 1e9:.1f} ns + {terms['draws']:.1f} x {terms['t_label'] * 1e9:.1f} ns + "
             f"{terms['update_share']:.2f} x {terms['nnz'] + 2:.0f} x {terms['t_scatter'] * 1e9:.1f} ns)"
         )
-    lines += [f"  {name:<34} {value:.2f}" for name, value in result["ratios"].items()]
+    for name, value in result["ratios"].items():
+        lines.append(f"  {name:<34} {value:.2f}" + (f"  {verdict(value, least=BARS[name])}" if name in BARS else ""))
     return "\n".join(lines)
 
 

@@ -1,9 +1,8 @@
 """The tables and curves of a study, as JSON for the documentation and as text."""
 
-import platform
-from pathlib import Path
 from typing import Any
 
+from benchmarks.machine import machine
 from benchmarks.peers.environments import code_of
 from benchmarks.peers.study import CAPS, EXTENSIONS, JUDGED, OURS, PATIENCE, SEARCHED_ROWS, Study, mean, median
 from benchmarks.visterm_task import figures, load
@@ -130,17 +129,6 @@ def _race(study: Study, task: str) -> dict[str, Any] | None:
             ratio = median(runs, "seconds") / their_s
             return {**found, "ours": ours, "ratio": round(ratio, 4), "met": ratio <= BAR}
     return {**found, "ours": None, "ratio": None, "met": False}
-
-
-def machine(threads: int) -> dict[str, Any]:
-    """Where this ran."""
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
-    flags = next((set(line.split(":", 1)[1].split()) for line in lines if line.startswith("flags")), set())
-    vectors = next((name for name in ("avx512f", "avx2", "avx") if name in flags), "none of AVX")
-    cores = sum(line.startswith("processor") for line in lines)
-    return {"cpu": model, "cores": cores, "vectors": vectors, "threads": threads, "system": platform.platform()}
 
 
 def as_text(found: dict[str, Any]) -> str:

@@ -29,7 +29,7 @@ BLOCK_ROWS = 1024
 _CELLS = 2**21
 """Scores in the tiles of all threads, 8 MiB: large for few products, small enough for the last cache level."""
 
-_SPARE = 6
+_SPARE = 2
 """Labels beyond k that a product brings, so that its rounding hardly ever leaves a doubt."""
 
 _FAR = 16
