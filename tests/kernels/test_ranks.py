@@ -10,7 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wsabie.base.lists import Lists
-from wsabie.kernels.ranks import TILE, Counts, count_ranks, leave_out, new_scratch, rank_counts, score_listed
+from wsabie.kernels.ranks import (
+    TILE,
+    Counts,
+    count_ranks,
+    leave_out,
+    new_scratch,
+    rank_counts,
+    score_listed,
+    score_rows,
+)
 from wsabie.kernels.ranks_reference import ranks_of_row, scores_of
 from wsabie.kernels.similarity import Cosine, Dot, Euclidean
 
@@ -136,3 +145,17 @@ def test_nan_ranks_last_and_counts_above_others():
     scores = np.array([[1.0, np.nan, 0.0]], np.float32)
     counts = count_scores(scores, as_lists([[0]]), as_lists([[]]))
     assert counts.above.tolist() == [1]
+
+
+@pytest.mark.parametrize("similarity", KINDS)
+@pytest.mark.parametrize("split", [[0, 7], [0, 1, 3, 7]])
+def test_scores_of_whole_rows_have_the_bits_of_listed_ones(similarity, split):
+    rng = np.random.default_rng(0)
+    table, queries = (rng.normal(size=(n, 21)).astype(np.float32) for n in (2 * TILE + 3, 7))
+    labels = KINDS[similarity](table, rng.normal(size=len(table)).astype(np.float32))
+    everybody = as_lists([range(len(table))] * 7)
+    listed, scores = np.empty(7 * len(table), np.float32), np.full((7, len(table)), np.nan, np.float32)
+    score_listed(labels, queries, everybody, listed, 0, 7, new_scratch(7, 21))
+    for lo, hi in pairwise(split):
+        score_rows(labels, queries, scores, lo, hi, new_scratch(hi - lo, 21))
+    np.testing.assert_array_equal(scores.ravel(), listed)

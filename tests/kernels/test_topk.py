@@ -122,7 +122,13 @@ for kind in (Dot, Euclidean, Cosine):
     ranks.score_listed(labels, queries, hidden, other, 0, 2, scratch)
     ranks.rank_counts(labels, queries, listed, own, counts, 0, 2, scratch)
     ranks.leave_out(listed, own, hidden, other, counts, 0, 2)
-    print(counts.above.tolist(), counts.tied.tolist(), own.round(4).tolist())
+    scores = np.empty((2, 9), np.float32)
+    ranks.score_rows(labels, queries, scores, 0, 2, scratch)
+    print(counts.above.tolist(), counts.tied.tolist(), own.round(4).tolist(), scores.round(4).tolist())
+for distances in (False, True):
+    pairs = np.empty((2, 2), np.float32)
+    topk.score_pairs(table.ravel(), 3, queries, np.array([[0, 8], [-1, 4]]), distances, pairs, 0, 2)
+    print(pairs.round(4).tolist())
 """
 
 
@@ -138,4 +144,4 @@ def test_the_kernels_say_the_same_without_compilation():
         for flag in ("0", "1")
     )
     assert compiled == plain
-    assert len(compiled.splitlines()) == 5
+    assert len(compiled.splitlines()) == 7

@@ -148,6 +148,16 @@ def _fill(tile, labels, width):
             tile.norm2[j] += tile.values[d, j] * tile.values[d, j]
 
 
+@cold
+def _fill_from(tile, labels, start):
+    """Load the rows from `start` on, as many as there is room for; returns how many."""
+    width = min(TILE, len(labels.table) - start)
+    for j in range(width):
+        tile.labels[j] = start + j
+    _fill(tile, labels, width)
+    return width
+
+
 @jit
 def _multiply(queries, tile):
     """tile.scores[k, j] = queries[k] . column j, always summed from the first dimension to the last."""
@@ -253,10 +263,7 @@ def _make_rank(checksum):
         _ = checksum
         rows, tile = _load_queries(queries, lo, hi, scratch), scratch.tile
         for start in range(0, len(labels.table), TILE):
-            width = min(TILE, len(labels.table) - start)
-            for j in range(width):
-                tile.labels[j] = start + j
-            _fill(tile, labels, width)
+            width = _fill_from(tile, labels, start)
             for first in range(rows.origin, hi, QUAD):
                 row, last = max(lo, first), min(hi, first + QUAD)
                 if listed.indptr[row] == listed.indptr[last]:
@@ -282,10 +289,7 @@ def _make_rows(checksum):
         _ = checksum
         rows, tile = _load_queries(queries, lo, hi, scratch), scratch.tile
         for start in range(0, len(labels.table), TILE):
-            width = min(TILE, len(labels.table) - start)
-            for j in range(width):
-                tile.labels[j] = start + j
-            _fill(tile, labels, width)
+            width = _fill_from(tile, labels, start)
             for first in range(rows.origin, hi, QUAD):
                 _score_quad(labels, rows, first, tile)
                 for i in range(max(lo, first), min(hi, first + QUAD)):
