@@ -7,6 +7,7 @@ import numba
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from strategies import seeds
 from wsabie.kernels import reference
@@ -66,15 +67,24 @@ def test_python_and_compiled_bodies_agree(kind: Any) -> None:
 
 
 def numeric_gradient(function: Any, x: np.ndarray) -> np.ndarray:
-    step = 1e-6
+    step = 1e-5 * min(1.0, float(np.linalg.norm(x)))
     return np.array([(function(x + step * e) - function(x - step * e)) / (2 * step) for e in np.eye(len(x))])
 
 
+def resized(v: np.ndarray, length: float | None) -> np.ndarray:
+    return v if length is None else (v * (length / np.linalg.norm(v))).astype(np.float32)
+
+
+SHORT_OR_NOT = st.sampled_from([None, None, 3e-4, 9e-4, 2e-3])
+
+
 @pytest.mark.parametrize("kind", KINDS)
-@given(seed=seeds)
-def test_slopes_are_the_gradient(kind: Any, seed: int) -> None:
-    """Central differences of the float64 twin's score against both routes' slopes."""
+@given(seed=seeds, query_length=SHORT_OR_NOT, label_length=SHORT_OR_NOT)
+def test_slopes_are_the_gradient(kind: Any, seed: int, query_length: float | None, label_length: float | None) -> None:
+    """Central differences of the float64 twin's score against both routes' slopes; some lengths are below SHORTEST."""
     labels, q = draw(kind, seed)
+    labels.table[2] = resized(labels.table[2], label_length)
+    q = resized(q, query_length)
     slow, q64, w = reference.double(labels), q.astype(float), labels.table[2].astype(float)
 
     def at_label(row: np.ndarray) -> float:
@@ -83,8 +93,16 @@ def test_slopes_are_the_gradient(kind: Any, seed: int) -> None:
     by_query = numeric_gradient(lambda x: reference.score(slow, x, 2), q64)
     by_label = numeric_gradient(at_label, w)
     for (a, b, c), tolerance in ((reference.slopes(slow, q64, 2), 1e-6), (compiled(labels, q, 2, WIDTH)[1], 1e-4)):
-        np.testing.assert_allclose(a * w + b * q64, by_query, rtol=tolerance, atol=tolerance)
-        np.testing.assert_allclose(a * q64 + c * w, by_label, rtol=tolerance, atol=tolerance)
+        for found, expected in ((a * w + b * q64, by_query), (a * q64 + c * w, by_label)):
+            np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * max(1, abs(expected).max()))
+
+
+def test_the_length_of_a_short_vector_has_no_slope() -> None:
+    """Its length counts as 1e-3, so a step changes the cosine as it would an inner product: a = 1 / (.001 sqrt 2)."""
+    q, w = unit((0, 5e-4), (1, 3e-4)), unit((0, 1), (1, 1))
+    _, (a, b, c) = compiled(Cosine(w[None], np.zeros(1, np.float32)), q, 0, WIDTH)
+    np.testing.assert_allclose((a * w + b * q)[:2], 1 / (1e-3 * math.sqrt(2)), rtol=1e-5)
+    assert (b, c) == (0, pytest.approx(-(5e-4 + 3e-4) * a / 2, rel=1e-5))
 
 
 @pytest.mark.parametrize("kind", [Euclidean, Cosine])

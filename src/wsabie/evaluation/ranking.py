@@ -1,7 +1,5 @@
 """Exact ranks of the positives, from given scores or from points and label vectors."""
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -10,6 +8,7 @@ from wsabie.base.arrays import Float32, Matrix
 from wsabie.base.errors import InputError
 from wsabie.base.lists import Lists
 from wsabie.base.machine import available_cores
+from wsabie.base.threads import for_each
 from wsabie.evaluation.metrics import Ranks, ranks_from_counts
 from wsabie.evaluation.targets import excluded_lists, positive_lists, rows_of, without
 from wsabie.kernels.ranks import Counts, count_ranks, leave_out, new_scratch, rank_counts, score_listed
@@ -84,25 +83,15 @@ def ranks_of_points(
             score_listed(labels, queries, excluded, other, lo, hi, scratch)
             leave_out(positives, own, excluded, other, counts, lo, hi)
 
-    _share(work, len(queries), threads or available_cores())
+    threads = threads or available_cores()
+    chunk = max(64, min(_CHUNK, -(-len(queries) // threads)))
+    for_each(lambda lo: work(lo, min(lo + chunk, len(queries))), range(0, len(queries), chunk), threads)
     if np.isnan(own).any():
         row = int(rows_of(positives)[np.isnan(own)][0])
         raise InputError(
             f"the score of a positive of row {row} is NaN; the model has diverged or the row is not finite"
         )
     return _ranks(positives, excluded, counts, n_labels)
-
-
-def _share(work: Callable[[int, int], None], n_rows: int, threads: int) -> None:
-    chunk = max(64, min(_CHUNK, -(-n_rows // threads)))
-    spans = [(lo, min(lo + chunk, n_rows)) for lo in range(0, n_rows, chunk)]
-    if threads == 1 or len(spans) < 2:
-        for lo, hi in spans:
-            work(lo, hi)
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        for done in [pool.submit(work, lo, hi) for lo, hi in spans]:
-            done.result()
 
 
 def _no_counts(positives: Lists) -> Counts:

@@ -328,12 +328,12 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
         """The labels made ready for searches, once for a fitted space."""
         from wsabie.search.exact import ExactIndex
 
-        space, index = self.__dict__.get("_searched", (None, None))
-        if space is not self.space_:
+        searched: tuple[JointSpace, ExactIndex] | None = self.__dict__.get("_searched")
+        if searched is None or searched[0] is not self.space_:
             bias = self.space_.bias if self.label_bias else None
-            index = ExactIndex(self.label_vectors, bias=bias, similarity=self.similarity)
-            self._searched = (self.space_, index)
-        return index
+            searched = self.space_, ExactIndex(self.label_vectors, bias=bias, similarity=self.similarity)
+            self._searched = searched
+        return searched[1]
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()

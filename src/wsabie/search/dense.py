@@ -1,12 +1,12 @@
 """Every score of a block of rows, each summed in an order of its own."""
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
 from wsabie.base.arrays import Float32
 from wsabie.base.errors import InputError
+from wsabie.base.threads import for_each
 from wsabie.kernels.ranks import new_scratch, score_rows
 
 _ROWS = 256
@@ -46,12 +46,5 @@ def all_scores(labels: Any, queries: Float32, *, threads: int = 1) -> Float32:
         hi = min(lo + _ROWS, len(queries))
         score_rows(labels, queries, out, lo, hi, new_scratch(hi - lo, dim))
 
-    tasks = range(0, len(queries), _ROWS)
-    if threads == 1 or len(tasks) < 2:
-        for lo in tasks:
-            work(lo)
-        return out
-    with ThreadPoolExecutor(threads, thread_name_prefix="wsabie") as pool:
-        for _ in pool.map(work, tasks):
-            pass
+    for_each(work, range(0, len(queries), _ROWS), threads)
     return out

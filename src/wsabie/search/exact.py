@@ -8,8 +8,8 @@ everybody within reach of the k-th is scored again. So equal vectors have equal 
 row gets depends on no other row.
 """
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from wsabie.base.arrays import Float32, Int64, Matrix, under_one_type
 from wsabie.base.errors import InputError
 from wsabie.base.lists import Lists, lists_of
 from wsabie.base.machine import available_cores, one_blas_thread
+from wsabie.base.threads import for_each
 from wsabie.base.validation import whole_number
 from wsabie.kernels.similarity import SHORTEST
 from wsabie.kernels.topk import hide_labels, new_heap, scan_topk, score_pairs
@@ -115,7 +116,9 @@ class ExactIndex:
             found, theirs = self._best(_Asked(queries[lo:hi], lo, chosen, part, _CELLS // n), k)
             ids[lo:hi, : found.shape[1]], scores[lo:hi, : found.shape[1]] = found, theirs
 
-        _for_each(search, range(0, len(queries), rows), n)
+        # Each thread makes products and scans of its own, so that none waits for another.
+        with one_blas_thread() if n > 1 else nullcontext():
+            for_each(search, range(0, len(queries), rows), n)
         return ids, scores
 
     def _checked(self, queries: Any) -> Float32:
@@ -138,7 +141,7 @@ class ExactIndex:
         if heap.scores.shape[1] < n_candidates:
             reach = self._reach(asked.queries, scores[:, -1])
             for i in np.flatnonzero((heap.scores[:, 0] > reach) & np.isfinite(heap.scores[:, 0])):
-                within = self._within(asked.row(i), reach[i])
+                within = self._within(asked.row(int(i)), reach[i])
                 ids[i], scores[i] = (found[0] for found in self._in_order(asked.queries[i : i + 1], within, k))
         return ids, scores
 
@@ -351,14 +354,3 @@ def _not_a_number(asked: _Asked) -> str:
 def _useful_threads(threads: int | None, n_rows: int) -> int:
     """One for few rows, where starting others would cost more than the search."""
     return max(1, min(threads or available_cores(), n_rows // 32))
-
-
-def _for_each(work: Callable[[int], None], items: range, threads: int) -> None:
-    """work(item) for every item. Each thread makes products and scans of its own, so that none waits for another."""
-    if threads == 1:
-        for item in items:
-            work(item)
-        return
-    with one_blas_thread(), ThreadPoolExecutor(threads, thread_name_prefix="wsabie") as pool:
-        for _ in pool.map(work, items):
-            pass
