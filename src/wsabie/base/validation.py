@@ -111,6 +111,6 @@ def whole_number(value: Any, name: str) -> int:
     InputError
         It is something else.
     """
-    usable = isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= 1
+    usable = isinstance(value, (int, np.integer)) and not isinstance(value, bool) and bool(value >= 1)
     require(usable, f"{name} is {value!r}; choose a whole number above 0")
     return int(value)
