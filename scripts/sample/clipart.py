@@ -36,9 +36,12 @@ def parse_metadata(content: bytes) -> Metadata:
     Raises
     ------
     xml.etree.ElementTree.ParseError
-        Not well-formed.
+        Not well-formed, or in an encoding that is not known.
     """
-    root = ET.fromstring(content)  # noqa: S314 (files of an installed package)
+    try:
+        root = ET.fromstring(content)  # noqa: S314 (files of an installed package)
+    except (LookupError, ValueError) as error:
+        raise ET.ParseError(str(error)) from error
     titles = ("".join(element.itertext()) for element in root.iter(f"{_DC}title"))
     items = (item for subject in root.iter(f"{_DC}subject") for item in subject.iter(f"{_RDF}li"))
     tags = (" ".join("".join(item.itertext()).split()) for item in items)

@@ -2,7 +2,11 @@
 
 import operator
 import os
+import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -45,3 +49,45 @@ def test_closing_early_does_not_wait_for_everything():
     next(results)
     results.close()
     assert time.monotonic() - begun < 30
+
+
+SCRIPT = """
+import os, sys, time
+import numpy as np
+from threadpoolctl import threadpool_info
+from wsabie.base.executor import Processes
+
+def threads(shared, item):
+    return max(library["num_threads"] for library in threadpool_info())
+
+def wait(shared, item):
+    print(os.getpid(), flush=True)
+    time.sleep(100)
+
+if __name__ == "__main__":
+    print(list(Processes(2).map_with(globals()[sys.argv[1]], np.ones(3), range(4))))
+"""
+
+
+def start(folder: Path, job: str, **environment: str) -> "subprocess.Popen[str]":
+    (folder / "job.py").write_text(SCRIPT)
+    command = [sys.executable, folder / "job.py", job]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment})
+
+
+def test_libraries_that_come_with_the_shared_arrays_have_one_thread_too(tmp_path):
+    """They are loaded before a worker could say so in its environment."""
+    process = start(tmp_path, "threads", OPENBLAS_NUM_THREADS="2", OMP_NUM_THREADS="2", MKL_NUM_THREADS="2")
+    assert process.communicate(timeout=60)[0] == "[1, 1, 1, 1]\n"
+
+
+def test_workers_end_with_a_parent_that_is_killed(tmp_path):
+    process = start(tmp_path, "wait")
+    workers = [int(process.stdout.readline()) for _ in range(2)]
+    process.kill()
+    try:
+        process.communicate(timeout=20)  # ends when nobody holds the other end: parent and workers are gone
+    except subprocess.TimeoutExpired:
+        for worker in workers:
+            os.kill(worker, signal.SIGKILL)
+        pytest.fail("the workers live on")

@@ -104,6 +104,27 @@ def test_by_time_the_latest_rows_are_the_test():
     assert max(side[1]) < min(side[2])
 
 
+moments = st.one_of(
+    st.datetimes().map(str),
+    st.text("0123456789-:T+Z. W", max_size=30),
+    st.text(max_size=10),
+    st.sampled_from(["0001-01-01T00:00+23:59", "9999-12-31T23:59:59-23:59", "2020-W01", "NaT", "", "\ud800"]),
+)
+
+
+@settings(deadline=None)
+@given(times=st.lists(moments, min_size=1, max_size=5), share=st.floats(0, 1))
+def test_any_texts_are_times_or_one_sentence(times, share):
+    try:
+        parts = split(len(times), by="time", times=times, valid=0, test=share)
+    except InputError as error:
+        message = str(error)
+    else:
+        assert_partition(parts, len(times))
+        return
+    assert "\n" not in message
+
+
 def test_times_with_zones_and_of_one_moment_are_understood():
     times = ["2024-01-01T00:00:00+02:00", "2023-12-31T23:00:00", "2024-01-01", "2024-01-01T00:00:00Z"]
     parts = split(4, by="time", times=times, valid=0.25, test=0.5)
@@ -124,6 +145,8 @@ def test_a_group_is_as_late_as_its_latest_row():
     [
         ({"valid": 0.5, "test": 0.5}, "their sum is below 1"),
         ({"valid": -0.1}, "both are 0 or more"),
+        ({"seed": -1}, "seed is -1; choose a whole number from 0 to"),
+        ({"seed": 2**63}, "choose a whole number from 0 to 9223372036854775807"),
         ({"by": "group"}, "a split by group needs groups"),
         ({"by": "time"}, "a split by time needs times"),
         ({"by": "label"}, "a split by label needs Y"),

@@ -238,6 +238,8 @@ def test_refuses_damage():
     content[60] ^= 0xFF
     assert refused(bytes(content)) == "damaged picture"
     assert refused(b"\x89PNG\r\n\x1a\n" + bytes(40) + b"IEND") == "damaged picture"
+    assert refused(b"\x89PNG\r\n\x1a\n nonsense") == "damaged picture"
+    assert refused(b"\x89PNG\r\n\x1a\n\0\0\0\rIH") == "truncated picture"
 
 
 def bomb(width, height):

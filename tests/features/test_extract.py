@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 
 from wsabie.base.errors import InputError
 from wsabie.base.executor import Processes
@@ -58,6 +59,7 @@ def test_columns_and_notes_are_as_written_down(tmp_path, terms, collection):
         "n_features": 60,
         "counts": True,
         "dictionary": terms.fingerprint(),
+        "augment": 0,
         "label_names": ["bricks", "grass", "photo", "sky"],
     }
 
@@ -170,6 +172,23 @@ def test_what_has_changed_is_done_again(tmp_path, collection, terms, change):
     assert out.stat().st_mtime_ns > stamp
 
 
+def test_a_file_of_the_same_size_in_the_place_of_another_is_described(tmp_path, collection, terms):
+    for number, picture in enumerate(collection.pictures[:3]):
+        with Image.open(picture.content) as image:
+            image.resize((48, 48)).save(tmp_path / f"{number}.bmp")
+    replaced, other = tmp_path / "0.bmp", tmp_path / "2.bmp"
+    source = PictureList(tmp_path, [Picture(str(n), tmp_path / f"{n}.bmp", ("a",)) for n in range(2)])
+    out = tmp_path / "a.parquet"
+    extract(source, terms, out)
+    before, stamp = as_rows(out), replaced.stat()
+    replaced.write_bytes(other.read_bytes())
+    assert replaced.stat().st_size == stamp.st_size
+    os.utime(replaced, ns=(stamp.st_atime_ns, stamp.st_mtime_ns + 1_000_000))
+    extract(source, terms, out)
+    same(as_rows(out), terms.transform(source))
+    assert (as_rows(out).X[0] != before.X[0]).nnz
+
+
 def test_a_grown_collection_keeps_its_whole_shards(tmp_path, collection, terms, monkeypatch):
     out = tmp_path / "a.parquet"
     with pytest.raises(StopHereError):
@@ -215,6 +234,17 @@ def test_a_full_disk_keeps_the_finished_shards(tmp_path, terms, collection, monk
             extract(collection, terms, out, shard_pictures=8)
     assert len(list((tmp_path / "a.parquet.parts").glob("0*.parquet"))) == 3
     assert extract(collection, terms, out, shard_pictures=8) == 24
+
+
+def test_the_file_is_on_the_disk_before_the_shards_go(tmp_path, terms, collection, monkeypatch):
+    """A power cut right after must not lose both."""
+    done: list[object] = []
+    flush = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda handle: done.append(os.fstat(handle).st_ino) or flush(handle))
+    monkeypatch.setattr(shards.shutil, "rmtree", lambda folder, **options: done.append(folder))
+    out = tmp_path / "a.parquet"
+    extract(collection, terms, out)
+    assert done[-3:] == [out.stat().st_ino, tmp_path.stat().st_ino, tmp_path / "a.parquet.parts"]
 
 
 KILLED = """

@@ -185,7 +185,12 @@ def test_refuses_to_work_before_it_has_learned(collection):
         ({"size": 0}, "size"),
         ({"crop": 0.0}, "crop"),
         ({"across": 0}, "across"),
-        ({"n_terms": 10**6}, "distinct blocks"),
+        ({"n_terms": 10**5}, "distinct blocks"),
+        ({"n_terms": 10**6}, "1,000,000 visual terms are asked for, but at most 300,000 blocks are sampled"),
+        ({"n_terms": 2.5}, "n_terms"),
+        ({"seed": -1}, "seed is -1; choose a whole number from 0 to 9223372036854775807"),
+        ({"seed": 2**63}, "seed"),
+        ({"seed": 0.5}, "seed"),
     ],
 )
 def test_refuses_values_out_of_range(collection, parameters, name):

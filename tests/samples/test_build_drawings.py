@@ -4,6 +4,7 @@ import io
 import json
 import sys
 from pathlib import Path, PurePosixPath
+from xml.etree.ElementTree import ParseError
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -53,6 +54,23 @@ def test_metadata_of_a_drawing():
 )
 def test_only_the_public_domain_is_taken(licence, free):
     assert parse_metadata(svg("a", licence=licence).encode()).is_public_domain is free
+
+
+words = st.text("<>/?!=\"'&;:[] rdf:lidc:subjecttitlexmlns", max_size=60)
+headed = st.sampled_from(["utf-8", "utf-16", "utf-32", "gb2312", "rot13", "idna", "x"]).map(
+    lambda name: f'<?xml version="1.0" encoding="{name}"?><a/>'
+)
+
+
+@given(st.one_of(st.binary(max_size=60), st.one_of(words, headed, words.map(svg)).map(str.encode)))
+@settings(deadline=None)
+def test_any_bytes_are_metadata_or_not_well_formed(content):
+    try:
+        found = parse_metadata(content)
+    except ParseError:
+        return
+    assert all((*found.tags, *found.licences))
+    assert labels_of(found.tags) == labels_of(labels_of(found.tags))
 
 
 @given(st.lists(st.text(max_size=50), max_size=8))

@@ -7,6 +7,7 @@ import sys
 import unicodedata
 from pathlib import Path
 from types import SimpleNamespace
+from xml.sax.saxutils import escape
 
 import pyarrow.parquet as pq
 import pytest
@@ -55,6 +56,30 @@ def test_lower_case_follows_the_language():
 
 def test_keywords_leave_out_empty_and_inherited_ones():
     assert keywords(" dog | pet |  | ↑↑↑ | Pet") == ["dog", "pet"]
+
+
+xml_text = st.text(
+    st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufffe\uffff") | st.sampled_from("|;&<># "),
+    max_size=20,
+)
+
+
+@given(words=xml_text, name=xml_text)
+@settings(deadline=None)
+def test_any_annotation_gives_clean_labels(tmp_path_factory, words, name):
+    root = tmp_path_factory.mktemp("cldr")
+    write_cldr(root, "annotations", "en", escape(words), escape(name))
+    (root / "annotationsDerived").mkdir()
+    (root / "annotationsDerived" / "en.xml").write_text("<ldml/>")
+    (annotation,) = read_annotations(root, ["en"]).values()
+    assert annotation.title == name
+    assert all(label == clean_label(label) and label for label in annotation.labels)
+
+
+@given(st.text(st.characters() | st.sampled_from("[]{}-"), max_size=12))
+@settings(deadline=None)
+def test_members_of_any_set_are_strings(unicode_set):
+    assert not [member for member in members(unicode_set) if not member or member.isspace() or "\ufe0f" in member]
 
 
 def write_cldr(root, folder, language, words, name):

@@ -61,6 +61,17 @@ def test_lines_that_are_not_utf8_are_listed(write):
         read_fasttext(write(b"__label__a \xff\n"), rejects=Rejects(strict=True))
 
 
+def test_a_label_without_a_name_is_listed(write):
+    rejects = Rejects()
+    rows = read_fasttext(write("__label__a x\n__label__ __label__b y\n__label__ z\nno label\n"), rejects=rejects)
+    assert rows.ids == ["1", "4"]
+    assert rows.label_names == ["a"]
+    assert [why for _, *why in rejects.listed] == [
+        ["empty label name", "b'__label__ __label__b y'"],
+        ["empty label name", "b'__label__ z'"],
+    ]
+
+
 def test_gzip_is_unpacked_and_nothing_is_refused(write):
     assert len(read_fasttext(write(gzip.compress(TEXT.encode())))) == 4
     with pytest.raises(InputError, match="holds no rows"):

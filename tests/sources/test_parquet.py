@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 from wsabie.base.errors import InputError
+from wsabie.sources import parquet_pictures
 from wsabie.sources.fingerprint import fingerprint
 from wsabie.sources.open import open_source
+from wsabie.sources.parquet_pictures import write_pictures
 from wsabie.sources.parquet_rows import write_rows
-from wsabie.sources.records import Rows
+from wsabie.sources.records import Picture, PictureList, Rows
 from wsabie.storage.rejects import Rejects
 
 FULL = Rows(
@@ -28,12 +30,13 @@ FULL = Rows(
     counts=True,
     feature_names=["red", "green", "blue"],
     dictionary="0f",
+    augment=2,
 )
 
 
 def same(a: Rows, b: Rows) -> bool:
     """Equal to the last bit: arrays with their types, names and everything beside."""
-    plain = ("label_names", "ids", "groups", "times", "counts", "feature_names", "dictionary")
+    plain = ("label_names", "ids", "groups", "times", "counts", "feature_names", "dictionary", "augment")
     return (
         type(a.X) is type(b.X)
         and a.X.dtype == b.X.dtype
@@ -51,7 +54,7 @@ def same(a: Rows, b: Rows) -> bool:
     [
         FULL,
         replace(FULL, X=FULL.X.toarray()),
-        replace(FULL, groups=None, times=None, counts=False, feature_names=None, dictionary=None),
+        replace(FULL, groups=None, times=None, counts=False, feature_names=None, dictionary=None, augment=0),
         replace(FULL, Y=abs(FULL.Y)),
     ],
 )
@@ -202,6 +205,8 @@ def note(**changes):
         ({"features": [[1.0]]}, note(label_names=["a", "a"]), r"damaged notes"),
         ({"features": [[1.0]]}, note(feature_names=["x"]), r"damaged notes"),
         ({"features": [[1.0]]}, note(dictionary=7), r"damaged notes"),
+        ({"features": [[1.0]]}, note(augment=-1), r"damaged notes"),
+        ({"features": [[1.0]]}, note(augment="2"), r"damaged notes"),
         ({"features": [[1.0]]}, note(schema=2), r"damaged notes"),
     ],
 )
@@ -306,3 +311,56 @@ def test_damaged_files_are_read_or_refused_in_one_sentence(tmp_path_factory, res
     rows = result_or_sentence(open_source, path)
     if rows is not None:
         assert rows.X.shape[0] == rows.Y.shape[0] == len(rows)
+
+
+@settings(deadline=None)
+@given(at=st.integers(0, 10**6), byte=st.integers(0, 255), cut=st.booleans())
+def test_damaged_pictures_are_read_or_refused_in_one_sentence(tmp_path_factory, result_or_sentence, at, byte, cut):
+    folder = tmp_path_factory.mktemp("damaged")
+    structs = [{"bytes": b"1", "path": "a.png"}, {"bytes": None, "path": "b.png"}, None]
+    path = table(folder, image=structs, labels=[["a"], ["b"], ["a", "b"]], id=["x", "y", "z"], group=["g", None, "h"])
+    content = bytearray(path.read_bytes())
+    at %= len(content)
+    content[at] = byte
+    path.write_bytes(content[:at] if cut else content)
+    source = result_or_sentence(open_source, path)
+    if source is not None and not isinstance(source, Rows):
+        pictures = result_or_sentence(list, source)
+        assert pictures is None or len(pictures) == len(source)
+
+
+cells = st.one_of(st.none(), st.text(max_size=3), st.sampled_from(["../a.png", "/a", "a.png", "\0", "x" * 300]))
+
+
+@settings(deadline=None)
+@given(
+    rows=st.lists(st.tuples(cells, cells, cells, cells), min_size=1, max_size=4),
+    form=st.sampled_from(["image", "path"]),
+)
+def test_any_words_beside_pictures_are_read_or_refused_in_one_sentence(
+    tmp_path_factory, result_or_sentence, rows, form
+):
+    names, ids, labels, groups = map(list, zip(*rows, strict=True))
+    pictures = [{"bytes": None, "path": name} for name in names] if form == "image" else names
+    path = table(tmp_path_factory.mktemp("any"), **{form: pictures}, id=ids, tags=labels, group=groups)
+    source = result_or_sentence(open_source, path, rejects=Rejects())
+    if source is not None:
+        found = list(source)
+        assert len(found) == len(source) == len({picture.id for picture in found}) > 0
+        assert all(picture.labels for picture in found)
+
+
+def test_pictures_come_back_exactly(tmp_path, picture, monkeypatch):
+    monkeypatch.setattr(parquet_pictures, "_GROUP_BYTES", 90)
+    file = picture(tmp_path / "a.png")
+    pictures = [
+        Picture("x", file, ("sky;sea", "犬"), "g", None),
+        *(Picture(f"y{n}", b"%d" % n * 30, ("1",), None, "2020") for n in range(9)),
+    ]
+    write_pictures(PictureList(tmp_path, pictures), tmp_path / "p.parquet")
+    assert list(open_source(tmp_path / "p.parquet")) == [pictures[0]._replace(content=file.read_bytes()), *pictures[1:]]
+    assert pq.read_metadata(tmp_path / "p.parquet").num_row_groups > 2
+    file.unlink()
+    with pytest.raises(InputError, match=r"there is no file or folder .*a\.png"):
+        write_pictures(PictureList(tmp_path, pictures), tmp_path / "q.parquet")
+    assert not (tmp_path / "q.parquet").exists()

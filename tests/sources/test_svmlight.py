@@ -11,6 +11,7 @@ from scipy.sparse import csr_matrix
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from wsabie.base.errors import InputError
+from wsabie.labels.names import normalise
 from wsabie.sources.fingerprint import fingerprint
 from wsabie.sources.svmlight import read_svmlight
 from wsabie.storage.rejects import Rejects
@@ -114,7 +115,18 @@ def test_broken_rows_are_skipped_counted_and_listed(write):
     where, reason, detail = rejects.listed[0]
     assert where.endswith("data.txt:3")
     assert (reason, detail) == ("malformed label", "x")
+    assert [detail for _, reason, detail in rejects.listed if reason == "feature given twice"] == ["1:2"]
     assert len(read_svmlight(write(BROKEN))) == 3  # a negative value is fine unless counts are declared
+
+
+@pytest.mark.parametrize("n", [1, 3_000])
+@pytest.mark.parametrize("end", ["", " \r", " # 8:1 8:1"])
+@pytest.mark.parametrize("after", ["", "\n0 1:1\n"])
+def test_a_feature_given_twice_is_named(write, n, end, after):
+    line = "0,1 " + " ".join(f"{j}:1" for j in range(9, 9 + n)) + " 007:.5 7:2"
+    rejects = Rejects()
+    read_svmlight(write(f"1 2:1\n{line}{end}{after}"), rejects=rejects)
+    assert [tuple(why) for _, *why in rejects.listed] == [("feature given twice", "7:2")]
 
 
 def test_strict_refuses_the_first_broken_row(write):
@@ -210,3 +222,20 @@ def test_any_bytes_are_rows_or_one_sentence(tmp_path_factory, result_or_sentence
     if rows is not None:
         assert rows.X.shape[0] == rows.Y.shape[0] == len(rows) > 0
         assert np.isfinite(rows.X.data).all()
+
+
+@settings(deadline=None)
+@given(
+    text=st.one_of(st.binary(max_size=60), st.text("a \t\n\r\0é\ufeff\u0301", max_size=40).map(str.encode)),
+    name=st.sampled_from(["labels.txt", "Yf.txt"]),
+    headed=st.booleans(),
+)
+def test_any_bytes_are_names_of_labels_or_one_sentence(tmp_path_factory, result_or_sentence, text, name, headed):
+    folder = tmp_path_factory.mktemp("any")
+    (folder / "a.txt").write_text(f"{'2 3 2' if headed else ''}\n0,1 0:1\n1 2:1\n".lstrip())
+    (folder / name).write_bytes(text)
+    rows = result_or_sentence(read_svmlight, folder / "a.txt")
+    if rows is not None:
+        assert rows.Y.shape == (2, len(rows.label_names))
+        assert len(set(rows.label_names)) == len(rows.label_names) >= 2
+        assert all(label == normalise(label) and label for label in rows.label_names)

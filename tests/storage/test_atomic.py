@@ -13,17 +13,7 @@ import pytest
 
 from wsabie.base.errors import InputError
 from wsabie.storage import atomic
-from wsabie.storage.atomic import refuse_unwritable, replacing, write_bytes, write_text
-
-
-def test_a_result_that_cannot_be_written_is_known_before_and_nothing_is_left(tmp_path: Path) -> None:
-    refuse_unwritable(tmp_path / "new" / "a.txt", None, folder=tmp_path)
-    assert [path.name for path in tmp_path.rglob("*")] == ["new"]
-    with pytest.raises(InputError, match=r"it is a folder; give the name of a file"):
-        refuse_unwritable(tmp_path)
-    (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match=r"cannot write .*choose a folder that you may write to"):
-        refuse_unwritable(tmp_path / "file" / "a.txt")
+from wsabie.storage.atomic import DiskFullError, replacing, write_bytes, write_text
 
 
 def test_written_whole_with_folders_made(tmp_path: Path) -> None:
@@ -72,7 +62,7 @@ def test_a_full_disk_is_named_and_the_old_file_stays(tmp_path: Path, monkeypatch
         raise OSError(code, os.strerror(code))
 
     monkeypatch.setattr(atomic, "_flush", full)
-    with pytest.raises(InputError, match=f"cannot write {target}: the disk is full; free some space"):
+    with pytest.raises(DiskFullError, match=f"cannot write {target}: the disk is full; free some space"):
         write_text(target, "new")
     assert target.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["a"]

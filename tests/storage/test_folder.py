@@ -290,6 +290,13 @@ def test_another_programs_config_is_not_overwritten(tmp_path: Path) -> None:
     assert (tmp_path / "tensors" / "weights.safetensors").read_text() == "theirs"
 
 
+def test_a_config_without_our_tensors_is_somebody_elses(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("")
+    (tmp_path / "tensors").mkdir()
+    with pytest.raises(ModelFolderError, match="holds other files"):
+        refuse_foreign(tmp_path)
+
+
 def test_only_tensors_of_ours_are_ever_removed(saved: Path) -> None:
     (saved / "tensors" / "weights.safetensors").write_text("theirs")
     save_folder(saved, parts(1))
@@ -312,7 +319,12 @@ def test_what_may_be_saved_into(saved: Path, tmp_path: Path) -> None:
     (killed / "config.json").rename(killed / ".config.json.x.tmp")
     save_folder(killed, parts(1))
     assert_equal(load_folder(killed), parts(1))
-    for damage in (lambda text: text[:200], lambda text: text.replace('"version": 1', '"version": 2')):
+    for damage in (
+        lambda text: text[:200],
+        lambda text: text.replace('"version": 1', '"version": 2'),
+        lambda text: "",
+        lambda text: "\0" * len(text),
+    ):
         config = saved / "config.json"
         config.write_text(damage(config.read_text()))
         save_folder(saved, parts(1))

@@ -44,6 +44,17 @@ def test_the_list_is_bounded_and_says_so(tmp_path: Path, monkeypatch: Any) -> No
     assert lines[-1] == {"not_listed": 3}
 
 
+def test_another_list_is_taken_over_within_the_bound(monkeypatch: Any) -> None:
+    monkeypatch.setattr(module, "_KEPT", 3)
+    ours, theirs = Rejects(strict=False), Rejects()
+    ours.add("a", "broken row")
+    for i in range(4):
+        theirs.add(str(i), "broken row" if i else "empty file")
+    ours.add_all(theirs)
+    assert [where for where, _, _ in ours.listed] == ["a", "0", "1"]
+    assert ours.summary() == "5 skipped: 4 broken row, 1 empty file"
+
+
 def test_strict_refuses_the_first() -> None:
     with pytest.raises(InputError, match=r"rows.txt:3: broken row \(no label\); run without --strict to skip it"):
         Rejects(strict=True).add("rows.txt:3", "broken row", "no label")

@@ -22,7 +22,6 @@ from wsabie.models.popularity import Popularity
 from wsabie.models.wsabie import Wsabie
 from wsabie.sources.records import Rows
 from wsabie.studies import compare as module
-from wsabie.studies import fitting
 from wsabie.studies.compare import compare
 from wsabie.studies.comparison import Comparison
 from wsabie.studies.entrants import Entrant

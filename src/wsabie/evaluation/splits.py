@@ -81,7 +81,7 @@ def split(
     Raises
     ------
     InputError
-        When fractions are out of range, what `by` needs is missing or of another length, or a side stays
+        When fractions or the seed are out of range, what `by` needs is missing or of another length, or a side stays
         empty.
 
     Examples
@@ -92,6 +92,8 @@ def split(
     """
     if not (valid >= 0 and test >= 0 and valid + test < 1):
         raise InputError(f"valid = {valid} and test = {test} but both are 0 or more and their sum is below 1")
+    if not 0 <= seed < 2**63:
+        raise InputError(f"seed is {seed}; choose a whole number from 0 to {2**63 - 1}")
     given = {"ids": ids, "groups": groups, "times": times, "Y": Y}
     _check_given(n, by, given)
     units = _units(n, ids, None if by == "row" else groups, seed)
@@ -169,7 +171,7 @@ def _units(n: int, ids: Sequence[str] | None, groups: Sequence[str | None] | Non
 
 
 def _hash(name: str, seed: int) -> int:
-    digest = hashlib.blake2b(name.encode(), digest_size=8, salt=int(seed).to_bytes(8, "little", signed=True))
+    digest = hashlib.blake2b(name.encode(), digest_size=8, salt=int(seed).to_bytes(8, "little"))
     return int.from_bytes(digest.digest(), "little")
 
 

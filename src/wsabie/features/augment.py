@@ -10,6 +10,7 @@ from wsabie.base.arrays import UInt8
 from wsabie.base.errors import InputError
 
 _SMALLEST = 0.8  # a random window's side, as a share of the picture's
+_DIGITS = 9  # of a view's number, at most
 
 
 class View(NamedTuple):
@@ -74,19 +75,28 @@ def augmented_id(picture_id: str, number: int) -> str:
     return f"{picture_id}#{number}" if number else picture_id
 
 
-def original_ids(ids: Sequence[str]) -> list[str]:
+def original_ids(ids: Sequence[str], augment: int) -> list[str]:
     """For each row the id of the picture that it is a view of; its own for a centred view or any other row.
+
+    Parameters
+    ----------
+    ids : sequence of str
+    augment : int
+        Random views that each picture has: nothing else is taken for one, whatever its name.
 
     Examples
     --------
-    >>> original_ids(["a.jpg", "a.jpg#2", "C#1"])
-    ['a.jpg', 'a.jpg', 'C#1']
+    >>> original_ids(["a.jpg", "a.jpg#2", "a.jpg#3", "C#1"], 2)
+    ['a.jpg', 'a.jpg', 'a.jpg#3', 'C#1']
     """
     known = set(ids)
 
     def original(name: str) -> str:
-        base, mark, number = name.rpartition("#")
-        return base if mark and number.isdecimal() and base in known else name
+        base, _, number = name.rpartition("#")
+        if base not in known or not number.isdecimal() or len(number) > _DIGITS:
+            return name
+        k = int(number)
+        return base if k <= augment and augmented_id(base, k) == name else name
 
     return [original(name) for name in ids]
 

@@ -11,7 +11,9 @@ from wsabie.sources.build import Growing, LabelIndex, label_matrix, row_starts, 
 from wsabie.sources.records import PictureSource, Rows
 
 
-def rows_of(described: Iterable[Described], n_terms: int, *, counts: bool, dictionary: str | None = None) -> Rows:
+def rows_of(
+    described: Iterable[Described], n_terms: int, *, counts: bool, dictionary: str | None = None, augment: int = 0
+) -> Rows:
     """Collect a stream into `Rows`, label names in the order of their code points.
 
     Parameters
@@ -22,11 +24,13 @@ def rows_of(described: Iterable[Described], n_terms: int, *, counts: bool, dicti
         The values are counts.
     dictionary : str or None
         Fingerprint of the dictionary that described them.
+    augment : int
+        Further views of each picture in the stream.
     """
     collected = _Collected()
     for row in described:
         collected.add(row)
-    return replace(collected.rows(n_terms, counts), dictionary=dictionary)
+    return replace(collected.rows(n_terms, counts), dictionary=dictionary, augment=augment)
 
 
 def outline(source: PictureSource) -> Rows:

@@ -28,7 +28,8 @@ REASONS = (
 )
 """All that a `RejectedPicture` can give as its reason."""
 
-_SIGNATURES = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF8", b"II*\0", b"MM\0*", b"BM")
+_PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
+_SIGNATURES = (b"\xff\xd8\xff", _PNG[:8], b"GIF8", b"II*\0", b"MM\0*", b"BM")
 _AVIF = b"ftypavi"  # from the fifth byte, like the next
 _FOREIGN = (b"ftyphe", b"ftypmif1", b"ftypmsf1", b"JXL \r\n")  # HEIF, often under the ending of a JPEG; JPEG XL
 _TURNS = {
@@ -194,23 +195,32 @@ def _unidentified(stream: IO[bytes]) -> tuple[str, str]:
 def _reason(error: Exception, stream: IO[bytes]) -> str:
     if isinstance(error, OSError) and error.errno is not None:
         return "unreadable file"
-    cut = isinstance(error, EOFError) or "truncated" in str(error).lower() or _is_cut(stream)
+    if isinstance(error, EOFError) or "truncated" in str(error).lower():
+        stream.seek(0)
+        cut = not _is_nonsense(stream.read(len(_PNG)))
+    else:
+        cut = _is_cut(stream)
     return "truncated picture" if cut else "damaged picture"
+
+
+def _is_nonsense(head: bytes) -> bool:
+    """Whether what follows the signature of a PNG is nothing that a PNG begins with."""
+    return head[:8] == _PNG[:8] and not _PNG.startswith(head)
 
 
 def _is_cut(stream: IO[bytes]) -> bool:
     """Whether the file ends before its own end mark or stated length."""
     length = stream.seek(0, io.SEEK_END)
     stream.seek(0)
-    head = stream.read(12)
+    head = stream.read(len(_PNG))
     stream.seek(max(0, length - 16))
     tail = stream.read(16)
     if head[:4] == b"RIFF":
         return length < int.from_bytes(head[4:8], "little") + 8
     if head[:2] == b"BM":
         return length < int.from_bytes(head[2:6], "little")
-    if head[:4] == b"\x89PNG":
-        return b"IEND" not in tail
+    if head[:4] == _PNG[:4]:
+        return not _is_nonsense(head) and b"IEND" not in tail
     if head[:3] == b"GIF":
         return b"\x3b" not in tail
     return head[:2] == b"\xff\xd8" and b"\xff\xd9" not in tail

@@ -26,7 +26,23 @@ from wsabie.sources.records import Picture, PictureSource
 from wsabie.storage.rejects import Rejects
 from wsabie.storage.scratch import refuse_strangers
 
-_FORMAT = 2  # of the file; what was begun in another form is begun again
+_FORMAT = 3  # of the file; what was begun in another form is begun again
+
+
+def learn(
+    wanted: VisualTerms, source: PictureSource, executor: Executor | None, progress: Progress, rejects: Rejects | None
+) -> VisualTerms:
+    """`wanted`, fitted on a collection that is described next; what cannot be read is listed here only if this fails.
+
+    All pictures are read again to be described, so that the bad ones of the sample would be counted twice.
+    """
+    unread = Rejects(strict=rejects is not None and rejects.strict)
+    try:
+        return wanted.fit(source, executor=executor, progress=progress, rejects=unread)
+    except BaseException:
+        if rejects is not None:
+            rejects.add_all(unread)
+        raise
 
 
 def extract(
@@ -44,9 +60,9 @@ def extract(
     """Write the rows of `terms.transform(source, augment=augment)` to a Parquet file that any source reader takes.
 
     Columns: id, labels list<string>, group and time where the source has them, indices list<uint32>, values
-    list<float32>; the notes under "wsabie" hold {"schema": 1, "n_features", "counts", "dictionary", "label_names"}. The
-    same source, dictionary and settings give the same file, however often the work was interrupted and wherever it
-    ran.
+    list<float32>; the notes under "wsabie" hold {"schema": 1, "n_features", "counts", "dictionary", "augment",
+    "label_names"}. The same source, dictionary and settings give the same file, however often the work was interrupted
+    and wherever it ran.
 
     Parameters
     ----------
@@ -150,6 +166,7 @@ def _carry_out(plan: _Plan, source: PictureSource, terms: VisualTerms, out: Path
         "n_features": terms.n_terms_,
         "counts": terms.weighting == "counts",
         "dictionary": terms.fingerprint(),
+        "augment": plan.augment,
     }
     return merge(plan.folder, len(plan.keys), out, plan.key, noted)
 

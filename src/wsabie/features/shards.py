@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from wsabie.base.errors import InputError
 from wsabie.features.viewer import Described, Rejected
 from wsabie.sources.parquet_file import KEY
-from wsabie.storage.atomic import explained, replacing
+from wsabie.storage.atomic import replacing
 
 KEY_NOTE = b"wsabie.extract.key"
 REJECTS_NOTE = b"wsabie.extract.rejects"
@@ -99,8 +99,8 @@ def merge(folder: Path, n_shards: int, out: Path, key: str, noted: dict[str, Any
             table = _read(shard, schema.names)
             if table.num_rows:
                 writer.write_table(table.replace_schema_metadata(schema.metadata), row_group_size=table.num_rows)
-    with explained(out):
-        draft.replace(out)
+    with replacing(out) as place:
+        draft.replace(place)  # the shards go only when `out` is on the disk
     shutil.rmtree(folder, ignore_errors=True)
     return Finished(key, sum(one.n_rows for one in found), rejected)
 

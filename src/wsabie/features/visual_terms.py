@@ -134,7 +134,7 @@ class VisualTerms:
         InputError
             A parameter is out of range, no picture can be read, or there are fewer distinct blocks than terms.
         """
-        self._check()
+        self._check(max_blocks)
         _refuse_path(source)
         run = Run(executor or Serial(), progress, Rejects() if rejects is None else rejects)
         viewer, places = self._viewer(), sample_places(source, max_blocks)
@@ -173,7 +173,7 @@ class VisualTerms:
         rejects = Rejects() if rejects is None else rejects
         described = self.iterate(source, executor=executor, progress=progress, rejects=rejects, augment=augment)
         counts = self.weighting == "counts"
-        return rows_of(described, self.n_terms_, counts=counts, dictionary=self.fingerprint())
+        return rows_of(described, self.n_terms_, counts=counts, dictionary=self.fingerprint(), augment=augment)
 
     def iterate(
         self,
@@ -295,10 +295,18 @@ class VisualTerms:
         if differ:
             raise InputError(f"the dictionary {where} was made with {', '.join(differ)}; {remedy}")
 
-    def _check(self) -> None:
+    def _check(self, max_blocks: int) -> None:
         self._plan().validated()
-        if self.n_terms != "auto" and not self.n_terms >= 1:
-            raise InputError(f'n_terms is {self.n_terms}; give a number of visual terms, 1 or more, or "auto"')
+        if self.n_terms != "auto":
+            if not (isinstance(self.n_terms, int | np.integer) and self.n_terms >= 1):
+                raise InputError(f'n_terms is {self.n_terms}; give a number of visual terms, 1 or more, or "auto"')
+            if self.n_terms > max_blocks:
+                raise InputError(
+                    f"{self.n_terms:,} visual terms are asked for, but at most {max_blocks:,} blocks are sampled to "
+                    "learn them from; ask for fewer"
+                )
+        if not (isinstance(self.seed, int | np.integer) and 0 <= self.seed < 2**63):
+            raise InputError(f"seed is {self.seed}; choose a whole number from 0 to {2**63 - 1}")
         if self.weighting not in ("counts", "tfidf"):
             raise InputError(f'weighting is {self.weighting!r}; choose "counts" or "tfidf"')
         if not 1 <= self.size <= 4096:

@@ -168,8 +168,8 @@ def unknown_label(name: str, names: Sequence[str]) -> str:
     >>> unknown_label("dolfin", ["dolphin", "ship"])
     "there is no label 'dolfin'; did you mean 'dolphin'?"
     """
-    near = [repr(c) for c in closest(name, names)]
+    near = [f"'{c}'" for c in closest(name, names)]
     if not near:
-        return f"there is no label {name!r} among the {len(names):,} labels, nor one like it; check the spelling"
+        return f"there is no label '{name}' among the {len(names):,} labels, nor one like it; check the spelling"
     listed = near[0] if len(near) == 1 else f"{', '.join(near[:-1])} or {near[-1]}"
-    return f"there is no label {name!r}; did you mean {listed}?"
+    return f"there is no label '{name}'; did you mean {listed}?"

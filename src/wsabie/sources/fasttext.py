@@ -42,7 +42,7 @@ def read_fasttext(
     vocabulary : sequence of str or None
         The columns, when they are given (test data of a model); other words are left out.
     rejects : Rejects or None
-        Where lines that are not UTF-8 are listed.
+        Where lines that are not UTF-8, or have a `__label__` without a name, are listed.
 
     Returns
     -------
@@ -121,5 +121,7 @@ def _parse_line(line: bytes) -> tuple[list[str], list[str]]:
         tokens = [token.decode("utf-8") for token in line.split()]
     except UnicodeDecodeError as error:
         raise BadRow("text that is not UTF-8", repr(line[:60])) from error
+    if PREFIX in tokens:
+        raise BadRow("empty label name", repr(line[:60]))
     labels = [token.removeprefix(PREFIX) for token in tokens if token.startswith(PREFIX)]
     return labels, [token for token in tokens if not token.startswith(PREFIX)]

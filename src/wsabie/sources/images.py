@@ -82,7 +82,7 @@ def read_image_folder(
         )
         if split is not None and not any(entry.split == split for entry in entries):
             raise InputError(f"no row of {shown(metadata)} has the split {split!r}; check the name, or leave it out")
-        pictures = _by_metadata(folder, files, entries, split, rejects)
+        pictures, labels_from = _by_metadata(folder, files, entries, split, rejects), "metadata"
     else:
         pictures = _by_themselves(folder, files, labels_from, rejects)
     _require_labelled(folder, pictures, labels_from, rejects)
@@ -184,6 +184,7 @@ def _by_metadata(
             labels[name].update(dict.fromkeys(own))
         except BadRow as bad:
             rejects.add(entry.where, bad.reason, bad.detail)
+    unread = {where for where, reason, _ in rejects.listed if reason == UNSUPPORTED}
     for name in files:
         if name not in named:
             rejects.add(shown(folder / name), UNLABELLED, "no row in the metadata")
@@ -193,7 +194,7 @@ def _by_metadata(
             continue
         if name in files and labels[name]:
             pictures.append(Picture(name, files[name], tuple(labels[name]), row.group, row.time))
-        else:
+        elif shown(folder / name) not in unread:
             rejects.add(row.where, UNLABELLED if name in files else "labels without a picture", name)
     return pictures
 

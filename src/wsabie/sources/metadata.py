@@ -3,7 +3,8 @@
 Each row has a `file_name`, relative to the folder, and a column of labels: the first of `labels`, `label`,
 `tags`, `tag`, `keywords` and `text` that is there. In JSON lines a cell is a text or a list; in CSV, and
 where JSON gives one text, several labels are separated by `;`, `|` or `,` (see `cells.split_cells`;
-`label` and `tag` are one label, never split). `group`, `split` and `time` are used when they are there.
+`label` and `tag` are one label, never split). `group`, `split` and `time` are used when they are there. The
+columns of CSV are separated by commas, or by semicolons as spreadsheets of many countries write them.
 
 A picture may have several rows, as exports of tags do (one row for each label): their labels are joined. Its
 `group`, `split` and `time` need to be said in one of them only; a row that says another is rejected.
@@ -19,7 +20,7 @@ from typing import IO, Any, NamedTuple, cast
 from wsabie.base.errors import InputError
 from wsabie.sources.build import BadRow
 from wsabie.sources.cells import LABEL_COLUMNS, LabelCells, split_cells, word
-from wsabie.sources.text import bounded_lines, numbered_lines, open_bytes, reading, shown
+from wsabie.sources.text import bounded_lines, head, numbered_lines, open_bytes, reading, shown
 from wsabie.storage.rejects import Rejects
 
 NAMES = ("metadata.csv", "metadata.jsonl")
@@ -88,9 +89,12 @@ def read_metadata(
     Raises
     ------
     InputError
-        No such columns, malformed as a whole, a line of more than 4 MiB, or labels of mixed types.
+        No rows, no such columns, malformed as a whole, a line of more than 4 MiB, or labels of mixed types.
     """
+    before = len(rejects)
     rows = list(_csv_rows(path, rejects) if path.suffix.lower() == ".csv" else _json_rows(path, rejects))
+    if not rows and len(rejects) == before:
+        raise InputError(f"{shown(path)} has no rows; write one for each picture, or remove the file")
     columns = {name for _, row in rows for name in row}
     if rows and image_column not in columns:
         raise InputError(
@@ -143,16 +147,16 @@ def _entry(where: str, row: dict[str, Any], image_column: str, labels: tuple[str
 def _csv_rows(path: Path, rejects: Rejects) -> Iterator[tuple[str, dict[str, Any]]]:
     with reading(path), open_bytes(path) as stream:
         text = io.TextIOWrapper(cast(IO[bytes], stream), "utf-8-sig", newline="")
-        reader = csv.reader(bounded_lines(text, path, _LONGEST_LINE))
+        reader = csv.reader(bounded_lines(text, path, _LONGEST_LINE), delimiter=_delimiter(path))
         try:
-            header = next(reader, [])
+            header = next(filter(None, reader), [])
             if len(set(header)) < len(header):
                 raise InputError(f"{shown(path)}:1 names a column twice; rename one")
-            for cells in reader:
+            for cells in filter(None, reader):
                 where = f"{shown(path)}:{reader.line_num}"
                 if len(cells) == len(header):
                     yield where, dict(zip(header, cells, strict=True))
-                elif cells:
+                else:
                     rejects.add(where, "wrong number of cells", f"{len(cells)} of {len(header)}")
         except UnicodeDecodeError as error:
             raise InputError(
@@ -160,6 +164,11 @@ def _csv_rows(path: Path, rejects: Rejects) -> Iterator[tuple[str, dict[str, Any
             ) from error
         except csv.Error as error:
             raise InputError(f"{shown(path)}:{reader.line_num} is malformed CSV ({error}); repair the line") from error
+
+
+def _delimiter(path: Path) -> str:
+    first = head(path).lstrip().partition(b"\n")[0]
+    return ";" if b";" in first and b"," not in first else ","
 
 
 def _json_rows(path: Path, rejects: Rejects) -> Iterator[tuple[str, dict[str, Any]]]:

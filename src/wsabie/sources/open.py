@@ -245,7 +245,7 @@ def kind_of(path: Path) -> str:
         raise InputError(f"{shown(path)} is a picture of a format that is not supported; {CONVERT}")
     kind = _kind_of_text(content)
     if kind is None:
-        hint = "; of Mulan data give the .arff file" if content.lstrip().startswith(b"<") else ""
+        hint = "; of Mulan data give the .arff file" if content.lstrip().startswith(b"<") else "; give one of these"
         raise InputError(f"{shown(path)} is nothing that can be read: looked for {LOOKED_FOR}{hint}")
     return kind
 

@@ -166,6 +166,8 @@ def _is_sound(note: Any) -> bool:
         and 0 <= note["n_features"] < 2**31
         and _are_names(note.get("label_names"))
         and isinstance(note.get("dictionary"), str | None)
+        and type(note.get("augment", 0)) is int
+        and note.get("augment", 0) >= 0
         and (note.get("feature_names") is None or _fit(note["feature_names"], note["n_features"]))
     )
 

@@ -3,7 +3,8 @@
 `image` is binary or Hugging Face's struct of `bytes` and `path`; without it `path` or `file_name` names files
 relative to the table's folder. Labels are a list of texts, a text, or a number (with ClassLabel names
 where the schema notes them); `id`, `group`, `split` and `time` are used when they are there. Without an id
-the path is one, or the number of the row, counted from 1 over all shards.
+the path is one, or the number of the row, counted from 1 over all shards. A row is a picture: unlike in
+`metadata`, its labels all stand in its cell, and a second row with its id is rejected.
 """
 
 import os
@@ -15,16 +16,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wsabie.base.arrays import Bool
+from wsabie.base.progress import SILENT, Progress
 from wsabie.sources.build import BadRow, require_rows
 from wsabie.sources.cells import word
 from wsabie.sources.images import clean_labels, is_inside, relative_name
 from wsabie.sources.parquet_file import Batch, LabelColumn, Table, label_column_of
-from wsabie.sources.records import Picture
+from wsabie.sources.records import Picture, PictureSource
+from wsabie.sources.text import reading
+from wsabie.storage.atomic import replacing
 from wsabie.storage.rejects import Rejects
 
 IMAGE_COLUMNS = ("image", "img", "picture")
 PATH_COLUMNS = ("path", "file_name", "file")
 _BATCH = 64
+_GROUP_BYTES = 1 << 25
+"""Pictures of a row group that is written, about."""
 
 
 def read_parquet_pictures(
@@ -173,3 +179,51 @@ def file_beside(table: Path, name: str | None) -> Path | None:
         return file if file.is_file() and is_inside(file, os.path.realpath(folder)) else None
     except (BadRow, OSError, ValueError):
         return None
+
+
+def write_pictures(source: PictureSource, path: str | Path, *, progress: Progress = SILENT) -> None:
+    """Write encoded pictures so that `read_parquet_pictures` gives them back; the file appears whole or not at all.
+
+    Parameters
+    ----------
+    source : PictureSource
+        Some 32 MB of it are held at a time.
+    path : str or Path
+        Usually ends with .parquet.
+    progress : Progress
+
+    Raises
+    ------
+    InputError
+        A picture's file is gone, the folder cannot be written, or the disk is full.
+    """
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetWriter
+
+    words = [("id", pa.string()), ("labels", pa.list_(pa.string())), ("group", pa.string()), ("time", pa.string())]
+    schema = pa.schema([(IMAGE_COLUMNS[0], pa.large_binary()), *words])
+    with (
+        progress.stage(f"writing {Path(path).name}", len(source), "pictures") as stage,
+        replacing(path) as draft,
+        ParquetWriter(draft, schema, compression="none") as writer,
+    ):
+        for group in _groups(source):
+            writer.write_table(pa.Table.from_pylist(group, schema))
+            stage.advance(len(group))
+
+
+def _groups(source: PictureSource) -> Iterator[list[dict[str, Any]]]:
+    """Rows of the table, as many at a time as are about `_GROUP_BYTES`."""
+    group: list[dict[str, Any]] = []
+    n_bytes = 0
+    for picture in source:
+        content = picture.content
+        if isinstance(content, Path):
+            with reading(content):
+                content = content.read_bytes()
+        group.append({**picture._asdict(), IMAGE_COLUMNS[0]: content})
+        n_bytes += len(content)
+        if n_bytes >= _GROUP_BYTES:
+            yield group
+            group, n_bytes = [], 0
+    yield group

@@ -3,9 +3,9 @@
 Sparse rows are `indices` list<uint32> with `values` list<float32>, dense ones `features` (a list of
 floats, all of one length). Beside them: `id`, `labels` list<string>, `negatives` list<string> (labels that
 are denied), `group`, `time`. `write_rows` notes under the key `wsabie` what columns cannot say: {"schema":
-1, "n_features", "counts", "label_names", "feature_names", "dictionary"}; without the note the width is what the rows
-need, labels are in the order of their code points, and ids that are missing are row numbers, counted from
-1 over all shards.
+1, "n_features", "counts", "label_names", "feature_names", "dictionary", "augment"}; without the note the width is what
+the rows need, labels are in the order of their code points, and ids that are missing are row numbers, counted from 1
+over all shards.
 """
 
 import json
@@ -135,7 +135,8 @@ class _Beside:
         groups = self.groups if self.table.has("group") else None
         times = self.times if self.table.has("time") else None
         noted = {name: self.table.promised.get(name) for name in ("feature_names", "dictionary")}
-        return Rows(X, Y, names, list(self.ids), groups, times, counts, **noted)
+        augment = self.table.promised.get("augment", 0)
+        return Rows(X, Y, names, list(self.ids), groups, times, counts, **noted, augment=augment)
 
 
 def write_rows(rows: Rows, path: str | Path) -> None:
@@ -165,6 +166,7 @@ def write_rows(rows: Rows, path: str | Path) -> None:
         "label_names": rows.label_names,
         "feature_names": rows.feature_names,
         "dictionary": rows.dictionary,
+        "augment": rows.augment,
     }
     schema = _schema(rows).with_metadata({KEY: json.dumps(note, ensure_ascii=False).encode()})
     with replacing(path) as draft, ParquetWriter(draft, schema, compression="zstd") as writer:

@@ -32,6 +32,8 @@ class Rows:
         What the columns mean, where the source knows (words, attributes): train and test share columns by name.
     dictionary : str or None
         Fingerprint of the dictionary whose terms the columns are: rows of two dictionaries do not mix.
+    augment : int
+        Further views of each picture that are rows too: those of the picture "a" are "a#1", "a#2" ... "a#augment".
     """
 
     X: Matrix
@@ -43,6 +45,7 @@ class Rows:
     counts: bool = False
     feature_names: list[str] | None = None
     dictionary: str | None = None
+    augment: int = 0
 
     def __len__(self) -> int:
         return len(self.ids)

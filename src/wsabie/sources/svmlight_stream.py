@@ -110,7 +110,7 @@ class _Reader:
                 raise _beyond(where, "label", token.partition(",")[0], self.limits.n_labels)
             if reason == parse.FEATURE_RANGE:
                 raise _beyond(where, "feature", token.partition(":")[0], self.limits.n_features)
-            self.rejects.add(where, _REASONS[reason], token)
+            self.rejects.add(where, _REASONS[reason], _repeated(block, at) if reason == parse.REPEATED else token)
 
 
 def _beyond(where: str, kind: str, found: str, promised: int) -> InputError:
@@ -129,6 +129,21 @@ def _doubled(batch: Batch) -> Batch:
 def _token(block: UInt8, at: int) -> str:
     words = block[at : at + 60].tobytes().partition(b"\n")[0].split(maxsplit=1)
     return words[0].decode("utf-8", "backslashreplace") if words else ""
+
+
+def _repeated(block: UInt8, end: int) -> str:
+    """The first pair of the line that ends at `end` whose feature came before in it."""
+    size = 1 << 12
+    while size < end and not (block[end - size : end] == _NEWLINE).any():
+        size *= 4
+    seen: set[int] = set()
+    for word in block[max(0, end - size) : end].tobytes().rpartition(b"\n")[2].split():
+        number, mark, _ = word.partition(b":")
+        if mark and int(number) in seen:
+            return word.decode()
+        if mark:
+            seen.add(int(number))
+    return ""
 
 
 def _settle_doubts(block: UInt8, batch: Batch) -> None:

@@ -10,6 +10,10 @@ from pathlib import Path
 from wsabie.base.errors import InputError
 
 
+class DiskFullError(InputError):
+    """There is no space left; what was to be replaced is as it was."""
+
+
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path that becomes `path` when the block ends without an error.
@@ -54,21 +58,16 @@ def write_bytes(path: str | Path, content: bytes) -> None:
         draft.write_bytes(content)
 
 
-def refuse_unwritable(*files: Path | None, folder: Path | None = None) -> None:
-    """Refuse results that could not be written, before the work that they take; None is no result.
+def try_writing(path: Path) -> None:
+    """Refuse a file or folder that could not be written, as far as it can be known before.
 
     Raises
     ------
     InputError
-        As `replacing` would at the end, as far as it can be known now.
+        As `replacing` would at the end.
     """
-    for file in files:
-        if file is not None and file.is_dir():
-            raise InputError(f"cannot write {file}: it is a folder; give the name of a file")
-    for path in (*files, folder):
-        if path is not None:
-            with explained(path):
-                _new_draft(path).unlink()
+    with explained(path):
+        _new_draft(path).unlink()
 
 
 @contextmanager
@@ -78,7 +77,7 @@ def explained(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise InputError(
+            raise DiskFullError(
                 f"cannot write {path}: the disk is full; free some space and run the same command again "
                 "(what was there before is untouched)"
             ) from error

@@ -136,24 +136,25 @@ def refuse_foreign(path: Path) -> None:
         raise ModelFolderError(f"{path} is a file; give the name of a folder for the model")
     if not path.is_dir() or not any(path.iterdir()):
         return
-    if not (_is_ours(path / "config.json") if (path / "config.json").exists() else _is_unfinished(path)):
+    if not (_is_ours(path / "config.json") or _is_rest(path)):
         raise ModelFolderError(
             f"{path} is a folder that holds other files; choose an empty or new folder for the model"
         )
 
 
 def _is_ours(config: Path) -> bool:
-    """Whether this `config.json`, perhaps of another version, perhaps damaged, was written here."""
+    """Whether there is this `config.json` and it was written here, perhaps by another version, perhaps damaged."""
+    if not config.is_file():
+        return False
     with config.open("rb") as stream:
         return b'"format": "wsabie"' in stream.read(_HEAD + 100)
 
 
-def _is_unfinished(path: Path) -> bool:
-    """Whether a folder without `config.json` holds only what a first save leaves that was killed."""
-    ours = {"tensors", *(p.name for p in path.glob(".config.json.*.tmp"))}
-    return {p.name for p in path.iterdir()} <= ours and all(
-        _OURS.fullmatch(p.name) for p in (path / "tensors").glob("*")
-    )
+def _is_rest(path: Path) -> bool:
+    """Whether a folder holds only what is left of a model: by a first save that was killed, or by damage."""
+    names = {p.name for p in path.iterdir() if not (p.name.startswith(".config.json.") and p.name.endswith(".tmp"))}
+    tensors = [_OURS.fullmatch(p.name) is not None for p in (path / "tensors").glob("*")]
+    return all(tensors) and names <= ({"tensors", "config.json"} if tensors else {"tensors"})
 
 
 def _pointed_to(path: Path) -> list[str]:
@@ -243,7 +244,7 @@ def _load_tensor(folder: Path, name: str, entry: Mapping[str, Any], verify: bool
         raise ModelFolderError(f"{folder / 'config.json'} says nothing about tensor {name!r}; train again")
     file = folder / "tensors" / Path(str(entry.get("file", ""))).name
     damaged = f"{file} (tensor {name!r}) is damaged; restore the folder from a copy or train again"
-    if not file.is_file():
+    if not (_OURS.fullmatch(file.name) and file.is_file()):
         raise ModelFolderError(f"{file} (tensor {name!r}) is missing; restore the folder from a copy or train again")
     if verify and not _holds(file, str(entry.get("sha256"))):
         raise ModelFolderError(damaged)

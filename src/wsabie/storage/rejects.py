@@ -40,6 +40,11 @@ class Rejects:
         if len(self.listed) < _KEPT:
             self.listed.append((where, reason, detail))
 
+    def add_all(self, other: "Rejects") -> None:
+        """Take over what another list holds; never strict, for these inputs were skipped already."""
+        self.counts += other.counts
+        self.listed += other.listed[: _KEPT - len(self.listed)]
+
     def __len__(self) -> int:
         return self.counts.total()
 

@@ -13,6 +13,7 @@ from wsabie.base.progress import SILENT, Progress
 from wsabie.evaluation.splits import Split
 from wsabie.features.collect import outline
 from wsabie.features.decode import decode
+from wsabie.features.extract import learn
 from wsabie.features.visual_terms import VisualTerms
 from wsabie.models.annotator import Annotator
 from wsabie.models.explain import explain_picture
@@ -51,7 +52,7 @@ def describe_split(
     """
     planned = outline(source)
     sides = choose(planned)
-    terms.fit(PicturePart(source, sides.train), executor=executor, progress=progress)
+    learn(terms, PicturePart(source, sides.train), executor, progress, rejects)
     rows = terms.transform(source, executor=executor, progress=progress, rejects=rejects)
     side_of = dict(zip(planned.ids, sides.sides(len(planned)).tolist(), strict=True))
     side = np.array([side_of[name] for name in rows.ids], np.int64)

@@ -5,7 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
 from PIL import Image
+
+from wsabie.features.visual_terms import VisualTerms
 
 Cli = Callable[..., Any]
 
@@ -194,3 +197,51 @@ def test_intervals_draw_whole_groups(cli: Cli, model: Path, pictures: Path, tmp_
         low, high = cli("evaluate", model, folder, "--json").json["intervals"]["MAP"]
         widths.append(high - low)
     assert widths[0] == 0 < widths[1]
+
+
+def test_the_dictionary_within_a_model_describes_pictures_for_it(
+    cli: Cli, model: Path, pictures: Path, tmp_path: Path
+) -> None:
+    theirs, ours = tmp_path / "theirs.parquet", tmp_path / "ours.parquet"
+    describe = ("features", "images", pictures, "--threads", 1)
+    assert cli(*describe, "--out", theirs, "--terms", 20, "--size", 32).code == 0
+    refused = cli("annotate", model, theirs)
+    assert refused.code == 1
+    advice = f"wsabie features images PICTURES --dictionary {model} --out FILE"
+    assert advice in refused.err
+    words = advice.replace("PICTURES", str(pictures)).replace("FILE", str(ours)).split()[1:]
+    assert cli(*words).code == 0
+    said, directly = (cli("annotate", model, source, "--json").json["results"] for source in (ours, pictures))
+    assert [one["labels"] for one in said] == [one["labels"] for one in directly]
+    assert cli(*describe, "--out", ours, "--dictionary", model, "--terms", 20).code == 1
+
+
+def test_a_dictionary_that_is_not_there_or_none_is_refused(cli: Cli, pictures: Path, tmp_path: Path) -> None:
+    out = tmp_path / "rows.parquet"
+    describe = ("features", "images", pictures, "--threads", 1, "--out", out)
+    refused = cli(*describe, "--dictionary", tmp_path / "slip")
+    assert f"there is no dictionary at {tmp_path / 'slip'}; give a folder that" in refused.err
+    assert not (tmp_path / "slip").exists()
+    assert cli(*describe, "--terms", 20, "--size", 32).code == 0
+    assert cli("train", out, "--model", tmp_path / "m", "--epochs", 1).code == 0
+    refused = cli(*describe, "--dictionary", tmp_path / "m")
+    assert refused.code == 1
+    assert "was trained on rows of features and holds no dictionary" in refused.err
+    refused = cli("annotate", tmp_path / "m", pictures)
+    assert refused.code == 1
+    assert f"describe them first: wsabie features images {pictures} --out FILE.parquet --dictionary" in refused.err
+
+
+def test_training_pictures_are_known_before_they_are_described(
+    cli: Cli, model: Path, pictures: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(VisualTerms, "transform", lambda *args, **options: pytest.fail("described"))
+    refused = cli("evaluate", model, pictures)
+    assert refused.code == 1
+    assert "is what the model was trained on" in refused.err
+
+
+def test_any_seed_learns_a_dictionary(cli: Cli, pictures: Path, tmp_path: Path) -> None:
+    out = tmp_path / "rows.parquet"
+    asked = ("features", "images", pictures, "--out", out, "--terms", 20, "--size", 32, "--augment", 1)
+    assert cli(*asked, "--threads", 1, "--seed", 2**63 - 1).code == 0

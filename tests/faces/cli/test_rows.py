@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from wsabie.models.wsabie import Wsabie
+
 Cli = Callable[..., Any]
 
 
@@ -62,10 +64,11 @@ def test_both_validation_figures_are_told(cli: Cli, rows: Path, tmp_path: Path) 
 
 def test_too_few_rows_to_hold_out(cli: Cli, tmp_path: Path) -> None:
     tiny = tmp_path / "tiny.txt"
-    tiny.write_text("0 0:1\n1 1:1\n")
-    ran = cli("train", tiny, "--model", tmp_path / "m")
-    assert ran.code == 1
-    assert "--hold-out 0" in ran.err
+    for content, said in (("0 0:1\n1 1:1\n", "2 rows are too few"), ("0 0:1\n", "1 row is too few")):
+        tiny.write_text(content)
+        ran = cli("train", tiny, "--model", tmp_path / "m")
+        assert ran.code == 1
+        assert f"{said} to set 10% aside; give more rows, or --hold-out 0" in ran.err
 
 
 @pytest.mark.parametrize(
@@ -77,16 +80,18 @@ def test_too_few_rows_to_hold_out(cli: Cli, tmp_path: Path) -> None:
         (("evaluate", "{tmp}/nothing", "{rows}"), "there is no model"),
         (("annotate", "{rows}", "{rows}"), "not a model folder"),
         (("compare", "{rows}", "--models", "wsabi"), "wsabie"),
-        (("compare", "{rows}", "--by", "colour"), "colour"),
-        (("features", "audio", "{rows}", "--out", "{tmp}/f"), "audio"),
         (("split", "{rows}", "--out", "{tmp}/s", "--by", "time"), "time"),
-        (("train", "{rows}", "--model", "{tmp}/m", "--loss", "hinge"), "hinge"),
         (("compare", "{rows}", "--models", ""), "no model to compare is named"),
         (("annotate", "{rows}", "{rows}", "--label", "x"), "add --explain FOLDER"),
         (("train", "{rows}", "--model", "{tmp}/m", "--min-rows", "99"), "lower --min-rows"),
         (("train", "{rows}", "--model", "{tmp}/m", "--log", "{tmp}/empty"), "it is a folder"),
         (("compare", "{rows}", "--report", "{rows}/r.html"), "cannot write"),
-        (("demo", "--part", "paintings", "--out", "{tmp}/d"), "paintings"),
+        (("features", "images", "{rows}", "--out", "{tmp}/f", "--dictionary", "{tmp}/d"), "there is no dictionary at"),
+        (("train", "{rows}", "--model", "{tmp}/m", "--terms", "9"), "rows.txt holds rows of features; leave --terms"),
+        (("train", "{rows}", "--model", "{tmp}/m", "--size", "99"), "leave --size out"),
+        (("train", "{rows}", "--model", "{tmp}/m", "--augment", "1"), "leave --augment out"),
+        (("compare", "{rows}", "--terms", "9"), "leave --terms out"),
+        (("compare", "{rows}", "--size", "99"), "leave --size out"),
     ],
 )
 def test_mistakes_get_one_sentence(cli: Cli, rows: Path, tmp_path: Path, words: tuple[str, ...], said: str) -> None:
@@ -122,7 +127,7 @@ def test_rare_labels_may_be_left_out_and_a_model_is_not_replaced_unsaid(cli: Cli
     rows.write_text("\n".join([*lines, "3,0 0:1", "3 1:1"]) + "\n")
     asked = ("train", rows, "--model", tmp_path / "m", "--epochs", 2, "--hold-out", 0)
     first = cli(*asked, "--min-rows", 3)
-    assert "3 labels (1 with fewer than 3 rows left out) from 92 rows, 2 epochs, " in first.out
+    assert "3 labels (1 with fewer than 3 rows left out) from 92 rows (1 without a label), 2 epochs, " in first.out
     assert "replaced" not in first.err
     assert cli("info", tmp_path / "m", "--json").json["labels_dropped"] == 1
     second = cli(*asked, "--min-rows", 2)
@@ -130,9 +135,41 @@ def test_rare_labels_may_be_left_out_and_a_model_is_not_replaced_unsaid(cli: Cli
     assert "holds a model; it is replaced when training is done" in second.err
 
 
-def test_usage_is_code_two(cli: Cli) -> None:
-    assert cli("train").code == 2
-    assert cli("train", "x", "--model", "y", "--epochs", "0").code == 2
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("train",), "DATA"),
+        (("train", "x", "--model", "y", "--epochs", "0"), "--epochs"),
+        (("train", "x", "--model", "y", "--loss", "hinge"), "'warp'"),
+        (("train", "x", "--model", "y", "--similarity", "l1"), "'euclidean'"),
+        (("train", "x", "--model", "y", "--learning-rate", "0"), "0 is no number above 0"),
+        (("train", "x", "--model", "y", "--max-norm", "-1"), "-1 is no number above 0"),
+        (("train", "x", "--model", "y", "--max-norm", "nan"), "nan is no number above 0"),
+        (("train", "x", "--model", "y", "--learning-rate", "fast"), "fast is no number above 0"),
+        (("train", "x", "--model", "y", "--seed", "-1"), "--seed"),
+        (("train", "x", "--model", "y", "--seed", str(2**63)), "--seed"),
+        (("train", "x", "--model", "y", "--threads", "1025"), "--threads"),
+        (("features", "images", "x", "--out", "y", "--seed", "-1"), "--seed"),
+        (("features", "images", "x", "--out", "y", "--weighting", "idf"), "'tfidf'"),
+        (("features", "audio", "x", "--out", "y"), "'images'"),
+        (("split", "x", "--out", "y", "--seed", str(2**63)), "--seed"),
+        (("compare", "x", "--by", "colour"), "'time'"),
+        (("compare", "x", "--seed", "-1"), "--seed"),
+        (("demo", "--part", "paintings"), "'drawings'"),
+        (("demo", "--seed", "-1"), "--seed"),
+    ],
+)
+def test_usage_is_code_two(cli: Cli, words: tuple[str, ...], said: str) -> None:
+    ran = cli(*words)
+    assert ran.code == 2
+    assert said in ran.err
+
+
+def test_the_largest_seed_is_a_seed(cli: Cli, rows: Path, tmp_path: Path) -> None:
+    seed = ("--seed", 2**63 - 1)
+    assert cli("train", rows, "--model", tmp_path / "m", "--epochs", 2, "--threads", 1, *seed).code == 0
+    assert cli("compare", rows, "--models", "popularity", *seed).code == 0
+    assert cli("split", rows, "--out", tmp_path / "parts", *seed).code == 0
 
 
 def test_a_flipped_bit_is_noticed(cli: Cli, rows: Path, tmp_path: Path) -> None:
@@ -199,6 +236,60 @@ def test_evaluate_refuses_what_was_trained_on(cli: Cli, rows: Path, tmp_path: Pa
     assert cli("evaluate", tmp_path / "m", rows, "--allow-overlap").code == 0
 
 
+def test_evaluate_shows_what_says_something(cli: Cli, rows: Path, tmp_path: Path) -> None:
+    """Of three labels the first ten are all; coverage is in the table as in the JSON."""
+    asked = ("evaluate", tmp_path / "m", rows, "--allow-overlap")
+    assert cli("train", rows, "--model", tmp_path / "m", "--epochs", 2).code == 0
+    table = cli(*asked).out
+    assert [line.split()[0] for line in table.splitlines()[4:] if line.strip()] == [
+        "p@1", "MAP", "MRR", "AUC", "coverage@1",
+    ]  # fmt: skip
+    found = cli(*asked, "--json").json
+    assert f"coverage@1 {found['coverage']['@1']:.4f}" in " ".join(table.split())
+    assert found["unknown"] == {"labels": 0, "pairs": 0, "names": []}
+    assert "p@10" not in cli("compare", rows, "--models", "popularity").out
+
+
+def test_scores_in_memory_are_bounded_by_bytes(
+    cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert cli("train", rows, "--model", tmp_path / "m", "--epochs", 2, "--threads", 1).code == 0
+    asked = ("evaluate", tmp_path / "m", rows, "--allow-overlap", "--json")
+    whole, scores, sizes = cli(*asked).json, Wsabie.scores, []
+
+    def counted(self: Any, X: Any) -> Any:
+        sizes.append(X.shape[0])
+        return scores(self, X)
+
+    monkeypatch.setattr(Wsabie, "scores", counted)
+    monkeypatch.setattr("wsabie.models.inputs.BLOCK_BYTES", 7 * 3 * 4)
+    assert cli(*asked).json == whole
+    assert sum(sizes) == 90
+    assert max(sizes) == 7
+
+
+def test_data_without_known_labels_cannot_be_measured_and_the_labels_are_named(
+    cli: Cli, rows: Path, tmp_path: Path
+) -> None:
+    assert cli("train", rows, "--model", tmp_path / "m", "--epochs", 1).code == 0
+    other = tmp_path / "other.txt"
+    other.write_text("2 9 9\n7 1:2\n8 2:5\n")
+    refused = cli("evaluate", tmp_path / "m", other)
+    assert refused.code == 1
+    assert "m knows none of the 9 labels of" not in refused.err  # the numbers 0, 1, 2 are known, though no row has them
+    (tmp_path / "labels.txt").write_text("\n".join(f"word's {i}" for i in range(9)) + "\n")
+    refused = cli("evaluate", tmp_path / "m", other)
+    last = refused.err.splitlines()[-1]
+    assert f"{tmp_path / 'm'} knows none of the 9 labels of {other}, such as 'word's 0', 'word's 1'" in last
+    assert "it knows '0', '1', '2' and the like: give data with such labels" in last
+    other.write_text("2 9 9\n 1:2\n 2:5\n")
+    assert "no row of" in cli("evaluate", tmp_path / "m", other).err
+
+
+def test_heat_maps_need_a_folder(cli: Cli, rows: Path, tmp_path: Path) -> None:
+    assert f"cannot draw into {rows}: it is a file; give" in cli("annotate", tmp_path, rows, "--explain", rows).err
+
+
 def test_somebody_elses_folder_is_not_emptied(cli: Cli, rows: Path, tmp_path: Path) -> None:
     """Beside the model, training keeps its state in a folder that it empties."""
     notes = tmp_path / "m.training" / "notes.txt"
@@ -229,7 +320,17 @@ def test_labels_that_the_training_data_lack_are_told(cli: Cli, rows: Path, tmp_p
     (tmp_path / "other.txt").write_text("30 9 5\n" + "4 1:2\n0 2:5\n" * 15)
     told = cli("compare", rows, "--test", tmp_path / "other.txt", "--models", "popularity")
     assert told.code == 0, told.err
-    assert "labels of the test data (15 pairs) are unknown" in told.err
+    assert "labels of the test data (15 pairs) are unknown to the model, such as '3', '4'" in told.err
     told = cli("train", rows, "--valid", tmp_path / "other.txt", "--model", tmp_path / "m", "--epochs", 1)
     assert told.code == 0, told.err
     assert "(15 pairs) are unknown" in told.err
+
+
+def test_words_that_the_model_does_not_know_are_counted(cli: Cli, tmp_path: Path) -> None:
+    train, new = tmp_path / "train.txt", tmp_path / "new.txt"
+    train.write_text("__label__a red round\n__label__b blue square\n" * 10)
+    new.write_text("red zebra lion\nblue\n")
+    assert cli("train", train, "--model", tmp_path / "m", "--epochs", 2, "--hold-out", 0).code == 0
+    found = cli("annotate", tmp_path / "m", new, "--json")
+    assert found.json["unknown_features"] == 2
+    assert "2 values of the data left out: the model does not know their features" in found.err

@@ -1,5 +1,6 @@
 """Stopped and resumed, strict or not, and who is held out."""
 
+import errno
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -14,10 +15,16 @@ from wsabie.models.annotator import Annotator
 from wsabie.models.wsabie import Wsabie
 from wsabie.sources.parquet_rows import write_rows
 from wsabie.sources.records import Rows
+from wsabie.storage.atomic import explained
 from wsabie.training.checkpoints import Checkpoints
 
 Cli = Callable[..., Any]
-OPTIONS = ("--epochs", 6, "--hold-out", 0, "--terms", 20, "--size", 32, "--threads", 1, "--json")
+
+
+def options(collection: Path) -> tuple[object, ...]:
+    """Of a short training."""
+    pictures = ("--terms", 20, "--size", 32) if collection.is_dir() else ()
+    return ("--epochs", 6, "--hold-out", 0, *pictures, "--threads", 1, "--json")
 
 
 @pytest.fixture(params=["rows", "pictures"])
@@ -49,19 +56,90 @@ def test_resumed_training_makes_the_epochs_that_are_left_and_the_same_model(
         if state.epoch == 3:
             raise KeyboardInterrupt
 
-    whole = cli("train", collection, "--model", tmp_path / "whole", *OPTIONS)
+    whole = cli("train", collection, "--model", tmp_path / "whole", *options(collection))
     with monkeypatch.context() as patch:
         patch.setattr(Checkpoints, "save", stop_after_three)
-        assert cli("train", collection, "--model", tmp_path / "m", *OPTIONS).code == 130
+        assert cli("train", collection, "--model", tmp_path / "m", *options(collection)).code == 130
     assert not (tmp_path / "m").exists()
     monkeypatch.setattr(VisualTerms, "fit", None)  # the dictionary has been learned
     log = tmp_path / "log.jsonl"
-    resumed = cli("train", collection, "--model", tmp_path / "m", *OPTIONS, "--resume", "--log", log)
+    resumed = cli("train", collection, "--model", tmp_path / "m", *options(collection), "--resume", "--log", log)
     assert resumed.code == 0, resumed.err
     assert [json.loads(line)["epoch"] for line in log.read_text().splitlines()] == [3, 4, 5]
+    assert "no unfinished training" not in resumed.err
     assert [s["loss"] for s in resumed.json["history"]] == [s["loss"] for s in whole.json["history"]]
     assert tensors(tmp_path / "m") == tensors(tmp_path / "whole")
     assert not (tmp_path / "m.training").exists()
+
+
+@pytest.mark.usefixtures("every_epoch")
+def test_epochs_that_are_made_again_are_logged_once(
+    cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped in epoch 4 with a checkpoint of epoch 2 alone; a line was cut off by the stop."""
+    save, log = Checkpoints.save, tmp_path / "log.jsonl"
+    asked = ("train", rows, "--model", tmp_path / "m", *options(rows), "--log", log)
+
+    def save_the_second(self: Any, space: Any, state: Any) -> None:
+        if state.epoch == 2:
+            save(self, space, state)
+        if state.epoch == 4:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoints, "save", save_the_second)
+        assert cli(*asked).code == 130
+    assert [json.loads(line)["epoch"] for line in log.read_text().splitlines()] == [0, 1, 2, 3]
+    with log.open("a") as lines:
+        lines.write("[1]\n{cut off")
+    assert cli(*asked, "--resume").code == 0
+    written = [line for line in log.read_text().splitlines() if line.startswith('{"')]
+    assert [json.loads(line)["epoch"] for line in written] == [0, 1, 2, 3, 4, 5]
+    assert cli(*asked).code == 0
+    assert len(log.read_text().splitlines()) == 6 + 2 + 6
+
+
+def test_nothing_to_go_on_from_is_said(cli: Cli, rows: Path, tmp_path: Path) -> None:
+    ran = cli("train", rows, "--model", tmp_path / "m", *options(rows), "--resume")
+    assert ran.code == 0
+    assert f"there is no unfinished training at {tmp_path / 'm.training'}; this one begins at the beginning" in ran.err
+
+
+def test_a_full_disk_says_how_to_go_on(cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*args: Any) -> None:
+        with explained(tmp_path / "m"):
+            raise OSError(errno.ENOSPC, "no space")
+
+    monkeypatch.setattr(Annotator, "save", full)
+    ran = cli("train", rows, "--model", tmp_path / "m", *options(rows))
+    assert ran.code == 1
+    assert "the disk is full; free some space and run the same command again with --resume" in ran.err
+
+
+def test_the_same_rows_as_validation_data_are_noticed(cli: Cli, rows: Path, tmp_path: Path) -> None:
+    asked = ("train", rows, "--model", tmp_path / "m", "--epochs", 2, "--threads", 1)
+    copy = tmp_path / "copy.txt"
+    copy.write_text(rows.read_text())
+    assert f"{copy} is the training data itself" in cli(*asked, "--valid", copy).err
+    copy.write_text(rows.read_text().replace(":1", ":3"))
+    assert "is the training data itself" not in cli(*asked, "--valid", copy).err
+
+
+@pytest.mark.parametrize("content", ["", "{", None])
+def test_a_damaged_model_is_replaced_by_training_again(
+    cli: Cli, rows: Path, tmp_path: Path, content: str | None
+) -> None:
+    asked = ("train", rows, "--model", tmp_path / "m", *options(rows))
+    assert cli(*asked).code == 0
+    config = tmp_path / "m" / "config.json"
+    if content is None:
+        config.unlink()
+    else:
+        config.write_text(content)
+    assert cli("info", tmp_path / "m").code == 1
+    again = cli(*asked)
+    assert again.code == 0, again.err
+    assert cli("info", tmp_path / "m").code == 0
 
 
 def test_strict_training_ends_at_the_first_bad_row_or_picture(cli: Cli, collection: Path, tmp_path: Path) -> None:
@@ -73,7 +151,7 @@ def test_strict_training_ends_at_the_first_bad_row_or_picture(cli: Cli, collecti
         lines = collection.read_text().splitlines()
         collection.write_text("\n".join([*lines[:7], "0 1:one", *lines[8:]]) + "\n")
         where = "rows.txt:8"
-    strict = cli("train", collection, "--model", tmp_path / "m", *OPTIONS, "--strict")
+    strict = cli("train", collection, "--model", tmp_path / "m", *options(collection), "--strict")
     assert strict.code == 1
     assert strict.out == ""
     last = strict.err.strip().splitlines()[-1]
@@ -81,7 +159,7 @@ def test_strict_training_ends_at_the_first_bad_row_or_picture(cli: Cli, collecti
     assert where in last
     assert "run without --strict to skip it" in last
     assert not (tmp_path / "m").exists()
-    assert cli("train", collection, "--model", tmp_path / "m", *OPTIONS).json["skipped"] == 1
+    assert cli("train", collection, "--model", tmp_path / "m", *options(collection)).json["skipped"] == 1
 
 
 @pytest.mark.parametrize("grouped", [True, False])
@@ -92,7 +170,10 @@ def test_whole_groups_are_held_out_and_views_stay_together(
     i = np.arange(60)
     ids = [f"p{n // 3}" + (f"#{n % 3}" if n % 3 else "") for n in i]
     X, Y = sp.identity(60, np.float32, "csr"), sp.csr_matrix(np.eye(2, dtype=np.int8)[i % 2])
-    write_rows(Rows(X, Y, ["a", "b"], ids, [f"g{n // 6}" for n in i] if grouped else None), tmp_path / "rows.parquet")
+    write_rows(
+        Rows(X, Y, ["a", "b"], ids, [f"g{n // 6}" for n in i] if grouped else None, augment=2),
+        tmp_path / "rows.parquet",
+    )
     fit, sides = Wsabie.fit, []
 
     def spy(self: Any, X: Any, Y: Any, *, validation: Any, **options: Any) -> Any:
@@ -130,7 +211,7 @@ def test_parameters_come_from_a_file_and_the_command_line_goes_before_it(cli: Cl
         ("loss = 'hinge'", "loss is 'hinge'; choose one of warp, auc"),
         ("label_bias = 3", "label_bias is 3; choose one of False, True"),
         ("learning_rate = { Q = 1 }", "learning_rate names the table 'Q'"),
-        ("#" * (1 << 20) + "#", "settings.toml is larger than 1 MiB"),
+        ("#" * (1 << 14) + "#", "settings.toml is larger than 16 KiB"),
         (b"dim = 3 # \xff", "settings.toml is no TOML file"),
         (None, "cannot read "),
     ],

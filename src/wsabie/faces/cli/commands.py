@@ -1,10 +1,24 @@
 """All commands with their options. Work is imported when a command runs, so that `--help` stays quick."""
 
+from math import inf
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
+
+def _positive(text: str) -> float:
+    """A number that a step or a norm can be."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < inf:
+        raise typer.BadParameter(f"{text} is no number above 0.")
+    return number
+
+
+By = Literal["auto", "group", "row", "label", "time"]
 Data = Annotated[
     Path,
     typer.Argument(
@@ -13,8 +27,8 @@ Data = Annotated[
 ]
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder, as `wsabie train --model` wrote it.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
-Threads = Annotated[int | None, typer.Option(min=1, help="Threads (default: all cores).")]
-Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
+Threads = Annotated[int | None, typer.Option(min=1, max=1024, help="Threads (default: all cores).")]
+Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of everything random.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first bad input instead of listing it.")]
 Rejects = Annotated[Path | None, typer.Option(help="Write what was skipped to this file (JSON lines).")]
 Top = Annotated[int, typer.Option("-k", min=1, help="How many labels.")]
@@ -23,7 +37,14 @@ Terms = Annotated[
     int | None, typer.Option(min=2, help="Visual terms in the dictionary (default: 10,000, fewer for few pictures).")
 ]
 MinRows = Annotated[int, typer.Option(min=1, help="Leave out labels with fewer training rows than this.")]
-Size = Annotated[int, typer.Option(min=16, help="Longer side, in pixels, at which pictures are described.")]
+Size = Annotated[
+    int | None,
+    typer.Option(min=16, max=4096, help="Longer side, in pixels, at which pictures are described (default: 256)."),
+]
+Augment = Annotated[
+    int | None,
+    typer.Option(min=0, help="Extra flipped, cropped, shifted versions of each picture (default: 0)."),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -46,19 +67,26 @@ def train(
         Path | None,
         typer.Option(help="TOML file with any parameters of the estimator (dim = 50); options here go before it."),
     ] = None,
-    dim: Annotated[int | None, typer.Option(min=1, help="Dimensions of the space (default: 100).")] = None,
-    loss: Annotated[str | None, typer.Option(help="warp or auc (default: warp).")] = None,
-    similarity: Annotated[str | None, typer.Option(help="dot, euclidean or cosine (default: dot).")] = None,
+    dim: Annotated[int | None, typer.Option(min=1, max=4096, help="Dimensions of the space (default: 100).")] = None,
+    loss: Annotated[Literal["warp", "auc"] | None, typer.Option(help="warp or auc (default: warp).")] = None,
+    similarity: Annotated[
+        Literal["dot", "euclidean", "cosine"] | None, typer.Option(help="dot, euclidean or cosine (default: dot).")
+    ] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the pairs (default: by size).")] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="First step (default: by size).")] = None,
-    max_norm: Annotated[float | None, typer.Option(help="Limit on the norm of every row (default: 1.5).")] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option(parser=_positive, metavar="NUMBER", help="First step (default: by size).")
+    ] = None,
+    max_norm: Annotated[
+        float | None,
+        typer.Option(parser=_positive, metavar="NUMBER", help="Limit on the norm of every row (default: 1.5)."),
+    ] = None,
     terms: Terms = None,
-    size: Size = 256,
-    augment: Annotated[
-        int, typer.Option(min=0, help="Extra flipped, cropped, shifted versions of each training picture.")
-    ] = 0,
+    size: Size = None,
+    augment: Augment = None,
     threads: Threads = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of everything random (default: 0).")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=2**63 - 1, help="Seed of everything random (default: 0).")
+    ] = None,
     hogwild: Annotated[bool, typer.Option("--hogwild", help="Lock-free threads instead of reproducible ones.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from where a stopped run was.")] = False,
     log: Annotated[
@@ -73,21 +101,20 @@ def train(
     from wsabie.faces.cli.training import Asked, train_command
     from wsabie.models.wsabie import Wsabie
 
-    given = {
-        "dim": dim,
-        "loss": loss,
-        "similarity": similarity,
-        "epochs": epochs,
-        "learning_rate": learning_rate,
-        "max_norm": max_norm,
-        "threads": threads,
-        "seed": seed,
-        "deterministic": False if hogwild else None,
-    }
     parameters: dict[str, Any] = {} if config is None else read_parameters(config)
-    parameters |= {name: value for name, value in given.items() if value is not None}
+    parameters |= _given(
+        dim=dim,
+        loss=loss,
+        similarity=similarity,
+        epochs=epochs,
+        learning_rate=learning_rate,
+        max_norm=max_norm,
+        threads=threads,
+        seed=seed,
+        deterministic=False if hogwild else None,
+    )
     estimator = Wsabie(**parameters)
-    pictures = {"n_terms": terms or "auto", "size": size, "augment": augment}
+    pictures = _given(n_terms=terms, size=size, augment=augment)
     train_command(
         Asked(
             data, model, valid, hold_out, min_rows, estimator, pictures, resume, log, rejects, strict=strict, json=json
@@ -105,7 +132,7 @@ def evaluate(
     json: Json = False,
 ) -> None:
     """Measure a model on data with known labels: p@k, recall@k, MAP, AUC, nDCG, coverage, with intervals."""
-    from wsabie.faces.cli.using import evaluate_command
+    from wsabie.faces.cli.evaluating import evaluate_command
 
     evaluate_command(model, data, allow_overlap, threads, strict, rejects, json)
 
@@ -149,14 +176,13 @@ def compare(
         str, typer.Option(help="Comma-separated: wsabie, nearest, popularity, one-vs-rest.")
     ] = "wsabie,nearest,popularity,one-vs-rest",
     by: Annotated[
-        str,
-        typer.Option(help="How to split: group, row, label or time (default: group if there are groups)."),
+        By, typer.Option(help="How to split: group, row, label or time (default: group if there are groups).")
     ] = "auto",
     test: Annotated[Path | None, typer.Option(help="Test data; otherwise a tenth is split off.")] = None,
     allow_overlap: AllowOverlap = False,
     min_rows: MinRows = 1,
     terms: Terms = None,
-    size: Size = 256,
+    size: Size = None,
     threads: Threads = None,
     seed: Seed = 0,
     report: Annotated[Path | None, typer.Option(help="Write an HTML report here.")] = None,
@@ -167,26 +193,29 @@ def compare(
     """One table: every model and baseline on the same split, with time and memory."""
     from wsabie.faces.cli.comparing import compare_command
 
-    pictures = {"n_terms": terms or "auto", "size": size}
+    pictures = _given(n_terms=terms, size=size)
     compare_command(
         data, models, by, test, allow_overlap, min_rows, pictures, threads, seed, report, strict, rejects, json
     )
 
 
 def features(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="images (audio and text: later versions).")],
+    kind: Annotated[Literal["images"], typer.Argument(metavar="KIND", help="images (audio and text: later versions).")],
     src: Annotated[Path, typer.Argument(metavar="SRC", help="Folder of pictures, or Parquet with pictures.")],
     out: Annotated[Path, typer.Option(help="Parquet file to write; it is a source for every other command.")],
     terms: Terms = None,
-    size: Annotated[
-        int | None, typer.Option(min=16, help="Longer side, in pixels, at which pictures are described (default: 256).")
+    size: Size = None,
+    weighting: Annotated[
+        Literal["counts", "tfidf"] | None, typer.Option(help="counts or tfidf (default: counts).")
     ] = None,
-    weighting: Annotated[str | None, typer.Option(help="counts or tfidf (default: counts).")] = None,
     dictionary: Annotated[
         Path | None,
-        typer.Option(help="Use this saved dictionary; otherwise one is learned and saved beside OUT."),
+        typer.Option(
+            help="Use this saved dictionary, or that of this picture model; otherwise one is learned and saved beside "
+            "OUT."
+        ),
     ] = None,
-    augment: Annotated[int, typer.Option(min=0, help="Extra flipped, cropped, shifted versions of each picture.")] = 0,
+    augment: Augment = None,
     threads: Threads = None,
     seed: Seed = 0,
     strict: Strict = False,
@@ -196,9 +225,8 @@ def features(
     """Describe pictures by visual terms and write them as sparse rows; a stopped run goes on where it was."""
     from wsabie.faces.cli.describing import features_command
 
-    options = {"n_terms": terms, "size": size, "weighting": weighting}
-    given = {name: value for name, value in options.items() if value is not None}
-    features_command(kind, src, out, given, seed, dictionary, augment, threads, strict, rejects, json)
+    given = _given(n_terms=terms, size=size, weighting=weighting)
+    features_command(src, out, given, seed, dictionary, augment or 0, threads, strict, rejects, json)
 
 
 def split(
@@ -206,7 +234,7 @@ def split(
     out: Annotated[Path, typer.Option(help="Folder for train, valid and test.")],
     valid: Annotated[float, typer.Option(min=0, max=1, help="Fraction of validation rows.")] = 0.1,
     test: Annotated[float, typer.Option(min=0, max=1, help="Fraction of test rows.")] = 0.1,
-    by: Annotated[str, typer.Option(help="group, row, label or time (default: group if there are groups).")] = "auto",
+    by: Annotated[By, typer.Option(help="group, row, label or time (default: group if there are groups).")] = "auto",
     drop_near: Annotated[
         float | None,
         typer.Option(
@@ -228,7 +256,9 @@ def split(
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the model and the report.")] = Path("wsabie-demo"),
-    part: Annotated[str, typer.Option(help="emoji, drawings, or all that is installed.")] = "all",
+    part: Annotated[
+        Literal["emoji", "drawings", "all"], typer.Option(help="emoji, drawings, or all that is installed.")
+    ] = "all",
     threads: Threads = None,
     seed: Seed = 0,
     json: Json = False,
@@ -248,3 +278,8 @@ def info(
     from wsabie.faces.cli.using import info_command
 
     info_command(model, epochs, json)
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    """The options that the command line names."""
+    return {name: value for name, value in options.items() if value is not None}

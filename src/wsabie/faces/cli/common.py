@@ -1,16 +1,20 @@
-"""What several commands do: open data, settle the list of skipped input, choose where work runs."""
+"""What several commands do: open data, list skipped input, describe pictures, choose where work runs."""
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wsabie.base.errors import InputError
 from wsabie.base.executor import Executor, Processes, Serial
 from wsabie.base.machine import available_cores
-from wsabie.faces.cli.terminal import TerminalProgress, note
-from wsabie.sources.records import Source
+from wsabie.base.progress import Progress
+from wsabie.faces.cli.terminal import TerminalProgress, note, plural
+from wsabie.sources.records import Rows, Source
 from wsabie.storage.rejects import Rejects
 
 if TYPE_CHECKING:
+    from wsabie.models.annotator import Annotator
     from wsabie.sources.align import Aligned
 
 
@@ -34,12 +38,69 @@ def executor(threads: int | None) -> Executor:
     return Serial() if n == 1 else Processes(n)
 
 
-def settle(rejects: Rejects, file: Path | None) -> None:
+@contextmanager
+def listing(file: Path | None, *, strict: bool) -> Iterator[Rejects]:
+    """Collects what the work inside skips; however it ends, this is told, and listed in the file where asked."""
+    rejects = Rejects(strict=strict)
+    try:
+        yield rejects
+    except BaseException:
+        if len(rejects):  # an empty list says nothing, and may replace one that does
+            try:
+                _settle(rejects, file)
+            except InputError as error:
+                note(str(error))
+        raise
+    _settle(rejects, file)
+
+
+def _settle(rejects: Rejects, file: Path | None) -> None:
     """Tell how many inputs were skipped, and write the list where asked."""
     if file is not None:
         rejects.write(file)
     if len(rejects):
         note(rejects.summary() + (f" (listed in {file})" if file else "; --rejects FILE lists them"))
+
+
+def refuse_without_effect(source: Source, path: Path, pictures: dict[str, Any]) -> None:
+    """Refuse options that say how pictures are described where there are none."""
+    if isinstance(source, Rows) and pictures:
+        flag = next(iter(pictures)).removeprefix("n_")
+        raise InputError(
+            f"--{flag} says how pictures are described, and {path} holds rows of features; leave --{flag} out"
+        )
+
+
+def fingerprint_of(source: Source) -> str | None:
+    """The fingerprint of a collection; None where a picture cannot be read, which is for its description to tell."""
+    from wsabie.sources.fingerprint import fingerprint
+
+    try:
+        return fingerprint(source)
+    except InputError:
+        return None
+
+
+def aligned_rows(
+    annotator: "Annotator", model: Path, source: Source, run: Executor, progress: Progress, rejects: Rejects
+) -> "Aligned":
+    """The source in the model's terms; where it does not fit, the sentence names the command that makes it fit."""
+    if isinstance(source, Rows):
+        described = bool(annotator.dictionary) and source.dictionary
+        if annotator.terms is not None and described and described != annotator.dictionary:
+            raise InputError(
+                "the data was described by another dictionary of visual terms than the training data; give the "
+                f"pictures, or describe them again: wsabie features images PICTURES --dictionary {model} --out FILE"
+            )
+    elif annotator.terms is None:
+        remedy = "give rows"
+        if annotator.dictionary:
+            remedy = (
+                f"describe them first: wsabie features images {source.path} --out FILE.parquet --dictionary FOLDER, "
+                "with the folder of the dictionary that described the training data"
+            )
+        raise InputError(f"{model} was trained on rows of features and {source.path} holds pictures; {remedy}")
+    return annotator.rows(source, executor=run, progress=progress, rejects=rejects)
 
 
 def loaded(path: Path, threads: int | None = None) -> Any:
@@ -55,9 +116,20 @@ def loaded(path: Path, threads: int | None = None) -> Any:
 
 def tell_unknown(aligned: "Aligned", where: object) -> None:
     """Say which labels of a collection had no place among those of the training data."""
-    if aligned.unknown_labels:
-        shown = ", ".join(repr(name) for name in aligned.unknown_labels[:3])
-        note(
-            f"{len(aligned.unknown_labels):,} labels of {where} ({aligned.unknown_pairs:,} pairs) are unknown to the "
-            f"model, such as {shown}"
-        )
+    names = aligned.unknown_labels
+    if names:
+        which = f"{plural(len(names), 'label')} of {where} ({plural(aligned.unknown_pairs, 'pair')})"
+        note(f"{which} {'is' if len(names) == 1 else 'are'} unknown to the model, such as {quoted(names)}")
+    tell_unknown_features(aligned, where)
+
+
+def tell_unknown_features(aligned: "Aligned", where: object) -> None:
+    """Say how many values of new rows belong to features that the training data did not have."""
+    if aligned.unknown_features:
+        values = plural(aligned.unknown_features, "value")
+        note(f"{values} of {where} left out: the model does not know their features (words, ids or columns)")
+
+
+def quoted(names: Sequence[str]) -> str:
+    """The first few names, as they are written."""
+    return ", ".join(f"'{name}'" for name in names[:3])

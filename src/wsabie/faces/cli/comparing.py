@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from wsabie.base.errors import InputError
 from wsabie.base.progress import Progress
 from wsabie.evaluation.splits import Split
-from wsabie.faces.cli.common import executor, opened, settle, tell_unknown
-from wsabie.faces.cli.splitting import split_rows
-from wsabie.faces.cli.terminal import NARROW, TerminalProgress, note, out, show_json, show_table
+from wsabie.faces.cli.common import executor, listing, opened, refuse_without_effect, tell_unknown
+from wsabie.faces.cli.terminal import TerminalProgress, narrow, note, out, show_json, show_table
 from wsabie.sources.align import Aligned, align
 from wsabie.sources.records import Rows, Source
-from wsabie.storage.atomic import refuse_unwritable
+from wsabie.storage.outputs import refuse_unwritable
 from wsabie.storage.rejects import Rejects
+from wsabie.studies.splitting import split_rows
 
 if TYPE_CHECKING:
     from wsabie.studies.comparison import Comparison
@@ -43,33 +43,34 @@ def compare_command(
     from wsabie.studies.compare import compare
     from wsabie.studies.entrants import entrants
 
-    rejects, progress = Rejects(strict=strict), TerminalProgress()
+    progress = TerminalProgress()
     names = [name.strip() for name in models.split(",") if name.strip()]
-    refuse_unwritable(report, rejects_file)
+    refuse_unwritable(("html", report), ("rejects", rejects_file), inputs=(data, test))
     taking_part = entrants(names, seed=seed, threads=threads)
-    source = opened(data, rejects)
-    tested = None if test is None else opened(test, rejects)
-    plan = _Plan(by, 0.1 if test is None else 0.0, seed)
-    train, valid, held_out, terms = _sides(source, tested, plan, pictures, threads, progress, rejects)
-    found = compare(
-        train,
-        valid,
-        held_out.rows,
-        taking_part,
-        min_rows=min_rows,
-        seed=seed,
-        allow_overlap=allow_overlap,
-        unknown_pairs=held_out.unknown_pairs,
-        progress=progress,
-    )
-    settle(rejects, rejects_file)
+    with listing(rejects_file, strict=strict) as rejects:
+        source = opened(data, rejects)
+        refuse_without_effect(source, data, pictures)
+        tested = None if test is None else opened(test, rejects)
+        plan = _Plan(by, 0.1 if test is None else 0.0, seed)
+        train, valid, held_out, terms = _sides(source, tested, plan, pictures, threads, progress, rejects)
+        found = compare(
+            train,
+            valid,
+            held_out.rows,
+            taking_part,
+            min_rows=min_rows,
+            seed=seed,
+            allow_overlap=allow_overlap,
+            unknown_pairs=held_out.unknown_pairs,
+            progress=progress,
+        )
     if report is not None:
         _write_report(report, found, data, source if tested is None else tested, terms)
     if json:
         show_json(found.as_dict())
         return
-    table = found.table(NARROW)
     facts = found.task.facts
+    table = found.table(narrow(facts.labels))
     show_table(f"{facts.test_rows:,} test rows, {facts.labels:,} labels", table.headers, table.rows)
     for skipped in found.skipped:
         out.print(f"{skipped.title}: {skipped.reason}", markup=False)
@@ -106,7 +107,7 @@ def _sides(
         from wsabie.studies.pictures import describe_split
 
         run = executor(threads)
-        terms = VisualTerms(**pictures, seed=plan.seed)
+        terms = VisualTerms(**{"n_terms": "auto", **pictures}, seed=plan.seed)
         rows, sides = describe_split(data, terms, plan, executor=run, progress=progress, rejects=rejects)
         if test is not None and not isinstance(test, Rows):
             test = terms.transform(test, executor=run, progress=progress, rejects=rejects)

@@ -2,18 +2,19 @@
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wsabie.base.errors import InputError
-from wsabie.faces.cli.common import executor, opened, settle
+from wsabie.faces.cli.common import executor, listing, opened
 from wsabie.faces.cli.terminal import TerminalProgress, out, show_json
 from wsabie.sources.records import Rows
-from wsabie.storage.atomic import refuse_unwritable
-from wsabie.storage.rejects import Rejects
+from wsabie.storage.outputs import refuse_unwritable
+
+if TYPE_CHECKING:
+    from wsabie.features.visual_terms import VisualTerms
 
 
 def features_command(
-    kind: str,
     src: Path,
     out_file: Path,
     given: dict[str, Any],
@@ -26,30 +27,29 @@ def features_command(
     json: bool,
 ) -> None:
     """Learn or load a dictionary, describe every picture, write Parquet; `given` are the dictionary's options."""
-    if kind != "images":
-        raise InputError(f"features of kind {kind!r} are not there yet; this version describes: images")
-    from wsabie.features.extract import extract
+    from wsabie.features.extract import extract, learn
     from wsabie.features.visual_terms import VisualTerms
 
-    refuse_unwritable(rejects_file, out_file)
-    rejects, progress, run = Rejects(strict=strict), TerminalProgress(), executor(threads)
-    source = opened(src, rejects)
-    if isinstance(source, Rows):
-        raise InputError(f"{src} holds rows of features already; give a folder of pictures or Parquet with pictures")
-    saved = dictionary or out_file.with_name(out_file.name + ".dictionary")
+    refuse_unwritable(("rejects", rejects_file), ("parquet", out_file), inputs=(src, dictionary))
+    progress, run = TerminalProgress(), executor(threads)
     started = time.perf_counter()
-    wanted = VisualTerms(**{"n_terms": "auto", **given}, seed=seed)
-    if saved.exists():
-        terms = VisualTerms.load(saved)
-        if dictionary is None:
+    theirs = None if dictionary is None else _dictionary(dictionary)
+    with listing(rejects_file, strict=strict) as rejects:
+        source = opened(src, rejects)
+        if isinstance(source, Rows):
+            raise InputError(f"{src} holds rows of features already; give a folder of pictures, or Parquet with them")
+        saved = dictionary or out_file.with_name(out_file.name + ".dictionary")
+        wanted = VisualTerms(**{"n_terms": "auto", **given}, seed=seed)
+        if theirs is not None:
+            terms = theirs
+            terms.refuse_other(wanted, saved, "leave these options out, or give another --dictionary", names=given)
+        elif saved.exists():
+            terms = VisualTerms.load(saved)
             terms.refuse_other(wanted, saved, f"use it with --dictionary {saved}, delete it, or choose another --out")
         else:
-            terms.refuse_other(wanted, saved, "leave these options out, or give another --dictionary", names=given)
-    else:
-        terms = wanted.fit(source, executor=run, progress=progress)
-        terms.save(saved)
-    written = extract(source, terms, out_file, executor=run, progress=progress, rejects=rejects, augment=augment)
-    settle(rejects, rejects_file)
+            terms = learn(wanted, source, run, progress, rejects)
+            terms.save(saved)
+        written = extract(source, terms, out_file, executor=run, progress=progress, rejects=rejects, augment=augment)
     seconds = time.perf_counter() - started
     if json:
         show_json(
@@ -64,3 +64,25 @@ def features_command(
         )
         return
     out.print(f"{out_file}: {written:,} rows of {terms.n_terms_:,} visual terms; dictionary {saved}", markup=False)
+
+
+def _dictionary(path: Path) -> "VisualTerms":
+    """The dictionary that was saved there, by itself or within a model that was trained on pictures."""
+    from wsabie.features.visual_terms import VisualTerms
+    from wsabie.models.annotator import KIND, Annotator
+    from wsabie.storage.folder import folder_kind
+
+    if not path.exists():
+        raise InputError(
+            f"there is no dictionary at {path}; give a folder that `wsabie features` saved beside its file or a model "
+            "that was trained on pictures, or leave --dictionary out to learn one"
+        )
+    if folder_kind(path) != KIND:
+        return VisualTerms.load(path)
+    terms = Annotator.load(path).terms
+    if terms is None:
+        raise InputError(
+            f"{path} was trained on rows of features and holds no dictionary; give the folder of the dictionary that "
+            "described them"
+        )
+    return terms

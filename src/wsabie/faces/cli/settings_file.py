@@ -7,7 +7,7 @@ from typing import Any
 
 from wsabie.base.errors import InputError
 
-_MOST = 1 << 20  # bytes; a page of settings is all that is meant
+_MOST = 1 << 14  # bytes; long dotted keys take memory by their square
 
 
 def read_parameters(path: Path) -> dict[str, Any]:
@@ -26,10 +26,10 @@ def read_parameters(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}; give a TOML file of parameters") from error
     if len(text) > _MOST:
-        raise InputError(f"{path} is larger than {_MOST >> 20} MiB; give a TOML file of parameters such as dim = 50")
+        raise InputError(f"{path} is larger than {_MOST >> 10} KiB; give a TOML file of parameters such as dim = 50")
     try:
         found = tomllib.loads(text.decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # a number may be too long, brackets may be too deep
         raise InputError(f"{path} is no TOML file: {error}; write lines such as dim = 50") from error
     known = Wsabie().get_params()
     for name in found:

@@ -2,54 +2,18 @@
 
 from pathlib import Path
 
-import numpy as np
-
+from wsabie.base.arrays import Int64
 from wsabie.base.errors import InputError
-from wsabie.evaluation.splits import Split, split
-from wsabie.faces.cli.common import opened, settle
-from wsabie.faces.cli.terminal import note, out, show_json
-from wsabie.features.augment import original_ids
-from wsabie.sources.records import Rows
+from wsabie.evaluation.splits import Split
+from wsabie.faces.cli.common import listing, opened
+from wsabie.faces.cli.terminal import TerminalProgress, note, out, plural, show_json
+from wsabie.features.collect import outline
+from wsabie.sources.records import PicturePart, Rows, Source
+from wsabie.storage.outputs import Kind, refuse_unwritable
 from wsabie.storage.rejects import Rejects
+from wsabie.studies.splitting import split_rows
 
 SIDES = ("train", "valid", "test")
-
-
-def choose(by: str, rows: Rows) -> str:
-    """What to split by: "auto" is "group" where the rows have groups, else "row"."""
-    if by == "auto":
-        return "group" if rows.groups is not None else "row"
-    if by not in ("row", "group", "label", "time"):
-        raise InputError(f"--by is {by!r}; choose group, row, label or time")
-    return by
-
-
-def split_rows(rows: Rows, by: str, valid: float, test: float, seed: int) -> Split:
-    """Row numbers of the three sides.
-
-    Views of one picture stay together, whatever the split is by, and only its centred view is judged.
-    """
-    chosen = choose(by, rows)
-    originals = original_ids(rows.ids)
-    augmented = originals != rows.ids
-    groups = rows.groups
-    if augmented and (groups is None or chosen != "group"):
-        chosen, groups = ("group" if chosen == "row" else chosen), list(originals)
-    found = split(
-        len(rows),
-        by=chosen,  # type: ignore[arg-type]
-        valid=valid,
-        test=test,
-        ids=rows.ids,
-        groups=groups,
-        times=rows.times if chosen == "time" else None,
-        Y=rows.Y if chosen == "label" else None,
-        seed=seed,
-    )
-    if not augmented:
-        return found
-    centred = np.array([name == original for name, original in zip(rows.ids, originals, strict=True)])
-    return Split(found.train, found.valid[centred[found.valid]], found.test[centred[found.test]])
 
 
 def split_command(
@@ -65,35 +29,55 @@ def split_command(
     json: bool,
 ) -> None:
     """Write train, valid and test as Parquet, and what was left out as JSON lines."""
-    from wsabie.evaluation.near import drop_near as drop
+    files, near = {name: folder / f"{name}.parquet" for name in SIDES}, folder / "dropped.jsonl"
+    results: list[tuple[Kind, Path | None]] = [("parquet", file) for file in files.values()]
+    refuse_unwritable(("rejects", rejects_file), ("rejects", near), *results, inputs=(data,))
+    with listing(rejects_file, strict=strict) as rejects:
+        source = opened(data, rejects)
+        rows = source if isinstance(source, Rows) else outline(source)
+        if drop_near is not None and rows is not source:
+            raise InputError(
+                f"--drop-near compares features and {data} holds pictures; describe them first: "
+                f"wsabie features images {data} --out FILE.parquet"
+            )
+        sides = split_rows(rows, by, valid, test, seed)
+        n_views = int((sides.sides(len(rows)) < 0).sum())
+        if n_views:
+            note(f"{plural(n_views, 'further view')} of validation and test pictures left out: only training has them")
+        near.unlink(missing_ok=True)
+        if drop_near is not None:
+            sides = _without_near(rows, sides, drop_near, near)
+        for name, file in files.items():
+            _write(source, getattr(sides, name), file)
+    counts = {name: len(getattr(sides, name)) for name in SIDES}
+    if json:
+        show_json({"schema": 1, "out": str(folder), **counts, "left_out": len(rows) - sum(counts.values())})
+        return
+    things = "rows" if rows is source else "pictures"
+    out.print(f"{folder}: " + ", ".join(f"{name} {n:,} {things}" for name, n in counts.items()), markup=False)
+
+
+def _without_near(rows: Rows, sides: Split, threshold: float, file: Path) -> Split:
+    """The split without the rows that are too near to a training row, which are listed in a file."""
+    from wsabie.evaluation.near import drop_near
+
+    kept, dropped = drop_near(rows.X, sides, threshold)
+    left_out = Rejects()
+    for row, neighbour, similarity in zip(*dropped, strict=True):
+        left_out.add(rows.ids[row], "too near a training row", f"{rows.ids[neighbour]} {similarity:.4f}")
+    left_out.write(file)
+    note(f"{len(left_out):,} rows were too near a training row (listed in {file})")
+    return kept
+
+
+def _write(source: Source, index: Int64, file: Path) -> None:
+    """One side, in the form of the whole."""
+    from wsabie.sources.parquet_pictures import write_pictures
     from wsabie.sources.parquet_rows import write_rows
 
-    rejects = Rejects(strict=strict)
-    rows = opened(data, rejects)
-    if not isinstance(rows, Rows):
-        raise InputError(
-            f"{data} holds pictures; describe them first: wsabie features images {data} --out FILE.parquet"
-        )
-    sides = split_rows(rows, by, valid, test, seed)
-    (folder / "dropped.jsonl").unlink(missing_ok=True)
-    if drop_near is not None:
-        sides, dropped = drop(rows.X, sides, drop_near)
-        left_out = Rejects()
-        for row, neighbour, similarity in zip(*dropped, strict=True):
-            left_out.add(rows.ids[row], "too near a training row", f"{rows.ids[neighbour]} {similarity:.4f}")
-        left_out.write(folder / "dropped.jsonl")
-        note(f"{len(left_out):,} rows were too near a training row (listed in {folder / 'dropped.jsonl'})")
-    counts = {}
-    for name in SIDES:
-        side = rows.take(getattr(sides, name))
-        counts[name] = len(side)
-        file = folder / f"{name}.parquet"
-        if len(side):
-            write_rows(side, file)
-        else:
-            file.unlink(missing_ok=True)  # an earlier split's rows may be on another side now
-    settle(rejects, rejects_file)
-    if json:
-        show_json({"schema": 1, "out": str(folder), **counts})
-        return
-    out.print(f"{folder}: " + ", ".join(f"{name} {n:,} rows" for name, n in counts.items()), markup=False)
+    if not len(index):
+        file.unlink(missing_ok=True)  # an earlier split's rows may be on another side now
+    elif isinstance(source, Rows):
+        write_rows(source.take(index), file)
+    else:
+        write_pictures(PicturePart(source, index), file, progress=TerminalProgress())

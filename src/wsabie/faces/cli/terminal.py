@@ -12,13 +12,30 @@ out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
+_UNITS = {"mb_per_s": "MB/s"}
+"""Figures of a stage that are not called by their own name."""
+
+
 class _Bar:
     def __init__(self, bars: Any, task: Any) -> None:
         self.bars, self.task = bars, task
 
     def advance(self, n: int = 1, **figures: float) -> None:
-        shown = " ".join(f"{name} {value:.3g}" for name, value in figures.items())
+        shown = " ".join(_figure(name, value) for name, value in figures.items())
         self.bars.update(self.task, advance=n, **({"figures": shown} if figures else {}))
+
+    def end(self) -> None:
+        """Fill the bar of a stage that was done before all was, as training is that no longer gets better."""
+        (task,) = self.bars.tasks
+        if task.total is not None and task.completed < task.total:
+            figures = f"{task.fields['figures']} ended early".strip()
+            self.bars.update(self.task, total=task.completed, all="", figures=figures)
+
+
+def _figure(name: str, value: float) -> str:
+    if name in _UNITS:
+        return f"{value:.3g} {_UNITS[name]}" if value >= 0.1 else ""
+    return f"{name} {value:.3g}"
 
 
 class TerminalProgress:
@@ -35,17 +52,26 @@ class TerminalProgress:
             def render(self, task: Any) -> Text:
                 return Text(_pace(task), no_wrap=True)
 
+        class Done(ProgressColumn):
+            """How many are done, of how many; nothing where nothing is counted."""
+
+            def render(self, task: Any) -> Text:
+                counted = f"{task.completed:,.0f}{task.fields['all']} {task.fields['unit']}"
+                return Text(counted if task.fields["unit"] else "", no_wrap=True)
+
         bars = Progress(
             TextColumn("{task.description:<18}"),
             BarColumn(bar_width=8),
-            TextColumn("{task.completed:,.0f}{task.fields[all]} {task.fields[unit]}"),
+            Done(),
             Pace(),
             TextColumn("{task.fields[figures]}"),
             console=err,
         )
         with bars:
             known = f"/{total:,}" if total is not None else ""
-            yield _Bar(bars, bars.add_task(name, total=total, all=known, unit=unit, figures=""))
+            bar = _Bar(bars, bars.add_task(name, total=total, all=known, unit=unit, figures=""))
+            yield bar
+            bar.end()
 
 
 def _pace(task: Any) -> str:
@@ -68,6 +94,17 @@ def _clock(seconds: float) -> str:
 
 NARROW = ("p@1", "p@10", "recall@50", "MAP")
 """Metrics of a comparison that fit 80 columns; --json has them all."""
+
+
+def narrow(n_labels: int) -> list[str]:
+    """Those of them that say something: a list as long as that of all labels holds the same whoever made it.
+
+    Examples
+    --------
+    >>> narrow(6)
+    ['p@1', 'MAP']
+    """
+    return [name for name in NARROW if name == "p@1" or int(name.partition("@")[2] or 0) < n_labels]
 
 
 def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -1,73 +1,15 @@
-"""Commands that use a finished model: evaluate, annotate, neighbours, info."""
+"""Commands that use a finished model: annotate, neighbours, info."""
 
 from pathlib import Path
 from typing import Any
 
 from wsabie.base.errors import InputError
-from wsabie.faces.cli.common import executor, loaded, opened, settle, tell_unknown
+from wsabie.faces.cli.common import aligned_rows, executor, listing, loaded, opened, tell_unknown_features
 from wsabie.faces.cli.epochs import show_epochs
 from wsabie.faces.cli.terminal import TerminalProgress, note, out, show_json, show_table
-from wsabie.sources.records import PictureList, Rows, Source, groups_of
-from wsabie.storage.atomic import refuse_unwritable
+from wsabie.sources.records import PictureList, Rows, Source
+from wsabie.storage.outputs import refuse_unwritable
 from wsabie.storage.rejects import Rejects
-
-SHOWN = ("p@1", "p@5", "p@10", "recall@10", "recall@50", "MAP", "MRR", "ndcg@10", "AUC")
-BLOCK_ROWS = 512
-
-
-def evaluate_command(
-    model: Path,
-    data: Path,
-    allow_overlap: bool,
-    threads: int | None,
-    strict: bool,
-    rejects_file: Path | None,
-    json: bool,
-) -> None:
-    """Score every row that carries a known label and print the metrics with bootstrap intervals."""
-    from wsabie.evaluation.bootstrap import bootstrap_all
-    from wsabie.evaluation.evaluate import evaluate_scores
-    from wsabie.sources.fingerprint import fingerprint
-
-    refuse_unwritable(rejects_file)
-    annotator, rejects, progress = loaded(model, threads), Rejects(strict=strict), TerminalProgress()
-    source = opened(data, rejects)
-    aligned = annotator.rows(source, executor=executor(threads), progress=progress, rejects=rejects)
-    rows = aligned.rows
-    if not allow_overlap and annotator.facts.get("fingerprint") in (fingerprint(source), fingerprint(rows)):
-        raise InputError(f"{data} is what the model was trained on; give other data, or add --allow-overlap")
-    found = evaluate_scores(_score_blocks(annotator.model, rows, progress), rows.Y, ks=(1, 5, 10, 50))
-    intervals = bootstrap_all(
-        {name: found.per_row[name] for name in SHOWN if name in found.per_row}, groups=groups_of(rows, found.rows)
-    )
-    settle(rejects, rejects_file)
-    if json:
-        bounds = {name: [i.low, i.high] for name, i in intervals.items()}
-        unknown = {"labels": len(aligned.unknown_labels), "pairs": aligned.unknown_pairs}
-        show_json({**found.as_dict(), "intervals": bounds, "unknown": unknown})
-        return
-    tell_unknown(aligned, data)
-    lines = [
-        [name, f"{i.mean:.4f}", f"{i.low:.4f} to {i.high:.4f}", _ceiling(found.ceilings, name)]
-        for name, i in intervals.items()
-    ]
-    show_table(
-        f"{found.n_rows:,} rows, {found.n_labels:,} labels",
-        ["metric", "value", "95 % interval", "highest possible"],
-        lines,
-    )
-
-
-def _ceiling(ceilings: dict[str, float], name: str) -> str:
-    return f"{ceilings[name]:.4f}" if name in ceilings else ""
-
-
-def _score_blocks(model: Any, rows: Rows, progress: TerminalProgress) -> Any:
-    with progress.stage("scoring", len(rows), "rows") as stage:
-        for lo in range(0, len(rows), BLOCK_ROWS):
-            block = rows.X[lo : lo + BLOCK_ROWS]
-            yield lo, model.scores(block)
-            stage.advance(block.shape[0])
 
 
 def annotate_command(
@@ -84,28 +26,33 @@ def annotate_command(
     """Rank labels for every input, one line each."""
     if label is not None and explain is None:
         raise InputError("--label chooses what --explain draws; add --explain FOLDER, or leave --label out")
-    refuse_unwritable(rejects_file, None if explain is None else explain / "heat.png")
-    annotator, rejects, progress = loaded(model, threads), Rejects(strict=strict), TerminalProgress()
+    if explain is not None and explain.is_file():
+        raise InputError(f"cannot draw into {explain}: it is a file; give the name of a folder for the heat maps")
+    first = None if explain is None else explain / "0000.png"
+    refuse_unwritable(("rejects", rejects_file), ("picture", first), inputs=(*inputs, model))
+    annotator, progress = loaded(model, threads), TerminalProgress()
     if label is not None:
         annotator.model.vocabulary_.ids([label])  # refuses an unknown label before any work
     results: list[dict[str, Any]] = []
-    drawn = 0
-    for source in _sources(inputs, rejects):
-        aligned = annotator.rows(source, executor=executor(threads), progress=progress, rejects=rejects)
-        rows = aligned.rows
-        if len(rows):
-            ranked = annotator.model.annotate(rows.X, k)
-            results += [
-                {"id": i, "labels": [[name, round(s, 6)] for name, s in top]}
-                for i, top in zip(rows.ids, ranked, strict=True)
-            ]
-        if explain is not None:
-            drawn = _explain(annotator, source, explain, label, drawn)
-    settle(rejects, rejects_file)
+    drawn = unknown = 0
+    with listing(rejects_file, strict=strict) as rejects:
+        for source in _sources(inputs, rejects):
+            aligned = aligned_rows(annotator, model, source, executor(threads), progress, rejects)
+            rows, unknown = aligned.rows, unknown + aligned.unknown_features
+            tell_unknown_features(aligned, "the data")
+            if len(rows):
+                ranked = annotator.model.annotate(rows.X, k)
+                results += [
+                    {"id": i, "labels": [[name, round(s, 6)] for name, s in top]}
+                    for i, top in zip(rows.ids, ranked, strict=True)
+                ]
+            if explain is not None:
+                drawn = _explain(annotator, source, explain, label, drawn)
     if not results:
         raise InputError("nothing could be annotated; give pictures or rows in a format that `wsabie train` reads")
     if json:
-        show_json({"schema": 1, "model": str(model), "results": results, "skipped": len(rejects)})
+        counts = {"skipped": len(rejects), "unknown_features": unknown}
+        show_json({"schema": 1, "model": str(model), "results": results, **counts})
         return
     for result in results:
         out.print(

@@ -1,0 +1,111 @@
+"""`wsabie evaluate`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wsabie.base.errors import InputError
+from wsabie.faces.cli.common import (
+    aligned_rows,
+    executor,
+    fingerprint_of,
+    listing,
+    loaded,
+    opened,
+    quoted,
+    tell_unknown,
+)
+from wsabie.faces.cli.terminal import TerminalProgress, plural, show_json, show_table
+from wsabie.sources.records import Source, groups_of
+from wsabie.storage.outputs import refuse_unwritable
+
+if TYPE_CHECKING:
+    from wsabie.evaluation.bootstrap import Interval
+    from wsabie.evaluation.evaluate import Evaluation
+    from wsabie.sources.align import Aligned
+
+KS = (1, 5, 10, 50)
+SHOWN = ("p@1", "p@5", "p@10", "recall@10", "recall@50", "MAP", "MRR", "ndcg@10", "AUC")
+
+
+def evaluate_command(
+    model: Path,
+    data: Path,
+    allow_overlap: bool,
+    threads: int | None,
+    strict: bool,
+    rejects_file: Path | None,
+    json: bool,
+) -> None:
+    """Score every row that carries a known label and print the metrics with bootstrap intervals."""
+    from wsabie.evaluation.bootstrap import bootstrap_all
+    from wsabie.studies.fitting import evaluated
+
+    refuse_unwritable(("rejects", rejects_file), inputs=(data, model))
+    annotator, progress = loaded(model, threads), TerminalProgress()
+    with listing(rejects_file, strict=strict) as rejects:
+        source = opened(data, rejects)
+        if not allow_overlap:
+            _refuse_training_data(annotator, source, data)
+        aligned = aligned_rows(annotator, model, source, executor(threads), progress, rejects)
+        if not allow_overlap:
+            _refuse_training_data(annotator, aligned.rows, data)
+        _refuse_unlabelled(aligned, model, data)
+        tell_unknown(aligned, data)
+        rows = aligned.rows
+        found = evaluated(annotator.model, rows, lengths(len(rows.label_names)), "scoring", progress)
+        measured = {name: found.per_row[name] for name in SHOWN if name in found.per_row}
+        intervals = bootstrap_all(measured, groups=groups_of(rows, found.rows))
+    if json:
+        bounds = {name: [i.low, i.high] for name, i in intervals.items()}
+        names = aligned.unknown_labels
+        unknown = {"labels": len(names), "pairs": aligned.unknown_pairs, "names": names}
+        show_json({**found.as_dict(), "intervals": bounds, "unknown": unknown})
+        return
+    _show(found, intervals)
+
+
+def lengths(n_labels: int) -> list[int]:
+    """Lengths of the list to measure at: as long as the list of all labels, every model would find the same.
+
+    Examples
+    --------
+    >>> lengths(6), lengths(1), lengths(1000)
+    ([1, 5], [1], [1, 5, 10, 50])
+    """
+    return [k for k in KS if k == 1 or k < n_labels]
+
+
+def _refuse_training_data(annotator: Any, source: Source, data: Path) -> None:
+    known = {annotator.facts.get("fingerprint"), annotator.facts.get("source_fingerprint")} - {None}
+    if known and fingerprint_of(source) in known:
+        raise InputError(f"{data} is what the model was trained on; give other data, or add --allow-overlap")
+
+
+def _refuse_unlabelled(aligned: "Aligned", model: Path, data: Path) -> None:
+    if (aligned.rows.Y.data > 0).any():
+        return
+    unknown, known = aligned.unknown_labels, aligned.rows.label_names
+    if not aligned.unknown_pairs:
+        raise InputError(f"no row of {data} has a label, so nothing can be measured; give data with labels")
+    raise InputError(
+        f"{model} knows none of the {plural(len(unknown), 'label')} of {data}, such as {quoted(unknown)}; it knows "
+        f"{quoted(known)} and the like: give data with such labels, or train on labels like these"
+    )
+
+
+def _show(found: "Evaluation", intervals: "dict[str, Interval]") -> None:
+    lines = [
+        [name, f"{i.mean:.4f}", f"{i.low:.4f} to {i.high:.4f}", _ceiling(found.ceilings, name)]
+        for name, i in intervals.items()
+    ]
+    k = 10 if 10 in found.coverage else max(found.coverage)
+    lines.append([f"coverage@{k}", f"{found.coverage[k]:.4f}", "", ""])
+    show_table(
+        f"{plural(found.n_rows, 'row')}, {plural(found.n_labels, 'label')}",
+        ["metric", "value", "95 % interval", "highest possible"],
+        lines,
+    )
+
+
+def _ceiling(ceilings: dict[str, float], name: str) -> str:
+    return f"{ceilings[name]:.4f}" if name in ceilings else ""

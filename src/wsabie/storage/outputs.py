@@ -1,0 +1,90 @@
+"""What a command will write, looked at before its work: it can be written, and nothing of the user's is lost by it."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+from wsabie.base.errors import InputError
+from wsabie.storage.atomic import explained, try_writing
+
+Kind = Literal["html", "log", "parquet", "picture", "rejects"]
+_KINDS: dict[Kind, tuple[str, tuple[bytes, ...]]] = {
+    "html": ("HTML page", (b"<!doctype html", b"<html")),
+    "log": ("file of JSON lines", (b'{"',)),
+    "parquet": ("Parquet file", (b"par1",)),
+    "picture": ("PNG picture", (b"\x89png",)),
+    "rejects": ("list of what was skipped", (b'{"where":', b'{"not_listed":')),
+}
+"""What each kind of result is called, and how a file that it may replace begins, in small letters."""
+_LOOKED_AT = 1024
+
+
+def refuse_unwritable(
+    *results: tuple[Kind, Path | None], inputs: Iterable[Path | None] = (), folder: Path | None = None
+) -> None:
+    """Refuse results that could not be written or would destroy something, before the work that they take.
+
+    Parameters
+    ----------
+    *results : (kind, Path or None)
+        "html", "log" (of epochs), "parquet", "picture" or "rejects", and the file; None is no result.
+    inputs : iterable of Path or None
+        What the command reads, and folders that it fills itself: no result may be one of these, nor lie in one.
+    folder : Path or None
+        A folder for results, to be made if it is not there.
+
+    Raises
+    ------
+    InputError
+        A result is an input or lies in one, is another result too, would replace a file of another kind, is no
+        ordinary file, or cannot be written, as far as that can be known now.
+
+    Examples
+    --------
+    >>> refuse_unwritable(("html", Path("rows.txt")), inputs=[Path("rows.txt")])
+    Traceback (most recent call last):
+    wsabie.base.errors.InputError: cannot write rows.txt: it is read by this command and would be lost; give another
+    name
+    """
+    files = [(kind, file) for kind, file in results if file is not None]
+    kept = [path for path in inputs if path is not None]
+    for number, (kind, file) in enumerate(files):
+        with explained(file):
+            _refuse_input(file, kept)
+            if any(_same(file, other) for _, other in files[:number]):
+                raise InputError(f"cannot write {file}: it is named for two results; give each a name of its own")
+            if file.exists():
+                _refuse_other(file, kind)
+    for path in (*(file for _, file in files), folder):
+        if path is not None:
+            try_writing(path)
+
+
+def _refuse_input(file: Path, inputs: Iterable[Path]) -> None:
+    for path in inputs:
+        if _same(file, path):
+            raise InputError(f"cannot write {file}: it is read by this command and would be lost; give another name")
+        if path.resolve() in file.resolve().parents:
+            raise InputError(
+                f"cannot write {file}: it would lie in {path}, which this command reads or fills; choose another folder"
+            )
+
+
+def _same(a: Path, b: Path) -> bool:
+    return a.resolve() == b.resolve() or (a.exists() and b.exists() and a.samefile(b))
+
+
+def _refuse_other(file: Path, kind: Kind) -> None:
+    """Refuse what is there unless it is empty or of the same kind, by a look at its beginning."""
+    if file.is_dir():
+        raise InputError(f"cannot write {file}: it is a folder; give the name of a file")
+    if not file.is_file():
+        raise InputError(f"cannot write {file}: it is no ordinary file; give the name of a file")
+    with file.open("rb") as stream:
+        head = stream.read(_LOOKED_AT)
+    called, beginnings = _KINDS[kind]
+    if head and not head.lstrip().lower().startswith(beginnings):
+        raise InputError(
+            f"cannot write {file}: the file that is there is no {called} and would be lost; give another name, or "
+            "move it away"
+        )

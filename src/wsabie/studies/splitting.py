@@ -1,0 +1,57 @@
+"""Rows of a collection dealt out to training, validation and test."""
+
+import numpy as np
+
+from wsabie.evaluation.splits import Split, split
+from wsabie.features.augment import original_ids
+from wsabie.sources.records import Rows
+
+
+def split_rows(rows: Rows, by: str, valid: float, test: float, seed: int) -> Split:
+    """Row numbers of the three sides.
+
+    Views of one picture stay together, whatever the split is by, and only its centred view is judged: the further
+    views of validation and test pictures are on no side.
+
+    Parameters
+    ----------
+    rows : Rows
+    by : {"auto", "group", "row", "label", "time"}
+        As in `split`; "auto" is "group" where the rows have groups, else "row".
+    valid, test : float
+        Fractions of the rows.
+    seed : int
+
+    Raises
+    ------
+    InputError
+        As `split`.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_matrix
+    >>> X, Y = csr_matrix((6, 2)), csr_matrix(np.ones((6, 1), "int8"))
+    >>> rows = Rows(X, Y, ["sea"], ["a", "a#1", "b", "b#1", "c", "c#1"], augment=1)
+    >>> sides = split_rows(rows, "auto", 0.0, 0.3, 0)
+    >>> [rows.ids[i] for i in sides.train], [rows.ids[i] for i in sides.test]
+    (['a', 'a#1', 'b', 'b#1'], ['c'])
+    """
+    if by == "auto":
+        by = "row" if rows.groups is None else "group"
+    originals = original_ids(rows.ids, rows.augment)
+    groups = rows.groups
+    if originals != rows.ids and (groups is None or by == "row"):
+        by, groups = ("group" if by == "row" else by), originals
+    found = split(
+        len(rows),
+        by=by,  # type: ignore[arg-type]
+        valid=valid,
+        test=test,
+        ids=rows.ids,
+        groups=groups,
+        times=rows.times if by == "time" else None,
+        Y=rows.Y if by == "label" else None,
+        seed=seed,
+    )
+    centred = np.array([name == original for name, original in zip(rows.ids, originals, strict=True)], bool)
+    return Split(found.train, found.valid[centred[found.valid]], found.test[centred[found.test]])

@@ -1,0 +1,86 @@
+"""`wsabie split`: what is on no side is told."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+Cli = Callable[..., Any]
+
+
+def test_ids_that_look_like_views_lose_no_row(cli: Cli, tmp_path: Path) -> None:
+    lines = [f"song {i}{more}\t{'abc'[i % 3]}" for i in range(50) for more in ("", "#2")]
+    (tmp_path / "songs.tsv").write_text("\n".join(lines) + "\n")
+    out = tmp_path / "parts"
+    said = cli("split", tmp_path / "songs.tsv", "--out", out, "--json")
+    assert said.json == {"schema": 1, "out": str(out), "train": 80, "valid": 10, "test": 10, "left_out": 0}
+    assert "left out" not in said.err
+
+
+def test_views_that_are_left_out_are_counted(cli: Cli, pictures: Path, tmp_path: Path) -> None:
+    rows, out = tmp_path / "rows.parquet", tmp_path / "parts"
+    assert cli("features", "images", pictures, "--out", rows, "--terms", 20, "--size", 32, "--augment", 2).code == 0
+    said = cli("split", rows, "--out", out, "--valid", 0.2, "--test", 0.2, "--json")
+    assert said.json["left_out"] == 2 * (said.json["valid"] + said.json["test"])
+    assert f"{said.json['left_out']} further views of validation and test pictures left out" in said.err
+    again = cli("split", out / "train.parquet", "--out", tmp_path / "again", "--json").json
+    assert again["left_out"] == 2 * (again["valid"] + again["test"])  # the parts still know their views
+    assert pq.read_table(out / "test.parquet").num_rows == said.json["test"]
+
+
+def test_pictures_are_split_before_they_are_described(cli: Cli, pictures: Path, tmp_path: Path) -> None:
+    parts = tmp_path / "parts"
+    said = cli("split", pictures, "--out", parts, "--valid", 0.2, "--test", 0.2)
+    assert said.code == 0, said.err
+    tables = {side: pq.read_table(parts / f"{side}.parquet").to_pylist() for side in ("train", "valid", "test")}
+    assert said.out.strip().endswith(", ".join(f"{side} {len(rows)} pictures" for side, rows in tables.items()))
+    groups = {side: {row["group"] for row in rows} for side, rows in tables.items()}
+    assert not (groups["train"] | groups["valid"]) & groups["test"]
+    assert sorted(row["id"] for rows in tables.values() for row in rows) == [f"{n:03d}.webp" for n in range(120)]
+    assert all(row["image"] == (pictures / row["id"]).read_bytes() for row in tables["test"])
+    words = ("--terms", 20, "--size", 32, "--dim", 4, "--epochs", 1, "--threads", 1)
+    trained = cli(
+        "train", parts / "train.parquet", "--valid", parts / "valid.parquet", "--model", tmp_path / "m", *words
+    )
+    assert trained.code == 0, trained.err
+    assert cli("evaluate", tmp_path / "m", parts / "test.parquet", "--threads", 1).code == 0
+
+
+def test_near_pictures_are_found_among_their_features_only(cli: Cli, pictures: Path, tmp_path: Path) -> None:
+    refused = cli("split", pictures, "--out", tmp_path / "parts", "--drop-near", 0.9)
+    assert refused.code == 1
+    assert "describe them first: wsabie features images" in refused.err
+    assert not list((tmp_path / "parts").iterdir())
+
+
+def test_what_is_split_is_not_written_over(cli: Cli, rows: Path, tmp_path: Path) -> None:
+    parts = tmp_path / "parts"
+    assert cli("split", rows, "--out", parts).code == 0
+    before = {file: file.read_bytes() for file in parts.iterdir()}
+    for side in ("train", "test"):
+        refused = cli("split", parts / f"{side}.parquet", "--out", parts)
+        assert refused.code == 1
+        assert "it is read by this command and would be lost" in refused.err
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "dropped.jsonl").write_text("my notes")
+    assert "would be lost" in cli("split", rows, "--out", tmp_path / "own").err
+    assert {file: file.read_bytes() for file in parts.iterdir()} == before
+
+
+def test_rows_that_are_too_near_are_listed(cli: Cli, tmp_path: Path) -> None:
+    """Line i has the features of line i + 20: whichever of the two is held out is too near to the other."""
+    lines = [f"{i % 2} {i % 20}:1 {40 + i % 20}:2" for i in range(40)]
+    (tmp_path / "a.txt").write_text("\n".join(lines) + "\n")
+    asked = ("split", tmp_path / "a.txt", "--out", tmp_path / "parts", "--test", 0.2, "--valid", 0)
+    said = cli(*asked, "--drop-near", 0.99, "--json").json
+    listed = [json.loads(line) for line in (tmp_path / "parts" / "dropped.jsonl").read_text().splitlines()]
+    assert said["left_out"] == len(listed) > 0
+    assert said["train"] + said["test"] + len(listed) == 40
+    for row in listed:
+        neighbour, similarity = row["detail"].split()
+        assert abs(int(row["where"]) - int(neighbour)) == 20
+        assert float(similarity) > 0.99
+    assert cli(*asked).code == 0
+    assert not (tmp_path / "parts" / "dropped.jsonl").exists()

@@ -1,0 +1,46 @@
+"""What a progress line says when it is over."""
+
+import pytest
+
+from wsabie.faces.cli.terminal import TerminalProgress
+
+
+def last_line(shown: str) -> str:
+    return shown.strip().splitlines()[-1]
+
+
+def test_a_stage_that_ends_early_is_filled_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    with TerminalProgress().stage("training", 100, "pairs") as stage:
+        stage.advance(40)
+        stage.advance(0, MAP=0.5)
+    line = last_line(capsys.readouterr().err)
+    assert "━━━━━━━━ 40 pairs" in line
+    assert line.endswith("MAP 0.5 ended early")
+
+
+def test_a_stage_that_is_done_or_fails_does_not_say_that(capsys: pytest.CaptureFixture[str]) -> None:
+    with TerminalProgress().stage("training", 100, "pairs") as stage:
+        stage.advance(100)
+
+    def fail() -> None:
+        with TerminalProgress().stage("reading", 100, "bytes"):
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert "early" not in capsys.readouterr().err
+
+
+def test_figures_have_names_for_readers(capsys: pytest.CaptureFixture[str]) -> None:
+    for speed, shown in ((123.4, "123 MB/s"), (2.24e-5, "7/7 bytes")):
+        with TerminalProgress().stage("reading", 7, "bytes") as stage:
+            stage.advance(7, mb_per_s=speed)
+        line = last_line(capsys.readouterr().err)
+        assert line.endswith(shown)
+        assert "e-05" not in line
+
+
+def test_what_counts_nothing_shows_no_count(capsys: pytest.CaptureFixture[str]) -> None:
+    with TerminalProgress().stage("compiling (once)", None, ""):
+        pass
+    assert "0" not in capsys.readouterr().err

@@ -1,0 +1,49 @@
+"""Folders that earlier versions wrote are read for ever, and answer as they did: see `golden/make.py`."""
+
+import base64
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wsabie
+from golden.make import FOLDER, answers
+
+VERSIONS = sorted(path.parent for path in FOLDER.glob("*/answers.json"))
+
+
+def assert_alike(found: Any, wanted: Any) -> None:
+    """The same names in the same places, numbers within what another processor may change."""
+    if isinstance(wanted, list):
+        assert len(found) == len(wanted)
+        for ours, theirs in zip(found, wanted, strict=True):
+            assert_alike(ours, theirs)
+    else:
+        assert found == (wanted if isinstance(wanted, str) else pytest.approx(wanted, rel=1e-4, abs=1e-5))
+
+
+@pytest.mark.parametrize("folder", VERSIONS, ids=lambda folder: folder.name)
+def test_models_of_every_version_answer_as_they_did(folder: Path) -> None:
+    told = json.loads((folder / "answers.json").read_text("utf-8"))
+    pictures = [base64.b64decode(content) for content in told.pop("pictures")]
+    found = answers(folder, pictures, np.array(told.pop("rows"), np.float32))
+    assert set(found) == set(told)
+    for name, wanted in told.items():
+        assert_alike(found[name], wanted)
+    assert [best[1][0] for best in found["annotations"]] == ["sky", "grass", "brick"]  # all are "Bild 犬" first
+
+
+@pytest.mark.parametrize("folder", VERSIONS, ids=lambda folder: folder.name)
+def test_models_of_every_version_can_be_trained_on_and_saved(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "estimator", tmp_path / "m")
+    model = wsabie.load(tmp_path / "m")
+    model.partial_fit(np.eye(4, dtype=np.float32), ["sand", "sea", "sand", "wood"]).save(tmp_path / "m")
+    assert list(wsabie.load(tmp_path / "m").vocabulary_) == ["wood", "sea", "sand"]
+
+
+def test_the_first_version_is_there() -> None:
+    assert FOLDER / "0.1.0" in VERSIONS
+    assert all(sum(f.stat().st_size for f in folder.rglob("*") if f.is_file()) < 20_000 for folder in VERSIONS)

@@ -1,0 +1,66 @@
+"""What would be lost or could not be written is refused before any work, and nothing is left by the look."""
+
+from pathlib import Path
+
+import pytest
+
+from wsabie.base.errors import InputError
+from wsabie.storage.outputs import Kind, refuse_unwritable
+
+OWN: dict[Kind, bytes] = {
+    "html": b"<!DOCTYPE html>\n<html>",
+    "log": b'{"epoch": 0}\n',
+    "parquet": b"PAR1\x15\x04",
+    "picture": b"\x89PNG\r\n\x1a\n",
+    "rejects": b'{"where": "a.jpg", "reason": "empty file", "detail": ""}\n',
+}
+OTHERS = [b"\xff\xd8\xff\xe0 a photo", b"# Notes", b'{\n "sha256": "', b'{"file_name": "a.jpg"}\n', b"[1]", b"\n"]
+
+
+def test_what_cannot_be_written_is_known_before_and_nothing_is_left(tmp_path: Path) -> None:
+    refuse_unwritable(("html", tmp_path / "new" / "a.html"), ("rejects", None), folder=tmp_path)
+    assert [path.name for path in tmp_path.rglob("*")] == ["new"]
+    with pytest.raises(InputError, match=r"it is a folder; give the name of a file"):
+        refuse_unwritable(("rejects", tmp_path))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"cannot write .*choose a folder that you may write to"):
+        refuse_unwritable(("html", tmp_path / "file" / "a.html"))
+    with pytest.raises(InputError, match=r"cannot write .*choose a folder that you may write to"):
+        refuse_unwritable(("html", tmp_path / ("a" * 300)))
+    with pytest.raises(InputError, match="it is no ordinary file"):
+        refuse_unwritable(("rejects", Path("/dev/null")))
+
+
+@pytest.mark.parametrize("kind", OWN)
+def test_a_file_is_replaced_by_its_own_kind_alone(tmp_path: Path, kind: Kind) -> None:
+    file = tmp_path / "a"
+    for content in (b"", OWN[kind]):
+        file.write_bytes(content)
+        refuse_unwritable((kind, file))
+    others = [content for other, content in OWN.items() if other != kind] + OTHERS
+    for content in others:
+        if kind == "log" and content.startswith(b'{"'):
+            continue  # lines are added to any JSON lines
+        file.write_bytes(content)
+        with pytest.raises(InputError, match=r"and would be lost; give another name, or move it away"):
+            refuse_unwritable((kind, file))
+        assert file.read_bytes() == content
+
+
+def test_nothing_is_written_over_or_among_what_is_read(tmp_path: Path) -> None:
+    photos, data = tmp_path / "photos", tmp_path / "data.parquet"
+    (photos / "cats").mkdir(parents=True)
+    data.write_bytes(OWN["parquet"])
+    (tmp_path / "link").symlink_to(data)
+    for file in (data, tmp_path / "link", photos / ".." / "data.parquet"):
+        with pytest.raises(InputError, match="it is read by this command and would be lost"):
+            refuse_unwritable(("parquet", file), inputs=[None, photos, data])
+    for file in (photos / "new.parquet", photos / "cats" / "new.parquet"):
+        with pytest.raises(InputError, match=r"it would lie in .*photos, which this command reads or fills"):
+            refuse_unwritable(("parquet", file), inputs=[photos])
+    refuse_unwritable(("parquet", tmp_path / "photos.parquet"), inputs=[photos, data])
+
+
+def test_two_results_of_one_name_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="named for two results"):
+        refuse_unwritable(("html", tmp_path / "a"), ("rejects", tmp_path / "b" / ".." / "a"))

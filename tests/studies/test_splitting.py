@@ -1,0 +1,59 @@
+"""Rows dealt out: views of one picture together, other rows by what they are."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+from wsabie.base.errors import InputError
+from wsabie.sources.records import Rows
+from wsabie.studies.splitting import split_rows
+
+NAMES = [f"song {i}{view}" for i in range(50) for view in ("", "#2")]
+
+
+def named(ids: list[str], **more: object) -> Rows:
+    labels = csr_matrix(np.eye(5, dtype=np.int8)[np.arange(len(ids)) % 5])
+    return replace(Rows(csr_matrix((len(ids), 3)), labels, list("abcde"), ids), **more)
+
+
+@pytest.mark.parametrize("by", ["auto", "row", "label"])
+def test_a_name_alone_makes_no_view(by: str) -> None:
+    """Ids of songs that look like views: every row is on a side."""
+    sides = split_rows(named(NAMES), by, 0.2, 0.2, 0)
+    assert (sides.sides(100) >= 0).all()
+    assert split_rows(named(NAMES, dictionary="d", augment=1), by, 0.2, 0.2, 0).sides(100).min() == 0
+
+
+def test_views_stay_with_their_picture_and_only_the_centred_one_is_judged() -> None:
+    for by in ("auto", "row", "label"):
+        sides = split_rows(named(NAMES, augment=2), by, 0.2, 0.2, 0)
+        judged = [NAMES[i] for i in (*sides.valid, *sides.test)]
+        assert judged
+        assert not [name for name in judged if "#" in name]
+        assert not {name.split("#")[0] for name in map(NAMES.__getitem__, sides.train)} & set(judged)
+        assert len(sides.train) + 2 * len(judged) == 100
+
+
+def test_groups_hold_views_of_several_pictures_together() -> None:
+    """A label split of augmented rows keeps to the groups too, as it does without views."""
+    groups = [f"g{i // 4}" for i in range(100)]
+    for by in ("group", "label", "time"):
+        times = [f"2020-01-{1 + i // 10:02d}" for i in range(100)]
+        sides = split_rows(named(NAMES, augment=2, groups=groups, times=times), by, 0.2, 0.2, 0)
+        found = [{groups[i] for i in side} for side in (sides.train, sides.valid, sides.test)]
+        assert all(found)
+        assert sum(map(len, found)) == len(set().union(*found))
+
+
+def test_views_count_as_written_and_no_other_way() -> None:
+    ids = ["a", "a#1", "a#01", "a#\u0661", "a#3", "a#" + "9" * 5000, "b", "#1", "a#1#1"]
+    sides = split_rows(named(ids, augment=2), "row", 0.0, 0.6, 3)
+    lost = {ids[i] for i in np.flatnonzero(sides.sides(len(ids)) < 0)}
+    assert lost <= {"a#1", "a#1#1"}
+
+
+def test_an_unknown_way_is_refused() -> None:
+    with pytest.raises(InputError, match="a split by 'colour' is unknown; choose one of 'row', 'group'"):
+        split_rows(named(NAMES), "colour", 0.1, 0.1, 0)
