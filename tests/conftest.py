@@ -24,7 +24,7 @@ def data_dir() -> Path:
 
 @pytest.fixture
 def every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Save after every epoch instead of every ten seconds."""
+    """Save after every epoch, whatever a save takes."""
     from wsabie.training import checkpoints
 
     init = checkpoints.Checkpoints.__init__

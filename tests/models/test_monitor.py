@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,7 +11,9 @@ import scipy.sparse as sp
 from toys import names, toy
 from wsabie.base.errors import InputError
 from wsabie.base.validation import check_features
+from wsabie.evaluation import ranking
 from wsabie.evaluation.evaluate import evaluate_scores
+from wsabie.kernels import towers
 from wsabie.models.inputs import BLOCK_BYTES
 from wsabie.models.monitor import MAX_ROWS, ValidationMap
 from wsabie.models.wsabie import Wsabie
@@ -96,6 +99,29 @@ def test_points_come_in_blocks_whose_scores_fit_in_memory() -> None:
     assert max(4 * n_labels * len(points) for _, points in blocks) <= BLOCK_BYTES
     assert [lo for lo, _ in blocks] == np.cumsum([0, *(len(points) for _, points in blocks)])[:-1].tolist()
     assert sum(len(points) for _, points in blocks) == 150
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_a_rehearsal_has_the_types_of_the_figures(dense: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or something would be compiled in the first epoch, and its bar would stand still."""
+    X, Y = drawn(40)
+    monitor, space = ValidationMap(check_features(X if dense else sp.csr_matrix(X)), Y, 2), space_of(40)
+    called: list[set[Any]] = []
+
+    def recorded(name: str, kernel: Any) -> Any:
+        def call(*arguments: Any) -> None:
+            called[-1].add((name, *map(numba.typeof, arguments)))
+            kernel(*arguments)
+
+        return call
+
+    for module, name in ((towers, "encode_rows"), (ranking, "score_listed"), (ranking, "rank_counts")):
+        monkeypatch.setattr(module, name, recorded(name, getattr(module, name)))
+    for run in (monitor.rehearse, monitor.figures):
+        called.append(set())
+        run(space)
+    assert len(called[0]) == 3
+    assert called[0] == called[1]
 
 
 def test_named_figures_are_kept_and_an_older_model_without_them_opens() -> None:

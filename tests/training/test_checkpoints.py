@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,20 @@ import pytest
 from runs import figure, make_block, make_settings, make_space, train
 from wsabie.base.errors import InputError, ModelFolderError
 from wsabie.storage.folder import Parts, load_folder, save_folder
-from wsabie.training.checkpoints import Checkpoints
+from wsabie.training import checkpoints
+from wsabie.training.checkpoints import Checkpoints, Progressed
 
 BLOCK = make_block()
 TESTS = str(Path(__file__).parents[1])
+
+
+class Clock:
+    """Stands for the module `time`."""
+
+    now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
 
 
 class StopError(Exception):
@@ -75,9 +86,27 @@ def test_without_resume_the_old_checkpoint_is_overwritten(tmp_path: Path) -> Non
     assert load_folder(tmp_path / "c").config["identity"] == {"seed": 2}
 
 
-def test_saves_are_no_more_frequent_than_asked(tmp_path: Path) -> None:
-    train(BLOCK, make_space(), make_settings(epochs=2), checkpoints=Checkpoints(tmp_path / "c", {}, every=60))
-    assert not (tmp_path / "c").exists()
+@pytest.mark.parametrize(
+    ("epoch_seconds", "save_seconds", "saved"),
+    [(20.0, 1.0, range(1, 9)), (3.0, 1.0, [1, 5]), (1.0, 100.0, [1]), (0.0, 0.0, range(1, 9))],
+)
+def test_saving_takes_a_tenth_of_the_time_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, epoch_seconds: float, save_seconds: float, saved: Sequence[int]
+) -> None:
+    """Small models, whose saves are short beside an epoch, lose no finished epoch; the first is always saved."""
+    clock, epochs = Clock(), []
+
+    def save(path: Path, parts: Parts) -> None:
+        clock.now += save_seconds
+        epochs.append(parts.config["epoch"])
+
+    monkeypatch.setattr(checkpoints, "time", clock)
+    monkeypatch.setattr(checkpoints, "save_folder", save)
+    keeper, space = Checkpoints(tmp_path / "c", {}), make_space()
+    for epoch in range(1, 9):
+        clock.now += epoch_seconds
+        keeper.save(space, Progressed(epoch, [], None, None))
+    assert epochs == list(saved)
 
 
 def test_other_data_or_settings_are_refused_by_name(tmp_path: Path) -> None:
@@ -89,23 +118,21 @@ def test_other_data_or_settings_are_refused_by_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("resume", [True, False])
-def test_a_model_is_never_overwritten_nor_removed(tmp_path: Path, resume: bool) -> None:
+def test_a_model_is_never_overwritten(tmp_path: Path, resume: bool) -> None:
     """Somebody gives the model's own folder for the checkpoints."""
     save_folder(tmp_path / "m", Parts("wsabie", {"a": 1}, {}))
-    checkpoints = Checkpoints(tmp_path / "m", {}, every=0, resume=resume)
+    kept = Checkpoints(tmp_path / "m", {}, every=0, resume=resume)
     with pytest.raises(InputError, match="holds a wsabie model, not a checkpoint"):
-        train(BLOCK, make_space(), make_settings(), checkpoints=checkpoints)
-    checkpoints.clear()
+        train(BLOCK, make_space(), make_settings(), checkpoints=kept)
     assert load_folder(tmp_path / "m").config == {"a": 1}
 
 
 @pytest.mark.parametrize("resume", [True, False])
 def test_a_foreign_folder_is_refused_before_training(tmp_path: Path, resume: bool) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
-    checkpoints = Checkpoints(tmp_path, {}, every=0, resume=resume)
+    kept = Checkpoints(tmp_path, {}, every=0, resume=resume)
     with pytest.raises(ModelFolderError, match="holds other files"):
-        train(BLOCK, make_space(), make_settings(), checkpoints=checkpoints)
-    checkpoints.clear()
+        train(BLOCK, make_space(), make_settings(), checkpoints=kept)
     assert (tmp_path / "thesis.txt").read_text() == "mine"
 
 
@@ -117,14 +144,6 @@ def test_a_damaged_checkpoint_is_not_silently_started_over(tmp_path: Path) -> No
         train(BLOCK, make_space(), make_settings(), checkpoints=Checkpoints(tmp_path / "c", {}, resume=True))
     train(BLOCK, make_space(), make_settings(epochs=1), checkpoints=Checkpoints(tmp_path / "c", {}, every=0))
     assert load_folder(tmp_path / "c").config["epoch"] == 1
-
-
-def test_clear_removes_a_checkpoint(tmp_path: Path) -> None:
-    checkpoints = Checkpoints(tmp_path / "c", {}, every=0)
-    train(BLOCK, make_space(), make_settings(epochs=1), checkpoints=checkpoints)
-    checkpoints.clear()
-    assert not (tmp_path / "c").exists()
-    checkpoints.clear()
 
 
 # ---- kill -9

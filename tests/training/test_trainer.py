@@ -4,11 +4,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 
 from runs import figure, make_block, make_settings, make_space, train
 from wsabie.base.errors import DivergenceError
+from wsabie.kernels import blocks, sequential
 from wsabie.space.joint import JointSpace
 from wsabie.training import loops, trainer
 from wsabie.training.loops import VISITS_PER_CHUNK
@@ -161,7 +163,7 @@ def test_progress_adds_up_to_all_pairs_in_steps_short_enough_for_ctrl_c(determin
     train(BLOCK, make_space(), settings, progress=recorder)
     assert sum(recorder.steps) == pytest.approx(2 * pairs, abs=20)
     assert max(recorder.steps) <= 8 * 2 * VISITS_PER_CHUNK
-    assert [total for _, total, _ in recorder.stages] == [2 * pairs]
+    assert [total for name, total, _ in recorder.stages if name == "training"] == [2 * pairs]
 
 
 @pytest.mark.parametrize("monitor", [None, lambda space: 0.5])
@@ -169,6 +171,31 @@ def test_progress_shows_the_figure_that_decides_or_the_loss(monitor: Any) -> Non
     recorder = Recorder()
     history, _ = train(BLOCK, make_space(), make_settings(epochs=2), progress=recorder, monitor=monitor)
     assert recorder.shown == [{"loss": s.loss} if monitor is None else {"figure": 0.5} for s in history]
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+@pytest.mark.parametrize("dense", [False, True])
+def test_compiling_is_announced_once_and_is_of_the_types_that_training_has(
+    deterministic: bool, dense: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorder, block, settings = Recorder(), make_block(60, dense), make_settings(epochs=1, deterministic=deterministic)
+    called: dict[int, set[Any]] = {}
+
+    def recorded(name: str, kernel: Any) -> Any:
+        def call(*arguments: Any) -> None:
+            called.setdefault(len(recorder.stages), set()).add((name, *map(numba.typeof, arguments)))
+            kernel(*arguments)
+
+        return call
+
+    for module, name in ((sequential, "run_visits"), (blocks, "propose_block"), (blocks, "apply_block")):
+        monkeypatch.setattr(module, name, recorded(name, getattr(module, name)))
+    monkeypatch.setattr(trainer, "_rehearsed", set())
+    for threads in (2, 1):
+        train(block, make_space(), replace(settings, threads=threads), progress=recorder)
+    assert [name for name, _, _ in recorder.stages] == ["compiling (once)", "training", "training"]
+    assert len(called[1]) == (2 if deterministic else 1)
+    assert called[1] == called[2] == called[3]
 
 
 def test_keyboard_interrupt_leaves_at_once() -> None:

@@ -1,10 +1,10 @@
 """The deterministic loop: blocks of examples against frozen tables, then every table row summed by one owner.
 
 Phase 1, parallel over examples: `propose_block` computes query, violator, weight and direction of each example of the
-block; no table moves. Phase 2, parallel over rows: `apply_labels` and `apply_features` add up all contributions to the
-rows they own, in the order of the examples, and project once. Which thread owns a row changes nothing in the sum, so
-the bits are the same for any number of threads. No two threads write the same cache line, and a feature row that many
-examples of a block share is read and written once.
+block; no table moves. Phase 2, parallel over rows: `apply_labels` and the pattern's `spread_block` add up all
+contributions to the rows of one owner, in the order of the examples, and project once. Which thread owns a row changes
+nothing in the sum, so the bits are the same for any number of threads. No two threads write the same cache line, and a
+feature row that many examples of a block share is read and written once.
 """
 
 from typing import Any, NamedTuple
@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wsabie.kernels._jit import entry, jit
-from wsabie.kernels.patterns import fold
-from wsabie.kernels.towers import scatter
+from wsabie.kernels.patterns import fold, spread_block
 from wsabie.kernels.vector import project, zero
 from wsabie.kernels.warp import add_label, propose
 
@@ -62,7 +61,7 @@ def apply_block(checksum: int) -> Any:
         """Sum the block's contributions into the rows of `owner` and project them."""
         _ = checksum
         apply_labels(labels, targets, rule, block, owner, n_owners, width)
-        scatter(pattern.tower, targets.rows, block, rule, owner, n_owners, work, width)
+        spread_block(pattern, targets.rows, 0, block, rule, owner, n_owners, work, width)
 
     return apply_block
 

@@ -66,17 +66,17 @@ def score(labels: Any, q: Float64, y: int) -> float:
 
 
 def slopes(labels: Any, q: Float64, y: int) -> tuple[float, float, float]:
-    """(a, b, c) with ds/dq = a w + b q and ds/dw = a q + c w; lengths near zero are held away from it."""
+    """(a, b, c) with ds/dq = a w + b q and ds/dw = a q + c w; a cosine's length held at SHORTEST has no slope."""
     w = labels.table[y]
     if isinstance(labels, Dot):
         return 1.0, 0.0, 0.0
     if isinstance(labels, Euclidean):
         inverse = 1 / max(float(np.linalg.norm(q - w)), TINY)
         return inverse, -inverse, -inverse
-    qq, ww = max(float(q @ q), SHORTEST**2), max(float(w @ w), SHORTEST**2)
-    a = 1 / math.sqrt(qq * ww)
+    qq, ww = float(q @ q), float(w @ w)
+    a = 1 / math.sqrt(max(qq, SHORTEST**2) * max(ww, SHORTEST**2))
     s = float(q @ w) * a
-    return a, -s / qq, -s / ww
+    return a, -s / qq if qq > SHORTEST**2 else 0.0, -s / ww if ww > SHORTEST**2 else 0.0
 
 
 # ---- towers

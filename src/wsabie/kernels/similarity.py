@@ -8,7 +8,9 @@ so `slopes` returns (a, b, c) and one WARP step serves them all:
 
     dot        s = q.w                 a = 1             b = 0             c = 0
     Euclidean  s = -||q - w||          a = 1 / r         b = c = -1 / r          with r = max(||q - w||, tiny)
-    cosine     s = q.w / (|q| |w|)     a = 1 / (|q||w|)  b = -s / |q|^2    c = -s / |w|^2, lengths at least `SHORTEST`
+    cosine     s = q.w / (|q| |w|)     a = 1 / (|q||w|)  b = -s / |q|^2    c = -s / |w|^2
+
+For the cosine |q| and |w| are at least `SHORTEST`; a length held there does not change with its vector, so b or c is 0.
 """
 
 import math
@@ -67,6 +69,12 @@ def _per_lengths(q, w, width):
     return np.float32(1) / np.float32(math.sqrt(_square(q, width) * _square(w, width)))
 
 
+@jit
+def _shortening(s, square):
+    """What a longer vector takes from the cosine s; nothing when its squared length is held at the shortest."""
+    return -s / square if square > SHORTEST * SHORTEST else np.float32(0)
+
+
 def _score_dot(labels, q, y, width):
     return dot(q, labels.table[y], width) + labels.bias[y]
 
@@ -94,7 +102,7 @@ def _slopes_cosine(labels, q, y, width):
     w = labels.table[y]
     a = _per_lengths(q, w, width)
     s = dot(q, w, width) * a
-    return a, -s / _square(q, width), -s / _square(w, width)
+    return a, _shortening(s, _square(q, width)), _shortening(s, _square(w, width))
 
 
 _SCORE: dict[type, Callable[..., Any]] = {Dot: _score_dot, Euclidean: _score_euclidean, Cosine: _score_cosine}

@@ -23,12 +23,13 @@ def label_matrix(Y: Any, n_rows: int, vocabulary: Vocabulary, *, grow: bool, nam
     vocabulary : Vocabulary
         With `grow`, labels that it lacks are added (in the order of their first appearance; integers by number).
     named : bool
-        The vocabulary's names are the user's own; numbers are then column numbers and must lie inside it.
+        The vocabulary's names are the user's own; numbers are then column numbers and must lie inside it. Otherwise
+        they are nothing but numbers, unless there are none yet, and no word is put among them.
 
     Raises
     ------
     InputError
-        Other lengths, mixed types, unknown labels without `grow`, values other than -1, 0, 1.
+        Other lengths, mixed types, unknown labels without `grow`, words among numbers, values other than -1, 0, 1.
     """
     Y = _opened(Y)
     if not isinstance(Y, list) and Y.ndim == 2:
@@ -36,12 +37,12 @@ def label_matrix(Y: Any, n_rows: int, vocabulary: Vocabulary, *, grow: bool, nam
     if len(Y) != n_rows:
         raise InputError(f"X has {n_rows} rows and Y has {len(Y)}; give one entry of Y per row")
     if _lists(Y):
-        return _from_names([list(row) for row in Y], vocabulary, grow)
+        return _from_names([list(row) for row in Y], vocabulary, grow, named)
     values = _same_kind(Y)
     if values.ndim != 1:
         raise InputError(f"Y has {values.ndim} dimensions; give one label, or one list of labels, per row")
     if values.dtype.kind in "UOS" and not all(isinstance(v, (int, np.integer)) for v in values):
-        return _from_names([[v] for v in values.tolist()], vocabulary, grow)
+        return _from_names([[v] for v in values.tolist()], vocabulary, grow, named)
     return _from_numbers(values, vocabulary, grow, named)
 
 
@@ -78,7 +79,7 @@ def _lists(Y: Any) -> bool:
     return bool(nested) and nested[0]
 
 
-def _from_names(rows: Sequence[Sequence[Any]], vocabulary: Vocabulary, grow: bool) -> Matrix:
+def _from_names(rows: Sequence[Sequence[Any]], vocabulary: Vocabulary, grow: bool, named: bool) -> Matrix:
     from scipy.sparse import csr_matrix
 
     for i, row in enumerate(rows):
@@ -90,7 +91,10 @@ def _from_names(rows: Sequence[Sequence[Any]], vocabulary: Vocabulary, grow: boo
             )
     written = {name: normalise(name) for row in rows for name in row}  # each spelling is looked at once
     if grow:
-        vocabulary.add(name for name in dict.fromkeys(written.values()) if name not in vocabulary)
+        new = [name for name in dict.fromkeys(written.values()) if name not in vocabulary]
+        if not named and len(vocabulary):
+            _refuse_words(new, len(vocabulary))
+        vocabulary.add(new)
     numbers = dict(zip(written, vocabulary.ids(written.values()).tolist(), strict=True))
     counts = [len(row) for row in rows]
     indices = np.array([numbers[name] for row in rows for name in row], np.int64)
@@ -99,6 +103,16 @@ def _from_names(rows: Sequence[Sequence[Any]], vocabulary: Vocabulary, grow: boo
     Y.sum_duplicates()
     Y.data[:] = 1
     return Y
+
+
+def _refuse_words(new: Sequence[str], n: int) -> None:
+    """Beside labels that are numbers a word would take a number of its own, which then means the next number too."""
+    word = next((name for name in new if not name.isdecimal()), None)
+    if word is not None:
+        raise InputError(
+            f"Y holds the label name {word!r}, but the model's labels are the numbers 0 to {n - 1}; "
+            "give numbers, or train a new model with names"
+        )
 
 
 def _from_numbers(values: Any, vocabulary: Vocabulary, grow: bool, named: bool) -> Matrix:

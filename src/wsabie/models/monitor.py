@@ -1,6 +1,7 @@
 """Validation during training, from our own fixed-order kernels: the same bits for any number of threads."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -64,6 +65,13 @@ class ValidationMap:
         ranks = ranks_of_points(labels, points, self.Y, threads=self.threads)
         per_row = {"MAP": metrics.average_precision(ranks), f"p@{k}": metrics.precision_at(ranks, k)}
         return {name: float(values.mean()) for name, values in per_row.items()}
+
+    def rehearse(self, space: JointSpace) -> None:
+        """The figures of one row and one label, so that the kernels are compiled."""
+        from scipy.sparse import csr_matrix
+
+        small = replace(space, labels=space.labels[:1], bias=space.bias[:1])
+        ValidationMap(take_rows(self.inputs, np.arange(1)), csr_matrix([[1]]), 1).figures(small)
 
     def blocks_of_points(self, space: JointSpace) -> Iterator[tuple[int, Float32]]:
         """The rows' points, (first row, (b, dim)) a block."""

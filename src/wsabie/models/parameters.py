@@ -38,6 +38,7 @@ _WORDS: dict[str, tuple[str | None, ...]] = {
 }
 """Numbers above 0, with the words that may stand in their place."""
 _FRACTIONS = ("margin", "max_norm")
+_MOST = {"dim": 4096, "threads": 1024}
 
 
 def check_parameters(parameters: Mapping[str, Any]) -> None:
@@ -48,12 +49,8 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
         require(usable, f"{name} is {value!r}; choose one of {', '.join(map(str, choices))}")
     for name, words in _WORDS.items():
         _check_number(name, parameters[name], words)
-    require(parameters["dim"] <= 4096, f"dim is {parameters['dim']!r}; choose a whole number from 1 to 4096")
     seed = parameters["seed"]
-    require(
-        _is_number(seed) and 0 <= seed < 2**63 and seed == int(seed),
-        f"seed is {seed!r}; choose a whole number from 0 on",
-    )
+    require(_is_whole(seed) and 0 <= seed < 2**63, f"seed is {seed!r}; choose a whole number from 0 on")
     rank_losses(parameters["rank_weight"], 2)
     per_table(parameters["learning_rate"], 1.0, "learning_rate")
     if parameters["init_scale"] is not None:
@@ -64,9 +61,10 @@ def _check_number(name: str, value: Any, words: tuple[str | None, ...]) -> None:
     if value is None or isinstance(value, str):
         usable = value in words
     else:
-        usable = _is_number(value) and value > 0 and (name in _FRACTIONS or value == int(value))
+        usable = (_is_number if name in _FRACTIONS else _is_whole)(value) and 0 < value <= _MOST.get(name, np.inf)
     kind = "number" if name in _FRACTIONS else "whole number"
-    require(usable, f"{name} is {value!r}; choose {''.join(f'{w!r} or ' for w in words)}a {kind} above 0")
+    limits = f"from 1 to {_MOST[name]}" if name in _MOST else "above 0"
+    require(usable, f"{name} is {value!r}; choose {''.join(f'{w!r} or ' for w in words)}a {kind} {limits}")
 
 
 def per_table(value: PerTable, auto: float | Mapping[str, float], name: str) -> dict[str, float]:
@@ -131,6 +129,11 @@ def continued(
 def _is_number(value: Any) -> bool:
     number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     return number and bool(np.isfinite(value))
+
+
+def _is_whole(value: Any) -> bool:
+    """Whether it is an integer: 8.0 is none, NumPy would not take it for a size."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def checksum(inputs: Inputs, targets: Matrix, sample_weight: Any) -> int:

@@ -113,6 +113,12 @@ class JointSpace:
             return towers.Linear(self.features, *map(under_one_type, inputs))
         return towers.Dense(self.features, under_one_type(inputs))
 
+    def pattern(self, inputs: Inputs) -> Any:
+        """What is scored against the labels for these rows, as the loops of training take it: a thing through V."""
+        from wsabie.kernels.patterns import Pair
+
+        return Pair(self.tower(inputs))
+
     def copy(self) -> "JointSpace":
         """The same points in memory of their own."""
         return replace(

@@ -8,7 +8,7 @@ import numpy as np
 
 from wsabie.base.arrays import Csr, Float64, Int64
 from wsabie.space.joint import JointSpace
-from wsabie.training.targets import RowBlock
+from wsabie.training.targets import RowBlock, build_targets
 from wsabie.training.threads import Threads
 
 PAIRS_PER_BLOCK = 256
@@ -43,10 +43,9 @@ def run_hogwild(
     on_chunk: OnChunk,
 ) -> None:
     """Algorithm 1 in `threads` threads that share the tables without locks (one thread: the plain sequential loop)."""
-    from wsabie.kernels.patterns import Pair
     from wsabie.kernels.sequential import run_visits
 
-    pattern, labels = Pair(space.tower(block.inputs)), space.label_arrays()
+    pattern, labels = space.pattern(block.inputs), space.label_arrays()
     scratch = np.zeros((threads.n, 2, space.labels.shape[1] + 32), np.float32)
     step = VISITS_PER_CHUNK * threads.n
     for start in range(0, len(order), step):
@@ -74,9 +73,8 @@ def run_blocks(
 ) -> None:
     """Blocks against frozen tables, then owner-computes updates (`wsabie.kernels.blocks`)."""
     from wsabie.kernels.blocks import apply_block, propose_block
-    from wsabie.kernels.patterns import Pair
 
-    pattern, labels = Pair(space.tower(block.inputs)), space.label_arrays()
+    pattern, labels = space.pattern(block.inputs), space.label_arrays()
     plan = _Plan(space, block, order, threads.n)
     done = 0
     for slots in plan.blocks():
@@ -99,6 +97,22 @@ def run_blocks(
             on_chunk(done)
             done = 0
     on_chunk(done)
+
+
+def rehearse(space: JointSpace, block: RowBlock, rule: Any, *, deterministic: bool) -> None:
+    """One visit of a toy whose arrays have the types of this space and block: afterwards the loop is compiled.
+
+    Without this the first visits of a run would wait for the compiler; from its cache it takes a moment.
+    """
+    from scipy.sparse import csr_matrix
+
+    toy = JointSpace.random(1, 2, space.dim, space.similarity, np.random.default_rng(0))
+    one = np.ones((1, 1), np.float32)
+    inputs = Csr(np.arange(2), np.zeros(1, np.int32), one[0]) if isinstance(block.inputs, Csr) else one
+    rows = RowBlock(inputs, build_targets(csr_matrix([[1, 0]], dtype=np.int8), None, "mean"))
+    run = run_blocks if deterministic else run_hogwild
+    with Threads(1) as threads:
+        run(toy, rows, rule._replace(losses=rule.losses[:3]), np.arange(1), threads, Tally.new(1), lambda visits: None)
 
 
 class _Plan:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from wsabie.base.progress import SILENT, Progress, Stage
 from wsabie.space.joint import JointSpace
 from wsabie.space.tables import project_rows
 from wsabie.training.checkpoints import Checkpoints, Progressed
-from wsabie.training.loops import Tally, run_blocks, run_hogwild
+from wsabie.training.loops import Tally, rehearse, run_blocks, run_hogwild
 from wsabie.training.losses import losses_for
 from wsabie.training.settings import Settings
 from wsabie.training.stats import EpochStats, summarise
@@ -23,6 +23,8 @@ from wsabie.training.threads import Threads
 Blocks = Callable[[], Iterable[RowBlock]]
 OnEpoch = Callable[[EpochStats], None]
 EXPLODED = 1e6
+_rehearsed: set[tuple[Any, ...]] = set()
+"""What this process has compiled, or read from the compiler's cache, by the types of the arrays."""
 
 
 class Monitor(Protocol):
@@ -30,6 +32,15 @@ class Monitor(Protocol):
 
     def figures(self, space: JointSpace) -> Mapping[str, float]:
         """Figures by name, higher is better. The first decides; the others are kept beside it."""
+        ...
+
+
+@runtime_checkable
+class Rehearsed(Monitor, Protocol):
+    """A monitor with something to compile."""
+
+    def rehearse(self, space: JointSpace) -> None:
+        """Do what `figures` does once, on as little as possible."""
         ...
 
 
@@ -72,6 +83,8 @@ class Trainer:
         """
         state = self._resume(space) or Progressed(0, [], None, None)
         left = n_pairs * (self.settings.epochs - state.epoch)
+        if left:
+            self._compile(space, next(iter(blocks())))
         with (
             Threads(self.settings.threads) as threads,
             self.progress.stage("training", left, "pairs") as stage,
@@ -85,6 +98,18 @@ class Trainer:
         if state.best is not None:
             space.assign(state.best)
         return state.history
+
+    def _compile(self, space: JointSpace, block: RowBlock) -> None:
+        """Have everything compiled, which may take longer than the epochs, under a name of its own."""
+        deterministic, monitor = self.settings.deterministic, self.monitor
+        types = (deterministic, space.similarity, space.width, type(block.inputs), type(monitor))
+        if types in _rehearsed:
+            return
+        with self.progress.stage("compiling (once)", None, ""):
+            rehearse(space, block, self._rule(space, 0), deterministic=deterministic)
+            if isinstance(monitor, Rehearsed):
+                monitor.rehearse(space)
+        _rehearsed.add(types)
 
     def _after(self, space: JointSpace, state: Progressed, stats: EpochStats) -> Progressed:
         """The state with one more epoch; the space is kept when it is the best so far."""

@@ -178,11 +178,14 @@ def test_a_search_ends_at_the_cap_and_a_final_run_does_not(tmp_path):
 
     told = []
     capped = Run(job(tmp_path), lambda event, **content: told.append(content))
-    capped.clock.seconds = 101.0
-    assert capped.after(1, scores) is True
+    capped.clock.seconds = 300.0  # much of which other work took
+    capped.clock.cpu_seconds = 99.0 * capped.threads
+    assert capped.after(1, scores) is False
+    capped.clock.cpu_seconds = 101.0 * capped.threads
+    assert capped.after(2, scores) is True
     assert told[-1] == {"ended": "cap"}
     final = Run(job(tmp_path, mode="final"), lambda *a, **k: None)
-    final.clock.seconds = 101.0
+    final.clock.cpu_seconds = 101.0 * final.threads
     assert final.after(1, scores) is False
     assert list(final.steps()) == [3]
     assert list(final.lengths(5)) == [3]

@@ -329,7 +329,7 @@ def test_labels_that_the_training_data_lack_are_told(cli: Cli, rows: Path, tmp_p
 def test_words_that_the_model_does_not_know_are_counted(cli: Cli, tmp_path: Path) -> None:
     train, new = tmp_path / "train.txt", tmp_path / "new.txt"
     train.write_text("__label__a red round\n__label__b blue square\n" * 10)
-    new.write_text("red zebra lion\nblue\n")
+    new.write_text("__label__a red zebra lion\n__label__b blue\n")
     assert cli("train", train, "--model", tmp_path / "m", "--epochs", 2, "--hold-out", 0).code == 0
     found = cli("annotate", tmp_path / "m", new, "--json")
     assert found.json["unknown_features"] == 2

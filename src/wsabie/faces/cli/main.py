@@ -55,7 +55,7 @@ def run() -> None:
         sys.exit(1)
     except SystemExit as stop:
         if stop.code == INTERRUPTED:
-            fail("stopped; nothing that was finished is lost, and --resume goes on where a command offers it")
+            fail("stopped; nothing that was saved is lost, and --resume goes on where a command offers it")
         raise
 
 
