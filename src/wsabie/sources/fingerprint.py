@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from wsabie.base.arrays import Matrix
+from wsabie.base.errors import InputError
 from wsabie.sources.records import PictureSource, Rows
 from wsabie.sources.text import reading
 
@@ -48,6 +49,14 @@ def fingerprint(source: Rows | PictureSource) -> str:
             _add_words(digest, [picture.id, picture.labels, picture.group, picture.time])
             digest.update(hashlib.sha256(_beginning(picture.content)).digest())
     return digest.hexdigest()[:16]
+
+
+def fingerprint_or_none(source: Rows | PictureSource) -> str | None:
+    """The fingerprint; None where a picture cannot be read, which is for its description to tell."""
+    try:
+        return fingerprint(source)
+    except InputError:
+        return None
 
 
 def _add_matrix(digest: Any, M: Matrix) -> None:

@@ -100,6 +100,7 @@ def train(
     from wsabie.faces.cli.settings_file import read_parameters
     from wsabie.faces.cli.training import Asked, train_command
     from wsabie.models.wsabie import Wsabie
+    from wsabie.studies.training import Recipe
 
     parameters: dict[str, Any] = {} if config is None else read_parameters(config)
     parameters |= _given(
@@ -113,13 +114,9 @@ def train(
         seed=seed,
         deterministic=False if hogwild else None,
     )
-    estimator = Wsabie(**parameters)
     pictures = _given(n_terms=terms, size=size, augment=augment)
-    train_command(
-        Asked(
-            data, model, valid, hold_out, min_rows, estimator, pictures, resume, log, rejects, strict=strict, json=json
-        )
-    )
+    recipe = Recipe(str(data), model, Wsabie(**parameters), pictures, hold_out, min_rows, resume=resume)
+    train_command(Asked(data, valid, recipe, log, rejects, strict=strict, json=json))
 
 
 def evaluate(

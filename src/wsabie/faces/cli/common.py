@@ -71,14 +71,12 @@ def refuse_without_effect(source: Source, path: Path, pictures: dict[str, Any]) 
         )
 
 
-def fingerprint_of(source: Source) -> str | None:
-    """The fingerprint of a collection; None where a picture cannot be read, which is for its description to tell."""
-    from wsabie.sources.fingerprint import fingerprint
+def trained_on(source: Source, facts: dict[str, Any]) -> bool:
+    """Whether a collection is the one that a model with these facts learnt from."""
+    from wsabie.sources.fingerprint import fingerprint_or_none
 
-    try:
-        return fingerprint(source)
-    except InputError:
-        return None
+    known = {facts.get("fingerprint"), facts.get("source_fingerprint")} - {None}
+    return bool(known) and fingerprint_or_none(source) in known
 
 
 def aligned_rows(

@@ -7,12 +7,12 @@ from wsabie.base.errors import InputError
 from wsabie.faces.cli.common import (
     aligned_rows,
     executor,
-    fingerprint_of,
     listing,
     loaded,
     opened,
     quoted,
     tell_unknown,
+    trained_on,
 )
 from wsabie.faces.cli.terminal import TerminalProgress, plural, show_json, show_table
 from wsabie.sources.records import Source, groups_of
@@ -76,8 +76,7 @@ def lengths(n_labels: int) -> list[int]:
 
 
 def _refuse_training_data(annotator: Any, source: Source, data: Path) -> None:
-    known = {annotator.facts.get("fingerprint"), annotator.facts.get("source_fingerprint")} - {None}
-    if known and fingerprint_of(source) in known:
+    if trained_on(source, annotator.facts):
         raise InputError(f"{data} is what the model was trained on; give other data, or add --allow-overlap")
 
 

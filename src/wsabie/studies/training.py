@@ -1,0 +1,204 @@
+"""From a collection to a model folder: describe the pictures, hold rows out, train, save; stopped work goes on."""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wsabie.base.errors import InputError
+from wsabie.base.executor import Executor
+from wsabie.base.progress import Progress
+from wsabie.features.extract import extract, learn
+from wsabie.features.visual_terms import VisualTerms
+from wsabie.models.annotator import Annotator
+from wsabie.models.wsabie import Wsabie
+from wsabie.sources.align import Aligned, align
+from wsabie.sources.fingerprint import fingerprint_or_none
+from wsabie.sources.open import open_source
+from wsabie.sources.records import Rows, Source, label_counts
+from wsabie.storage.folder import is_model_folder
+from wsabie.storage.rejects import Rejects
+from wsabie.studies.splitting import split_rows
+from wsabie.training.stats import EpochStats
+
+KEPT = r"terms|features\.parquet|features\.parquet\.parts|checkpoint"
+"""What is kept beside the model until it is saved."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a model is made.
+
+    Attributes
+    ----------
+    source : str
+        What the data are called in the model's facts.
+    model : Path
+        Folder that it is saved to.
+    estimator : Wsabie
+        Not yet fitted; its threads and seed serve the rest too.
+    pictures : dict
+        n_terms, size and augment as far as they are given: how pictures are described.
+    hold_out : float
+        Share of the rows (whole groups) that chooses the epoch where no validation data are given.
+    min_rows : int
+        Labels with fewer training rows are left out.
+    resume : bool
+        Go on from the work of a run that was stopped.
+    """
+
+    source: str
+    model: Path
+    estimator: Wsabie
+    pictures: dict[str, Any]
+    hold_out: float = 0.1
+    min_rows: int = 1
+    resume: bool = False
+
+    @property
+    def work(self) -> Path:
+        """Where unfinished work is kept; whoever is sure of the model removes it."""
+        return self.model.with_name(self.model.name + ".training")
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A saved model.
+
+    Attributes
+    ----------
+    facts : dict
+        What is known of its data, as it was saved with the model.
+    history : list of EpochStats
+    validation : Aligned or None
+        The validation data that were given, in the model's terms.
+    """
+
+    facts: dict[str, Any]
+    history: list[EpochStats]
+    validation: Aligned | None
+
+
+def train(
+    source: Source,
+    valid: Source | None,
+    recipe: Recipe,
+    *,
+    executor: Executor,
+    progress: Progress,
+    rejects: Rejects,
+    on_epoch: Callable[[EpochStats], None] | None = None,
+) -> Trained:
+    """Train on a collection and save the model.
+
+    Parameters
+    ----------
+    source : Rows or PictureSource
+    valid : Rows, PictureSource or None
+        Chooses the epoch; pictures only where the training data are pictures. None: `recipe.hold_out` of the rows.
+    recipe : Recipe
+    executor : Executor
+        Where pictures are described.
+    progress : Progress
+    rejects : Rejects
+        Where pictures that cannot be read are listed.
+    on_epoch : callable or None
+        Is told the figures of every epoch.
+
+    Raises
+    ------
+    InputError
+        Data that do not fit each other, too few rows, no label with enough of them, or what `Wsabie.fit` refuses.
+    """
+    own = fingerprint_or_none(source)
+    rows, terms = _described(source, recipe, executor, progress, rejects)
+    aligned = None
+    if valid is not None:
+        judged = _transformed(terms, valid, executor, progress, rejects)
+        aligned = align(judged, rows.label_names, rows.feature_names, rows.X.shape[1], rows.dictionary)
+    learnt, validation = _sides(rows, aligned, recipe)
+    print_of_rows = own if rows is source else fingerprint_or_none(rows)
+    estimator = recipe.estimator.fit(
+        learnt.X,
+        learnt.Y,
+        label_names=learnt.label_names,
+        validation=None if validation is None else (validation.X, validation.Y),
+        checkpoint=recipe.work / "checkpoint",
+        resume=recipe.resume,
+        fingerprint=print_of_rows or "",
+        progress=progress,
+        on_epoch=on_epoch,
+    )
+    facts = {
+        "source": recipe.source,
+        "fingerprint": print_of_rows,
+        **({} if rows is source else {"source_fingerprint": own}),
+        "rows": len(learnt),
+        "validation_rows": 0 if validation is None else len(validation),
+        "labels": len(learnt.label_names),
+        "labels_dropped": len(rows.label_names) - len(learnt.label_names),
+        "rows_without_labels": int((np.diff((learnt.Y > 0).tocsr().indptr) == 0).sum()),
+        "skipped": len(rejects),
+    }
+    Annotator(estimator, terms, rows.feature_names, facts, rows.dictionary).save(recipe.model)
+    return Trained(facts, estimator.history_, aligned)
+
+
+def _described(
+    source: Source, recipe: Recipe, executor: Executor, progress: Progress, rejects: Rejects
+) -> tuple[Rows, VisualTerms | None]:
+    """The rows of a source; pictures are described first, resumably, in the folder of unfinished work."""
+    if isinstance(source, Rows):
+        return source, None
+    if not recipe.resume:
+        shutil.rmtree(recipe.work, ignore_errors=True)
+    folder, pictures = recipe.work / "terms", {"n_terms": "auto", **recipe.pictures}
+    augment = pictures.pop("augment", 0)
+    wanted = VisualTerms(**pictures, seed=recipe.estimator.seed)
+    if is_model_folder(folder):
+        terms = VisualTerms.load(folder)
+        terms.refuse_other(wanted, folder, "go on with the same options, or leave --resume out to begin anew")
+    else:
+        terms = learn(wanted, source, executor, progress, rejects)
+        terms.save(folder)
+    table = recipe.work / "features.parquet"
+    extract(source, terms, table, executor=executor, progress=progress, rejects=rejects, augment=augment)
+    rows = open_source(table)
+    if not isinstance(rows, Rows):
+        raise TypeError("features are rows")
+    return rows, terms
+
+
+def _transformed(
+    terms: VisualTerms | None, valid: Source, executor: Executor, progress: Progress, rejects: Rejects
+) -> Rows:
+    if isinstance(valid, Rows):
+        return valid
+    if terms is None:
+        raise InputError(f"the training data are rows of features and {valid.path} holds pictures; give the same kind")
+    return terms.transform(valid, executor=executor, progress=progress, rejects=rejects)
+
+
+def _sides(rows: Rows, valid: Aligned | None, recipe: Recipe) -> tuple[Rows, Rows | None]:
+    """Training and validation rows, with the labels that have enough training rows."""
+    learnt, held_out = _held_out(rows, recipe) if valid is None else (rows, valid.rows)
+    counts = label_counts(learnt)
+    keep = np.flatnonzero(counts >= recipe.min_rows) if recipe.min_rows > 1 else np.arange(len(counts))
+    if not len(keep):
+        raise InputError(f"no label has {recipe.min_rows} training rows; lower --min-rows, or give more rows")
+    return learnt.with_labels(keep), None if held_out is None else held_out.with_labels(keep)
+
+
+def _held_out(rows: Rows, recipe: Recipe) -> tuple[Rows, Rows | None]:
+    """Whole groups set aside to choose the epoch."""
+    share = recipe.hold_out
+    if share == 0:
+        return rows, None
+    if len(rows) < 2 / share:
+        few = "1 row is too few" if len(rows) == 1 else f"{len(rows):,} rows are too few"
+        raise InputError(f"{few} to set {100 * share:.3g}% aside; give more rows, or --hold-out 0")
+    sides = split_rows(rows, "auto", share, 0, recipe.estimator.seed)
+    return rows.take(sides.train), rows.take(sides.valid)
