@@ -7,7 +7,7 @@ from typing import Any, Self
 from wsabie.base.executor import Executor, Serial
 from wsabie.base.progress import SILENT, Progress
 from wsabie.features.visual_terms import VisualTerms
-from wsabie.models.registry import load_one_of
+from wsabie.models.loading import load_one_of
 from wsabie.models.wsabie import Wsabie
 from wsabie.sources.align import Aligned, align
 from wsabie.sources.records import PictureSource, Rows, Source

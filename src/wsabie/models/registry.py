@@ -1,11 +1,10 @@
 """Open any model folder by the kind that its `config.json` names."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from wsabie.base.errors import ModelFolderError
-from wsabie.storage.folder import load_folder
+from wsabie.models import annotator, wsabie
+from wsabie.models.loading import load_one_of
 
 
 def load(path: str | Path) -> Any:
@@ -16,28 +15,4 @@ def load(path: str | Path) -> Any:
     ModelFolderError
         Missing, damaged, of another version, or of a kind that this version does not know.
     """
-    from wsabie.models import annotator, wsabie
-
     return load_one_of(path, {wsabie.KIND: wsabie.Wsabie, annotator.KIND: annotator.Annotator})
-
-
-def load_one_of(path: str | Path, kinds: Mapping[str, Any]) -> Any:
-    """The model in a folder, built by the `from_parts` of its kind.
-
-    Raises
-    ------
-    ModelFolderError
-        As for `load`.
-    """
-    parts = load_folder(path)
-    if parts.kind not in kinds:
-        raise ModelFolderError(
-            f"{path} holds {parts.kind!r} where {' or '.join(map(repr, kinds))} is needed; "
-            "give the folder that `wsabie train --model` wrote"
-        )
-    try:
-        return kinds[parts.kind].from_parts(parts)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ModelFolderError(
-            f"{path} lacks a part of the model ({error}); restore it from a copy or train again"
-        ) from error

@@ -22,9 +22,9 @@ from wsabie.models.base import LabelModel
 from wsabie.models.growth import trainable
 from wsabie.models.inputs import Inputs, n_rows, nnz_of
 from wsabie.models.labelling import label_matrix
+from wsabie.models.loading import load_one_of
 from wsabie.models.monitor import MAX_ROWS, ValidationMap
 from wsabie.models.parameters import PerTable, check_parameters, checksum, continued, per_table, resolve
-from wsabie.models.registry import load_one_of
 from wsabie.models.scaling import Rows, RowScaling
 from wsabie.space import tables
 from wsabie.space.joint import JointSpace, SimilarityName

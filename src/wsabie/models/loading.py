@@ -1,0 +1,30 @@
+"""A model out of the parts that a folder holds."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from wsabie.base.errors import ModelFolderError
+from wsabie.storage.folder import load_folder
+
+
+def load_one_of(path: str | Path, kinds: Mapping[str, Any]) -> Any:
+    """The model in a folder, built by the `from_parts` of its kind.
+
+    Raises
+    ------
+    ModelFolderError
+        Missing, damaged, of another version, or of another kind.
+    """
+    parts = load_folder(path)
+    if parts.kind not in kinds:
+        raise ModelFolderError(
+            f"{path} holds {parts.kind!r} where {' or '.join(map(repr, kinds))} is needed; "
+            "give the folder that `wsabie train --model` wrote"
+        )
+    try:
+        return kinds[parts.kind].from_parts(parts)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ModelFolderError(
+            f"{path} lacks a part of the model ({error}); restore it from a copy or train again"
+        ) from error
