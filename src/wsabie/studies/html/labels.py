@@ -60,9 +60,25 @@ def frequency(given: ReportInput) -> Section | None:
         legend([(e.title, i) for i, e in enumerate(entries)], bars=True),
         table,
     )
-    intro = "Most labels of a large vocabulary are rare. A model that only repeats the frequent ones shows it here."
+    intro = (
+        "Most labels of a large vocabulary are rare. A model that only repeats the frequent ones shows it here."
+        + _behind(given, entries, bands)
+    )
     charts = element("div", body, _counts_chart(given, bands[0]), class_="charts")
     return Section("rare", "Rare labels", "Does it find rare labels?", intro, charts)
+
+
+def _behind(given: ReportInput, entries: list[Entry], bands: list[list[FrequencyBin]]) -> str:
+    """A sentence that names the labels for which the baseline finds more; empty where it does nowhere."""
+    if len(entries) < 2:
+        return ""
+    worse = [ours for ours, theirs in zip(*bands, strict=True) if theirs.recall > ours.recall]
+    if not worse:
+        return ""
+    listed = [span(band.low, band.high) for band in worse]
+    ranges = " and ".join(filter(None, [", ".join(listed[:-1]), listed[-1]]))
+    where = f"band {ranges}" if len(worse) == 1 else f"bands {ranges}"
+    return f" {entries[1].title} finds more than {entries[0].title} in the {where} of training {given.things}."
 
 
 def _frequency_chart(given: ReportInput, entries: list[Entry], bands: list[list[FrequencyBin]]) -> Markup:
