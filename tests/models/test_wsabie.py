@@ -575,6 +575,14 @@ def test_a_model_is_searched_anew_after_more_training() -> None:
     assert not np.array_equal(before, after[1])
     del model._searched
     assert all(np.array_equal(a, b) for a, b in zip(after, model.rank(X, 3), strict=True))
+    assert "_searched" not in model.fit(X, Y).__dict__  # nor is the old table kept
+
+
+def test_rank_and_scores_agree_on_biases_whatever_is_set_later() -> None:
+    model = make(epochs=3, label_bias=True).fit(X, Y).set_params(label_bias=False)
+    ids, scores = model.rank(X, 3)
+    assert model.space_.bias.any()
+    np.testing.assert_allclose(scores, np.take_along_axis(model.scores(X), ids, axis=1), rtol=1e-5, atol=1e-6)
 
 
 def test_a_read_only_matrix_can_be_trained_on() -> None:

@@ -100,9 +100,10 @@ def crowded(n, dim, seed):
 
 @pytest.mark.parametrize("similarity", SIMILARITIES)
 @pytest.mark.parametrize("biased", [False, True])
-def test_equal_and_nearly_equal_vectors_come_in_the_order_of_their_scores_proper(similarity, biased):
+@pytest.mark.parametrize("scales", [(1, 1), (1e-24, 1), (1, 1e-24), (1e-20, 1e-20), (1e15, 1e3)])
+def test_equal_and_nearly_equal_vectors_come_in_the_order_of_their_scores_proper(similarity, biased, scales):
     """Against all labels scored one by one: what the products leave in doubt must be settled."""
-    table, queries = crowded(3001, 100, 0), points(40, 100, 1)
+    table, queries = crowded(3001, 100, 0) * np.float32(scales[0]), points(40, 100, 1) * np.float32(scales[1])
     bias = np.repeat(points(1, 31, 2)[0], 100)[:3001] if biased else None
     index = ExactIndex(table, bias=bias, similarity=similarity)
     everybody = np.tile(np.arange(3001), (40, 1))
@@ -206,6 +207,8 @@ def test_memory_does_not_grow_with_queries_times_labels():
         ((np.ones((1, 2)), np.ones((3, 2)), 1), {"similarity": "l1"}, "similarity 'l1' is unknown"),
         ((np.full((1, 2), np.nan), np.ones((3, 2)), 1), {}, "query 0 holds a value that is not finite"),
         ((np.ones((1, 2)), np.full((3, 2), np.nan), 1), {}, "the model has diverged"),
+        ((np.ones((1, 2)), np.full((3, 2), 1e20), 1), {}, "too long for float32; the model has diverged"),
+        ((np.array([[1, 1], [1e20, 0]]), np.ones((3, 2)), 1), {}, "query 1 .* too long for float32"),
     ],
 )
 def test_a_search_that_cannot_be_made_is_named(arguments, options, message):

@@ -42,9 +42,11 @@ def test_labels_without_a_training_row_are_dropped_and_counted() -> None:
 def test_a_higher_limit_keeps_fewer() -> None:
     task = make_task(TRAIN, TEST.take([2]), TEST.take([0, 1]), min_rows=2)
     assert task.train.label_names == ["twice"]
+    assert (task.valid, task.facts.valid_rows) == (None, 0)  # its label was the other one
+    assert task.facts.test_rows_without == 1
+    task = make_task(TRAIN, TEST.take([0]), TEST.take([1]), min_rows=2)
     assert task.valid is not None
     assert task.valid.Y.shape == (1, 1)
-    assert task.facts.test_rows_without == 1
     with pytest.raises(InputError, match="no label has 3 training rows"):
         make_task(TRAIN, None, TEST, min_rows=3)
 

@@ -107,7 +107,7 @@ def _from_names(rows: Sequence[Sequence[Any]], vocabulary: Vocabulary, grow: boo
 
 def _refuse_words(new: Sequence[str], n: int) -> None:
     """Beside labels that are numbers a word would take a number of its own, which then means the next number too."""
-    word = next((name for name in new if not name.isdecimal()), None)
+    word = next((name for i, name in enumerate(new) if name != str(n + i)), None)
     if word is not None:
         raise InputError(
             f"Y holds the label name {word!r}, but the model's labels are the numbers 0 to {n - 1}; "

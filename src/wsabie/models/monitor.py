@@ -40,7 +40,7 @@ class ValidationMap:
         require(
             max_rows is None or len(labelled) > 0,
             "no validation row has a label that the training rows have, so that no epoch is better than another; "
-            "give other validation rows, or train without them (wsabie train --hold-out 0)",
+            "give other validation rows, or train without them",
         )
         n = min(max_rows or len(labelled), len(labelled))
         rows = labelled[np.linspace(0, len(labelled) - 1, n).astype(int)] if n else labelled

@@ -216,6 +216,8 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
         trainer = Trainer(settings, monitor=monitor, on_epoch=on_epoch, checkpoints=checkpoints, progress=progress)
         fitted.history_ = fitted._train(trainer, inputs, targets, sample_weight)
         fitted.calibration_ = None if monitor is None else fitted._calibrated(monitor)
+        fitted.__dict__.pop("_searched", None)
+        self.__dict__.pop("_searched", None)
         self.__dict__.update(fitted.__dict__)
         return self
 
@@ -245,6 +247,8 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
         history = fitted._train(trainer, inputs, targets, sample_weight)
         fitted.history_ = [*self.history_, *(replace(s, epoch=before + s.epoch) for s in history)]
         fitted.calibration_ = None
+        fitted.__dict__.pop("_searched", None)
+        self.__dict__.pop("_searched", None)
         self.__dict__.update(fitted.__dict__)
         return self
 
@@ -330,7 +334,7 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
 
         searched: tuple[JointSpace, ExactIndex] | None = self.__dict__.get("_searched")
         if searched is None or searched[0] is not self.space_:
-            bias = self.space_.bias if self.label_bias else None
+            bias = self.space_.bias if self.space_.bias.any() else None
             searched = self.space_, ExactIndex(self.label_vectors, bias=bias, similarity=self.similarity)
             self._searched = searched
         return searched[1]

@@ -1,11 +1,11 @@
 """Exact top k: blocks of queries against tiles of the label table, and a heap per query.
 
-A tile of scores is made by one BLAS product and scanned while it is still in cache, so memory is bounded by
-the tile and by k, whatever the number of labels. BLAS adds up in another order at the edge of a table than inside it,
-with another number of rows, another number of threads; so its scores only choose who comes into question, a few more
-than k, and those are scored again one by one, in an order of their own. Where rounding could have left somebody out,
-everybody within reach of the k-th is scored again. So equal vectors have equal scores, ties go by label id, and what a
-row gets depends on no other row.
+A tile of scores is made by one BLAS product and scanned while it is still in cache, so memory is bounded by the tile
+and by k (and by the number of labels that tie), whatever the number of labels. BLAS adds up in another order at the
+edge of a table than inside it, with another number of rows, another number of threads; so its scores only choose who
+comes into question, a few more than k, and those are scored again one by one, in an order of their own. Where
+rounding could have left somebody out, everybody within reach of the k-th is scored again. So equal vectors have equal
+scores, ties go by label id, and what a row gets depends on no other row.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wsabie.base.arrays import Float32, Int64, Matrix, under_one_type
+from wsabie.base.arrays import Float32, Float64, Int64, Matrix, under_one_type
 from wsabie.base.errors import InputError
 from wsabie.base.lists import Lists, lists_of
 from wsabie.base.machine import available_cores, one_blas_thread
@@ -31,7 +31,7 @@ _CELLS = 2**21
 """Scores in the tiles of all threads, 8 MiB: large for few products, small enough for the last cache level."""
 
 _SPARE = 2
-"""Labels beyond k that a product brings, so that its rounding hardly ever leaves a doubt."""
+"""Labels beyond k that a product brings, so that its rounding seldom leaves a doubt."""
 
 _FAR = 16
 """Squared distance of the points' mean from the origin, over their mean squared distance from it, that is far."""
@@ -41,14 +41,13 @@ class _Asked(NamedTuple):
     """A block of queries and what they may get."""
 
     queries: Float32  # (b, dim)
-    first: int  # number of the first one
     chosen: Int64 | None  # the only candidates, ascending
     hidden: Lists | None  # excluded, by place among the candidates
     cells: int  # of a tile
 
     def row(self, i: int) -> "_Asked":
         hidden = None if self.hidden is None else self.hidden.part(i, i + 1)
-        return self._replace(queries=self.queries[i : i + 1], first=self.first + i, hidden=hidden)
+        return self._replace(queries=self.queries[i : i + 1], hidden=hidden)
 
 
 class ExactIndex:
@@ -87,7 +86,9 @@ class ExactIndex:
         self._scale = 1 / np.maximum(np.sqrt(self._norm2), SHORTEST) if similarity == "cosine" else None
         self._by_distance = similarity == "euclidean" and self.bias is None
         self._flat = _flat(self.table)
-        self._longest = float(np.sqrt(self._norm2.max(initial=0)))
+        if not np.isfinite(self._norm2).all():
+            raise InputError("label vectors are not finite, or too long for float32; the model has diverged")
+        self._longest = _longest(self.table, self._norm2)
         self._largest_bias = 0.0 if self.bias is None else float(np.abs(self.bias).max(initial=0))
 
     def top_k(
@@ -113,7 +114,7 @@ class ExactIndex:
         def search(lo: int) -> None:
             hi = min(lo + rows, len(queries))
             part = None if hidden is None else hidden.part(lo, hi)
-            found, theirs = self._best(_Asked(queries[lo:hi], lo, chosen, part, _CELLS // n), k)
+            found, theirs = self._best(_Asked(queries[lo:hi], chosen, part, _CELLS // n), k)
             ids[lo:hi, : found.shape[1]], scores[lo:hi, : found.shape[1]] = found, theirs
 
         # Each thread makes products and scans of its own, so that none waits for another.
@@ -128,6 +129,10 @@ class ExactIndex:
                 f"the queries have {points.shape[1]} dimensions but the labels {self.table.shape[1]}; "
                 "use points of the same space"
             )
+        lengths2 = np.einsum("ij,ij->i", points, points)
+        bad = np.flatnonzero(~np.isfinite(lengths2))
+        if len(bad):
+            raise InputError(f"query {bad[0]} holds a value that is not finite, or is too long for float32; drop it")
         return points if self._centre is None else points - self._centre
 
     def _best(self, asked: _Asked, k: int) -> tuple[Int64, Float32]:
@@ -136,7 +141,7 @@ class ExactIndex:
         heap = new_heap(len(asked.queries), min(k + _SPARE, n_candidates))
         for first, tile in self._tiles(asked):
             if scan_topk(tile, first, heap, 0, len(tile)):
-                raise InputError(_not_a_number(asked))
+                raise InputError("a score is NaN; the model has diverged, so train it anew")
         ids, scores = self._in_order(asked.queries, _of(asked.chosen, heap.labels), k)
         if heap.scores.shape[1] < n_candidates:
             reach = self._reach(asked.queries, scores[:, -1])
@@ -191,25 +196,29 @@ class ExactIndex:
             scores *= self._scale[ids] / np.maximum(np.linalg.norm(queries, axis=1, keepdims=True), SHORTEST)
         return scores if self.bias is None else scores + self.bias[ids]
 
-    def _reach(self, queries: Float32, last: Float32) -> Float32:
+    def _reach(self, queries: Float32, last: Float32) -> Float64:
         """The quick score above which a label may come before the one whose score proper is `last`.
 
-        Both are sums of dim products whose rounding differs by at most twice dim units of the sum of their sizes.
+        Both are sums of dim products whose rounding differs by at most twice dim units of the sum of their sizes (and
+        of the smallest number there is). Of a distance with a bias the quick score is the root of a difference, which
+        halves its digits: there most rows are looked at twice.
         """
-        unit = 4 * (queries.shape[1] + 8) * np.float32(2**-24)
-        norm2 = np.einsum("ij,ij->i", queries, queries)
-        shift = unit * self._largest_bias
+        steps = 4 * (queries.shape[1] + 8)
+        unit, least = steps * 2.0**-24, steps * 2.0**-149
+        norm2 = np.einsum("ij,ij->i", queries, queries, dtype=np.float64)
+        length, bottom = np.sqrt(norm2), last.astype(np.float64)
+        shift = unit * self._largest_bias + least
         if self._scale is not None:
-            slack = unit + shift
+            slack = unit * length / np.maximum(length, SHORTEST) + shift
         elif self.similarity == "dot":
-            slack = unit * np.sqrt(norm2) * self._longest + shift
+            slack = unit * length * self._longest + shift
         else:
-            slack = unit * (np.sqrt(norm2) + self._longest) ** 2
+            slack = unit * (length + self._longest) ** 2 + least
             if self._by_distance:  # the quick score is (|q|^2 - distance^2) / 2
-                last = (norm2 - last * last) / 2
+                bottom = (norm2 - bottom * bottom) / 2
             else:
                 slack = np.sqrt(slack) + shift
-        reach: Float32 = last - slack
+        reach: Float64 = bottom - slack
         return reach
 
     def _within(self, asked: _Asked, reach: float) -> Int64:
@@ -293,6 +302,14 @@ def _of(chosen: Int64 | None, places: Int64) -> Int64:
     return places if chosen is None else np.where(places < 0, -1, chosen[places])
 
 
+def _longest(table: Float32, norm2: Float32) -> float:
+    """The length of the longest vector, also where its square is too small for float32."""
+    largest = float(norm2.max(initial=0))
+    if largest < 1e-30:
+        largest = float(np.einsum("ij,ij->i", table, table, dtype=np.float64).max(initial=0))
+    return float(np.sqrt(largest))
+
+
 def _far_centre(table: Float32) -> Float32 | None:
     """The mean of points that lie far from the origin, else None.
 
@@ -341,14 +358,6 @@ def _to_distances(products: Float32, query_norm2: Float32, label_norm2: Float32)
     np.negative(products, out=products)
     np.sqrt(products, out=products)
     np.negative(products, out=products)
-
-
-def _not_a_number(asked: _Asked) -> str:
-    bad = np.flatnonzero(~np.isfinite(asked.queries).all(axis=1))
-    if len(bad):
-        return f"query {asked.first + bad[0]} holds a value that is not finite, so its scores are NaN; drop that row"
-    last = asked.first + len(asked.queries) - 1
-    return f"a score of the queries {asked.first} to {last} is NaN; the model has diverged, so train it anew"
 
 
 def _useful_threads(threads: int | None, n_rows: int) -> int:

@@ -10,7 +10,7 @@ from wsabie.storage.atomic import explained, try_writing
 Kind = Literal["html", "log", "parquet", "picture", "rejects"]
 _KINDS: dict[Kind, tuple[str, tuple[bytes, ...]]] = {
     "html": ("HTML page", (b"<!doctype html", b"<html")),
-    "log": ("file of JSON lines", (b'{"',)),
+    "log": ("log of epochs", (b'{"epoch":',)),
     "parquet": ("Parquet file", (b"par1",)),
     "picture": ("PNG picture", (b"\x89png",)),
     "rejects": ("list of what was skipped", (b'{"where":', b'{"not_listed":')),

@@ -113,9 +113,11 @@ def make_task(
     if not len(keep):
         raise InputError(f"no label has {max(min_rows, 1)} training rows; give more rows, or lower the limit")
     known = {name: rows.with_labels(keep) for name, rows in sides.items()}
+    if valid is not None and not label_counts(known["valid"]).any():
+        del known["valid"]  # nothing can be chosen by rows without a known label
     facts = TaskFacts(
         train_rows=len(train),
-        valid_rows=0 if valid is None else len(valid),
+        valid_rows=len(known["valid"]) if "valid" in known else 0,
         test_rows=len(test),
         features=int(train.X.shape[1]),
         labels=len(keep),

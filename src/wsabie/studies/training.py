@@ -61,7 +61,10 @@ class Recipe:
     @property
     def work(self) -> Path:
         """Where unfinished work is kept; whoever is sure of the model removes it."""
-        return self.model.with_name(self.model.name + ".training")
+        model = self.model if self.model.name.strip(".") else self.model.resolve()
+        if not model.name:
+            raise InputError(f"{self.model} cannot be a model; name a folder of its own")
+        return model.with_name(model.name + ".training")
 
 
 @dataclass(frozen=True)
@@ -189,7 +192,10 @@ def _sides(rows: Rows, valid: Aligned | None, recipe: Recipe) -> tuple[Rows, Row
     keep = np.flatnonzero(counts >= recipe.min_rows) if recipe.min_rows > 1 else np.arange(len(counts))
     if not len(keep):
         raise InputError(f"no label has {recipe.min_rows} training rows; lower --min-rows, or give more rows")
-    return learnt.with_labels(keep), None if held_out is None else held_out.with_labels(keep)
+    learnt, judged = learnt.with_labels(keep), None if held_out is None else held_out.with_labels(keep)
+    if valid is None and judged is not None and not label_counts(judged).any():
+        return rows.with_labels(keep), None  # nothing can be chosen by rows without a known label
+    return learnt, judged
 
 
 def _held_out(rows: Rows, recipe: Recipe) -> tuple[Rows, Rows | None]:

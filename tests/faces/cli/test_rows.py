@@ -301,10 +301,14 @@ def test_somebody_elses_folder_is_not_emptied(cli: Cli, rows: Path, tmp_path: Pa
     assert notes.read_text() == "precious"
 
 
-def test_a_new_split_leaves_nothing_of_the_old(cli: Cli, rows: Path, tmp_path: Path) -> None:
+def test_a_new_split_mixes_with_no_part_of_an_old_one(cli: Cli, rows: Path, tmp_path: Path) -> None:
+    """Its test rows may be training rows now; whose file it is cannot be known, so that it is not removed either."""
     assert cli("split", rows, "--out", tmp_path / "parts").code == 0
-    assert cli("split", rows, "--out", tmp_path / "parts", "--valid", 0, "--test", 0).code == 0
-    assert [file.name for file in (tmp_path / "parts").iterdir()] == ["train.parquet"]
+    before = {file.name: file.read_bytes() for file in (tmp_path / "parts").iterdir()}
+    refused = cli("split", rows, "--out", tmp_path / "parts", "--valid", 0, "--test", 0)
+    assert refused.code == 1
+    assert "valid.parquet would stay beside a split that has no such rows; move it" in refused.err
+    assert {file.name: file.read_bytes() for file in (tmp_path / "parts").iterdir()} == before
 
 
 def test_a_table_beyond_all_memory_is_refused_in_a_sentence(cli: Cli, tmp_path: Path) -> None:

@@ -227,3 +227,19 @@ def test_a_file_of_parameters_that_cannot_be_used_is_refused_before_work(
     assert sentence in refused.err
     assert "reading" not in refused.err
     assert not (tmp_path / "m.training").exists()
+
+
+def test_rows_set_aside_without_a_known_label_choose_nothing(cli: Cli, tmp_path: Path) -> None:
+    data = tmp_path / "data.txt"
+    data.write_text("".join(f"__label__only{i} word{i % 5}\n" for i in range(40)) + "__label__both a\n" * 3)
+    found = cli("train", data, "--model", tmp_path / "m", "--min-rows", 2, "--epochs", 2, "--seed", 1)
+    assert found.code == 0, found.err
+    assert "so that the last epoch was kept" in found.err
+    assert "from 43 rows" in found.out
+
+
+@pytest.mark.parametrize("name", ["/", "."])
+def test_a_folder_without_a_name_is_no_model(cli: Cli, rows: Path, name: str) -> None:
+    refused = cli("train", rows, "--model", name)
+    assert refused.code == 1
+    assert refused.err.startswith("wsabie: ")

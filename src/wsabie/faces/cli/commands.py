@@ -29,6 +29,7 @@ Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder, as `
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 Threads = Annotated[int | None, typer.Option(min=1, max=1024, help="Threads (default: all cores).")]
 Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of everything random.")]
+GivenSeed = Annotated[int | None, typer.Option(min=0, max=2**63 - 1, help="Seed of everything random (default: 0).")]
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first bad input instead of listing it.")]
 Rejects = Annotated[Path | None, typer.Option(help="Write what was skipped to this file (JSON lines).")]
 Top = Annotated[int, typer.Option("-k", min=1, help="How many labels.")]
@@ -84,9 +85,7 @@ def train(
     size: Size = None,
     augment: Augment = None,
     threads: Threads = None,
-    seed: Annotated[
-        int | None, typer.Option(min=0, max=2**63 - 1, help="Seed of everything random (default: 0).")
-    ] = None,
+    seed: GivenSeed = None,
     hogwild: Annotated[bool, typer.Option("--hogwild", help="Lock-free threads instead of reproducible ones.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from where a stopped run was.")] = False,
     log: Annotated[
@@ -214,7 +213,7 @@ def features(
     ] = None,
     augment: Augment = None,
     threads: Threads = None,
-    seed: Seed = 0,
+    seed: GivenSeed = None,
     strict: Strict = False,
     rejects: Rejects = None,
     json: Json = False,
@@ -222,8 +221,8 @@ def features(
     """Describe pictures by visual terms and write them as sparse rows; a stopped run goes on where it was."""
     from wsabie.faces.cli.describing import features_command
 
-    given = _given(n_terms=terms, size=size, weighting=weighting)
-    features_command(src, out, given, seed, dictionary, augment or 0, threads, strict, rejects, json)
+    given = _given(n_terms=terms, size=size, weighting=weighting, seed=seed)
+    features_command(src, out, given, dictionary, augment or 0, threads, strict, rejects, json)
 
 
 def split(

@@ -18,7 +18,6 @@ def features_command(
     src: Path,
     out_file: Path,
     given: dict[str, Any],
-    seed: int,
     dictionary: Path | None,
     augment: int,
     threads: int | None,
@@ -39,7 +38,7 @@ def features_command(
         if isinstance(source, Rows):
             raise InputError(f"{src} holds rows of features already; give a folder of pictures, or Parquet with them")
         saved = dictionary or out_file.with_name(out_file.name + ".dictionary")
-        wanted = VisualTerms(**{"n_terms": "auto", **given}, seed=seed)
+        wanted = VisualTerms(**{"n_terms": "auto", **given})
         if theirs is not None:
             terms = theirs
             terms.refuse_other(wanted, saved, "leave these options out, or give another --dictionary", names=given)

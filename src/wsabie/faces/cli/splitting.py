@@ -44,6 +44,11 @@ def split_command(
         n_views = int((sides.sides(len(rows)) < 0).sum())
         if n_views:
             note(f"{plural(n_views, 'further view')} of validation and test pictures left out: only training has them")
+        for name, file in files.items():
+            if file.exists() and not len(getattr(sides, name)):
+                raise InputError(
+                    f"{file} would stay beside a split that has no such rows; move it, or name another folder"
+                )
         near.unlink(missing_ok=True)
         if drop_near is not None:
             sides = _without_near(rows, sides, drop_near, near)
@@ -76,8 +81,8 @@ def _write(source: Source, index: Int64, file: Path) -> None:
     from wsabie.sources.parquet_rows import write_rows
 
     if not len(index):
-        file.unlink(missing_ok=True)  # an earlier split's rows may be on another side now
-    elif isinstance(source, Rows):
+        return
+    if isinstance(source, Rows):
         write_rows(source.take(index), file)
     else:
         write_pictures(PicturePart(source, index), file, progress=TerminalProgress())

@@ -71,6 +71,8 @@ def train_command(asked: Asked) -> None:
         tell_unknown(trained.validation, asked.valid)
     if valid is not None and trained_on(valid, trained.facts):
         note(f"{asked.valid} is the training data itself, so that the epoch was chosen by what is known by heart")
+    if recipe.hold_out and valid is None and not trained.facts["validation_rows"]:
+        note("no row that was set aside has a label that other rows have, so that the last epoch was kept")
     _tell(asked, trained.facts, trained.history)
 
 
