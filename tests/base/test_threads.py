@@ -1,0 +1,34 @@
+"""Work shared by threads."""
+
+import threading
+
+import pytest
+
+from wsabie.base.threads import for_each
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_every_item_is_done_once(threads):
+    done, lock = [], threading.Lock()
+
+    def work(item):
+        with lock:
+            done.append(item)
+
+    for_each(work, range(20), threads)
+    assert sorted(done) == list(range(20))
+
+
+def test_two_threads_work_at_the_same_time():
+    together = threading.Barrier(2, timeout=10)
+    for_each(lambda item: together.wait(), range(2), 2)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_error_is_raised(threads):
+    def work(item):
+        if item == 3:
+            raise ValueError("three")
+
+    with pytest.raises(ValueError, match="three"):
+        for_each(work, range(5), threads)
