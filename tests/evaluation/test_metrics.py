@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from wsabie.base.lists import excluded_lists
 from wsabie.evaluation import metrics
 from wsabie.evaluation.metrics import Ranks
 from wsabie.evaluation.ranking import ranks_of_scores
-from wsabie.evaluation.targets import excluded_lists, positive_lists, without
+from wsabie.evaluation.targets import positive_lists, without
 
 KS = (1, 2, 3, 5)
 

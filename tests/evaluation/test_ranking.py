@@ -5,9 +5,10 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from wsabie.base.errors import InputError
+from wsabie.base.lists import excluded_lists
 from wsabie.evaluation.metrics import average_precision
 from wsabie.evaluation.ranking import ranks_of_points, ranks_of_scores
-from wsabie.evaluation.targets import excluded_lists, positive_lists, without
+from wsabie.evaluation.targets import positive_lists, without
 from wsabie.kernels.similarity import Cosine, Dot, Euclidean
 
 

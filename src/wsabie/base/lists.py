@@ -49,3 +49,13 @@ def lists_of(matrix: Matrix, n_labels: int, name: str, chosen: Callable[[Any], A
     matrix.data = chosen(matrix.data).astype(np.int8)
     matrix.eliminate_zeros()
     return Lists(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32))
+
+
+def excluded_lists(exclude: Matrix | None, n_rows: int, n_labels: int) -> Lists:
+    """The labels of each row that are no candidates: the non-zeros of `exclude`; None = none."""
+    if exclude is None:
+        return Lists(np.zeros(n_rows + 1, np.int64), np.empty(0, np.int32))
+    lists = lists_of(exclude, n_labels, "exclude")
+    if lists.n_rows != n_rows:
+        raise InputError(f"exclude has {lists.n_rows} rows but there are {n_rows}; give one row each")
+    return lists

@@ -8,12 +8,12 @@ import numpy as np
 
 from wsabie.base.arrays import Bool, Float32, Float64, Int64, Matrix
 from wsabie.base.errors import InputError
-from wsabie.base.lists import Lists
+from wsabie.base.lists import Lists, excluded_lists
 from wsabie.base.plain import plain
 from wsabie.evaluation import metrics
 from wsabie.evaluation.metrics import Ranks
 from wsabie.evaluation.ranking import ranks_of_scores
-from wsabie.evaluation.targets import excluded_lists, positive_lists, without
+from wsabie.evaluation.targets import positive_lists, without
 from wsabie.kernels.topk import Heap, hide_labels, new_heap, scan_topk, sort_topk
 
 

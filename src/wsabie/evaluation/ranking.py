@@ -6,11 +6,11 @@ import numpy as np
 
 from wsabie.base.arrays import Float32, Matrix
 from wsabie.base.errors import InputError
-from wsabie.base.lists import Lists
+from wsabie.base.lists import Lists, excluded_lists
 from wsabie.base.machine import available_cores
 from wsabie.base.threads import for_each
 from wsabie.evaluation.metrics import Ranks, ranks_from_counts
-from wsabie.evaluation.targets import excluded_lists, positive_lists, rows_of, without
+from wsabie.evaluation.targets import positive_lists, rows_of, without
 from wsabie.kernels.ranks import Counts, count_ranks, leave_out, new_scratch, rank_counts, score_listed
 
 _CHUNK = 1024

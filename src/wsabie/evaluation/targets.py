@@ -39,16 +39,6 @@ def positive_lists(Y: Matrix, n_labels: int) -> Lists:
     return lists_of(Y, n_labels, "Y", lambda data: data > 0)
 
 
-def excluded_lists(exclude: Matrix | None, n_rows: int, n_labels: int) -> Lists:
-    """The labels of each row that are no candidates: the non-zeros of `exclude`; None = none."""
-    if exclude is None:
-        return Lists(np.zeros(n_rows + 1, np.int64), np.empty(0, np.int32))
-    lists = lists_of(exclude, n_labels, "exclude")
-    if lists.n_rows != n_rows:
-        raise InputError(f"exclude has {lists.n_rows} rows but there are {n_rows}; give one row each")
-    return lists
-
-
 def without(lists: Lists, excluded: Lists, n_labels: int) -> Lists:
     """`lists` minus the excluded labels of the same rows.
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from wsabie.base.arrays import Bool, Float32, Int64
+from wsabie.base.lists import excluded_lists
 from wsabie.base.validation import require, whole_number
 from wsabie.models.base import LabelModel
 from wsabie.models.inputs import Inputs, n_rows, row_ranges, rows_between
@@ -60,7 +61,6 @@ class ScoreRanker(LabelModel):
         scores : (n, k) float32
             -inf where ids is -1.
         """
-        from wsabie.evaluation.targets import excluded_lists
         from wsabie.kernels.topk import Heap, hide_labels, new_heap, scan_topk, sort_topk
 
         k = whole_number(k, "k")

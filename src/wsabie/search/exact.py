@@ -16,7 +16,7 @@ import numpy as np
 
 from wsabie.base.arrays import Float32, Float64, Int64, Matrix, under_one_type
 from wsabie.base.errors import InputError
-from wsabie.base.lists import Lists, lists_of
+from wsabie.base.lists import Lists, excluded_lists
 from wsabie.base.machine import available_cores, one_blas_thread
 from wsabie.base.threads import for_each
 from wsabie.base.validation import whole_number
@@ -337,9 +337,7 @@ def _hidden(exclude: Matrix | None, n_rows: int, n_labels: int, chosen: Int64 | 
     """The excluded labels of each query, by their place among the candidates."""
     if exclude is None:
         return None
-    lists = lists_of(exclude, n_labels, "exclude")
-    if lists.n_rows != n_rows:
-        raise InputError(f"exclude has {lists.n_rows} rows but there are {n_rows} queries; give one row each")
+    lists = excluded_lists(exclude, n_rows, n_labels)
     if chosen is None:
         return lists
     place = np.full(n_labels, -1, np.int32)
