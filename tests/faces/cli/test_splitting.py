@@ -6,6 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
+
+from wsabie.sources import parquet_rows
 
 Cli = Callable[..., Any]
 
@@ -84,3 +87,24 @@ def test_rows_that_are_too_near_are_listed(cli: Cli, tmp_path: Path) -> None:
         assert float(similarity) > 0.99
     assert cli(*asked).code == 0
     assert not (tmp_path / "parts" / "dropped.jsonl").exists()
+
+
+def test_a_split_that_stops_half_way_leaves_the_old_one_whole(
+    cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """New training rows beside old test rows would let a model be judged on what it learnt."""
+    out = tmp_path / "parts"
+    assert cli("split", rows, "--out", out, "--valid", 0.2, "--test", 0.2).code == 0
+    before = {file.name: file.read_bytes() for file in out.iterdir()}
+    write, written = parquet_rows.write_rows, []
+
+    def stop_at_the_third(part: Any, path: Path) -> None:
+        if len(written) == 2:
+            raise KeyboardInterrupt
+        write(part, path)
+        written.append(path)
+
+    monkeypatch.setattr(parquet_rows, "write_rows", stop_at_the_third)
+    assert cli("split", rows, "--out", out, "--valid", 0.2, "--test", 0.2, "--seed", 1).code == 130
+    assert len(written) == 2
+    assert {file.name: file.read_bytes() for file in out.iterdir()} == before

@@ -1,6 +1,7 @@
 """`wsabie split`."""
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from wsabie.base.arrays import Int64
 from wsabie.base.errors import InputError
@@ -52,8 +53,7 @@ def split_command(
         near.unlink(missing_ok=True)
         if drop_near is not None:
             sides = _without_near(rows, sides, drop_near, near)
-        for name, file in files.items():
-            _write(source, getattr(sides, name), file)
+        _write(source, {files[name]: getattr(sides, name) for name in SIDES if len(getattr(sides, name))}, folder)
     counts = {name: len(getattr(sides, name)) for name in SIDES}
     if json:
         show_json({"schema": 1, "out": str(folder), **counts, "left_out": len(rows) - sum(counts.values())})
@@ -75,14 +75,17 @@ def _without_near(rows: Rows, sides: Split, threshold: float, file: Path) -> Spl
     return kept
 
 
-def _write(source: Source, index: Int64, file: Path) -> None:
-    """One side, in the form of the whole."""
+def _write(source: Source, parts: dict[Path, Int64], folder: Path) -> None:
+    """The sides, in the form of the whole; all are written before the first takes the place of an older one."""
     from wsabie.sources.parquet_pictures import write_pictures
     from wsabie.sources.parquet_rows import write_rows
 
-    if not len(index):
-        return
-    if isinstance(source, Rows):
-        write_rows(source.take(index), file)
-    else:
-        write_pictures(PicturePart(source, index), file, progress=TerminalProgress())
+    with TemporaryDirectory(dir=folder, prefix=".split-") as drafts:
+        for file, index in parts.items():
+            draft = Path(drafts) / file.name
+            if isinstance(source, Rows):
+                write_rows(source.take(index), draft)
+            else:
+                write_pictures(PicturePart(source, index), draft, progress=TerminalProgress())
+        for file in parts:
+            (Path(drafts) / file.name).replace(file)
