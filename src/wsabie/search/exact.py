@@ -14,14 +14,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wsabie.base.arrays import Float32, Float64, Int64, Matrix, under_one_type
+from wsabie.base.arrays import Float32, Float64, Int64, Matrix
 from wsabie.base.errors import InputError
-from wsabie.base.lists import Lists, excluded_lists
+from wsabie.base.lists import Lists
 from wsabie.base.machine import available_cores, one_blas_thread
 from wsabie.base.threads import for_each
 from wsabie.base.validation import whole_number
 from wsabie.kernels.similarity import SHORTEST
 from wsabie.kernels.topk import hide_labels, new_heap, scan_topk, score_pairs
+from wsabie.search.ready import candidates_of, far_centre, flat, float32_rows, hidden_labels, longest
 from wsabie.space.joint import SIMILARITIES, SimilarityName
 
 BLOCK_ROWS = 1024
@@ -32,9 +33,6 @@ _CELLS = 2**21
 
 _SPARE = 2
 """Labels beyond k that a product brings, so that its rounding seldom leaves a doubt."""
-
-_FAR = 16
-"""Squared distance of the points' mean from the origin, over their mean squared distance from it, that is far."""
 
 
 class _Asked(NamedTuple):
@@ -74,8 +72,8 @@ class ExactIndex:
     def __init__(self, table: Any, *, bias: Any = None, similarity: SimilarityName = "dot") -> None:
         if similarity not in SIMILARITIES:
             raise InputError(f'similarity {similarity!r} is unknown; choose "dot", "euclidean" or "cosine"')
-        self.table = _float32(table, "the label table")
-        self._centre = _far_centre(self.table) if similarity == "euclidean" else None
+        self.table = float32_rows(table, "the label table")
+        self._centre = far_centre(self.table) if similarity == "euclidean" else None
         if self._centre is not None:
             self.table = self.table - self._centre
         self.similarity = similarity
@@ -85,10 +83,10 @@ class ExactIndex:
         self._norm2: Float32 = np.einsum("ij,ij->i", self.table, self.table)
         self._scale = 1 / np.maximum(np.sqrt(self._norm2), SHORTEST) if similarity == "cosine" else None
         self._by_distance = similarity == "euclidean" and self.bias is None
-        self._flat = _flat(self.table)
+        self._flat = flat(self.table)
         if not np.isfinite(self._norm2).all():
             raise InputError("label vectors are not finite, or too long for float32; the model has diverged")
-        self._longest = _longest(self.table, self._norm2)
+        self._longest = longest(self.table, self._norm2)
         self._largest_bias = 0.0 if self.bias is None else float(np.abs(self.bias).max(initial=0))
 
     def top_k(
@@ -104,8 +102,8 @@ class ExactIndex:
         """The k best labels of each query; see `top_k`."""
         k, block_rows = whole_number(k, "k"), whole_number(block_rows, "block_rows")
         queries = self._checked(queries)
-        chosen = None if candidates is None else _candidates(candidates, len(self.table))
-        hidden = _hidden(exclude, len(queries), len(self.table), chosen)
+        chosen = None if candidates is None else candidates_of(candidates, len(self.table))
+        hidden = hidden_labels(exclude, len(queries), len(self.table), chosen)
         ids = np.full((len(queries), k), -1, np.int64)
         scores = np.full((len(queries), k), -np.inf, np.float32)
         n = _useful_threads(threads, len(queries))
@@ -123,7 +121,7 @@ class ExactIndex:
         return ids, scores
 
     def _checked(self, queries: Any) -> Float32:
-        points = _float32(queries, "the queries")
+        points = float32_rows(queries, "the queries")
         if points.shape[1] != self.table.shape[1]:
             raise InputError(
                 f"the queries have {points.shape[1]} dimensions but the labels {self.table.shape[1]}; "
@@ -281,70 +279,9 @@ def top_k(
     return index.top_k(queries, k, exclude=exclude, candidates=candidates, block_rows=block_rows, threads=threads)
 
 
-def _float32(values: Any, what: str) -> Float32:
-    """float32 with contiguous rows, as BLAS takes it without a copy."""
-    values = np.asarray(values, np.float32)
-    if values.ndim != 2:
-        raise InputError(f"{what} has {values.ndim} dimension(s) but rows of vectors are needed")
-    regular = values.strides[1] == values.itemsize and values.strides[0] >= values.shape[1] * values.itemsize
-    return values if regular else np.ascontiguousarray(values)
-
-
-def _flat(table: Float32) -> tuple[Float32, int]:
-    """The memory that the rows span as one dimension, and the step from row to row in it."""
-    n, stride = len(table), table.strides[0] // table.itemsize
-    size = (n - 1) * stride + table.shape[1] if n else 0
-    return under_one_type(np.lib.stride_tricks.as_strided(table, (size,), (table.itemsize,))), stride
-
-
 def _of(chosen: Int64 | None, places: Int64) -> Int64:
     """Label ids of places among the candidates; -1 stays."""
     return places if chosen is None else np.where(places < 0, -1, chosen[places])
-
-
-def _longest(table: Float32, norm2: Float32) -> float:
-    """The length of the longest vector, also where its square is too small for float32."""
-    largest = float(norm2.max(initial=0))
-    if largest < 1e-30:
-        largest = float(np.einsum("ij,ij->i", table, table, dtype=np.float64).max(initial=0))
-    return float(np.sqrt(largest))
-
-
-def _far_centre(table: Float32) -> Float32 | None:
-    """The mean of points that lie far from the origin, else None.
-
-    Distances do not know where the origin is, but |q|^2 - 2 qw + |w|^2 loses its digits far from it.
-    """
-    if not len(table):
-        return None
-    centre = table.mean(axis=0, dtype=np.float64)
-    spread = np.einsum("ij,ij->", table, table, dtype=np.float64) / len(table) - centre @ centre
-    return centre.astype(np.float32) if centre @ centre > _FAR * spread else None
-
-
-def _candidates(candidates: Any, n_labels: int) -> Int64:
-    given = np.asarray(candidates)
-    if given.size and not np.issubdtype(given.dtype, np.integer):
-        raise InputError(f"the candidates are of type {given.dtype}; give label numbers")
-    ids: Int64 = np.unique(given.astype(np.int64))
-    if len(ids) and not (ids[0] >= 0 and ids[-1] < n_labels):
-        bad = ids[0] if ids[0] < 0 else ids[-1]
-        raise InputError(f"candidate {bad} does not exist; labels are numbered 0 to {n_labels - 1}")
-    return ids
-
-
-def _hidden(exclude: Matrix | None, n_rows: int, n_labels: int, chosen: Int64 | None) -> Lists | None:
-    """The excluded labels of each query, by their place among the candidates."""
-    if exclude is None:
-        return None
-    lists = excluded_lists(exclude, n_rows, n_labels)
-    if chosen is None:
-        return lists
-    place = np.full(n_labels, -1, np.int32)
-    place[chosen] = np.arange(len(chosen), dtype=np.int32)
-    known = place[lists.labels] >= 0
-    before = np.concatenate([[0], np.cumsum(known)])
-    return Lists(before[lists.indptr], place[lists.labels[known]])
 
 
 def _to_distances(products: Float32, query_norm2: Float32, label_norm2: Float32) -> None:

@@ -1,0 +1,74 @@
+"""What a search is given, made ready: tables and queries for BLAS and kernels, candidates, exclusions."""
+
+from typing import Any
+
+import numpy as np
+
+from wsabie.base.arrays import Float32, Int64, Matrix, under_one_type
+from wsabie.base.errors import InputError
+from wsabie.base.lists import Lists, excluded_lists
+
+_FAR = 16
+"""Squared distance of the points' mean from the origin, over their mean squared distance from it, that is far."""
+
+
+def float32_rows(values: Any, what: str) -> Float32:
+    """float32 with contiguous rows, as BLAS takes it without a copy."""
+    values = np.asarray(values, np.float32)
+    if values.ndim != 2:
+        raise InputError(f"{what} has {values.ndim} dimension(s) but rows of vectors are needed")
+    regular = values.strides[1] == values.itemsize and values.strides[0] >= values.shape[1] * values.itemsize
+    return values if regular else np.ascontiguousarray(values)
+
+
+def flat(table: Float32) -> tuple[Float32, int]:
+    """The memory that the rows span as one dimension, and the step from row to row in it."""
+    n, stride = len(table), table.strides[0] // table.itemsize
+    size = (n - 1) * stride + table.shape[1] if n else 0
+    return under_one_type(np.lib.stride_tricks.as_strided(table, (size,), (table.itemsize,))), stride
+
+
+def longest(table: Float32, norm2: Float32) -> float:
+    """The length of the longest vector, also where its square is too small for float32."""
+    largest = float(norm2.max(initial=0))
+    if largest < 1e-30:
+        largest = float(np.einsum("ij,ij->i", table, table, dtype=np.float64).max(initial=0))
+    return float(np.sqrt(largest))
+
+
+def far_centre(table: Float32) -> Float32 | None:
+    """The mean of points that lie far from the origin, else None.
+
+    Distances do not know where the origin is, but |q|^2 - 2 qw + |w|^2 loses its digits far from it.
+    """
+    if not len(table):
+        return None
+    centre = table.mean(axis=0, dtype=np.float64)
+    spread = np.einsum("ij,ij->", table, table, dtype=np.float64) / len(table) - centre @ centre
+    return centre.astype(np.float32) if centre @ centre > _FAR * spread else None
+
+
+def candidates_of(candidates: Any, n_labels: int) -> Int64:
+    """Label numbers, ascending, each once."""
+    given = np.asarray(candidates)
+    if given.size and not np.issubdtype(given.dtype, np.integer):
+        raise InputError(f"the candidates are of type {given.dtype}; give label numbers")
+    ids: Int64 = np.unique(given.astype(np.int64))
+    if len(ids) and not (ids[0] >= 0 and ids[-1] < n_labels):
+        bad = ids[0] if ids[0] < 0 else ids[-1]
+        raise InputError(f"candidate {bad} does not exist; labels are numbered 0 to {n_labels - 1}")
+    return ids
+
+
+def hidden_labels(exclude: Matrix | None, n_rows: int, n_labels: int, chosen: Int64 | None) -> Lists | None:
+    """The excluded labels of each query, by their place among the candidates."""
+    if exclude is None:
+        return None
+    lists = excluded_lists(exclude, n_rows, n_labels)
+    if chosen is None:
+        return lists
+    place = np.full(n_labels, -1, np.int32)
+    place[chosen] = np.arange(len(chosen), dtype=np.int32)
+    known = place[lists.labels] >= 0
+    before = np.concatenate([[0], np.cumsum(known)])
+    return Lists(before[lists.indptr], place[lists.labels[known]])
