@@ -62,3 +62,10 @@ def test_nothing_is_written_over_or_among_what_is_read(tmp_path: Path) -> None:
 def test_two_results_of_one_name_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="named for two results"):
         refuse_unwritable(("html", tmp_path / "a"), ("rejects", tmp_path / "b" / ".." / "a"))
+
+
+def test_a_link_to_itself_is_named(tmp_path: Path) -> None:
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    with pytest.raises(InputError, match="loop is a link that leads back to itself"):
+        refuse_unwritable(("rejects", loop), inputs=[tmp_path / "data"])

@@ -64,14 +64,21 @@ def _refuse_input(file: Path, inputs: Iterable[Path]) -> None:
     for path in inputs:
         if _same(file, path):
             raise InputError(f"cannot write {file}: it is read by this command and would be lost; give another name")
-        if path.resolve() in file.resolve().parents:
+        if _real(path) in _real(file).parents:
             raise InputError(
                 f"cannot write {file}: it would lie in {path}, which this command reads or fills; choose another folder"
             )
 
 
 def _same(a: Path, b: Path) -> bool:
-    return a.resolve() == b.resolve() or (a.exists() and b.exists() and a.samefile(b))
+    return _real(a) == _real(b) or (a.exists() and b.exists() and a.samefile(b))
+
+
+def _real(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except RuntimeError as error:
+        raise InputError(f"{path} is a link that leads back to itself; name an ordinary file") from error
 
 
 def _refuse_other(file: Path, kind: Kind) -> None:
