@@ -11,7 +11,6 @@ from wsabie.base import errors
         (errors.InputError, ValueError),
         (errors.DivergenceError, FloatingPointError),
         (errors.UnknownLabelError, KeyError),
-        (errors.MissingExtraError, ImportError),
         (errors.ModelFolderError, Exception),
     ],
 )

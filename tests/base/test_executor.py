@@ -86,7 +86,8 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path):
     workers = [int(process.stdout.readline()) for _ in range(2)]
     process.kill()
     try:
-        process.communicate(timeout=20)  # ends when nobody holds the other end: parent and workers are gone
+        rest, _ = process.communicate(timeout=20)  # ends when nobody holds the other end: parent and workers are gone
+        assert (rest, process.returncode) == ("", -signal.SIGKILL)
     except subprocess.TimeoutExpired:
         for worker in workers:
             os.kill(worker, signal.SIGKILL)

@@ -20,8 +20,9 @@ def test_every_item_is_done_once(threads):
 
 
 def test_two_threads_work_at_the_same_time():
-    together = threading.Barrier(2, timeout=10)
-    for_each(lambda item: together.wait(), range(2), 2)
+    together, places = threading.Barrier(2, timeout=10), []
+    for_each(lambda item: places.append(together.wait()), range(2), 2)
+    assert sorted(places) == [0, 1]
 
 
 @pytest.mark.parametrize("threads", [1, 2])

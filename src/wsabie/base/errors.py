@@ -33,7 +33,3 @@ class UnknownLabelError(WsabieError, KeyError):
 
     def __str__(self) -> str:  # KeyError would print the repr of the sentence
         return str(self.args[0])
-
-
-class MissingExtraError(WsabieError, ImportError):
-    """An optional dependency is needed; the message gives the command that installs it."""

@@ -1,4 +1,4 @@
-"""What "auto" means: documented functions of the number of pairs, labels and non-zeros.
+"""What "auto" means: documented functions of the number of rows, pairs and labels.
 
 Each was chosen on validation rows of the sample collection, Corel5k and the generated visual-word tasks; see
 docs/defaults.md for the search and what each costs.
@@ -15,9 +15,7 @@ class Shape(NamedTuple):
 
     n_rows: int
     n_pairs: int
-    n_features: int
     n_labels: int
-    row_nnz: float  # mean non-zeros per row
 
 
 def epochs(shape: Shape) -> int:

@@ -17,11 +17,6 @@ def n_rows(inputs: Inputs) -> int:
     return inputs.n_rows if isinstance(inputs, Csr) else len(inputs)
 
 
-def nnz_of(inputs: Inputs) -> int:
-    """Stored values."""
-    return len(inputs.indices) if isinstance(inputs, Csr) else inputs.size
-
-
 def rows_between(inputs: Inputs, lo: int, hi: int) -> Inputs:
     """The rows lo..hi - 1, sharing memory with `inputs`.
 

@@ -20,7 +20,7 @@ from wsabie.labels.names import Vocabulary
 from wsabie.models import defaults
 from wsabie.models.base import LabelModel
 from wsabie.models.growth import trainable
-from wsabie.models.inputs import Inputs, n_rows, nnz_of
+from wsabie.models.inputs import Inputs, n_rows
 from wsabie.models.labelling import label_matrix
 from wsabie.models.loading import load_one_of
 from wsabie.models.monitor import MAX_ROWS, ValidationMap
@@ -199,7 +199,7 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
         fitted = copy(self)  # a fit that fails leaves this model as it was
         inputs, targets = fitted._opened(X, Y, label_names)
         n_features = fitted.n_features_in_
-        settings = resolve(self.get_params(), _shape(inputs, targets, n_features))
+        settings = resolve(self.get_params(), _shape(targets))
         fitted.settings_ = plain(asdict(settings))
         fitted.space_ = fitted._new_space(n_features)
         fitted.scaling_ = RowScaling.learned(inputs, n_features, self.rows)
@@ -241,7 +241,7 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
         targets = label_matrix(Y, n_rows(inputs), fitted.vocabulary_, grow=True, named=not self.vocabulary_.numbered)
         inputs = self.scaling_(inputs)
         fitted.space_ = trainable(self.space_, len(fitted.vocabulary_), inputs, targets, self.seed)
-        shape = _shape(inputs, targets, self.n_features_in_)
+        shape = _shape(targets)
         settings = continued(self.get_params(), self.settings_, shape, epochs, self.seed + before)
         trainer = Trainer(settings)
         history = fitted._train(trainer, inputs, targets, sample_weight)
@@ -462,8 +462,7 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
         return tags
 
 
-def _shape(inputs: Inputs, targets: Matrix, n_features: int) -> defaults.Shape:
+def _shape(targets: Matrix) -> defaults.Shape:
     """What "auto" is a function of; explicit negatives are no pairs."""
     rows, n_labels = targets.shape
-    pairs = int((targets.data > 0).sum())
-    return defaults.Shape(rows, pairs, n_features, n_labels, nnz_of(inputs) / max(rows, 1))
+    return defaults.Shape(rows, int((targets.data > 0).sum()), n_labels)
