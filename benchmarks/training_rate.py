@@ -35,7 +35,7 @@ BARS = {
     "deterministic 2 / Hogwild 2": 0.8,
     "sequential / hand-fused": 0.95,
 }
-REPEATS = 3
+ROUNDS = 7
 
 
 @numba.njit(**FLAGS)
@@ -157,52 +157,67 @@ def main() -> None:
 
 
 def measure(X: Any, y: Any) -> dict[str, Any]:
-    """Everything, on the same rows in the same process."""
-    model = Wsabie(dim=DIM, epochs=1, threads=1, deterministic=False)
-    model.fit(X[:64], np.arange(64), sample_weight=None)  # compiles
-    ours = {
-        "sequential, 1 thread": rate(X, y, threads=1, deterministic=False),
-        "deterministic, 1 thread": rate(X, y, threads=1, deterministic=True),
-        "Hogwild, 2 threads": rate(X, y, threads=2, deterministic=False),
-        "deterministic, 2 threads": rate(X, y, threads=2, deterministic=True),
-    }
-    stats = ours["sequential, 1 thread"]
+    """Medians over rounds in which everything takes its turn, because a machine changes in a minute."""
+    Wsabie(dim=DIM, epochs=1, threads=1, deterministic=False).fit(X[:64], np.arange(64), sample_weight=None)  # compiles
     inputs = model_inputs(X, y)
-    nnz = len(inputs.indices) / inputs.n_rows
-    ceilings = {}
-    for threads in (1, 2):
-        terms = machine_terms(inputs, int(y.max()) + 1, threads)
-        seconds = (
-            nnz * terms["t_gather"]
-            + stats.mean_draws * terms["t_label"]
-            + stats.violation_rate * (nnz + 2) * terms["t_scatter"]
-        )
-        ceilings[threads] = {**terms, "nnz": nnz, "draws": stats.mean_draws, "update_share": stats.violation_rate}
-        ceilings[threads]["pairs_per_second"] = 1 / seconds
-    hand = fused_rate(inputs, y)
-    rates = {name: s.pairs_per_second for name, s in ours.items()}
+    rounds = [one_round(X, y, inputs) for _ in range(ROUNDS + 1)][1:]
+    ratios = [ratios_of(r) for r in rounds]
     return {
-        "rates": rates,
-        "ceilings": ceilings,
-        "hand_fused": hand,
-        "ratios": {
-            "sequential / ceiling of 1": rates["sequential, 1 thread"] / ceilings[1]["pairs_per_second"],
-            "deterministic 1 / ceiling of 1": rates["deterministic, 1 thread"] / ceilings[1]["pairs_per_second"],
-            "deterministic 2 / ceiling of 2": rates["deterministic, 2 threads"] / ceilings[2]["pairs_per_second"],
-            "deterministic 2 / Hogwild 2": rates["deterministic, 2 threads"] / rates["Hogwild, 2 threads"],
-            "deterministic 2 / deterministic 1": rates["deterministic, 2 threads"] / rates["deterministic, 1 thread"],
-            "sequential / hand-fused": rates["sequential, 1 thread"] / hand,
+        "rounds": ROUNDS,
+        "rates": {name: float(np.median([r["rates"][name] for r in rounds])) for name in rounds[0]["rates"]},
+        "ceilings": {
+            threads: {key: float(np.median([r["ceilings"][threads][key] for r in rounds])) for key in terms}
+            for threads, terms in rounds[0]["ceilings"].items()
         },
+        "ratios": {name: float(np.median([r[name] for r in ratios])) for name in ratios[0]},
+        "ranges": {name: [min(r[name] for r in ratios), max(r[name] for r in ratios)] for name in ratios[0]},
     }
 
 
-def rate(X: Any, y: Any, **how: Any) -> EpochStats:
-    """The fastest of a few first epochs."""
-    found = []
-    for _ in range(REPEATS):
-        model = Wsabie(dim=DIM, epochs=1, learning_rate=0.03, max_norm=1.5, **how).fit(X, y)
-        found.append(model.history_[0])
-    return max(found, key=lambda stats: stats.pairs_per_second)
+def one_round(X: Any, y: Any, inputs: Any) -> dict[str, Any]:
+    """Pairs per second of everything, and the terms of the ceilings."""
+    ours = {
+        "sequential, 1 thread": first_epoch(X, y, threads=1, deterministic=False),
+        "deterministic, 1 thread": first_epoch(X, y, threads=1, deterministic=True),
+        "Hogwild, 2 threads": first_epoch(X, y, threads=2, deterministic=False),
+        "deterministic, 2 threads": first_epoch(X, y, threads=2, deterministic=True),
+    }
+    rates = {name: stats.pairs_per_second for name, stats in ours.items()}
+    rates["hand-fused loop, 1 thread"] = fused_rate(inputs, y)
+    counted = ours["sequential, 1 thread"]
+    return {"rates": rates, "ceilings": {n: ceiling(inputs, int(y.max()) + 1, n, counted) for n in (1, 2)}}
+
+
+def ceiling(inputs: Any, n_labels: int, threads: int, counted: EpochStats) -> dict[str, float]:
+    """What the machine allows, with its terms."""
+    nnz = len(inputs.indices) / inputs.n_rows
+    terms = machine_terms(inputs, n_labels, threads)
+    seconds = (
+        nnz * terms["t_gather"]
+        + counted.mean_draws * terms["t_label"]
+        + counted.violation_rate * (nnz + 2) * terms["t_scatter"]
+    )
+    counts = {"nnz": nnz, "draws": counted.mean_draws, "update_share": counted.violation_rate}
+    return {**terms, **counts, "pairs_per_second": 1 / seconds}
+
+
+def ratios_of(found: dict[str, Any]) -> dict[str, float]:
+    """The ratios of one round."""
+    rates = found["rates"]
+    one, two = (found["ceilings"][n]["pairs_per_second"] for n in (1, 2))
+    return {
+        "sequential / ceiling of 1": rates["sequential, 1 thread"] / one,
+        "deterministic 1 / ceiling of 1": rates["deterministic, 1 thread"] / one,
+        "deterministic 2 / ceiling of 2": rates["deterministic, 2 threads"] / two,
+        "deterministic 2 / Hogwild 2": rates["deterministic, 2 threads"] / rates["Hogwild, 2 threads"],
+        "deterministic 2 / deterministic 1": rates["deterministic, 2 threads"] / rates["deterministic, 1 thread"],
+        "sequential / hand-fused": rates["sequential, 1 thread"] / rates["hand-fused loop, 1 thread"],
+    }
+
+
+def first_epoch(X: Any, y: Any, **how: Any) -> EpochStats:
+    """The figures of a first epoch."""
+    return Wsabie(dim=DIM, epochs=1, learning_rate=0.03, max_norm=1.5, **how).fit(X, y).history_[0]
 
 
 def model_inputs(X: Any, y: Any) -> Any:
@@ -243,32 +258,29 @@ def machine_terms(inputs: Any, n_labels: int, threads: int) -> dict[str, float]:
 
 
 def best(work: Callable[[int], None], threads: int) -> float:
-    """Shortest wall time of `work` in all threads at once."""
+    """The shorter wall time of two of `work` in all threads at once."""
     times = []
     with ThreadPoolExecutor(threads) as pool:
-        for _ in range(REPEATS + 1):
+        for _ in range(2):
             started = time.perf_counter()
             list(pool.map(work, range(threads)))
             times.append(time.perf_counter() - started)
-    return min(times[1:])
+    return min(times)
 
 
 def fused_rate(inputs: Any, y: Any) -> float:
-    """Pairs per second of the hand-fused loop, best of a few first epochs."""
+    """Pairs per second of the hand-fused loop in a first epoch."""
     n_labels = int(y.max()) + 1
     losses = rank_losses("precision", n_labels)
     labels = build_targets_labels(y, n_labels)
-    times = []
-    for _ in range(REPEATS + 1):
-        rng = np.random.default_rng(0)
-        V, W = (tables.gaussian(n, DIM, DIM**-0.5, rng) for n in (int(inputs.indices.max()) + 1, n_labels))
-        scratch = np.zeros((2, V.shape[1]), np.float32)
-        order = rng.permutation(inputs.n_rows)
-        started = time.perf_counter()
-        width = (None,) * (V.shape[1] // 16)
-        fused(*inputs, labels, V, W, order, losses, np.float32(0.03), np.float32(1.5), *scratch, width)
-        times.append(time.perf_counter() - started)
-    return inputs.n_rows / min(times[1:])
+    rng = np.random.default_rng(0)
+    V, W = (tables.gaussian(n, DIM, DIM**-0.5, rng) for n in (int(inputs.indices.max()) + 1, n_labels))
+    scratch = np.zeros((2, V.shape[1]), np.float32)
+    order = rng.permutation(inputs.n_rows)
+    width = (None,) * (V.shape[1] // 16)
+    started = time.perf_counter()
+    fused(*inputs, labels, V, W, order, losses, np.float32(0.03), np.float32(1.5), *scratch, width)
+    return inputs.n_rows / (time.perf_counter() - started)
 
 
 def build_targets_labels(y: Any, n_labels: int) -> Any:
@@ -279,9 +291,8 @@ def build_targets_labels(y: Any, n_labels: int) -> Any:
 
 
 def as_text(result: dict[str, Any]) -> str:
-    lines = [told(), f"task {result['task']}, dim {result['dim']}, first epoch"]
+    lines = [told(), f"task {result['task']}, dim {result['dim']}, first epoch, medians of {result['rounds']} rounds"]
     lines += [f"  {name:<26} {value:>10,.0f} pairs/s" for name, value in result["rates"].items()]
-    lines += [f"  {'hand-fused loop, 1 thread':<26} {result['hand_fused']:>10,.0f} pairs/s"]
     for threads, terms in result["ceilings"].items():
         lines.append(
             f"  ceiling, {threads} thread(s)        {terms['pairs_per_second']:>10,.0f} pairs/s = 1 / "
@@ -290,7 +301,9 @@ def as_text(result: dict[str, Any]) -> str:
             f"{terms['update_share']:.2f} x {terms['nnz'] + 2:.0f} x {terms['t_scatter'] * 1e9:.1f} ns)"
         )
     for name, value in result["ratios"].items():
-        lines.append(f"  {name:<34} {value:.2f}" + (f"  {verdict(value, least=BARS[name])}" if name in BARS else ""))
+        low, high = result["ranges"][name]
+        told_bar = f"  {verdict(value, least=BARS[name])}" if name in BARS else ""
+        lines.append(f"  {name:<34} {value:.2f}  ({low:.2f} to {high:.2f}){told_bar}")
     return "\n".join(lines)
 
 

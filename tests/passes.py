@@ -7,6 +7,7 @@ import numpy as np
 
 from strategies import Problem
 from wsabie.kernels import reference
+from wsabie.training.threads import Threads
 
 
 class Outcome(NamedTuple):
@@ -44,64 +45,54 @@ def fast_sequential(problem: Problem) -> Outcome:
     return Outcome(space.features, space.labels, space.bias, counters, float(loss[0]))
 
 
-def new_block(problem: Problem) -> Any:
-    """One block that holds the whole order."""
-    from wsabie.kernels.blocks import Block
+def fast_proposals(problem: Problem) -> Proposed:
+    """What the first phase of `kernels.blocks` leaves of the whole order as one block."""
+    _, block, counters, loss = run_one_block(problem, [0, problem.space.n_features])
+    return Proposed(block.violators, block.weights, block.directions, counters, loss)
 
-    sizes = np.diff(problem.targets.starts)[problem.order]
-    firsts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    n, columns = len(problem.order), problem.space.labels.shape[1]
-    return Block(
-        problem.order.astype(np.int64),
+
+def fast_block(problem: Problem, bounds: Any = None) -> Outcome:
+    """`kernels.blocks`: the whole order as one block; `bounds` shares the features out to threads."""
+    space, _, counters, loss = run_one_block(problem, [0, problem.space.n_features] if bounds is None else bounds)
+    return Outcome(space.features, space.labels, space.bias, counters, loss)
+
+
+def run_one_block(problem: Problem, bounds: Any) -> tuple[Any, Any, Any, float]:
+    """The space after it, the block, the counters of all threads and the loss."""
+    from wsabie.kernels.blocks import Block, run_blocks
+    from wsabie.kernels.patterns import Pair
+    from wsabie.kernels.towers import Work
+    from wsabie.kernels.warp import N_COUNTERS
+
+    space, targets, order = problem.space.copy(), problem.targets, problem.order.astype(np.int64)
+    n, d, n_threads = len(order), space.n_features, len(bounds) - 1
+    firsts = np.concatenate([[0], np.cumsum(np.diff(targets.starts)[order])]).astype(np.int64)
+    block = Block(
+        order,
         firsts,
-        *np.zeros((2, n, columns), np.float32),
+        *np.zeros((2, n, space.labels.shape[1]), np.float32),
         np.zeros(n, np.bool_),
         np.zeros(n),
         np.zeros(firsts[-1], np.int64),
         np.zeros(firsts[-1], np.float32),
     )
-
-
-def fast_proposals(problem: Problem) -> Proposed:
-    """`kernels.blocks.propose_block` over the whole order."""
-    from wsabie.kernels.blocks import propose_block
-    from wsabie.kernels.patterns import Pair
-    from wsabie.kernels.warp import N_COUNTERS
-
-    space, block = problem.space, new_block(problem)
-    counters = np.zeros(N_COUNTERS, np.int64)
-    pattern, labels = Pair(space.tower(problem.inputs)), space.label_arrays()
-    targets, rule, n = problem.targets, problem.rule, len(problem.order)
-    propose_block(pattern, labels, targets, rule, block, 0, n, counters, space.width)
-    return Proposed(block.violators, block.weights, block.directions, counters, float(block.losses.sum()))
-
-
-def fast_block(problem: Problem, bounds: Any = None) -> Outcome:
-    """`kernels.blocks`: the whole order as one block; `bounds` shares the features out to owners."""
-    from wsabie.kernels.blocks import apply_block, propose_block
-    from wsabie.kernels.patterns import Pair
-    from wsabie.kernels.towers import Work
-    from wsabie.kernels.warp import N_COUNTERS
-
-    space, block = problem.space.copy(), new_block(problem)
-    counters = np.zeros(N_COUNTERS, np.int64)
-    pattern, labels = Pair(space.tower(problem.inputs)), space.label_arrays()
-    targets, rule, n = problem.targets, problem.rule, len(problem.order)
-    propose_block(pattern, labels, targets, rule, block, 0, n, counters, space.width)
-    d = space.n_features
-    bounds = np.array([0, d] if bounds is None else bounds, np.int64)
     room = int(np.diff(problem.X.indptr)[targets.rows].sum()) if hasattr(problem.X, "indptr") else 0
-    for owner in range(len(bounds) - 1):
-        work = Work(
-            np.zeros(d, np.int32),
-            np.zeros(d + 1, np.int32),
-            np.zeros(room, np.int32),
-            np.zeros(room, np.float32),
-            bounds,
-        )
-        apply_block(pattern, labels, targets, rule, block, owner, len(bounds) - 1, work, space.width)
-        assert not work.starts.any()
-    return Outcome(space.features, space.labels, space.bias, counters, float(block.losses.sum()))
+    owned = np.array(bounds, np.int64)
+    works = [
+        Work(*np.zeros((2, d + 1), np.int32), np.zeros(room, np.int32), np.zeros(room, np.float32), owned)
+        for _ in range(n_threads)
+    ]
+    counters, losses = np.zeros((n_threads, N_COUNTERS), np.int64), np.zeros((n_threads, 1))
+    pattern, labels, cuts = Pair(space.tower(problem.inputs)), space.label_arrays(), np.array([0, n])
+    with Threads(n_threads) as threads:
+        threads.each(
+            lambda t: run_blocks(
+                pattern, labels, targets, problem.rule, block, cuts, 0, 1, works[t],
+                threads.counts, t, counters[t], losses[t], space.width,
+            )
+        )  # fmt: skip
+    assert not any(work.starts.any() for work in works)
+    return space, block, counters.sum(axis=0), float(losses.sum())
 
 
 def slow(problem: Problem, *, block: bool) -> Outcome:

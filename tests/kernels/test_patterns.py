@@ -10,6 +10,8 @@ from strategies import Problem, problems
 from wsabie.kernels import blocks, patterns, sequential
 from wsabie.kernels.towers import backprop, encode, scatter
 
+PLAIN = (sequential, "run_visits"), (blocks, "run_blocks"), (blocks, "propose_slots"), (blocks, "part_of")
+
 
 class Things(NamedTuple):
     """The pair under other names."""
@@ -38,7 +40,7 @@ def test_a_pattern_without_a_tower_runs_in_both_loops(monkeypatch: pytest.Monkey
         patch.setitem(patterns._FOLD, Things, fold_things)
         patch.setitem(patterns._SPREAD, Things, spread_things)
         patch.setitem(patterns._SPREAD_BLOCK, Things, spread_block_of_things)
-        for module, name in ((sequential, "run_visits"), (blocks, "propose_block"), (blocks, "apply_block")):
+        for module, name in PLAIN:
             kernel = getattr(module, name)
             patch.setattr(module, name, getattr(kernel, "py_func", kernel))
         found = fast_sequential(problem), fast_block(problem)

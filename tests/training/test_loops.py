@@ -28,16 +28,15 @@ def test_blocks_hold_about_256_pairs_and_every_visit_once(seed: int, n: int, rat
     block = RowBlock(np.zeros((n, 30), np.float32), targets)
     order = rng.permutation(len(targets.rows))
     plans = [_Plan(make_space(), block, order, threads) for threads in (1, 3)]
-    blocks = [list(plan.blocks()) for plan in plans]
-    assert np.array_equal(np.concatenate([b.order for b in blocks[0]]), order)
-    sizes = np.array([b.firsts[-1] for b in blocks[0]])
-    assert sizes.sum() == len(targets.labels)
-    assert (sizes <= PAIRS_PER_BLOCK + 8).all()
-    assert len(sizes) <= -(-len(targets.labels) // PAIRS_PER_BLOCK)
-    for one, other in zip(*blocks, strict=True):
-        assert np.array_equal(one.order, other.order)
-        assert np.array_equal(one.firsts, other.firsts)
-        assert len(one.queries) == len(one.directions) == len(one.moved) == len(one.order)
+    for plan in plans:
+        visits, pairs = np.diff(plan.cuts), np.diff(plan.whole.firsts[plan.cuts])
+        assert (plan.cuts[0], plan.cuts[-1], pairs.sum()) == (0, len(order), len(targets.labels))
+        assert (pairs <= PAIRS_PER_BLOCK + 8).all()
+        assert len(pairs) <= -(-len(targets.labels) // PAIRS_PER_BLOCK)
+        assert len(plan.whole.queries) == len(plan.whole.directions) == len(plan.whole.moved) == visits.max(initial=0)
+        assert len(plan.whole.violators) == len(plan.whole.weights) == pairs.max(initial=0)
+        assert np.array_equal(plan.cuts, plans[0].cuts)
+        assert np.array_equal(plan.whole.order, order)
 
 
 @pytest.mark.parametrize("dense", [False, True])

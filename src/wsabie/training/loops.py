@@ -14,6 +14,7 @@ from wsabie.training.threads import Threads
 PAIRS_PER_BLOCK = 256
 """Pairs that are weighed against the same frozen tables in deterministic mode. Never a function of the threads."""
 VISITS_PER_CHUNK = 4096
+BLOCKS_PER_CHUNK = 16
 _SAMPLED = 1 << 17  # non-zeros that tell how the features' work is spread
 
 OnChunk = Callable[[int], None]
@@ -72,31 +73,22 @@ def run_blocks(
     on_chunk: OnChunk,
 ) -> None:
     """Blocks against frozen tables, then owner-computes updates (`wsabie.kernels.blocks`)."""
-    from wsabie.kernels.blocks import apply_block, propose_block
+    from wsabie.kernels import blocks
 
     pattern, labels = space.pattern(block.inputs), space.label_arrays()
     plan = _Plan(space, block, order, threads.n)
-    done = 0
-    for slots in plan.blocks():
-        bounds = np.linspace(0, len(slots.order), threads.n + 1).astype(np.int64)
+    n_blocks, step = len(plan.cuts) - 1, BLOCKS_PER_CHUNK * threads.n
+    for lo in range(0, n_blocks, step):
+        hi = min(lo + step, n_blocks)
 
-        def propose(t: int, bounds: Int64 = bounds, slots: Any = slots) -> None:
-            propose_block(
-                pattern, labels, block.targets, rule, slots, bounds[t], bounds[t + 1],
-                tally.counters[t], space.width,
+        def work(t: int, lo: int = lo, hi: int = hi) -> None:
+            blocks.run_blocks(
+                pattern, labels, block.targets, rule, plan.whole, plan.cuts, lo, hi, plan.work[t],
+                threads.counts, t, tally.counters[t], tally.loss[t], space.width,
             )  # fmt: skip
 
-        def apply(t: int, slots: Any = slots) -> None:
-            apply_block(pattern, labels, block.targets, rule, slots, t, threads.n, plan.work[t], space.width)
-
-        threads.each(propose)
-        threads.each(apply)
-        tally.loss[0, 0] += slots.losses.sum()
-        done += len(slots.order)
-        if done >= VISITS_PER_CHUNK:
-            on_chunk(done)
-            done = 0
-    on_chunk(done)
+        threads.each(work)
+        on_chunk(int(plan.cuts[hi] - plan.cuts[lo]))
 
 
 def rehearse(space: JointSpace, block: RowBlock, rule: Any, *, deterministic: bool) -> None:
@@ -119,43 +111,31 @@ class _Plan:
     """Which visits make which block, and the scratch that all blocks share."""
 
     def __init__(self, space: JointSpace, block: RowBlock, order: Int64, n_threads: int) -> None:
-        self.order = order
-        sizes = np.diff(block.targets.starts)[order]
-        self.pairs = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        self.cuts = self._cut()
-        slots, pairs = (
-            int(np.diff(self.cuts).max(initial=0)),
-            int(np.diff(self.pairs[self.cuts]).max(initial=0)),
-        )
-        columns = space.labels.shape[1]
-        self.queries, self.directions = np.zeros((2, slots, columns), np.float32)
-        self.moved, self.losses = np.zeros(slots, np.bool_), np.zeros(slots)
-        self.violators, self.weights = np.zeros(pairs, np.int64), np.zeros(pairs, np.float32)
-        self.work = _owners(space, block, order, self.cuts, n_threads)
-
-    def _cut(self) -> Int64:
-        """Block boundaries in the order: as many visits as hold PAIRS_PER_BLOCK pairs."""
-        n_blocks = max(1, -(-int(self.pairs[-1]) // PAIRS_PER_BLOCK))
-        wanted = np.linspace(0, self.pairs[-1], n_blocks + 1)
-        return np.unique(np.searchsorted(self.pairs, wanted)).astype(np.int64)
-
-    def blocks(self) -> Any:
-        """kernels.blocks.Block views, one after the other."""
         from wsabie.kernels.blocks import Block
 
-        for lo, hi in zip(self.cuts[:-1], self.cuts[1:], strict=True):
-            m = int(hi - lo)
-            firsts = self.pairs[lo : hi + 1] - self.pairs[lo]
-            yield Block(
-                self.order[lo:hi],
-                firsts,
-                self.queries[:m],
-                self.directions[:m],
-                self.moved[:m],
-                self.losses[:m],
-                self.violators,
-                self.weights,
-            )
+        sizes = np.diff(block.targets.starts)[order]
+        firsts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self.cuts = _cut(firsts)
+        slots, pairs = (int(np.diff(ends).max(initial=0)) for ends in (self.cuts, firsts[self.cuts]))
+        queries, directions = np.zeros((2, slots, space.labels.shape[1]), np.float32)
+        self.whole = Block(
+            order,
+            firsts,
+            queries,
+            directions,
+            np.zeros(slots, np.bool_),
+            np.zeros(slots),
+            np.zeros(pairs, np.int64),
+            np.zeros(pairs, np.float32),
+        )
+        self.work = _owners(space, block, order, self.cuts, n_threads)
+
+
+def _cut(firsts: Int64) -> Int64:
+    """Block boundaries in the order: as many visits as hold PAIRS_PER_BLOCK pairs."""
+    n_blocks = max(1, -(-int(firsts[-1]) // PAIRS_PER_BLOCK))
+    wanted = np.linspace(0, firsts[-1], n_blocks + 1)
+    return np.unique(np.searchsorted(firsts, wanted)).astype(np.int64)
 
 
 def _owners(space: JointSpace, block: RowBlock, order: Int64, cuts: Int64, n_threads: int) -> list[Any]:

@@ -10,18 +10,38 @@ _FEW = 64  # items that are done before another thread would have started
 
 
 class Threads:
-    """A pool of n - 1 threads; the calling thread is the n-th. Use as a context manager."""
+    """A pool of n - 1 threads; the calling thread is the n-th. Use as a context manager.
+
+    `counts` are those of the meetings inside a kernel (`wsabie.kernels.barrier`), (n, 16) int64, a cache line each.
+    """
 
     def __init__(self, n: int) -> None:
         self.n = n
+        self.counts = np.zeros((n, 16), np.int64)
         self._pool = ThreadPoolExecutor(n - 1, thread_name_prefix="wsabie") if n > 1 else None
 
     def each(self, work: Callable[[int], None]) -> None:
-        """work(0) .. work(n - 1), each in a thread of its own."""
-        running = [self._pool.submit(work, t) for t in range(1, self.n)] if self._pool else []
-        work(0)
-        for future in running:
-            future.result()
+        """work(0) .. work(n - 1), each in a thread of its own. After an error nobody waits at a meeting any more."""
+        try:
+            running = [self._pool.submit(self._one, work, t) for t in range(1, self.n)] if self._pool else []
+            work(0)
+            for future in running:
+                future.result()
+        except BaseException:
+            self._dismiss()
+            raise
+
+    def _one(self, work: Callable[[int], None], t: int) -> None:
+        try:
+            work(t)
+        except BaseException:
+            self._dismiss()
+            raise
+
+    def _dismiss(self) -> None:
+        from wsabie.kernels.barrier import GONE
+
+        self.counts[:, 0] = GONE
 
     def split(self, work: Callable[[int, int], None], n_items: int) -> None:
         """work(lo, hi) over equal parts of 0..n_items, in pieces of at most 4,096 items per thread."""

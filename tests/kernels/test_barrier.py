@@ -1,0 +1,76 @@
+"""Threads meet: nobody goes on before everybody has come, and what was written before is seen after."""
+
+import numba
+import numpy as np
+import pytest
+
+from wsabie.kernels._jit import FLAGS
+from wsabie.kernels.barrier import GONE, meet
+from wsabie.training.threads import Threads
+
+ROUNDS = 3000
+
+
+@numba.njit(**FLAGS)
+def compare_notes(counts, t, notes, seen):
+    """Each round every thread writes the round's number, meets, reads all notes and meets again."""
+    for turn in range(1, ROUNDS + 1):
+        notes[t, 0] = turn
+        meet(counts, t)
+        for u in range(len(notes)):
+            if notes[u, 0] != turn:
+                seen[t, 0] += 1
+        meet(counts, t)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 8])
+def test_everybody_sees_every_note(n: int) -> None:
+    """Eight threads are more than some machines have cores."""
+    notes, wrong = np.zeros((2, n, 16), np.int64)
+    with Threads(n) as threads:
+        for _ in range(3):
+            threads.each(lambda t: compare_notes(threads.counts, t, notes, wrong))
+    assert (notes[:, 0] == ROUNDS).all()
+    assert not wrong.any()
+    np.testing.assert_array_equal(threads.counts[:, 0], 3 * 2 * ROUNDS)
+
+
+def test_the_plain_function_meets_too() -> None:
+    notes, wrong = np.zeros((2, 2, 16), np.int64)
+    with Threads(2) as threads:
+        threads.each(lambda t: plain_notes(threads.counts, t, notes, wrong))
+    assert not wrong.any()
+
+
+def plain_notes(counts, t, notes, wrong):
+    """The same, interpreted."""
+    for turn in range(1, 20):
+        notes[t, 0] = turn
+        meet.py_func(counts, t)
+        wrong[t, 0] += (notes[:, 0] != turn).sum()
+        meet.py_func(counts, t)
+
+
+def test_nobody_waits_for_those_who_are_gone() -> None:
+    counts = np.array([[0], [GONE], [7]], np.int64)
+    for _ in range(7):
+        meet(counts, 0)
+    assert counts[:, 0].tolist() == [7, GONE, 7]
+    counts[0] = GONE
+    meet(counts, 0)
+    assert counts[:, 0].tolist() == [GONE, GONE, 7]
+
+
+@pytest.mark.parametrize("guilty", [0, 1, 2])
+@pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
+def test_an_error_in_one_thread_frees_the_others(guilty: int, error: type[BaseException]) -> None:
+    notes, wrong = np.zeros((2, 3, 16), np.int64)
+
+    def work(t: int) -> None:
+        if t == guilty:
+            raise error
+        compare_notes(threads.counts, t, notes, wrong)
+
+    with Threads(3) as threads, pytest.raises(error):
+        threads.each(work)
+    assert notes[0, 0] == (ROUNDS if guilty else 0), "the calling thread came out"
