@@ -1,6 +1,7 @@
 """Recognising a collection by what it is."""
 
 import gzip
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -36,6 +37,30 @@ def test_text_is_recognised_by_its_content_and_not_by_its_name(tmp_path, kind, t
     path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
     assert kind_of(path) == kind
     assert isinstance(open_source(str(path)), Rows)
+
+
+def test_text_without_labels_is_words_where_no_labels_are_asked_for(tmp_path):
+    path = tmp_path / "new.txt"
+    path.write_text("blue boat\n\ngreen deer, bark\n")
+    rows = open_source(path, labels_from="none")
+    assert isinstance(rows, Rows)
+    assert (rows.ids, rows.label_names) == (["1", "3"], [])
+    assert rows.feature_names == ["bark", "blue", "boat", "deer,", "green"]
+    with pytest.raises(InputError, match="nothing that can be read"):
+        open_source(path)
+
+
+@pytest.mark.parametrize("content", [b"<html>words</html>", b" \n<a/>", b"words\0more", b"\x7fELF\x02\x01\0\0"])
+def test_markup_and_programs_are_not_words(tmp_path, content):
+    (tmp_path / "new.txt").write_bytes(content)
+    with pytest.raises(InputError, match="nothing that can be read"):
+        open_source(tmp_path / "new.txt", labels_from="none")
+
+
+def test_a_pipe_is_named(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="is a pipe or a device, but data are read twice; save them to a file"):
+        open_source(tmp_path / "pipe")
 
 
 def test_folders_pictures_and_parquet(tmp_path, picture):

@@ -36,6 +36,7 @@ _HEADER = re.compile(rb"\s*\d+[ \t]+\d+[ \t]+\d+\s*")
 _SPARSE_ROW = re.compile(rb"\s*([+-]?\d+(,[+-]?\d+)*[ \t]+)?\d+:[-+.\d]")
 _PAIR = re.compile(rb"[^\t\0]+\t[^\t\0]+(\t\s*[-+.\d][-+.\deE]*\s*)?")
 _ARFF = re.compile(rb"(\s|%[^\n]*\n)*@(relation|attribute)\b", re.IGNORECASE)
+_MARKUP_OR_BINARY = re.compile(rb"^\s*<|\0")
 _FASTTEXT = re.compile(rb"(^|\s)__label__\S")
 
 
@@ -62,7 +63,7 @@ def open_source(
         (`fasttext`), a pair list (`pairs`), or one picture. Text may be gzip. A folder that holds both pictures
         and Parquet is refused, unless the table has labels and names files by their paths.
     labels_from : {"auto", "folders", "metadata", "xmp", "none"}
-        Where labels of pictures come from; "none" when there are none (pictures or rows to annotate).
+        Where labels of pictures come from; "none" when there are none (pictures, rows or lines of words to annotate).
     image_column, label_column : str or None
         Columns with other names than usual, in Parquet or in the metadata of an image folder.
     split : str or None
@@ -101,7 +102,7 @@ def open_source(
     rejects = Rejects() if rejects is None else rejects
     if labels_from not in LABELS_FROM:
         raise InputError(f"labels_from is {labels_from!r} but has to be one of {', '.join(LABELS_FROM)}")
-    kind = kind_of(path)
+    kind = kind_of(path, plain_text=labels_from == "none")
     if split is not None and kind not in ("folder", "parquet"):
         raise InputError(f"{shown(path)} has no column of splits to choose {split!r} from; leave split out")
     wanted = _Wanted(labels_from, image_column, label_column, split, counts, min_count, n_features)
@@ -221,8 +222,10 @@ def _settle_beside(table: Table, wanted: _Wanted, rejects: Rejects) -> None:
             rejects.add(shown(table.path / name), UNLABELLED, "no row in the table")
 
 
-def kind_of(path: Path) -> str:
+def kind_of(path: Path, *, plain_text: bool = False) -> str:
     """What a file or folder is: folder, picture, parquet, arff, fasttext, svmlight or pairs.
+
+    Text of no other kind is fastText's if `plain_text` is set: lines without labels.
 
     Raises
     ------
@@ -232,6 +235,8 @@ def kind_of(path: Path) -> str:
     with reading(path):
         if path.is_dir():
             return _kind_of_folder(path)
+        if path.exists() and not path.is_file():
+            raise InputError(f"{shown(path)} is a pipe or a device, but data are read twice; save them to a file")
     if path.name in NAMES:
         return "folder"
     content = head(path, _HEAD)
@@ -244,6 +249,8 @@ def kind_of(path: Path) -> str:
     if path.name.lower().endswith(UNREAD):
         raise InputError(f"{shown(path)} is a picture of a format that is not supported; {CONVERT}")
     kind = _kind_of_text(content)
+    if kind is None and plain_text and not _MARKUP_OR_BINARY.search(content):
+        return "fasttext"
     if kind is None:
         hint = "; of Mulan data give the .arff file" if content.lstrip().startswith(b"<") else "; give one of these"
         raise InputError(f"{shown(path)} is nothing that can be read: looked for {LOOKED_FOR}{hint}")
