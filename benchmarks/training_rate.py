@@ -21,13 +21,13 @@ import numpy as np
 from benchmarks.machine import machine, told, verdict
 from benchmarks.visterm_task import load
 from wsabie.base.validation import check_features
+from wsabie.kernels._jit import FLAGS
 from wsabie.models.wsabie import Wsabie
 from wsabie.space import tables
 from wsabie.training.losses import rank_losses
 from wsabie.training.stats import EpochStats
 from wsabie.training.targets import build_targets
 
-FLAGS = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "arcp", "nsz"}}
 DIM = 100
 BARS = {
     "sequential / ceiling of 1": 0.55,

@@ -1,11 +1,13 @@
 """What this machine is."""
 
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
+from wsabie.base import machine
 from wsabie.base.machine import available_cores, one_blas_thread, versions
 
 
@@ -17,6 +19,16 @@ def test_cores_respect_the_affinity() -> None:
     finally:
         os.sched_setaffinity(0, before)
     assert available_cores() == len(before)
+
+
+def test_cores_respect_the_quota_of_a_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, file = len(os.sched_getaffinity(0)), tmp_path / "cpu.max"
+    monkeypatch.setattr(machine, "CPU_QUOTA", file)
+    for quota, cores in (("100000 100000", 1), ("50000 100000", 1), ("max 100000", before), ("9999999 100", before)):
+        file.write_text(quota + "\n")
+        assert available_cores() == cores
+    file.write_text("words")
+    assert available_cores() == before
 
 
 def test_versions_name_what_results_depend_on() -> None:

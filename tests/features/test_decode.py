@@ -1,7 +1,9 @@
 """Every format and mode comes out right; every broken file is refused with its reason."""
 
+import contextlib
 import io
 import os
+import resource
 import struct
 import threading
 import warnings
@@ -14,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, features
 
+from wsabie.base.errors import InputError
 from wsabie.features.decode import REASONS, RejectedPicture, decode, decode_full
 
 RED, GREEN, BLUE, WHITE = (230, 20, 10), (20, 220, 40), (10, 30, 200), (255, 255, 255)
@@ -223,6 +226,23 @@ def test_refuses_what_cannot_be_read(tmp_path):
     assert refused(tmp_path / "pipe.jpg") == "unreadable file"
     assert refused(tmp_path / "a\0b") == "unreadable file"
     assert refused(Path("/") / ("x" * 5000)) == "unreadable file"
+
+
+def test_too_many_open_files_are_no_fault_of_the_picture(tmp_path):
+    """A picture that is left out stays out of what is made of the collection."""
+    (tmp_path / "a.png").write_bytes(encoded(Image.new("L", (8, 8)), "PNG"))
+    before, held = resource.getrlimit(resource.RLIMIT_NOFILE), []
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, before[1]))
+        with contextlib.suppress(OSError):
+            held.extend(iter(lambda: os.open(tmp_path / "a.png", os.O_RDONLY), None))
+        with pytest.raises(InputError, match=r"too many files are open .* run the same command again"):
+            decode(tmp_path / "a.png")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        for handle in held:
+            os.close(handle)
+    assert decode(tmp_path / "a.png").shape == (8, 8, 3)
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "GIF", "BMP"])

@@ -16,8 +16,8 @@ from PIL import Image
 
 from wsabie.base.errors import InputError
 from wsabie.base.executor import Processes
+from wsabie.features import decode, shards
 from wsabie.features import extract as module
-from wsabie.features import shards
 from wsabie.features.extract import extract
 from wsabie.features.visual_terms import VisualTerms
 from wsabie.sources.open import open_source
@@ -76,6 +76,22 @@ def test_weighted_values_are_no_counts(tmp_path, collection):
     rows = as_rows(tmp_path / "a.parquet")
     assert not rows.counts
     same(rows, terms.transform(collection))
+
+
+def test_a_picture_that_may_be_read_at_last_is(tmp_path, terms, collection, monkeypatch):
+    """Neither size nor time of change of a file tell of its permissions."""
+    locked, opened = collection.pictures[3].content, decode._opened
+
+    def refusing(content):
+        if content == locked:
+            raise decode.RejectedPicture("unreadable file", "Permission denied")
+        return opened(content)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(decode, "_opened", refusing)
+        patch.setattr(os, "access", lambda path, mode: path != locked)
+        assert extract(collection, terms, tmp_path / "a.parquet", shard_pictures=7) == 23
+    assert extract(collection, terms, tmp_path / "a.parquet", shard_pictures=7) == 24
 
 
 def test_processes_write_the_same_bytes(tmp_path, terms, spoilt):

@@ -1,7 +1,9 @@
 """How a deterministic pass is cut: by pairs alone, never by threads."""
 
 import itertools
+import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,9 +14,11 @@ from scipy.sparse import csr_matrix
 from passes import fast_block
 from runs import make_block, make_space
 from strategies import Problem, label_rows, make_problem, make_rule, seeds, sparse_rows, with_free_vectors
+from wsabie.base.arrays import Csr
+from wsabie.kernels import blocks
 from wsabie.space import tables
 from wsabie.space.joint import JointSpace
-from wsabie.training.loops import PAIRS_PER_BLOCK, Tally, _Plan, run_blocks
+from wsabie.training.loops import _SAMPLED, PAIRS_PER_BLOCK, Tally, _Plan, run_blocks
 from wsabie.training.targets import RowBlock, build_targets
 from wsabie.training.threads import Threads
 
@@ -51,6 +55,40 @@ def test_owners_share_the_features_by_their_load(dense: bool, threads: int) -> N
     load = np.full(30, 300) if dense else np.bincount(block.inputs.indices, minlength=30)
     shares = [load[lo:hi].sum() for lo, hi in itertools.pairwise(bounds)]
     assert max(shares) <= load.sum() / threads + load.max()
+
+
+def test_owners_share_rows_that_have_the_same_number_of_fields() -> None:
+    """Four fields a row, in order: an even stride through the non-zeros would see one of them alone."""
+    n = 3 * _SAMPLED // 4
+    fields = np.random.default_rng(0).integers([0, 10, 30, 35], [10, 30, 35, 50], (n, 4))
+    inputs = Csr(np.arange(n + 1) * 4, fields.ravel().astype(np.int32), np.ones(4 * n, np.float32))
+    block = RowBlock(inputs, build_targets(csr_matrix(np.ones((n, 1), np.int8)), None, "mean"))
+    space = JointSpace.random(50, 2, 8, "dot", np.random.default_rng(0))
+    bounds = _Plan(space, block, np.arange(n), 2).work[0].bounds
+    shares = [np.bincount(inputs.indices)[lo:hi].sum() / len(inputs.indices) for lo, hi in itertools.pairwise(bounds)]
+    assert shares == pytest.approx([0.5, 0.5], abs=0.06)
+
+
+def test_threads_whose_first_fails_leave_their_scratch_clean(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They would write beyond it if they went on without the others. Every row has one feature, as in a pair list."""
+    rng, n, works = np.random.default_rng(0), 60_000, []
+    inputs = Csr(np.arange(n + 1), rng.integers(0, 30, n).astype(np.int32), np.ones(n, np.float32))
+    problem = one_label_a_row(64, 1.2)
+    Y = csr_matrix((np.ones(n, np.int8), rng.integers(0, 40, n), np.arange(n + 1)), (n, 40))
+    block, kernel = RowBlock(inputs, build_targets(Y, None, "mean")), blocks.run_blocks
+
+    def failing(*arguments: Any) -> None:
+        works.append(arguments[8].starts)
+        if arguments[10] == 0:
+            time.sleep(0.01)
+            raise ZeroDivisionError
+        kernel(*arguments)
+
+    monkeypatch.setattr(blocks, "run_blocks", failing)
+    with Threads(4) as threads, pytest.raises(ZeroDivisionError):
+        run_blocks(make_space(), block, problem.rule, np.arange(n), threads, Tally.new(4), lambda visits: None)
+    assert len(works) > 1
+    assert not any(starts.any() for starts in works)
 
 
 def one_label_a_row(n: int, limit: float) -> Problem:

@@ -7,13 +7,16 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 from runs import figure, make_block, make_settings, make_space, train
 from wsabie.base.errors import DivergenceError
 from wsabie.kernels import blocks, sequential
 from wsabie.space.joint import JointSpace
 from wsabie.training import loops, trainer
-from wsabie.training.loops import VISITS_PER_CHUNK
+from wsabie.training.loops import PAIRS_PER_BLOCK
+from wsabie.training.targets import RowBlock, build_targets
+from wsabie.training.trainer import Trainer
 
 BLOCK = make_block()
 
@@ -76,6 +79,27 @@ def test_no_row_is_longer_than_max_norm_after_an_epoch(deterministic: bool) -> N
     train(BLOCK, make_space(), settings, monitor=longest)
     assert len(lengths) == 6
     assert max(lengths) <= 0.9 * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_rows_that_no_step_touches_are_held_to_the_limit_too(deterministic: bool) -> None:
+    """A feature that no row has, and a label that is drawn by nobody: the first rows are longer than this limit."""
+    one = RowBlock(np.ones((1, 30), np.float32) * (np.arange(30) != 7), BLOCK.targets)
+    targets = build_targets(csr_matrix((np.ones(1, np.int8), [3], [0, 1]), (1, 40)), None, "mean")
+    space = make_space()
+    assert min(np.linalg.norm(space.features[7]), np.linalg.norm(space.labels, axis=1).min()) > 0.1
+    settings = make_settings(max_norm=0.1, epochs=1, max_trials=1, deterministic=deterministic)
+    train(one._replace(targets=targets), space, settings)
+    assert np.linalg.norm(space.features[7]) <= 0.1 * (1 + 1e-6)
+    assert np.linalg.norm(space.labels, axis=1).max() <= 0.1 * (1 + 1e-6)
+
+
+def test_every_block_of_an_epoch_has_an_order_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    orders: list[Any] = []
+    monkeypatch.setattr(trainer, "run_blocks", lambda space, block, rule, order, *rest: orders.append(order.tolist()))
+    Trainer(make_settings(epochs=2)).train(make_space(), lambda: [BLOCK, BLOCK], 2 * len(BLOCK.targets.labels))
+    assert len(orders) == len({tuple(order) for order in orders}) == 4
+    assert {tuple(sorted(order)) for order in orders} == {tuple(range(len(BLOCK.targets.rows)))}
 
 
 def test_loss_falls_and_figures_add_up() -> None:
@@ -157,12 +181,17 @@ class Recorder:
 
 
 @pytest.mark.parametrize("deterministic", [True, False])
-def test_progress_adds_up_to_all_pairs_in_steps_short_enough_for_ctrl_c(deterministic: bool) -> None:
+def test_progress_adds_up_to_all_pairs_in_steps_short_enough_for_ctrl_c(
+    deterministic: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Visits have 6 pairs here, and 12 at most."""
+    monkeypatch.setattr(loops, "VISITS_PER_CHUNK", 50)
+    monkeypatch.setattr(loops, "BLOCKS_PER_CHUNK", 1)
     recorder, pairs = Recorder(), len(BLOCK.targets.labels)
     settings = make_settings(epochs=2, deterministic=deterministic, threads=2)
     train(BLOCK, make_space(), settings, progress=recorder)
     assert sum(recorder.steps) == pytest.approx(2 * pairs, abs=20)
-    assert max(recorder.steps) <= 8 * 2 * VISITS_PER_CHUNK
+    assert max(recorder.steps) <= 2 * max(50 * 12, PAIRS_PER_BLOCK + 12)
     assert [total for name, total, _ in recorder.stages if name == "training"] == [2 * pairs]
 
 

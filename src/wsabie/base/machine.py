@@ -2,19 +2,34 @@
 
 import os
 import platform
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 _REPORTED = ("wsabie", "numpy", "scipy", "scikit-learn", "numba", "pyarrow", "safetensors", "pillow")
 
+CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
+"""Microseconds of processor time and the period that they are for (Linux, control groups of version 2)."""
+
 
 def available_cores() -> int:
-    """Cores that this process may use (respects CPU affinity)."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    """Cores that this process may use: CPU affinity and the quota of a container are respected."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    return max(1, min(cores, _quota(CPU_QUOTA)))
+
+
+def _quota(file: Path) -> int:
+    """Whole cores that the control group's quota allows; very many without one."""
+    try:
+        allowed, period = map(int, file.read_text(encoding="ascii").split())
+    except (OSError, ValueError):  # no such file, or "max 100000"
+        return sys.maxsize
+    return allowed // max(period, 1)
 
 
 def versions() -> dict[str, str]:

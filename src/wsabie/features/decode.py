@@ -3,6 +3,7 @@
 Only the decoders named in `sources.formats` are ever tried.
 """
 
+import errno
 import io
 import threading
 import warnings
@@ -15,6 +16,7 @@ import numpy as np
 from PIL import Image, UnidentifiedImageError, features
 
 from wsabie.base.arrays import UInt8
+from wsabie.base.errors import InputError
 from wsabie.sources.formats import CONVERT, FORMATS, UNSUPPORTED
 
 REASONS = (
@@ -134,6 +136,7 @@ def _opened(content: Path | bytes) -> IO[bytes]:
             length = content.stat().st_size
             stream = content.open("rb")
         except (OSError, ValueError) as error:
+            _refuse_exhausted(error)
             raise RejectedPicture("unreadable file", str(error)) from error
     if length == 0:
         stream.close()
@@ -177,7 +180,17 @@ def _explained(stream: IO[bytes]) -> Iterator[None]:
     except UnidentifiedImageError as error:
         raise RejectedPicture(*_unidentified(stream)) from error
     except Exception as error:  # decoders raise almost anything over hostile bytes
+        _refuse_exhausted(error)
         raise RejectedPicture(_reason(error, stream), f"{type(error).__name__}: {error}") from error
+
+
+def _refuse_exhausted(error: Exception) -> None:
+    """The machine's want of handles is no fault of the picture, which would be left out of all that is made of it."""
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        raise InputError(
+            f"too many files are open ({error}); close some, use fewer --threads, or raise the limit (ulimit -n), and "
+            "run the same command again"
+        ) from error
 
 
 def _unidentified(stream: IO[bytes]) -> tuple[str, str]:

@@ -7,6 +7,7 @@ memory.
 
 import hashlib
 import json
+import os
 import shutil
 from collections import deque
 from collections.abc import Iterator
@@ -143,7 +144,7 @@ def _identity(picture: Picture) -> bytes:
     else:
         try:
             stat = picture.content.stat()
-            content = f"{stat.st_size} {stat.st_mtime_ns}"
+            content = f"{stat.st_size} {stat.st_mtime_ns} {os.access(picture.content, os.R_OK)}"
         except (OSError, ValueError):
             content = "missing"
     beside = [picture.id, picture.labels, picture.group, picture.time, content]

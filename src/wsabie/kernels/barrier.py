@@ -13,8 +13,6 @@ from numba.extending import intrinsic, overload
 
 from wsabie.kernels._jit import INLINE, cold
 
-GONE = 1 << 62
-"""In place of a thread's count: it will not come, and nobody waits for it."""
 _PATIENCE = 1000  # looks at a counter before the core is offered to others; there may be fewer cores than threads
 _yield = types.ExternalFunction("sched_yield", types.int32())
 
@@ -75,14 +73,19 @@ def _give_way():
 
 @cold
 def meet(counts, t):
-    """Wait until every thread has been here as often as thread t; `counts`, (threads, 16) int64, begins with zeros."""
+    """Wait until every thread has been here as often as thread t; False: leave, for somebody will not come.
+
+    `counts`, (threads + 1, 16) int64, begins with zeros. Whoever writes anything else into the last row calls it off.
+    """
+    n = len(counts) - 1
     turn = read(counts, t) + 1
-    if turn > GONE:
-        return
     write(counts, t, turn)
-    for u in range(len(counts)):
+    for u in range(n):
         looks = 0
         while read(counts, u) < turn:
+            if read(counts, n) != 0:
+                return False
             looks += 1
             if looks > _PATIENCE:
                 give_way()
+    return read(counts, n) == 0

@@ -3,8 +3,8 @@
 Phase 1, parallel over examples: `propose_slots` computes query, violator, weight and direction of each example of the
 block; no table moves. Phase 2, parallel over rows: `apply_labels` and the pattern's `spread_block` add up all
 contributions to the rows of one owner, in the order of the examples, and project once. Which thread owns a row changes
-nothing in the sum, so the bits are the same for any number of threads. No two threads write the same cache line, and a
-feature row that many examples of a block share is read and written once.
+nothing in the sum, so the bits are the same for any number of threads. No two threads write the same row of a table,
+and a feature row that many examples of a block share is read and written once.
 """
 
 from typing import Any, NamedTuple
@@ -39,21 +39,24 @@ def run_blocks(checksum: int) -> Any:
     def run_blocks(pattern, labels, targets, rule, whole, cuts, lo, hi, work, counts, t, counters, loss, width):
         """The part of thread t in blocks lo..hi-1, which are whole.order[cuts[lo]:cuts[lo + 1]] and so on.
 
-        Every thread of `counts` (`barrier.meet`) must be in here. `work`, `counters` and `loss` are the thread's own.
+        Every thread of `counts` (`barrier.meet`) must be in here; when one will not come the others leave after the
+        phase that they are in. `work`, `counters` and `loss` are the thread's own.
         """
         _ = checksum
-        n = len(counts)
+        n = len(counts) - 1
         for number in range(lo, hi):
             block = part_of(whole, cuts[number], cuts[number + 1])
             slots = len(block.order)
             propose_slots(pattern, labels, targets, rule, block, slots * t // n, slots * (t + 1) // n, counters, width)
-            meet(counts, t)
+            if not meet(counts, t):
+                return
             apply_labels(labels, targets, rule, block, t, n, width)
             spread_block(pattern, targets.rows, 0, block, rule, t, n, work, width)
             if t == 0:
                 for b in range(slots):
                     loss[0] += block.losses[b]
-            meet(counts, t)
+            if not meet(counts, t):
+                return
 
     return run_blocks
 
@@ -119,7 +122,8 @@ def move_owned(labels, rule, y, q, weight, owner, n_owners, width):
     """Label y takes its step if it is the owner's."""
     if np.int64(y) % n_owners == owner:
         add_label(labels, y, q, rule.step_labels * weight, width)
-        labels.bias[y] += rule.step_bias * weight
+        if rule.step_bias > 0:
+            labels.bias[y] += rule.step_bias * weight
 
 
 @jit

@@ -13,7 +13,8 @@ def move_label(labels, rule, y, q, weight, width):
     """One label takes its step and is projected."""
     add_label(labels, y, q, rule.step_labels * weight, width)
     project(labels.table[y], rule.max_norm_labels, width)
-    labels.bias[y] += rule.step_bias * weight
+    if rule.step_bias > 0:
+        labels.bias[y] += rule.step_bias * weight
 
 
 @entry

@@ -148,7 +148,7 @@ class Work(NamedTuple):
     """Scratch of one owner for the counting sort of a block's non-zeros by feature."""
 
     starts: Any  # (n_features,) int32, all zero between calls
-    touched: Any  # (n_features,) int32
+    touched: Any  # (n_features + 1,) int32
     slots: Any  # (capacity,) int32
     values: Any  # (capacity,) float32
     bounds: Any  # (n_owners + 1,) int64: owner o has features bounds[o]..bounds[o + 1] - 1

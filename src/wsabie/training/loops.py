@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from wsabie.base.arrays import Csr, Float64, Int64
 from wsabie.space.joint import JointSpace
@@ -147,8 +148,7 @@ def _owners(space: JointSpace, block: RowBlock, order: Int64, cuts: Int64, n_thr
         sizes = np.diff(block.inputs.indptr)[block.targets.rows[order]]
         ends = np.concatenate([[0], np.cumsum(sizes)])
         capacity = int(np.diff(ends[cuts]).max(initial=0))
-        sample = block.inputs.indices[:: len(block.inputs.indices) // _SAMPLED + 1]
-        load = np.cumsum(np.bincount(sample, minlength=n))
+        load = np.cumsum(np.bincount(_sample(block.inputs.indices), minlength=n))
     else:
         capacity, load = 0, np.arange(1, n + 1)
     share = np.arange(1, n_threads) * (load[-1] / n_threads) if n else np.zeros(0)
@@ -163,3 +163,10 @@ def _owners(space: JointSpace, block: RowBlock, order: Int64, cuts: Int64, n_thr
         )
         for _ in range(n_threads)
     ]
+
+
+def _sample(indices: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Enough of them, at random places: an even stride would see one field alone of rows that all have the same."""
+    if len(indices) <= _SAMPLED:
+        return indices
+    return indices[np.random.default_rng(0).integers(len(indices), size=_SAMPLED)]

@@ -12,16 +12,17 @@ _FEW = 64  # items that are done before another thread would have started
 class Threads:
     """A pool of n - 1 threads; the calling thread is the n-th. Use as a context manager.
 
-    `counts` are those of the meetings inside a kernel (`wsabie.kernels.barrier`), (n, 16) int64, a cache line each.
+    `counts` are those of the meetings inside a kernel (`wsabie.kernels.barrier`), (n + 1, 16) int64, a cache line each.
+    After an error nobody meets any more.
     """
 
     def __init__(self, n: int) -> None:
         self.n = n
-        self.counts = np.zeros((n, 16), np.int64)
+        self.counts = np.zeros((n + 1, 16), np.int64)
         self._pool = ThreadPoolExecutor(n - 1, thread_name_prefix="wsabie") if n > 1 else None
 
     def each(self, work: Callable[[int], None]) -> None:
-        """work(0) .. work(n - 1), each in a thread of its own. After an error nobody waits at a meeting any more."""
+        """work(0) .. work(n - 1), each in a thread of its own and all at once, so that they may wait for each other."""
         try:
             running = [self._pool.submit(self._one, work, t) for t in range(1, self.n)] if self._pool else []
             work(0)
@@ -39,9 +40,7 @@ class Threads:
             raise
 
     def _dismiss(self) -> None:
-        from wsabie.kernels.barrier import GONE
-
-        self.counts[:, 0] = GONE
+        self.counts[-1, 0] = 1
 
     def split(self, work: Callable[[int, int], None], n_items: int) -> None:
         """work(lo, hi) over equal parts of 0..n_items, in pieces of at most 4,096 items per thread."""

@@ -90,12 +90,14 @@ def test_rows_that_are_too_near_are_listed(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_a_split_that_stops_half_way_leaves_the_old_one_whole(
-    cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """New training rows beside old test rows would let a model be judged on what it learnt."""
-    out = tmp_path / "parts"
-    assert cli("split", rows, "--out", out, "--valid", 0.2, "--test", 0.2).code == 0
+    rows, out = tmp_path / "a.txt", tmp_path / "parts"
+    rows.write_text("".join(f"{i % 2} {i}:1 {i + 1}:1\n" for i in range(40)))
+    assert cli("split", rows, "--out", out, "--valid", 0.2, "--test", 0.2, "--drop-near", 0.99).code == 0
     before = {file.name: file.read_bytes() for file in out.iterdir()}
+    assert set(before) == {"train.parquet", "valid.parquet", "test.parquet", "dropped.jsonl"}
     write, written = parquet_rows.write_rows, []
 
     def stop_at_the_third(part: Any, path: Path) -> None:

@@ -50,10 +50,15 @@ def split_command(
                 raise InputError(
                     f"{file} would stay beside a split that has no such rows; move it, or name another folder"
                 )
-        near.unlink(missing_ok=True)
+        left_out = None
         if drop_near is not None:
-            sides = _without_near(rows, sides, drop_near, near)
+            sides, left_out = _without_near(rows, sides, drop_near)
         _write(source, {files[name]: getattr(sides, name) for name in SIDES if len(getattr(sides, name))}, folder)
+        if left_out is None:
+            near.unlink(missing_ok=True)
+        else:
+            left_out.write(near)
+            note(f"{len(left_out):,} rows were too near a training row (listed in {near})")
     counts = {name: len(getattr(sides, name)) for name in SIDES}
     if json:
         show_json({"schema": 1, "out": str(folder), **counts, "left_out": len(rows) - sum(counts.values())})
@@ -62,17 +67,15 @@ def split_command(
     out.print(f"{folder}: " + ", ".join(f"{name} {n:,} {things}" for name, n in counts.items()), markup=False)
 
 
-def _without_near(rows: Rows, sides: Split, threshold: float, file: Path) -> Split:
-    """The split without the rows that are too near to a training row, which are listed in a file."""
+def _without_near(rows: Rows, sides: Split, threshold: float) -> tuple[Split, Rejects]:
+    """The split without the rows that are too near to a training row, and the list of those."""
     from wsabie.evaluation.near import drop_near
 
     kept, dropped = drop_near(rows.X, sides, threshold)
     left_out = Rejects()
     for row, neighbour, similarity in zip(*dropped, strict=True):
         left_out.add(rows.ids[row], "too near a training row", f"{rows.ids[neighbour]} {similarity:.4f}")
-    left_out.write(file)
-    note(f"{len(left_out):,} rows were too near a training row (listed in {file})")
-    return kept
+    return kept, left_out
 
 
 def _write(source: Source, parts: dict[Path, Int64], folder: Path) -> None:
