@@ -9,6 +9,13 @@ from wsabie.studies.comparison import Comparison
 from wsabie.studies.headline import headline, list_length, verdict
 
 
+@pytest.fixture
+def comparison(comparison: Comparison) -> Comparison:
+    """As if there were ten labels, so that a list of five says something."""
+    entries = [replace(e, evaluation=replace(e.evaluation, n_labels=10)) for e in comparison.entries]
+    return replace(comparison, entries=entries)
+
+
 def with_difference(comparison: Comparison, low: float, high: float) -> Comparison:
     entry = comparison["wsabie"]
     against = {m: ("nearest", Difference((low + high) / 2, low, high, 0.5)) for m in comparison.metrics}
@@ -53,6 +60,10 @@ def test_short_lists(comparison: Comparison) -> None:
     for ks, expected in (((1, 5, 10), 5), ((1, 3, 50), 1), ((20, 50), 20), ((1,), 1)):
         shorter = replace(entry, evaluation=replace(entry.evaluation, ks=ks))
         assert list_length(replace(comparison, entries=[shorter])) == expected
+    for n_labels, expected in ((15, 10), (14, 5), (8, 5), (7, 1), (1, 1)):
+        fewer = replace(entry, evaluation=replace(entry.evaluation, ks=(1, 5, 10), n_labels=n_labels))
+        metrics = [*comparison.metrics, "p@10"]
+        assert list_length(replace(comparison, entries=[fewer], metrics=metrics)) == expected
     only_first = replace(
         comparison, entries=[replace(entry, evaluation=replace(entry.evaluation, ks=(1,)), against={})]
     )

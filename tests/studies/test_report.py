@@ -68,7 +68,7 @@ def full(comparison: Comparison) -> ReportInput:
         HOSTILE,
         replace(comparison, skipped=[Skipped("x", HOSTILE, HOSTILE)]),
         things="pictures",
-        data=DataFacts(HOSTILE, HOSTILE, HOSTILE, HOSTILE, HOSTILE, [(HOSTILE, HOSTILE)]),
+        data=DataFacts(HOSTILE, HOSTILE, HOSTILE, HOSTILE, HOSTILE),
         history=entry.model.history_,
         examples=shown,
         examples_note=HOSTILE,

@@ -144,10 +144,6 @@ def _report_input(found: Comparison, terms: VisualTerms, pictures: PictureList, 
             licence="; ".join(f"{name}: {LICENCE[name]}" for name in names),
             split="By group (one concept, or one drawing with its variants), a tenth each for validation and test, "
             f"seed {seed}.",
-            facts=[
-                ("pictures", f"{len(pictures):,}"),
-                ("labels with two training pictures", f"{len(test.label_names):,}"),
-            ],
         ),
         examples=picture_examples(entry, test, pictures, terms, title=title_of),
         examples_note=SPREAD,

@@ -30,9 +30,12 @@ class Verdict(NamedTuple):
 
 
 def list_length(comparison: Comparison) -> int:
-    """The k that a report speaks of: 10, or the longest list in the table that the labels can fill."""
+    """The k that a report speaks of: 10, or the longest list in the table that holds at most two thirds of the labels.
+
+    A list of nearly all labels is nearly as good whoever made it.
+    """
     evaluation = comparison.entries[0].evaluation
-    shown = [k for k in evaluation.ks if f"p@{k}" in comparison.metrics and k <= evaluation.n_labels]
+    shown = [k for k in evaluation.ks if f"p@{k}" in comparison.metrics and 3 * k <= 2 * evaluation.n_labels]
     return max(shown, default=min(evaluation.ks))
 
 

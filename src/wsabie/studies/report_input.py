@@ -79,8 +79,6 @@ class DataFacts:
     source, licence : str
     split : str
         How the three sides were made, with the seed.
-    facts : sequence of (str, str)
-        More lines: name and value.
     """
 
     name: str = ""
@@ -88,7 +86,6 @@ class DataFacts:
     source: str = ""
     licence: str = ""
     split: str = ""
-    facts: Sequence[tuple[str, str]] = ()
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """From a folder of tagged pictures to annotations, through the commands."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,33 @@ def test_annotate_one_file_and_a_corrupt_one(cli: Cli, model: Path, pictures: Pa
     assert len(said.out.splitlines()) == 1
     assert "bad.png" in rejects.read_text()
     assert "1 skipped" in said.err
+
+
+def test_pictures_of_the_same_name_are_told_apart(cli: Cli, model: Path, pictures: Path, tmp_path: Path) -> None:
+    """By where they come from, as it was given; what comes from one place keeps the names that it has there."""
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        shutil.copy(pictures / "000.webp", tmp_path / name / "same.webp")
+    alone, other = tmp_path / "a" / "same.webp", tmp_path / "b"
+    both = cli("annotate", model, alone, other, "--json").json["results"]
+    assert [result["id"] for result in both] == [str(alone), f"{other}/same.webp"]
+    assert both[0]["labels"] == both[1]["labels"]
+    assert cli("annotate", model, other, "--json").json["results"][0]["id"] == "same.webp"
+
+
+def test_a_name_of_two_lines_is_printed_on_one(cli: Cli, model: Path, pictures: Path, tmp_path: Path) -> None:
+    shutil.copy(pictures / "000.webp", tmp_path / "new\nline\té.webp")
+    said = cli("annotate", model, tmp_path / "new\nline\té.webp", "-k", 1)
+    assert said.out.startswith("new\\nline\\té.webp\t")
+    assert len(said.out.splitlines()) == 1
+
+
+def test_heat_maps_are_not_put_among_the_pictures(cli: Cli, model: Path, pictures: Path) -> None:
+    before = set(pictures.iterdir())
+    said = cli("annotate", model, pictures / "000.webp", "--explain", pictures)
+    assert said.code == 1
+    assert "would lie among your pictures; name another folder" in said.err
+    assert set(pictures.iterdir()) == before
 
 
 def test_explain_draws_the_picture(cli: Cli, model: Path, pictures: Path, tmp_path: Path) -> None:

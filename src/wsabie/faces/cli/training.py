@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from os import SEEK_END
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from wsabie.base.errors import InputError
@@ -138,7 +139,7 @@ def _tell(asked: Asked, facts: dict[str, Any], history: list[EpochStats]) -> Non
     bare = facts["rows_without_labels"]
     rows += f" ({bare:,} without a label)" if bare else ""
     out.print(f"{asked.recipe.model}: {labels}{few} from {rows}, {kept}, {n_bytes / 1e6:.1f} MB", markup=False)
-    note(f"next: wsabie annotate {asked.recipe.model} NEW_DATA")
+    note(f"next: wsabie annotate {quote(str(asked.recipe.model))} NEW_DATA")
 
 
 def _logging_to(log: Path | None, resume: bool) -> Callable[[EpochStats], None] | None:

@@ -1,13 +1,14 @@
 """Commands that use a finished model: annotate, neighbours, info."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
 from wsabie.base.errors import InputError
 from wsabie.faces.cli.common import aligned_rows, executor, listing, loaded, opened, tell_unknown_features
 from wsabie.faces.cli.epochs import show_epochs
-from wsabie.faces.cli.terminal import TerminalProgress, note, out, show_json, show_table
-from wsabie.sources.records import PictureList, Rows, Source
+from wsabie.faces.cli.terminal import TerminalProgress, note, show_json, show_table
+from wsabie.sources.records import Picture, PictureList, Rows, Source
 from wsabie.storage.outputs import refuse_unwritable
 from wsabie.storage.rejects import Rejects
 
@@ -30,20 +31,22 @@ def annotate_command(
         raise InputError(f"cannot draw into {explain}: it is a file; give the name of a folder for the heat maps")
     first = None if explain is None else explain / "0000.png"
     refuse_unwritable(("rejects", rejects_file), ("picture", first), inputs=(*inputs, model))
+    if explain is not None and explain.resolve() in {path.resolve().parent for path in inputs if path.is_file()}:
+        raise InputError(f"heat maps in {explain} would lie among your pictures; name another folder")
     annotator, progress = loaded(model, threads), TerminalProgress()
     if label is not None:
         annotator.model.vocabulary_.ids([label])  # refuses an unknown label before any work
     results: list[dict[str, Any]] = []
     drawn = unknown = 0
     with listing(rejects_file, strict=strict) as rejects:
-        for source in _sources(inputs, rejects):
+        for place, source in _sources(inputs, rejects):
             aligned = aligned_rows(annotator, model, source, executor(threads), progress, rejects)
             rows, unknown = aligned.rows, unknown + aligned.unknown_features
             tell_unknown_features(aligned, "the data")
             if len(rows):
                 ranked = annotator.model.annotate(rows.X, k)
                 results += [
-                    {"id": i, "labels": [[name, round(s, 6)] for name, s in top]}
+                    {"id": place + i, "labels": [[name, round(s, 6)] for name, s in top]}
                     for i, top in zip(rows.ids, ranked, strict=True)
                 ]
             if explain is not None:
@@ -55,20 +58,31 @@ def annotate_command(
         show_json({"schema": 1, "model": str(model), "results": results, **counts})
         return
     for result in results:
-        out.print(
-            f"{result['id']}\t" + "  ".join(f"{name} {score:.2f}" for name, score in result["labels"]),
-            markup=False,
-        )
+        labels = "  ".join(f"{_one_line(name)} {score:.2f}" for name, score in result["labels"])
+        sys.stdout.write(f"{_one_line(result['id'])}\t{labels}\n")  # as it is: `out` would turn the tab into blanks
 
 
-def _sources(inputs: list[Path], rejects: Rejects) -> list[Source]:
-    """Every input opened; pictures that were named one by one make one source."""
-    sources = [opened(path, rejects, labels_from="none") for path in inputs]
-    single = [source for source in sources if isinstance(source, PictureList) and source.path.is_file()]
-    if len(single) < 2:
-        return sources
-    together = PictureList(inputs[0], [picture for source in single for picture in source])
-    return [together] + [source for source in sources if source not in single]
+def _one_line(text: str) -> str:
+    """A name that may hold ends of lines, which file names may, on one line."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _sources(inputs: list[Path], rejects: Rejects) -> list[tuple[str, Source]]:
+    """Every input opened; pictures that were named one by one make one source.
+
+    Before it stands what tells its ids from those of the other inputs: where they come from, as it was given.
+    """
+    opened_ones = [(path, opened(path, rejects, labels_from="none")) for path in inputs]
+    if len(inputs) == 1:
+        return [("", opened_ones[0][1])]
+    pictures: list[Picture] = []
+    others: list[tuple[str, Source]] = []
+    for path, source in opened_ones:
+        if isinstance(source, PictureList) and source.path.is_file():
+            pictures += [picture._replace(id=str(path)) for picture in source]
+        else:
+            others.append((f"{path}/", source))
+    return ([("", PictureList(inputs[0], pictures))] if pictures else []) + others
 
 
 def _explain(annotator: Any, source: Source, folder: Path, label: str | None, number: int) -> int:

@@ -33,7 +33,6 @@ def data(given: ReportInput) -> Section:
         ("Training pairs", f"{known.train_pairs:,} ({one(things)} and label)"),
         ("Test labels", _coverage(given)),
         ("Features", f"{known.features:,}"),
-        *told.facts,
         ("Fingerprint", join(*_fingerprints(known.fingerprint))),
     ]
     return Section("data", "Data", "What the data is", told.description, facts(pairs))
@@ -119,7 +118,9 @@ def _coverage(given: ReportInput) -> str:
     found = f"{known.test_pairs_known:,} of {known.test_pairs:,} are among those ({known.coverage:.0%})"
     if not known.test_rows_without:
         return found
-    return f"{found}; {known.test_rows_without:,} test {given.things} have none and do not count"
+    n = known.test_rows_without
+    none = f"1 test {one(given.things)} has none and does" if n == 1 else f"{n:,} test {given.things} have none and do"
+    return f"{found}; {none} not count"
 
 
 def _fingerprints(given: dict[str, str]) -> list[Child]:
