@@ -88,7 +88,7 @@ def envelope(lines: list[dict[str, Any]]) -> list[list[float]]:
 def levels(envelopes: dict[str, list[list[float]]]) -> list[dict[str, Any]]:
     """Seconds of training to shares of the peers' best validation MRR: of the quickest peer, and ours."""
     peers = {name: points for name, points in envelopes.items() if name != OURS}
-    top = max((points[-1][1] for points in peers.values()), default=0.0)
+    top = max((points[-1][1] for points in peers.values() if points), default=0.0)
     found = []
     for share in LEVELS if top else ():
         times = {name: _first_time(points, share * top) for name, points in envelopes.items()}

@@ -82,3 +82,41 @@ def test_a_picture_of_a_format_that_is_not_read_is_listed_once(folder):
         ("metadata.csv:4", "labels without a picture"),
         ("metadata.csv:5", "labels without a picture"),
     ]
+
+
+def test_a_picture_that_cannot_be_read_does_not_excuse_one_of_another_folder(folder):
+    """The list of what is skipped may hold that of another collection, with the same ids."""
+    rejects = Rejects()
+    rejects.add("9.heic", "unsupported picture format")
+    (folder / "metadata.csv").write_text("file_name,labels\n0.png,sea\n9.heic,sea\n")
+    labels_of(folder, rejects=rejects)
+    assert (f"{folder}/metadata.csv:3", "labels without a picture", "9.heic") in rejects.listed
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        '0.png,"sea;sky\n1.png,sea\n2.png,dog\n',  # to the end of the file
+        '0.png,"sea;sky\n1.png,"sea"\n2.png,dog\n',  # to the next quote
+        '0.png,"sea;sky\n1.png,""\n2.png,dog\n',  # over a doubled one
+        '0.png,"sea" sky\n1.png,sea\n',
+        '0.png,"sea;sky\n' + "1.png,sea\n" * 20_000,
+    ],
+)
+def test_a_quote_that_is_not_closed_is_named_by_the_line_on_which_it_opens(folder, rows):
+    (folder / "metadata.csv").write_text('file_name,labels\n3.png,"sea\nlion"\n\n' + rows)
+    with pytest.raises(InputError, match=r"metadata\.csv:5 begins a row of malformed CSV \(.*\); close every quote"):
+        read_image_folder(folder)
+
+
+def test_a_quoted_text_may_hold_ends_of_lines_and_quotes(folder):
+    (folder / "metadata.csv").write_text(
+        'file_name,labels\r\n0.png,"sea\r\nlion;""big"" dog"\n1.png,5" disk\n\n2.png,"sky\n\n"\n3.png\n', newline=""
+    )
+    rejects = Rejects()
+    assert labels_of(folder, rejects=rejects) == {
+        "0.png": ("sea lion", '"big" dog'),
+        "1.png": ('5" disk',),
+        "2.png": ("sky",),
+    }
+    assert rejects.listed[0] == (f"{folder}/metadata.csv:9", "wrong number of cells", "1 of 2")

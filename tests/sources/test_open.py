@@ -57,10 +57,22 @@ def test_markup_and_programs_are_not_words(tmp_path, content):
         open_source(tmp_path / "new.txt", labels_from="none")
 
 
-def test_a_pipe_is_named(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InputError, match="is a pipe or a device, but data are read twice; save them to a file"):
-        open_source(tmp_path / "pipe")
+@pytest.mark.parametrize("labels_from", ["auto", "none"])
+@pytest.mark.parametrize("name", ["pipe", "pipe.png", "metadata.csv", "pipe.heic"])
+def test_a_pipe_is_named_and_not_opened(tmp_path, name, labels_from):
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(InputError, match=rf"{name} is a pipe or a device, but data are read twice; save them to a"):
+        open_source(tmp_path / name, labels_from=labels_from)
+
+
+def test_what_standard_input_is_piped_to_is_named(tmp_path):
+    reader, writer = os.pipe()
+    try:
+        with pytest.raises(InputError, match=rf"/dev/fd/{reader} is a pipe or a device"):
+            open_source(f"/dev/fd/{reader}", labels_from="none")
+    finally:
+        os.close(reader)
+        os.close(writer)
 
 
 def test_folders_pictures_and_parquet(tmp_path, picture):
@@ -165,10 +177,10 @@ def test_a_table_of_labelled_paths_belongs_to_the_pictures_beside_it(tmp_path, p
     rejects = Rejects()
     assert [p.labels for p in open_source(tmp_path, rejects=rejects)] == [("wolf",)]
     assert sorted(rejects.listed) == [
-        (f"{tmp_path}/4.heic", "unsupported picture format", "convert it to JPEG or PNG"),
-        (f"{tmp_path}/dog/2.png", "picture without labels", "no row in the table"),
         (f"{tmp_path}/table.parquet row 2", "picture without labels", "3.png"),
         (f"{tmp_path}/table.parquet row 3", "labels without a picture", "gone.png"),
+        ("4.heic", "unsupported picture format", "convert it to JPEG or PNG"),
+        ("dog/2.png", "picture without labels", "no row in the table"),
     ]
     assert len(open_source(tmp_path / "table.parquet")) == 1
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -185,6 +186,56 @@ def test_a_missing_tensor_is_named(saved: Path) -> None:
     file.unlink()
     with pytest.raises(ModelFolderError, match=rf"{file} \(tensor .*\) is missing; restore"):
         load_folder(saved)
+
+
+def lock(patch: pytest.MonkeyPatch, method: str, *files: Path) -> None:
+    """Files that a method of Path may not touch: tests may run as a user who may do everything."""
+    real, access = getattr(Path, method), os.access
+
+    def refused(path: Path, *args: Any, **options: Any) -> Any:
+        if path in files:
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path, *args, **options)
+
+    patch.setattr(Path, method, refused)
+    patch.setattr(os, "access", lambda path, mode: path not in files and access(path, mode))
+
+
+@pytest.mark.parametrize("method", ["open", "stat"])
+def test_a_tensor_that_may_not_be_read_is_not_called_damaged(saved: Path, monkeypatch: Any, method: str) -> None:
+    """`stat` fails where the folder is closed, `open` where the file is."""
+    lock(monkeypatch, method, *tensor_files(saved))
+    for verify in (True, False):
+        with pytest.raises(
+            InputError, match=rf"^cannot read {saved}/tensors/\w*.safetensors: Permission denied; check"
+        ):
+            load_folder(saved, verify=verify)
+
+
+@pytest.mark.parametrize("method", ["open", "stat"])
+@pytest.mark.parametrize("look", [load_folder, is_model_folder, folder_kind, refuse_foreign])
+def test_a_config_that_may_not_be_read_is_not_called_damaged(
+    saved: Path, monkeypatch: Any, method: str, look: Any
+) -> None:
+    lock(monkeypatch, method, saved / "config.json")
+    with pytest.raises(
+        InputError, match=rf"^cannot read {saved}/config.json: Permission denied; check its permissions"
+    ):
+        look(saved)
+
+
+def test_tensors_that_may_not_be_read_are_written_anew(saved: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        lock(patch, "open", *tensor_files(saved))
+        save_folder(saved, parts())
+    assert_equal(load_folder(saved), parts())
+
+
+def test_old_tensors_that_may_not_be_removed_are_told(saved: Path, monkeypatch: Any) -> None:
+    lock(monkeypatch, "unlink", *tensor_files(saved))
+    with pytest.raises(InputError, match=rf"cannot write {saved}: Permission denied"):
+        save_folder(saved, parts(1))
+    assert_equal(load_folder(saved), parts(1))
 
 
 def test_another_version_says_what_to_install(saved: Path) -> None:

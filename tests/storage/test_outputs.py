@@ -1,10 +1,13 @@
 """What would be lost or could not be written is refused before any work, and nothing is left by the look."""
 
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from wsabie.base.errors import InputError
+from wsabie.storage.atomic import UnwritableError
 from wsabie.storage.outputs import Kind, refuse_unwritable
 
 OWN: dict[Kind, bytes] = {
@@ -29,6 +32,26 @@ def test_what_cannot_be_written_is_known_before_and_nothing_is_left(tmp_path: Pa
         refuse_unwritable(("html", tmp_path / ("a" * 300)))
     with pytest.raises(InputError, match="it is no ordinary file"):
         refuse_unwritable(("rejects", Path("/dev/null")))
+
+
+@pytest.mark.parametrize("inner", ["", "tensors"])
+def test_a_model_that_cannot_be_replaced_is_known_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inner: str
+) -> None:
+    (tmp_path / "m" / "tensors").mkdir(parents=True)
+    locked, real = tmp_path / "m" / inner, os.open
+
+    def opened(path: Any, *args: Any, **options: Any) -> int:
+        if Path(path).parent == locked:
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path, *args, **options)
+
+    monkeypatch.setattr(os, "open", opened)
+    with pytest.raises(UnwritableError, match=rf"cannot write {locked}: Permission denied; choose a folder"):
+        refuse_unwritable(folder=tmp_path / "m")
+    locked = tmp_path / "elsewhere"
+    refuse_unwritable(folder=tmp_path / "m")
+    assert [path.name for path in tmp_path.rglob("*")] == ["m", "tensors"]
 
 
 @pytest.mark.parametrize("kind", OWN)

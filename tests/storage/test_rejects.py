@@ -17,7 +17,7 @@ def test_counts_and_summary() -> None:
     for where, reason in (("a", "truncated picture"), ("b", "empty file"), ("c", "truncated picture")):
         rejects.add(where, reason)
     assert len(rejects) == 3
-    assert rejects.summary() == "3 skipped: 2 truncated picture, 1 empty file"
+    assert rejects.summary() == "3 skipped: truncated picture (2), empty file (1)"
 
 
 def test_written_as_json_lines(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_another_list_is_taken_over_within_the_bound(monkeypatch: Any) -> None:
         theirs.add(str(i), "broken row" if i else "empty file")
     ours.add_all(theirs)
     assert [where for where, _, _ in ours.listed] == ["a", "0", "1"]
-    assert ours.summary() == "5 skipped: 4 broken row, 1 empty file"
+    assert ours.summary() == "5 skipped: broken row (4), empty file (1)"
 
 
 def test_strict_refuses_the_first() -> None:

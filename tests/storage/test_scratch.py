@@ -23,3 +23,12 @@ def test_strangers_and_files_are_refused(tmp_path: Path) -> None:
         refuse_strangers(tmp_path, "terms")
     with pytest.raises(InputError, match="is a file where unfinished work is kept"):
         refuse_strangers(tmp_path / "holiday.jpg", ".*")
+
+
+def test_a_folder_that_cannot_be_looked_into_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(path: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "iterdir", refused)
+    with pytest.raises(InputError, match=rf"cannot read {tmp_path}: Permission denied; check its permissions"):
+        refuse_strangers(tmp_path, ".*")

@@ -110,11 +110,17 @@ def test_saving_takes_a_tenth_of_the_time_at_most(
 
 
 def test_other_data_or_settings_are_refused_by_name(tmp_path: Path) -> None:
+    """Of other data the automatic settings are others too: nobody chose them, so that they are not named."""
     old = Checkpoints(tmp_path / "c", {"data": "a", "seed": 1, "margin": 1.0}, every=0)
     train(BLOCK, make_space(), make_settings(epochs=1), checkpoints=old)
-    new = Checkpoints(tmp_path / "c", {"data": "b", "seed": 1, "dim": 3}, resume=True)
-    with pytest.raises(InputError, match=r"with other data, dim, margin; use the same .*--resume"):
-        train(BLOCK, make_space(), make_settings(), checkpoints=new)
+    for identity, named in (
+        ({"data": "a", "seed": 1, "dim": 3}, "dim, margin"),
+        ({"data": "b", "seed": 1, "dim": 3}, "data"),
+        ({"data": "b", "seed": 2, "dim": 3}, "data, seed"),
+    ):
+        new = Checkpoints(tmp_path / "c", identity, resume=True)
+        with pytest.raises(InputError, match=rf"with other {named}; use the same .*--resume"):
+            train(BLOCK, make_space(), make_settings(), checkpoints=new)
 
 
 @pytest.mark.parametrize("resume", [True, False])

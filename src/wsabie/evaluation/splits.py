@@ -98,7 +98,7 @@ def split(
     _check_given(n, by, given)
     units = _units(n, ids, None if by == "row" else groups, seed)
     if by == "time":
-        side = _by_time(units, _timestamps(times), valid, test)
+        side = _by_time(units, _timestamps(times, range(n) if ids is None else ids), valid, test)
     elif by == "label":
         side = _by_label(units, Y, valid, test)
     else:
@@ -215,7 +215,8 @@ def _by_time(units: _Units, times: Float64, valid: float, test: float) -> Int64:
     return np.searchsorted([valid_from, test_from], moment.ravel(), side="right")
 
 
-def _timestamps(times: Any) -> Float64:
+def _timestamps(times: Any, names: Sequence[Any]) -> Float64:
+    """Seconds (n,); `names` are what errors call the rows."""
     values = np.asarray(times)
     if values.dtype.kind in "iuf":
         stamps: Float64 = values.astype(np.float64)
@@ -223,18 +224,20 @@ def _timestamps(times: Any) -> Float64:
         stamps = values.astype("datetime64[us]").astype(np.float64) / 1e6
         stamps[np.isnat(values)] = np.nan
     else:
-        stamps = np.array([_timestamp(row, str(text)) for row, text in enumerate(times)])
+        stamps = np.array([_timestamp(str(text), name) for text, name in zip(times, names, strict=True)])
     if np.isnan(stamps).any():
-        row = int(np.argmax(np.isnan(stamps)))
-        raise InputError(f"the time of row {row} is missing; a split by time needs the time of every row")
+        name = names[int(np.argmax(np.isnan(stamps)))]
+        raise InputError(f"the time of row {name!r} is missing; a split by time needs the time of every row")
     return stamps
 
 
-def _timestamp(row: int, text: str) -> float:
+def _timestamp(text: str, name: Any) -> float:
+    if not text:
+        return np.nan
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise InputError(f"the time {text!r} of row {row} is no ISO 8601 date such as 2024-05-31") from None
+        raise InputError(f"the time {text!r} of row {name!r} is no ISO 8601 date; write it like 2024-05-31") from None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 

@@ -3,7 +3,7 @@
 Sub-folders: every level gives one label, so `animal/dog/1.jpg` has the labels "animal" and "dog". Hidden
 files and folders (a leading dot) and files that are no pictures are left alone; pictures in formats that
 are not read (`UNREAD`) are rejected. Links to folders are not followed, links to files only inside the
-folder. The id of a picture is its path in the folder, with `/`.
+folder. The id of a picture is its path in the folder, with `/`; what is rejected is named in the same way.
 """
 
 import os
@@ -69,20 +69,21 @@ def read_image_folder(
         Missing, without pictures, or without a single labelled picture.
     """
     rejects = Rejects() if rejects is None else rejects
-    before = rejects.counts[UNSUPPORTED]
+    n_unread, n_listed = rejects.counts[UNSUPPORTED], len(rejects.listed)
     files = find_pictures(folder, rejects)
     metadata = find_metadata(folder) if labels_from in ("auto", "metadata") else None
     if labels_from == "metadata" and metadata is None:
         raise InputError(f"{shown(folder)} has no {' or '.join(NAMES)}; write one, or take labels from elsewhere")
     if not files:
-        raise _no_pictures(folder, metadata, rejects.counts[UNSUPPORTED] - before)
+        raise _no_pictures(folder, metadata, rejects.counts[UNSUPPORTED] - n_unread)
     if metadata is not None:
         entries = read_metadata(
             metadata, image_column=image_column or FILE_COLUMN, label_column=label_column, rejects=rejects
         )
         if split is not None and not any(entry.split == split for entry in entries):
             raise InputError(f"no row of {shown(metadata)} has the split {split!r}; check the name, or leave it out")
-        pictures, labels_from = _by_metadata(folder, files, entries, split, rejects), "metadata"
+        unread = {where for where, reason, _ in rejects.listed[n_listed:] if reason == UNSUPPORTED}
+        pictures, labels_from = _by_metadata(files, unread, entries, split, rejects), "metadata"
     else:
         pictures = _by_themselves(folder, files, labels_from, rejects)
     _require_labelled(folder, pictures, labels_from, rejects)
@@ -119,35 +120,39 @@ def find_pictures(folder: Path, rejects: Rejects) -> dict[str, Path]:
     found: dict[str, Path] = {}
     with reading(folder):
         os.scandir(folder).close()  # os.walk would pass over a folder that cannot be read
-    for place, folders, names in os.walk(folder, onerror=_unreadable(rejects)):
+    for place, folders, names in os.walk(folder, onerror=_unreadable(folder, rejects)):
         for name in [n for n in folders if not n.startswith(".") and Path(place, n).is_symlink()]:
-            rejects.add(shown(Path(place, name)), "link to a folder, not followed")
+            rejects.add(_id_of(Path(place, name), folder), "link to a folder, not followed")
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in names:
             if not name.startswith(".") and name.lower().endswith(ENDINGS):
                 _add_file(Path(place, name), folder, root, found, rejects)
             elif not name.startswith(".") and name.lower().endswith(UNREAD):
-                rejects.add(shown(Path(place, name)), UNSUPPORTED, CONVERT)
+                rejects.add(_id_of(Path(place, name), folder), UNSUPPORTED, CONVERT)
     return dict(sorted(found.items()))
 
 
-def _unreadable(rejects: Rejects) -> Callable[[OSError], None]:
+def _id_of(path: Path, folder: Path) -> str:
+    return shown(path.relative_to(folder).as_posix())
+
+
+def _unreadable(folder: Path, rejects: Rejects) -> Callable[[OSError], None]:
     def note(error: OSError) -> None:
-        rejects.add(shown(str(error.filename)), "folder that cannot be read", error.strerror or "")
+        rejects.add(_id_of(Path(error.filename), folder), "folder that cannot be read", error.strerror or "")
 
     return note
 
 
 def _add_file(path: Path, folder: Path, root: str, found: dict[str, Path], rejects: Rejects) -> None:
-    name = path.relative_to(folder).as_posix()
-    if shown(name) != name:
-        rejects.add(shown(path), "file name that is not UTF-8")
+    name = _id_of(path, folder)
+    if name != path.relative_to(folder).as_posix():
+        rejects.add(name, "file name that is not UTF-8")
     elif path.is_symlink() and not is_inside(path, root):
-        rejects.add(shown(path), "link that leads out of the folder")
+        rejects.add(name, "link that leads out of the folder")
     elif path.is_file():
         found[name] = path
     else:
-        rejects.add(shown(path), "link to a missing file")
+        rejects.add(name, "not a regular file" if path.exists() else "link to a missing file")
 
 
 def is_inside(path: Path, root: str) -> bool:
@@ -170,7 +175,7 @@ def relative_name(text: str) -> str:
 
 
 def _by_metadata(
-    folder: Path, files: dict[str, Path], entries: list[Entry], split: str | None, rejects: Rejects
+    files: dict[str, Path], unread: set[str], entries: list[Entry], split: str | None, rejects: Rejects
 ) -> list[Picture]:
     named: set[str] = set()
     rows: dict[str, Entry] = {}  # what is said of each picture, whether it is there or not
@@ -184,17 +189,16 @@ def _by_metadata(
             labels[name].update(dict.fromkeys(own))
         except BadRow as bad:
             rejects.add(entry.where, bad.reason, bad.detail)
-    unread = {where for where, reason, _ in rejects.listed if reason == UNSUPPORTED}
     for name in files:
         if name not in named:
-            rejects.add(shown(folder / name), UNLABELLED, "no row in the metadata")
+            rejects.add(name, UNLABELLED, "no row in the metadata")
     pictures = []
     for name, row in rows.items():
         if split is not None and row.split != split:
             continue
         if name in files and labels[name]:
             pictures.append(Picture(name, files[name], tuple(labels[name]), row.group, row.time))
-        elif shown(folder / name) not in unread:
+        elif name not in unread:
             rejects.add(row.where, UNLABELLED if name in files else "labels without a picture", name)
     return pictures
 
@@ -251,7 +255,7 @@ def _labelled(
                 raise BadRow(UNLABELLED)
             pictures.append(Picture(name, path, labels))
         except BadRow as bad:
-            rejects.add(shown(path), bad.reason, bad.detail)
+            rejects.add(shown(name), bad.reason, bad.detail)
     return pictures
 
 

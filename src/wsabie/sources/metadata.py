@@ -146,24 +146,46 @@ def _entry(where: str, row: dict[str, Any], image_column: str, labels: tuple[str
 
 def _csv_rows(path: Path, rejects: Rejects) -> Iterator[tuple[str, dict[str, Any]]]:
     with reading(path), open_bytes(path) as stream:
-        text = io.TextIOWrapper(cast(IO[bytes], stream), "utf-8-sig", newline="")
-        reader = csv.reader(bounded_lines(text, path, _LONGEST_LINE), delimiter=_delimiter(path))
+        # escapes stand for bad bytes until the line that holds them is known: text is decoded by the block
+        text = io.TextIOWrapper(cast(IO[bytes], stream), "utf-8-sig", errors="surrogateescape", newline="")
+        records = _records(path, csv.reader(_valid_lines(text, path), delimiter=_delimiter(path), strict=True))
+        number, header = next(records, (1, []))
+        if len(set(header)) < len(header):
+            raise InputError(f"{shown(path)}:{number} names a column twice; rename one")
+        for number, cells in records:
+            where = f"{shown(path)}:{number}"
+            if len(cells) == len(header):
+                yield where, dict(zip(header, cells, strict=True))
+            else:
+                rejects.add(where, "wrong number of cells", f"{len(cells)} of {len(header)}")
+
+
+def _valid_lines(text: IO[str], path: Path) -> Iterator[str]:
+    for number, line in enumerate(bounded_lines(text, path, _LONGEST_LINE), start=1):
         try:
-            header = next(filter(None, reader), [])
-            if len(set(header)) < len(header):
-                raise InputError(f"{shown(path)}:1 names a column twice; rename one")
-            for cells in filter(None, reader):
-                where = f"{shown(path)}:{reader.line_num}"
-                if len(cells) == len(header):
-                    yield where, dict(zip(header, cells, strict=True))
-                else:
-                    rejects.add(where, "wrong number of cells", f"{len(cells)} of {len(header)}")
-        except UnicodeDecodeError as error:
+            line.encode()
+        except UnicodeEncodeError as error:
             raise InputError(
-                f"{shown(path)} is not UTF-8 text near line {reader.line_num + 1}; convert it, for instance with iconv"
+                f"{shown(path)}:{number} is not UTF-8 text; convert the file, for instance with iconv"
             ) from error
+        yield line
+
+
+def _records(path: Path, reader: Any) -> Iterator[tuple[int, list[str]]]:
+    """(line on which it begins, cells) of each record that is not blank; a quoted cell may hold ends of lines."""
+    while True:
+        number = reader.line_num + 1
+        try:
+            cells = next(reader, None)
         except csv.Error as error:
-            raise InputError(f"{shown(path)}:{reader.line_num} is malformed CSV ({error}); repair the line") from error
+            raise InputError(
+                f"{shown(path)}:{number} begins a row of malformed CSV ({error}); close every quote in it, and double "
+                "one that stands inside a quoted text"
+            ) from error
+        if cells is None:
+            return
+        if cells:
+            yield number, cells
 
 
 def _delimiter(path: Path) -> str:

@@ -219,7 +219,7 @@ def _settle_beside(table: Table, wanted: _Wanted, rejects: Rejects) -> None:
         rejects.add(where, reason, detail)
     for name in pictures:
         if name not in named:
-            rejects.add(shown(table.path / name), UNLABELLED, "no row in the table")
+            rejects.add(name, UNLABELLED, "no row in the table")
 
 
 def kind_of(path: Path, *, plain_text: bool = False) -> str:

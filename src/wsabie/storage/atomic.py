@@ -10,7 +10,11 @@ from pathlib import Path
 from wsabie.base.errors import InputError
 
 
-class DiskFullError(InputError):
+class UnwritableError(InputError):
+    """A file or folder that cannot be written; what was to be replaced is as it was."""
+
+
+class DiskFullError(UnwritableError):
     """There is no space left; what was to be replaced is as it was."""
 
 
@@ -22,7 +26,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
     Raises
     ------
-    InputError
+    UnwritableError
         The folder is missing or cannot be written, or the disk is full; `path` is left as it was.
 
     Examples
@@ -58,16 +62,16 @@ def write_bytes(path: str | Path, content: bytes) -> None:
         draft.write_bytes(content)
 
 
-def try_writing(path: Path) -> None:
-    """Refuse a file or folder that could not be written, as far as it can be known before.
+def try_writing(path: Path, *, within: bool = False) -> None:
+    """Refuse a file or folder that could not be written, or a folder within which nothing could be.
 
     Raises
     ------
     InputError
-        As `replacing` would at the end.
+        As `replacing` would at the end, as far as it can be known before.
     """
     with explained(path):
-        _new_draft(path).unlink()
+        _new_draft(path / path.name if within else path).unlink()
 
 
 @contextmanager
@@ -82,7 +86,17 @@ def explained(path: Path) -> Iterator[None]:
                 "(what was there before is untouched)"
             ) from error
         reason = error.strerror or str(error)
-        raise InputError(f"cannot write {path}: {reason}; choose a folder that you may write to") from error
+        raise UnwritableError(f"cannot write {path}: {reason}; choose a folder that you may write to") from error
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Turn the operating system's refusals to read `path`, or what lies in it, into a sentence."""
+    try:
+        yield
+    except OSError as error:
+        where, reason = error.filename or path, error.strerror or str(error)
+        raise InputError(f"cannot read {where}: {reason}; check its permissions and those of its folders") from error
 
 
 def _new_draft(path: Path) -> Path:

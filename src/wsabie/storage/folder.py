@@ -26,8 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from wsabie.base.errors import ModelFolderError
-from wsabie.storage.atomic import explained, replacing, write_bytes
+from wsabie.base.errors import ModelFolderError, WsabieError
+from wsabie.storage.atomic import explained, readable, replacing, write_bytes
 
 FORMAT = "wsabie"
 VERSION = 1
@@ -74,21 +74,22 @@ def save_folder(path: str | Path, parts: Parts) -> None:
     """
     path = Path(path)
     refuse_foreign(path)
-    try:
-        entries = {name: _save_tensor(path, np.asarray(array)) for name, array in parts.tensors.items()}
-        pointer = {
-            "format": FORMAT,
-            "version": VERSION,
-            "kind": parts.kind,
-            "config": parts.config,
-            "tensors": entries,
-        }
-        _write_config(path / "config.json", pointer)
-    except BaseException:
-        with suppress(ModelFolderError, OSError):
-            _sweep(path, _pointed_to(path))
-        raise
-    _sweep(path, (entry["file"] for entry in entries.values()))
+    with explained(path):
+        try:
+            entries = {name: _save_tensor(path, np.asarray(array)) for name, array in parts.tensors.items()}
+            pointer = {
+                "format": FORMAT,
+                "version": VERSION,
+                "kind": parts.kind,
+                "config": parts.config,
+                "tensors": entries,
+            }
+            _write_config(path / "config.json", pointer)
+        except BaseException:
+            with suppress(WsabieError, OSError):
+                _sweep(path, _pointed_to(path))
+            raise
+        _sweep(path, (entry["file"] for entry in entries.values()))
 
 
 def load_folder(path: str | Path, *, verify: bool = True) -> Parts:
@@ -103,15 +104,18 @@ def load_folder(path: str | Path, *, verify: bool = True) -> Parts:
     ------
     ModelFolderError
         Missing, damaged, or written by another version; the sentence says which file.
+    InputError
+        A file may not be read, or the disk fails.
     """
     path = Path(path)
     pointer = _read_config(path)
-    tensors = {name: _load_tensor(path, name, entry, verify) for name, entry in pointer["tensors"].items()}
+    with readable(path):
+        tensors = {name: _load_tensor(path, name, entry, verify) for name, entry in pointer["tensors"].items()}
     return Parts(str(pointer["kind"]), pointer["config"], tensors)
 
 
 def is_model_folder(path: str | Path) -> bool:
-    """Whether `path` holds a `config.json` of ours."""
+    """Whether `path` holds a `config.json` of ours; InputError where that cannot be seen."""
     try:
         return bool(_read_config(Path(path)))
     except ModelFolderError:
@@ -125,21 +129,26 @@ def folder_kind(path: str | Path) -> str | None:
     ------
     ModelFolderError
         The file is damaged, of another version, or not ours.
+    InputError
+        It may not be read.
     """
     path = Path(path)
-    return str(_read_config(path)["kind"]) if (path / "config.json").exists() else None
+    with readable(path):
+        there = (path / "config.json").exists()
+    return str(_read_config(path)["kind"]) if there else None
 
 
 def refuse_foreign(path: Path) -> None:
     """Raise ModelFolderError when a model saved at `path` would replace somebody else's files."""
-    if path.is_file():
-        raise ModelFolderError(f"{path} is a file; give the name of a folder for the model")
-    if not path.is_dir() or not any(path.iterdir()):
-        return
-    if not (_is_ours(path / "config.json") or _is_rest(path)):
-        raise ModelFolderError(
-            f"{path} is a folder that holds other files; choose an empty or new folder for the model"
-        )
+    with readable(path):
+        if path.is_file():
+            raise ModelFolderError(f"{path} is a file; give the name of a folder for the model")
+        if not path.is_dir() or not any(path.iterdir()):
+            return
+        if not (_is_ours(path / "config.json") or _is_rest(path)):
+            raise ModelFolderError(
+                f"{path} is a folder that holds other files; choose an empty or new folder for the model"
+            )
 
 
 def _is_ours(config: Path) -> bool:
@@ -186,7 +195,7 @@ def _save_tensor(folder: Path, array: Array) -> dict[str, Any]:
     digest = hashed.hexdigest()
     file = f"tensors/{digest[:32]}.safetensors"
     target = folder / file
-    if not _holds(target, digest):
+    if not (os.access(target, os.R_OK) and _holds(target, digest)):
         with replacing(target) as draft, draft.open("wb") as out:
             out.write(head)
             for at in range(0, len(data), _PIECE):
@@ -202,13 +211,11 @@ def _header(array: Array) -> bytes:
 
 
 def _holds(path: Path, digest: str) -> bool:
-    if not path.exists():
-        return False
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest() == digest
 
 
-def _read_config(path: Path) -> dict[str, Any]:
+def _config_bytes(path: Path) -> bytes:
     if not path.exists():
         raise ModelFolderError(f"there is no model at {path}; give the folder that `wsabie train --model` wrote")
     file = path / "config.json"
@@ -218,10 +225,16 @@ def _read_config(path: Path) -> dict[str, Any]:
         )
     if file.stat().st_size > _MAX_CONFIG_BYTES:
         raise ModelFolderError(f"{file} is larger than {_MAX_CONFIG_BYTES >> 20} MiB and was not read")
+    return file.read_bytes()
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    file = path / "config.json"
+    with readable(file):
+        content = _config_bytes(path)
     try:
-        content = file.read_bytes()
         pointer = json.loads(content.decode("utf-8"))
-    except (ValueError, OSError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise ModelFolderError(f"{file} is damaged ({error}); restore the folder from a copy or train again") from error
     if not isinstance(pointer, dict) or pointer.get("format") != FORMAT:
         raise ModelFolderError(f"{file} was not written by wsabie; give the folder that `wsabie train --model` wrote")
@@ -250,7 +263,7 @@ def _load_tensor(folder: Path, name: str, entry: Mapping[str, Any], verify: bool
         raise ModelFolderError(damaged)
     try:
         array = map_tensor(file)
-    except (ValueError, KeyError, OSError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ModelFolderError(damaged) from error
     if list(array.shape) != entry.get("shape") or array.dtype.str != entry.get("dtype"):
         raise ModelFolderError(damaged)
@@ -277,5 +290,5 @@ def map_tensor(file: Path) -> Array:
 
 def folder_bytes(path: str | Path) -> int:
     """Bytes on disk of everything under a folder."""
-    with explained(Path(path)):
+    with readable(Path(path)):
         return sum(os.path.getsize(p) for p in Path(path).rglob("*") if p.is_file())  # noqa: PTH202

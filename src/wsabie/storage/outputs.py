@@ -31,7 +31,7 @@ def refuse_unwritable(
     inputs : iterable of Path or None
         What the command reads, and folders that it fills itself: no result may be one of these, nor lie in one.
     folder : Path or None
-        A folder for results, to be made if it is not there.
+        A folder for a model, to be made if it is not there.
 
     Raises
     ------
@@ -55,9 +55,18 @@ def refuse_unwritable(
                 raise InputError(f"cannot write {file}: it is named for two results; give each a name of its own")
             if file.exists():
                 _refuse_other(file, kind)
-    for path in (*(file for _, file in files), folder):
-        if path is not None:
-            try_writing(path)
+    for _, file in files:
+        try_writing(file)
+    if folder is not None:
+        _try_saving(folder)
+
+
+def _try_saving(folder: Path) -> None:
+    """Refuse a folder for a model that cannot be made, or written where it is there."""
+    try_writing(folder)
+    for inner in (folder, folder / "tensors"):
+        if inner.is_dir():
+            try_writing(inner, within=True)
 
 
 def _refuse_input(file: Path, inputs: Iterable[Path]) -> None:

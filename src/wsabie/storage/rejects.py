@@ -18,7 +18,7 @@ class Rejects:
     >>> rejects = Rejects()
     >>> rejects.add("a.jpg", "truncated picture")
     >>> rejects.summary()
-    '1 skipped: 1 truncated picture'
+    '1 skipped: truncated picture (1)'
     """
 
     def __init__(self, *, strict: bool = False) -> None:
@@ -52,7 +52,7 @@ class Rejects:
         """One line: how many were skipped and why; empty when none."""
         if not self.counts:
             return ""
-        reasons = ", ".join(f"{n:,} {reason}" for reason, n in self.counts.most_common())
+        reasons = ", ".join(f"{reason} ({n:,})" for reason, n in self.counts.most_common())
         return f"{len(self):,} skipped: {reasons}"
 
     def write(self, path: str | Path) -> None:

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from wsabie.base.errors import InputError
+from wsabie.storage.atomic import readable
 
 _DRAFT = re.compile(r"\..*\.tmp")
 
@@ -16,13 +17,14 @@ def refuse_strangers(folder: Path, ours: str) -> None:
     Raises
     ------
     InputError
-        There are other files, perhaps the user's data.
+        There are other files, perhaps the user's data, or it cannot be seen what there is.
     """
-    if not folder.exists():
-        return
-    if not folder.is_dir():
-        raise InputError(f"{folder} is a file where unfinished work is kept; move it away")
-    names = sorted(path.name for path in folder.iterdir())
+    with readable(folder):
+        if not folder.exists():
+            return
+        if not folder.is_dir():
+            raise InputError(f"{folder} is a file where unfinished work is kept; move it away")
+        names = sorted(path.name for path in folder.iterdir())
     strange = [name for name in names if not (re.fullmatch(ours, name) or _DRAFT.fullmatch(name))]
     if strange:
         raise InputError(

@@ -32,7 +32,7 @@ class Checkpoints:
     path : Path
         Written atomically; never holds a half checkpoint.
     identity : dict
-        What must agree to go on: parameters, shapes, fingerprint of the data. JSON-able.
+        What must agree to go on: parameters, shapes, fingerprint of the data ("data"). JSON-able.
     resume : bool
         Go on from what lies there; otherwise it is overwritten.
     every : float
@@ -84,6 +84,8 @@ class Checkpoints:
         parts = load_folder(self.path)
         theirs = parts.config.get("identity", {})
         different = sorted(k for k in {*theirs, *self.identity} if theirs.get(k) != self.identity.get(k))
+        if "data" in different:  # shapes and automatic parameters follow from the data
+            different = [name for name in different if name in ("data", "seed")]
         if different:
             raise InputError(
                 f"the checkpoint at {self.path} was made with other {', '.join(different)}; "

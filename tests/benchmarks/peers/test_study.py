@@ -137,6 +137,7 @@ def test_levels_compare_with_the_quickest_peer():
     assert (found[0.8]["peer"], found[0.8]["ours_s"], found[0.8]["ratio"]) == ("pecos", 2.0, 0.4)
     assert (found[0.95]["peer"], found[0.95]["ratio"]) == ("lightfm", 0.05)
     assert found[1.0]["ours_s"] is None
+    assert report.levels({"wsabie": [], "pecos": []}) == []  # searched, nothing repeated at length yet
 
 
 def test_envelope_keeps_only_rises():

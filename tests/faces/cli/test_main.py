@@ -1,5 +1,8 @@
-"""The program itself: help, version, start-up, Ctrl-C."""
+"""The program itself: help, version, start-up, Ctrl-C, standard output that fails or cannot show a letter."""
 
+import io
+import json
+import os
 import signal
 import subprocess
 import sys
@@ -8,8 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import wsabie
 
+GOLDEN = Path(__file__).parents[2] / "golden" / "0.1.0" / "estimator"
 COMMANDS = ("train", "evaluate", "annotate", "neighbours", "compare", "features", "split", "demo", "info")
 
 
@@ -58,6 +64,108 @@ def test_ctrl_c_stops_with_one_sentence(tmp_path: Path) -> None:
     finally:
         process.kill()
     assert process.returncode == 130, err
-    assert "stopped" in err
+    assert "stopped; what is finished is kept, and the same command with --resume goes on from it" in err
     assert "Traceback" not in err
     assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize(
+    ("module", "words", "said"),
+    [
+        ("describing", ("features", "images", "x", "--out", "y"), "and the same command again goes on from it"),
+        ("comparing", ("compare", "x"), "unfinished work of this command is not kept"),
+    ],
+)
+def test_ctrl_c_says_what_is_left_of_the_work(
+    cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, module: str, words: tuple[str, ...], said: str
+) -> None:
+    def stopped(*args: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"wsabie.faces.cli.{module}.{words[0]}_command", stopped)
+    ran = cli(*words)
+    assert ran.code == 130
+    assert said in ran.err
+    assert "--resume" not in ran.err
+
+
+@pytest.mark.parametrize(
+    "words", [("train", "", "--model", "q"), ("annotate", "m", ""), ("train", "x", "--model", ""), ("info", "--model=")]
+)
+def test_an_empty_argument_is_no_current_folder(cli: Callable[..., Any], words: tuple[str, ...]) -> None:
+    ran = cli(*words)
+    assert ran.code == 2
+    assert ran.err.startswith("wsabie: an argument of `wsabie ")
+    assert "is empty, perhaps a variable that is not set" in ran.err
+
+
+# ---- standard output
+
+
+def run_into(stdout: int, *words: object, **environment: str) -> tuple[int, str]:
+    """Exit code and standard error of a program whose results go to a file descriptor."""
+    done = subprocess.run(
+        [sys.executable, "-m", "wsabie", *map(str, words)],
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+    )
+    return done.returncode, done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", [("info", GOLDEN), ("info", GOLDEN, "--json"), ("--version",)])
+def test_results_that_cannot_be_written_are_told_in_one_sentence(words: tuple[object, ...], unbuffered: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        code, err = run_into(full.fileno(), *words, PYTHONUNBUFFERED=unbuffered)
+    assert code == 1
+    said = "cannot write the results: No space left on device; free some space, or send standard output elsewhere"
+    assert err == f"wsabie: {said}\n"
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", [("info", GOLDEN), ("info", GOLDEN, "--json")])
+def test_a_reader_that_leaves_early_is_no_error_to_tell(words: tuple[object, ...], unbuffered: str) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        assert run_into(writer, *words, PYTHONUNBUFFERED=unbuffered) == (1, "")
+    finally:
+        os.close(writer)
+
+
+def test_an_error_that_is_not_foreseen_is_not_taken_for_a_full_disk(
+    cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*args: Any) -> None:
+        raise OSError(28, "No space left on device", "some file")
+
+    monkeypatch.setattr("wsabie.faces.cli.using.info_command", fails)
+    with pytest.raises(OSError, match="some file"):
+        cli("info", "m")
+
+
+def test_labels_beyond_the_letters_of_the_terminal(
+    cli: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "text").write_text("__label__Größe apple pear\n__label__milk milk\n" * 10, encoding="utf-8")
+    model = tmp_path / "m"
+    asked = ("train", tmp_path / "text", "--model", model, "--epochs", 1, "--threads", 1, "--hold-out", 0)
+    assert cli(*asked).code == 0
+    for words, said in (
+        (("annotate", model, tmp_path / "text"), "Gr\\xf6\\xdfe"),
+        (("neighbours", model, "milk"), "Gr\\xf6\\xdfe"),
+        (("neighbours", model, "milk", "--json"), "Gr\\u00f6\\u00dfe"),
+    ):
+        shown = io.BytesIO()
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stdout", io.TextIOWrapper(shown, encoding="ascii"))
+            ran = cli(*words)
+            text = shown.getvalue().decode()
+        assert ran.code == 0, ran.err
+        assert said in text
+        if "--json" in words:
+            assert json.loads(text)["neighbours"][0][0] == "Größe"

@@ -1,6 +1,7 @@
 """Training, comparing and refusing on rows of features."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,15 @@ def test_both_validation_figures_are_told(cli: Cli, rows: Path, tmp_path: Path) 
     assert "p@3" in cli("info", tmp_path / "m", "--epochs").out
 
 
+def test_rows_are_set_aside_or_given(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    file.write_text("0 1:1\n1 2:1\n")
+    ran = cli("train", file, "--valid", file, "--hold-out", 0.2, "--model", tmp_path / "m")
+    assert ran.code == 1
+    assert "leave one of them out" in ran.err
+    assert not (tmp_path / "m").exists()
+
+
 def test_too_few_rows_to_hold_out(cli: Cli, tmp_path: Path) -> None:
     tiny = tmp_path / "tiny.txt"
     for content, said in (("0 0:1\n1 1:1\n", "2 rows are too few"), ("0 0:1\n", "1 row is too few")):
@@ -81,7 +91,7 @@ def test_too_few_rows_to_hold_out(cli: Cli, tmp_path: Path) -> None:
         (("annotate", "{rows}", "{rows}"), "not a model folder"),
         (("compare", "{rows}", "--models", "wsabi"), "wsabie"),
         (("split", "{rows}", "--out", "{tmp}/s", "--by", "time"), "time"),
-        (("compare", "{rows}", "--models", ""), "no model to compare is named"),
+        (("compare", "{rows}", "--models", ","), "no model to compare is named"),
         (("annotate", "{rows}", "{rows}", "--label", "x"), "add --explain FOLDER"),
         (("train", "{rows}", "--model", "{tmp}/m", "--min-rows", "99"), "lower --min-rows"),
         (("train", "{rows}", "--model", "{tmp}/m", "--log", "{tmp}/empty"), "it is a folder"),
@@ -163,6 +173,28 @@ def test_usage_is_code_two(cli: Cli, words: tuple[str, ...], said: str) -> None:
     ran = cli(*words)
     assert ran.code == 2
     assert said in ran.err
+    assert "Value error" not in ran.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("annotate", "{rows}", "{rows}"),
+        ("annotate", "{tmp}/m", "{rows}"),
+        ("evaluate", "{tmp}/m", "{rows}"),
+        ("train", "{rows}", "--model", "{rows}"),
+        ("train", "{rows}", "--model", "{tmp}/m", "--config", "{rows}"),
+        ("compare", "{rows}", "--report", "{rows}"),
+        ("features", "images", "{rows}", "--out", "{rows}"),
+    ],
+)
+def test_what_may_not_be_read_is_no_wrong_usage(
+    cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(os, "access", lambda *args, **options: False)
+    ran = cli(*(word.format(tmp=tmp_path, rows=rows) for word in words))
+    assert ran.code == 1
+    assert ran.err.startswith("wsabie: ")
 
 
 def test_the_largest_seed_is_a_seed(cli: Cli, rows: Path, tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from wsabie.faces.cli.terminal import TerminalProgress
+from wsabie.faces.cli import terminal
+from wsabie.faces.cli.terminal import TerminalProgress, show_table
 
 
 def last_line(shown: str) -> str:
@@ -44,3 +45,13 @@ def test_what_counts_nothing_shows_no_count(capsys: pytest.CaptureFixture[str]) 
     with TerminalProgress().stage("compiling (once)", None, ""):
         pass
     assert "0" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("width", [20, 79, 200])
+def test_a_table_is_never_cut(width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(terminal.out, "_width", width)
+    show_table("what was found", ["metric", "value", "interval"], [["recall@50", "0.7854", "0.7464 to 0.8213"]])
+    rows = [line.split("  ") for line in capsys.readouterr().out.splitlines() if "recall" in line]
+    assert [[cell.strip() for cell in row if cell.strip()] for row in rows] == [
+        ["recall@50", "0.7854", "0.7464 to 0.8213"]
+    ]

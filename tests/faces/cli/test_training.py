@@ -105,15 +105,22 @@ def test_nothing_to_go_on_from_is_said(cli: Cli, rows: Path, tmp_path: Path) -> 
     assert f"there is no unfinished training at {tmp_path / 'm.training'}; this one begins at the beginning" in ran.err
 
 
-def test_a_full_disk_says_how_to_go_on(cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*args: Any) -> None:
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [(errno.ENOSPC, "the disk is full; free some space"), (errno.EACCES, "refused; make that possible")],
+)
+def test_a_model_that_cannot_be_saved_says_how_to_go_on(
+    cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, said: str
+) -> None:
+    def fails(*args: Any) -> None:
         with explained(tmp_path / "m"):
-            raise OSError(errno.ENOSPC, "no space")
+            raise OSError(code, "refused")
 
-    monkeypatch.setattr(Annotator, "save", full)
+    monkeypatch.setattr(Annotator, "save", fails)
     ran = cli("train", rows, "--model", tmp_path / "m", *options(rows))
     assert ran.code == 1
-    assert "the disk is full; free some space and run the same command again with --resume" in ran.err
+    assert f"{said} and run the same command again with --resume" in ran.err
+    assert (tmp_path / "m.training" / "checkpoint").exists()
 
 
 def test_the_same_rows_as_validation_data_are_noticed(cli: Cli, rows: Path, tmp_path: Path) -> None:

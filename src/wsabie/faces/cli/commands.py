@@ -2,9 +2,11 @@
 
 from math import inf
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
+
+from wsabie.base.errors import InputError
 
 
 def _positive(text: str) -> float:
@@ -51,6 +53,9 @@ Augment = Annotated[
 def register(app: typer.Typer) -> None:
     """Add every command to the application."""
     for command in (train, evaluate, annotate, neighbours, compare, features, split, demo, info):
+        for hint in get_type_hints(command, include_extras=True).values():
+            for parameter in getattr(hint, "__metadata__", ()):
+                parameter.readable = False  # a file that may not be read is no wrong usage: what opens it says so
         app.command()(command)
 
 
@@ -61,8 +66,9 @@ def train(
         Path | None, typer.Option(help="Validation data; otherwise --hold-out rows are set aside.")
     ] = None,
     hold_out: Annotated[
-        float, typer.Option(min=0, max=0.9, help="Fraction of rows (whole groups) that choose the epoch.")
-    ] = 0.1,
+        float | None,
+        typer.Option(min=0, max=0.9, help="Fraction of rows (whole groups) that choose the epoch (default: 0.1)."),
+    ] = None,
     min_rows: MinRows = 1,
     config: Annotated[
         Path | None,
@@ -113,8 +119,11 @@ def train(
         seed=seed,
         deterministic=False if hogwild else None,
     )
+    if valid is not None and hold_out:
+        raise InputError("--hold-out sets training rows aside and --valid gives others; leave one of them out")
     pictures = _given(n_terms=terms, size=size, augment=augment)
-    recipe = Recipe(str(data), model, Wsabie(**parameters), pictures, hold_out, min_rows, resume=resume)
+    sides = _given(hold_out=hold_out)
+    recipe = Recipe(str(data), model, Wsabie(**parameters), pictures, min_rows=min_rows, resume=resume, **sides)
     train_command(Asked(data, valid, recipe, log, rejects, strict=strict, json=json))
 
 

@@ -29,7 +29,7 @@ def opened(path: Path, rejects: Rejects, labels_from: str = "auto") -> Source:
 
 
 def _because(rejects: Rejects) -> str:
-    return f" ({rejects.summary()})" if len(rejects) else ""
+    return f": {rejects.summary()}" if len(rejects) else ""
 
 
 def executor(threads: int | None) -> Executor:

@@ -1,19 +1,45 @@
 """`wsabie`: the commands, and what happens to errors and Ctrl-C."""
 
+import errno
 import os
+import re
+import shlex
 import sys
-from typing import Annotated
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from wsabie import __version__
 from wsabie.base.errors import WsabieError
 from wsabie.faces.cli import commands
 
 INTERRUPTED = 130  # what typer makes of Ctrl-C
+_ANEW = "unfinished work of this command is not kept, so that it begins anew next time"
+_GOES_ON = {
+    "train": "what is finished is kept, and the same command with --resume goes on from it",
+    "features": "what is finished is kept, and the same command again goes on from it",
+}
+"""What Ctrl-C leaves of the commands that do not begin anew."""
+_WRITING_FAILED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+
+
+class _Commands(TyperGroup):
+    """The commands; what typer says of a wrong choice loses the name of the exception that it is inside."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")
+            raise
+
 
 app = typer.Typer(
     name="wsabie",
+    cls=_Commands,
     help="Annotate and search large collections with joint embeddings trained by the WARP ranking loss.",
     no_args_is_help=True,
     add_completion=False,
@@ -42,8 +68,12 @@ def run() -> None:
     """Entry point: exit code 0 done, 1 the input is at fault, 2 usage, 130 stopped by Ctrl-C."""
     from wsabie.faces.cli.terminal import fail
 
+    _refuse_empty(sys.argv[1:])
+    sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 - closed by the caller: no results
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a label that cannot be shown must not end the command
     try:
-        app(standalone_mode=True)
+        _obey()
     except WsabieError as error:
         fail(str(error))
         sys.exit(1)
@@ -51,12 +81,41 @@ def run() -> None:
         fail(f"there is not enough memory ({error}); use fewer rows, features or dimensions")
         sys.exit(1)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence()
+        sys.exit(1)
+    except OSError as error:
+        if error.filename is not None or error.errno not in _WRITING_FAILED:
+            raise
+        _silence()
+        fail(f"cannot write the results: {error.strerror}; free some space, or send standard output elsewhere")
         sys.exit(1)
     except SystemExit as stop:
         if stop.code == INTERRUPTED:
-            fail("stopped; nothing that was saved is lost, and --resume goes on where a command offers it")
+            fail(f"stopped; {_GOES_ON.get(sys.argv[1], _ANEW)}")
         raise
+
+
+def _refuse_empty(words: list[str]) -> None:
+    """An empty path would mean the current folder, and mostly comes from a variable that is not set."""
+    from wsabie.faces.cli.terminal import fail
+
+    if any(re.fullmatch("(--[a-z-]+=)?", word) for word in words):
+        fail(f"an argument of `wsabie {shlex.join(words)}` is empty, perhaps a variable that is not set; give a value")
+        sys.exit(2)
+
+
+def _obey() -> None:
+    """Carry out the command line; results that wait to be written fail here, and not when the interpreter ends."""
+    try:
+        app(standalone_mode=True)
+    except SystemExit:
+        sys.stdout.flush()
+        raise
+
+
+def _silence() -> None:
+    """What still waits to be written to standard output goes nowhere, so that the interpreter does not complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

@@ -92,6 +92,7 @@ def _clock(seconds: float) -> str:
     return f"{minutes}:{rest:02d}"
 
 
+_WIDEST = 10_000
 NARROW = ("p@1", "p@10", "recall@50", "MAP")
 """Metrics of a comparison that fit 80 columns; --json has them all."""
 
@@ -108,7 +109,10 @@ def narrow(n_labels: int) -> list[str]:
 
 
 def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table on standard output; every column but the first is right-aligned."""
+    """A table on standard output; every column but the first is right-aligned.
+
+    It is as wide as it needs to be: a terminal that is narrower breaks its lines, and no figure is cut.
+    """
     from rich import box
     from rich.table import Table
 
@@ -124,7 +128,8 @@ def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
         table.add_column(column, justify="left" if number == 0 else "right", no_wrap=True)
     for row in rows:
         table.add_row(*row)
-    out.print(table)
+    needed = out.measure(table, options=out.options.update(max_width=_WIDEST)).maximum
+    Console(highlight=False, soft_wrap=True, width=max(out.width, needed)).print(table)
 
 
 def plural(n: int, word: str) -> str:
@@ -133,8 +138,8 @@ def plural(n: int, word: str) -> str:
 
 
 def show_json(value: Any) -> None:
-    """One JSON document on standard output."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n")
+    """One JSON document on standard output; where that is not Unicode, in ASCII, which JSON can say everything in."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=not out.encoding.startswith("utf"), allow_nan=False) + "\n")
 
 
 def note(text: str) -> None:

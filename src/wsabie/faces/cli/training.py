@@ -21,7 +21,7 @@ from wsabie.faces.cli.common import (
 )
 from wsabie.faces.cli.terminal import TerminalProgress, note, out, plural, show_json
 from wsabie.sources.records import Source
-from wsabie.storage.atomic import DiskFullError, explained
+from wsabie.storage.atomic import UnwritableError, explained
 from wsabie.storage.outputs import refuse_unwritable
 from wsabie.storage.rejects import Rejects
 from wsabie.storage.scratch import refuse_strangers
@@ -79,12 +79,14 @@ def train_command(asked: Asked) -> None:
 
 @contextmanager
 def _resumable() -> Iterator[None]:
-    """A full disk loses nothing that is finished, if the next run goes on from it."""
+    """A full disk or a closed folder loses nothing that is finished, if the next run goes on from it."""
     try:
         yield
-    except DiskFullError as error:
-        sentence = str(error).replace("the same command again", "the same command again with --resume")
-        raise DiskFullError(sentence) from error
+    except UnwritableError as error:
+        again = "the same command again with --resume"
+        sentence = str(error).replace("the same command again", again)
+        sentence = sentence.replace("choose a folder that you may write to", f"make that possible and run {again}")
+        raise UnwritableError(sentence) from error
 
 
 def _refuse_early(asked: Asked) -> None:
