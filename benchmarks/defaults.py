@@ -3,7 +3,11 @@
 For each task the 30 settings of `setting` are trained with seed 0 and measured on the validation rows (at most 5,000);
 the best one and the defaults are then trained with seeds 0, 1 and 2 and measured on the test rows. Every run keeps the
 epoch that the validation rows choose. Finished runs are lines of a JSONL file in benchmarks/results and are not
-repeated; each worker is a process with one thread, and the deterministic loop makes threads irrelevant for the figures.
+repeated (`--again` runs them anew, after a change of the code, of which every line holds a fingerprint); each worker is
+a process with one thread, and the deterministic loop makes threads irrelevant for the figures.
+
+`--sweep` shows instead what each parameter does by itself: the defaults with one of them changed, on the validation
+rows.
 """
 
 import argparse
@@ -17,10 +21,22 @@ from typing import Any
 import numpy as np
 
 from benchmarks.ledger import Ledger
+from benchmarks.machine import told
+from benchmarks.peers.environments import code_of
 from benchmarks.quality import evaluated
 from benchmarks.tasks import NAMES, Side, sides
 from wsabie import Wsabie
 
+CHANGES: tuple[dict[str, Any], ...] = (
+    {},
+    {"rows": "tfidf"},
+    *({"max_norm": norm} for norm in (1.0, 1.25, 1.75, 2.0)),
+    *({"margin": margin} for margin in (0.5, 1.5)),
+    *({"learning_rate": factor} for factor in (0.1, 0.5, 2.0, 5.0)),
+    {"rank_weight": "top1"},
+    {"positives": "pairs"},
+)
+"""What a sweep changes, one at a time; a learning rate as a multiple of the default's."""
 RESULTS = Path(__file__).parent / "results" / "defaults.jsonl"
 TRIALS, SEEDS = 30, (0, 1, 2)
 JUDGED = 5000
@@ -66,11 +82,12 @@ def run(job: Job, data: Path | None) -> Job:
     started = time.perf_counter()
     model = Wsabie(**params).fit(*task.fit, validation=tuple(task.valid))
     seconds = time.perf_counter() - started
-    side = task.valid if job["kind"] == "search" else task.test
-    step = -(-side.X.shape[0] // JUDGED) if job["kind"] == "search" else 1
+    side = task.test if job["kind"] == "final" else task.valid
+    step = 1 if job["kind"] == "final" else -(-side.X.shape[0] // JUDGED)
     figures = evaluated(model, side.X[::step], side.Y[::step]).means
     settings = {name: model.settings_[name] for name in ("learning_rate", "epochs", "max_norm", "max_trials")}
-    return {**job, "MAP": figures["MAP"], "p@1": figures["p@1"], "seconds": round(seconds, 1), "resolved": settings}
+    found = {"MAP": figures["MAP"], "p@1": figures["p@1"], "seconds": round(seconds, 1), "resolved": settings}
+    return {**job, **found, "code": code_of("wsabie")}
 
 
 class Study:
@@ -99,6 +116,13 @@ class Study:
             "ratio": means["defaults"] / means["best of 30"],
         }
 
+    def sweep(self, name: str) -> list[tuple[str, Job]]:
+        """What is changed, and what came of it."""
+        density = labels_per_row(sides(name, self.data).fit)
+        jobs = [_job(name, "sweep", 0, changed(change, density), 0) for change in CHANGES]
+        titles = [", ".join(f"{key} {value}" for key, value in change.items()) or "defaults" for change in CHANGES]
+        return list(zip(titles, self.run(jobs), strict=True))
+
     def run(self, jobs: list[Job]) -> list[Job]:
         """Lines of the jobs, from the ledger or made now."""
         missing = [job for job in jobs if self.ledger.get(**job) is None]
@@ -112,6 +136,19 @@ class Study:
 def labels_per_row(side: Side) -> float:
     """Mean number of labels of the rows that have any."""
     return 1.0 if isinstance(side.Y, np.ndarray) else float(side.Y.nnz / max(1, (np.diff(side.Y.indptr) > 0).sum()))
+
+
+def changed(change: dict[str, Any], density: float) -> dict[str, Any]:
+    """The parameters of a change; a factor of the learning rate becomes a rate.
+
+    Examples
+    --------
+    >>> changed({"learning_rate": 2.0}, 16.0), changed({"max_norm": 2.0}, 16.0)
+    ({'learning_rate': 0.48}, {'max_norm': 2.0})
+    """
+    if "learning_rate" not in change:
+        return change
+    return {"learning_rate": float(f"{change['learning_rate'] * 0.03 * density**0.75:.3g}")}
 
 
 def _job(task: str, kind: str, trial: int, params: dict[str, Any], seed: int) -> Job:
@@ -130,9 +167,18 @@ def main() -> None:
     parser.add_argument("tasks", nargs="*", default=list(NAMES), choices=NAMES)
     parser.add_argument("--data", type=Path, help="folder of Corel5k's sparse ARFF files")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--again", action="store_true", help="forget what was run on these tasks")
+    parser.add_argument("--sweep", action="store_true", help="one parameter at a time, on the validation rows")
     given = parser.parse_args()
+    print(told())
     study = Study(given.data, given.workers)
     for name in given.tasks:
+        if given.again:
+            study.ledger.forget(name, "wsabie")
+        if given.sweep:
+            for title, line in study.sweep(name):
+                print(f"{name:>8} {title:<22} validation MAP {line['MAP']:.4f}, p@1 {line['p@1']:.4f}", flush=True)
+            continue
         found = study.task(name)
         means = ", ".join(f"{who} {value:.4f}" for who, value in found["means"].items())
         met = "met" if found["ratio"] >= 0.95 else "MISSED"

@@ -17,6 +17,7 @@ from wsabie.base.errors import InputError
 from wsabie.studies import report
 from wsabie.studies.comparison import Comparison, Skipped
 from wsabie.studies.gather import examples, neighbourhoods
+from wsabie.studies.headline import list_length
 from wsabie.studies.report import render, shrunk, write_report
 from wsabie.studies.report_input import DataFacts, HeatMap, Image, ReportInput
 
@@ -92,6 +93,14 @@ def test_words_from_data_never_become_markup(page: Page) -> None:
     assert all((image["src"] or "").startswith("data:image/png;base64,") for image in page.all("img"))
     assert HOSTILE in page.words
     assert "".join(page.words).count("<script>alert(1)</script>") >= 2  # the label's name, as words
+
+
+def test_ties_at_the_cut_are_told_of_every_model(comparison: Comparison, page: Page) -> None:
+    told = next(words for words in page.words if words.startswith("Rows with tied labels at the cut after"))
+    k = list_length(comparison)
+    for entry in comparison.entries:
+        assert f"{entry.title} {entry.evaluation.tied_at_cut[k]:,}" in told
+    assert told.endswith(f"of {comparison.entries[0].evaluation.n_rows:,}. Ties count as in a random order.")
 
 
 def test_everything_closes_in_order(page: Page) -> None:

@@ -37,7 +37,18 @@ class LabelModel(BaseEstimator):  # type: ignore[misc]
         """All scores of a block of rows, (n, n_labels)."""
 
     def annotate(self, X: Any, k: int = 10, **options: Any) -> list[list[tuple[str, float]]]:
-        """The k best labels of each row by name, with their scores; `options` as in `rank`."""
+        """The k best labels of each row by name, with their scores, best first; `options` as in `rank`.
+
+        Returns
+        -------
+        list of list of (name, score)
+            A list for every row, shorter than k where there are fewer candidates.
+
+        Raises
+        ------
+        InputError
+            As `rank`.
+        """
         self._check_fitted()
         ids, scores = self.rank(X, min(whole_number(k, "k"), len(self.vocabulary_)), **options)
         names = list(self.vocabulary_)

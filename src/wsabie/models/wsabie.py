@@ -226,6 +226,27 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
 
         A new label starts at the mean of its rows' points. The learning rate is a quarter of `fit`'s and
         constant. On a model that was never fitted this is `fit` with `epochs` epochs. Probabilities need a new `fit`.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, (n, n_features)
+        Y : as for `fit`
+        sample_weight : (n,) float or None
+        epochs : int
+
+        Raises
+        ------
+        InputError
+            As `fit`; or words as labels of a model whose labels are numbers.
+        DivergenceError
+            The model is as it was.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> model = Wsabie(dim=4, threads=1).fit(np.eye(3), ["red", "green", "blue"])
+        >>> list(model.partial_fit(np.eye(3)[:1], ["crimson"]).vocabulary_)
+        ['red', 'green', 'blue', 'crimson']
         """
         check_parameters({**self.get_params(), "epochs": epochs})
         if not hasattr(self, "space_"):
@@ -295,7 +316,19 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
     # ---- use
 
     def transform(self, X: Any) -> Float32:
-        """Points of rows, (n, dim) float32."""
+        """Points of rows: V x of the scaled row ([W] eq. 2), (n, dim) float32, not projected.
+
+        Raises
+        ------
+        InputError
+            Another width than the model's, or values that are not finite.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> Wsabie(dim=4, threads=1).fit(np.eye(3), [0, 1, 2]).transform(np.eye(3)[:2]).shape
+        (2, 4)
+        """
         inputs = self._checked(X)
         inputs = self.scaling_(inputs)
         with Threads(1 if n_rows(inputs) < 256 else self.threads or available_cores()) as threads:
@@ -303,7 +336,7 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
 
     @property
     def label_vectors(self) -> Float32:
-        """Points of labels, (n_labels, dim) float32."""
+        """Points of labels, W ([W] eq. 2): (n_labels, dim) float32, in the order of `vocabulary_`; a view."""
         self._check_fitted()
         return self.space_.labels[:, : self.dim]
 
@@ -323,6 +356,19 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
         -------
         ids : (n, k) int64, best first, equal scores by label number; -1 where there are fewer than k candidates
         scores : (n, k) float32, -inf where ids is -1
+
+        Raises
+        ------
+        InputError
+            Another width than the model's, values that are not finite, k below 1, or a candidate that is no label.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> model = Wsabie(dim=4, threads=1).fit(np.eye(3), [0, 1, 2])
+        >>> ids, scores = model.rank(np.eye(3), k=2, candidates=[0, 1])
+        >>> ids.shape, scores.dtype
+        ((3, 2), dtype('float32'))
         """
         points = self.transform(X)
         chosen = None if candidates is None else self._label_ids(candidates)
@@ -344,7 +390,14 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
         return {name: value for name, value in state.items() if name != "_searched"}
 
     def scores(self, X: Any) -> Float32:
-        """All scores, (n, n_labels) float32: meant for blocks of rows."""
+        """All scores f_y(x), (n, n_labels) float32: meant for blocks of rows.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> Wsabie(dim=4, threads=1).fit(np.eye(3), [0, 1, 2]).scores(np.eye(3)[:2]).shape
+        (2, 3)
+        """
         return self._block_scores(self.transform(X))
 
     def _block_scores(self, points: Float32) -> Float32:
@@ -376,7 +429,31 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
         return fitted.predict_proba(self.scores(X))
 
     def neighbours(self, label: str | int, k: int = 10) -> list[tuple[str, float]]:
-        """The k labels nearest to a label by cosine, with their cosines ([W] Table 4)."""
+        """The k labels nearest to a label by cosine, with their cosines ([W] Table 4).
+
+        Parameters
+        ----------
+        label : str or int
+            Its name, or its number.
+        k : int
+            More than there are other labels is taken as all of them.
+
+        Returns
+        -------
+        list of (name, cosine), nearest first
+
+        Raises
+        ------
+        InputError
+            An unknown label; the sentence names the closest ones.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> model = Wsabie(dim=4, threads=1).fit(np.eye(3), ["red", "green", "blue"])
+        >>> sorted(name for name, cosine in model.neighbours("red", k=2))
+        ['blue', 'green']
+        """
         from wsabie.search.neighbours import neighbours_of_labels
 
         self._check_fitted()
@@ -386,7 +463,14 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
         return list(zip(self.vocabulary_.names(ids[0][known]), cosines[0][known].tolist(), strict=True))
 
     def score(self, X: Any, Y: Any) -> float:
-        """Mean average precision on rows with labels (rows without labels do not count)."""
+        """Mean average precision on rows with labels (rows without labels do not count), between 0 and 1.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> Wsabie(dim=4, threads=1).fit(np.eye(3), [0, 1, 2]).score(np.eye(3), [0, 1, 2])
+        1.0
+        """
         self._check_fitted()
         return self._monitor(X, Y, self.threads or available_cores(), None, "X")(self.space_)
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from wsabie.base.errors import InputError
 from wsabie.storage.atomic import replacing
 
-_KEPT = 100_000
+LISTED = 100_000
 
 
 class Rejects:
-    """Collects skipped inputs; with `strict` the first one is an error.
+    """Collects skipped inputs, all counted and the first `most` listed; with `strict` the first one is an error.
 
     Examples
     --------
@@ -21,8 +21,8 @@ class Rejects:
     '1 skipped: truncated picture (1)'
     """
 
-    def __init__(self, *, strict: bool = False) -> None:
-        self.strict = strict
+    def __init__(self, *, strict: bool = False, most: int = LISTED) -> None:
+        self.strict, self.most = strict, most
         self.counts: Counter[str] = Counter()
         self.listed: list[tuple[str, str, str]] = []
 
@@ -37,13 +37,13 @@ class Rejects:
         if self.strict:
             raise InputError(f"{where}: {reason}{f' ({detail})' if detail else ''}; run without --strict to skip it")
         self.counts[reason] += 1
-        if len(self.listed) < _KEPT:
+        if len(self.listed) < self.most:
             self.listed.append((where, reason, detail))
 
     def add_all(self, other: "Rejects") -> None:
         """Take over what another list holds; never strict, for these inputs were skipped already."""
         self.counts += other.counts
-        self.listed += other.listed[: _KEPT - len(self.listed)]
+        self.listed += other.listed[: self.most - len(self.listed)]
 
     def __len__(self) -> int:
         return self.counts.total()

@@ -41,7 +41,7 @@ class Recipe:
     estimator : Wsabie
         Not yet fitted; its threads and seed serve the rest too.
     pictures : dict
-        n_terms, size and augment as far as they are given: how pictures are described.
+        n_terms, size, crop and augment as far as they are given: how pictures are described.
     hold_out : float
         Share of the rows (whole groups) that chooses the epoch where no validation data are given.
     min_rows : int

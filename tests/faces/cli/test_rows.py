@@ -6,11 +6,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from wsabie.evaluation.evaluate import evaluate_scores
+from wsabie.faces.cli.evaluating import _show
 from wsabie.models.wsabie import Wsabie
 
 Cli = Callable[..., Any]
+
+
+def test_ties_at_the_cut_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    scores = np.array([[0.9, 0.1, 0.5], [0.2, 0.2, 0.1]])
+    for right, told in (([0, 1], True), ([0], False)):
+        _show(evaluate_scores([(0, scores[: len(right)])], np.array(right), ks=(1,)), {})
+        found = capsys.readouterr()
+        assert ("1 row with tied labels at the cut after 1; ties count as in a random order" in found.err) is told
+        assert "coverage@1" in found.out
 
 
 def test_compare_prints_one_table(cli: Cli, rows: Path, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """`wsabie split`: what is on no side is told."""
 
+import errno
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -110,3 +111,24 @@ def test_a_split_that_stops_half_way_leaves_the_old_one_whole(
     assert cli("split", rows, "--out", out, "--valid", 0.2, "--test", 0.2, "--seed", 1).code == 130
     assert len(written) == 2
     assert {file.name: file.read_bytes() for file in out.iterdir()} == before
+
+
+def test_a_full_disk_is_one_sentence(cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(part: Any, path: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr(parquet_rows, "write_rows", full)
+    refused = cli("split", rows, "--out", tmp_path / "parts")
+    assert refused.code == 1
+    assert "the disk is full; free some space" in refused.err
+    assert refused.err.count("\n") == 1
+    assert not list((tmp_path / "parts").iterdir())
+
+
+def test_the_list_says_which_side_a_row_is_too_near_to(cli: Cli, tmp_path: Path) -> None:
+    """Each of 30 lines comes three times: copies of a training row leave, and test copies of validation rows."""
+    (tmp_path / "a.txt").write_text("".join(f"{i % 2} {i % 30}:1 {40 + i % 30}:2\n" for i in range(90)))
+    asked = ("split", tmp_path / "a.txt", "--out", tmp_path / "parts", "--by", "row", "--test", 0.4, "--valid", 0.4)
+    assert cli(*asked, "--drop-near", 0.99).code == 0
+    listed = [json.loads(line) for line in (tmp_path / "parts" / "dropped.jsonl").read_text().splitlines()]
+    assert {row["reason"] for row in listed} == {"too near a training row", "too near a validation row"}

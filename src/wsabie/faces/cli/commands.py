@@ -48,6 +48,14 @@ Augment = Annotated[
     int | None,
     typer.Option(min=0, help="Extra flipped, cropped, shifted versions of each picture (default: 0)."),
 ]
+Crop = Annotated[
+    float | None,
+    typer.Option(
+        parser=_positive,
+        metavar="SHARE",
+        help="Centred share of a picture's sides that is described; the rest is margin for --augment (default: 1).",
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -90,6 +98,7 @@ def train(
     terms: Terms = None,
     size: Size = None,
     augment: Augment = None,
+    crop: Crop = None,
     threads: Threads = None,
     seed: GivenSeed = None,
     hogwild: Annotated[bool, typer.Option("--hogwild", help="Lock-free threads instead of reproducible ones.")] = False,
@@ -121,7 +130,7 @@ def train(
     )
     if valid is not None and hold_out:
         raise InputError("--hold-out sets training rows aside and --valid gives others; leave one of them out")
-    pictures = _given(n_terms=terms, size=size, augment=augment)
+    pictures = _given(n_terms=terms, size=size, augment=augment, crop=crop)
     sides = _given(hold_out=hold_out)
     recipe = Recipe(str(data), model, Wsabie(**parameters), pictures, min_rows=min_rows, resume=resume, **sides)
     train_command(Asked(data, valid, recipe, log, rejects, strict=strict, json=json))
@@ -221,6 +230,7 @@ def features(
         ),
     ] = None,
     augment: Augment = None,
+    crop: Crop = None,
     threads: Threads = None,
     seed: GivenSeed = None,
     strict: Strict = False,
@@ -230,7 +240,7 @@ def features(
     """Describe pictures by visual terms and write them as sparse rows; a stopped run goes on where it was."""
     from wsabie.faces.cli.describing import features_command
 
-    given = _given(n_terms=terms, size=size, weighting=weighting, seed=seed)
+    given = _given(n_terms=terms, size=size, weighting=weighting, crop=crop, seed=seed)
     features_command(src, out, given, dictionary, augment or 0, threads, strict, rejects, json)
 
 

@@ -14,7 +14,7 @@ from wsabie.faces.cli.common import (
     tell_unknown,
     trained_on,
 )
-from wsabie.faces.cli.terminal import TerminalProgress, plural, show_json, show_table
+from wsabie.faces.cli.terminal import TerminalProgress, note, plural, show_json, show_table
 from wsabie.sources.records import Source, groups_of
 from wsabie.storage.outputs import refuse_unwritable
 
@@ -104,6 +104,8 @@ def _show(found: "Evaluation", intervals: "dict[str, Interval]") -> None:
         ["metric", "value", "95 % interval", "highest possible"],
         lines,
     )
+    if tied := found.tied_at_cut.get(k):
+        note(f"{plural(tied, 'row')} with tied labels at the cut after {k}; ties count as in a random order")
 
 
 def _ceiling(ceilings: dict[str, float], name: str) -> str:

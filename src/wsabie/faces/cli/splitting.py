@@ -10,6 +10,7 @@ from wsabie.faces.cli.common import listing, opened
 from wsabie.faces.cli.terminal import TerminalProgress, note, out, plural, show_json
 from wsabie.features.collect import outline
 from wsabie.sources.records import PicturePart, Rows, Source
+from wsabie.storage.atomic import explained
 from wsabie.storage.outputs import Kind, refuse_unwritable
 from wsabie.storage.rejects import Rejects
 from wsabie.studies.splitting import split_rows
@@ -58,7 +59,7 @@ def split_command(
             near.unlink(missing_ok=True)
         else:
             left_out.write(near)
-            note(f"{len(left_out):,} rows were too near a training row (listed in {near})")
+            note(f"{plural(len(left_out), 'row')} too near a row of an earlier side left out (listed in {near})")
     counts = {name: len(getattr(sides, name)) for name in SIDES}
     if json:
         show_json({"schema": 1, "out": str(folder), **counts, "left_out": len(rows) - sum(counts.values())})
@@ -68,13 +69,14 @@ def split_command(
 
 
 def _without_near(rows: Rows, sides: Split, threshold: float) -> tuple[Split, Rejects]:
-    """The split without the rows that are too near to a training row, and the list of those."""
+    """The split without the rows that are too near to one of an earlier side, and the list of those."""
     from wsabie.evaluation.near import drop_near
 
     kept, dropped = drop_near(rows.X, sides, threshold)
-    left_out = Rejects()
+    left_out, learnt = Rejects(most=len(rows)), set(sides.train.tolist())
     for row, neighbour, similarity in zip(*dropped, strict=True):
-        left_out.add(rows.ids[row], "too near a training row", f"{rows.ids[neighbour]} {similarity:.4f}")
+        side = "training" if neighbour in learnt else "validation"
+        left_out.add(rows.ids[row], f"too near a {side} row", f"{rows.ids[neighbour]} {similarity:.4f}")
     return kept, left_out
 
 
@@ -83,7 +85,7 @@ def _write(source: Source, parts: dict[Path, Int64], folder: Path) -> None:
     from wsabie.sources.parquet_pictures import write_pictures
     from wsabie.sources.parquet_rows import write_rows
 
-    with TemporaryDirectory(dir=folder, prefix=".split-") as drafts:
+    with explained(folder), TemporaryDirectory(dir=folder, prefix=".split-") as drafts:
         for file, index in parts.items():
             draft = Path(drafts) / file.name
             if isinstance(source, Rows):

@@ -2,7 +2,7 @@
 
 from wsabie.studies.charts import Series, Span, interval_chart, legend, line_chart
 from wsabie.studies.comparison import Comparison, Entry, Skipped
-from wsabie.studies.headline import verdict
+from wsabie.studies.headline import list_length, verdict
 from wsabie.studies.html.markup import Child, Markup, element, join
 from wsabie.studies.html.page import Section, chart, numbers
 from wsabie.studies.html.svg import Axis
@@ -95,7 +95,7 @@ def _skipped(skipped: Skipped, width: int) -> Markup:
 
 
 def _notes(comparison: Comparison) -> Child:
-    tuned = [entry for entry in comparison.entries if entry.tried]
+    k, tuned = list_length(comparison), [entry for entry in comparison.entries if entry.tried]
     notes = [
         f"{entry.title}: {len(entry.tried)} settings were tried on the validation rows by {comparison.tuned_on} "
         f"({duration(entry.tuning_seconds)} in all); the time in the table is that of the best one."
@@ -107,7 +107,10 @@ def _notes(comparison: Comparison) -> Child:
         "machine."
         for entry in compiled
     ]
-    return element("ul", [element("li", note) for note in notes], class_="small notes") if notes else None
+    tied = ", ".join(f"{entry.title} {entry.evaluation.tied_at_cut[k]:,}" for entry in comparison.entries)
+    n_rows = comparison.entries[0].evaluation.n_rows
+    notes.append(f"Rows with tied labels at the cut after {k}: {tied} of {n_rows:,}. Ties count as in a random order.")
+    return element("ul", [element("li", note) for note in notes], class_="small notes")
 
 
 def _curve(given: ReportInput) -> Markup:
