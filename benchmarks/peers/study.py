@@ -19,11 +19,9 @@ SEARCHED_ROWS = {"M": 45_000}
 """Rows that a search trains on, where all of them would take days; the best trial is then repeated on all."""
 EXTENSIONS = {"tiny": 4, "S": 4, "M": 12}
 """How many times the cap a repeated trial may take."""
-REPEATED = 4
-"""Trials of ours that are repeated at length, so that the race has a choice; of a peer, the best one."""
 JUDGED = 5000
 """Validation rows looked at in a search, evenly spread; the same for all."""
-MEASURING = {"search": 300.0, "extend": 600.0, "final": 600.0}
+MEASURING = {"search": 300.0, "extend": 600.0, "final": 1800.0}
 """Seconds that a process may take beside training. Training that cannot be stopped half-way may take twice the cap."""
 PATIENCE = 3
 ATTEMPTS = 8
@@ -83,8 +81,11 @@ class Study:
         self._race(data, task)
 
     def _extend(self, data: Task, task: str, system: str) -> None:
-        """Repeat the best trial on all rows and at length: the search found its setting, this finds its times."""
-        for trial in self._searched(task, system)[: REPEATED if system == OURS else 1]:
+        """Repeat the best trial on all rows and at length: the search found its setting, this finds its times.
+
+        Ours are all repeated: which of them is the first to the best peer's quality is not told by the search's rows.
+        """
+        for trial in self._searched(task, system)[: None if system == OURS else 1]:
             asked = {name: trial[name] for name in ("task", "system", "trial", "params", "threads")}
             if self.trials.get(**asked, kind="extend") is None:
                 _say(_told(self.trials.add(self._run(data, {**asked, "kind": "extend"}))))
