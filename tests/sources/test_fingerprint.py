@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
+from scipy.sparse import random as random_matrix
 
 from wsabie.base.errors import InputError
-from wsabie.sources.fingerprint import fingerprint
+from wsabie.sources.fingerprint import MARKED, fingerprint, known_again, marks_of
 from wsabie.sources.records import Picture, PictureList, Rows
 
 X = csr_matrix(np.array([[0, 1, 2], [3, 0, 0]], np.float32))
@@ -59,3 +60,39 @@ def test_pictures_count_by_their_beginnings_and_not_by_their_paths(tmp_path):
     assert fingerprint(PictureList(tmp_path, large[:1])) == fingerprint(PictureList(tmp_path, large[1:]))
     with pytest.raises(InputError, match="there is no file"):
         fingerprint(PictureList(tmp_path, [first._replace(content=tmp_path / "gone.png")]))
+
+
+def many_rows(n: int, seed: int = 0) -> Rows:
+    rng = np.random.default_rng(seed)
+    X = random_matrix(n, 40, 0.2, "csr", np.float32, rng)
+    return Rows(X, csr_matrix((n, 1), dtype=np.int8), ["a"], [f"row {i}" for i in range(n)])
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_rows_are_known_again_in_any_order_and_among_others(dense):
+    rows = many_rows(500)
+    rows = replace(rows, X=rows.X.toarray()) if dense else rows
+    marks = marks_of(rows)
+    assert known_again(rows.take(np.arange(500)[::-2]), marks) == (250, 250)
+    others = many_rows(500, seed=1)
+    others = replace(others, X=others.X.toarray()) if dense else others
+    assert known_again(others, marks)[0] < 5  # rows without a value are alike
+    assert known_again(replace(rows, ids=[f"{i}" for i in range(500)]), marks) == (0, 500)
+
+
+def test_of_many_rows_a_sample_is_known_again():
+    rows = many_rows(3 * MARKED)
+    marks = marks_of(rows)
+    assert len(marks) == MARKED
+    assert known_again(rows, marks) == (MARKED, MARKED)
+    known, looked_at = known_again(rows.take(np.arange(MARKED)), marks)
+    assert known == looked_at
+    assert looked_at == pytest.approx(MARKED / 3, rel=0.1)
+    assert known_again(replace(rows, X=rows.X[::-1]), marks)[0] < 0.01 * MARKED
+
+
+def test_marks_are_the_same_on_every_machine():
+    assert marks_of(ROWS).tolist() == [10150012415940836932, 18148140998873043452]
+    turned = csr_matrix((X.data[[1, 0, 2]], X.indices[[1, 0, 2]], X.indptr), X.shape)
+    assert marks_of(replace(ROWS, X=turned)).tolist() == marks_of(ROWS).tolist()
+    assert known_again(ROWS, np.zeros(0, np.uint64)) == (0, 2)

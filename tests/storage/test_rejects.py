@@ -2,12 +2,10 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from wsabie.base.errors import InputError
-from wsabie.storage import rejects as module
 from wsabie.storage.rejects import Rejects
 
 
@@ -32,9 +30,8 @@ def test_written_as_json_lines(tmp_path: Path) -> None:
     ]
 
 
-def test_the_list_is_bounded_and_says_so(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(module, "_KEPT", 2)
-    rejects = Rejects()
+def test_the_list_is_bounded_and_says_so(tmp_path: Path) -> None:
+    rejects = Rejects(most=2)
     for i in range(5):
         rejects.add(str(i), "broken row")
     rejects.write(tmp_path / "r.jsonl")
@@ -44,9 +41,8 @@ def test_the_list_is_bounded_and_says_so(tmp_path: Path, monkeypatch: Any) -> No
     assert lines[-1] == {"not_listed": 3}
 
 
-def test_another_list_is_taken_over_within_the_bound(monkeypatch: Any) -> None:
-    monkeypatch.setattr(module, "_KEPT", 3)
-    ours, theirs = Rejects(strict=False), Rejects()
+def test_another_list_is_taken_over_within_the_bound() -> None:
+    ours, theirs = Rejects(most=3), Rejects()
     ours.add("a", "broken row")
     for i in range(4):
         theirs.add(str(i), "broken row" if i else "empty file")

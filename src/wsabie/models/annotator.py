@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from wsabie.base.arrays import UInt64
 from wsabie.base.executor import Executor, Serial
 from wsabie.base.progress import SILENT, Progress
 from wsabie.features.visual_terms import VisualTerms
@@ -32,6 +33,8 @@ class Annotator:
         What was trained on: source, fingerprint, counts, split. JSON-able.
     dictionary : str or None
         Fingerprint of the dictionary whose terms are the features; other rows are refused.
+    marks : (n,) uint64 or None
+        By which training rows are known again (`wsabie.sources.fingerprint.marks_of`); None where nobody made them.
     """
 
     model: Wsabie
@@ -39,6 +42,7 @@ class Annotator:
     feature_names: list[str] | None = None
     facts: dict[str, Any] = field(default_factory=dict)
     dictionary: str | None = None
+    marks: UInt64 | None = None
 
     def rows(
         self,
@@ -76,6 +80,8 @@ class Annotator:
             terms = self.terms.to_parts()
             config["terms"] = {"kind": terms.kind, "config": terms.config}
             tensors |= terms.nested("terms")
+        if self.marks is not None:
+            tensors["marks"] = self.marks
         return Parts(KIND, config, tensors)
 
     @classmethod
@@ -86,7 +92,8 @@ class Annotator:
         terms = None
         if "terms" in config:
             terms = VisualTerms.from_parts(parts.under("terms", config["terms"]["kind"], config["terms"]["config"]))
-        return cls(model, terms, config["feature_names"], config["facts"], config.get("dictionary"))
+        marks = parts.tensors.get("marks")
+        return cls(model, terms, config["feature_names"], config["facts"], config.get("dictionary"), marks)
 
     def save(self, path: str | Path) -> None:
         """Write the folder, atomically."""

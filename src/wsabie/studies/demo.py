@@ -12,7 +12,7 @@ from wsabie.evaluation.splits import Split, split
 from wsabie.features.visual_terms import VisualTerms
 from wsabie.models.annotator import Annotator
 from wsabie.samples import PARTS, bundled_parts, sample_path
-from wsabie.sources.fingerprint import fingerprint
+from wsabie.sources.fingerprint import fingerprint, marks_of
 from wsabie.sources.open import open_source
 from wsabie.sources.records import Picture, PictureList, Rows
 from wsabie.storage.rejects import Rejects
@@ -84,7 +84,7 @@ def demonstrate(
     taking_part = entrants(["wsabie", "nearest", "popularity"], seed=seed, threads=threads)
     found = compare(train, valid, test, taking_part, min_rows=MIN_PICTURES, seed=seed, progress=progress)
     facts = _facts(part, rows, seed)
-    annotator = Annotator(found["wsabie"].model, terms, facts=facts, dictionary=rows.dictionary)
+    annotator = Annotator(found["wsabie"].model, terms, None, facts, rows.dictionary, marks_of(train))
     annotator.save(out / "model")
     report = out / "report.html"
     write_report(report, _report_input(found, terms, pictures, part, seed))

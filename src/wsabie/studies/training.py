@@ -16,7 +16,7 @@ from wsabie.features.visual_terms import VisualTerms
 from wsabie.models.annotator import Annotator
 from wsabie.models.wsabie import Wsabie
 from wsabie.sources.align import Aligned, align
-from wsabie.sources.fingerprint import fingerprint_or_none
+from wsabie.sources.fingerprint import fingerprint_or_none, marks_of
 from wsabie.sources.open import open_source
 from wsabie.sources.records import Rows, Source, label_counts
 from wsabie.storage.folder import is_model_folder
@@ -146,7 +146,7 @@ def train(
         "rows_without_labels": int((np.diff((learnt.Y > 0).tocsr().indptr) == 0).sum()),
         "skipped": len(rejects),
     }
-    Annotator(estimator, terms, rows.feature_names, facts, rows.dictionary).save(recipe.model)
+    Annotator(estimator, terms, rows.feature_names, facts, rows.dictionary, marks_of(learnt)).save(recipe.model)
     return Trained(facts, estimator.history_, aligned)
 
 

@@ -222,7 +222,7 @@ def test_intervals_draw_whole_groups(cli: Cli, model: Path, pictures: Path, tmp_
         for line in lines[1:21]:
             name = line.partition(",")[0]
             (folder / name).write_bytes((pictures / name).read_bytes())
-        low, high = cli("evaluate", model, folder, "--json").json["intervals"]["MAP"]
+        low, high = cli("evaluate", model, folder, "--allow-overlap", "--json").json["intervals"]["MAP"]
         widths.append(high - low)
     assert widths[0] == 0 < widths[1]
 

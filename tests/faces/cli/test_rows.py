@@ -280,6 +280,22 @@ def test_evaluate_refuses_what_was_trained_on(cli: Cli, rows: Path, tmp_path: Pa
     assert cli("evaluate", tmp_path / "m", rows, "--allow-overlap").code == 0
 
 
+def test_evaluate_knows_training_rows_among_others(cli: Cli, tmp_path: Path) -> None:
+    """The first lines of a file have the ids that they had in the whole."""
+    lines = [f"{i % 3} {i % 3}:1 {3 + i}:1" for i in range(90)]
+    for name, part in (("train", lines[:60]), ("most", lines[:20] + lines[70:80]), ("few", lines[:2] + lines[70:])):
+        (tmp_path / f"{name}.txt").write_text(f"{len(part)} 93 3\n" + "\n".join(part) + "\n")
+    model = tmp_path / "m"
+    assert cli("train", tmp_path / "train.txt", "--model", model, "--epochs", 2, "--hold-out", 0).code == 0
+    refused = cli("evaluate", model, tmp_path / "most.txt")
+    assert refused.code == 1
+    assert "20 of 30 rows" in refused.err
+    assert cli("evaluate", model, tmp_path / "most.txt", "--allow-overlap").code == 0
+    told = cli("evaluate", model, tmp_path / "few.txt")
+    assert told.code == 0
+    assert "2 of 22 rows" in told.err
+
+
 def test_evaluate_shows_what_says_something(cli: Cli, rows: Path, tmp_path: Path) -> None:
     """Of three labels the first ten are all; coverage is in the table as in the JSON."""
     asked = ("evaluate", tmp_path / "m", rows, "--allow-overlap")

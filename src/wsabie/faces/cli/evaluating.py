@@ -15,7 +15,7 @@ from wsabie.faces.cli.common import (
     trained_on,
 )
 from wsabie.faces.cli.terminal import TerminalProgress, note, plural, show_json, show_table
-from wsabie.sources.records import Source, groups_of
+from wsabie.sources.records import Rows, Source, groups_of
 from wsabie.storage.outputs import refuse_unwritable
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def evaluate_command(
         aligned = aligned_rows(annotator, model, source, executor(threads), progress, rejects)
         if not allow_overlap:
             _refuse_training_data(annotator, aligned.rows, data)
+            _refuse_training_rows(annotator, aligned.rows, data)
         _refuse_unlabelled(aligned, model, data)
         tell_unknown(aligned, data)
         rows = aligned.rows
@@ -78,6 +79,22 @@ def lengths(n_labels: int) -> list[int]:
 def _refuse_training_data(annotator: Any, source: Source, data: Path) -> None:
     if trained_on(source, annotator.facts):
         raise InputError(f"{data} is what the model was trained on; give other data, or add --allow-overlap")
+
+
+def _refuse_training_rows(annotator: Any, rows: Rows, data: Path) -> None:
+    """Refuse data of which most rows were trained on, and tell of fewer: a few may be alike by chance."""
+    from wsabie.sources.fingerprint import known_again
+
+    if annotator.marks is None:
+        return
+    known, looked_at = known_again(rows, annotator.marks)
+    told = (
+        f"{known:,} of {plural(looked_at, 'row')} of {data} that were looked at have id and features of training rows"
+    )
+    if 2 * known > looked_at:
+        raise InputError(f"{told}; give other data, or add --allow-overlap")
+    if known:
+        note(f"{told}; figures are too good by those")
 
 
 def _refuse_unlabelled(aligned: "Aligned", model: Path, data: Path) -> None:
