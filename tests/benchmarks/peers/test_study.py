@@ -125,7 +125,7 @@ def test_the_race_has_a_choice_of_ours_repeated_at_length(tmp_path, monkeypatch)
     for system in ("wsabie", "pecos"):
         study._extend(None, "tiny", system)
     repeated = [(found["system"], found["trial"]) for found in study.trials.lines.values() if found["kind"] == "extend"]
-    assert repeated == [("wsabie", 5), ("wsabie", 4), ("wsabie", 3), ("wsabie", 2), ("pecos", 5)]
+    assert repeated == [*(("wsabie", trial) for trial in (5, 4, 3, 2, 1, 0)), ("pecos", 5)]
     assert study.best_trial("tiny", "pecos")["best"]["MRR"] == 0.7
     study.finals.add(line(5, 0.4, 9.0, "pecos", "final", 2, 0))
     assert {found["kind"] for _, found, _ in study.candidates("tiny")} == {"extend"}
