@@ -22,7 +22,7 @@ from wsabie.models.wsabie import Wsabie
 from wsabie.search.exact import ExactIndex, top_k
 
 N_LABELS, DIM, ROWS, K = 16_000, 100, 1_000, 10
-ROUNDS, REPEATS, CALLS = 5, 25, 1_000
+ROUNDS, REPEATS, CALLS = 20, 40, 1_000
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from wsabie.base.lists import Lists
-from wsabie.kernels.topk import CHUNK, hide_labels, new_heap, scan_topk, sort_topk
+from wsabie.kernels.topk import CHUNK, Heap, hide_labels, new_heap, scan_topk, sort_topk
 from wsabie.kernels.topk_reference import top_k_of_rows
 
 
@@ -54,6 +54,17 @@ def test_equals_the_slow_twin_under_many_ties_for_any_tiling(scores, k, width):
     expected_labels, expected_values = top_k_of_rows(scores, k)
     np.testing.assert_array_equal(labels, expected_labels)
     np.testing.assert_array_equal(values, expected_values)
+
+
+@settings(max_examples=60, deadline=None)
+@given(scores=arrays(np.float32, st.tuples(st.integers(1, 3), st.integers(1, 40)), elements=few_values), data=st.data())
+def test_rows_that_are_no_heaps_are_ordered_too(scores, data):
+    labels = np.array([data.draw(st.permutations(range(scores.shape[1]))) for _ in scores])
+    expected = [np.lexsort((row, -theirs)) for row, theirs in zip(labels, scores, strict=True)]
+    found = Heap(scores.copy(), labels.copy())
+    sort_topk(found, 0, len(scores))
+    np.testing.assert_array_equal(found.labels, np.take_along_axis(labels, np.array(expected), axis=1))
+    np.testing.assert_array_equal(found.scores, np.take_along_axis(scores, np.array(expected), axis=1))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -41,9 +41,8 @@ def _better(score, label, other_score, other_label):
 
 
 @jit
-def _sift_down(scores, labels, size, score, label):
-    """Put the pair into the hole at the root and let it sink below everything worse."""
-    hole = 0
+def _sift_down(scores, labels, size, hole, score, label):
+    """Put the pair into the hole and let it sink below everything worse."""
     while 2 * hole + 1 < size:
         child = 2 * hole + 1
         if child + 1 < size and _better(scores[child], labels[child], scores[child + 1], labels[child + 1]):
@@ -67,7 +66,7 @@ def _offer(row, start, stop, first, scores, labels):
             if score != score:
                 bad += 1
             else:
-                _sift_down(scores, labels, len(scores), score, first + j)
+                _sift_down(scores, labels, len(scores), 0, score, first + j)
     return bad
 
 
@@ -122,14 +121,16 @@ def _make_scan(checksum):
 
 def _make_sort(checksum):
     def sort_topk(heap, lo, hi):
-        """Order the rows lo..hi-1 of the heap in place: best first, ties by label id, empty slots last."""
+        """Order the rows lo..hi-1 in place: best first, ties by label id, empty slots last. They need be no heaps."""
         _ = checksum
         for i in range(lo, hi):
             scores, labels = heap.scores[i], heap.labels[i]
+            for hole in range(len(scores) // 2 - 1, -1, -1):
+                _sift_down(scores, labels, len(scores), hole, scores[hole], labels[hole])
             for size in range(len(scores) - 1, 0, -1):
                 score, label = scores[size], labels[size]
                 scores[size], labels[size] = scores[0], labels[0]
-                _sift_down(scores, labels, size, score, label)
+                _sift_down(scores, labels, size, 0, score, label)
 
     return sort_topk
 

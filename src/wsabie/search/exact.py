@@ -21,15 +21,17 @@ from wsabie.base.machine import available_cores, one_blas_thread
 from wsabie.base.threads import for_each
 from wsabie.base.validation import whole_number
 from wsabie.kernels.similarity import SHORTEST
-from wsabie.kernels.topk import hide_labels, new_heap, scan_topk, score_pairs
+from wsabie.kernels.topk import Heap, hide_labels, new_heap, scan_topk, score_pairs, sort_topk
 from wsabie.search.ready import candidates_of, far_centre, flat, float32_rows, hidden_labels, longest
 from wsabie.space.joint import SIMILARITIES, SimilarityName
 
 BLOCK_ROWS = 1024
 """Queries per product: enough that packing the table costs little."""
 
-_CELLS = 2**21
-"""Scores in the tiles of all threads, 8 MiB: large for few products, small enough for the last cache level."""
+_CELLS = 2**19
+"""Scores in the tiles of all threads, 2 MiB: large for few products, small enough to be scanned in cache."""
+
+_LARGEST = float(np.finfo(np.float32).max)
 
 _SPARE = 2
 """Labels beyond k that a product brings, so that its rounding seldom leaves a doubt."""
@@ -39,13 +41,14 @@ class _Asked(NamedTuple):
     """A block of queries and what they may get."""
 
     queries: Float32  # (b, dim)
+    norm2: Float64  # (b,), their squared lengths
     chosen: Int64 | None  # the only candidates, ascending
     hidden: Lists | None  # excluded, by place among the candidates
     cells: int  # of a tile
 
     def row(self, i: int) -> "_Asked":
         hidden = None if self.hidden is None else self.hidden.part(i, i + 1)
-        return self._replace(queries=self.queries[i : i + 1], hidden=hidden)
+        return self._replace(queries=self.queries[i : i + 1], norm2=self.norm2[i : i + 1], hidden=hidden)
 
 
 class ExactIndex:
@@ -101,37 +104,43 @@ class ExactIndex:
     ) -> tuple[Int64, Float32]:
         """The k best labels of each query; see `top_k`."""
         k, block_rows = whole_number(k, "k"), whole_number(block_rows, "block_rows")
-        queries = self._checked(queries)
+        queries, norm2 = self._checked(queries)
         chosen = None if candidates is None else candidates_of(candidates, len(self.table))
         hidden = hidden_labels(exclude, len(queries), len(self.table), chosen)
-        ids = np.full((len(queries), k), -1, np.int64)
-        scores = np.full((len(queries), k), -np.inf, np.float32)
+        ids, scores = np.empty((len(queries), k), np.int64), np.empty((len(queries), k), np.float32)
         n = _useful_threads(threads, len(queries))
         rows = max(1, min(block_rows, -(-len(queries) // n)))
 
         def search(lo: int) -> None:
             hi = min(lo + rows, len(queries))
             part = None if hidden is None else hidden.part(lo, hi)
-            found, theirs = self._best(_Asked(queries[lo:hi], chosen, part, _CELLS // n), k)
+            found, theirs = self._best(_Asked(queries[lo:hi], norm2[lo:hi], chosen, part, _CELLS // n), k)
             ids[lo:hi, : found.shape[1]], scores[lo:hi, : found.shape[1]] = found, theirs
+            if found.shape[1] < k:
+                ids[lo:hi, found.shape[1] :], scores[lo:hi, found.shape[1] :] = -1, -np.inf
 
         # Each thread makes products and scans of its own, so that none waits for another.
         with one_blas_thread() if n > 1 else nullcontext():
             for_each(search, range(0, len(queries), rows), n)
         return ids, scores
 
-    def _checked(self, queries: Any) -> Float32:
+    def _checked(self, queries: Any) -> tuple[Float32, Float64]:
+        """Queries where the table is, and their squared lengths."""
         points = float32_rows(queries, "the queries")
         if points.shape[1] != self.table.shape[1]:
             raise InputError(
                 f"the queries have {points.shape[1]} dimensions but the labels {self.table.shape[1]}; "
                 "use points of the same space"
             )
-        lengths2 = np.einsum("ij,ij->i", points, points)
-        bad = np.flatnonzero(~np.isfinite(lengths2))
-        if len(bad):
-            raise InputError(f"query {bad[0]} holds a value that is not finite, or is too long for float32; drop it")
-        return points if self._centre is None else points - self._centre
+        if self._centre is not None:
+            points = points - self._centre
+        norm2: Float64 = np.einsum("ij,ij->i", points, points, dtype=np.float64)
+        fit = norm2 <= _LARGEST
+        if not fit.all():
+            raise InputError(
+                f"query {fit.argmin()} holds a value that is not finite, or is too long for float32; drop it"
+            )
+        return points, norm2
 
     def _best(self, asked: _Asked, k: int) -> tuple[Int64, Float32]:
         """Ids and scores of the k best of each query, or of all candidates where there are fewer."""
@@ -142,8 +151,9 @@ class ExactIndex:
                 raise InputError("a score is NaN; the model has diverged, so train it anew")
         ids, scores = self._in_order(asked.queries, _of(asked.chosen, heap.labels), k)
         if heap.scores.shape[1] < n_candidates:
-            reach = self._reach(asked.queries, scores[:, -1])
-            for i in np.flatnonzero((heap.scores[:, 0] > reach) & np.isfinite(heap.scores[:, 0])):
+            worst, reach = heap.scores[:, 0], self._reach(asked.norm2, scores[:, -1])
+            in_doubt = (worst > reach) & np.isfinite(worst)
+            for i in np.flatnonzero(in_doubt) if in_doubt.any() else ():
                 within = self._within(asked.row(int(i)), reach[i])
                 ids[i], scores[i] = (found[0] for found in self._in_order(asked.queries[i : i + 1], within, k))
         return ids, scores
@@ -177,11 +187,10 @@ class ExactIndex:
             out += self.bias[which]
 
     def _in_order(self, queries: Float32, ids: Int64, k: int) -> tuple[Int64, Float32]:
-        """The first k of the listed labels (-1 = none), by their scores proper and then by id."""
-        scores = self._scores(queries, ids)
-        order = np.lexsort((ids, -scores), axis=1)[:, :k]
-        rows = np.arange(len(ids))[:, None]
-        return ids[rows, order], scores[rows, order]
+        """The first k of the listed labels (-1 = none, sorted in place), by their scores proper and then by id."""
+        found = Heap(self._scores(queries, ids), ids)
+        sort_topk(found, 0, len(ids))
+        return found.labels[:, :k], found.scores[:, :k]
 
     def _scores(self, queries: Float32, ids: Int64) -> Float32:
         """Scores proper of the labels listed for each query, -inf for -1."""
@@ -194,16 +203,15 @@ class ExactIndex:
             scores *= self._scale[ids] / np.maximum(np.linalg.norm(queries, axis=1, keepdims=True), SHORTEST)
         return scores if self.bias is None else scores + self.bias[ids]
 
-    def _reach(self, queries: Float32, last: Float32) -> Float64:
+    def _reach(self, norm2: Float64, last: Float32) -> Float64:
         """The quick score above which a label may come before the one whose score proper is `last`.
 
         Both are sums of dim products whose rounding differs by at most twice dim units of the sum of their sizes (and
         of the smallest number there is). Of a distance with a bias the quick score is the root of a difference, which
         halves its digits: there most rows are looked at twice.
         """
-        steps = 4 * (queries.shape[1] + 8)
+        steps = 4 * (self.table.shape[1] + 8)
         unit, least = steps * 2.0**-24, steps * 2.0**-149
-        norm2 = np.einsum("ij,ij->i", queries, queries, dtype=np.float64)
         length, bottom = np.sqrt(norm2), last.astype(np.float64)
         shift = unit * self._largest_bias + least
         if self._scale is not None:
@@ -251,7 +259,7 @@ def top_k(
     candidates : int array or None
         Only these labels; repetitions do not count.
     block_rows : int
-        Queries per product; a tile of scores holds at most 8 MiB or one label.
+        Queries per product; a tile of scores holds at most 2 MiB or one label.
     threads : int or None
         None = the cores this process may use. With 1, or few queries, the products use BLAS's own threads.
 
@@ -297,4 +305,5 @@ def _to_distances(products: Float32, query_norm2: Float32, label_norm2: Float32)
 
 def _useful_threads(threads: int | None, n_rows: int) -> int:
     """One for few rows, where starting others would cost more than the search."""
-    return max(1, min(threads or available_cores(), n_rows // 32))
+    most = n_rows // 32
+    return 1 if most < 2 else min(threads or available_cores(), most)
