@@ -123,7 +123,7 @@ class Study:
         for repeat in range(self.plan.repeats):
             asked = {**{name: trial[name] for name in names}, "kind": "final", "epochs": epochs, "repeat": repeat}
             line = self.finals.get(**asked)
-            if line is None:
+            if line is None or line["best"] is None:  # a run that gave nothing, when its time was up say
                 line = self.finals.add(self._run(data, asked))
                 _say(_told(line))
             lines.append(line)
