@@ -17,8 +17,8 @@ RESULTS = Path(__file__).resolve().parents[1] / "results"
 def main() -> int:
     """Parse, make what is needed, run, print."""
     chosen = _arguments()
-    installed = _installed(chosen)
-    systems = tuple(system for system in chosen.systems if system in installed)
+    installed = {} if chosen.stage == "report" else _installed(chosen)
+    systems = tuple(s for s in chosen.systems if s in installed or chosen.stage == "report")
     if chosen.stage == "setup":
         return 0 if len(systems) == len(chosen.systems) else 1
     plan = Plan(
@@ -49,8 +49,12 @@ def _run(plan: Plan, stage: str, installed: dict[str, Any]) -> None:
         if stage in ("final", "all"):
             study.final(task)
         found = report.summary(study, task, installed)
+        file = plan.results / f"peers-{task}.json"
+        if stage == "report" and file.exists():  # nothing was run, so that what it ran on stays
+            before = json.loads(file.read_text())
+            found |= {name: before[name] for name in ("machine", "installed")}
         plan.results.mkdir(parents=True, exist_ok=True)
-        (plan.results / f"peers-{task}.json").write_text(json.dumps(found, indent=1) + "\n")
+        file.write_text(json.dumps(found, indent=1) + "\n")
         plot.curves(found, plan.results / f"peers-{task}.svg")
         sys.stdout.write(report.as_text(found) + "\n\n")
         sys.stdout.flush()

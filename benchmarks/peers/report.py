@@ -21,7 +21,6 @@ def summary(study: Study, task: str, installed: dict[str, Any]) -> dict[str, Any
         "machine": machine(study.plan.threads),
         "protocol": {
             "trials": study.plan.trials,
-            "repeats": study.plan.repeats,
             "training_cap_s": CAPS[task],
             "extended_cap_s": EXTENSIONS[task] * CAPS[task],
             "searched_rows": SEARCHED_ROWS.get(task, data.n_fit),

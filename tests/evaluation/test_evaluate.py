@@ -73,6 +73,8 @@ def test_excluded_labels_are_not_shown_nor_counted_as_ties():
     assert found.tied_at_cut == {1: 0}
     assert found.coverage == {1: 1 / 4}
     assert scores[0, 0] == 3
+    alone = evaluate_scores([(0, scores)], np.array([0]), ks=(2,), exclude=csr_matrix([[0, 1, 1, 1]]))
+    assert alone.tied_at_cut == {2: 0}
 
 
 def test_ceilings_are_what_a_perfect_ranker_reaches(task):

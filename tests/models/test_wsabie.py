@@ -485,6 +485,7 @@ def test_a_checkpoint_of_other_data_is_refused(tmp_path: Any, what: str) -> None
         ({"max_norm": np.inf}, "max_norm is inf; choose 'auto' or None or a number above 0"),
         ({"max_trials": 0}, "max_trials is 0"),
         ({"max_trials": 1.5}, "max_trials is 1.5"),
+        ({"max_trials": 2**63}, "max_trials is 9223372036854775808; choose 'auto' or None or a whole number from 1 to"),
         ({"patience": "auto"}, "patience is 'auto'; choose None or a whole number above 0"),
         ({"threads": 1.5}, "threads is 1.5"),
         ({"seed": -1}, "seed is -1; choose a whole number from 0 on"),
@@ -583,6 +584,18 @@ def test_rank_and_scores_agree_on_biases_whatever_is_set_later() -> None:
     ids, scores = model.rank(X, 3)
     assert model.space_.bias.any()
     np.testing.assert_allclose(scores, np.take_along_axis(model.scores(X), ids, axis=1), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("later", [{"dim": 1}, {"dim": 100}, {"similarity": "cosine"}])
+def test_a_fitted_model_stays_what_it_is_whatever_is_set_later(tmp_path, later) -> None:
+    model = make(epochs=3).fit(X, Y)
+    before = model.rank(X, 3)
+    model.set_params(**later).save(tmp_path / "model")
+    del model._searched
+    for now in (model, type(model).load(tmp_path / "model")):
+        for one, other in zip(now.rank(X, 3), before, strict=True):
+            np.testing.assert_array_equal(one, other)
+        np.testing.assert_allclose(np.sort(now.scores(X))[:, ::-1][:, :3], before[1], rtol=1e-5, atol=1e-6)
 
 
 def test_a_read_only_matrix_can_be_trained_on() -> None:

@@ -104,11 +104,12 @@ def crowded(n, dim, seed):
 def test_equal_and_nearly_equal_vectors_come_in_the_order_of_their_scores_proper(similarity, biased, scales):
     """Against all labels scored one by one: what the products leave in doubt must be settled."""
     table, queries = crowded(3001, 100, 0) * np.float32(scales[0]), points(40, 100, 1) * np.float32(scales[1])
+    queries[:20] *= np.float32(1e-3)  # so that a block may not take the lengths of another one
     bias = np.repeat(points(1, 31, 2)[0], 100)[:3001] if biased else None
     index = ExactIndex(table, bias=bias, similarity=similarity)
     everybody = np.tile(np.arange(3001), (40, 1))
     ids, scores = index._in_order(queries, everybody, 10)
-    found = index.top_k(queries, 10)
+    found = index.top_k(queries, 10, block_rows=20)
     np.testing.assert_array_equal(found[0], ids)
     np.testing.assert_array_equal(found[1], scores)
 
@@ -185,11 +186,39 @@ def test_nothing_asked_nothing_found():
 def test_memory_does_not_grow_with_queries_times_labels():
     queries, table = points(4000, 4, 0), points(20_000, 4, 1)
     top_k(queries[:300], table, 10)
+    assert peak_of(lambda: top_k(queries, table, 10)) < 5 * 2**20 < queries.shape[0] * len(table)
+
+
+def test_memory_does_not_grow_with_candidates_times_dimensions():
+    queries, table = points(1, 200, 0), points(50_000, 200, 1)
+    index, most = ExactIndex(table), np.arange(1, 50_000)
+    index.top_k(queries, 10, candidates=most)
+    assert peak_of(lambda: index.top_k(queries, 10, candidates=most)) < 5 * 2**20 < table.nbytes / 4
+
+
+def peak_of(work):
+    """Bytes allocated at the peak."""
     tracemalloc.start()
-    top_k(queries, table, 10)
+    work()
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 12 * 2**20 + 4000 * 10 * 12 < queries.shape[0] * len(table)
+    return peak
+
+
+def test_points_near_the_origin_keep_their_digits_beside_far_ones():
+    table = 1000 + points(1000, 4, 0)
+    table[0], table[1] = 3e-6, 1e-6
+    ids, scores = top_k(np.full((1, 4), 1.1e-6, np.float32), table, 2, similarity="euclidean")
+    assert ids.tolist() == [[1, 0]]
+    np.testing.assert_allclose(scores, [[-2e-7, -3.8e-6]], rtol=1e-4)
+
+
+def test_vectors_of_packed_records_are_read_where_they_lie():
+    records = np.zeros(50, [("id", "u1"), ("vector", "f4", (3,))])
+    records["vector"] = points(50, 3, 0)
+    queries = points(4, 3, 1)
+    for found, expected in zip(top_k(queries, records["vector"], 3), top_k(queries, points(50, 3, 0), 3), strict=True):
+        np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize(
@@ -197,6 +226,11 @@ def test_memory_does_not_grow_with_queries_times_labels():
     [
         ((np.ones((1, 2)), np.ones((3, 4)), 1), {}, "2 dimensions but the labels 4"),
         ((np.ones(2), np.ones((3, 2)), 1), {}, "the queries has 1 dimension"),
+        ((csr_matrix(np.ones((1, 2))), np.ones((3, 2)), 1), {}, "the queries cannot be read as real numbers .sparse."),
+        (([[1, 2], [3]], np.ones((3, 2)), 1), {}, "the queries cannot be read as real numbers"),
+        ((np.ones((1, 2)), np.ones((3, 2)) * 1j, 1), {}, "the label table cannot be read as real numbers .complex."),
+        ((np.ones((1, 2)), np.ones((3, 2)), 1), {"bias": ["a", "b", "c"]}, "the bias cannot be read as real numbers"),
+        ((np.ones((1, 2)), np.ones((3, 2)), 1), {"threads": -1}, "threads is -1; choose a whole number above 0"),
         ((np.ones((1, 2)), np.ones((3, 2)), 0), {}, "k is 0"),
         ((np.ones((1, 2)), np.ones((3, 2)), 1), {"block_rows": 0}, "block_rows is 0"),
         ((np.ones((1, 2)), np.ones((3, 2)), 1), {"candidates": [3]}, "candidate 3 does not exist"),

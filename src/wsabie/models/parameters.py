@@ -38,7 +38,7 @@ _WORDS: dict[str, tuple[str | None, ...]] = {
 }
 """Numbers above 0, with the words that may stand in their place."""
 _FRACTIONS = ("margin", "max_norm")
-_MOST = {"dim": 4096, "threads": 1024}
+_MOST = {"dim": 4096, "threads": 1024, "max_trials": 2**31 - 1}
 
 
 def check_parameters(parameters: Mapping[str, Any]) -> None:

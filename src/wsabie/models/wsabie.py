@@ -332,13 +332,13 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
         inputs = self._checked(X)
         inputs = self.scaling_(inputs)
         with Threads(1 if n_rows(inputs) < 256 else self.threads or available_cores()) as threads:
-            return np.ascontiguousarray(self.space_.points(inputs, threads.split)[:, : self.dim])
+            return np.ascontiguousarray(self.space_.points(inputs, threads.split)[:, : self.space_.dim])
 
     @property
     def label_vectors(self) -> Float32:
         """Points of labels, W ([W] eq. 2): (n_labels, dim) float32, in the order of `vocabulary_`; a view."""
         self._check_fitted()
-        return self.space_.labels[:, : self.dim]
+        return self.space_.labels[:, : self.space_.dim]
 
     def rank(self, X: Any, k: int = 10, *, exclude: Any = None, candidates: Any = None) -> tuple[Int64, Float32]:
         """The k best labels of each row.
@@ -381,7 +381,7 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
         searched: tuple[JointSpace, ExactIndex] | None = self.__dict__.get("_searched")
         if searched is None or searched[0] is not self.space_:
             bias = self.space_.bias if self.space_.bias.any() else None
-            searched = self.space_, ExactIndex(self.label_vectors, bias=bias, similarity=self.similarity)
+            searched = self.space_, ExactIndex(self.label_vectors, bias=bias, similarity=self.space_.similarity)
             self._searched = searched
         return searched[1]
 
@@ -405,7 +405,7 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
 
         labels = self.space_.label_arrays()
         padded = np.zeros((len(points), labels.table.shape[1]), np.float32)
-        padded[:, : self.dim] = points
+        padded[:, : self.space_.dim] = points
         return all_scores(labels, padded, threads=self.threads or available_cores())
 
     @property
@@ -480,14 +480,14 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
         """What the model is made of: JSON-able config and named arrays."""
         self._check_fitted()
         tensors = {
-            "features": self.space_.features[:, : self.dim],
+            "features": self.space_.features[:, : self.space_.dim],
             "labels": self.label_vectors,
             "bias": self.space_.bias,
             "scaling/weight": self.scaling_.weight,
             "scaling/shift": self.scaling_.shift,
         }
         config = {
-            "parameters": plain(self.get_params()),
+            "parameters": plain({**self.get_params(), "dim": self.space_.dim, "similarity": self.space_.similarity}),
             "settings": self.settings_,
             "label_names": list(self.vocabulary_),
             "scaling": self.scaling_.method,

@@ -22,7 +22,7 @@ from wsabie.base.threads import for_each
 from wsabie.base.validation import whole_number
 from wsabie.kernels.similarity import SHORTEST
 from wsabie.kernels.topk import Heap, hide_labels, new_heap, scan_topk, score_pairs, sort_topk
-from wsabie.search.ready import candidates_of, far_centre, flat, float32_rows, hidden_labels, longest
+from wsabie.search.ready import candidates_of, far_centre, flat, float32_rows, hidden_labels, longest, numbers
 from wsabie.space.joint import SIMILARITIES, SimilarityName
 
 BLOCK_ROWS = 1024
@@ -40,15 +40,17 @@ _SPARE = 2
 class _Asked(NamedTuple):
     """A block of queries and what they may get."""
 
-    queries: Float32  # (b, dim)
-    norm2: Float64  # (b,), their squared lengths
+    given: Float32  # (b, dim), the queries
+    queries: Float32  # (b, dim), the same where products are made: about the centre
+    norm2: Float64  # (b,), squared lengths of these
     chosen: Int64 | None  # the only candidates, ascending
     hidden: Lists | None  # excluded, by place among the candidates
     cells: int  # of a tile
 
     def row(self, i: int) -> "_Asked":
         hidden = None if self.hidden is None else self.hidden.part(i, i + 1)
-        return self._replace(queries=self.queries[i : i + 1], norm2=self.norm2[i : i + 1], hidden=hidden)
+        one = slice(i, i + 1)
+        return _Asked(self.given[one], self.queries[one], self.norm2[one], self.chosen, hidden, self.cells)
 
 
 class ExactIndex:
@@ -76,17 +78,17 @@ class ExactIndex:
         if similarity not in SIMILARITIES:
             raise InputError(f'similarity {similarity!r} is unknown; choose "dot", "euclidean" or "cosine"')
         self.table = float32_rows(table, "the label table")
+        self._flat = flat(self.table)
         self._centre = far_centre(self.table) if similarity == "euclidean" else None
         if self._centre is not None:
             self.table = self.table - self._centre
         self.similarity = similarity
-        self.bias: Float32 | None = None if bias is None else np.ascontiguousarray(bias, np.float32)
+        self.bias: Float32 | None = None if bias is None else np.ascontiguousarray(numbers(bias, "the bias"))
         if self.bias is not None and self.bias.shape != (len(self.table),):
             raise InputError(f"there are {self.bias.size} biases for {len(self.table)} labels; give one per label")
         self._norm2: Float32 = np.einsum("ij,ij->i", self.table, self.table)
         self._scale = 1 / np.maximum(np.sqrt(self._norm2), SHORTEST) if similarity == "cosine" else None
         self._by_distance = similarity == "euclidean" and self.bias is None
-        self._flat = flat(self.table)
         if not np.isfinite(self._norm2).all():
             raise InputError("label vectors are not finite, or too long for float32; the model has diverged")
         self._longest = longest(self.table, self._norm2)
@@ -104,7 +106,8 @@ class ExactIndex:
     ) -> tuple[Int64, Float32]:
         """The k best labels of each query; see `top_k`."""
         k, block_rows = whole_number(k, "k"), whole_number(block_rows, "block_rows")
-        queries, norm2 = self._checked(queries)
+        threads = None if threads is None else whole_number(threads, "threads")
+        given, queries, norm2 = self._checked(queries)
         chosen = None if candidates is None else candidates_of(candidates, len(self.table))
         hidden = hidden_labels(exclude, len(queries), len(self.table), chosen)
         ids, scores = np.empty((len(queries), k), np.int64), np.empty((len(queries), k), np.float32)
@@ -114,7 +117,8 @@ class ExactIndex:
         def search(lo: int) -> None:
             hi = min(lo + rows, len(queries))
             part = None if hidden is None else hidden.part(lo, hi)
-            found, theirs = self._best(_Asked(queries[lo:hi], norm2[lo:hi], chosen, part, _CELLS // n), k)
+            asked = _Asked(given[lo:hi], queries[lo:hi], norm2[lo:hi], chosen, part, _CELLS // n)
+            found, theirs = self._best(asked, k)
             ids[lo:hi, : found.shape[1]], scores[lo:hi, : found.shape[1]] = found, theirs
             if found.shape[1] < k:
                 ids[lo:hi, found.shape[1] :], scores[lo:hi, found.shape[1] :] = -1, -np.inf
@@ -124,23 +128,22 @@ class ExactIndex:
             for_each(search, range(0, len(queries), rows), n)
         return ids, scores
 
-    def _checked(self, queries: Any) -> tuple[Float32, Float64]:
-        """Queries where the table is, and their squared lengths."""
-        points = float32_rows(queries, "the queries")
-        if points.shape[1] != self.table.shape[1]:
+    def _checked(self, queries: Any) -> tuple[Float32, Float32, Float64]:
+        """Queries as given and about the centre, and squared lengths of these."""
+        given = float32_rows(queries, "the queries")
+        if given.shape[1] != self.table.shape[1]:
             raise InputError(
-                f"the queries have {points.shape[1]} dimensions but the labels {self.table.shape[1]}; "
+                f"the queries have {given.shape[1]} dimensions but the labels {self.table.shape[1]}; "
                 "use points of the same space"
             )
-        if self._centre is not None:
-            points = points - self._centre
+        points = given if self._centre is None else given - self._centre
         norm2: Float64 = np.einsum("ij,ij->i", points, points, dtype=np.float64)
         fit = norm2 <= _LARGEST
         if not fit.all():
             raise InputError(
                 f"query {fit.argmin()} holds a value that is not finite, or is too long for float32; drop it"
             )
-        return points, norm2
+        return given, points, norm2
 
     def _best(self, asked: _Asked, k: int) -> tuple[Int64, Float32]:
         """Ids and scores of the k best of each query, or of all candidates where there are fewer."""
@@ -149,13 +152,13 @@ class ExactIndex:
         for first, tile in self._tiles(asked):
             if scan_topk(tile, first, heap, 0, len(tile)):
                 raise InputError("a score is NaN; the model has diverged, so train it anew")
-        ids, scores = self._in_order(asked.queries, _of(asked.chosen, heap.labels), k)
+        ids, scores = self._in_order(asked.given, _of(asked.chosen, heap.labels), k)
         if heap.scores.shape[1] < n_candidates:
             worst, reach = heap.scores[:, 0], self._reach(asked.norm2, scores[:, -1])
             in_doubt = (worst > reach) & np.isfinite(worst)
             for i in np.flatnonzero(in_doubt) if in_doubt.any() else ():
                 within = self._within(asked.row(int(i)), reach[i])
-                ids[i], scores[i] = (found[0] for found in self._in_order(asked.queries[i : i + 1], within, k))
+                ids[i], scores[i] = (found[0] for found in self._in_order(asked.given[i : i + 1], within, k))
         return ids, scores
 
     def _tiles(self, asked: _Asked) -> Iterator[tuple[int, Float32]]:
@@ -164,7 +167,8 @@ class ExactIndex:
         if self.similarity == "cosine":
             queries = queries / np.maximum(np.linalg.norm(queries, axis=1, keepdims=True), SHORTEST)
         n_labels = len(self.table) if chosen is None else len(chosen)
-        width = max(1, min(n_labels, asked.cells // len(queries)))
+        # Candidates are gathered, so that their vectors take memory too.
+        width = max(1, min(n_labels, asked.cells // (len(queries) if chosen is None else max(queries.shape))))
         cells = np.empty(len(queries) * width, np.float32)
         for first in range(0, n_labels, width):
             stop = min(first + width, n_labels)

@@ -14,11 +14,25 @@ _FAR = 16
 
 def float32_rows(values: Any, what: str) -> Float32:
     """float32 with contiguous rows, as BLAS takes it without a copy."""
-    values = np.asarray(values, np.float32)
+    values = numbers(values, what)
     if values.ndim != 2:
         raise InputError(f"{what} has {values.ndim} dimension(s) but rows of vectors are needed")
-    regular = values.strides[1] == values.itemsize and values.strides[0] >= values.shape[1] * values.itemsize
-    return values if regular else np.ascontiguousarray(values)
+    step, width = values.strides[0], values.shape[1] * values.itemsize
+    regular = values.strides[1] == values.itemsize and step >= width and not step % values.itemsize
+    return values if regular and values.flags.aligned else np.ascontiguousarray(values)
+
+
+def numbers(values: Any, what: str) -> Float32:
+    """As float32; what are no real numbers is refused."""
+    sparse = hasattr(values, "tocsr")
+    try:
+        values = np.asarray(values)
+        if sparse or values.dtype.kind == "c":
+            raise TypeError("sparse" if sparse else "complex")
+        converted: Float32 = values.astype(np.float32, copy=False)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what} cannot be read as real numbers ({error}); give a dense array of them") from error
+    return converted
 
 
 def flat(table: Float32) -> tuple[Float32, int]:
