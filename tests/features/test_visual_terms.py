@@ -5,12 +5,13 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 from wsabie.base.errors import InputError, ModelFolderError
 from wsabie.base.executor import Processes
 from wsabie.features.decode import RejectedPicture, decode
 from wsabie.features.visual_terms import VisualTerms
-from wsabie.sources.records import Picture, PictureList
+from wsabie.sources.records import Picture, PictureList, Rows
 from wsabie.storage.rejects import Rejects
 
 
@@ -169,6 +170,13 @@ def test_refuses_the_folder_of_something_else(tmp_path, terms):
         (tmp_path / "config.json").write_text(json.dumps({**config, **change}))
         with pytest.raises(ModelFolderError):
             VisualTerms.load(tmp_path)
+
+
+def test_refuses_rows_of_features(terms):
+    rows = Rows(csr_matrix((1, 3)), csr_matrix((1, 1)), ["a"], ["b"])
+    for use in (terms.transform, VisualTerms().fit):
+        with pytest.raises(InputError, match="these are rows of features; give a source of pictures"):
+            use(rows)
 
 
 def test_refuses_to_work_before_it_has_learned(collection):

@@ -40,6 +40,8 @@ def test_rare_words_get_no_column(write):
     assert rows.X.toarray().tolist() == [[2, 1], [1, 1], [0, 0], [0, 0]]
     with pytest.raises(InputError, match="no word that occurs 9 times"):
         read_fasttext(write(TEXT), min_count=9)
+    with pytest.raises(InputError, match="has no words beside its labels"):
+        read_fasttext(write("__label__sea\n"))
 
 
 def test_a_given_vocabulary_and_alignment_are_the_same(write):

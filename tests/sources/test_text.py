@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsabie.base.errors import InputError
+from wsabie.sources.open import open_source
 from wsabie.sources.text import head, numbered_lines, reading, whole_lines
 
 texts = st.text("ab \n\r", max_size=60).map(str.encode)
@@ -56,3 +57,15 @@ def test_what_the_system_refuses_is_explained(tmp_path):
         nowhere.open()
     with pytest.raises(InputError, match=r"cannot read .*: Is a directory"), reading(tmp_path):
         tmp_path.open()
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_byte_order_mark_is_no_part_of_the_first_word(tmp_path, packed):
+    text = "__label__sea wave\n__label__sky cloud\n".encode("utf-8-sig")
+    path = tmp_path / "lines.txt"
+    path.write_bytes(gzip.compress(text) if packed else text)
+    rows = open_source(path)
+    assert (rows.label_names, rows.feature_names) == (["sea", "sky"], ["cloud", "wave"])
+    path.write_bytes("2 12 4\n0 1:1\n1 2:1\n".encode("utf-8-sig"))
+    rows = open_source(path)
+    assert (rows.X.shape, rows.Y.shape) == ((2, 12), (2, 4))

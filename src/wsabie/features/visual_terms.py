@@ -135,7 +135,7 @@ class VisualTerms:
             A parameter is out of range, no picture can be read, or there are fewer distinct blocks than terms.
         """
         self._check(max_blocks)
-        _refuse_path(source)
+        _refuse_what_holds_no_pictures(source)
         run = Run(executor or Serial(), progress, Rejects() if rejects is None else rejects)
         viewer, places = self._viewer(), sample_places(source, max_blocks)
         blocks = sample_blocks(viewer, source, places, max_blocks, run)
@@ -185,7 +185,7 @@ class VisualTerms:
         augment: int = 0,
     ) -> Iterator[Described]:
         """The rows of `transform` one by one, in order, with only a few batches of pictures in memory."""
-        _refuse_path(source)
+        _refuse_what_holds_no_pictures(source)
         rejects = Rejects() if rejects is None else rejects
         with progress.stage("describing pictures", len(source), "pictures") as stage:
             for seen in self.describe(batches(source, BATCH), executor=executor, augment=augment):
@@ -333,6 +333,8 @@ class VisualTerms:
         return row._replace(values=(values / np.sqrt(values @ values)).astype(np.float32))
 
 
-def _refuse_path(source: object) -> None:
+def _refuse_what_holds_no_pictures(source: object) -> None:
+    if isinstance(source, Rows):
+        raise InputError("visual terms describe pictures and these are rows of features; give a source of pictures")
     if isinstance(source, str | Path):
         raise InputError(f"{str(source)!r} is a path; give the pictures in it: open_source({str(source)!r})")

@@ -77,7 +77,7 @@ def arff_rows(arff: Arff) -> Iterator[tuple[int, dict[int, str] | list[str] | Ba
 
 def _decoded(path: Path, number: int, line: bytes) -> str:
     try:
-        return line.decode("utf-8-sig" if number == 1 else "utf-8")
+        return line.decode("utf-8")
     except UnicodeDecodeError as error:
         raise InputError(
             f"{shown(path)}:{number} is not UTF-8 text; convert the file, for instance with iconv"

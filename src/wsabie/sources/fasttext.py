@@ -60,7 +60,8 @@ def read_fasttext(
     X = _bags(got)
     names = list(vocabulary) if vocabulary is not None else _frequent(X, got.words, min_count)
     if not names:
-        raise InputError(f"{shown(path)} has no word that occurs {min_count} times or more; lower min_count")
+        often = f" that occurs {min_count} times or more; lower min_count" if min_count > 1 else "s beside its labels"
+        raise InputError(f"{shown(path)} has no word{often}")
     label_names, final = got.labels.finish()
     Y = label_matrix(np.array(got.label_counts), final[np.array(got.label_ids, np.int32)], len(label_names))
     column = {name: i for i, name in enumerate(names)}

@@ -147,7 +147,7 @@ def _entry(where: str, row: dict[str, Any], image_column: str, labels: tuple[str
 def _csv_rows(path: Path, rejects: Rejects) -> Iterator[tuple[str, dict[str, Any]]]:
     with reading(path), open_bytes(path) as stream:
         # escapes stand for bad bytes until the line that holds them is known: text is decoded by the block
-        text = io.TextIOWrapper(cast(IO[bytes], stream), "utf-8-sig", errors="surrogateescape", newline="")
+        text = io.TextIOWrapper(cast(IO[bytes], stream), "utf-8", errors="surrogateescape", newline="")
         records = _records(path, csv.reader(_valid_lines(text, path), delimiter=_delimiter(path), strict=True))
         number, header = next(records, (1, []))
         if len(set(header)) < len(header):

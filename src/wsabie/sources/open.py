@@ -240,12 +240,12 @@ def kind_of(path: Path, *, plain_text: bool = False) -> str:
     if path.name in NAMES:
         return "folder"
     content = head(path, _HEAD)
-    if not content.strip():
-        raise InputError(f"{shown(path)} is empty; give a file that holds data")
     if content.startswith(MAGIC):
         return "parquet"
     if path.name.lower().endswith(ENDINGS):
-        return "picture"
+        return "picture"  # an empty one is listed beside others
+    if not content.strip():
+        raise InputError(f"{shown(path)} is empty; give a file that holds data")
     if path.name.lower().endswith(UNREAD):
         raise InputError(f"{shown(path)} is a picture of a format that is not supported; {CONVERT}")
     kind = _kind_of_text(content)
@@ -267,7 +267,7 @@ def _kind_of_folder(path: Path) -> str:
 
 def _kind_of_text(content: bytes) -> str | None:
     """The kind of text, from its first lines; a broken line among them does not mislead."""
-    if _ARFF.match(content.removeprefix(b"\xef\xbb\xbf")):
+    if _ARFF.match(content):
         return "arff"
     lines = [line for line in content.split(b"\n") if line.strip()][:_LINES]
     if _HEADER.fullmatch(lines[0]):

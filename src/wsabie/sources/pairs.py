@@ -84,7 +84,7 @@ def _collect(path: Path, rejects: Rejects) -> _Collected:
     got, weighted = _Collected(), 0
     for line_number, line in numbered_lines(path):
         try:
-            cells = _cells(line, line_number)
+            cells = _cells(line)
             if not cells or (line_number == 1 and _is_header(cells)):
                 continue
             weight = _weight(cells)
@@ -104,11 +104,11 @@ def _collect(path: Path, rejects: Rejects) -> _Collected:
     return got
 
 
-def _cells(line: bytes, number: int) -> list[str]:
+def _cells(line: bytes) -> list[str]:
     if not line.strip():
         return []
     try:
-        cells = [cell.strip() for cell in line.decode("utf-8-sig" if number == 1 else "utf-8").split("\t")]
+        cells = [cell.strip() for cell in line.decode("utf-8").split("\t")]
     except UnicodeDecodeError as error:
         raise BadRow("text that is not UTF-8", repr(line[:60])) from error
     if len(cells) not in (2, 3):

@@ -161,7 +161,7 @@ def _sidecar_names(file: Path) -> list[str]:
     names: dict[str, None] = {}
     for number, line in numbered_lines(file):
         try:
-            name = normalise(line.decode("utf-8-sig" if number == 1 else "utf-8"))
+            name = normalise(line.decode("utf-8"))
         except UnicodeDecodeError as error:
             raise InputError(
                 f"{shown(file)}:{number} is not UTF-8 text, and label names have to be; convert the file, "

@@ -2,6 +2,7 @@
 
 import gzip
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedIOBase
@@ -49,11 +50,15 @@ def shown(path: Path | str) -> str:
 
 
 def open_bytes(path: Path) -> BufferedIOBase:
-    """The content of a file as bytes, unpacked when it is gzip (told by its first bytes, not its name)."""
+    """The content of a file as bytes, unpacked when it is gzip (told by its first bytes, not its name).
+
+    A byte order mark of UTF-8 is passed over: it would be a part of the first word.
+    """
     raw = path.open("rb")
-    if raw.peek(2)[:2] == _GZIP:
-        return cast(BufferedIOBase, gzip.GzipFile(fileobj=raw, mode="rb"))
-    return raw
+    stream = gzip.GzipFile(fileobj=raw, mode="rb") if raw.peek(2)[:2] == _GZIP else raw
+    if stream.peek(len(BOM_UTF8))[: len(BOM_UTF8)] == BOM_UTF8:
+        stream.read(len(BOM_UTF8))
+    return cast(BufferedIOBase, stream)
 
 
 def head(path: Path, size: int = 1 << 16) -> bytes:

@@ -47,6 +47,18 @@ def test_annotate_one_file_and_a_corrupt_one(cli: Cli, model: Path, pictures: Pa
     assert "1 skipped" in said.err
 
 
+def test_an_empty_picture_among_others_is_listed(cli: Cli, model: Path, pictures: Path, tmp_path: Path) -> None:
+    empty, rejects = tmp_path / "empty.png", tmp_path / "rejects.jsonl"
+    empty.touch()
+    said = cli("annotate", model, pictures / "000.webp", empty, "--rejects", rejects)
+    assert (said.code, len(said.out.splitlines())) == (0, 1)
+    assert "empty" in rejects.read_text()
+    alone = cli("annotate", model, empty)
+    assert alone.code == 1
+    assert "empty" in alone.err
+    assert "nothing could be annotated" in alone.err
+
+
 def test_pictures_of_the_same_name_are_told_apart(cli: Cli, model: Path, pictures: Path, tmp_path: Path) -> None:
     """By where they come from, as it was given; what comes from one place keeps the names that it has there."""
     for name in ("a", "b"):

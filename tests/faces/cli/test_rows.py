@@ -237,6 +237,19 @@ def test_other_width_in_test_data(cli: Cli, rows: Path, tmp_path: Path) -> None:
     assert "9" in ran.err
 
 
+def test_rows_without_a_header_take_the_width_of_the_model(cli: Cli, rows: Path, tmp_path: Path) -> None:
+    """The last features need not occur in every file of a kind."""
+    short = tmp_path / "short.txt"
+    short.write_text("0 1:2 2:1\n1 3:1 4:2\n")
+    train = ("train", rows, "--valid", short, "--model", tmp_path / "m", "--epochs", 2)
+    for words in (train, ("compare", rows, "--test", short)):
+        ran = cli(*words, "--threads", 1, "--json")
+        assert ran.code == 0, ran.err
+    for command in ("evaluate", "annotate"):
+        ran = cli(command, tmp_path / "m", short, "--json")
+        assert ran.code == 0, ran.err
+
+
 def test_numbers_of_lines_are_no_overlap_but_the_same_rows_are(cli: Cli, rows: Path, tmp_path: Path) -> None:
     """Rows of this format have no names, so that line 1 of both files is no reason to refuse."""
     lines = rows.read_text().splitlines()[1:]

@@ -1,9 +1,9 @@
-"""What a progress line says when it is over."""
+"""Progress lines, tables and names on the terminal."""
 
 import pytest
 
 from wsabie.faces.cli import terminal
-from wsabie.faces.cli.terminal import TerminalProgress, show_table
+from wsabie.faces.cli.terminal import TerminalProgress, fail, note, show_table
 
 
 def last_line(shown: str) -> str:
@@ -55,3 +55,35 @@ def test_a_table_is_never_cut(width: int, monkeypatch: pytest.MonkeyPatch, capsy
     assert [[cell.strip() for cell in row if cell.strip()] for row in rows] == [
         ["recall@50", "0.7854", "0.7464 to 0.8213"]
     ]
+
+
+def test_names_are_no_markup_and_no_codes_for_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    names = [
+        "[/bold]",
+        "[red]sea",
+        "holiday :sun:",
+        "up\x1b[2J",
+        "two\nlines",
+        "\u202eturned",
+        "\u0645\u06cc\u200c\u062e",
+    ]
+    shown = [
+        "[/bold]",
+        "[red]sea",
+        "holiday :sun:",
+        "up\\x1b[2J",
+        "two\\nlines",
+        "\\u202eturned",
+        "\u0645\u06cc\u200c\u062e",
+    ]
+    for name, expected in zip(names, shown, strict=True):
+        show_table(f"nearest to {name}", ["label"], [[name]])
+        table = capsys.readouterr().out
+        assert table.count(expected) == 2
+        note(name)
+        fail(name)
+        with TerminalProgress().stage(name, 1, "rows") as stage:
+            stage.advance()
+        told = capsys.readouterr().err
+        assert told.startswith(f"{expected}\nwsabie: {expected}\n")
+        assert told.count(expected) == 3

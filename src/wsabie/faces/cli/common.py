@@ -18,14 +18,20 @@ if TYPE_CHECKING:
     from wsabie.sources.align import Aligned
 
 
-def opened(path: Path, rejects: Rejects, labels_from: str = "auto") -> Source:
-    """The source at a path, refusing an empty one."""
+def opened(path: Path, rejects: Rejects, labels_from: str = "auto", n_features: int | None = None) -> Source:
+    """The source at a path, refusing an empty one; `n_features` is the width where the rows do not tell theirs."""
     from wsabie.sources.open import open_source
 
-    source = open_source(path, labels_from=labels_from, rejects=rejects, progress=TerminalProgress())
+    progress = TerminalProgress()
+    source = open_source(path, labels_from=labels_from, n_features=n_features, rejects=rejects, progress=progress)
     if not len(source):
         raise InputError(f"{path} holds nothing to use{_because(rejects)}; look at the list that --rejects FILE writes")
     return source
+
+
+def width_of(source: Source) -> int | None:
+    """How many features the rows of other data should have."""
+    return source.X.shape[1] if isinstance(source, Rows) else None
 
 
 def _because(rejects: Rejects) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from wsabie.base.errors import InputError
 from wsabie.base.progress import Progress
 from wsabie.evaluation.splits import Split
-from wsabie.faces.cli.common import executor, listing, opened, refuse_without_effect, tell_unknown
+from wsabie.faces.cli.common import executor, listing, opened, refuse_without_effect, tell_unknown, width_of
 from wsabie.faces.cli.terminal import TerminalProgress, narrow, note, out, show_json, show_table
 from wsabie.sources.align import Aligned, align
 from wsabie.sources.records import Rows, Source
@@ -50,7 +50,7 @@ def compare_command(
     with listing(rejects_file, strict=strict) as rejects:
         source = opened(data, rejects)
         refuse_without_effect(source, data, pictures)
-        tested = None if test is None else opened(test, rejects)
+        tested = None if test is None else opened(test, rejects, n_features=width_of(source))
         plan = _Plan(by, 0.1 if test is None else 0.0, seed)
         train, valid, held_out, terms = _sides(source, tested, plan, pictures, threads, progress, rejects)
         found = compare(
@@ -73,7 +73,7 @@ def compare_command(
     table = found.table(narrow(facts.labels))
     show_table(f"{facts.test_rows:,} test rows, {facts.labels:,} labels", table.headers, table.rows)
     for skipped in found.skipped:
-        out.print(f"{skipped.title}: {skipped.reason}", markup=False)
+        out.print(f"{skipped.title}: {skipped.reason}")
 
 
 @dataclass(frozen=True)

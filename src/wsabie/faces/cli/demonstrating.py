@@ -29,8 +29,8 @@ def demo_command(folder: Path, part: str, threads: int | None, seed: int, json: 
         table.headers,
         table.rows,
     )
-    out.print(f"model:  {made.model}\nreport: {made.report.resolve()}", markup=False)
-    out.print(f"try:    {_program()} neighbours {made.model} star", markup=False)
+    out.print(f"model:  {made.model}\nreport: {made.report.resolve()}")
+    out.print(f"try:    {_program()} neighbours {made.model} star")
 
 
 def _program() -> str:

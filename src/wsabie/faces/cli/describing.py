@@ -62,7 +62,7 @@ def features_command(
             }
         )
         return
-    out.print(f"{out_file}: {written:,} rows of {terms.n_terms_:,} visual terms; dictionary {saved}", markup=False)
+    out.print(f"{out_file}: {written:,} rows of {terms.n_terms_:,} visual terms; dictionary {saved}")
 
 
 def _dictionary(path: Path) -> "VisualTerms":

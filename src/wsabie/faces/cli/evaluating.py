@@ -43,7 +43,7 @@ def evaluate_command(
     refuse_unwritable(("rejects", rejects_file), inputs=(data, model))
     annotator, progress = loaded(model, threads), TerminalProgress()
     with listing(rejects_file, strict=strict) as rejects:
-        source = opened(data, rejects)
+        source = opened(data, rejects, n_features=annotator.model.n_features_in_)
         if not allow_overlap:
             _refuse_training_data(annotator, source, data)
         aligned = aligned_rows(annotator, model, source, executor(threads), progress, rejects)

@@ -65,7 +65,7 @@ def split_command(
         show_json({"schema": 1, "out": str(folder), **counts, "left_out": len(rows) - sum(counts.values())})
         return
     things = "rows" if rows is source else "pictures"
-    out.print(f"{folder}: " + ", ".join(f"{name} {n:,} {things}" for name, n in counts.items()), markup=False)
+    out.print(f"{folder}: " + ", ".join(f"{name} {n:,} {things}" for name, n in counts.items()))
 
 
 def _without_near(rows: Rows, sides: Split, threshold: float) -> tuple[Split, Rejects]:

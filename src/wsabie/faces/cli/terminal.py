@@ -1,6 +1,7 @@
 """What is shown on the terminal: progress bars with rate and time left, tables, one-sentence errors."""
 
 import json
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -8,9 +9,14 @@ from typing import Any
 
 from rich.console import Console
 
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+# Names of the user's are shown as they are: nothing in them is markup.
+_AS_IT_IS: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False, "soft_wrap": True}
+out = Console(**_AS_IT_IS)
+err = Console(stderr=True, **_AS_IT_IS)
 
+
+_CODES = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Controls, ends of lines and paragraphs, changes of the direction of writing, bytes that are no letters."""
 
 _UNITS = {"mb_per_s": "MB/s"}
 """Figures of a stage that are not called by their own name."""
@@ -60,16 +66,16 @@ class TerminalProgress:
                 return Text(counted if task.fields["unit"] else "", no_wrap=True)
 
         bars = Progress(
-            TextColumn("{task.description:<18}"),
+            TextColumn("{task.description:<18}", markup=False),
             BarColumn(bar_width=8),
             Done(),
             Pace(),
-            TextColumn("{task.fields[figures]}"),
+            TextColumn("{task.fields[figures]}", markup=False),
             console=err,
         )
         with bars:
             known = f"/{total:,}" if total is not None else ""
-            bar = _Bar(bars, bars.add_task(name, total=total, all=known, unit=unit, figures=""))
+            bar = _Bar(bars, bars.add_task(one_line(name), total=total, all=known, unit=unit, figures=""))
             yield bar
             bar.end()
 
@@ -117,7 +123,7 @@ def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
     from rich.table import Table
 
     table = Table(
-        title=title,
+        title=one_line(title),
         title_justify="left",
         box=box.SIMPLE_HEAD,
         pad_edge=False,
@@ -127,9 +133,22 @@ def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
     for number, column in enumerate(columns):
         table.add_column(column, justify="left" if number == 0 else "right", no_wrap=True)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(one_line, row))
     needed = out.measure(table, options=out.options.update(max_width=_WIDEST)).maximum
-    Console(highlight=False, soft_wrap=True, width=max(out.width, needed)).print(table)
+    Console(width=max(out.width, needed), **_AS_IT_IS).print(table)
+
+
+def one_line(text: str) -> str:
+    """A name with ends of lines and codes for the terminal escaped, which file names and labels may hold.
+
+    What joins letters and pictures (U+200C, U+200D) stays.
+
+    Examples
+    --------
+    >>> one_line("sea\\nside")
+    'sea\\\\nside'
+    """
+    return _CODES.sub(lambda code: code[0].encode("unicode_escape").decode(), text)
 
 
 def plural(n: int, word: str) -> str:
@@ -144,9 +163,9 @@ def show_json(value: Any) -> None:
 
 def note(text: str) -> None:
     """A line for the person at the terminal, on standard error, so that standard output stays clean."""
-    err.print(text, markup=False)
+    err.print(one_line(text))
 
 
 def fail(sentence: str) -> None:
     """An error, as one line on standard error."""
-    err.print(f"wsabie: {sentence}", markup=False, style="red")
+    err.print(f"wsabie: {one_line(sentence)}", style="red")

@@ -18,6 +18,7 @@ from wsabie.faces.cli.common import (
     refuse_without_effect,
     tell_unknown,
     trained_on,
+    width_of,
 )
 from wsabie.faces.cli.terminal import TerminalProgress, note, out, plural, show_json
 from wsabie.sources.records import Source
@@ -118,7 +119,7 @@ def _opened(asked: Asked, rejects: Rejects) -> tuple[Source, Source | None]:
     """The data and the validation data, of one kind."""
     source = opened(asked.data, rejects)
     refuse_without_effect(source, asked.data, asked.recipe.pictures)
-    valid = None if asked.valid is None else opened(asked.valid, rejects)
+    valid = None if asked.valid is None else opened(asked.valid, rejects, n_features=width_of(source))
     return source, valid
 
 
@@ -140,7 +141,7 @@ def _tell(asked: Asked, facts: dict[str, Any], history: list[EpochStats]) -> Non
     labels, rows = plural(facts["labels"], "label"), plural(facts["rows"], "row")
     bare = facts["rows_without_labels"]
     rows += f" ({bare:,} without a label)" if bare else ""
-    out.print(f"{asked.recipe.model}: {labels}{few} from {rows}, {kept}, {n_bytes / 1e6:.1f} MB", markup=False)
+    out.print(f"{asked.recipe.model}: {labels}{few} from {rows}, {kept}, {n_bytes / 1e6:.1f} MB")
     note(f"next: wsabie annotate {quote(str(asked.recipe.model))} NEW_DATA")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from wsabie.base.errors import InputError
 from wsabie.faces.cli.common import aligned_rows, executor, listing, loaded, opened, tell_unknown_features
 from wsabie.faces.cli.epochs import show_epochs
-from wsabie.faces.cli.terminal import TerminalProgress, note, show_json, show_table
+from wsabie.faces.cli.terminal import TerminalProgress, note, one_line, show_json, show_table
 from wsabie.sources.records import Picture, PictureList, Rows, Source
 from wsabie.storage.outputs import refuse_unwritable
 from wsabie.storage.rejects import Rejects
@@ -39,7 +39,7 @@ def annotate_command(
     results: list[dict[str, Any]] = []
     drawn = unknown = 0
     with listing(rejects_file, strict=strict) as rejects:
-        for place, source in _sources(inputs, rejects):
+        for place, source in _sources(inputs, rejects, annotator.model.n_features_in_):
             aligned = aligned_rows(annotator, model, source, executor(threads), progress, rejects)
             rows, unknown = aligned.rows, unknown + aligned.unknown_features
             tell_unknown_features(aligned, "the data")
@@ -58,21 +58,16 @@ def annotate_command(
         show_json({"schema": 1, "model": str(model), "results": results, **counts})
         return
     for result in results:
-        labels = "  ".join(f"{_one_line(name)} {score:.2f}" for name, score in result["labels"])
-        sys.stdout.write(f"{_one_line(result['id'])}\t{labels}\n")  # as it is: `out` would turn the tab into blanks
+        labels = "  ".join(f"{one_line(name)} {score:.2f}" for name, score in result["labels"])
+        sys.stdout.write(f"{one_line(result['id'])}\t{labels}\n")  # as it is: `out` would turn the tab into blanks
 
 
-def _one_line(text: str) -> str:
-    """A name that may hold ends of lines, which file names may, on one line."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
-def _sources(inputs: list[Path], rejects: Rejects) -> list[tuple[str, Source]]:
+def _sources(inputs: list[Path], rejects: Rejects, n_features: int | None) -> list[tuple[str, Source]]:
     """Every input opened; pictures that were named one by one make one source.
 
     Before it stands what tells its ids from those of the other inputs: where they come from, as it was given.
     """
-    opened_ones = [(path, opened(path, rejects, labels_from="none")) for path in inputs]
+    opened_ones = [(path, opened(path, rejects, labels_from="none", n_features=n_features)) for path in inputs]
     if len(inputs) == 1:
         return [("", opened_ones[0][1])]
     pictures: list[Picture] = []

@@ -1,6 +1,8 @@
 """What stands first and last: the result, what the data is, and how to make all of it again."""
 
-from wsabie.studies.headline import headline, list_length, verdict
+from math import isfinite
+
+from wsabie.studies.headline import Verdict, headline, list_length, verdict
 from wsabie.studies.html.markup import Child, Markup, element, join
 from wsabie.studies.html.page import Section, facts
 from wsabie.studies.html.words import duration, figure, milliseconds, one, signed, size
@@ -74,7 +76,7 @@ def _stats(given: ReportInput) -> list[tuple[str, str, str]]:
         low, high = (signed(end * k, 1) for end in (against.difference.low, against.difference.high))
         stats.append(
             (
-                f"{against.relative:+.0%}".replace("-", "−"),
+                _gain(against, k),
                 f"against {against.baseline.title}",
                 f"{signed(against.difference.mean * k, 1)} of {k} labels, interval {low} to {high}",
             )
@@ -87,6 +89,13 @@ def _stats(given: ReportInput) -> list[tuple[str, str, str]]:
         (duration(entry.fit_seconds), "of training", f"on {known.train_rows:,} {given.things}"),
         (size(entry.n_bytes), "of model", f"{milliseconds(entry.predict_ms)} per {one(given.things)}"),
     ]
+
+
+def _gain(against: Verdict, k: int) -> str:
+    """The difference in percent of the baseline; in labels where that has none right."""
+    if isfinite(against.relative):
+        return f"{against.relative:+.0%}".replace("-", "−")
+    return f"{signed(against.difference.mean * k, 1)} of {k}"
 
 
 def _stat(value: str, name: str, small: str) -> Markup:
