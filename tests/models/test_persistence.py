@@ -11,7 +11,7 @@ import pytest
 import wsabie
 from toys import names, toy
 from wsabie.base.errors import InputError, ModelFolderError
-from wsabie.models.wsabie import KIND, Wsabie
+from wsabie.models.wsabie import Wsabie
 from wsabie.storage.folder import Parts, load_folder, save_folder
 
 X, Y, ANSWER = toy()
@@ -94,7 +94,7 @@ def test_a_pickled_model_is_the_model(model: Wsabie) -> None:
 def test_the_folder_says_what_it_is(tmp_path: Path, model: Wsabie) -> None:
     model.save(tmp_path / "m")
     config = json.loads((tmp_path / "m" / "config.json").read_text())
-    assert (config["format"], config["version"], config["kind"]) == ("wsabie", 1, KIND)
+    assert (config["format"], config["version"], config["kind"]) == ("wsabie", 1, Wsabie.kind)
     assert config["config"]["versions"]["wsabie"] == wsabie.__version__
     assert not list((tmp_path / "m").rglob("*.pkl"))
 

@@ -8,8 +8,9 @@ from wsabie.base.arrays import UInt64
 from wsabie.base.executor import Executor, Serial
 from wsabie.base.progress import SILENT, Progress
 from wsabie.features.visual_terms import VisualTerms
+from wsabie.models.base import LabelModel
+from wsabie.models.kinds import model_from
 from wsabie.models.loading import load_one_of
-from wsabie.models.wsabie import Wsabie
 from wsabie.sources.align import Aligned, align
 from wsabie.sources.records import PictureSource, Rows, Source
 from wsabie.storage.folder import Parts, save_folder
@@ -24,7 +25,8 @@ class Annotator:
 
     Attributes
     ----------
-    model : Wsabie
+    model : LabelModel
+        Any estimator: `Wsabie`, or another of `wsabie.models.kinds`.
     terms : VisualTerms or None
         Turns pictures into rows; None when the model was trained on rows.
     feature_names : list of str or None
@@ -37,7 +39,7 @@ class Annotator:
         By which training rows are known again (`wsabie.sources.fingerprint.marks_of`); None where nobody made them.
     """
 
-    model: Wsabie
+    model: LabelModel
     terms: VisualTerms | None = None
     feature_names: list[str] | None = None
     facts: dict[str, Any] = field(default_factory=dict)
@@ -88,7 +90,7 @@ class Annotator:
     def from_parts(cls, parts: Parts) -> Self:
         """The annotator that `to_parts` described."""
         config = parts.config
-        model = Wsabie.from_parts(parts.under("model", config["model"]["kind"], config["model"]["config"]))
+        model = model_from(parts.under("model", config["model"]["kind"], config["model"]["config"]))
         terms = None
         if "terms" in config:
             terms = VisualTerms.from_parts(parts.under("terms", config["terms"]["kind"], config["terms"]["config"]))
@@ -102,5 +104,5 @@ class Annotator:
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Open a saved annotator."""
-        annotator: Self = load_one_of(path, {KIND: cls})
+        annotator: Self = load_one_of(path, {KIND: cls.from_parts})
         return annotator

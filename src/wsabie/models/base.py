@@ -2,29 +2,39 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from wsabie.base.arrays import Float32, Int64, Matrix
 from wsabie.base.errors import InputError
+from wsabie.base.machine import versions
+from wsabie.base.plain import plain
 from wsabie.base.validation import check_features, require, whole_number
 from wsabie.labels.names import Vocabulary
 from wsabie.models.inputs import Inputs, n_rows
 from wsabie.models.labelling import label_matrix
+from wsabie.models.loading import load_one_of
+from wsabie.storage.folder import Parts, save_folder
 
 
 class LabelModel(BaseEstimator):  # type: ignore[misc]
-    """Base of models that rank named labels for a row; a subclass writes `fit`, `rank` and `scores`.
+    """Base of models that rank named labels for a row.
+
+    A subclass writes `fit`, `rank`, `scores`, `to_parts` and `from_parts`, and is listed in `wsabie.models.kinds`.
 
     Attributes
     ----------
+    kind : str
+        What a folder calls this kind of model.
     vocabulary_ : Vocabulary
         Label names and numbers; a number never changes.
     n_features_in_ : int
     """
 
+    kind: ClassVar[str]
     vocabulary_: Vocabulary
     n_features_in_: int
 
@@ -56,6 +66,43 @@ class LabelModel(BaseEstimator):  # type: ignore[misc]
             [(names[y], float(s)) for y, s in zip(row, row_scores, strict=True) if y >= 0]
             for row, row_scores in zip(ids, scores, strict=True)
         ]
+
+    @abstractmethod
+    def to_parts(self) -> Parts:
+        """What the model is made of: JSON-able config and named arrays."""
+
+    @classmethod
+    @abstractmethod
+    def from_parts(cls, parts: Parts) -> Self:
+        """The model that `to_parts` described; large arrays stay memory-mapped."""
+
+    def save(self, path: str | Path) -> None:
+        """Write the model folder, atomically (`wsabie.storage.folder` describes it byte by byte)."""
+        save_folder(path, self.to_parts())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Open a saved model."""
+        model: Self = load_one_of(path, {cls.kind: cls.from_parts})
+        return model
+
+    def _described(self) -> dict[str, Any]:
+        """The config that every kind of model has; `_restored` reads it."""
+        self._check_fitted()
+        return {
+            "parameters": plain(self.get_params()),
+            "label_names": list(self.vocabulary_),
+            "n_features": self.n_features_in_,
+            "versions": versions(),
+        }
+
+    @classmethod
+    def _restored(cls, config: dict[str, Any]) -> Self:
+        """A model with its parameters, vocabulary and width, for `from_parts` to complete."""
+        model = cls(**config["parameters"])
+        model.vocabulary_ = Vocabulary(config["label_names"])
+        model.n_features_in_ = int(config["n_features"])
+        return model
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,6 +1,7 @@
 """Checked feature rows, sparse or dense: how many there are, some of them, and how other libraries know them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -70,3 +71,30 @@ def as_matrix(inputs: Inputs, n_features: int) -> Matrix:
     if not isinstance(inputs, Csr):
         return inputs
     return csr_matrix((inputs.data, inputs.indices, inputs.indptr), shape=(inputs.n_rows, n_features))
+
+
+def matrix_tensors(name: str, matrix: Matrix) -> dict[str, Any]:
+    """A matrix as the arrays of a model folder: one when it is dense, three when it is sparse.
+
+    Examples
+    --------
+    >>> sorted(matrix_tensors("train", as_matrix(Csr(np.array([0, 1]), np.array([0]), np.ones(1)), 2)))
+    ['train/data', 'train/indices', 'train/indptr']
+    """
+    if not hasattr(matrix, "tocsr"):
+        return {name: matrix}
+    return {f"{name}/{part}": getattr(matrix, part) for part in ("data", "indices", "indptr")}
+
+
+def matrix_from(name: str, tensors: Mapping[str, Any], shape: tuple[int, int]) -> Matrix:
+    """The matrix that `matrix_tensors` took apart, sharing memory; parts that do not agree raise ValueError."""
+    from scipy.sparse import csr_matrix
+
+    if name in tensors:
+        if tensors[name].shape != shape:
+            raise ValueError(f"the size of {name} does not agree with the rest")
+        return tensors[name]
+    parts = tuple(tensors[f"{name}/{part}"] for part in ("data", "indices", "indptr"))
+    matrix = csr_matrix(parts, shape=shape)
+    matrix.check_format(full_check=True)  # a column out of range would be read outside the memory
+    return matrix

@@ -1,15 +1,15 @@
 """A model out of the parts that a folder holds."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from wsabie.base.errors import ModelFolderError
-from wsabie.storage.folder import load_folder
+from wsabie.storage.folder import Parts, load_folder
 
 
-def load_one_of(path: str | Path, kinds: Mapping[str, Any]) -> Any:
-    """The model in a folder, built by the `from_parts` of its kind.
+def load_one_of(path: str | Path, kinds: Mapping[str, Callable[[Parts], Any]]) -> Any:
+    """The model in a folder, made of its parts by the function of its kind.
 
     Raises
     ------
@@ -23,7 +23,7 @@ def load_one_of(path: str | Path, kinds: Mapping[str, Any]) -> Any:
             "give the folder that `wsabie train --model` wrote"
         )
     try:
-        return kinds[parts.kind].from_parts(parts)
+        return kinds[parts.kind](parts)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ModelFolderError(
             f"{path} lacks a part of the model ({error}); restore it from a copy or train again"

@@ -8,9 +8,10 @@ import numpy as np
 from wsabie.base.arrays import Csr, Float32, Int64, Matrix
 from wsabie.base.progress import SILENT, Progress
 from wsabie.base.validation import require
-from wsabie.models.inputs import Inputs, as_matrix, n_rows, row_ranges, rows_between
+from wsabie.models.inputs import Inputs, as_matrix, matrix_from, matrix_tensors, n_rows, row_ranges, rows_between
 from wsabie.models.scaling import Rows, RowScaling, row_sums
 from wsabie.models.scored import ScoreRanker
+from wsabie.storage.folder import Parts
 
 
 class NearestNeighbours(ScoreRanker):
@@ -43,6 +44,8 @@ class NearestNeighbours(ScoreRanker):
     >>> [(name, round(score, 2)) for name, score in model.annotate([[1.0, 0.0]], k=2)[0]]
     [('red', 1.99), ('warm', 0.99)]
     """
+
+    kind = "nearest"
 
     def __init__(self, k: int = 10, *, rows: Rows = "tfidf") -> None:
         self.k = k
@@ -82,6 +85,23 @@ class NearestNeighbours(ScoreRanker):
         """Bytes of every array that a prediction needs: all training rows and their labels."""
         arrays = [*_arrays(self.train_), *_arrays(self.targets_), self.scaling_.weight, self.scaling_.shift]
         return int(sum(array.nbytes for array in arrays))
+
+    def to_parts(self) -> Parts:
+        """What the model is made of: JSON-able config and named arrays."""
+        config = {**self._described(), "scaling": self.scaling_.method, "train_rows": self.targets_.shape[0]}
+        matrices = matrix_tensors("train", self.train_) | matrix_tensors("targets", self.targets_)
+        return Parts(self.kind, config, matrices | self.scaling_.tensors())
+
+    @classmethod
+    def from_parts(cls, parts: Parts) -> Self:
+        """The model that `to_parts` described; the training rows stay memory-mapped."""
+        config, t = parts.config, parts.tensors
+        model = cls._restored(config)
+        width, rows = model.n_features_in_, int(config["train_rows"])
+        model.scaling_ = RowScaling.restored(config["scaling"], t, width)
+        model.train_ = matrix_from("train", t, (rows, width) if "train" in t else (width, rows))
+        model.targets_ = matrix_from("targets", t, (rows, len(model.vocabulary_)))
+        return model
 
     def neighbours(self, X: Any, k: int | None = None) -> tuple[Int64, Float32]:
         """The training rows nearest to each row.

@@ -19,6 +19,7 @@ from wsabie.base.validation import require
 from wsabie.models.inputs import Inputs, as_matrix, n_rows
 from wsabie.models.scaling import Rows, RowScaling
 from wsabie.models.scored import ScoreRanker
+from wsabie.storage.folder import Parts
 
 SECONDS_PER_VALUE = 200e-9
 SECONDS_PER_LABEL = 3e-3
@@ -96,6 +97,8 @@ class OneVsRest(ScoreRanker):
     'horse'
     """
 
+    kind = "one-vs-rest"
+
     def __init__(
         self,
         C: float = 1.0,
@@ -163,6 +166,24 @@ class OneVsRest(ScoreRanker):
         """Bytes of every array that a prediction needs."""
         arrays = (self.coef_, self.intercept_, self.scaling_.weight, self.scaling_.shift)
         return int(sum(array.nbytes for array in arrays))
+
+    def to_parts(self) -> Parts:
+        """What the model is made of: JSON-able config and named arrays."""
+        config = {**self._described(), "scaling": self.scaling_.method, "n_unconverged": self.n_unconverged_}
+        return Parts(self.kind, config, {"coef": self.coef_, "intercept": self.intercept_, **self.scaling_.tensors()})
+
+    @classmethod
+    def from_parts(cls, parts: Parts) -> Self:
+        """The model that `to_parts` described; its coefficients stay memory-mapped."""
+        config, t = parts.config, parts.tensors
+        model = cls._restored(config)
+        model.scaling_ = RowScaling.restored(config["scaling"], t, model.n_features_in_)
+        model.coef_, model.intercept_ = t["coef"], t["intercept"]
+        model.n_unconverged_ = int(config["n_unconverged"])
+        n_labels = len(model.vocabulary_)
+        if model.coef_.shape != (n_labels, model.n_features_in_) or model.intercept_.shape != (n_labels,):
+            raise ValueError("the sizes of coef, intercept do not agree with the rest")
+        return model
 
     def _scores(self, inputs: Inputs) -> Float32:
         rows = as_matrix(self.scaling_(inputs), self.n_features_in_)

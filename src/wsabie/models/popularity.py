@@ -9,6 +9,7 @@ from wsabie.base.arrays import Float32
 from wsabie.base.progress import SILENT, Progress
 from wsabie.models.inputs import Inputs, n_rows
 from wsabie.models.scored import ScoreRanker
+from wsabie.storage.folder import Parts
 
 
 class Popularity(ScoreRanker):
@@ -25,6 +26,8 @@ class Popularity(ScoreRanker):
     >>> [name for name, score in model.annotate(np.zeros((1, 2)), k=2)[0]]
     ['sky', 'sea']
     """
+
+    kind = "popularity"
 
     def fit(self, X: Any, Y: Any, *, label_names: Sequence[str] | None = None, progress: Progress = SILENT) -> Self:
         """Count labels.
@@ -57,3 +60,16 @@ class Popularity(ScoreRanker):
 
     def _scores(self, inputs: Inputs) -> Float32:
         return np.tile(self.share_, (n_rows(inputs), 1))
+
+    def to_parts(self) -> Parts:
+        """What the model is made of: JSON-able config and named arrays."""
+        return Parts(self.kind, self._described(), {"share": self.share_})
+
+    @classmethod
+    def from_parts(cls, parts: Parts) -> Self:
+        """The model that `to_parts` described."""
+        model = cls._restored(parts.config)
+        model.share_ = np.asarray(parts.tensors["share"])
+        if model.share_.shape != (len(model.vocabulary_),):
+            raise ValueError("the size of share does not agree with the rest")
+        return model

@@ -1,7 +1,8 @@
 """Scaling of input rows, a part of the model: learned in fit, stored with it, applied in every rank."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -55,6 +56,19 @@ class RowScaling:
         mean, deviation = _moments(X)
         scale = 1 / (np.where(deviation > 0, deviation, 1) * np.sqrt(X.shape[1]))
         return cls("standard", scale.astype(np.float32), mean.astype(np.float32))
+
+    def tensors(self) -> dict[str, Float32]:
+        """The arrays as a model folder names them."""
+        return {"scaling/weight": self.weight, "scaling/shift": self.shift}
+
+    @classmethod
+    def restored(cls, method: Method, tensors: Mapping[str, Any], n_features: int) -> "RowScaling":
+        """The scaling that `method` and `tensors` describe; sizes that do not agree raise ValueError."""
+        scaling = cls(method, tensors["scaling/weight"], tensors["scaling/shift"])
+        shift = n_features if method == "standard" else 0
+        if scaling.weight.shape != (0 if method == "none" else n_features,) or scaling.shift.shape != (shift,):
+            raise ValueError("the sizes of scaling/weight, scaling/shift do not agree with the rest")
+        return scaling
 
     def __call__(self, X: Inputs) -> Inputs:
         """The scaled rows; index arrays are shared with the input, values are new."""

@@ -22,13 +22,12 @@ from wsabie.models.base import LabelModel
 from wsabie.models.growth import trainable
 from wsabie.models.inputs import Inputs, n_rows
 from wsabie.models.labelling import label_matrix
-from wsabie.models.loading import load_one_of
 from wsabie.models.monitor import MAX_ROWS, ValidationMap
 from wsabie.models.parameters import PerTable, check_parameters, checksum, continued, per_table, resolve
 from wsabie.models.scaling import Rows, RowScaling
 from wsabie.space import tables
 from wsabie.space.joint import JointSpace, SimilarityName
-from wsabie.storage.folder import Parts, save_folder
+from wsabie.storage.folder import Parts
 from wsabie.training.checkpoints import Checkpoints
 from wsabie.training.losses import LossName, RankWeight
 from wsabie.training.settings import Schedule, Settings
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from wsabie.search.exact import ExactIndex
 
 Auto = Literal["auto"]
-KIND = "wsabie"
 
 
 class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
@@ -107,6 +105,7 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
     ['red', 'green', 'blue']
     """
 
+    kind = "wsabie"
     space_: JointSpace
     scaling_: RowScaling
     calibration_: Calibration | None
@@ -483,8 +482,7 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
             "features": self.space_.features[:, : self.space_.dim],
             "labels": self.label_vectors,
             "bias": self.space_.bias,
-            "scaling/weight": self.scaling_.weight,
-            "scaling/shift": self.scaling_.shift,
+            **self.scaling_.tensors(),
         }
         config = {
             "parameters": plain({**self.get_params(), "dim": self.space_.dim, "similarity": self.space_.similarity}),
@@ -498,7 +496,7 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
         if self.calibration_ is not None and self.calibration_.label_offsets is not None:
             config["calibration"] = [self.calibration_.slope, self.calibration_.offset]
             tensors["calibration/offsets"] = self.calibration_.label_offsets
-        return Parts(KIND, config, tensors)
+        return Parts(self.kind, config, tensors)
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
@@ -506,7 +504,6 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
         config, t = parts.config, parts.tensors
         model = cls(**config["parameters"])
         model.vocabulary_ = Vocabulary(config["label_names"])
-        model.scaling_ = RowScaling(config["scaling"], t["scaling/weight"], t["scaling/shift"])
         model.history_ = [EpochStats(**stats) for stats in config["history"]]
         model.calibration_ = None
         if config["calibration"] is not None:
@@ -514,6 +511,7 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
             model.calibration_ = Calibration(slope, offset, t["calibration/offsets"])
         model.settings_ = config["settings"]
         model.n_features_in_ = len(t["features"])
+        model.scaling_ = RowScaling.restored(config["scaling"], t, model.n_features_in_)
         model._check_shapes(t)
         model.space_ = JointSpace(model.dim, model.similarity, tables.padded(t["features"]), t["labels"], t["bias"])
         return model
@@ -521,22 +519,10 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
     def _check_shapes(self, tensors: Mapping[str, Any]) -> None:
         d, n_labels = self.n_features_in_, len(self.vocabulary_)
         sizes = {"features": (d, self.dim), "labels": (n_labels, self.dim), "bias": (n_labels,)}
-        sizes |= {} if self.scaling_.method == "none" else {"scaling/weight": (d,)}
-        sizes |= {"scaling/shift": (d,)} if self.scaling_.method == "standard" else {}
         sizes |= {} if self.calibration_ is None else {"calibration/offsets": (n_labels,)}
         wrong = [name for name, shape in sizes.items() if tensors[name].shape != shape]
         if wrong:
             raise ValueError(f"the sizes of {', '.join(wrong)} do not agree with the rest")
-
-    def save(self, path: str | Path) -> None:
-        """Write the model folder, atomically (`wsabie.storage.folder` describes it byte by byte)."""
-        save_folder(path, self.to_parts())
-
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Open a saved model."""
-        model: Self = load_one_of(path, {KIND: cls})
-        return model
 
     # ---- checks
 

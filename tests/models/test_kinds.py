@@ -1,0 +1,49 @@
+"""Every kind of model: saved = loaded with tolerance zero, and a folder whose parts do not agree is refused."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import wsabie
+from toys import names, toy
+from wsabie.base.errors import ModelFolderError
+from wsabie.models.base import LabelModel
+from wsabie.models.kinds import KINDS, model_class
+from wsabie.storage.folder import Parts, save_folder
+
+X, Y, ANSWER = toy()
+SMALL = {"wsabie": {"dim": 16, "epochs": 3}, "one-vs-rest": {"rows": "auto"}}
+
+
+def fitted(kind: str, rows: object) -> LabelModel:
+    return model_class(kind)(**SMALL.get(kind, {})).fit(rows, names(ANSWER))
+
+
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_loaded_answers_are_those_of_the_saved_model(tmp_path: Path, kind: str, dense: bool) -> None:
+    rows = X.toarray() if dense else X
+    saved = fitted(kind, rows)
+    saved.save(tmp_path / "m")
+    loaded = wsabie.load(tmp_path / "m")
+    assert type(loaded) is type(saved)
+    assert loaded.get_params() == saved.get_params()
+    assert list(loaded.vocabulary_) == list(saved.vocabulary_)
+    for a, b in zip(saved.rank(rows, 5), loaded.rank(rows, 5), strict=True):
+        assert np.array_equal(a, b)
+    assert np.array_equal(saved.scores(rows), loaded.scores(rows))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_folder_whose_parts_do_not_agree_is_refused(tmp_path: Path, kind: str) -> None:
+    parts = fitted(kind, X).to_parts()
+    fewer = {**parts.config, "label_names": parts.config["label_names"][:-1]}
+    save_folder(tmp_path / "m", Parts(parts.kind, fewer, parts.tensors))
+    with pytest.raises(ModelFolderError, match="lacks a part of the model"):
+        wsabie.load(tmp_path / "m")
+
+
+def test_an_unknown_kind_is_refused() -> None:
+    with pytest.raises(ModelFolderError, match="no model of kind 'warp-drive'"):
+        model_class("warp-drive")
