@@ -15,6 +15,7 @@ class Outcome(NamedTuple):
 
     features: Any
     labels: Any
+    weights: Any
     bias: Any
     counters: Any
     loss: float
@@ -32,17 +33,40 @@ class Proposed(NamedTuple):
 
 def fast_sequential(problem: Problem) -> Outcome:
     """`kernels.sequential.run_visits` over the whole order."""
-    from wsabie.kernels.patterns import Pair
     from wsabie.kernels.sequential import run_visits
     from wsabie.kernels.warp import N_COUNTERS
 
     space = problem.space.copy()
     counters, loss = np.zeros(N_COUNTERS, np.int64), np.zeros(1)
-    scratch = np.zeros((2, space.labels.shape[1]), np.float32)
-    pattern, labels = Pair(space.tower(problem.inputs)), space.label_arrays()
-    n, order = len(problem.order), problem.order
-    run_visits(pattern, labels, problem.targets, problem.rule, order, 0, n, scratch, counters, loss, space.width)
-    return Outcome(space.features, space.labels, space.bias, counters, float(loss[0]))
+    scratch = np.zeros((2, 16 * len(space.width)), np.float32)
+    pattern, labels = space.pattern(problem.inputs), space.label_arrays()
+    n, order, sampler = len(problem.order), problem.order, problem.sampler
+    run_visits(
+        pattern, labels, problem.targets, problem.rule, sampler, order, 0, n, scratch, counters, loss, space.width
+    )
+    return outcome(space, counters, float(loss[0]))
+
+
+def fast_owpc(problem: Problem) -> Outcome:
+    """`kernels.owpc.run_visits_owpc` over the whole order."""
+    from wsabie.kernels.owpc import run_visits_owpc
+    from wsabie.kernels.warp import N_COUNTERS
+
+    space = problem.space.copy()
+    counters, loss = np.zeros(N_COUNTERS, np.int64), np.zeros(1)
+    scratch, scores = np.zeros((2, 16 * len(space.width)), np.float32), np.zeros(space.n_labels, np.float32)
+    run_visits_owpc(
+        space.pattern(problem.inputs), space.label_arrays(), problem.targets, problem.rule, problem.order,
+        0, len(problem.order), scores, scratch, counters, loss, space.width,
+    )  # fmt: skip
+    return outcome(space, counters, float(loss[0]))
+
+
+def outcome(space: Any, counters: Any, loss: float) -> Outcome:
+    """What a space came to; tables that it lacks are None."""
+    space.settle(None, None)
+    arrays = space.arrays()
+    return Outcome(*(arrays.get(name) for name in ("features", "labels", "weights", "bias")), counters, loss)
 
 
 def fast_proposals(problem: Problem) -> Proposed:
@@ -54,13 +78,12 @@ def fast_proposals(problem: Problem) -> Proposed:
 def fast_block(problem: Problem, bounds: Any = None) -> Outcome:
     """`kernels.blocks`: the whole order as one block; `bounds` shares the features out to threads."""
     space, _, counters, loss = run_one_block(problem, [0, problem.space.n_features] if bounds is None else bounds)
-    return Outcome(space.features, space.labels, space.bias, counters, loss)
+    return outcome(space, counters, loss)
 
 
 def run_one_block(problem: Problem, bounds: Any) -> tuple[Any, Any, Any, float]:
     """The space after it, the block, the counters of all threads and the loss."""
     from wsabie.kernels.blocks import Block, run_blocks
-    from wsabie.kernels.patterns import Pair
     from wsabie.kernels.towers import Work
     from wsabie.kernels.warp import N_COUNTERS
 
@@ -70,10 +93,10 @@ def run_one_block(problem: Problem, bounds: Any) -> tuple[Any, Any, Any, float]:
     block = Block(
         order,
         firsts,
-        *np.zeros((2, n, space.labels.shape[1]), np.float32),
+        *np.zeros((2, n, 16 * len(space.width)), np.float32),
         np.zeros(n, np.bool_),
         np.zeros(n),
-        np.zeros(firsts[-1], np.int64),
+        *np.zeros((2, firsts[-1]), np.int64),
         np.zeros(firsts[-1], np.float32),
     )
     room = int(np.diff(problem.X.indptr)[targets.rows].sum()) if hasattr(problem.X, "indptr") else 0
@@ -83,11 +106,11 @@ def run_one_block(problem: Problem, bounds: Any) -> tuple[Any, Any, Any, float]:
         for _ in range(n_threads)
     ]
     counters, losses = np.zeros((n_threads, N_COUNTERS), np.int64), np.zeros((n_threads, 1))
-    pattern, labels, cuts = Pair(space.tower(problem.inputs)), space.label_arrays(), np.array([0, n])
+    pattern, labels, cuts = space.pattern(problem.inputs), space.label_arrays(), np.array([0, n])
     with Threads(n_threads) as threads:
         threads.each(
             lambda t: run_blocks(
-                pattern, labels, targets, problem.rule, block, cuts, 0, 1, works[t],
+                pattern, labels, targets, problem.rule, problem.sampler, block, cuts, 0, 1, works[t],
                 threads.counts, t, counters[t], losses[t], space.width,
             )
         )  # fmt: skip
@@ -97,19 +120,37 @@ def run_one_block(problem: Problem, bounds: Any) -> tuple[Any, Any, Any, float]:
 
 def slow(problem: Problem, *, block: bool) -> Outcome:
     """The twin of `fast_sequential` or of `fast_block`."""
-    tower = reference.double(problem.space.tower(problem.inputs))
-    labels = reference.double(problem.space.label_arrays())
-    if block:
-        moved = reference.run_block(tower, labels, problem.targets, problem.rule, problem.order)
-    else:
-        order, rule = problem.order, problem.rule
-        moved = reference.run_visits(tower, labels, problem.targets, rule, order)
-    return Outcome(tower.table, labels.table, labels.bias, moved.counters, moved.loss)
+    run = reference.run_block if block else reference.run_visits
+    return _twin(problem, lambda *state: run(*state, problem.sampler, problem.order))
+
+
+def slow_owpc(problem: Problem) -> Outcome:
+    """The twin of `fast_owpc`."""
+    return _twin(problem, lambda *state: reference.run_visits_owpc(*state, problem.order))
+
+
+def _twin(problem: Problem, run: Any) -> Outcome:
+    pattern = reference.double(problem.space.pattern(problem.inputs))
+    labels, tower = reference.double(problem.space.label_arrays()), reference.tower_of(pattern)
+    moved = run(pattern, labels, problem.targets, problem.rule)
+    points, weights = getattr(labels, "points", labels), getattr(labels, "weights", labels)
+    has_points, has_weights = tower is not None, hasattr(weights, "scale")
+    return Outcome(
+        tower.table if has_points else None,
+        points.table if has_points else None,
+        weights.table if has_weights else None,
+        points.bias,
+        moved.counters,
+        moved.loss,
+    )
 
 
 def assert_same(fast: Outcome, twin: Outcome) -> None:
     """Counters equal, numbers within what float32 leaves of them."""
     np.testing.assert_array_equal(fast.counters, twin.counters)
     assert math.isclose(fast.loss, twin.loss, rel_tol=1e-4, abs_tol=1e-5)
-    for name in ("features", "labels", "bias"):
+    for name in ("features", "labels", "weights", "bias"):
+        if getattr(twin, name) is None:
+            assert getattr(fast, name) is None
+            continue
         np.testing.assert_allclose(getattr(fast, name), getattr(twin, name), rtol=1e-3, atol=2e-5)

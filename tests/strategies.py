@@ -31,6 +31,7 @@ class Problem(NamedTuple):
     targets: Any
     rule: Any
     order: Any  # a permutation of the visits
+    sampler: Any
 
 
 class FreeVectors(JointSpace):
@@ -78,21 +79,31 @@ def make_rule(n_labels: int, **changes: Any) -> Any:
         "max_trials": n_labels,
         "step_rows": np.float32(0.05),
         "step_labels": np.float32(0.05),
+        "step_weights": np.float32(0.05),
         "max_norm_rows": np.float32(np.inf),
         "max_norm_labels": np.float32(np.inf),
+        "max_norm_weights": np.float32(np.inf),
+        "keep_rows": np.float32(1),
+        "keep_labels": np.float32(1),
+        "keep_weights": np.float32(1),
         "step_bias": np.float32(0),
+        "logistic": False,
+        "rank_sample": 0,
+        "places": np.ones(1, np.float32),
         "seed": 1,
         "epoch": 0,
     }
-    changed = {k: np.float32(v) if isinstance(v, float) else v for k, v in changes.items()}
+    changed = {k: np.float32(v) if isinstance(v, (float, tuple)) else v for k, v in changes.items()}
     return Rule(**{**values, **changed})
 
 
 def make_problem(space: JointSpace, X: Any, Y: Any, rule: Any, order: Any = None, weights: Any = None) -> Problem:
     """A problem from its parts; by default all visits in order."""
+    from wsabie.kernels.samplers import Uniform
+
     targets = build_targets(Y, weights, "mean")
     order = np.arange(len(targets.rows)) if order is None else order
-    return Problem(space, X, check_features(X), Y, targets, rule, order)
+    return Problem(space, X, check_features(X), Y, targets, rule, order, Uniform(np.int64(Y.shape[1])))
 
 
 @st.composite
@@ -113,6 +124,13 @@ def problems(draw: Any, *, sparse: bool = True, max_rows: int = 8) -> Problem:
         max_norm_rows=float(limit),
         max_norm_labels=float(limit),
         step_bias=draw(st.sampled_from([0.0, 0.05])),
+        keep_rows=draw(st.sampled_from([1.0, 0.9])),
+        keep_labels=draw(st.sampled_from([1.0, 0.8])),
+        keep_weights=draw(st.sampled_from([1.0, 0.8])),
+        max_norm_weights=float(limit),
+        logistic=draw(st.booleans()),
+        rank_sample=draw(st.sampled_from([0, 0, 5, -1])),
+        places=draw(st.sampled_from([(1.0,), (1.0,), (0.0, 1.0, 1.0), (0.5, 0.75, 1.0)])),
         seed=draw(seeds),
         epoch=draw(st.integers(0, 5)),
     )
@@ -126,3 +144,33 @@ def with_free_vectors(problem: Problem) -> Problem:
     space = FreeVectors(**{**vars(problem.space), "similarity": "dot"})
     ids = np.arange(problem.Y.shape[0], dtype=np.int32) % np.int32(space.n_features)
     return problem._replace(space=space, X=ids, inputs=ids)
+
+
+@st.composite
+def sampled_problems(draw: Any, names: Any = ("frequency", "adaptive", "full-sort")) -> Problem:
+    """Problems with another sampler than the uniform one; dot, or all kernels would be compiled for the others too."""
+    from wsabie.training.samplers import Sampler, sampling_of
+    from wsabie.training.threads import Threads
+
+    problem = draw(problems())
+    space = JointSpace(**{**vars(problem.space), "similarity": "dot"})
+    counts = np.asarray((problem.Y > 0).sum(0)).ravel()
+    options = {"distribution": draw(st.sampled_from(["exponential", "geometric", "linear"]))}
+    name = draw(st.sampled_from(names))
+    sampler = Sampler(name, rank_scale=draw(st.sampled_from([0.05, 0.5])), **options)
+    sampling = sampling_of(sampler, space, counts, 1)
+    with Threads(1) as threads:
+        sampling.refresh(space, threads)
+    return problem._replace(space=space, sampler=sampling.per_thread[0])
+
+
+def weighted(problem: Problem, *, both: bool, rng: np.random.Generator) -> Problem:
+    """The same rows and labels for labels with a weight per feature, alone or beside their points."""
+    from wsabie.space.linear import FullSpace, LinearSpace
+
+    d, n_labels = problem.space.n_features, problem.Y.shape[1]
+    linear = LinearSpace.zeros(d, n_labels)
+    linear.weights[:] = 0.3 * rng.standard_normal((n_labels, d))
+    linear.settle(None, float(problem.rule.max_norm_weights) if np.isfinite(problem.rule.max_norm_weights) else None)
+    linear.norm2[:] = np.einsum("ij,ij->i", linear.weights, linear.weights)
+    return problem._replace(space=FullSpace(problem.space.copy(), linear) if both else linear)

@@ -10,7 +10,13 @@ from strategies import Problem, problems
 from wsabie.kernels import blocks, patterns, sequential
 from wsabie.kernels.towers import backprop, encode, scatter
 
-PLAIN = (sequential, "run_visits"), (blocks, "run_blocks"), (blocks, "propose_slots"), (blocks, "part_of")
+PLAIN = (
+    (sequential, "run_visits"),
+    (blocks, "run_blocks"),
+    (blocks, "propose_slots"),
+    (blocks, "apply_labels"),
+    (blocks, "part_of"),
+)
 
 
 class Things(NamedTuple):
@@ -19,8 +25,13 @@ class Things(NamedTuple):
     things: Any
 
 
-def fold_things(pattern: Any, i: int, slot: int, q: Any, width: Any) -> None:
+def fold_things(pattern: Any, i: int, slot: int, q: Any, width: Any) -> Any:
     encode(pattern.things, i, q, width)
+    return q
+
+
+def recall_things(pattern: Any, i: int, slot: int, q: Any, width: Any) -> Any:
+    return q
 
 
 def spread_things(pattern: Any, i: int, slot: int, g: Any, *rest: Any) -> None:
@@ -38,6 +49,7 @@ def test_a_pattern_without_a_tower_runs_in_both_loops(monkeypatch: pytest.Monkey
     with monkeypatch.context() as patch:
         patch.setattr(patterns, "Pair", Things)
         patch.setitem(patterns._FOLD, Things, fold_things)
+        patch.setitem(patterns._RECALL, Things, recall_things)
         patch.setitem(patterns._SPREAD, Things, spread_things)
         patch.setitem(patterns._SPREAD_BLOCK, Things, spread_block_of_things)
         for module, name in PLAIN:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strategies import DIM, seeds, sparse_rows
+from strategies import DIM, make_rule, seeds, sparse_rows
 from wsabie.base.validation import check_features
 from wsabie.kernels import reference
 from wsabie.kernels.towers import Dense, Frozen, Linear, Lookup, backprop, encode, encode_rows
@@ -19,8 +19,8 @@ KINDS = [Linear, Dense, Lookup, Frozen]
 
 
 @numba.njit
-def compiled_backprop(tower: Any, i: int, g: Any, step: float, max_norm: float, width: Any) -> None:
-    backprop(tower, i, g, step, max_norm, width)
+def compiled_backprop(tower: Any, i: int, g: Any, rule: Any, width: Any) -> None:
+    backprop(tower, i, g, rule, width)
 
 
 def draw(kind: Any, seed: int, limit: float = np.inf) -> tuple[Any, int]:
@@ -69,15 +69,16 @@ def test_only_the_rows_asked_for_are_written() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@given(seed=seeds, limit=st.sampled_from([np.inf, 0.7, 1.0]))
-def test_moved_rows_equal_the_twin(kind: Any, seed: int, limit: float) -> None:
+@given(seed=seeds, limit=st.sampled_from([np.inf, 0.7, 1.0]), keep=st.sampled_from([1.0, 0.9]))
+def test_moved_rows_equal_the_twin(kind: Any, seed: int, limit: float, keep: float) -> None:
     tower, n = draw(kind, seed, limit)
     slow, rng = reference.double(tower), np.random.default_rng(seed)
     for _ in range(6):
         i, g = int(rng.integers(n)), rng.standard_normal(32).astype(np.float32)
         g[DIM:] = 0
-        compiled_backprop(tower, i, g, np.float32(0.1), np.float32(limit), WIDTH)
-        reference.backprop(slow, i, g.astype(float), float(np.float32(0.1)), limit)
+        rule = make_rule(1, step_rows=0.1, max_norm_rows=limit, keep_rows=keep)
+        compiled_backprop(tower, i, g, rule, WIDTH)
+        reference.backprop(slow, i, g.astype(float), rule)
     np.testing.assert_allclose(tower.table, slow.table, rtol=1e-4, atol=1e-5)
 
 
@@ -89,7 +90,7 @@ def test_no_row_is_longer_than_allowed(kind: Any, seed: int) -> None:
     rng = np.random.default_rng(seed)
     for _ in range(20):
         g = rng.standard_normal(32).astype(np.float32)
-        compiled_backprop(tower, int(rng.integers(n)), g, np.float32(0.3), limit, WIDTH)
+        compiled_backprop(tower, int(rng.integers(n)), g, make_rule(1, step_rows=0.3, max_norm_rows=limit), WIDTH)
         lengths = np.linalg.norm(tower.table, axis=1)
         assert (lengths <= limit * (1 + 1e-5)).all()
 
@@ -97,10 +98,10 @@ def test_no_row_is_longer_than_allowed(kind: Any, seed: int) -> None:
 def test_frozen_rows_stay_and_equal_ids_share_a_row() -> None:
     frozen, _ = draw(Frozen, 2)
     before, g = frozen.table.copy(), np.ones(32, np.float32)
-    compiled_backprop(frozen, 0, g, np.float32(1), np.float32(1), WIDTH)
+    compiled_backprop(frozen, 0, g, make_rule(1, step_rows=1.0, max_norm_rows=1.0), WIDTH)
     assert np.array_equal(frozen.table, before)
     lookup = Lookup(np.zeros((2, 32), np.float32), np.int32([1, 1]))
-    compiled_backprop(lookup, 0, g, np.float32(1), np.float32(np.inf), WIDTH)
-    compiled_backprop(lookup, 1, g, np.float32(1), np.float32(np.inf), WIDTH)
+    compiled_backprop(lookup, 0, g, make_rule(1, step_rows=1.0), WIDTH)
+    compiled_backprop(lookup, 1, g, make_rule(1, step_rows=1.0), WIDTH)
     assert (lookup.table[1] == 2).all()
     assert not lookup.table[0].any()

@@ -136,6 +136,8 @@ def test_one_step_goes_down_the_gradient_of_the_loss(similarity: Any) -> None:
 @settings(max_examples=60)
 @given(problems())
 def test_violators_violate_and_are_no_true_labels(problem: Problem) -> None:
+    plain = {"logistic": False, "places": np.ones(1, np.float32)}  # a positive of the pair's own, and a margin
+    problem = problem._replace(rule=problem.rule._replace(**plain))
     out, targets = fast_proposals(problem), problem.targets
     tower = reference.double(problem.space.tower(problem.inputs))
     labels, at = reference.double(problem.space.label_arrays()), 0
@@ -398,7 +400,8 @@ def test_twin_draws_what_the_kernel_draws() -> None:
     found: list[reference.Found] = []
     for pair in range(150):
         counter, i = reference.stream(1, 0, pair), pair // 25
-        found.append(reference.find_violator(problem.targets, slow, problem.rule, i, q, X0 - 1, counter))
+        rule, sampler = problem.rule, problem.sampler
+        found.append(reference.find_violator(problem.targets, slow, rule, sampler, i, q, X0 - 1, counter))
     assert out.violators.tolist() == [f.violator for f in found]
     assert_counts(out, found)
 

@@ -10,10 +10,15 @@ from toys import names, toy
 from wsabie.base.errors import ModelFolderError
 from wsabie.models.base import LabelModel
 from wsabie.models.kinds import KINDS, model_class
-from wsabie.storage.folder import Parts, save_folder
+from wsabie.storage.folder import save_folder
 
 X, Y, ANSWER = toy()
-SMALL = {"wsabie": {"dim": 16, "epochs": 3}, "one-vs-rest": {"rows": "auto"}}
+SMALL = {
+    "wsabie": {"dim": 16, "epochs": 3},
+    "linear": {"epochs": 3},
+    "full-rank": {"blend": 2.0},
+    "one-vs-rest": {"rows": "auto"},
+}
 
 
 def fitted(kind: str, rows: object) -> LabelModel:
@@ -38,8 +43,9 @@ def test_loaded_answers_are_those_of_the_saved_model(tmp_path: Path, kind: str, 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_folder_whose_parts_do_not_agree_is_refused(tmp_path: Path, kind: str) -> None:
     parts = fitted(kind, X).to_parts()
-    fewer = {**parts.config, "label_names": parts.config["label_names"][:-1]}
-    save_folder(tmp_path / "m", Parts(parts.kind, fewer, parts.tensors))
+    inner = parts.config["linear"] if kind == "full-rank" else parts.config
+    inner["label_names"] = inner["label_names"][:-1]
+    save_folder(tmp_path / "m", parts)
     with pytest.raises(ModelFolderError, match="lacks a part of the model"):
         wsabie.load(tmp_path / "m")
 

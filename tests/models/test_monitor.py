@@ -90,15 +90,19 @@ def test_a_mapped_label_table_without_padding_has_the_same_figures(similarity: A
     assert monitor.figures(replace(space, labels=bare)) == pytest.approx(monitor.figures(space), abs=1e-6)
 
 
-def test_points_come_in_blocks_whose_scores_fit_in_memory() -> None:
-    """The tables' own memory is never touched: 400,000 labels."""
+def test_scores_come_in_blocks_that_fit_in_memory() -> None:
     X, Y, _ = numbered(200)
     n_labels = 400_000
     space = JointSpace(4, "dot", np.ones((1, 16), np.float32), np.zeros((n_labels, 16), np.float32), np.zeros(n_labels))
-    blocks = list(ValidationMap(X, Y, 1).blocks_of_points(space))
-    assert max(4 * n_labels * len(points) for _, points in blocks) <= BLOCK_BYTES
-    assert [lo for lo, _ in blocks] == np.cumsum([0, *(len(points) for _, points in blocks)])[:-1].tolist()
-    assert sum(len(points) for _, points in blocks) == 150
+    lows, rows = [], 0
+    for lo, scores in ValidationMap(X, Y, 1).blocks_of_scores(space):
+        assert scores.nbytes <= BLOCK_BYTES
+        assert scores.shape[1] == n_labels
+        lows.append(lo)
+        rows += len(scores)
+        if len(lows) == 3:
+            break
+    assert lows == [0, rows // 3, 2 * rows // 3]
 
 
 @pytest.mark.parametrize("dense", [False, True])

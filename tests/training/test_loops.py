@@ -38,7 +38,7 @@ def test_blocks_hold_about_256_pairs_and_every_visit_once(seed: int, n: int, rat
         assert (pairs <= PAIRS_PER_BLOCK + 8).all()
         assert len(pairs) <= -(-len(targets.labels) // PAIRS_PER_BLOCK)
         assert len(plan.whole.queries) == len(plan.whole.directions) == len(plan.whole.moved) == visits.max(initial=0)
-        assert len(plan.whole.violators) == len(plan.whole.weights) == pairs.max(initial=0)
+        assert len(plan.whole.positives) == len(plan.whole.violators) == len(plan.whole.weights) == pairs.max(initial=0)
         assert np.array_equal(plan.cuts, plans[0].cuts)
         assert np.array_equal(plan.whole.order, order)
 
@@ -78,15 +78,24 @@ def test_threads_whose_first_fails_leave_their_scratch_clean(monkeypatch: pytest
     block, kernel = RowBlock(inputs, build_targets(Y, None, "mean")), blocks.run_blocks
 
     def failing(*arguments: Any) -> None:
-        works.append(arguments[8].starts)
-        if arguments[10] == 0:
+        works.append(arguments[9].starts)
+        if arguments[11] == 0:
             time.sleep(0.01)
             raise ZeroDivisionError
         kernel(*arguments)
 
     monkeypatch.setattr(blocks, "run_blocks", failing)
     with Threads(4) as threads, pytest.raises(ZeroDivisionError):
-        run_blocks(make_space(), block, problem.rule, np.arange(n), threads, Tally.new(4), lambda visits: None)
+        run_blocks(
+            make_space(),
+            block,
+            problem.rule,
+            [problem.sampler] * 4,
+            np.arange(n),
+            threads,
+            Tally.new(4),
+            lambda visits: None,
+        )
     assert len(works) > 1
     assert not any(starts.any() for starts in works)
 
@@ -105,7 +114,10 @@ def after_blocks(problem: Problem, n_threads: int) -> JointSpace:
     """The space after `run_blocks` over the whole order."""
     space, block = problem.space.copy(), RowBlock(problem.inputs, problem.targets)
     with Threads(n_threads) as threads:
-        run_blocks(space, block, problem.rule, problem.order, threads, Tally.new(n_threads), lambda visits: None)
+        samplers = [problem.sampler] * n_threads
+        run_blocks(
+            space, block, problem.rule, samplers, problem.order, threads, Tally.new(n_threads), lambda visits: None
+        )
     return space
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsabie.base.errors import InputError
-from wsabie.training.losses import losses_for, rank_losses, trials
+from wsabie.training.losses import losses_for, places_of, rank_losses, trials
 
 
 def test_the_slides_example_of_two_rankings() -> None:
@@ -54,3 +54,18 @@ def test_auc_has_no_weight_and_one_trial() -> None:
 )
 def test_trials(given_trials: object, n_labels: int, expected: int) -> None:
     assert trials("warp", given_trials, n_labels) == expected  # type: ignore[arg-type]
+
+
+def test_places_of_an_order_statistic() -> None:
+    """The k-th highest of n, or given chances summed up; other losses rank the pair's own label."""
+    assert places_of("k-os", (1, 3)) == (1.0, 1.0, 1.0)
+    assert places_of("k-os", (3, 3)) == (0.0, 0.0, 1.0)
+    assert places_of("k-os", [1.0, 1.0, 2.0]) == (0.25, 0.5, 1.0)
+    assert places_of("k-os", None) == (0.0,) * 4 + (1.0,) * 6
+    assert places_of("warp", "anything") == (1.0,)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [(0, 3), (4, 3), (1, 1), (1, 1000), [0.5], [-1.0, 2.0], [0.0, 0.0], "ab", 3])
+def test_what_is_no_order_statistic_is_refused(value: object) -> None:
+    with pytest.raises(InputError, match="order_statistic is"):
+        places_of("k-os", value)  # type: ignore[arg-type]

@@ -3,7 +3,10 @@
 import json
 from dataclasses import replace
 
+import numpy as np
+
 from wsabie.kernels import warp
+from wsabie.space.joint import JointSpace
 from wsabie.training.loops import Tally
 from wsabie.training.stats import EpochStats, other_metrics, summarise
 
@@ -29,8 +32,8 @@ def test_bytes_are_those_of_rows_read_and_of_rows_read_and_written() -> None:
     """Ten pairs read 5 feature rows each; 20 labels are drawn; each of 4 steps moves 5 features and 2 labels."""
     tally = Tally.new(2)
     tally.counters[:, [warp.VISITED, warp.UPDATES, warp.DRAWS]] = [[7, 1, 15], [3, 3, 5]]
-    stats = summarise(tally, 0, 0.1, 2.0, 5.0, 400)
-    assert stats.bytes_per_second == 400 * (10 * 5 + 20 + 2 * 4 * (5 + 2)) / 2
+    stats = summarise(tally, 0, 0.1, 2.0, JointSpace.random(1, 1, 100, "dot", np.random.default_rng(0)).traffic(5.0))
+    assert stats.bytes_per_second == 4 * 112 * (10 * 5 + 20 + 2 * 4 * (5 + 2)) / 2
     assert (stats.pairs, stats.pairs_per_second, stats.violation_rate, stats.mean_draws) == (10, 5, 0.4, 2)
 
 

@@ -9,13 +9,12 @@ and a feature row that many examples of a block share is read and written once.
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from wsabie.kernels._jit import entry, jit
 from wsabie.kernels.barrier import meet
-from wsabie.kernels.patterns import fold, spread_block
-from wsabie.kernels.vector import project, zero
-from wsabie.kernels.warp import add_label, propose
+from wsabie.kernels.candidates import limit, push
+from wsabie.kernels.patterns import fold, recall, spread_block
+from wsabie.kernels.vector import zero
+from wsabie.kernels.warp import propose
 
 
 class Block(NamedTuple):
@@ -25,18 +24,21 @@ class Block(NamedTuple):
     """
 
     order: Any  # (slots,) int64: the visits of the block
-    firsts: Any  # (slots + 1,) int64: slot b's pairs begin at firsts[b] - firsts[0] in `violators` and `weights`
+    firsts: Any  # (slots + 1,) int64: slot b's pairs begin at firsts[b] - firsts[0] in the last three
     queries: Any  # (slots, padded dim) float32
     directions: Any  # (slots, padded dim) float32
     moved: Any  # (slots,) bool
     losses: Any  # (slots,) float64
+    positives: Any  # (pairs,) int64
     violators: Any  # (pairs,) int64, -1 = no step
     weights: Any  # (pairs,) float32
 
 
 @entry
 def run_blocks(checksum: int) -> Any:
-    def run_blocks(pattern, labels, targets, rule, whole, cuts, lo, hi, work, counts, t, counters, loss, width):
+    def run_blocks(
+        pattern, labels, targets, rule, sampler, whole, cuts, lo, hi, work, counts, t, counters, loss, width
+    ):
         """The part of thread t in blocks lo..hi-1, which are whole.order[cuts[lo]:cuts[lo + 1]] and so on.
 
         Every thread of `counts` (`barrier.meet`) must be in here; when one will not come the others leave after the
@@ -47,10 +49,11 @@ def run_blocks(checksum: int) -> Any:
         for number in range(lo, hi):
             block = part_of(whole, cuts[number], cuts[number + 1])
             slots = len(block.order)
-            propose_slots(pattern, labels, targets, rule, block, slots * t // n, slots * (t + 1) // n, counters, width)
+            first, last = slots * t // n, slots * (t + 1) // n
+            propose_slots(pattern, labels, targets, rule, sampler, block, first, last, counters, width)
             if not meet(counts, t):
                 return
-            apply_labels(labels, targets, rule, block, t, n, width)
+            apply_labels(pattern, labels, targets, rule, block, t, n, width)
             spread_block(pattern, targets.rows, 0, block, rule, t, n, work, width)
             if t == 0:
                 for b in range(slots):
@@ -71,24 +74,25 @@ def part_of(whole, lo, hi):
         whole.directions,
         whole.moved,
         whole.losses,
+        whole.positives,
         whole.violators,
         whole.weights,
     )
 
 
 @jit
-def propose_slots(pattern, labels, targets, rule, block, lo, hi, counters, width):
+def propose_slots(pattern, labels, targets, rule, sampler, block, lo, hi, counters, width):
     """Fill slots lo..hi-1."""
     for b in range(lo, hi):
         visit, at = block.order[b], block.firsts[b] - block.firsts[0]
         i = targets.rows[visit]
-        q, g = block.queries[b], block.directions[b]
-        fold(pattern, i, 0, q, width)
+        q, g = fold(pattern, i, 0, block.queries[b], width), block.directions[b]
         zero(g, width)
         moved, loss = False, 0.0
         for pair in range(targets.starts[visit], targets.starts[visit + 1]):
-            v, weight, lost = propose(targets, labels, rule, i, pair, q, g, counters, width)
+            y, v, weight, lost = propose(targets, labels, rule, sampler, i, pair, q, g, counters, width)
             loss += lost
+            block.positives[at] = y
             block.violators[at] = v
             block.weights[at] = weight
             moved = moved or v >= 0
@@ -98,36 +102,30 @@ def propose_slots(pattern, labels, targets, rule, block, lo, hi, counters, width
 
 
 @jit
-def apply_labels(labels, targets, rule, block, owner, n_owners, width):
+def apply_labels(pattern, labels, targets, rule, block, owner, n_owners, width):
     """First every step of the block, then one projection of every row that moved."""
     for b in range(len(block.order)):
-        pair = targets.starts[block.order[b]]
+        q = recall(pattern, targets.rows[block.order[b]], 0, block.queries[b], width)
         for at in range(block.firsts[b] - block.firsts[0], block.firsts[b + 1] - block.firsts[0]):
             v, weight = block.violators[at], block.weights[at]
             if v >= 0:
-                move_owned(labels, rule, targets.labels[pair], block.queries[b], weight, owner, n_owners, width)
-                move_owned(labels, rule, v, block.queries[b], -weight, owner, n_owners, width)
-            pair += 1
-    for b in range(len(block.order)):
-        pair = targets.starts[block.order[b]]
-        for at in range(block.firsts[b] - block.firsts[0], block.firsts[b + 1] - block.firsts[0]):
-            if block.violators[at] >= 0:
-                project_owned(labels, rule, targets.labels[pair], owner, n_owners, width)
-                project_owned(labels, rule, block.violators[at], owner, n_owners, width)
-            pair += 1
+                push_owned(labels, rule, block.positives[at], q, weight, owner, n_owners, width)
+                push_owned(labels, rule, v, q, -weight, owner, n_owners, width)
+    for at in range(block.firsts[len(block.order)] - block.firsts[0]):
+        if block.violators[at] >= 0:
+            limit_owned(labels, rule, block.positives[at], owner, n_owners, width)
+            limit_owned(labels, rule, block.violators[at], owner, n_owners, width)
 
 
 @jit
-def move_owned(labels, rule, y, q, weight, owner, n_owners, width):
+def push_owned(labels, rule, y, q, weight, owner, n_owners, width):
     """Label y takes its step if it is the owner's."""
-    if np.int64(y) % n_owners == owner:
-        add_label(labels, y, q, rule.step_labels * weight, width)
-        if rule.step_bias > 0:
-            labels.bias[y] += rule.step_bias * weight
+    if y % n_owners == owner:
+        push(labels, rule, y, q, weight, width)
 
 
 @jit
-def project_owned(labels, rule, y, owner, n_owners, width):
+def limit_owned(labels, rule, y, owner, n_owners, width):
     """Label y is cut to the maximal norm if it is the owner's."""
-    if np.int64(y) % n_owners == owner:
-        project(labels.table[y], rule.max_norm_labels, width)
+    if y % n_owners == owner:
+        limit(labels, rule, y, width)

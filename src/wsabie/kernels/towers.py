@@ -13,7 +13,7 @@ import numpy as np
 from numba.extending import overload
 
 from wsabie.kernels._jit import INLINE, entry, jit
-from wsabie.kernels.vector import add, add4, add_project, project, zero
+from wsabie.kernels.vector import add, add4, add_project, multiply, project, zero
 
 
 class Linear(NamedTuple):
@@ -80,22 +80,30 @@ def _encode_lookup(tower, i, q, width):
     add(q, np.float32(1), tower.table[tower.ids[i]], width)
 
 
-def _backprop_linear(tower, i, g, step, max_norm, width):
+def _backprop_linear(tower, i, g, rule, width):
     table, indices, data = tower.table, tower.indices, tower.data
+    if rule.keep_rows != 1:
+        for p in range(tower.indptr[i], tower.indptr[i + 1]):
+            multiply(table[indices[p]], rule.keep_rows, width)
     for p in range(tower.indptr[i], tower.indptr[i + 1]):
-        add_project(table[indices[p]], step * data[p], g, max_norm, width)
+        add_project(table[indices[p]], rule.step_rows * data[p], g, rule.max_norm_rows, width)
 
 
-def _backprop_dense(tower, i, g, step, max_norm, width):
+def _backprop_dense(tower, i, g, rule, width):
     for j in range(tower.rows.shape[1]):
-        add_project(tower.table[j], step * tower.rows[i, j], g, max_norm, width)
+        if rule.keep_rows != 1:
+            multiply(tower.table[j], rule.keep_rows, width)
+        add_project(tower.table[j], rule.step_rows * tower.rows[i, j], g, rule.max_norm_rows, width)
 
 
-def _backprop_lookup(tower, i, g, step, max_norm, width):
-    add_project(tower.table[tower.ids[i]], step, g, max_norm, width)
+def _backprop_lookup(tower, i, g, rule, width):
+    row = tower.table[tower.ids[i]]
+    if rule.keep_rows != 1:
+        multiply(row, rule.keep_rows, width)
+    add_project(row, rule.step_rows, g, rule.max_norm_rows, width)
 
 
-def _backprop_frozen(tower, i, g, step, max_norm, width):
+def _backprop_frozen(tower, i, g, rule, width):
     return
 
 
@@ -118,9 +126,9 @@ def encode(tower: Any, i: int, q: Any, width: Any) -> Any:
     return _ENCODE[type(tower)](tower, i, q, width)
 
 
-def backprop(tower: Any, i: int, g: Any, step: float, max_norm: float, width: Any) -> Any:
-    """Move the rows behind entity i by step * (d point / d row) * g and project them to max_norm."""
-    return _BACKPROP[type(tower)](tower, i, g, step, max_norm, width)
+def backprop(tower: Any, i: int, g: Any, rule: Any, width: Any) -> Any:
+    """Decay the rows behind entity i, move them by step_rows * (d point / d row) * g and project them."""
+    return _BACKPROP[type(tower)](tower, i, g, rule, width)
 
 
 @overload(encode, jit_options=INLINE)
@@ -129,7 +137,7 @@ def _encode(tower, i, q, width):
 
 
 @overload(backprop, jit_options=INLINE)
-def _backprop(tower, i, g, step, max_norm, width):
+def _backprop(tower, i, g, rule, width):
     return _BACKPROP[tower.instance_class]
 
 
@@ -240,6 +248,8 @@ def _scatter_linear(tower, rows, block, rule, owner, n_owners, work, width):
         j = work.touched[t]
         hi = work.starts[j]
         work.starts[j] = 0
+        if rule.keep_rows != 1:
+            multiply(tower.table[j], rule.keep_rows ** (hi - lo), width)
         _sum_into(tower.table[j], work, block.directions, lo, hi, rule.step_rows, width)
         project(tower.table[j], rule.max_norm_rows, width)
         lo = hi
@@ -249,6 +259,8 @@ def _scatter_dense(tower, rows, block, rule, owner, n_owners, work, width):
     for j in range(work.bounds[owner], work.bounds[owner + 1]):
         for b in range(len(block.order)):
             if block.moved[b]:
+                if rule.keep_rows != 1:
+                    multiply(tower.table[j], rule.keep_rows, width)
                 add(
                     tower.table[j],
                     rule.step_rows * tower.rows[rows[block.order[b]], j],
@@ -262,6 +274,8 @@ def _scatter_lookup(tower, rows, block, rule, owner, n_owners, work, width):
     for b in range(len(block.order)):
         row = tower.ids[rows[block.order[b]]]
         if block.moved[b] and row % n_owners == owner:
+            if rule.keep_rows != 1:
+                multiply(tower.table[row], rule.keep_rows, width)
             add(tower.table[row], rule.step_rows, block.directions[b], width)
     for b in range(len(block.order)):
         row = tower.ids[rows[block.order[b]]]

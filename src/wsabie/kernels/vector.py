@@ -29,6 +29,13 @@ def zero(a, width):
 
 
 @jit
+def multiply(a, factor, width):
+    """a *= factor."""
+    for k in range(LANES * len(width)):
+        a[k] *= factor
+
+
+@jit
 def add(a, scale, b, width):
     """a += scale * b."""
     for k in range(LANES * len(width)):

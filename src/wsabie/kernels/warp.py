@@ -11,18 +11,24 @@ With s = similarity and (a, b, c) its slopes, the descent direction is
     positive   y  += lr * w * (a_y q + c_y y)
     violator   v  -= lr * w * (a_v q + c_v v)          w = L(rank) * example weight
 
-`propose` computes, `add_label` applies: the sequential loop calls them one after the other, the block-synchronous
+`propose` computes, `candidates.push` applies: the sequential loop calls them one after the other, the block-synchronous
 loop keeps all proposals of a block before anything moves.
+
+Variants, all decided by the `Rule` and the sampler: one draw and no search (max_trials 1); the logistic surrogate
+log(1 + exp(f_v - f_y)) in place of the hinge; the rank counted exactly or over a uniform sample, where draws are not
+uniform and their number says nothing; and, for rows with several true labels, the one at a drawn place among a few of
+them in the order of their scores (the k-order statistic loss of Weston, Yee and Weiss, RecSys 2013).
 """
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from wsabie.base.arrays import LANES
 from wsabie.kernels._jit import cold, jit
-from wsabie.kernels.rng import advance, below, stream
-from wsabie.kernels.similarity import score, slopes
+from wsabie.kernels.candidates import pull, score
+from wsabie.kernels.rng import advance, below, mix, stream
+from wsabie.kernels.samplers import draw, unit
 
 # Counters, one row per thread (128 bytes and more apart, so that threads share no cache line).
 VISITED, SKIPPED, UPDATES, DRAWS, REJECTED = range(5)
@@ -48,6 +54,7 @@ class Targets(NamedTuple):
     against_indptr: Any  # (n + 1,) int64: explicit negatives of an example
     against: Any  # int32
     first_pair: int  # number of pair 0 in the whole collection: the key of its random stream
+    n_labels: int
 
 
 class Rule(NamedTuple):
@@ -57,12 +64,26 @@ class Rule(NamedTuple):
     losses: Any  # (n_labels + 1,) float32: L(k), k = 0 .. n_labels
     max_trials: int
     step_rows: np.float32  # learning rate of what is behind the query
-    step_labels: np.float32
+    step_labels: np.float32  # of labels' points
+    step_weights: np.float32  # of labels' weights
     max_norm_rows: np.float32  # inf = free
     max_norm_labels: np.float32
+    max_norm_weights: np.float32
+    keep_rows: np.float32  # what L2 regularisation leaves of a row that moves; 1 = all
+    keep_labels: np.float32
+    keep_weights: np.float32
     step_bias: np.float32
+    logistic: bool
+    rank_sample: int  # 0: the draws estimate the rank; m > 0: m uniform labels do; EXACT: it is counted
+    places: (
+        Any  # (n,) float32: chance of the k-th highest of n drawn positives or of one before it; (1,): the pair's own
+    )
     seed: int
     epoch: int
+
+
+EXACT = -1
+"""`rank_sample` that counts all labels."""
 
 
 def bit_of(y: Any, n_words: Any) -> Any:
@@ -107,13 +128,12 @@ def draw_against(targets, i, counter):
 
 
 @jit
-def find_violator(targets, labels, rule, i, q, threshold, n_negatives, counter, counters, width):
-    """Draw labels uniformly until one scores above `threshold`; positives are thrown back and do not count.
+def find_violator(targets, labels, rule, sampler, i, q, threshold, n_negatives, counter, counters, width):
+    """Draw labels until one scores above `threshold`; positives are thrown back and do not count.
 
     Returns (violator or -1, negatives drawn). An explicit negative, when there is one, is tried first: it counts no
     draw, because a label that was not drawn uniformly says nothing about the rank.
     """
-    n_labels = len(labels.table)
     v = draw_against(targets, i, counter)
     if v >= 0 and score(labels, q, v, width) > threshold:
         return v, 0
@@ -121,7 +141,7 @@ def find_violator(targets, labels, rule, i, q, threshold, n_negatives, counter, 
     drawn = 0
     for _ in range(2 * limit + 10):
         counter = advance(counter)
-        v = below(counter, n_labels)
+        v = draw(sampler, labels, q, counter, width)
         if is_positive(targets, i, v):
             counters[REJECTED] += 1
             continue
@@ -133,31 +153,98 @@ def find_violator(targets, labels, rule, i, q, threshold, n_negatives, counter, 
     return np.int64(-1), drawn
 
 
-@jit
-def propose(targets, labels, rule, i, pair, q, g, counters, width):
-    """One WARP step without moving anything: adds the descent direction of the query to g.
+@cold
+def counted_rank(targets, labels, i, q, threshold, width):
+    """Margin rank: how many negatives score above `threshold`; at least 1."""
+    rank = 0
+    for y in range(targets.n_labels):
+        if score(labels, q, y, width) > threshold and not is_positive(targets, i, y):
+            rank += 1
+    return max(rank, 1)
 
-    Returns (violator, weight, loss); violator -1 means no step.
+
+@cold
+def sampled_rank(targets, labels, rule, i, q, threshold, n_negatives, counter, width):
+    """Margin rank from `rank_sample` uniform negatives: violators among them, scaled up; at least 1."""
+    above, drawn, counter = 0, 0, mix(counter)
+    for _ in range(2 * rule.rank_sample + 10):
+        counter = advance(counter)
+        y = below(counter, targets.n_labels)
+        if is_positive(targets, i, y):
+            continue
+        above += score(labels, q, y, width) > threshold
+        drawn += 1
+        if drawn == rule.rank_sample:
+            break
+    return max(above * n_negatives // max(drawn, 1), 1)
+
+
+@cold
+def positive_at_place(targets, labels, rule, i, q, counter, width):
+    """Of n drawn positives, the one at a drawn place in the order of their scores (draws are made anew, not kept)."""
+    lo, n, n_drawn = targets.indptr[i], targets.indptr[i + 1] - targets.indptr[i], len(rule.places)
+    u, place = unit(counter), 0
+    while place + 1 < n_drawn and u >= rule.places[place]:
+        place += 1
+    last_score, last_draw, y = np.float32(np.inf), -1, np.int64(-1)
+    for _ in range(place + 1):
+        best_score, best_draw = np.float32(-np.inf), n_drawn
+        c = counter
+        for t in range(n_drawn):
+            c = advance(c)
+            candidate = np.int64(targets.indices[lo + below(c, n)])
+            s = score(labels, q, candidate, width)
+            later = s < last_score or (s == last_score and t > last_draw)
+            if later and (s > best_score or (s == best_score and t < best_draw)):
+                best_score, best_draw, y = s, t, candidate
+        last_score, last_draw = best_score, best_draw
+    return y
+
+
+@jit
+def surrogate(rule, gap):
+    """(slope, loss) of a pair whose negative scores `gap` above the threshold (logistic: above the positive)."""
+    if rule.logistic:
+        e = np.float32(math.exp(-abs(gap)))
+        slope = np.float32(1) / (np.float32(1) + e) if gap > 0 else e / (np.float32(1) + e)
+        return slope, np.float32(math.log1p(e)) + max(gap, np.float32(0))
+    return np.float32(1), gap
+
+
+@jit
+def propose(targets, labels, rule, sampler, i, pair, q, g, counters, width):
+    """One step without moving anything: adds the descent direction of the query to g.
+
+    Returns (positive, violator, weight, loss); violator -1 means no step.
     """
-    y = targets.labels[pair]
-    n_negatives = len(labels.table) - (targets.indptr[i + 1] - targets.indptr[i])
+    y = np.int64(targets.labels[pair])
+    n_negatives = targets.n_labels - (targets.indptr[i + 1] - targets.indptr[i])
     counters[VISITED] += 1
     if n_negatives <= 0 or targets.weights[pair] == 0:
         counters[SKIPPED] += 1
-        return np.int64(-1), np.float32(0), np.float32(0)
-    threshold = score(labels, q, y, width) - rule.margin
+        return y, np.int64(-1), np.float32(0), np.float32(0)
     counter = stream(rule.seed, rule.epoch, targets.first_pair + pair)
-    v, drawn = find_violator(targets, labels, rule, i, q, threshold, n_negatives, counter, counters, width)
+    if len(rule.places) > 1:
+        y = positive_at_place(targets, labels, rule, i, q, mix(~counter), width)
+    base = score(labels, q, y, width)
+    threshold = np.float32(-np.inf) if rule.logistic else base - rule.margin
+    v, drawn = find_violator(targets, labels, rule, sampler, i, q, threshold, n_negatives, counter, counters, width)
     counters[DRAWS] += drawn
     if v < 0:
-        return v, np.float32(0), np.float32(0)
-    rank = n_negatives // drawn if drawn > 0 else 1  # an explicit negative stands for rank 1
+        counters[SKIPPED] += drawn == 0  # every draw was a true label
+        return y, v, np.float32(0), np.float32(0)
+    if rule.rank_sample == 0:
+        rank = n_negatives // drawn if drawn > 0 else 1  # an explicit negative stands for rank 1
+    elif rule.rank_sample == EXACT:
+        rank = counted_rank(targets, labels, i, q, base - rule.margin, width)
+    else:
+        rank = sampled_rank(targets, labels, rule, i, q, base - rule.margin, n_negatives, counter, width)
     counters[UPDATES] += 1
     counters[HISTOGRAM + log2_floor(rank)] += 1
+    slope, lost = surrogate(rule, score(labels, q, v, width) - (base if rule.logistic else threshold))
     weight = rule.losses[rank] * targets.weights[pair]
-    loss = weight * (score(labels, q, v, width) - threshold)
-    add_query_direction(labels, q, y, v, weight, g, width)
-    return v, weight, loss
+    pull(labels, q, y, v, weight * slope, g, width)
+    return y, v, weight * slope, weight * lost
 
 
 @jit
@@ -168,22 +255,3 @@ def log2_floor(n):
         n >>= 1
         b += 1
     return b
-
-
-@jit
-def add_query_direction(labels, q, y, v, weight, g, width):
-    """g += weight * (ds(q, y)/dq - ds(q, v)/dq)."""
-    ay, by, _ = slopes(labels, q, y, width)
-    av, bv, _ = slopes(labels, q, v, width)
-    up, down = labels.table[y], labels.table[v]
-    for k in range(LANES * len(width)):
-        g[k] += weight * (ay * up[k] - av * down[k] + (by - bv) * q[k])
-
-
-@jit
-def add_label(labels, y, q, step, width):
-    """Row y of the labels moves along ds/dw by `step`, not projected yet."""
-    a, _, c = slopes(labels, q, y, width)
-    row = labels.table[y]
-    for k in range(LANES * len(width)):
-        row[k] += step * (a * q[k] + c * row[k])

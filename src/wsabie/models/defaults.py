@@ -32,3 +32,8 @@ def learning_rate(shape: Shape, positives: str = "mean") -> float:
     if positives == "pairs":
         return 0.03
     return float(0.03 * max(1.0, shape.n_pairs / max(shape.n_rows, 1)) ** 0.75)
+
+
+def weight_rate(shape: Shape, positives: str = "mean") -> float:
+    """The step of the first epoch for a weight per label and feature; rows have a length of about 1."""
+    return 10 * learning_rate(shape, positives)

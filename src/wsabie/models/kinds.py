@@ -9,6 +9,8 @@ from wsabie.storage.folder import Parts
 
 KINDS = {
     "wsabie": "wsabie.models.wsabie:Wsabie",
+    "linear": "wsabie.models.linear:LinearRanker",
+    "full-rank": "wsabie.models.full_rank:FullRank",
     "popularity": "wsabie.models.popularity:Popularity",
     "nearest": "wsabie.models.nearest:NearestNeighbours",
     "one-vs-rest": "wsabie.models.one_vs_rest:OneVsRest",

@@ -8,9 +8,12 @@ import numpy as np
 from wsabie.base.arrays import Float32, Matrix
 from wsabie.base.validation import require
 from wsabie.evaluation import metrics
+from wsabie.evaluation.evaluate import evaluate_scores
 from wsabie.evaluation.ranking import ranks_of_points
-from wsabie.models.inputs import Inputs, row_ranges, take_rows
+from wsabie.models.inputs import Inputs, row_ranges, rows_between, take_rows
 from wsabie.space.joint import JointSpace
+from wsabie.space.linear import FullSpace, LinearSpace
+from wsabie.space.protocol import Space
 from wsabie.training.threads import Threads
 
 MAX_ROWS = 2000
@@ -49,15 +52,18 @@ class ValidationMap:
         self.Y = Y[rows]
         self.n_rows = n
 
-    def __call__(self, space: JointSpace) -> float:
+    def __call__(self, space: Space) -> float:
         """The mean average precision; 0 when no row counts."""
         return self.figures(space)["MAP"]
 
-    def figures(self, space: JointSpace) -> dict[str, float]:
+    def figures(self, space: Space) -> dict[str, float]:
         """By name: MAP, which decides, and p@10 (p@k of k < 10 labels) from the same ranks; 0 when no row counts."""
         k = min(10, self.Y.shape[1])
         if not self.n_rows:
             return {"MAP": 0.0, f"p@{k}": 0.0}
+        if not isinstance(space, JointSpace):
+            means = evaluate_scores(self.blocks_of_scores(space), self.Y, ks=(k,)).means
+            return {name: float(means[name]) for name in ("MAP", f"p@{k}")}
         with Threads(self.threads) as threads:
             points = space.points(self.inputs, threads.split)
         labels = space.label_arrays()
@@ -66,15 +72,30 @@ class ValidationMap:
         per_row = {"MAP": metrics.average_precision(ranks), f"p@{k}": metrics.precision_at(ranks, k)}
         return {name: float(values.mean()) for name, values in per_row.items()}
 
-    def rehearse(self, space: JointSpace) -> None:
-        """The figures of one row and one label, so that the kernels are compiled."""
+    def rehearse(self, space: Space) -> None:
+        """The figures of one row (and of one label, where a label is a point), so that the kernels are compiled."""
         from scipy.sparse import csr_matrix
 
-        small = replace(space, labels=space.labels[:1], bias=space.bias[:1])
-        ValidationMap(take_rows(self.inputs, np.arange(1)), csr_matrix([[1]]), 1).figures(small)
+        one, truth = take_rows(self.inputs, np.arange(min(1, self.n_rows))), self.Y[:1]
+        if isinstance(space, JointSpace):
+            space, truth = replace(space, labels=space.labels[:1], bias=space.bias[:1]), csr_matrix([[1]])
+        ValidationMap(one, truth, 1).figures(space)
 
-    def blocks_of_points(self, space: JointSpace) -> Iterator[tuple[int, Float32]]:
-        """The rows' points, (first row, (b, dim)) a block."""
-        points = space.points(self.inputs)[:, : space.dim]
-        for lo, hi in row_ranges(self.n_rows, space.n_labels):
-            yield lo, points[lo:hi]
+    def blocks_of_scores(self, space: Space) -> Iterator[tuple[int, Float32]]:
+        """All scores of the rows, (first row, (b, n_labels)) a block."""
+        with Threads(self.threads) as threads:
+            for lo, hi in row_ranges(self.n_rows, space.n_labels):
+                yield lo, scores_of(space, rows_between(self.inputs, lo, hi), threads)
+
+
+def scores_of(space: Space, inputs: Inputs, threads: Threads) -> Float32:
+    """All scores of a block of scaled rows, (n, n_labels) float32."""
+    from wsabie.search.dense import all_scores
+
+    if isinstance(space, (LinearSpace, FullSpace)):
+        return space.scores(inputs, threads.split)
+    if not isinstance(space, JointSpace):
+        raise TypeError(f"no scores of a {type(space).__name__}")
+    labels = space.label_arrays()
+    points = space.points(inputs, threads.split)
+    return all_scores(labels, np.ascontiguousarray(points[:, : labels.table.shape[1]]), threads=threads.n)

@@ -13,13 +13,19 @@ from wsabie.base.validation import require
 from wsabie.models import defaults
 from wsabie.models.inputs import Inputs
 from wsabie.space.joint import SIMILARITIES
-from wsabie.training.losses import rank_losses, trials
+from wsabie.training.losses import places_of, rank_losses, trials
+from wsabie.training.samplers import Sampler
 from wsabie.training.settings import Settings
 
 PerTable = float | Mapping[str, float] | Literal["auto"]
 TABLES = ("V", "W")
+RANK_SAMPLE = 100
+"""Uniform labels that tell the rank where draws do not."""
+
+EXACT = -1
 _CHOICES: dict[str, tuple[str | bool | None, ...]] = {
-    "loss": ("warp", "auc"),
+    "loss": ("warp", "auc", "owpc", "k-os"),
+    "surrogate": ("hinge", "logistic"),
     "similarity": SIMILARITIES,
     "positives": ("mean", "pairs"),
     "schedule": ("linear", "constant"),
@@ -43,18 +49,23 @@ _MOST = {"dim": 4096, "threads": 1024, "max_trials": 2**31 - 1}
 
 def check_parameters(parameters: Mapping[str, Any]) -> None:
     """Refuse values that no training run can use, by name."""
-    for name, choices in _CHOICES.items():
-        value = parameters[name]
+    for name in _CHOICES.keys() & parameters.keys():
+        value, choices = parameters[name], _CHOICES[name]
         usable = isinstance(value, (str, bool, np.bool_, type(None))) and value in choices
         require(usable, f"{name} is {value!r}; choose one of {', '.join(map(str, choices))}")
-    for name, words in _WORDS.items():
-        _check_number(name, parameters[name], words)
+    for name in _WORDS.keys() & parameters.keys():
+        _check_number(name, parameters[name], _WORDS[name])
     seed = parameters["seed"]
     require(_is_whole(seed) and 0 <= seed < 2**63, f"seed is {seed!r}; choose a whole number from 0 on")
     rank_losses(parameters["rank_weight"], 2)
     per_table(parameters["learning_rate"], 1.0, "learning_rate")
-    if parameters["init_scale"] is not None:
+    per_table(parameters["l2"], 0.0, "l2", least=0.0)
+    if parameters.get("init_scale") is not None:
         per_table(parameters["init_scale"], 1.0, "init_scale")
+    places_of(parameters["loss"], parameters["order_statistic"])
+    rank_sample(parameters["rank_from"], Sampler.given(parameters["sampler"]), parameters["loss"])
+    if parameters["loss"] == "owpc":
+        require(parameters["surrogate"] == "hinge", 'loss="owpc" is a sum of hinges; leave surrogate at "hinge"')
 
 
 def _check_number(name: str, value: Any, words: tuple[str | None, ...]) -> None:
@@ -67,7 +78,32 @@ def _check_number(name: str, value: Any, words: tuple[str | None, ...]) -> None:
     require(usable, f"{name} is {value!r}; choose {''.join(f'{w!r} or ' for w in words)}a {kind} {limits}")
 
 
-def per_table(value: PerTable, auto: float | Mapping[str, float], name: str) -> dict[str, float]:
+def rank_sample(rank_from: str | int, sampler: Sampler, loss: str) -> int:
+    """How many labels tell the rank of a violator: 0 for the draws, m for a uniform sample of m, -1 for all.
+
+    Only uniform draws estimate a rank by their number (convention 2).
+
+    Examples
+    --------
+    >>> rank_sample("auto", Sampler(), "warp"), rank_sample("auto", Sampler("frequency"), "warp")
+    (0, 100)
+    """
+    named = {"draws": 0, "exact": EXACT, "auto": 0 if sampler.name == "uniform" or loss == "auc" else RANK_SAMPLE}
+    if isinstance(rank_from, str) and rank_from in named:
+        require(
+            rank_from != "draws" or sampler.name == "uniform",
+            f"the number of draws says nothing about the rank when the sampler is {sampler.name!r}; choose rank_from="
+            '"exact" or a number of labels',
+        )
+        return named[rank_from]
+    usable = _is_whole(rank_from) and 1 <= int(rank_from) < 2**31
+    require(usable, f"rank_from is {rank_from!r}; choose {', '.join(named)}, or a number of labels to sample")
+    return int(rank_from)
+
+
+def per_table(
+    value: PerTable, auto: float | Mapping[str, float], name: str, least: float | None = None
+) -> dict[str, float]:
     """A number per table ("V": features, "W": labels) from one number, a mapping or "auto", which stands for `auto`.
 
     Examples
@@ -83,7 +119,8 @@ def per_table(value: PerTable, auto: float | Mapping[str, float], name: str) -> 
     known = auto if isinstance(auto, Mapping) else dict.fromkeys(TABLES, auto)
     numbers = {table: known[table] if isinstance(n, str) and n == "auto" else n for table, n in numbers.items()}
     for number in numbers.values():
-        require(_is_number(number) and number > 0, f"{name} is {number!r}; choose a number above 0")
+        usable = _is_number(number) and (number > 0 if least is None else number >= least)
+        require(usable, f"{name} is {number!r}; choose a number {'above 0' if least is None else f'from {least:g} on'}")
     return {table: float(n) for table, n in numbers.items()}
 
 
@@ -91,6 +128,8 @@ def resolve(parameters: Mapping[str, Any], shape: defaults.Shape) -> Settings:
     """The settings of a run on data of this shape: every "auto" replaced by its documented value."""
     p = parameters
     rates = per_table(p["learning_rate"], defaults.learning_rate(shape, p["positives"]), "learning_rate")
+    l2 = per_table(p["l2"], 0.0, "l2", least=0.0)
+    sampler = Sampler.given(p["sampler"])
     named = isinstance(p["rank_weight"], str)
     return Settings(
         loss=p["loss"],
@@ -107,6 +146,12 @@ def resolve(parameters: Mapping[str, Any], shape: defaults.Shape) -> Settings:
         threads=p["threads"] or available_cores(),
         deterministic=p["deterministic"],
         seed=p["seed"],
+        sampler=sampler,
+        surrogate=p["surrogate"],
+        rank_sample=rank_sample(p["rank_from"], sampler, p["loss"]),
+        places=places_of(p["loss"], p["order_statistic"]),
+        l2_rows=l2["V"],
+        l2_labels=l2["W"],
     )
 
 

@@ -1,39 +1,29 @@
 """The low-rank WSABIE model: f_y(x) = s(W_y, V x), trained with the WARP loss ([W] eq. 2 and Algorithm 1)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import asdict, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from sklearn.base import TransformerMixin
 
-from wsabie.base.arrays import Float32, Float64, Int64, Matrix
-from wsabie.base.errors import UncalibratedError
-from wsabie.base.machine import available_cores, versions
-from wsabie.base.plain import plain
-from wsabie.base.progress import SILENT, Progress
-from wsabie.base.validation import require, whole_number
-from wsabie.evaluation.calibration import Calibration, fit_calibration, sample_pairs
+from wsabie.base.arrays import Float32, Int64
+from wsabie.base.validation import whole_number
 from wsabie.labels.names import Vocabulary
 from wsabie.models import defaults
-from wsabie.models.base import LabelModel
 from wsabie.models.growth import trainable
-from wsabie.models.inputs import Inputs, n_rows
+from wsabie.models.inputs import n_rows
 from wsabie.models.labelling import label_matrix
-from wsabie.models.monitor import MAX_ROWS, ValidationMap
-from wsabie.models.parameters import PerTable, check_parameters, checksum, continued, per_table, resolve
-from wsabie.models.scaling import Rows, RowScaling
+from wsabie.models.parameters import PerTable, check_parameters, continued, per_table, resolve
+from wsabie.models.scaling import Rows
+from wsabie.models.trained import TrainedModel, shape_of
 from wsabie.space import tables
 from wsabie.space.joint import JointSpace, SimilarityName
 from wsabie.storage.folder import Parts
-from wsabie.training.checkpoints import Checkpoints
-from wsabie.training.losses import LossName, RankWeight
+from wsabie.training.losses import LossName, RankWeight, Surrogate
 from wsabie.training.settings import Schedule, Settings
-from wsabie.training.stats import EpochStats
-from wsabie.training.targets import Positives, row_blocks
-from wsabie.training.threads import Threads
+from wsabie.training.targets import Positives
 from wsabie.training.trainer import Trainer
 
 if TYPE_CHECKING:
@@ -42,16 +32,18 @@ if TYPE_CHECKING:
 Auto = Literal["auto"]
 
 
-class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
+class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
     """Annotation by joint embedding: rows and labels are points of one space, and near labels are the annotation.
 
     Parameters
     ----------
     dim : int, default 100
         Dimensions of the space ([W] Table 5).
-    loss : {"warp", "auc"}, default "warp"
+    loss : {"warp", "auc", "owpc", "k-os"}, default "warp"
         "warp" weighs a violation by L(estimated rank), which serves the top of the list; "auc" draws one negative per
-        pair and weighs nothing (PAMIR's loss; [W] section 6.3).
+        pair and weighs nothing (PAMIR's loss; [W] section 6.3); "owpc" scores every label at every step and moves all
+        that violate ([W] section 4.1: exact and slow, one thread); "k-os" is "warp" for one of a few drawn positives
+        of the row, chosen by the place of its score (Weston, Yee and Weiss, RecSys 2013).
     similarity : {"dot", "euclidean", "cosine"}, default "dot"
         Inner product, negative Euclidean distance, cosine.
     rows : {"auto", "tfidf", None}, default "auto"
@@ -70,6 +62,19 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
         Weights whose running sum is L: 1/j, constant, first rank only, or any non-increasing numbers.
     max_trials : int, "auto" or None
         Negatives drawn in search of a violator: "auto" at most 1,000, None as many as there are (Algorithm 1).
+    sampler : str or mapping, default "uniform"
+        Where negatives come from: "uniform", "frequency" (chance = training rows of the label ^ power), "adaptive"
+        ([V]: labels that rank high for this row), "full-sort" (the same by sorting all labels for every draw); options
+        in a mapping, {"name": "frequency", "power": 0.75} (`wsabie.training.samplers.Sampler`).
+    rank_from : "auto", "draws", "exact" or int, default "auto"
+        What estimates the rank: the number of draws (uniform sampler only), all labels, or a uniform sample of so
+        many. "auto": the draws, and 100 labels for other samplers.
+    surrogate : {"hinge", "logistic"}, default "hinge"
+        Loss of a pair of labels: max(0, margin - f_y + f_v), or log(1 + exp(f_v - f_y)).
+    order_statistic : (k, n), n chances or None
+        For "k-os": the k-th highest of n drawn positives, or the highest, second ... with these chances; None: (5, 10).
+    l2 : float or {"V": float, "W": float}, default 0
+        L2 regularisation: every step takes l2 * learning rate of the rows that it moves.
     positives : {"mean", "pairs"}, default "mean"
         Weight of a pair: 1 / labels of the row, or 1.
     label_bias : bool, default False
@@ -107,10 +112,6 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
 
     kind = "wsabie"
     space_: JointSpace
-    scaling_: RowScaling
-    calibration_: Calibration | None
-    history_: list[EpochStats]
-    settings_: dict[str, Any]
 
     def __init__(
         self,
@@ -126,6 +127,11 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
         margin: float = 1.0,
         rank_weight: RankWeight = "precision",
         max_trials: int | Auto | None = "auto",
+        sampler: str | Mapping[str, Any] = "uniform",
+        rank_from: Literal["auto", "draws", "exact"] | int = "auto",
+        surrogate: Surrogate = "hinge",
+        order_statistic: Sequence[int] | Sequence[float] | None = None,
+        l2: float | Mapping[str, float] = 0.0,
         positives: Positives = "mean",
         label_bias: bool = False,
         init_scale: float | Mapping[str, float] | None = None,
@@ -145,6 +151,11 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
         self.margin = margin
         self.rank_weight = rank_weight
         self.max_trials = max_trials
+        self.sampler = sampler
+        self.rank_from = rank_from
+        self.surrogate = surrogate
+        self.order_statistic = order_statistic
+        self.l2 = l2
         self.positives = positives
         self.label_bias = label_bias
         self.init_scale = init_scale
@@ -154,71 +165,6 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
         self.seed = seed
 
     # ---- training
-
-    def fit(
-        self,
-        X: Any,
-        Y: Any,
-        *,
-        validation: tuple[Any, Any] | None = None,
-        sample_weight: Any = None,
-        label_names: Sequence[str] | None = None,
-        checkpoint: str | Path | None = None,
-        resume: bool = False,
-        fingerprint: str = "",
-        progress: Progress = SILENT,
-        on_epoch: Callable[[EpochStats], None] | None = None,
-    ) -> Self:
-        """Train from nothing (or, with `resume`, from the checkpoint).
-
-        Parameters
-        ----------
-        X : sparse matrix or array, (n, n_features)
-        Y : (n,) integers or names; (n, n_labels) sparse of 1 (true) and -1 (explicit negative); or lists of names
-        validation : (X, Y) or None
-            Rows that choose the epoch; without them the last epoch is kept.
-        sample_weight : (n,) or None
-        label_names : list of str or None
-            Names of label numbers 0, 1, ...; by default the numbers themselves.
-        checkpoint : path or None
-            Folder for the state of training, saved after epochs.
-        resume : bool
-            Go on from `checkpoint` if it is there.
-        fingerprint : str
-            Identifies the data in the checkpoint.
-
-        Raises
-        ------
-        InputError
-            Data or parameters that cannot be used; the sentence says where.
-        DivergenceError
-            Training produced numbers that are not finite.
-        """
-        check_parameters(self.get_params())
-        fitted = copy(self)  # a fit that fails leaves this model as it was
-        inputs, targets = fitted._opened(X, Y, label_names)
-        n_features = fitted.n_features_in_
-        settings = resolve(self.get_params(), _shape(targets))
-        fitted.settings_ = plain(asdict(settings))
-        fitted.space_ = fitted._new_space(n_features)
-        fitted.scaling_ = RowScaling.learned(inputs, n_features, self.rows)
-        monitor = None
-        if validation is not None:
-            require(isinstance(validation, (tuple, list)) and len(validation) == 2, "validation must be a pair (X, Y)")
-            monitor = fitted._monitor(*validation, settings.threads, MAX_ROWS)
-        checkpoints = None
-        if checkpoint is not None:
-            judged = None if monitor is None else checksum(monitor.inputs, monitor.Y, None)
-            data = [fingerprint, checksum(inputs, targets, sample_weight), judged]
-            checkpoints = Checkpoints(checkpoint, fitted._identity(settings, data), resume=resume)
-        inputs = fitted.scaling_(inputs)
-        trainer = Trainer(settings, monitor=monitor, on_epoch=on_epoch, checkpoints=checkpoints, progress=progress)
-        fitted.history_ = fitted._train(trainer, inputs, targets, sample_weight)
-        fitted.calibration_ = None if monitor is None else fitted._calibrated(monitor)
-        fitted.__dict__.pop("_searched", None)
-        self.__dict__.pop("_searched", None)
-        self.__dict__.update(fitted.__dict__)
-        return self
 
     def partial_fit(self, X: Any, Y: Any, *, sample_weight: Any = None, epochs: int = 5) -> Self:
         """Go on training with more rows; labels that the model lacks are added and get the next numbers.
@@ -261,7 +207,7 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
         targets = label_matrix(Y, n_rows(inputs), fitted.vocabulary_, grow=True, named=not self.vocabulary_.numbered)
         inputs = self.scaling_(inputs)
         fitted.space_ = trainable(self.space_, len(fitted.vocabulary_), inputs, targets, self.seed)
-        shape = _shape(targets)
+        shape = shape_of(targets)
         settings = continued(self.get_params(), self.settings_, shape, epochs, self.seed + before)
         trainer = Trainer(settings)
         history = fitted._train(trainer, inputs, targets, sample_weight)
@@ -272,45 +218,13 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
         self.__dict__.update(fitted.__dict__)
         return self
 
-    def _identity(self, settings: Settings, data: list[Any]) -> dict[str, Any]:
-        """What must agree for a checkpoint to be gone on from; threads change nothing and may differ."""
-        parameters = {name: getattr(self, name) for name in ("dim", "similarity", "rows", "positives", "init_scale")}
-        shape = [self.n_features_in_, len(self.vocabulary_)]
-        identity = {**asdict(settings), **parameters, "shape": shape, "data": data}
-        del identity["threads"]
-        same: dict[str, Any] = plain(identity)
-        return same
-
-    def _train(self, trainer: Trainer, inputs: Inputs, targets: Matrix, sample_weight: Any) -> list[EpochStats]:
-        weights = None
-        if sample_weight is not None:
-            weights = np.asarray(sample_weight, np.float32)
-            require(
-                weights.shape == (targets.shape[0],)
-                and bool(np.isfinite(weights).all())
-                and bool((weights >= 0).all()),
-                f"sample_weight must be {targets.shape[0]} finite non-negative numbers, one per row",
-            )
-            require(bool(weights.any()), "sample_weight is zero for every row; give at least one row a weight")
-        (block,) = row_blocks(inputs, targets, weights, self.positives)
-        return trainer.train(self.space_, lambda: [block], len(block.targets.labels))
+    def _resolved(self, shape: defaults.Shape) -> Settings:
+        return resolve(self.get_params(), shape)
 
     def _new_space(self, n_features: int) -> JointSpace:
         std = per_table(self.init_scale if self.init_scale is not None else "auto", self.dim**-0.5, "init_scale")
         rng = np.random.default_rng([self.seed, 0])
         return JointSpace.random(n_features, len(self.vocabulary_), self.dim, self.similarity, rng, std)
-
-    def _monitor(self, X: Any, Y: Any, threads: int, max_rows: int | None, what: str = "validation X") -> ValidationMap:
-        inputs = self._checked(X, what)
-        inputs = self.scaling_(inputs)
-        return ValidationMap(inputs, self._truth(Y, n_rows(inputs)), threads, max_rows)
-
-    def _calibrated(self, monitor: ValidationMap) -> Calibration | None:
-        """A sigmoid per label from the validation rows; None when they hold no right label, or no wrong one."""
-        if not 0 < monitor.Y.nnz < np.prod(monitor.Y.shape):
-            return None
-        blocks = ((lo, self._block_scores(points)) for lo, points in monitor.blocks_of_points(self.space_))
-        return fit_calibration(sample_pairs(blocks, monitor.Y, seed=self.seed), n_labels=len(self.vocabulary_))
 
     # ---- use
 
@@ -328,9 +242,9 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
         >>> Wsabie(dim=4, threads=1).fit(np.eye(3), [0, 1, 2]).transform(np.eye(3)[:2]).shape
         (2, 4)
         """
-        inputs = self._checked(X)
-        inputs = self.scaling_(inputs)
-        with Threads(1 if n_rows(inputs) < 256 else self.threads or available_cores()) as threads:
+        checked = self._checked(X)
+        inputs = self.scaling_(checked)
+        with self._threads(n_rows(inputs)) as threads:
             return np.ascontiguousarray(self.space_.points(inputs, threads.split)[:, : self.space_.dim])
 
     @property
@@ -388,45 +302,6 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_searched"}
 
-    def scores(self, X: Any) -> Float32:
-        """All scores f_y(x), (n, n_labels) float32: meant for blocks of rows.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> Wsabie(dim=4, threads=1).fit(np.eye(3), [0, 1, 2]).scores(np.eye(3)[:2]).shape
-        (2, 3)
-        """
-        return self._block_scores(self.transform(X))
-
-    def _block_scores(self, points: Float32) -> Float32:
-        from wsabie.search.dense import all_scores
-
-        labels = self.space_.label_arrays()
-        padded = np.zeros((len(points), labels.table.shape[1]), np.float32)
-        padded[:, : self.space_.dim] = points
-        return all_scores(labels, padded, threads=self.threads or available_cores())
-
-    @property
-    def predict_proba(self) -> Callable[[Any], Float64]:
-        """predict_proba(X): probability that each label is right, (n, n_labels): meant for blocks of rows.
-
-        A sigmoid of the score with an offset per label, fitted on the validation rows of `fit` (Platt scaling).
-
-        Raises
-        ------
-        UncalibratedError
-            The model was fitted without validation rows.
-        """
-        self._check_fitted()
-        if self.calibration_ is None:
-            raise UncalibratedError("probabilities need validation rows; fit with validation=(X, Y)")
-        return self._probabilities
-
-    def _probabilities(self, X: Any) -> Float64:
-        fitted: Calibration = self.calibration_  # type: ignore[assignment]  # checked by the property
-        return fitted.predict_proba(self.scores(X))
-
     def neighbours(self, label: str | int, k: int = 10) -> list[tuple[str, float]]:
         """The k labels nearest to a label by cosine, with their cosines ([W] Table 4).
 
@@ -461,57 +336,26 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
         known = ids[0] >= 0  # fewer labels than k leave places empty
         return list(zip(self.vocabulary_.names(ids[0][known]), cosines[0][known].tolist(), strict=True))
 
-    def score(self, X: Any, Y: Any) -> float:
-        """Mean average precision on rows with labels (rows without labels do not count), between 0 and 1.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> Wsabie(dim=4, threads=1).fit(np.eye(3), [0, 1, 2]).score(np.eye(3), [0, 1, 2])
-        1.0
-        """
-        self._check_fitted()
-        return self._monitor(X, Y, self.threads or available_cores(), None, "X")(self.space_)
-
     # ---- storage
 
     def to_parts(self) -> Parts:
         """What the model is made of: JSON-able config and named arrays."""
-        self._check_fitted()
+        config = self._described()
         tensors = {
             "features": self.space_.features[:, : self.space_.dim],
             "labels": self.label_vectors,
             "bias": self.space_.bias,
-            **self.scaling_.tensors(),
         }
-        config = {
-            "parameters": plain({**self.get_params(), "dim": self.space_.dim, "similarity": self.space_.similarity}),
-            "settings": self.settings_,
-            "label_names": list(self.vocabulary_),
-            "scaling": self.scaling_.method,
-            "calibration": None,
-            "history": [stats.as_dict() for stats in self.history_],
-            "versions": versions(),
-        }
-        if self.calibration_ is not None and self.calibration_.label_offsets is not None:
-            config["calibration"] = [self.calibration_.slope, self.calibration_.offset]
-            tensors["calibration/offsets"] = self.calibration_.label_offsets
-        return Parts(self.kind, config, tensors)
+        config["parameters"] |= {"dim": self.space_.dim, "similarity": self.space_.similarity}
+        more_config, more_tensors = self._trained_config()
+        return Parts(self.kind, config | more_config, tensors | more_tensors)
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
         """The model that `to_parts` described; the label table stays memory-mapped."""
         config, t = parts.config, parts.tensors
-        model = cls(**config["parameters"])
-        model.vocabulary_ = Vocabulary(config["label_names"])
-        model.history_ = [EpochStats(**stats) for stats in config["history"]]
-        model.calibration_ = None
-        if config["calibration"] is not None:
-            slope, offset = config["calibration"]
-            model.calibration_ = Calibration(slope, offset, t["calibration/offsets"])
-        model.settings_ = config["settings"]
-        model.n_features_in_ = len(t["features"])
-        model.scaling_ = RowScaling.restored(config["scaling"], t, model.n_features_in_)
+        model = cls._restored({"n_features": len(t["features"]), **config})
+        model._restore_trained(config, t)
         model._check_shapes(t)
         model.space_ = JointSpace(model.dim, model.similarity, tables.padded(t["features"]), t["labels"], t["bias"])
         return model
@@ -519,7 +363,6 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
     def _check_shapes(self, tensors: Mapping[str, Any]) -> None:
         d, n_labels = self.n_features_in_, len(self.vocabulary_)
         sizes = {"features": (d, self.dim), "labels": (n_labels, self.dim), "bias": (n_labels,)}
-        sizes |= {} if self.calibration_ is None else {"calibration/offsets": (n_labels,)}
         wrong = [name for name, shape in sizes.items() if tensors[name].shape != shape]
         if wrong:
             raise ValueError(f"the sizes of {', '.join(wrong)} do not agree with the rest")
@@ -530,9 +373,3 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []
         return tags
-
-
-def _shape(targets: Matrix) -> defaults.Shape:
-    """What "auto" is a function of; explicit negatives are no pairs."""
-    rows, n_labels = targets.shape
-    return defaults.Shape(rows, int((targets.data > 0).sum()), n_labels)

@@ -12,10 +12,10 @@ import numpy as np
 
 from wsabie.base.arrays import LANES, Csr, Float32, under_one_type
 from wsabie.space import tables
+from wsabie.space.protocol import Inputs, Traffic
 
 SimilarityName = Literal["dot", "euclidean", "cosine"]
 SIMILARITIES: tuple[SimilarityName, ...] = ("dot", "euclidean", "cosine")
-Inputs = Csr | Float32
 
 
 @dataclass
@@ -78,6 +78,10 @@ class JointSpace:
         """
         return (None,) * (tables.padded_width(self.dim) // LANES)
 
+    def arrays(self) -> dict[str, Any]:
+        """Everything that training moves."""
+        return {"features": self.features, "labels": self.labels, "bias": self.bias}
+
     def label_arrays(self) -> Any:
         """The labels as kernels take them; the type carries the similarity."""
         from wsabie.kernels import similarity
@@ -119,6 +123,16 @@ class JointSpace:
 
         return Pair(self.tower(inputs))
 
+    def settle(self, max_norm: float | None, max_norm_weights: float | None) -> None:
+        """Hold the rows of both tables to the limit."""
+        tables.project_rows(self.features, max_norm)
+        tables.project_rows(self.labels, max_norm)
+
+    def traffic(self, rows_per_pair: float) -> Traffic:
+        """Rows of both tables; a step reads and writes those of two labels and of every feature."""
+        row = 4 * tables.padded_width(self.dim)
+        return Traffic(row * rows_per_pair, row, 2 * row * (rows_per_pair + 2))
+
     def copy(self) -> "JointSpace":
         """The same points in memory of their own."""
         return replace(
@@ -131,6 +145,10 @@ class JointSpace:
     def assign(self, other: "JointSpace") -> None:
         """Overwrite the points with those of another space of the same shape."""
         self.features[:], self.labels[:], self.bias[:] = other.features, other.labels, other.bias
+
+    def toy(self) -> "JointSpace":
+        """One feature and two labels."""
+        return JointSpace.random(1, 2, self.dim, self.similarity, np.random.default_rng(0))
 
     def with_more_labels(self, n: int, rng: np.random.Generator) -> "JointSpace":
         """The same space with `n` fresh labels behind the old ones, whose numbers stay."""

@@ -57,6 +57,40 @@ def _wsabie(seed: int, threads: int | None, parameters: Options) -> Entrant:
     return Entrant("wsabie", "WARP embedding", build, baseline=False, validated=True, compiles=True)
 
 
+def _trained(name: str, title: str, build: Callable[..., Any], seed: int, threads: int | None) -> Entrant:
+    """A model that the loops of training train, as its defaults make it."""
+    ready = partial(build, seed=seed, threads=threads)
+    return Entrant(name, title, ready, validated=True, compiles=True)
+
+
+def _papers_own(seed: int, threads: int | None) -> list[Entrant]:
+    """The other models of the papers."""
+    from wsabie.models import presets
+    from wsabie.models.linear import LinearRanker
+    from wsabie.models.wsabie import Wsabie
+
+    return [
+        _trained("wsabie-auc", "AUC embedding", partial(Wsabie, loss="auc"), seed, threads),
+        _trained("linear-warp", "linear WARP", LinearRanker, seed, threads),
+        _trained("pamir", "PAMIR", presets.pamir, seed, threads),
+        _trained("full-rank", "full-rank WARP", _full_rank, seed, threads),
+        _trained("vse-ens", "VSE-ens", presets.vse_ens, seed, threads),
+        _trained("opt-auc", "Opt-AUC", presets.opt_auc, seed, threads),
+    ]
+
+
+def _paper(name: str, seed: int, threads: int | None) -> Entrant:
+    return next(entrant for entrant in _papers_own(seed, threads) if entrant.name == name)
+
+
+def _full_rank(epochs: Any = "auto", **parameters: Any) -> Any:
+    from wsabie.models.full_rank import FullRank
+    from wsabie.models.linear import LinearRanker
+    from wsabie.models.wsabie import Wsabie
+
+    return FullRank(Wsabie(epochs=epochs), LinearRanker(epochs=epochs), **parameters)
+
+
 def _nearest() -> Entrant:
     from wsabie.models.nearest import NearestNeighbours
 
@@ -78,6 +112,10 @@ def _one_vs_rest(threads: int | None, max_minutes: float) -> Entrant:
 
 
 NAMES = ("wsabie", "nearest", "one-vs-rest", "popularity")
+"""Who takes part unless others are named."""
+
+PAPERS_OWN = ("wsabie-auc", "linear-warp", "pamir", "full-rank", "vse-ens", "opt-auc")
+KNOWN = (*NAMES, *PAPERS_OWN)
 """Every name that `entrants` knows."""
 
 
@@ -94,7 +132,7 @@ def entrants(
     Parameters
     ----------
     names : sequence of str
-        Of `NAMES`; one that comes twice takes part once.
+        Of `KNOWN`; one that comes twice takes part once.
     seed : int
     threads : int or None
         None uses every core that this process may use.
@@ -118,12 +156,13 @@ def entrants(
         "nearest": _nearest,
         "one-vs-rest": partial(_one_vs_rest, threads, max_minutes),
         "popularity": _popularity,
+        **{name: partial(_paper, name, seed, threads) for name in PAPERS_OWN},
     }
     if not names:
-        raise InputError(f"no model to compare is named; choose from {', '.join(NAMES)}")
+        raise InputError(f"no model to compare is named; choose from {', '.join(KNOWN)}")
     for name in names:
         if name not in made:
-            near = closest(name, NAMES, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(NAMES)}"
+            near = closest(name, KNOWN, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(KNOWN)}"
             raise InputError(f"there is no model called {name!r} to compare; {hint}")
     return [made[name]() for name in dict.fromkeys(names)]

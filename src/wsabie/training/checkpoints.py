@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from wsabie.base.errors import InputError, ModelFolderError
-from wsabie.space.joint import JointSpace
+from wsabie.space.protocol import Space
 from wsabie.storage.folder import Parts, folder_kind, load_folder, refuse_foreign, save_folder
 from wsabie.training.stats import EpochStats
 
@@ -21,7 +21,7 @@ class Progressed:
     epoch: int  # epochs finished
     history: list[EpochStats]
     best_figure: float | None
-    best: JointSpace | None
+    best: Space | None
 
 
 class Checkpoints:
@@ -49,15 +49,14 @@ class Checkpoints:
         self.every = every
         self._due = -math.inf
 
-    def save(self, space: JointSpace, state: Progressed) -> None:
+    def save(self, space: Space, state: Progressed) -> None:
         """Save, unless the last save was too short a while ago for what it took."""
         started = time.monotonic()
         if started < self._due:
             return
-        tensors = {"features": space.features, "labels": space.labels, "bias": space.bias}
+        tensors = space.arrays()
         if state.best is not None:
-            best = state.best
-            tensors |= {"best/features": best.features, "best/labels": best.labels, "best/bias": best.bias}
+            tensors |= {f"best/{name}": array for name, array in state.best.arrays().items()}
         config = {
             "identity": self.identity,
             "epoch": state.epoch,
@@ -68,7 +67,7 @@ class Checkpoints:
         saved = time.monotonic()
         self._due = saved + self.every * (saved - started)
 
-    def restore(self, space: JointSpace) -> Progressed | None:
+    def restore(self, space: Space) -> Progressed | None:
         """Load the newest checkpoint into `space`; None when there is none or `resume` is off.
 
         Raises
@@ -91,16 +90,11 @@ class Checkpoints:
                 f"the checkpoint at {self.path} was made with other {', '.join(different)}; "
                 "use the same settings and data, or train without --resume to start anew"
             )
-        t = parts.tensors
-        space.features[:], space.labels[:], space.bias[:] = t["features"], t["labels"], t["bias"]
+        _fill(space, parts.tensors, "")
         best = None
-        if "best/features" in t:
+        if f"best/{next(iter(space.arrays()))}" in parts.tensors:
             best = space.copy()
-            best.features[:], best.labels[:], best.bias[:] = (
-                t["best/features"],
-                t["best/labels"],
-                t["best/bias"],
-            )
+            _fill(best, parts.tensors, "best/")
         history = [EpochStats(**stats) for stats in parts.config["history"]]
         return Progressed(int(parts.config["epoch"]), history, parts.config["best_figure"], best)
 
@@ -117,3 +111,8 @@ class Checkpoints:
                 f"{self.path} holds a {kind} model, not a checkpoint; give checkpoints a folder of their own"
             )
         return kind == KIND
+
+
+def _fill(space: Space, tensors: dict[str, Any], prefix: str) -> None:
+    for name, array in space.arrays().items():
+        array[:] = tensors[prefix + name]

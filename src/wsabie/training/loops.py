@@ -1,14 +1,15 @@
 """One pass over a block of rows: Hogwild, or block-synchronous with the same bits for any number of threads."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from wsabie.base.arrays import Csr, Float64, Int64
-from wsabie.space.joint import JointSpace
+from wsabie.base.arrays import LANES, Csr, Float64, Int64
+from wsabie.space.protocol import Space
+from wsabie.training.samplers import Sampler, sampling_of
 from wsabie.training.targets import RowBlock, build_targets
 from wsabie.training.threads import Threads
 
@@ -16,6 +17,7 @@ PAIRS_PER_BLOCK = 256
 """Pairs that are weighed against the same frozen tables in deterministic mode. Never a function of the threads."""
 VISITS_PER_CHUNK = 4096
 BLOCKS_PER_CHUNK = 16
+VISITS_PER_OWPC_CHUNK = 64
 _SAMPLED = 1 << 17  # non-zeros that tell how the features' work is spread
 
 OnChunk = Callable[[int], None]
@@ -36,9 +38,10 @@ class Tally:
 
 
 def run_hogwild(
-    space: JointSpace,
+    space: Space,
     block: RowBlock,
     rule: Any,
+    samplers: Sequence[Any],
     order: Int64,
     threads: Threads,
     tally: Tally,
@@ -48,7 +51,7 @@ def run_hogwild(
     from wsabie.kernels.sequential import run_visits
 
     pattern, labels = space.pattern(block.inputs), space.label_arrays()
-    scratch = np.zeros((threads.n, 2, space.labels.shape[1] + 32), np.float32)
+    scratch = _scratch(space, threads.n)
     step = VISITS_PER_CHUNK * threads.n
     for start in range(0, len(order), step):
         stop = min(start + step, len(order))
@@ -56,7 +59,7 @@ def run_hogwild(
 
         def work(t: int, bounds: Int64 = bounds) -> None:
             run_visits(
-                pattern, labels, block.targets, rule, order, bounds[t], bounds[t + 1],
+                pattern, labels, block.targets, rule, samplers[t], order, bounds[t], bounds[t + 1],
                 scratch[t], tally.counters[t], tally.loss[t], space.width,
             )  # fmt: skip
 
@@ -65,9 +68,10 @@ def run_hogwild(
 
 
 def run_blocks(
-    space: JointSpace,
+    space: Space,
     block: RowBlock,
     rule: Any,
+    samplers: Sequence[Any],
     order: Int64,
     threads: Threads,
     tally: Tally,
@@ -84,7 +88,7 @@ def run_blocks(
 
         def work(t: int, lo: int = lo, hi: int = hi) -> None:
             blocks.run_blocks(
-                pattern, labels, block.targets, rule, plan.whole, plan.cuts, lo, hi, plan.work[t],
+                pattern, labels, block.targets, rule, samplers[t], plan.whole, plan.cuts, lo, hi, plan.work[t],
                 threads.counts, t, tally.counters[t], tally.loss[t], space.width,
             )  # fmt: skip
 
@@ -92,33 +96,67 @@ def run_blocks(
         on_chunk(int(plan.cuts[hi] - plan.cuts[lo]))
 
 
-def rehearse(space: JointSpace, block: RowBlock, rule: Any, *, deterministic: bool) -> None:
+def run_owpc(
+    space: Space,
+    block: RowBlock,
+    rule: Any,
+    samplers: Sequence[Any],
+    order: Int64,
+    threads: Threads,
+    tally: Tally,
+    on_chunk: OnChunk,
+) -> None:
+    """Exact ranks, all violators at once, one visit after the other in this thread: nothing is drawn."""
+    from wsabie.kernels.owpc import run_visits_owpc
+
+    pattern, labels = space.pattern(block.inputs), space.label_arrays()
+    scratch, scores = _scratch(space, 1)[0], np.zeros(space.n_labels, np.float32)
+    for start in range(0, len(order), VISITS_PER_OWPC_CHUNK):
+        stop = min(start + VISITS_PER_OWPC_CHUNK, len(order))
+        run_visits_owpc(
+            pattern, labels, block.targets, rule, order, start, stop, scores, scratch,
+            tally.counters[0], tally.loss[0], space.width,
+        )  # fmt: skip
+        on_chunk(stop - start)
+
+
+def _scratch(space: Space, n_threads: int) -> npt.NDArray[np.float32]:
+    """Room for a query and a direction per thread, in cache lines of its own."""
+    return np.zeros((n_threads, 2, LANES * len(space.width) + 32), np.float32)
+
+
+Run = Callable[[Space, RowBlock, Any, Sequence[Any], Int64, Threads, Tally, OnChunk], None]
+
+
+def rehearse(space: Space, block: RowBlock, rule: Any, sampler: Sampler, run: Run) -> None:
     """One visit of a toy whose arrays have the types of this space and block: afterwards the loop is compiled.
 
     Without this the first visits of a run would wait for the compiler; from its cache it takes a moment.
     """
     from scipy.sparse import csr_matrix
 
-    toy = JointSpace.random(1, 2, space.dim, space.similarity, np.random.default_rng(0))
+    toy = space.toy()
     one = np.ones((1, 1), np.float32)
     inputs = Csr(np.arange(2), np.zeros(1, np.int32), one[0]) if isinstance(block.inputs, Csr) else one
     rows = RowBlock(inputs, build_targets(csr_matrix([[1, 0]], dtype=np.int8), None, "mean"))
-    run = run_blocks if deterministic else run_hogwild
+    rule = rule._replace(losses=rule.losses[:3])
     with Threads(1) as threads:
-        run(toy, rows, rule._replace(losses=rule.losses[:3]), np.arange(1), threads, Tally.new(1), lambda visits: None)
+        sampling = sampling_of(sampler, toy, np.ones(2, np.int64), 1)
+        sampling.refresh(toy, threads)
+        run(toy, rows, rule, sampling.per_thread, np.arange(1), threads, Tally.new(1), lambda visits: None)
 
 
 class _Plan:
     """Which visits make which block, and the scratch that all blocks share."""
 
-    def __init__(self, space: JointSpace, block: RowBlock, order: Int64, n_threads: int) -> None:
+    def __init__(self, space: Space, block: RowBlock, order: Int64, n_threads: int) -> None:
         from wsabie.kernels.blocks import Block
 
         sizes = np.diff(block.targets.starts)[order]
         firsts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self.cuts = _cut(firsts)
         slots, pairs = (int(np.diff(ends).max(initial=0)) for ends in (self.cuts, firsts[self.cuts]))
-        queries, directions = np.zeros((2, slots, space.labels.shape[1]), np.float32)
+        queries, directions = np.zeros((2, slots, LANES * len(space.width)), np.float32)
         self.whole = Block(
             order,
             firsts,
@@ -126,6 +164,7 @@ class _Plan:
             directions,
             np.zeros(slots, np.bool_),
             np.zeros(slots),
+            np.zeros(pairs, np.int64),
             np.zeros(pairs, np.int64),
             np.zeros(pairs, np.float32),
         )
@@ -139,7 +178,7 @@ def _cut(firsts: Int64) -> Int64:
     return np.unique(np.searchsorted(firsts, wanted)).astype(np.int64)
 
 
-def _owners(space: JointSpace, block: RowBlock, order: Int64, cuts: Int64, n_threads: int) -> list[Any]:
+def _owners(space: Space, block: RowBlock, order: Int64, cuts: Int64, n_threads: int) -> list[Any]:
     """Per thread: a range of features with an equal share of the non-zeros, and room to sort a block's share."""
     from wsabie.kernels.towers import Work
 

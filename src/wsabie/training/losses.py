@@ -8,9 +8,11 @@ import numpy as np
 from wsabie.base.arrays import Float32
 from wsabie.base.errors import InputError
 
-LossName = Literal["warp", "auc"]
+LossName = Literal["warp", "auc", "owpc", "k-os"]
+Surrogate = Literal["hinge", "logistic"]
 RankWeight = Literal["precision", "mean_rank", "top1"] | Sequence[float]
 AUTO_TRIALS = 1000
+MOST_POSITIVES = 100
 
 
 def rank_losses(rank_weight: RankWeight, n_labels: int) -> Float32:
@@ -72,3 +74,45 @@ def losses_for(loss: LossName, rank_weight: RankWeight, n_labels: int) -> Float3
     if loss == "auc":
         return np.ones(n_labels + 1, np.float32)
     return rank_losses(rank_weight, n_labels)
+
+
+def places_of(loss: LossName, order_statistic: Sequence[int] | Sequence[float] | None) -> tuple[float, ...]:
+    """Which of some drawn positives is ranked: summed chances of the highest, the second, ... (Weston et al. 2013).
+
+    Parameters
+    ----------
+    loss : str
+        Another than "k-os" ranks the pair's own positive: (1,).
+    order_statistic : (k, n), n chances or None
+        Always the k-th highest of n (None: the fifth of ten); or the highest, the second ... of n with these chances.
+
+    Raises
+    ------
+    InputError
+        No place, a negative chance, or more than 100 positives.
+
+    Examples
+    --------
+    >>> places_of("k-os", (2, 3)), places_of("k-os", [0.5, 0.25, 0.25]), places_of("warp", (2, 3))
+    ((0.0, 1.0, 1.0), (0.5, 0.75, 1.0), (1.0,))
+    """
+    if loss != "k-os":
+        return (1.0,)
+    order_statistic = (5, 10) if order_statistic is None else order_statistic
+    try:
+        given = np.asarray(order_statistic, np.float64)
+    except (TypeError, ValueError):
+        given = np.empty(0)
+    whole = given.shape == (2,) and all(isinstance(v, (int, np.integer)) for v in order_statistic)
+    if whole and 1 <= given[0] <= given[1] <= MOST_POSITIVES and given[1] > 1:
+        given = np.eye(1, int(given[1]), int(given[0]) - 1).ravel()
+    elif whole or given.ndim != 1 or not 2 <= len(given) <= MOST_POSITIVES or not _chances(given):
+        raise InputError(
+            f"order_statistic is {order_statistic!r}; give (k, n) for the k-th highest of n positives, 1 <= k <= n <= "
+            f"{MOST_POSITIVES} and n > 1, or n chances"
+        )
+    return tuple(float(c) for c in np.cumsum(given) / given.sum())
+
+
+def _chances(given: np.ndarray[tuple[int], np.dtype[np.float64]]) -> bool:
+    return bool(np.isfinite(given).all() and (given >= 0).all() and given.sum() > 0)

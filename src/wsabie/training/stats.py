@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from wsabie.space.protocol import Traffic
 from wsabie.training.loops import Tally
 
 
@@ -63,10 +64,8 @@ def other_metrics(history: Iterable[EpochStats]) -> list[str]:
     return list(dict.fromkeys(name for stats in history for name in list(stats.validation_metrics)[1:]))
 
 
-def summarise(
-    tally: Tally, epoch: int, learning_rate: float, seconds: float, rows_per_pair: float, row_bytes: int
-) -> EpochStats:
-    """Turn the counters of an epoch into figures; `rows_per_pair` feature rows are read for each pair."""
+def summarise(tally: Tally, epoch: int, learning_rate: float, seconds: float, traffic: Traffic) -> EpochStats:
+    """Turn the counters of an epoch into figures."""
     from wsabie.kernels import warp
 
     counters, loss = tally.counters.sum(0), float(tally.loss.sum())
@@ -74,7 +73,7 @@ def summarise(
     histogram = [int(n) for n in counters[warp.HISTOGRAM :]]
     while histogram and histogram[-1] == 0:
         histogram.pop()
-    moved = row_bytes * (pairs * rows_per_pair + draws + 2 * updates * (rows_per_pair + 2))
+    moved = pairs * traffic.pair + draws * traffic.draw + updates * traffic.step
     return EpochStats(
         epoch=epoch,
         loss=loss / max(pairs, 1),

@@ -61,6 +61,7 @@ def build_targets(Y: Matrix, sample_weight: Float32 | None, positives: Positives
         against_indptr=against.indptr,
         against=against.indices,
         first_pair=first_pair,
+        n_labels=Y.shape[1],
     )
 
 

@@ -7,14 +7,14 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from wsabie.base.arrays import Csr, Float32
+from wsabie.base.arrays import Csr, Float32, Int64
 from wsabie.base.errors import DivergenceError
 from wsabie.base.progress import SILENT, Progress, Stage
-from wsabie.space.joint import JointSpace
-from wsabie.space.tables import project_rows
+from wsabie.space.protocol import Space
 from wsabie.training.checkpoints import Checkpoints, Progressed
-from wsabie.training.loops import Tally, rehearse, run_blocks, run_hogwild
+from wsabie.training.loops import Run, Tally, rehearse, run_blocks, run_hogwild, run_owpc
 from wsabie.training.losses import losses_for
+from wsabie.training.samplers import Sampling, sampling_of
 from wsabie.training.settings import Settings
 from wsabie.training.stats import EpochStats, summarise
 from wsabie.training.targets import RowBlock
@@ -30,7 +30,7 @@ _rehearsed: set[tuple[Any, ...]] = set()
 class Monitor(Protocol):
     """Looks at the space after every epoch."""
 
-    def figures(self, space: JointSpace) -> Mapping[str, float]:
+    def figures(self, space: Space) -> Mapping[str, float]:
         """Figures by name, higher is better. The first decides; the others are kept beside it."""
         ...
 
@@ -39,7 +39,7 @@ class Monitor(Protocol):
 class Rehearsed(Monitor, Protocol):
     """A monitor with something to compile."""
 
-    def rehearse(self, space: JointSpace) -> None:
+    def rehearse(self, space: Space) -> None:
         """Do what `figures` does once, on as little as possible."""
         ...
 
@@ -73,7 +73,7 @@ class Trainer:
         self.checkpoints = checkpoints
         self.progress = progress
 
-    def train(self, space: JointSpace, blocks: Blocks, n_pairs: int) -> list[EpochStats]:
+    def train(self, space: Space, blocks: Blocks, n_pairs: int) -> list[EpochStats]:
         """Run all epochs; afterwards `space` is the best one seen (the last one without a monitor).
 
         Raises
@@ -85,12 +85,15 @@ class Trainer:
         left = n_pairs * (self.settings.epochs - state.epoch)
         if left:
             self._compile(space, next(iter(blocks())))
+        sampling = sampling_of(
+            self.settings.sampler, space, _label_counts(blocks, space.n_labels), self.settings.threads
+        )
         with (
             Threads(self.settings.threads) as threads,
             self.progress.stage("training", left, "pairs") as stage,
         ):
             while state.epoch < self.settings.epochs and not self._exhausted(state.history):
-                stats = self._epoch(space, blocks, n_pairs, state.epoch, threads, stage)
+                stats = self._epoch(space, blocks, n_pairs, state.epoch, sampling, threads, stage)
                 state = self._after(space, state, stats)
                 self.on_epoch(stats)
                 if self.checkpoints is not None:
@@ -99,19 +102,19 @@ class Trainer:
             space.assign(state.best)
         return state.history
 
-    def _compile(self, space: JointSpace, block: RowBlock) -> None:
+    def _compile(self, space: Space, block: RowBlock) -> None:
         """Have everything compiled, which may take longer than the epochs, under a name of its own."""
-        deterministic, monitor = self.settings.deterministic, self.monitor
-        types = (deterministic, space.similarity, space.width, type(block.inputs), type(monitor))
+        run, monitor, sampler = self._run, self.monitor, self.settings.sampler
+        types = (run, sampler.name, space.similarity, space.width, type(block.inputs), type(monitor))
         if types in _rehearsed:
             return
         with self.progress.stage("compiling (once)", None, ""):
-            rehearse(space, block, self._rule(space, 0), deterministic=deterministic)
+            rehearse(space, block, self._rule(space, 0), sampler, run)
             if isinstance(monitor, Rehearsed):
                 monitor.rehearse(space)
         _rehearsed.add(types)
 
-    def _after(self, space: JointSpace, state: Progressed, stats: EpochStats) -> Progressed:
+    def _after(self, space: Space, state: Progressed, stats: EpochStats) -> Progressed:
         """The state with one more epoch; the space is kept when it is the best so far."""
         state = replace(state, epoch=state.epoch + 1, history=[*state.history, stats])
         figure = stats.validation
@@ -122,7 +125,7 @@ class Trainer:
         state.best.assign(space)
         return replace(state, best_figure=figure)
 
-    def _resume(self, space: JointSpace) -> Progressed | None:
+    def _resume(self, space: Space) -> Progressed | None:
         return self.checkpoints.restore(space) if self.checkpoints is not None else None
 
     def _exhausted(self, history: list[EpochStats]) -> bool:
@@ -137,7 +140,14 @@ class Trainer:
         return int(np.argmax(figures)) < len(figures) - patience
 
     def _epoch(
-        self, space: JointSpace, blocks: Blocks, n_pairs: int, epoch: int, threads: Threads, stage: Stage
+        self,
+        space: Space,
+        blocks: Blocks,
+        n_pairs: int,
+        epoch: int,
+        sampling: Sampling,
+        threads: Threads,
+        stage: Stage,
     ) -> EpochStats:
         tally = Tally.new(threads.n)
         rows_read = unlabelled = 0
@@ -145,19 +155,17 @@ class Trainer:
         for number, block in enumerate(blocks()):
             rows_read += _feature_rows(block)
             unlabelled += int((np.diff(block.targets.indptr) == 0).sum())
-            self._pass(space, block, epoch, number, threads, tally, _advancing(stage, block))
-        project_rows(space.features, self.settings.max_norm)
-        project_rows(space.labels, self.settings.max_norm)
+            self._pass(space, block, epoch, number, sampling, threads, tally, _advancing(stage, block))
+        space.settle(self.settings.max_norm, self.settings.max_norm_weights)
         seconds = time.perf_counter() - started
-        row_bytes = 4 * space.labels.shape[1]
-        stats = summarise(tally, epoch, self._rate(epoch), seconds, rows_read / max(n_pairs, 1), row_bytes)
+        stats = summarise(tally, epoch, self._rate(epoch), seconds, space.traffic(rows_read / max(n_pairs, 1)))
         self._check(space, stats)
         stats = self._validated(space, replace(stats, unlabelled=unlabelled))
         name, value = next(iter(stats.validation_metrics.items()), ("loss", stats.loss))
         stage.advance(0, **{name: value})
         return stats
 
-    def _validated(self, space: JointSpace, stats: EpochStats) -> EpochStats:
+    def _validated(self, space: Space, stats: EpochStats) -> EpochStats:
         if self.monitor is None:
             return stats
         started = time.perf_counter()
@@ -167,44 +175,66 @@ class Trainer:
 
     def _pass(
         self,
-        space: JointSpace,
+        space: Space,
         block: RowBlock,
         epoch: int,
         number: int,
+        sampling: Sampling,
         threads: Threads,
         tally: Tally,
         on_chunk: Callable[[int], None],
     ) -> None:
         rng = np.random.default_rng([self.settings.seed, 1, epoch, number])
         order = rng.permutation(len(block.targets.rows))
-        run = run_blocks if self.settings.deterministic else run_hogwild
-        run(space, block, self._rule(space, epoch), order, threads, tally, on_chunk)
+        firsts = np.concatenate([[0], np.cumsum(np.diff(block.targets.starts)[order])])
+        rule = self._rule(space, epoch)
+        for lo, hi in sampling.parts(firsts, space, threads):
+            self._run(space, block, rule, sampling.per_thread, order[lo:hi], threads, tally, on_chunk)
+
+    @property
+    def _run(self) -> Run:
+        if self.settings.loss == "owpc":
+            return run_owpc
+        return run_blocks if self.settings.deterministic else run_hogwild
 
     def _rate(self, epoch: int) -> float:
         left = 1 - epoch / self.settings.epochs if self.settings.schedule == "linear" else 1.0
         return self.settings.learning_rate * left
 
-    def _rule(self, space: JointSpace, epoch: int) -> Any:
+    def _rule(self, space: Space, epoch: int) -> Any:
         from wsabie.kernels.warp import Rule
 
         s = self.settings
         left = self._rate(epoch) / s.learning_rate if s.learning_rate else 0.0
-        limit = np.float32(np.inf if s.max_norm is None else s.max_norm)
+        limit, limit_weights = (np.float32(np.inf if n is None else n) for n in (s.max_norm, s.max_norm_weights))
+        steps = [np.float32(rate * left) for rate in (s.feature_rate, s.learning_rate, s.weight_rate)]
+        keeps = [
+            np.float32(1 - float(step) * l2)
+            for step, l2 in zip(steps, (s.l2_rows, s.l2_labels, s.l2_weights), strict=True)
+        ]
         return Rule(
             margin=np.float32(s.margin),
             losses=losses_for(s.loss, s.rank_weight, space.n_labels),
             max_trials=s.max_trials,
-            step_rows=np.float32(s.feature_rate * left),
-            step_labels=np.float32(s.learning_rate * left),
+            step_rows=steps[0],
+            step_labels=steps[1],
+            step_weights=steps[2],
             max_norm_rows=limit,
             max_norm_labels=limit,
+            max_norm_weights=limit_weights,
+            keep_rows=keeps[0],
+            keep_labels=keeps[1],
+            keep_weights=keeps[2],
             step_bias=np.float32(s.bias_rate * left),
+            logistic=s.surrogate == "logistic",
+            rank_sample=s.rank_sample,
+            places=np.array(s.places, np.float32),
             seed=s.seed,
             epoch=epoch,
         )
 
-    def _check(self, space: JointSpace, stats: EpochStats) -> None:
-        peak = float(np.max([_peak(space.features), _peak(space.labels), _peak(space.bias), abs(stats.loss)]))
+    def _check(self, space: Space, stats: EpochStats) -> None:
+        peak = float(np.max([*map(_peak, space.arrays().values()), abs(stats.loss)]))
         if not np.isfinite(peak) or peak > EXPLODED:
             limit = "set max_norm (1 to 3) or " if self.settings.max_norm is None else ""
             raise DivergenceError(
@@ -212,6 +242,14 @@ class Trainer:
                 f"{limit}lower the learning rate (now {self.settings.learning_rate:g}), "
                 "and look at the scale of the features"
             )
+
+
+def _label_counts(blocks: Blocks, n_labels: int) -> Int64:
+    """Training rows of each label."""
+    counts = np.zeros(n_labels, np.int64)
+    for block in blocks():
+        counts += np.bincount(block.targets.indices, minlength=n_labels)
+    return counts
 
 
 def _advancing(stage: Stage, block: RowBlock) -> Callable[[int], None]:

@@ -1,0 +1,280 @@
+"""What labels are to the step: they score a query, hand its gradient back, move, and are held to a norm.
+
+    points (Dot, Euclidean, Cosine)   the query is a point        f_y = s(q, W_y)              ([W] eq. 2)
+    Weights                           the query is the row        f_y = w_y . x                ([W] section 6.3)
+    Summed                            the query is both           f_y = w_y . x + s(q, W_y)    ([W] eq. 1)
+
+A step looks at a label through `score`, `pull`, `push` and `limit` alone, which are dispatched on the labels' type.
+
+The weights of a label have as many numbers as there are features, and a step may touch those of the row's non-zeros
+alone. So a label is stored as scale times table row, which makes decay and projection one multiplication, and its
+squared length is carried along: |w + a x|^2 = |w|^2 + 2 a w.x + a^2 |x|^2, where w.x comes from the same pass that
+moves the row.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.extending import overload
+
+from wsabie.base.arrays import LANES
+from wsabie.kernels import similarity
+from wsabie.kernels._jit import INLINE, cold, jit
+from wsabie.kernels.similarity import Cosine, Dot, Euclidean
+from wsabie.kernels.vector import multiply, project
+
+_SMALLEST = np.float32(1e-6)  # of a scale, before it is multiplied into its row
+
+
+class Row(NamedTuple):
+    """A query: the non-zeros of a sparse row."""
+
+    indices: Any  # (nnz,) int32
+    data: Any  # (nnz,) float32
+
+
+class DenseRow(NamedTuple):
+    """A query: all values of a dense row."""
+
+    data: Any  # (n_features,) float32
+
+
+class Two(NamedTuple):
+    """A query: the point of a row, and the row."""
+
+    point: Any
+    row: Any
+
+
+class Weights(NamedTuple):
+    """Labels with a weight per feature."""
+
+    table: Any  # (n_labels, n_features) float32: w_y / scale_y
+    scale: Any  # (n_labels,) float32
+    norm2: Any  # (n_labels,) float32: |w_y|^2
+    bias: Any  # (n_labels,) float32
+
+
+class Summed(NamedTuple):
+    """Labels with a point and a weight per feature."""
+
+    points: Any
+    weights: Any
+
+
+# ---- scores
+
+
+def _times_sparse(row, q):
+    total = np.float32(0)
+    for p in range(len(q.indices)):
+        total += row[q.indices[p]] * q.data[p]
+    return total
+
+
+def _times_dense(row, q):
+    total = np.float32(0)
+    for j in range(len(q.data)):
+        total += row[j] * q.data[j]
+    return total
+
+
+_TIMES: dict[type, Callable[..., Any]] = {Row: _times_sparse, DenseRow: _times_dense}
+
+
+def times(row: Any, q: Any) -> Any:
+    """Inner product of the weights of a label and a row."""
+    return _TIMES[type(q)](row, q)
+
+
+@overload(times, jit_options=INLINE)
+def _times(row, q):
+    return _TIMES[q.instance_class]
+
+
+def _score_point(labels, q, y, width):
+    return similarity.score(labels, q, y, width)
+
+
+def _score_weights(labels, q, y, width):
+    return labels.scale[y] * times(labels.table[y], q) + labels.bias[y]
+
+
+def _score_summed(labels, q, y, width):
+    return score(labels.points, q.point, y, width) + score(labels.weights, q.row, y, width)
+
+
+# ---- the direction of the query
+
+
+def _pull_point(labels, q, y, v, weight, g, width):
+    ay, by, _ = similarity.slopes(labels, q, y, width)
+    av, bv, _ = similarity.slopes(labels, q, v, width)
+    up, down = labels.table[y], labels.table[v]
+    for k in range(LANES * len(width)):
+        g[k] += weight * (ay * up[k] - av * down[k] + (by - bv) * q[k])
+
+
+def _pull_weights(labels, q, y, v, weight, g, width):
+    return
+
+
+def _pull_summed(labels, q, y, v, weight, g, width):
+    pull(labels.points, q.point, y, v, weight, g, width)
+
+
+# ---- moves
+
+
+def _push_point(labels, rule, y, q, weight, width):
+    row, step = labels.table[y], rule.step_labels * weight
+    if rule.keep_labels != 1:
+        multiply(row, rule.keep_labels, width)
+    a, _, c = similarity.slopes(labels, q, y, width)
+    for k in range(LANES * len(width)):
+        row[k] += step * (a * q[k] + c * row[k])
+    if rule.step_bias > 0:
+        labels.bias[y] += rule.step_bias * weight
+
+
+def _add_sparse(row, step, q):
+    before, length2 = np.float32(0), np.float32(0)
+    for p in range(len(q.indices)):
+        j, x = q.indices[p], q.data[p]
+        before += row[j] * x
+        length2 += x * x
+        row[j] += step * x
+    return before, length2
+
+
+def _add_dense(row, step, q):
+    before, length2 = np.float32(0), np.float32(0)
+    for j in range(len(q.data)):
+        x = q.data[j]
+        before += row[j] * x
+        length2 += x * x
+        row[j] += step * x
+    return before, length2
+
+
+_ADD: dict[type, Callable[..., Any]] = {Row: _add_sparse, DenseRow: _add_dense}
+
+
+def add_row(row: Any, step: Any, q: Any) -> Any:
+    """row += step * q; returns the inner product before the move, and the squared length of q."""
+    return _ADD[type(q)](row, step, q)
+
+
+@overload(add_row, jit_options=INLINE)
+def _add_row(row, step, q):
+    return _ADD[q.instance_class]
+
+
+@cold
+def fold_scale(labels, y):
+    """Multiply the scale of label y into its row."""
+    row, scale = labels.table[y], labels.scale[y]
+    for j in range(len(row)):
+        row[j] *= scale
+    labels.scale[y] = 1
+
+
+@jit
+def shrink(labels, y, factor):
+    """w_y *= factor, without touching the row."""
+    labels.scale[y] *= factor
+    labels.norm2[y] *= factor * factor
+    if labels.scale[y] < _SMALLEST:
+        fold_scale(labels, y)
+
+
+def _push_weights(labels, rule, y, q, weight, width):
+    if rule.keep_weights != 1:
+        shrink(labels, y, rule.keep_weights)
+    step, scale = rule.step_weights * weight, labels.scale[y]
+    before, length2 = add_row(labels.table[y], step / scale, q)
+    labels.norm2[y] += step * (np.float32(2) * scale * before + step * length2)
+    if rule.step_bias > 0:
+        labels.bias[y] += rule.step_bias * weight
+
+
+def _push_summed(labels, rule, y, q, weight, width):
+    push(labels.points, rule, y, q.point, weight, width)
+    push(labels.weights, rule, y, q.row, weight, width)
+
+
+# ---- limits
+
+
+def _limit_point(labels, rule, y, width):
+    project(labels.table[y], rule.max_norm_labels, width)
+
+
+def _limit_weights(labels, rule, y, width):
+    longest = rule.max_norm_weights
+    if labels.norm2[y] > longest * longest:
+        shrink(labels, y, longest / np.float32(math.sqrt(labels.norm2[y])))
+
+
+def _limit_summed(labels, rule, y, width):
+    limit(labels.points, rule, y, width)
+    limit(labels.weights, rule, y, width)
+
+
+# ---- dispatch
+
+_POINTS = (Dot, Euclidean, Cosine)
+_SCORE: dict[type, Callable[..., Any]] = {
+    **dict.fromkeys(_POINTS, _score_point), Weights: _score_weights, Summed: _score_summed
+}  # fmt: skip
+_PULL: dict[type, Callable[..., Any]] = {
+    **dict.fromkeys(_POINTS, _pull_point), Weights: _pull_weights, Summed: _pull_summed
+}  # fmt: skip
+_PUSH: dict[type, Callable[..., Any]] = {
+    **dict.fromkeys(_POINTS, _push_point), Weights: _push_weights, Summed: _push_summed
+}  # fmt: skip
+_LIMIT: dict[type, Callable[..., Any]] = {
+    **dict.fromkeys(_POINTS, _limit_point), Weights: _limit_weights, Summed: _limit_summed
+}  # fmt: skip
+
+
+def score(labels: Any, q: Any, y: Any, width: Any) -> Any:
+    """f_y of the query."""
+    return _SCORE[type(labels)](labels, q, y, width)
+
+
+def pull(labels: Any, q: Any, y: Any, v: Any, weight: Any, g: Any, width: Any) -> Any:
+    """g += weight * (df_y / dq - df_v / dq); nothing where the query is given and cannot move."""
+    return _PULL[type(labels)](labels, q, y, v, weight, g, width)
+
+
+def push(labels: Any, rule: Any, y: Any, q: Any, weight: Any, width: Any) -> Any:
+    """Label y takes a step of its learning rate times `weight` up df_y, after its decay; not projected."""
+    return _PUSH[type(labels)](labels, rule, y, q, weight, width)
+
+
+def limit(labels: Any, rule: Any, y: Any, width: Any) -> Any:
+    """Label y is cut to the maximal norm."""
+    return _LIMIT[type(labels)](labels, rule, y, width)
+
+
+@overload(score, jit_options=INLINE)
+def _score(labels, q, y, width):
+    return _SCORE[labels.instance_class]
+
+
+@overload(pull, jit_options=INLINE)
+def _pull(labels, q, y, v, weight, g, width):
+    return _PULL[labels.instance_class]
+
+
+@overload(push, jit_options=INLINE)
+def _push(labels, rule, y, q, weight, width):
+    return _PUSH[labels.instance_class]
+
+
+@overload(limit, jit_options=INLINE)
+def _limit(labels, rule, y, width):
+    return _LIMIT[labels.instance_class]

@@ -1,0 +1,244 @@
+"""What every model trained by the ranking loops shares: fit, early stopping, checkpoints, calibrated probabilities."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from wsabie.base.arrays import Float32, Float64, Matrix
+from wsabie.base.errors import UncalibratedError
+from wsabie.base.machine import available_cores
+from wsabie.base.plain import plain
+from wsabie.base.progress import SILENT, Progress
+from wsabie.base.validation import require
+from wsabie.evaluation.calibration import Calibration, fit_calibration, sample_pairs
+from wsabie.models import defaults
+from wsabie.models.base import LabelModel
+from wsabie.models.inputs import Inputs, n_rows
+from wsabie.models.monitor import MAX_ROWS, ValidationMap, scores_of
+from wsabie.models.parameters import check_parameters, checksum
+from wsabie.models.scaling import RowScaling
+from wsabie.space.protocol import Space
+from wsabie.training.checkpoints import Checkpoints
+from wsabie.training.settings import Settings
+from wsabie.training.stats import EpochStats
+from wsabie.training.targets import row_blocks
+from wsabie.training.threads import Threads
+from wsabie.training.trainer import Trainer
+
+
+class TrainedModel(LabelModel):
+    """Base of models that the loops of `wsabie.training` train.
+
+    A subclass has the parameters of training that `Wsabie` documents, and says how they become settings (`_resolved`)
+    and what the space is before training (`_new_space`).
+
+    Attributes
+    ----------
+    space_ : JointSpace, LinearSpace or FullSpace
+    scaling_ : RowScaling
+    calibration_ : Calibration or None
+    history_ : list of EpochStats
+    settings_ : dict
+        What training used, every "auto" resolved.
+    """
+
+    space_: Any
+    scaling_: RowScaling
+    calibration_: Calibration | None
+    history_: list[EpochStats]
+    settings_: dict[str, Any]
+
+    @abstractmethod
+    def _resolved(self, shape: defaults.Shape) -> Settings:
+        """The settings of a run on data of this shape."""
+
+    @abstractmethod
+    def _new_space(self, n_features: int) -> Space:
+        """The space before training; the vocabulary is there."""
+
+    def fit(
+        self,
+        X: Any,
+        Y: Any,
+        *,
+        validation: tuple[Any, Any] | None = None,
+        sample_weight: Any = None,
+        label_names: Sequence[str] | None = None,
+        checkpoint: str | Path | None = None,
+        resume: bool = False,
+        fingerprint: str = "",
+        progress: Progress = SILENT,
+        on_epoch: Callable[[EpochStats], None] | None = None,
+    ) -> Self:
+        """Train from nothing (or, with `resume`, from the checkpoint).
+
+        Parameters
+        ----------
+        X : sparse matrix or array, (n, n_features)
+        Y : (n,) integers or names; (n, n_labels) sparse of 1 (true) and -1 (explicit negative); or lists of names
+        validation : (X, Y) or None
+            Rows that choose the epoch; without them the last epoch is kept.
+        sample_weight : (n,) or None
+        label_names : list of str or None
+            Names of label numbers 0, 1, ...; by default the numbers themselves.
+        checkpoint : path or None
+            Folder for the state of training, saved after epochs.
+        resume : bool
+            Go on from `checkpoint` if it is there.
+        fingerprint : str
+            Identifies the data in the checkpoint.
+
+        Raises
+        ------
+        InputError
+            Data or parameters that cannot be used; the sentence says where.
+        DivergenceError
+            Training produced numbers that are not finite.
+        """
+        check_parameters(self.get_params())
+        fitted = copy(self)  # a fit that fails leaves this model as it was
+        inputs, targets = fitted._opened(X, Y, label_names)
+        n_features = fitted.n_features_in_
+        settings = self._resolved(shape_of(targets))
+        fitted.settings_ = plain(asdict(settings))
+        fitted.space_ = fitted._new_space(n_features)
+        fitted.scaling_ = RowScaling.learned(inputs, n_features, self.rows)
+        monitor = None
+        if validation is not None:
+            require(isinstance(validation, (tuple, list)) and len(validation) == 2, "validation must be a pair (X, Y)")
+            monitor = fitted._monitor(*validation, settings.threads, MAX_ROWS)
+        checkpoints = None
+        if checkpoint is not None:
+            judged = None if monitor is None else checksum(monitor.inputs, monitor.Y, None)
+            data = [fingerprint, checksum(inputs, targets, sample_weight), judged]
+            checkpoints = Checkpoints(checkpoint, fitted._identity(settings, data), resume=resume)
+        inputs = fitted.scaling_(inputs)
+        trainer = Trainer(settings, monitor=monitor, on_epoch=on_epoch, checkpoints=checkpoints, progress=progress)
+        fitted.history_ = fitted._train(trainer, inputs, targets, sample_weight)
+        fitted.calibration_ = None if monitor is None else fitted._calibrated(monitor)
+        fitted.__dict__.pop("_searched", None)
+        self.__dict__.pop("_searched", None)
+        self.__dict__.update(fitted.__dict__)
+        return self
+
+    def _identity(self, settings: Settings, data: list[Any]) -> dict[str, Any]:
+        """What must agree for a checkpoint to be gone on from; threads change nothing and may differ."""
+        named = ("dim", "similarity", "rows", "positives", "init_scale")
+        parameters = {name: getattr(self, name) for name in named if hasattr(self, name)}
+        shape = [self.n_features_in_, len(self.vocabulary_)]
+        identity = {**asdict(settings), **parameters, "shape": shape, "data": data}
+        del identity["threads"]
+        same: dict[str, Any] = plain(identity)
+        return same
+
+    def _train(self, trainer: Trainer, inputs: Inputs, targets: Matrix, sample_weight: Any) -> list[EpochStats]:
+        weights = None
+        if sample_weight is not None:
+            weights = np.asarray(sample_weight, np.float32)
+            require(
+                weights.shape == (targets.shape[0],)
+                and bool(np.isfinite(weights).all())
+                and bool((weights >= 0).all()),
+                f"sample_weight must be {targets.shape[0]} finite non-negative numbers, one per row",
+            )
+            require(bool(weights.any()), "sample_weight is zero for every row; give at least one row a weight")
+        (block,) = row_blocks(inputs, targets, weights, self.positives)
+        return trainer.train(self.space_, lambda: [block], len(block.targets.labels))
+
+    def _monitor(self, X: Any, Y: Any, threads: int, max_rows: int | None, what: str = "validation X") -> ValidationMap:
+        inputs = self._checked(X, what)
+        inputs = self.scaling_(inputs)
+        return ValidationMap(inputs, self._truth(Y, n_rows(inputs)), threads, max_rows)
+
+    def _calibrated(self, monitor: ValidationMap) -> Calibration | None:
+        """A sigmoid per label from the validation rows; None when they hold no right label, or no wrong one."""
+        if not 0 < monitor.Y.nnz < np.prod(monitor.Y.shape):
+            return None
+        pairs = sample_pairs(monitor.blocks_of_scores(self.space_), monitor.Y, seed=self.seed)
+        return fit_calibration(pairs, n_labels=len(self.vocabulary_))
+
+    def _threads(self, rows: int) -> Threads:
+        """Threads for work on so many rows; few are done before another thread would have started."""
+        return Threads(1 if rows < 256 else self.threads or available_cores())
+
+    def scores(self, X: Any) -> Float32:
+        """All scores f_y(x), (n, n_labels) float32: meant for blocks of rows.
+
+        Raises
+        ------
+        InputError
+            Another width than the model's, or values that are not finite.
+        """
+        return self._scores_of_checked(self._checked(X))
+
+    def _scores_of_checked(self, inputs: Inputs) -> Float32:
+        """All scores of rows as `check_features` made them."""
+        with Threads(self.threads or available_cores()) as threads:
+            return scores_of(self.space_, self.scaling_(inputs), threads)
+
+    @property
+    def predict_proba(self) -> Callable[[Any], Float64]:
+        """predict_proba(X): probability that each label is right, (n, n_labels): meant for blocks of rows.
+
+        A sigmoid of the score with an offset per label, fitted on the validation rows of `fit` (Platt scaling).
+
+        Raises
+        ------
+        UncalibratedError
+            The model was fitted without validation rows.
+        """
+        self._check_fitted()
+        if self.calibration_ is None:
+            raise UncalibratedError("probabilities need validation rows; fit with validation=(X, Y)")
+        return self._probabilities
+
+    def _probabilities(self, X: Any) -> Float64:
+        fitted: Calibration = self.calibration_  # type: ignore[assignment]  # checked by the property
+        return fitted.predict_proba(self.scores(X))
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of every array that a prediction needs."""
+        return int(self.space_.nbytes + sum(array.nbytes for array in self.scaling_.tensors().values()))
+
+    def score(self, X: Any, Y: Any) -> float:
+        """Mean average precision on rows with labels (rows without labels do not count), between 0 and 1."""
+        self._check_fitted()
+        return self._monitor(X, Y, self.threads or available_cores(), None, "X")(self.space_)
+
+    def _trained_config(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The config and the arrays that every trained model is saved with, but for its space."""
+        config: dict[str, Any] = {
+            "settings": self.settings_,
+            "scaling": self.scaling_.method,
+            "calibration": None,
+            "history": [stats.as_dict() for stats in self.history_],
+        }
+        tensors: dict[str, Any] = dict(self.scaling_.tensors())
+        if self.calibration_ is not None and self.calibration_.label_offsets is not None:
+            config["calibration"] = [self.calibration_.slope, self.calibration_.offset]
+            tensors["calibration/offsets"] = self.calibration_.label_offsets
+        return config, tensors
+
+    def _restore_trained(self, config: dict[str, Any], tensors: dict[str, Any]) -> None:
+        """What `_trained_config` described; the vocabulary and the width are there."""
+        self.scaling_ = RowScaling.restored(config["scaling"], tensors, self.n_features_in_)
+        self.history_ = [EpochStats(**stats) for stats in config["history"]]
+        self.settings_ = config["settings"]
+        self.calibration_ = None
+        if config["calibration"] is not None:
+            slope, offset = config["calibration"]
+            self.calibration_ = Calibration(slope, offset, tensors["calibration/offsets"])
+            if tensors["calibration/offsets"].shape != (len(self.vocabulary_),):
+                raise ValueError("the sizes of calibration/offsets do not agree with the rest")
+
+
+def shape_of(targets: Matrix) -> defaults.Shape:
+    """What "auto" is a function of; explicit negatives are no pairs."""
+    rows, n_labels = targets.shape
+    return defaults.Shape(rows, int((targets.data > 0).sum()), n_labels)

@@ -1,0 +1,73 @@
+"""What training asks of a space, whatever its tables are."""
+
+from typing import Any, NamedTuple, Protocol, Self
+
+from wsabie.base.arrays import Csr, Float32
+
+Inputs = Csr | Float32
+
+
+class Traffic(NamedTuple):
+    """Bytes that are read and written for a pair, for a drawn negative, and for a step."""
+
+    pair: float
+    draw: float
+    step: float
+
+
+class Space(Protocol):
+    """Tables that score labels for rows and can be trained by the loops.
+
+    Attributes
+    ----------
+    similarity : str
+        How labels are scored; "weights" where they have no points.
+    dim : int
+        Coordinates of a point; 0 without points.
+    """
+
+    similarity: Any
+    dim: int
+
+    @property
+    def n_features(self) -> int: ...
+
+    @property
+    def n_labels(self) -> int: ...
+
+    @property
+    def width(self) -> tuple[None, ...]:
+        """The padded width of a query's point in the form that kernels take."""
+        ...
+
+    def arrays(self) -> dict[str, Any]:
+        """Everything that training moves, by name."""
+        ...
+
+    def label_arrays(self) -> Any:
+        """The labels as kernels take them."""
+        ...
+
+    def pattern(self, inputs: Inputs) -> Any:
+        """What is scored against the labels for these rows, as the loops take it."""
+        ...
+
+    def settle(self, max_norm: float | None, max_norm_weights: float | None) -> None:
+        """What is due after an epoch: exact norm limits, nothing kept aside."""
+        ...
+
+    def traffic(self, rows_per_pair: float) -> Traffic:
+        """Bytes moved, where `rows_per_pair` features are read for a pair."""
+        ...
+
+    def copy(self) -> Self:
+        """The same in memory of its own."""
+        ...
+
+    def assign(self, other: Self) -> None:
+        """Overwrite with another space of the same shape."""
+        ...
+
+    def toy(self) -> Self:
+        """One feature and two labels, with arrays of the same types: for compilation."""
+        ...

@@ -1,0 +1,164 @@
+"""Samplers: draws by hand, chances met, the passes equal to their twin with each of them."""
+
+import math
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from passes import assert_same, fast_block, fast_sequential, slow
+from strategies import Problem, random_space, sampled_problems, seeds
+from wsabie.kernels import reference, samplers
+from wsabie.kernels.samplers import Adaptive, Alias, FullSort
+from wsabie.training.samplers import Sampler, alias_table, rank_chances, sampling_of
+from wsabie.training.threads import Threads
+
+WIDTH = (None, None)
+
+
+@numba.njit
+def picks(alias: Any, counters: Any) -> Any:
+    return np.array([samplers.pick(alias, c) for c in counters])
+
+
+@numba.njit
+def draws(sampler: Any, labels: Any, q: Any, counters: Any, width: Any) -> Any:
+    return np.array([samplers.draw(sampler, labels, q, c, width) for c in counters])
+
+
+@settings(max_examples=40)
+@given(sampled_problems())
+def test_a_pass_equals_the_twin(problem: Problem) -> None:
+    assert_same(fast_sequential(problem), slow(problem, block=False))
+
+
+@settings(max_examples=30)
+@given(sampled_problems())
+def test_a_block_equals_the_twin(problem: Problem) -> None:
+    assert_same(fast_block(problem), slow(problem, block=True))
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=40).filter(lambda c: sum(c) > 0.1))
+def test_an_alias_table_holds_the_chances(chances: list[float]) -> None:
+    """Summed up over the places: each keeps a share of 1/n and hands the rest to another."""
+    wanted = np.array(chances) / sum(chances)
+    alias, n = alias_table(wanted), len(wanted)
+    kept = alias.cuts / 2.0**32 / n
+    found = kept + np.bincount(alias.others, weights=1 / n - kept, minlength=n)
+    np.testing.assert_allclose(found, wanted, atol=1e-9 * n)
+
+
+def test_draws_meet_the_chances() -> None:
+    chances = np.array([0.5, 0.0, 0.3, 0.2])
+    n = 40_000
+    counters = np.arange(n, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    found = np.bincount(picks(alias_table(chances), counters), minlength=4)
+    assert found[1] == 0
+    assert np.all(np.abs(found - n * chances) <= 4 * np.sqrt(n * chances * (1 - chances)))
+
+
+@given(seeds, st.integers(1, 60))
+def test_the_label_of_a_rank_is_that_of_a_full_sort(seed: int, n: int) -> None:
+    rng = np.random.default_rng(seed)
+    scores = rng.integers(0, 5, n).astype(np.float32)  # many ties
+    expected = np.lexsort((np.arange(n), -scores))
+    for r in range(n):
+        assert samplers.label_of_rank(scores, np.zeros(n, np.int32), r) == expected[r]
+
+
+def adaptive(n_labels: int, rank_scale: float, seed: int = 0) -> tuple[Any, Any, Any]:
+    """A space, its adaptive sampler, and the object that refreshes it."""
+    space = random_space(1, n_labels, "dot", np.random.default_rng(seed))
+    sampling = sampling_of(Sampler("adaptive", rank_scale=rank_scale), space, np.ones(n_labels, np.int64), 1)
+    with Threads(1) as threads:
+        sampling.refresh(space, threads)
+    return space, sampling.per_thread[0], sampling
+
+
+@given(seeds, st.integers(2, 70), st.sampled_from([0.02, 0.3]))
+def test_fronts_and_backs_are_the_ends_of_a_full_sort(seed: int, n_labels: int, rank_scale: float) -> None:
+    space, sampler, _ = adaptive(n_labels, rank_scale, seed)
+    n_ranks = sampler.front.shape[1]
+    for f in range(space.dim):
+        column = space.labels[:, f]
+        order = np.lexsort((np.arange(n_labels), -column))
+        assert np.array_equal(column[sampler.front[f]], column[order[:n_ranks]])
+        assert np.array_equal(column[sampler.back[f]], column[order[::-1][:n_ranks]])
+    np.testing.assert_allclose(sampler.spread[: space.dim], space.labels[:, : space.dim].std(0), rtol=1e-5)
+    assert not sampler.spread[space.dim :].any()
+
+
+def test_the_end_is_chosen_by_the_sign_and_zero_is_positive() -> None:
+    """[V] section 4, with the rank counted from the chosen end: r = 1 is the first or the last label."""
+    alias = Alias(np.array([1 << 32], np.uint64), np.zeros(1, np.int32))  # always the first rank
+    sampler = Adaptive(np.ones(32, np.float32), np.int32([[7]]), np.int32([[3]]), alias)
+    labels = random_space(1, 9, "dot", np.random.default_rng(0)).label_arrays()
+    counters = np.arange(5, dtype=np.uint64)
+    for value, expected in ((2.0, 7), (-2.0, 3), (0.0, 7)):
+        q = np.full(32, value, np.float32)
+        assert (draws(sampler, labels, q, counters, WIDTH) == expected).all()
+
+
+def test_factors_are_drawn_by_size_times_spread() -> None:
+    """p(f) ~ |q_f| sigma_f."""
+    spread, q = np.zeros(32, np.float32), np.zeros(32, np.float32)
+    spread[:3], q[:3] = (1, 2, 4), (3, -1, 0.25)
+    alias = Alias(np.array([1 << 32], np.uint64), np.zeros(1, np.int32))
+    order = np.arange(3, dtype=np.int32)[:, None]
+    labels, n = random_space(1, 9, "dot", np.random.default_rng(0)).label_arrays(), 30_000
+    counters = np.arange(n, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    found = np.bincount(draws(Adaptive(spread, order, order, alias), labels, q, counters, WIDTH), minlength=3)
+    chances = np.array([3, 2, 1]) / 6
+    assert np.all(np.abs(found - n * chances) <= 4 * np.sqrt(n * chances * (1 - chances)))
+
+
+def test_adaptive_draws_rank_higher_than_uniform_ones_and_a_full_sort_highest() -> None:
+    """The mixture of factors stands for the full sort without being it (docs/conventions.md)."""
+    space, sampler, _ = adaptive(2000, 0.02)
+    labels, rng = space.label_arrays(), np.random.default_rng(5)
+    chances = rank_chances(Sampler("adaptive", rank_scale=0.02), 2000)
+    full = FullSort(np.zeros(2000, np.float32), np.zeros(2000, np.int32), alias_table(chances))
+    counters = np.arange(400, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    ranks: dict[str, list[float]] = {"adaptive": [], "full": []}
+    for _ in range(20):
+        q = np.zeros(32, np.float32)
+        q[:20] = rng.standard_normal(20)
+        place = np.argsort(np.argsort(-(labels.table @ q)))
+        ranks["adaptive"].append(place[draws(sampler, labels, q, counters, WIDTH)].mean())
+        ranks["full"].append(place[draws(full, labels, q, counters, WIDTH)].mean())
+    expected = float((np.arange(len(chances)) * chances).sum())
+    assert np.mean(ranks["full"]) == pytest.approx(expected, rel=0.1)
+    assert expected < np.mean(ranks["adaptive"]) < 0.8 * 1000
+
+
+def test_a_query_of_zeros_draws_any_factor() -> None:
+    space, sampler, _ = adaptive(50, 0.1)
+    counters = np.arange(200, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    found = draws(sampler, space.label_arrays(), np.zeros(32, np.float32), counters, WIDTH)
+    assert found.min() >= 0
+    assert found.max() < 50
+    assert len(set(found.tolist())) > 10
+
+
+def test_the_twin_draws_the_same() -> None:
+    space, sampler, _ = adaptive(60, 0.1)
+    q = np.random.default_rng(1).standard_normal(32).astype(np.float32)
+    q[20:] = 0
+    counters = [reference.mix(c) for c in range(300)]
+    fast = draws(sampler, space.label_arrays(), q, np.array(counters, np.uint64), WIDTH)
+    slow_ones = [reference.draw(sampler, None, q.astype(float), c) for c in counters]
+    assert fast.tolist() == slow_ones
+
+
+def test_refreshing_is_due_every_n_log_n_pairs() -> None:
+    _, _, sampling = adaptive(30, 0.1)
+    assert sampling.period == math.ceil(30 * math.log(30))
+    space = random_space(1, 30, "dot", np.random.default_rng(1))
+    firsts = np.concatenate([[0], np.cumsum(np.full(200, 2))])
+    with Threads(1) as threads:
+        parts = list(sampling.parts(firsts, space, threads))
+    assert parts == [(0, 52), (52, 104), (104, 156), (156, 200)]  # 103 pairs, in visits of two
+    assert np.array_equal(sampling.front[:, 0], space.labels[:, : space.dim].argmax(0))

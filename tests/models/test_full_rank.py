@@ -1,0 +1,76 @@
+"""The full-rank model: the sum of its terms, the blend that validation rows choose, both terms trained at once."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from toys import names, toy
+from wsabie.base.errors import InputError
+from wsabie.models.full_rank import BLENDS, FullRank
+from wsabie.models.linear import LinearRanker
+from wsabie.models.wsabie import Wsabie
+
+X, Y, ANSWER = toy()
+VALIDATION = (X[::3], names(ANSWER[::3]))
+
+
+def make(**changes: Any) -> FullRank:
+    return FullRank(Wsabie(dim=16, epochs=3), LinearRanker(epochs=3), threads=1, **changes)
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_scores_are_the_blended_sum_of_the_terms(joint: bool) -> None:
+    model = make(blend=0.5, joint=joint).fit(X, names(ANSWER))
+    blend = 1.0 if joint else 0.5
+    assert model.blend_ == blend
+    np.testing.assert_allclose(
+        model.scores(X), model.linear_.scores(X) + blend * model.embedding_.scores(X), rtol=1e-5, atol=1e-5
+    )
+    assert len(model.history_) == (3 if joint else 6)
+
+
+def test_the_blend_is_the_best_of_those_that_were_tried() -> None:
+    model = make().fit(X, names(ANSWER), validation=VALIDATION)
+    tried = dict(model.searched_)
+    assert set(BLENDS) <= set(tried)
+    assert tried[model.blend_] == max(tried.values())
+    judged = make(blend=model.blend_).fit(X, names(ANSWER), validation=VALIDATION)
+    assert judged.score(*VALIDATION) == pytest.approx(tried[model.blend_], abs=1e-6)
+
+
+def test_the_search_finds_a_useless_term() -> None:
+    """Where the linear term is noise that outweighs everything, the blend is the largest; where the points are, 0."""
+    model = make().fit(X, names(ANSWER), validation=VALIDATION)
+    noise = np.random.default_rng(0)
+    model.linear_.space_.weights[:] = noise.standard_normal(model.linear_.coef_.shape)
+    model._search(*VALIDATION)
+    assert model.blend_ > 1
+    model = make().fit(X, names(ANSWER), validation=VALIDATION)
+    model.embedding_.space_.labels[:, :16] = noise.standard_normal((12, 16))
+    model._search(*VALIDATION)
+    assert model.blend_ < 1
+
+
+def test_joint_training_moves_both_terms_and_l2_shortens_the_weights() -> None:
+    free = make(joint=True).fit(X, names(ANSWER))
+    short = FullRank(Wsabie(dim=16, epochs=3), LinearRanker(epochs=3, l2=1.0), joint=True, threads=1)
+    short.fit(X, names(ANSWER))
+    assert free.linear_.coef_.any()
+    assert np.abs(short.linear_.coef_).sum() < np.abs(free.linear_.coef_).sum()
+    two = make(joint=True).set_params(threads=2).fit(X, names(ANSWER))
+    assert np.array_equal(free.linear_.coef_, two.linear_.coef_)
+    assert np.array_equal(free.embedding_.label_vectors, two.embedding_.label_vectors)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({}, "blend is chosen on validation rows"),
+        ({"blend": -1}, "blend is -1"),
+        ({"blend": "much"}, "blend is 'much'"),
+    ],
+)
+def test_a_blend_that_cannot_be_used_is_refused(changes: dict[str, Any], told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        make(**changes).fit(X, names(ANSWER))

@@ -1,0 +1,113 @@
+"""The linear model: what it learns, what it holds in memory, that nothing about it depends on threads."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from toys import names, toy
+from wsabie.base.errors import InputError
+from wsabie.models.linear import LinearRanker
+from wsabie.models.presets import opt_auc, pamir, vse_ens
+
+X, Y, ANSWER = toy()
+
+
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize("loss", ["warp", "auc", "owpc", "k-os"])
+def test_every_loss_finds_the_labels_of_the_toy(loss: Any, dense: bool) -> None:
+    rows = X.toarray() if dense else X
+    model = LinearRanker(loss=loss, epochs=10, threads=1).fit(rows, names(ANSWER))
+    for found, true in zip(model.annotate(rows, 2), names(ANSWER), strict=True):
+        assert {name for name, _ in found} == set(true)
+
+
+def test_scores_are_products_of_the_scaled_row_and_the_weights() -> None:
+    model = LinearRanker(epochs=3, label_bias=True, threads=1).fit(X, names(ANSWER))
+    scaled = X.copy()
+    scaled.data = np.log1p(scaled.data)
+    scaled = scaled.multiply(1 / np.sqrt(scaled.multiply(scaled).sum(1))).tocsr()
+    expected = scaled @ model.coef_.T + model.space_.bias
+    np.testing.assert_allclose(model.scores(X), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("changes", [{}, {"l2": 0.01}, {"max_norm": 0.5}])
+def test_threads_change_no_bit(changes: dict[str, Any]) -> None:
+    one, two = (LinearRanker(epochs=3, threads=n, **changes).fit(X, names(ANSWER)) for n in (1, 2))
+    assert np.array_equal(one.coef_, two.coef_)
+
+
+def test_weight_vectors_keep_to_the_limit_and_l2_makes_them_shorter() -> None:
+    free, held, decayed = (
+        LinearRanker(epochs=5, threads=1, **changes).fit(X, names(ANSWER))
+        for changes in ({}, {"max_norm": 0.5}, {"l2": 1.0})
+    )
+    length = [float(np.linalg.norm(model.coef_, axis=1).max()) for model in (free, held, decayed)]
+    assert length[0] > 0.5
+    assert length[1] <= 0.5 * (1 + 1e-5)
+    assert length[2] < length[0]
+
+
+def test_the_best_epoch_is_kept_on_disk_and_comes_back() -> None:
+    """The first epoch of a run whose rate explodes later is the best; the weights are those of a run of one epoch."""
+    validation = (X[:30], names(ANSWER[:30]))
+    model = LinearRanker(epochs=4, schedule="constant", threads=1).fit(X, names(ANSWER), validation=validation)
+    best = int(np.argmax([stats.validation for stats in model.history_]))
+    alone = LinearRanker(epochs=best + 1, schedule="constant", threads=1).fit(X, names(ANSWER))
+    assert np.array_equal(model.coef_, alone.coef_)
+    assert not isinstance(model.coef_, np.memmap)
+
+
+def test_a_stopped_run_goes_on_with_the_same_bits(tmp_path: Path) -> None:
+    def fit(**options: Any) -> LinearRanker:
+        model = LinearRanker(epochs=4, l2=0.01, max_norm=1.0, threads=1)
+        return model.fit(X, names(ANSWER), checkpoint=tmp_path / "c", **options)
+
+    whole = LinearRanker(epochs=4, l2=0.01, max_norm=1.0, threads=1).fit(X, names(ANSWER))
+
+    class StopError(Exception):
+        pass
+
+    def stop(stats: Any) -> None:
+        if stats.epoch == 2:
+            raise StopError
+
+    with pytest.raises(StopError):
+        fit(on_epoch=stop)
+    assert np.array_equal(fit(resume=True).coef_, whole.coef_)
+
+
+def test_memory_is_told_before_the_start(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO", "wsabie"):
+        LinearRanker(epochs=1, threads=1).fit(X, names(ANSWER))
+    assert "12 labels with a weight for each of 30 features take 0.00 GB" in caplog.text
+
+
+def test_the_adaptive_sampler_is_refused() -> None:
+    with pytest.raises(InputError, match="orders labels by factors of an inner product"):
+        LinearRanker(sampler="adaptive", loss="auc").fit(X, names(ANSWER))
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"learning_rate": -1.0}, "learning_rate is -1.0"),
+        ({"max_norm": 0}, "max_norm is 0"),
+        ({"l2": -0.1}, "l2 is -0.1; choose a number from 0 on"),
+        ({"rank_from": 0}, "rank_from is 0"),
+        ({"sampler": "frequency", "rank_from": "draws"}, "says nothing about the rank when the sampler is 'frequency'"),
+        ({"loss": "k-os", "order_statistic": (3, 2)}, r"order_statistic is \(3, 2\)"),
+        ({"loss": "owpc", "surrogate": "logistic"}, "is a sum of hinges"),
+    ],
+)
+def test_parameters_that_cannot_be_used_are_named(changes: dict[str, Any], told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        LinearRanker(**changes).fit(X, names(ANSWER))
+
+
+@pytest.mark.parametrize("preset", [vse_ens, opt_auc, pamir])
+def test_the_papers_systems_learn_the_toy(preset: Any) -> None:
+    changes = {} if preset is pamir else {"dim": 16, "learning_rate": 0.1}
+    model = preset(epochs=40, threads=1, **changes).fit(X, names(ANSWER))
+    assert model.score(X, names(ANSWER)) > 0.95

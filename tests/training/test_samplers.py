@@ -1,0 +1,106 @@
+"""Samplers by name and option, the chances of ranks, and what a run makes of them."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runs import make_block, make_settings, make_space, train
+from wsabie.base.errors import InputError
+from wsabie.training.samplers import Sampler, rank_chances, sampling_of
+
+
+def test_a_name_or_a_mapping_makes_a_sampler() -> None:
+    assert Sampler.given("uniform") == Sampler()
+    assert Sampler.given({"name": "frequency", "power": 0.75}) == Sampler("frequency", power=0.75)
+    assert Sampler.given(Sampler("adaptive")) == Sampler("adaptive")
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("warp", "sampler is 'warp'; choose one of uniform, frequency, adaptive, full-sort"),
+        (3, "choose one of"),
+        ({"power": 1}, "choose one of"),
+        ({"name": ["uniform"]}, "choose one of"),
+        ({"name": "uniform", "power": 1}, "has no option 'power'; its options are: none"),
+        ({"name": "adaptive", "power": 1}, "has no option 'power'; its options are: rank_scale, distribution, paper"),
+        ({"name": "frequency", "power": "much"}, "power of the sampler is 'much'"),
+        ({"name": "frequency", "power": float("nan")}, "power of the sampler is nan"),
+        ({"name": "adaptive", "rank_scale": 0}, "rank_scale of the sampler is 0"),
+        ({"name": "adaptive", "distribution": "normal"}, "choose exponential, geometric or linear"),
+    ],
+)
+def test_what_is_no_sampler_is_refused_in_a_sentence(value: Any, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        Sampler.given(value)
+
+
+def test_exponential_chances_by_hand() -> None:
+    """p(r) = exp(-r / (rank_scale * n)), normalised over the ranks (convention 7)."""
+    found = rank_chances(Sampler("adaptive", rank_scale=0.5), 4)
+    heights = [math.exp(-r / 2) for r in (1, 2, 3, 4)]
+    assert found == pytest.approx([h / sum(heights) for h in heights])
+
+
+def test_the_printed_scale_leaves_the_first_ranks_alone() -> None:
+    """[V] as printed: exp(-r / lambda) with lambda of at most 1; the released code's lambda * (n - 1) can be 0."""
+    found = rank_chances(Sampler("adaptive", rank_scale=0.001, paper=True), 291)
+    assert found.tolist() == [1.0]
+    assert rank_chances(Sampler("adaptive", rank_scale=1.0, paper=True), 291)[0] == pytest.approx(1 - math.exp(-1))
+
+
+def test_geometric_chances_by_hand() -> None:
+    found = rank_chances(Sampler("adaptive", rank_scale=0.01, distribution="geometric"), 1000)
+    assert found[:3] == pytest.approx([0.1, 0.09, 0.081], rel=1e-6)
+
+
+@given(
+    st.sampled_from(["exponential", "geometric", "linear"]),
+    st.floats(1e-6, 1e3),
+    st.integers(1, 3000),
+    st.booleans(),
+)
+def test_chances_fall_and_sum_to_one(distribution: Any, scale: float, n: int, paper: bool) -> None:
+    found = rank_chances(Sampler("adaptive", rank_scale=scale, distribution=distribution, paper=paper), n)
+    assert 1 <= len(found) <= n
+    assert found.sum() == pytest.approx(1)
+    assert (np.diff(found) <= 1e-15).all()
+
+
+def test_only_reachable_ranks_are_kept() -> None:
+    """So that only the ends of the rankings need sorting: 22 scales of 1,094 ranks, not 109,444."""
+    found = rank_chances(Sampler("adaptive", rank_scale=0.01), 109_444)
+    assert 15_000 < len(found) < 26_000
+
+
+def test_labels_without_rows_are_drawn_by_frequency_too() -> None:
+    space = make_space()
+    counts = np.zeros(40, np.int64)
+    counts[3] = 80
+    alias = sampling_of(Sampler("frequency", power=0.5), space, counts, 1).per_thread[0].chances
+    kept = alias.cuts / 2.0**32 / 40
+    found = kept + np.bincount(alias.others, weights=1 / 40 - kept, minlength=40)
+    assert found[3] / found[0] == pytest.approx(math.sqrt(80))
+
+
+@pytest.mark.parametrize("name", ["frequency", "adaptive", "full-sort"])
+@pytest.mark.parametrize("loss", ["warp", "auc"])
+def test_a_run_is_the_same_for_any_number_of_threads_and_learns(name: Any, loss: Any) -> None:
+    block = make_block(300)
+    changes = {"sampler": Sampler(name), "loss": loss, "rank_sample": 10 if loss == "warp" else 0}
+    settings = make_settings(epochs=3, max_trials=40 if loss == "warp" else 1, **changes)
+    (history, one), (_, two) = (
+        train(block, make_space(), make_settings(**{**vars(settings), "threads": n})) for n in (1, 2)
+    )
+    assert np.array_equal(one.features, two.features)
+    assert np.array_equal(one.labels, two.labels)
+    assert history[-1].loss < history[0].loss
+
+
+def test_the_adaptive_sampler_needs_an_inner_product() -> None:
+    with pytest.raises(InputError, match=r'"adaptive" orders labels by factors .* the similarity is .euclidean.'):
+        train(make_block(50), make_space("euclidean"), make_settings(sampler=Sampler("adaptive")))
