@@ -49,7 +49,7 @@ def test_every_level_of_folders_is_a_label(folder, picture):
 def test_folders_named_by_synsets_are_called_as_words_txt_says(folder, picture):
     for synset in ("n02012849", "n03126707", "n01440764", "n99999999"):
         picture(folder / synset / "1.png")
-    assert [p.labels for p in read_image_folder(folder)][0] == ("n01440764",)
+    assert next(p.labels for p in read_image_folder(folder)) == ("n01440764",)
     (folder / "words.txt").write_text("n02012849\tcrane\nn03126707\tcrane\nn01440764\ttench, Tinca tinca\n")
     assert [p.labels for p in read_image_folder(folder)] == [
         ("tench, Tinca tinca",),
