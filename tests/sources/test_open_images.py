@@ -93,7 +93,7 @@ def test_memory_is_bounded_by_what_is_kept(tmp_path):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert rows.Y.nnz == n
-    assert peak < 75 * n
+    assert peak < 55 * n
 
 
 @settings(deadline=None)

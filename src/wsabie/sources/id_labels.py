@@ -10,9 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
-from wsabie.base.arrays import Matrix
+from wsabie.base.arrays import Int64, Matrix
 from wsabie.sources.build import BadRow, LabelIndex, require_rows, row_starts, signed_label_matrix, sparse_features
 from wsabie.sources.images import ENDINGS, UNLABELLED, is_inside, relative_name
 from wsabie.sources.records import Picture, PictureList, Rows
@@ -20,6 +19,7 @@ from wsabie.sources.text import shown
 from wsabie.storage.rejects import Rejects
 
 _LOOKED_AT = 50
+_LABEL = (1 << 31) - 1
 CLASHING = "label both stated and denied"
 
 
@@ -121,30 +121,26 @@ class IdLabels:
     def _label_matrix(self, rejects: Rejects) -> tuple[Matrix, list[str]]:
         """(Y, label names): every pair once; a pair that is stated and denied is left out and listed."""
         names, final = self.labels.finish()
-        keys: npt.NDArray[np.int64] = np.frombuffer(self._keys, np.int64).copy()
-        self._keys = array("q")
+        keys: Int64 = np.frombuffer(self._keys, np.int64)
         order = np.argsort(keys >> 1, kind="stable") if self.numbered else None
         if order is None:
             keys.sort()
         else:
             keys = keys[order]
-        pairs = keys >> 1
-        starts = np.flatnonzero(np.diff(pairs, prepend=-1))
-        sizes = np.diff(starts, append=len(keys))
-        denied = np.add.reduceat(keys & 1, starts) if len(keys) else keys
-        clashing = (denied > 0) & (denied < sizes)
-        ids = list(self.ids) if clashing.any() else []
-        for start, size in zip(starts[clashing].tolist(), sizes[clashing].tolist(), strict=True):
-            where = f"{shown(self.path)} id {ids[pairs[start] >> 31]}"
-            if order is not None:
-                second = start + int(np.argmax(keys[start : start + size] != keys[start]))
-                where = f"{shown(self.path)}:{self._lines[order[second]]}"
-            rejects.add(where, CLASHING, names[final[pairs[start] & 0x7FFFFFFF]])
-        kept = starts[~clashing]
-        counts = np.bincount(pairs[kept] >> 31, minlength=len(self))
-        signs = (1 - 2 * (keys[kept] & 1)).astype(np.int8)
-        labels = final[pairs[kept] & 0x7FFFFFFF]
-        return signed_label_matrix(row_starts(counts), labels, signs, len(names)), names
+        change = keys[1:] ^ keys[:-1]  # 0: the same again, 1: the same denied, more: another pair
+        turns = np.flatnonzero(change == 1) + 1
+        clashing, first = np.unique(keys[turns] >> 1, return_index=True)
+        ids = list(self.ids) if len(clashing) else []
+        for pair, place in zip(clashing.tolist(), turns[first].tolist(), strict=True):
+            line = "" if order is None else f":{self._lines[order[place]]}"
+            rejects.add(f"{shown(self.path)}{line or f' id {ids[pair >> 31]}'}", CLASHING, names[final[pair & _LABEL]])
+        fresh = np.append(True, change > 1)[: len(keys)]
+        if len(clashing):
+            fresh &= ~np.isin(keys >> 1, clashing)
+        keys = keys[fresh]
+        counts = np.bincount(keys >> 32, minlength=len(self))
+        signs = 1 - 2 * (keys & 1).astype(np.int8)
+        return signed_label_matrix(row_starts(counts), final[keys >> 1 & _LABEL], signs, len(names)), names
 
 
 def identity_rows(ids: list[str], Y: Matrix, label_names: list[str]) -> Rows:
