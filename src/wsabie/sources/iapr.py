@@ -5,9 +5,9 @@
     saiapr_tc-12/wlist.txt                   code TAB name
 
 Descriptions: the labels of a picture are the words of its DESCRIPTION and the places of its LOCATION ("quilotoa" and
-"ecuador"), in small letters; articles, prepositions and the like are left out. When a dictionary, a file whose name
-ends with `_dictionary.txt`, lies in the folder or the one around it, its words are the labels, and no others. TITLE
-and NOTES tell stories around the picture and are not used. Regions: the labels are their names, each once.
+"ecuador"), in small letters; articles, prepositions and the like are left out. When LEAR's dictionary
+`iaprtc12_dictionary.txt` lies in the folder or the one around it, its words are the labels, and no others. TITLE and
+NOTES tell stories around the picture and are not used. Regions: the labels are their names, each once.
 
 The id of a picture is its place, such as `01/1000`. When pictures are in the folder (`images/01/1000.jpg`, or
 `01/images/1000.jpg` beside regions) they are the collection; otherwise they are known by their ids (see `id_labels`).
@@ -28,6 +28,7 @@ from wsabie.sources.text import numbered_lines, open_bytes, reading, shown
 from wsabie.storage.rejects import Rejects
 
 CODES = "wlist.txt"
+DICTIONARY = "iaprtc12_dictionary.txt"
 _PLACES = ("*.eng", "[0-9][0-9]/*.eng", "annotations*/[0-9][0-9]/*.eng")
 _REGIONS = "[0-9][0-9]/labels.txt"
 _LARGEST = 1 << 20
@@ -93,7 +94,8 @@ def _descriptions(folder: Path) -> Iterator[Path]:
 
 def _read_descriptions(folder: Path, rejects: Rejects) -> Rows | PictureList:
     got, places = IdLabels(folder), dict[str, str]()
-    dictionary = next((f for place in (folder, folder.absolute().parent) for f in place.glob("*_dictionary.txt")), None)
+    beside = (place / DICTIONARY for place in (folder, folder.absolute().parent))
+    dictionary = next((file for file in beside if file.is_file()), None)
     wanted = None if dictionary is None else {name.lower() for name in read_names(dictionary)}
     for file in sorted(_descriptions(folder)):
         where = shown(file.relative_to(folder).as_posix())

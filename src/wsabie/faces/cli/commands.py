@@ -25,7 +25,9 @@ SplitBy = Literal["auto", "group", "row", "label", "time", "one-label"]
 Data = Annotated[
     Path,
     typer.Argument(
-        metavar="DATA", help="Pictures in a folder, Parquet, svmlight/XC, Mulan ARFF, fastText text, or pairs in a TSV."
+        metavar="DATA",
+        help="Pictures in a folder, Parquet, svmlight/XC, Mulan ARFF, fastText text, pairs in a TSV, or a published "
+        "collection.",
     ),
 ]
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder, as `wsabie train --model` wrote it.")]
