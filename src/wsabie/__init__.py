@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from wsabie.base.errors import InputError, WsabieError
     from wsabie.evaluation.evaluate import evaluate_scores
+    from wsabie.evaluation.leave_one_out import hold_out_labels
     from wsabie.evaluation.splits import split
     from wsabie.features.visual_terms import VisualTerms
     from wsabie.models.annotator import Annotator
@@ -28,6 +29,7 @@ _SHELF = {
     "open_source": "wsabie.sources.open",
     "Rows": "wsabie.sources.records",
     "split": "wsabie.evaluation.splits",
+    "hold_out_labels": "wsabie.evaluation.leave_one_out",
     "evaluate_scores": "wsabie.evaluation.evaluate",
     "top_k": "wsabie.search.exact",
     "WsabieError": "wsabie.base.errors",
@@ -42,6 +44,7 @@ __all__ = [
     "open_source",
     "Rows",
     "split",
+    "hold_out_labels",
     "evaluate_scores",
     "top_k",
     "WsabieError",

@@ -46,6 +46,19 @@ def test_every_level_of_folders_is_a_label(folder, picture):
     assert [p.content for p in source] == [folder / p.id for p in source]
 
 
+def test_folders_named_by_synsets_are_called_as_words_txt_says(folder, picture):
+    for synset in ("n02012849", "n03126707", "n01440764", "n99999999"):
+        picture(folder / synset / "1.png")
+    assert next(p.labels for p in read_image_folder(folder)) == ("n01440764",)
+    (folder / "words.txt").write_text("n02012849\tcrane\nn03126707\tcrane\nn01440764\ttench, Tinca tinca\n")
+    assert [p.labels for p in read_image_folder(folder)] == [
+        ("tench, Tinca tinca",),
+        ("crane (n02012849)",),
+        ("crane (n03126707)",),
+        ("n99999999",),
+    ]
+
+
 def test_hidden_and_foreign_files_are_left_alone_and_loose_pictures_listed(folder, picture):
     picture(folder / "dog" / "1.png")
     picture(folder / ".thumbs" / "1.png")

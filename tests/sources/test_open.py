@@ -93,7 +93,7 @@ def test_folders_pictures_and_parquet(tmp_path, picture):
 
 LOOKED_FOR = (
     "looked for a folder of pictures, Parquet, XC or svmlight text, Mulan ARFF, fastText text with __label__ words, "
-    "and a list of id TAB label"
+    "a list of id TAB label, and the files of NUS-WIDE, IAPR TC-12, Open Images, MIRFlickr and LEAR"
 )
 
 

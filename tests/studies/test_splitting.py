@@ -9,7 +9,7 @@ from scipy.sparse import csr_matrix
 from wsabie.base.errors import InputError
 from wsabie.features.augment import original_ids
 from wsabie.sources.records import Rows
-from wsabie.studies.splitting import split_rows
+from wsabie.studies.splitting import split_labels, split_rows
 
 NAMES = [f"song {i}{view}" for i in range(50) for view in ("", "#2")]
 
@@ -59,3 +59,22 @@ def test_views_count_as_written_and_no_other_way() -> None:
 def test_an_unknown_way_is_refused() -> None:
     with pytest.raises(InputError, match="a split by 'colour' is unknown; choose one of 'row', 'group'"):
         split_rows(named(NAMES), "colour", 0.1, 0.1, 0)
+
+
+def test_labels_dealt_out_are_on_one_side_each() -> None:
+    Y = csr_matrix(np.array([[1, 1, 1, -1], [1, 1, 0, 0], [1, 0, 0, 0]] * 10, np.int8))
+    rows = Rows(csr_matrix(np.eye(30, dtype=np.float32)), Y, list("abcd"), [str(i) for i in range(30)])
+    sides = split_labels(rows, 0.5, 1.0, 0)
+    assert {name: len(part) for name, part in sides.items()} == {"train": 30, "test": 20, "valid": 5}
+    together = sum(part.Y.sum() for part in sides.values())
+    assert together == Y.sum()
+    place = {name: i for i, name in enumerate(sides["train"].ids)}
+    for name in ("test", "valid"):
+        part = sides[name]
+        assert (part.Y.sum(axis=1) == 1).all()
+        index = [place[i] for i in part.ids]
+        assert sides["train"].Y[index].multiply(part.Y).nnz == 0
+        assert (rows.X[index] != part.X).nnz == 0
+    assert set(split_labels(rows, 0.0, 1.0, 0, least=1)) == {"train", "test"}
+    with pytest.raises(InputError, match="further views of a picture would keep the label that is held out"):
+        split_labels(replace(rows, augment=1), 0.0, 1.0, 0)

@@ -163,14 +163,15 @@ def _units(n: int, ids: Sequence[str] | None, groups: Sequence[str | None] | Non
         names = [f"group {group}" if group else row for group, row in named]
     number: dict[str, int] = {}
     first_seen = np.array([number.setdefault(name, len(number)) for name in names], np.int64)
-    hashes = np.array([_hash(name, seed) for name in number], np.uint64)
+    hashes = np.array([keyed_hash(name, seed) for name in number], np.uint64)
     rank = np.empty(len(number), np.int64)
     rank[np.argsort(hashes, kind="stable")] = np.arange(len(number))
     of_row = rank[first_seen]
     return _Units(of_row, np.bincount(of_row, minlength=len(number)))
 
 
-def _hash(name: str, seed: int) -> int:
+def keyed_hash(name: str, seed: int) -> int:
+    """A number below 2^64 for a name, another one for every seed."""
     digest = hashlib.blake2b(name.encode(), digest_size=8, salt=int(seed).to_bytes(8, "little"))
     return int.from_bytes(digest.digest(), "little")
 

@@ -87,6 +87,41 @@ def align(
     return Aligned(moved, unknown, int((rows.Y.data > 0).sum() - (Y.data > 0).sum()), unknown_features)
 
 
+def labels_by_id(known: Rows, ids: Sequence[str], label_names: Sequence[str]) -> Matrix:
+    """The true labels that rows of these ids have in another collection, such as the training data.
+
+    Parameters
+    ----------
+    known : Rows
+        The other collection; its features do not count.
+    ids : sequence of str, length n
+    label_names : sequence of str
+        Labels by number; others are left out.
+
+    Returns
+    -------
+    csr_matrix (n, n_labels) int8
+        Rows of unknown ids are empty.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_matrix
+    >>> known = Rows(csr_matrix((2, 0)), csr_matrix([[1, 0], [1, -1]], dtype="int8"), ["cat", "dog"], ["a", "b"])
+    >>> labels_by_id(known, ["b", "c"], ["dog", "cat"]).toarray().tolist()
+    [[0, 1], [0, 0]]
+    """
+    from scipy.sparse import csr_matrix
+
+    number = {normalise(name): i for i, name in enumerate(label_names)}
+    columns = np.array([number.get(name, -1) for name in known.label_names], np.int32)
+    Y = move_columns(known.Y > 0, columns, len(label_names)).astype(np.int8)
+    place = {name: i for i, name in enumerate(known.ids)}
+    pairs = [(row, place[name]) for row, name in enumerate(ids) if name in place]
+    rows, others = zip(*pairs, strict=True) if pairs else ((), ())
+    pick = csr_matrix((np.ones(len(pairs), np.int8), (rows, others)), (len(ids), len(known)))
+    return pick @ Y
+
+
 def move_columns(M: Matrix, columns: Int32, width: int) -> Matrix:
     """A CSR matrix with column j moved to `columns[j]` (-1 drops it), as a sorted csr_matrix (n, width)."""
     from scipy.sparse import csr_matrix

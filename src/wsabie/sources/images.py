@@ -1,12 +1,14 @@
 """A folder of pictures, labelled by its sub-folders, by a metadata file, or by keywords inside the pictures.
 
-Sub-folders: every level gives one label, so `animal/dog/1.jpg` has the labels "animal" and "dog". Hidden
+Sub-folders: every level gives one label, so `animal/dog/1.jpg` has the labels "animal" and "dog". Folders named by
+synsets of WordNet (`n02084071`) are called as a file `words.txt` in the folder says, if there is one. Hidden
 files and folders (a leading dot) and files that are no pictures are left alone; pictures in formats that
 are not read (`UNREAD`) are rejected. Links to folders are not followed, links to files only inside the
 folder. The id of a picture is its path in the folder, with `/`; what is rejected is named in the same way.
 """
 
 import os
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
@@ -14,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from wsabie.base.errors import InputError
 from wsabie.labels.names import normalise
 from wsabie.sources.build import BadRow, require_rows
+from wsabie.sources.code_names import read_code_names
 from wsabie.sources.formats import CONVERT, UNSUPPORTED
 from wsabie.sources.metadata import FILE_COLUMN, NAMES, Entry, agreed, find_metadata, read_metadata
 from wsabie.sources.records import Picture, PictureList
@@ -31,6 +34,10 @@ LABELS_FROM = ("auto", "folders", "metadata", "xmp", "none")
 SPLITS = {"train", "training", "test", "testing", "valid", "validation", "val", "dev"}
 """What sides of a split are called: they are parts of a collection and hardly its labels, nor its shards."""
 
+WORDS = "words.txt"
+"""Beside folders named by synsets: what they are called, as WordNet and ImageNet list it (`n02084071 TAB dog`)."""
+
+_SYNSET = re.compile(r"(^|/)n\d{8}/")
 UNLABELLED = "picture without labels"
 
 
@@ -222,7 +229,7 @@ def _by_themselves(folder: Path, files: dict[str, Path], labels_from: str, rejec
         labels_from = "folders" if _tell_apart(files) else "xmp"
         if labels_from == "folders":
             _refuse_splits(folder, files)
-    labels = _labeller(labels_from)
+    labels = _labeller(labels_from, _synset_names(folder, files) if labels_from == "folders" else {})
     return _labelled(files.items(), labels, keep_all=labels_from == "none", rejects=rejects)
 
 
@@ -232,9 +239,16 @@ def _tell_apart(files: Iterable[str]) -> bool:
     return any(place.name for place in places) and (len(places) == 1 or len(set(places)) > 1)
 
 
-def _labeller(labels_from: str) -> Callable[[str, Path], tuple[str, ...]]:
+def _synset_names(folder: Path, files: Iterable[str]) -> dict[str, str]:
+    """What folders that are named by synsets are called."""
+    words = folder / WORDS
+    return read_code_names(words) if words.is_file() and any(_SYNSET.search(name) for name in files) else {}
+
+
+def _labeller(labels_from: str, names: dict[str, str] | None = None) -> Callable[[str, Path], tuple[str, ...]]:
     if labels_from == "folders":
-        return lambda name, path: PurePosixPath(name).parts[:-1]
+        names = names or {}
+        return lambda name, path: tuple(names.get(part, part) for part in PurePosixPath(name).parts[:-1])
     if labels_from == "xmp":
         return lambda name, path: keywords_in(path)
     return lambda name, path: ()

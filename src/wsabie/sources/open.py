@@ -22,13 +22,14 @@ from wsabie.sources.metadata import NAMES
 from wsabie.sources.parquet_features import DENSE, SPARSE
 from wsabie.sources.parquet_file import MAGIC, Table, open_table, shards
 from wsabie.sources.parquet_pictures import IMAGE_COLUMNS, PATH_COLUMNS
+from wsabie.sources.published import published_kind, read_published
 from wsabie.sources.records import PictureSource, Rows
 from wsabie.sources.text import head, reading, shown
 from wsabie.storage.rejects import Rejects
 
 LOOKED_FOR = (
     "a folder of pictures, Parquet, XC or svmlight text, Mulan ARFF, fastText text with __label__ words, "
-    "and a list of id TAB label"
+    "a list of id TAB label, and the files of NUS-WIDE, IAPR TC-12, Open Images, MIRFlickr and LEAR"
 )
 _HEAD = 1 << 16
 _LINES = 50
@@ -37,6 +38,8 @@ _SPARSE_ROW = re.compile(rb"\s*([+-]?\d+(,[+-]?\d+)*[ \t]+)?\d+:[-+.\d]")
 _PAIR = re.compile(rb"[^\t\0]+\t[^\t\0]+(\t\s*[-+.\d][-+.\deE]*\s*)?")
 _ARFF = re.compile(rb"(\s|%[^\n]*\n)*@(relation|attribute)\b", re.IGNORECASE)
 _MARKUP_OR_BINARY = re.compile(rb"^\s*<|\0")
+_OPEN_IMAGES = re.compile(rb"ImageID,[^\n]*\bLabelName\b[^\n]*\bConfidence\b")
+_MIRFLICKR = re.compile(rb"\d+,\d+,[^,]+,\"?\[.*\]\"?\s*")
 _FASTTEXT = re.compile(rb"(^|\s)__label__\S")
 
 
@@ -60,7 +63,8 @@ def open_source(
     path : str or Path
         A folder of pictures (see `images`), Parquet or a folder of its shards (`parquet_pictures`,
         `parquet_rows`), XC or svmlight text (`svmlight`), Mulan ARFF (`mulan`), fastText text
-        (`fasttext`), a pair list (`pairs`), or one picture. Text may be gzip. A folder that holds both pictures
+        (`fasttext`), a pair list (`pairs`), files of a published collection (`open_images`, `mirflickr`,
+        `nus_wide`, `iapr`, `lear`), or one picture. Text may be gzip. A folder that holds both pictures
         and Parquet is refused, unless the table has labels and names files by their paths.
     labels_from : {"auto", "folders", "metadata", "xmp", "none"}
         Where labels of pictures come from; "none" when there are none (pictures, rows or lines of words to annotate).
@@ -119,6 +123,8 @@ def open_source(
         return read_picture(path, labels_from=labels_from, rejects=rejects)
     if kind == "parquet":
         return _open_parquet(path, wanted, rejects)
+    if kind in ("nus-wide", "lear", "iapr"):
+        return read_published(path, kind, rejects)
     return _open_text(path, kind, wanted, rejects, progress)
 
 
@@ -143,6 +149,14 @@ def _open_text(path: Path, kind: str, wanted: _Wanted, rejects: Rejects, progres
         from wsabie.sources.fasttext import read_fasttext
 
         return read_fasttext(path, min_count=wanted.min_count, rejects=rejects)
+    if kind == "open-images":
+        from wsabie.sources.open_images import read_open_images
+
+        return read_open_images(path, rejects=rejects)
+    if kind == "mirflickr":
+        from wsabie.sources.mirflickr import read_mirflickr
+
+        return read_mirflickr(path, rejects=rejects)
     if kind == "pairs":
         from wsabie.sources.pairs import read_pairs
 
@@ -223,7 +237,8 @@ def _settle_beside(table: Table, wanted: _Wanted, rejects: Rejects) -> None:
 
 
 def kind_of(path: Path, *, plain_text: bool = False) -> str:
-    """What a file or folder is: folder, picture, parquet, arff, fasttext, svmlight or pairs.
+    """What a file or folder is: folder, picture, parquet, arff, fasttext, svmlight, pairs, or a published collection
+    (nus-wide, lear, iapr, open-images, mirflickr).
 
     Text of no other kind is fastText's if `plain_text` is set: lines without labels.
 
@@ -233,6 +248,8 @@ def kind_of(path: Path, *, plain_text: bool = False) -> str:
         It is missing, empty, or none of these; the sentence says what was looked for.
     """
     with reading(path):
+        if published := published_kind(path):
+            return published
         if path.is_dir():
             return _kind_of_folder(path)
         if path.exists() and not path.is_file():
@@ -269,6 +286,8 @@ def _kind_of_text(content: bytes) -> str | None:
     """The kind of text, from its first lines; a broken line among them does not mislead."""
     if _ARFF.match(content):
         return "arff"
+    if _OPEN_IMAGES.match(content):
+        return "open-images"
     lines = [line for line in content.split(b"\n") if line.strip()][:_LINES]
     if _HEADER.fullmatch(lines[0]):
         return "svmlight"
@@ -276,5 +295,7 @@ def _kind_of_text(content: bytes) -> str | None:
         return "fasttext"
     if any(_SPARSE_ROW.match(line) for line in lines):
         return "svmlight"
-    pairs = sum(_PAIR.fullmatch(line) is not None for line in lines)
-    return "pairs" if 2 * pairs >= len(lines) else None
+    for kind, form in (("pairs", _PAIR), ("mirflickr", _MIRFLICKR)):
+        if 2 * sum(form.fullmatch(line) is not None for line in lines) >= len(lines):
+            return kind
+    return None

@@ -1,7 +1,11 @@
 """Rows of a collection dealt out to training, validation and test."""
 
+from dataclasses import replace
+
 import numpy as np
 
+from wsabie.base.errors import InputError
+from wsabie.evaluation.leave_one_out import hold_out_labels
 from wsabie.evaluation.splits import Split, split
 from wsabie.features.augment import original_ids
 from wsabie.sources.records import Rows
@@ -55,3 +59,38 @@ def split_rows(rows: Rows, by: str, valid: float, test: float, seed: int) -> Spl
     )
     centred = np.array([name == original for name, original in zip(rows.ids, originals, strict=True)], bool)
     return Split(found.train, found.valid[centred[found.valid]], found.test[centred[found.test]])
+
+
+def split_labels(rows: Rows, valid: float, test: float, seed: int, least: int = 2) -> dict[str, Rows]:
+    """Labels of the rows dealt out: leave one out.
+
+    Parameters
+    ----------
+    rows : Rows
+    valid, test : float
+        Fractions of the rows with `least` labels or more that lose one to the test, and of those that have so many
+        left, one more to the validation; `valid` may be 0.
+    seed : int
+    least : int
+        See `hold_out_labels`.
+
+    Returns
+    -------
+    dict of str to Rows
+        "train" has all rows with what is left to them, "valid" and "test" the rows that lost a label, with that alone.
+
+    Raises
+    ------
+    InputError
+        Rows with further views of pictures, which would keep what was held out, or as `hold_out_labels`.
+    """
+    if rows.augment:
+        raise InputError(
+            "further views of a picture would keep the label that is held out; describe pictures without --augment"
+        )
+    sides, left = {}, rows.Y
+    for number, (name, share) in enumerate((("test", test), ("valid", valid))):
+        if share or name == "test":
+            left, held = hold_out_labels(left, least=least, share=share, ids=rows.ids, seed=(seed + number) % 2**63)
+            sides[name] = replace(rows, Y=held).take(np.flatnonzero(np.diff(held.indptr)))
+    return {"train": replace(rows, Y=left), **sides}

@@ -132,3 +132,67 @@ def test_the_list_says_which_side_a_row_is_too_near_to(cli: Cli, tmp_path: Path)
     assert cli(*asked, "--drop-near", 0.99).code == 0
     listed = [json.loads(line) for line in (tmp_path / "parts" / "dropped.jsonl").read_text().splitlines()]
     assert {row["reason"] for row in listed} == {"too near a training row", "too near a validation row"}
+
+
+@pytest.fixture
+def tags(tmp_path: Path) -> Path:
+    """Pictures known by their ids: one half has tags a to f, the other g to l, each all but one of them."""
+    file = tmp_path / "tags.tsv"
+    lines = [
+        f"{side}{i}\t{tag}" for side in ("abcdef", "ghijkl") for i in range(30) for tag in side if tag != side[i % 6]
+    ]
+    file.write_text("\n".join(lines) + "\n")
+    return file
+
+
+def test_leave_one_label_out_train_and_evaluate(cli: Cli, tags: Path, tmp_path: Path) -> None:
+    parts, model = tmp_path / "parts", tmp_path / "model"
+    said = cli("split", tags, "--out", parts, "--by", "one-label", "--json")
+    assert said.code == 0, said.err
+    pairs = {"train": 240, "test": 60}
+    assert said.json == {
+        "schema": 1, "out": str(parts), "train": 60, "test": 60, "pairs": pairs, "labels_without_training": 0
+    }  # fmt: skip
+    words = ("--dim", 8, "--epochs", 60, "--hold-out", 0, "--threads", 1)
+    assert cli("train", parts / "train.parquet", "--model", model, *words).code == 0
+    shown = ("evaluate", model, parts / "test.parquet", "--threads", 1, "--json")
+    assert "--allow-overlap" in cli(*shown).err  # the rows themselves were trained on
+    kept = cli(*shown, "--allow-overlap").json["metrics"]
+    out = cli(*shown, "--exclude", parts / "train.parquet").json["metrics"]
+    assert kept["p@1"] == 0
+    assert out["recall@5"] == 1  # two tags of the own half are left, and the six of the other one
+    assert out["AUC"] > 0.8
+    assert kept["MAP"] < 0.3 < out["MAP"]
+
+
+def test_leave_one_label_out_says_what_it_cannot_do(cli: Cli, tags: Path, pictures: Path, tmp_path: Path) -> None:
+    parts = tmp_path / "parts"
+    ask = ("split", tags, "--out", parts)
+    assert "--least says how many labels" in cli(*ask, "--least", 3).err
+    assert "leave --drop-near out" in cli(*ask, "--by", "one-label", "--drop-near", 0.9).err
+    assert "no row has 9 labels or more" in cli(*ask, "--by", "one-label", "--least", 9).err
+    assert "describe them first" in cli("split", pictures, "--out", parts, "--by", "one-label").err
+    assert cli(*ask, "--by", "one-label", "--valid", 0.5).out.strip() == (
+        f"{parts}: train 210 labels of 60 rows, test 60 labels of 60 rows, valid 30 labels of 30 rows"
+    )
+    assert "would stay beside a split that has no such rows" in cli(*ask, "--by", "one-label").err
+    assert "was trained on" not in cli("split", tags, "--out", tmp_path / "new").err
+
+
+def test_labels_without_a_training_row_are_told(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "t.tsv").write_text("a\tsea\na\tsea-weed\n")
+    said = cli("split", tmp_path / "t.tsv", "--out", tmp_path / "parts", "--by", "one-label")
+    assert "1 label without a training row: every row that has them lost them" in said.err
+
+
+def test_data_to_exclude_has_to_be_about_the_same_rows(cli: Cli, tags: Path, tmp_path: Path) -> None:
+    parts, model = tmp_path / "parts", tmp_path / "model"
+    cli("split", tags, "--out", parts, "--by", "one-label")
+    assert cli("train", parts / "train.parquet", "--model", model, "--epochs", 1, "--hold-out", 0).code == 0
+    (tmp_path / "other.tsv").write_text("x\ta\n")
+    shown = ("evaluate", model, parts / "test.parquet")
+    assert "has a label in" in cli(*shown, "--exclude", tmp_path / "other.tsv").err
+    said = cli(*shown, "--exclude", tags)
+    assert said.code == 1
+    assert "60 pairs of" in said.err
+    assert "no row has a positive label among the candidates" in said.err

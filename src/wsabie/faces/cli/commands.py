@@ -21,10 +21,13 @@ def _positive(text: str) -> float:
 
 
 By = Literal["auto", "group", "row", "label", "time"]
+SplitBy = Literal["auto", "group", "row", "label", "time", "one-label"]
 Data = Annotated[
     Path,
     typer.Argument(
-        metavar="DATA", help="Pictures in a folder, Parquet, svmlight/XC, Mulan ARFF, fastText text, or pairs in a TSV."
+        metavar="DATA",
+        help="Pictures in a folder, Parquet, svmlight/XC, Mulan ARFF, fastText text, pairs in a TSV, or a published "
+        "collection.",
     ),
 ]
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder, as `wsabie train --model` wrote it.")]
@@ -140,6 +143,10 @@ def evaluate(
     model: Model,
     data: Data,
     allow_overlap: AllowOverlap = False,
+    exclude: Annotated[
+        Path | None,
+        typer.Option(help="Labels that a row has in this data are no candidates: the training data of --by one-label."),
+    ] = None,
     threads: Threads = None,
     strict: Strict = False,
     rejects: Rejects = None,
@@ -148,7 +155,7 @@ def evaluate(
     """Measure a model on data with known labels: p@k, recall@k, MAP, AUC, nDCG, coverage, with intervals."""
     from wsabie.faces.cli.evaluating import evaluate_command
 
-    evaluate_command(model, data, allow_overlap, threads, strict, rejects, json)
+    evaluate_command(model, data, allow_overlap, exclude, threads, strict, rejects, json)
 
 
 def annotate(
@@ -247,9 +254,23 @@ def features(
 def split(
     data: Data,
     out: Annotated[Path, typer.Option(help="Folder for train, valid and test.")],
-    valid: Annotated[float, typer.Option(min=0, max=1, help="Fraction of validation rows.")] = 0.1,
-    test: Annotated[float, typer.Option(min=0, max=1, help="Fraction of test rows.")] = 0.1,
-    by: Annotated[By, typer.Option(help="group, row, label or time (default: group if there are groups).")] = "auto",
+    valid: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Fraction of validation rows (default: 0.1; with one-label: 0)."),
+    ] = None,
+    test: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Fraction of test rows (default: 0.1; with one-label: 1).")
+    ] = None,
+    by: Annotated[
+        SplitBy,
+        typer.Option(
+            help="group, row, label or time (default: group if there are groups); one-label: every row stays in "
+            "training and one of its labels is the test."
+        ),
+    ] = "auto",
+    least: Annotated[
+        int | None, typer.Option(min=1, help="With one-label: rows with fewer labels keep them all (default: 2).")
+    ] = None,
     drop_near: Annotated[
         float | None,
         typer.Option(
@@ -266,7 +287,7 @@ def split(
     """Split rows into train, validation and test without leaks, and list what was left out."""
     from wsabie.faces.cli.splitting import split_command
 
-    split_command(data, out, valid, test, by, drop_near, seed, strict, rejects, json)
+    split_command(data, out, valid, test, by, least, drop_near, seed, strict, rejects, json)
 
 
 def demo(

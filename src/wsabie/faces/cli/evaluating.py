@@ -19,18 +19,21 @@ from wsabie.sources.records import Rows, Source, groups_of
 from wsabie.storage.outputs import refuse_unwritable
 
 if TYPE_CHECKING:
+    from wsabie.base.arrays import Matrix
     from wsabie.evaluation.bootstrap import Interval
     from wsabie.evaluation.evaluate import Evaluation
     from wsabie.sources.align import Aligned
+    from wsabie.storage.rejects import Rejects
 
 KS = (1, 5, 10, 50)
-SHOWN = ("p@1", "p@5", "p@10", "recall@10", "recall@50", "MAP", "MRR", "ndcg@10", "AUC")
+SHOWN = ("p@1", "p@5", "p@10", "recall@5", "recall@10", "recall@50", "MAP", "MRR", "ndcg@10", "AUC")
 
 
 def evaluate_command(
     model: Path,
     data: Path,
     allow_overlap: bool,
+    exclude: Path | None,
     threads: int | None,
     strict: bool,
     rejects_file: Path | None,
@@ -40,7 +43,7 @@ def evaluate_command(
     from wsabie.evaluation.bootstrap import bootstrap_all
     from wsabie.studies.fitting import evaluated
 
-    refuse_unwritable(("rejects", rejects_file), inputs=(data, model))
+    refuse_unwritable(("rejects", rejects_file), inputs=(data, model, exclude))
     annotator, progress = loaded(model, threads), TerminalProgress()
     with listing(rejects_file, strict=strict) as rejects:
         source = opened(data, rejects, n_features=annotator.model.n_features_in_)
@@ -49,11 +52,13 @@ def evaluate_command(
         aligned = aligned_rows(annotator, model, source, executor(threads), progress, rejects)
         if not allow_overlap:
             _refuse_training_data(annotator, aligned.rows, data)
-            _refuse_training_rows(annotator, aligned.rows, data)
+            if exclude is None:  # else rows are on both sides, and labels are not
+                _refuse_training_rows(annotator, aligned.rows, data)
         _refuse_unlabelled(aligned, model, data)
         tell_unknown(aligned, data)
         rows = aligned.rows
-        found = evaluated(annotator.model, rows, lengths(len(rows.label_names)), "scoring", progress)
+        known = None if exclude is None else _known_labels(exclude, rows, data, rejects)
+        found = evaluated(annotator.model, rows, lengths(len(rows.label_names)), "scoring", progress, known)
         measured = {name: found.per_row[name] for name in SHOWN if name in found.per_row}
         intervals = bootstrap_all(measured, groups=groups_of(rows, found.rows))
     if json:
@@ -63,6 +68,21 @@ def evaluate_command(
         show_json({**found.as_dict(), "intervals": bounds, "unknown": unknown})
         return
     _show(found, intervals)
+
+
+def _known_labels(exclude: Path, rows: Rows, data: Path, rejects: "Rejects") -> "Matrix":
+    """The labels that the rows have in other data, which are no candidates."""
+    from wsabie.features.collect import outline
+    from wsabie.sources.align import labels_by_id
+
+    other = opened(exclude, rejects)
+    known = labels_by_id(other if isinstance(other, Rows) else outline(other), rows.ids, rows.label_names)
+    if not known.nnz:
+        raise InputError(f"no row of {data} has a label in {exclude}; give the training data of the same split")
+    both = int((known.multiply(rows.Y > 0)).nnz)
+    if both:
+        note(f"{plural(both, 'pair')} of {data} left out: {exclude} has them too")
+    return known
 
 
 def lengths(n_labels: int) -> list[int]:

@@ -1,19 +1,20 @@
 """`wsabie split`."""
 
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from wsabie.base.arrays import Int64
 from wsabie.base.errors import InputError
 from wsabie.evaluation.splits import Split
 from wsabie.faces.cli.common import listing, opened
 from wsabie.faces.cli.terminal import TerminalProgress, note, out, plural, show_json
 from wsabie.features.collect import outline
-from wsabie.sources.records import PicturePart, Rows, Source
+from wsabie.sources.records import PicturePart, Rows, Source, label_counts
 from wsabie.storage.atomic import explained
 from wsabie.storage.outputs import Kind, refuse_unwritable
 from wsabie.storage.rejects import Rejects
-from wsabie.studies.splitting import split_rows
+from wsabie.studies.splitting import split_labels, split_rows
 
 SIDES = ("train", "valid", "test")
 
@@ -21,9 +22,10 @@ SIDES = ("train", "valid", "test")
 def split_command(
     data: Path,
     folder: Path,
-    valid: float,
-    test: float,
+    valid: float | None,
+    test: float | None,
     by: str,
+    least: int | None,
     drop_near: float | None,
     seed: int,
     strict: bool,
@@ -31,11 +33,19 @@ def split_command(
     json: bool,
 ) -> None:
     """Write train, valid and test as Parquet, and what was left out as JSON lines."""
+    if by != "one-label" and least is not None:
+        raise InputError("--least says how many labels a row needs to lose one, so it needs --by one-label")
+    if by == "one-label" and drop_near is not None:
+        raise InputError("--by one-label leaves every row on the training side; leave --drop-near out")
     files, near = {name: folder / f"{name}.parquet" for name in SIDES}, folder / "dropped.jsonl"
     results: list[tuple[Kind, Path | None]] = [("parquet", file) for file in files.values()]
     refuse_unwritable(("rejects", rejects_file), ("rejects", near), *results, inputs=(data,))
     with listing(rejects_file, strict=strict) as rejects:
         source = opened(data, rejects)
+        if by == "one-label":
+            _split_labels(source, data, files, folder, (valid or 0.0, test, least, seed), near, json)
+            return
+        valid, test = (0.1 if share is None else share for share in (valid, test))
         rows = source if isinstance(source, Rows) else outline(source)
         if drop_near is not None and rows is not source:
             raise InputError(
@@ -46,15 +56,13 @@ def split_command(
         n_views = int((sides.sides(len(rows)) < 0).sum())
         if n_views:
             note(f"{plural(n_views, 'further view')} of validation and test pictures left out: only training has them")
-        for name, file in files.items():
-            if file.exists() and not len(getattr(sides, name)):
-                raise InputError(
-                    f"{file} would stay beside a split that has no such rows; move it, or name another folder"
-                )
+        _refuse_older(files, [name for name in SIDES if len(getattr(sides, name))])
         left_out = None
         if drop_near is not None:
             sides, left_out = _without_near(rows, sides, drop_near)
-        _write(source, {files[name]: getattr(sides, name) for name in SIDES if len(getattr(sides, name))}, folder)
+        kept = {files[name]: getattr(sides, name) for name in SIDES if len(getattr(sides, name))}
+        part = source.take if isinstance(source, Rows) else partial(PicturePart, source)
+        _write({file: part(index) for file, index in kept.items()}, folder)
         if left_out is None:
             near.unlink(missing_ok=True)
         else:
@@ -66,6 +74,43 @@ def split_command(
         return
     things = "rows" if rows is source else "pictures"
     out.print(f"{folder}: " + ", ".join(f"{name} {n:,} {things}" for name, n in counts.items()))
+
+
+def _split_labels(
+    source: Source,
+    data: Path,
+    files: dict[str, Path],
+    folder: Path,
+    asked: tuple[float, float | None, int | None, int],
+    near: Path,
+    json: bool,
+) -> None:
+    """Leave one label of each row out."""
+    valid, test, least, seed = asked
+    if not isinstance(source, Rows):
+        raise InputError(
+            f"--by one-label deals out the labels of rows and {data} holds pictures; describe them first: "
+            f"wsabie features images {data} --out FILE.parquet"
+        )
+    sides = split_labels(source, valid, 1.0 if test is None else test, seed, 2 if least is None else least)
+    _refuse_older(files, list(sides))
+    _write({files[name]: part for name, part in sides.items()}, folder)
+    near.unlink(missing_ok=True)
+    lost = int(((label_counts(source) > 0) & (label_counts(sides["train"]) == 0)).sum())
+    if lost:
+        note(f"{plural(lost, 'label')} without a training row: every row that has them lost them")
+    counts = {name: len(part) for name, part in sides.items()}
+    pairs = {name: int((part.Y.data > 0).sum()) for name, part in sides.items()}
+    if json:
+        show_json({"schema": 1, "out": str(folder), **counts, "pairs": pairs, "labels_without_training": lost})
+        return
+    out.print(f"{folder}: " + ", ".join(f"{name} {n:,} labels of {counts[name]:,} rows" for name, n in pairs.items()))
+
+
+def _refuse_older(files: dict[str, Path], written: list[str]) -> None:
+    for name, file in files.items():
+        if file.exists() and name not in written:
+            raise InputError(f"{file} would stay beside a split that has no such rows; move it, or name another folder")
 
 
 def _without_near(rows: Rows, sides: Split, threshold: float) -> tuple[Split, Rejects]:
@@ -80,17 +125,17 @@ def _without_near(rows: Rows, sides: Split, threshold: float) -> tuple[Split, Re
     return kept, left_out
 
 
-def _write(source: Source, parts: dict[Path, Int64], folder: Path) -> None:
+def _write(parts: Mapping[Path, Rows | PicturePart], folder: Path) -> None:
     """The sides, in the form of the whole; all are written before the first takes the place of an older one."""
     from wsabie.sources.parquet_pictures import write_pictures
     from wsabie.sources.parquet_rows import write_rows
 
     with explained(folder), TemporaryDirectory(dir=folder, prefix=".split-") as drafts:
-        for file, index in parts.items():
+        for file, part in parts.items():
             draft = Path(drafts) / file.name
-            if isinstance(source, Rows):
-                write_rows(source.take(index), draft)
+            if isinstance(part, Rows):
+                write_rows(part, draft)
             else:
-                write_pictures(PicturePart(source, index), draft, progress=TerminalProgress())
+                write_pictures(part, draft, progress=TerminalProgress())
         for file in parts:
             (Path(drafts) / file.name).replace(file)

@@ -1,0 +1,35 @@
+"""Collections of several files, as they were published: known by the names of these, for few contents would tell."""
+
+from pathlib import Path
+
+from wsabie.base.errors import InputError
+from wsabie.sources.iapr import is_iapr, read_iapr
+from wsabie.sources.lear import is_lear, read_lear, sides_of
+from wsabie.sources.nus_wide import is_nus_wide, read_nus_wide
+from wsabie.sources.records import PictureList, Rows
+from wsabie.sources.text import shown
+from wsabie.storage.rejects import Rejects
+
+
+def published_kind(path: Path) -> str | None:
+    """The layout of a file or folder: "nus-wide", "lear" or "iapr"; None for any other.
+
+    Raises
+    ------
+    InputError
+        A folder that holds both sides of a split.
+    """
+    if path.is_dir() and (sides := sides_of(path)):
+        raise InputError(f"{shown(path)} holds the sides of a split; give one of its lists, such as {shown(sides[-1])}")
+    if path.is_dir() and is_iapr(path):
+        return "iapr"
+    if is_nus_wide(path):
+        return "nus-wide"
+    return "lear" if path.is_file() and is_lear(path) else None
+
+
+def read_published(path: Path, kind: str, rejects: Rejects) -> Rows | PictureList:
+    """Read a collection of one of these layouts."""
+    if kind == "iapr":
+        return read_iapr(path, rejects=rejects)
+    return read_nus_wide(path, rejects=rejects) if kind == "nus-wide" else read_lear(path, rejects=rejects)
