@@ -73,8 +73,10 @@ def fit(entrant: Entrant, task: Task, tuned_on: str, progress: Progress = SILENT
     return found._replace(compile_seconds=compile_seconds)
 
 
-def evaluated(model: Any, rows: Rows, ks: Sequence[int], stage: str, progress: Progress = SILENT) -> Evaluation:
-    """Judge a model on rows, block by block, in bounded memory."""
+def evaluated(
+    model: Any, rows: Rows, ks: Sequence[int], stage: str, progress: Progress = SILENT, similar: Any = None
+) -> Evaluation:
+    """Judge a model on rows, block by block, in bounded memory; `similar` as in `evaluate_scores`."""
     with progress.stage(stage, len(rows), "rows") as bar:
 
         def blocks() -> Iterator[tuple[int, Float32]]:
@@ -82,7 +84,7 @@ def evaluated(model: Any, rows: Rows, ks: Sequence[int], stage: str, progress: P
                 yield lo, model.scores(rows.X[lo:hi])
                 bar.advance(hi - lo)
 
-        return evaluate_scores(blocks(), rows.Y, ks=ks)
+        return evaluate_scores(blocks(), rows.Y, ks=ks, similar=similar)
 
 
 def model_bytes(model: Any) -> int:
