@@ -11,10 +11,12 @@ if TYPE_CHECKING:
     from wsabie.evaluation.evaluate import evaluate_scores
     from wsabie.evaluation.splits import split
     from wsabie.features.visual_terms import VisualTerms
+    from wsabie.labels.hierarchy import Hierarchy
     from wsabie.models.annotator import Annotator
     from wsabie.models.registry import load
     from wsabie.models.wsabie import Wsabie
     from wsabie.search.exact import top_k
+    from wsabie.sources.is_a import read_hierarchy
     from wsabie.sources.open import open_source
     from wsabie.sources.records import Rows
 
@@ -29,6 +31,8 @@ _SHELF = {
     "Rows": "wsabie.sources.records",
     "split": "wsabie.evaluation.splits",
     "evaluate_scores": "wsabie.evaluation.evaluate",
+    "Hierarchy": "wsabie.labels.hierarchy",
+    "read_hierarchy": "wsabie.sources.is_a",
     "top_k": "wsabie.search.exact",
     "WsabieError": "wsabie.base.errors",
     "InputError": "wsabie.base.errors",
@@ -43,6 +47,8 @@ __all__ = [
     "Rows",
     "split",
     "evaluate_scores",
+    "Hierarchy",
+    "read_hierarchy",
     "top_k",
     "WsabieError",
     "InputError",

@@ -141,7 +141,7 @@ def _right(words: list[str]) -> list[str]:
     if after[:1] == ["of"] and name and name[-1] in _THROUGH:
         return _right(words[last + 1 + (after[1:] != [] and after[1] in _ARTICLES) :])
     following = after[0] if after else ""
-    ends = {"ing": _ARTICLES, "ed": _PREPOSITIONS}
+    ends = {"ing": _STOPS - _PREPOSITIONS, "ed": _PREPOSITIONS}
     if last > 1 and any(name[-1].endswith(end) and following in then for end, then in ends.items()):
         name = name[:-1]  # "a list containing the ...", "a fish found in ..."
     return [] if not 0 < last <= LONGEST_NAME or name[-1] in _NO_KIND or not name[-1][0].isalpha() else name
