@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from wsabie.evaluation.leave_one_out import hold_out_labels
     from wsabie.evaluation.splits import split
     from wsabie.features.visual_terms import VisualTerms
+    from wsabie.labels.hierarchy import Hierarchy
     from wsabie.models.annotator import Annotator
     from wsabie.models.registry import load
     from wsabie.models.wsabie import Wsabie
     from wsabie.search.exact import top_k
+    from wsabie.sources.is_a import read_hierarchy
     from wsabie.sources.open import open_source
     from wsabie.sources.records import Rows
 
@@ -31,6 +33,8 @@ _SHELF = {
     "split": "wsabie.evaluation.splits",
     "hold_out_labels": "wsabie.evaluation.leave_one_out",
     "evaluate_scores": "wsabie.evaluation.evaluate",
+    "Hierarchy": "wsabie.labels.hierarchy",
+    "read_hierarchy": "wsabie.sources.is_a",
     "top_k": "wsabie.search.exact",
     "WsabieError": "wsabie.base.errors",
     "InputError": "wsabie.base.errors",
@@ -46,6 +50,8 @@ __all__ = [
     "split",
     "hold_out_labels",
     "evaluate_scores",
+    "Hierarchy",
+    "read_hierarchy",
     "top_k",
     "WsabieError",
     "InputError",

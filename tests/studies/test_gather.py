@@ -1,10 +1,14 @@
 """Examples that are not hand-picked, and nearest labels."""
 
+from dataclasses import replace
+
 import numpy as np
 
+from wsabie.labels.similar import SharedParents
 from wsabie.studies.comparison import Comparison
 from wsabie.studies.gather import examples, frequent_labels, labels_of, neighbourhoods, spread_rows
-from wsabie.studies.report_input import Image
+from wsabie.studies.html import labels, pictures
+from wsabie.studies.report_input import Example, Image, Neighbourhood, ReportInput, Suggestion
 
 
 def test_rows_are_spread_from_the_best_to_the_worst(comparison: Comparison) -> None:
@@ -62,3 +66,40 @@ def test_frequent_labels(comparison: Comparison) -> None:
     names = frequent_labels(task, 3)
     counts = [task.counts[task.train.label_names.index(name)] for name in names]
     assert counts == sorted(task.counts.tolist(), reverse=True)[:3]
+
+
+def test_siblings_of_true_labels_and_of_neighbours_are_marked(comparison: Comparison) -> None:
+    entry, test = comparison["wsabie"], comparison.task.test
+    similar = SharedParents(np.ones((len(test.label_names), 1)))
+    (found,) = examples(entry, test, [0], lambda row: Image(b""), k=4, similar=similar)
+    assert [s.sibling for s in found.suggestions] == [s.label not in found.true_labels for s in found.suggestions]
+    (near,) = neighbourhoods(entry, ["dog"], 3, similar)
+    assert near.siblings == {name for name, _ in near.near}
+    assert not neighbourhoods(entry, ["dog"], 3)[0].siblings
+
+
+def test_the_report_tells_three_kinds_apart_without_colour(comparison: Comparison) -> None:
+    picture = Image(b"", "image/png")
+    said = [Suggestion("dog", 3.0, True), Suggestion("wolf", 2.0, False, True), Suggestion("car", 1.0, False)]
+    given = ReportInput(
+        "t",
+        comparison,
+        examples=[Example(picture, "a dog", ["dog"], said)],
+        neighbours=[Neighbourhood("dog", [("wolf", 0.9), ("car", 0.1)], {"wolf"})],
+        siblings_note="share a folder",
+    )
+    cards, near = str(pictures.examples(given)), str(labels.neighbours(given))
+    sign = '<span class="sign" aria-hidden="true">≈</span>'
+    for shown in (
+        "✓</span><bdi",
+        f"{sign}<bdi",
+        'class="chip miss" title="score 1"><bdi',
+        ">, sibling<",
+        "share a folder",
+    ):
+        assert shown in cards
+    assert near.count(f"{sign}<bdi") == 1
+    assert "share a folder" in near
+    assert "≈" not in str(
+        pictures.examples(replace(given, examples=[Example(picture, "", [], said[::2])], siblings_note=""))
+    )

@@ -13,8 +13,10 @@ from wsabie.base.plain import plain
 from wsabie.evaluation import metrics
 from wsabie.evaluation.metrics import Ranks
 from wsabie.evaluation.ranking import ranks_of_scores
+from wsabie.evaluation.siblings import sibling_precision
 from wsabie.evaluation.targets import positive_lists, without
 from wsabie.kernels.topk import Heap, hide_labels, new_heap, scan_topk, sort_topk
+from wsabie.labels.similar import as_similar
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,8 @@ class Evaluation:
     n_skipped : int
         Rows without one.
     per_row : dict of str to (n_rows,) float32
-        "p@k", "recall@k" and "ndcg@k" for each k, "MAP", "MRR" and "AUC" (NaN in a row without negatives).
+        "p@k", "recall@k" and "ndcg@k" for each k, "MAP", "MRR" and "AUC" (NaN in a row without negatives); "psib@k"
+        where it is known which labels are alike.
     tied_at_cut : dict of int to int
         Rows whose k-th and (k + 1)-th scores are equal.
     tied_positives : int
@@ -59,7 +62,7 @@ class Evaluation:
     coverage : dict of int to float
         Fraction of all labels that appear in the first k of some row (equal scores by label id).
     ceilings : dict of str to float
-        The highest "p@k" and "recall@k" that the numbers of positives allow.
+        The highest "p@k" and "recall@k" that the numbers of positives allow, and the highest "psib@k" that S does.
     labels : LabelFigures
     """
 
@@ -107,6 +110,7 @@ def evaluate_scores(
     *,
     ks: Sequence[int] = (1, 5, 10),
     exclude: Matrix | None = None,
+    similar: Any = None,
 ) -> Evaluation:
     """Evaluate a ranker that yields scores block by block.
 
@@ -120,6 +124,8 @@ def evaluate_scores(
     ks : sequence of int
     exclude : csr_matrix (n, n_labels) or None
         Non-zeros are no candidates of their row, and no positives: the training labels, for leave-one-out.
+    similar : csr_matrix (n_labels, n_labels), Similar or None
+        Which labels are alike, for the sibling precision: S with values in [0, 1], or `Hierarchy.similar(label_names)`.
 
     Returns
     -------
@@ -144,7 +150,7 @@ def evaluate_scores(
     running: _Running | None = None
     for lo, scores in score_blocks:
         block = _as_scores(scores)
-        running = running or _Running(Y, block.shape[1], _checked_ks(ks), exclude)
+        running = running or _Running(Y, block.shape[1], _checked_ks(ks), exclude, similar)
         running.add(lo, block)
         del scores, block  # or the next one is made while this one is held
     if running is None:
@@ -155,17 +161,19 @@ def evaluate_scores(
 class _Running:
     """Sums and values per row while blocks pass by."""
 
-    def __init__(self, Y: Matrix, n_labels: int, ks: tuple[int, ...], exclude: Matrix | None) -> None:
+    def __init__(self, Y: Matrix, n_labels: int, ks: tuple[int, ...], exclude: Matrix | None, similar: Any) -> None:
         positives = positive_lists(Y, n_labels)
         n_rows = positives.n_rows
         self.excluded = excluded_lists(exclude, n_rows, n_labels)
         self.positives = without(positives, self.excluded, n_labels)
+        self.similar = None if similar is None else as_similar(similar, n_labels)
         self.ks, self.n_rows, self.n_labels = ks, n_rows, n_labels
         self.per_row: dict[str, Float32] = {}
         self.seen = np.zeros(n_rows, bool)
         self.tied_at_cut = dict.fromkeys(ks, 0)
         self.tied_positives = 0
         self.covered = {k: np.zeros(n_labels, bool) for k in ks}
+        self.highest: dict[str, float] = {}
         self.sums = np.zeros((3, n_labels))  # support, recall, reciprocal rank
 
     def add(self, lo: int, scores: Any) -> None:
@@ -175,7 +183,13 @@ class _Running:
         best = _best(scores, excluded, max(self.ks) + 1, lo)
         ranks = ranks_of_scores(scores, positives, excluded)
         counted = ranks.n_positives > 0
-        for name, values in _values_per_row(ranks, self.ks).items():
+        measured = _values_per_row(ranks, self.ks)
+        if self.similar is not None:
+            alike, highest = sibling_precision(scores, best, positives, excluded, self.similar, self.ks)
+            measured |= alike
+            for name, values in highest.items():
+                self.highest[name] = self.highest.get(name, 0.0) + float(values[counted].sum())
+        for name, values in measured.items():
             kept = self.per_row.setdefault(name, np.full(self.n_rows, np.nan, np.float32))
             kept[lo:hi] = values
         self._add_best(best, counted)
@@ -225,7 +239,7 @@ class _Running:
             self.tied_at_cut,
             self.tied_positives,
             {k: float(covered.mean()) for k, covered in self.covered.items()},
-            _ceilings(n_positives[rows], self.ks),
+            _ceilings(n_positives[rows], self.ks) | {name: sum_ / len(rows) for name, sum_ in self.highest.items()},
             LabelFigures(max(self.ks), support, recall, reciprocal),
         )
 

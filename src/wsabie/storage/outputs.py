@@ -7,9 +7,10 @@ from typing import Literal
 from wsabie.base.errors import InputError
 from wsabie.storage.atomic import explained, try_writing
 
-Kind = Literal["html", "log", "parquet", "picture", "rejects"]
+Kind = Literal["html", "is-a", "log", "parquet", "picture", "rejects"]
 _KINDS: dict[Kind, tuple[str, tuple[bytes, ...]]] = {
     "html": ("HTML page", (b"<!doctype html", b"<html")),
+    "is-a": ("is-a list", (b"child\tparent",)),
     "log": ("log of epochs", (b'{"epoch":',)),
     "parquet": ("Parquet file", (b"par1",)),
     "picture": ("PNG picture", (b"\x89png",)),
@@ -27,7 +28,7 @@ def refuse_unwritable(
     Parameters
     ----------
     *results : (kind, Path or None)
-        "html", "log" (of epochs), "parquet", "picture" or "rejects", and the file; None is no result.
+        "html", "is-a" (list), "log" (of epochs), "parquet", "picture" or "rejects", and the file; None is no result.
     inputs : iterable of Path or None
         What the command reads, and folders that it fills itself: no result may be one of these, nor lie in one.
     folder : Path or None

@@ -11,8 +11,9 @@ from wsabie.base.progress import SILENT, Progress
 from wsabie.evaluation.splits import Split, split
 from wsabie.features.visual_terms import VisualTerms
 from wsabie.models.annotator import Annotator
-from wsabie.samples import PARTS, bundled_parts, sample_path
+from wsabie.samples import bundled_parts, sample_path
 from wsabie.sources.fingerprint import fingerprint, marks_of
+from wsabie.sources.is_a import read_hierarchy
 from wsabie.sources.open import open_source
 from wsabie.sources.records import Picture, PictureList, Rows
 from wsabie.storage.rejects import Rejects
@@ -93,13 +94,18 @@ def demonstrate(
 
 def sample_pictures(part: str) -> PictureList:
     """The bundled pictures of a part, or of all parts together."""
-    names = bundled_parts() if part == "all" else (part,)
+    names = parts_of(part)
     pictures: list[Picture] = []
     for name in names:
         source = open_source(sample_path(name))
         if not isinstance(source, Rows):
             pictures += source
     return PictureList(sample_path(names[0]), pictures)
+
+
+def parts_of(part: str) -> list[str]:
+    """The names of the bundled parts that "all" or a name stands for."""
+    return list(bundled_parts()) if part == "all" else [part]
 
 
 def described_sample(
@@ -132,7 +138,8 @@ def _facts(part: str, rows: Rows, seed: int) -> dict[str, Any]:
 
 def _report_input(found: Comparison, terms: VisualTerms, pictures: PictureList, part: str, seed: int) -> ReportInput:
     entry, test = found["wsabie"], found.task.test
-    names = [name for name in PARTS if part in ("all", name) and name in bundled_parts()]
+    similar = read_hierarchy(*map(sample_path, parts_of(part))).similar(test.label_names)
+    names = parts_of(part)
     given = ReportInput(
         title="Annotating pictures with a joint embedding",
         comparison=found,
@@ -145,14 +152,15 @@ def _report_input(found: Comparison, terms: VisualTerms, pictures: PictureList, 
             split="By group (one concept, or one drawing with its variants), a tenth each for validation and test, "
             f"seed {seed}.",
         ),
-        examples=picture_examples(entry, test, pictures, terms, title=title_of),
+        examples=picture_examples(entry, test, pictures, terms, title=title_of, similar=similar),
         examples_note=SPREAD,
         neighbours_note="These labels were chosen by hand, before the model was trained, to show several languages.",
+        siblings_note="most of their pictures lie in one category of the collection, which training did not see",
         label_notes=languages_of_labels() if "emoji" in names else {},
         command=f"wsabie demo --part {part} --seed {seed}",
         created=date.today().isoformat(),
     )
-    return with_model(given, SHOWN_LABELS)
+    return with_model(given, SHOWN_LABELS, similar)
 
 
 def title_of(picture_id: str) -> str:

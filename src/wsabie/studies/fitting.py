@@ -74,9 +74,16 @@ def fit(entrant: Entrant, task: Task, tuned_on: str, progress: Progress = SILENT
 
 
 def evaluated(
-    model: Any, rows: Rows, ks: Sequence[int], stage: str, progress: Progress = SILENT, exclude: Matrix | None = None
+    model: Any,
+    rows: Rows,
+    ks: Sequence[int],
+    stage: str,
+    progress: Progress = SILENT,
+    *,
+    exclude: Matrix | None = None,
+    similar: Any = None,
 ) -> Evaluation:
-    """Judge a model on rows, block by block, in bounded memory; `exclude` as in `evaluate_scores`."""
+    """Judge a model on rows, block by block, in bounded memory; `exclude` and `similar` as in `evaluate_scores`."""
     with progress.stage(stage, len(rows), "rows") as bar:
 
         def blocks() -> Iterator[tuple[int, Float32]]:
@@ -84,7 +91,7 @@ def evaluated(
                 yield lo, model.scores(rows.X[lo:hi])
                 bar.advance(hi - lo)
 
-        return evaluate_scores(blocks(), rows.Y, ks=ks, exclude=exclude)
+        return evaluate_scores(blocks(), rows.Y, ks=ks, exclude=exclude, similar=similar)
 
 
 def model_bytes(model: Any) -> int:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from wsabie.evaluation.evaluate import Evaluation
+from wsabie.labels.similar import Mark, Similar, marks
 from wsabie.models.wsabie import Wsabie
 from wsabie.sources.records import Rows
 from wsabie.studies.comparison import Entry
@@ -62,6 +63,7 @@ def examples(
     title: Callable[[int], str] | None = None,
     true_labels: Callable[[int], Sequence[str]] | None = None,
     k: int = 10,
+    similar: Similar | None = None,
 ) -> list[Example]:
     """Rows as the report shows them, with the k best labels of a model.
 
@@ -74,18 +76,23 @@ def examples(
     picture, title, true_labels : callable
         What belongs to a row number; by default the id, and the labels among the columns.
     k : int
+    similar : Similar or None
+        Which labels are siblings, by the label columns.
     """
     suggested = entry.model.annotate(side.X[list(rows)], k)
     found = []
     for row, best in zip(rows, suggested, strict=True):
         true = list(true_labels(row)) if true_labels is not None else labels_of(side, row)
-        known = set(true)
+        signs = _marked(entry, [name for name, _ in best], true, similar)
         found.append(
             Example(
                 picture(row),
                 side.ids[row] if title is None else title(row),
                 true,
-                [Suggestion(name, score, name in known) for name, score in best],
+                [
+                    Suggestion(name, score, sign == "true", sign == "sibling")
+                    for (name, score), sign in zip(best, signs, strict=True)
+                ],
             )
         )
     return found
@@ -97,13 +104,29 @@ def labels_of(side: Rows, row: int) -> list[str]:
     return [side.label_names[y] for y, value in zip(line.indices, line.data, strict=True) if value > 0]
 
 
-def neighbourhoods(entry: Entry, labels: Sequence[str], k: int = 8) -> list[Neighbourhood]:
-    """The nearest labels of each label that the model knows; others are passed over."""
-    known = [name for name in labels if name in entry.model.vocabulary_]
-    return [Neighbourhood(name, entry.model.neighbours(name, k)) for name in known]
+def neighbourhoods(
+    entry: Entry, labels: Sequence[str], k: int = 8, similar: Similar | None = None
+) -> list[Neighbourhood]:
+    """The nearest labels of each label that the model knows, and which of them are siblings; others are passed over."""
+    found = []
+    for name in labels:
+        if name in entry.model.vocabulary_:
+            near = entry.model.neighbours(name, k)
+            signs = _marked(entry, [other for other, _ in near], [name], similar)
+            siblings = {other for (other, _), sign in zip(near, signs, strict=True) if sign == "sibling"}
+            found.append(Neighbourhood(name, near, siblings))
+    return found
 
 
-def with_model(given: ReportInput, labels: Sequence[str]) -> ReportInput:
+def _marked(entry: Entry, names: Sequence[str], true: Sequence[str], similar: Similar | None) -> list[Mark]:
+    """What each label is to the true ones; those of these that the model does not know have no siblings."""
+    if similar is None:
+        return ["true" if name in true else "other" for name in names]
+    known = entry.model.vocabulary_
+    return marks(known.ids(names), known.ids([name for name in true if name in known]), similar)
+
+
+def with_model(given: ReportInput, labels: Sequence[str], similar: Similar | None = None) -> ReportInput:
     """The input with what its embedding model tells: epochs, parameters, nearest labels of some labels.
 
     Without such a model in the comparison it stays as it is.
@@ -116,7 +139,7 @@ def with_model(given: ReportInput, labels: Sequence[str]) -> ReportInput:
         given,
         history=model.history_,
         parameters={**entries[0].parameters, **model.settings_},
-        neighbours=neighbourhoods(entries[0], labels),
+        neighbours=neighbourhoods(entries[0], labels, similar=similar),
     )
 
 

@@ -15,6 +15,7 @@ from wsabie.features.collect import outline
 from wsabie.features.decode import decode
 from wsabie.features.extract import learn
 from wsabie.features.visual_terms import VisualTerms
+from wsabie.labels.similar import Similar
 from wsabie.models.annotator import Annotator
 from wsabie.models.explain import explain_picture
 from wsabie.models.wsabie import Wsabie
@@ -66,6 +67,7 @@ def picture_examples(
     terms: VisualTerms,
     *,
     title: Callable[[str], str] = str,
+    similar: Similar | None = None,
 ) -> list[Example]:
     """Held-out pictures at even steps of accuracy with their labels, the first few also with a heat map.
 
@@ -79,6 +81,8 @@ def picture_examples(
     terms : VisualTerms
     title : callable
         What a picture is called, by its id.
+    similar : Similar or None
+        Which labels are siblings.
     """
     chosen = spread_rows(entry.evaluation, N_EXAMPLES, groups=test.groups)
     wanted = {test.ids[row] for row in chosen}
@@ -90,6 +94,7 @@ def picture_examples(
         lambda row: thumbnail(pictures[test.ids[row]].content),
         title=lambda row: title(test.ids[row]),
         true_labels=lambda row: pictures[test.ids[row]].labels,
+        similar=similar,
     )
     if not (isinstance(entry.model, Wsabie) and entry.model.similarity == "dot"):
         return shown

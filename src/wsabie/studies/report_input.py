@@ -1,6 +1,6 @@
 """What a report is made from. Everything but the title and the comparison may be left out, and so is its section."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -23,11 +23,12 @@ class Image(NamedTuple):
 
 
 class Suggestion(NamedTuple):
-    """A label that the model gave, and whether it is one of the true ones."""
+    """A label that the model gave: one of the true ones (`right`), a sibling of one, or another."""
 
     label: str
     score: float
     right: bool
+    sibling: bool = False
 
 
 class HeatMap(NamedTuple):
@@ -61,10 +62,11 @@ class Example:
 
 
 class Neighbourhood(NamedTuple):
-    """A label and the labels nearest to it, with their cosines."""
+    """A label and the labels nearest to it, with their cosines; some of these are known to be its siblings."""
 
     label: str
     near: Sequence[tuple[str, float]]
+    siblings: Collection[str] = ()
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,9 @@ class ReportInput:
     neighbours : sequence of Neighbourhood
     neighbours_note : str
         How they were chosen: one sentence.
+    siblings_note : str
+        By which is-a list labels are siblings: half a sentence, such as "share a category of the collection". Empty
+        where no sibling is known.
     label_notes : mapping of str to str
         Short words beside labels, such as the languages that use them.
     parameters : mapping
@@ -129,6 +134,7 @@ class ReportInput:
     examples_note: str = ""
     neighbours: Sequence[Neighbourhood] = ()
     neighbours_note: str = ""
+    siblings_note: str = ""
     label_notes: Mapping[str, str] = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)
     command: str = ""

@@ -39,6 +39,14 @@ Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first bad in
 Rejects = Annotated[Path | None, typer.Option(help="Write what was skipped to this file (JSON lines).")]
 Top = Annotated[int, typer.Option("-k", min=1, help="How many labels.")]
 AllowOverlap = Annotated[bool, typer.Option("--allow-overlap", help="Judge training rows too, instead of refusing.")]
+Hierarchies = Annotated[
+    list[Path] | None,
+    typer.Option(
+        help="Is-a list (child TAB parent, WordNet's files, a collection with categories) that says which labels are "
+        "siblings; several complete each other."
+    ),
+]
+ParentFirst = Annotated[bool, typer.Option("--parent-first", help="Pairs in --hierarchy name the parent first.")]
 Terms = Annotated[
     int | None, typer.Option(min=2, help="Visual terms in the dictionary (default: 10,000, fewer for few pictures).")
 ]
@@ -63,7 +71,7 @@ Crop = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add every command to the application."""
-    for command in (train, evaluate, annotate, neighbours, compare, features, split, demo, info):
+    for command in (train, evaluate, annotate, neighbours, compare, features, split, demo, info, hierarchy):
         for hint in get_type_hints(command, include_extras=True).values():
             for parameter in getattr(hint, "__metadata__", ()):
                 parameter.readable = False  # a file that may not be read is no wrong usage: what opens it says so
@@ -142,6 +150,8 @@ def train(
 def evaluate(
     model: Model,
     data: Data,
+    hierarchy: Hierarchies = None,
+    parent_first: ParentFirst = False,
     allow_overlap: AllowOverlap = False,
     exclude: Annotated[
         Path | None,
@@ -155,7 +165,7 @@ def evaluate(
     """Measure a model on data with known labels: p@k, recall@k, MAP, AUC, nDCG, coverage, with intervals."""
     from wsabie.faces.cli.evaluating import evaluate_command
 
-    evaluate_command(model, data, allow_overlap, exclude, threads, strict, rejects, json)
+    evaluate_command(model, data, allow_overlap, exclude, threads, strict, rejects, json, hierarchy, parent_first)
 
 
 def annotate(
@@ -168,6 +178,8 @@ def annotate(
         Path | None, typer.Option(help="Folder for heat maps: where in the picture the best label is seen.")
     ] = None,
     label: Annotated[str | None, typer.Option(help="Explain this label instead of the best one.")] = None,
+    hierarchy: Hierarchies = None,
+    parent_first: ParentFirst = False,
     threads: Threads = None,
     strict: Strict = False,
     rejects: Rejects = None,
@@ -176,19 +188,21 @@ def annotate(
     """Give new pictures or rows their best labels."""
     from wsabie.faces.cli.using import annotate_command
 
-    annotate_command(model, inputs, k, explain, label, threads, strict, rejects, json)
+    annotate_command(model, inputs, k, explain, label, threads, strict, rejects, json, hierarchy, parent_first)
 
 
 def neighbours(
     model: Model,
     label: Annotated[str, typer.Argument(metavar="LABEL", help="A label of the model.")],
     k: Top = 10,
+    hierarchy: Hierarchies = None,
+    parent_first: ParentFirst = False,
     json: Json = False,
 ) -> None:
     """The labels nearest to a label: synonyms, translations, near misses."""
     from wsabie.faces.cli.using import neighbours_command
 
-    neighbours_command(model, label, k, json)
+    neighbours_command(model, label, k, json, hierarchy, parent_first)
 
 
 def compare(
@@ -314,6 +328,22 @@ def info(
     from wsabie.faces.cli.using import info_command
 
     info_command(model, epochs, json)
+
+
+def hierarchy(
+    kind: Annotated[Literal["from-text"], typer.Argument(metavar="KIND", help="from-text: mine running English text.")],
+    src: Annotated[Path, typer.Argument(metavar="SRC", help="Plain text, or gzip of it.")],
+    out: Annotated[Path, typer.Option(help="TSV to write: child, parent, count; --hierarchy reads it.")],
+    min_count: Annotated[int, typer.Option(min=1, help="Leave out pairs that are said less often.")] = 1,
+    labels: Annotated[
+        Path | None, typer.Option(help="Keep these children: a file of one label a line, or a model folder.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Make an is-a list from what text says: "a toad is an amphibian"."""
+    from wsabie.faces.cli.hierarchies import hierarchy_command
+
+    hierarchy_command(src, out, min_count, labels, json)
 
 
 def _given(**options: Any) -> dict[str, Any]:

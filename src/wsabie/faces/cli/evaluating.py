@@ -1,5 +1,6 @@
 """`wsabie evaluate`."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from wsabie.faces.cli.common import (
     tell_unknown,
     trained_on,
 )
+from wsabie.faces.cli.hierarchies import sibling_facts, siblings_by
 from wsabie.faces.cli.terminal import TerminalProgress, note, plural, show_json, show_table
 from wsabie.sources.records import Rows, Source, groups_of
 from wsabie.storage.outputs import refuse_unwritable
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
     from wsabie.storage.rejects import Rejects
 
 KS = (1, 5, 10, 50)
-SHOWN = ("p@1", "p@5", "p@10", "recall@5", "recall@10", "recall@50", "MAP", "MRR", "ndcg@10", "AUC")
+SHOWN = ("p@1", "p@5", "p@10", "recall@5", "recall@10", "recall@50", "MAP", "MRR", "ndcg@10", "AUC",
+         "psib@1", "psib@5", "psib@10")  # fmt: skip
 
 
 def evaluate_command(
@@ -38,6 +41,8 @@ def evaluate_command(
     strict: bool,
     rejects_file: Path | None,
     json: bool,
+    hierarchy: Sequence[Path] | None = None,
+    parent_first: bool = False,
 ) -> None:
     """Score every row that carries a known label and print the metrics with bootstrap intervals."""
     from wsabie.evaluation.bootstrap import bootstrap_all
@@ -45,6 +50,7 @@ def evaluate_command(
 
     refuse_unwritable(("rejects", rejects_file), inputs=(data, model, exclude))
     annotator, progress = loaded(model, threads), TerminalProgress()
+    similar = siblings_by(hierarchy, parent_first, annotator)
     with listing(rejects_file, strict=strict) as rejects:
         source = opened(data, rejects, n_features=annotator.model.n_features_in_)
         if not allow_overlap:
@@ -58,16 +64,20 @@ def evaluate_command(
         tell_unknown(aligned, data)
         rows = aligned.rows
         known = None if exclude is None else _known_labels(exclude, rows, data, rejects)
-        found = evaluated(annotator.model, rows, lengths(len(rows.label_names)), "scoring", progress, known)
+        ks = lengths(len(rows.label_names))
+        found = evaluated(annotator.model, rows, ks, "scoring", progress, exclude=known, similar=similar)
         measured = {name: found.per_row[name] for name in SHOWN if name in found.per_row}
         intervals = bootstrap_all(measured, groups=groups_of(rows, found.rows))
     if json:
         bounds = {name: [i.low, i.high] for name, i in intervals.items()}
         names = aligned.unknown_labels
         unknown = {"labels": len(names), "pairs": aligned.unknown_pairs, "names": names}
-        show_json({**found.as_dict(), "intervals": bounds, "unknown": unknown})
+        siblings = {} if similar is None else {"siblings": sibling_facts(similar)}
+        show_json({**found.as_dict(), "intervals": bounds, "unknown": unknown, **siblings})
         return
     _show(found, intervals)
+    if similar is not None:
+        _tell_siblings(sibling_facts(similar))
 
 
 def _known_labels(exclude: Path, rows: Rows, data: Path, rejects: "Rejects") -> "Matrix":
@@ -143,6 +153,14 @@ def _show(found: "Evaluation", intervals: "dict[str, Interval]") -> None:
     )
     if tied := found.tied_at_cut.get(k):
         note(f"{plural(tied, 'row')} with tied labels at the cut after {k}; ties count as in a random order")
+
+
+def _tell_siblings(facts: dict[str, Any]) -> None:
+    known, labels = facts["known_labels"], facts["labels"]
+    note(
+        f"median number of siblings: {facts['median']:,.0f}; the hierarchy knows {known:,} of {labels:,} labels"
+        + ("" if known == labels else f", and of these the median is {facts['median_of_known']:,.0f}")
+    )
 
 
 def _ceiling(ceilings: dict[str, float], name: str) -> str:

@@ -1,13 +1,16 @@
 """Commands that use a finished model: annotate, neighbours, info."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from wsabie.base.errors import InputError
 from wsabie.faces.cli.common import aligned_rows, executor, listing, loaded, opened, tell_unknown_features
 from wsabie.faces.cli.epochs import show_epochs
+from wsabie.faces.cli.hierarchies import SHOWN_MARKS, siblings_by
 from wsabie.faces.cli.terminal import TerminalProgress, note, one_line, show_json, show_table
+from wsabie.labels.similar import Mark, SharedParents, marks
 from wsabie.sources.records import Picture, PictureList, Rows, Source
 from wsabie.storage.outputs import refuse_unwritable
 from wsabie.storage.rejects import Rejects
@@ -23,8 +26,10 @@ def annotate_command(
     strict: bool,
     rejects_file: Path | None,
     json: bool,
+    hierarchy: Sequence[Path] | None = None,
+    parent_first: bool = False,
 ) -> None:
-    """Rank labels for every input, one line each."""
+    """Rank labels for every input, one line each; with a hierarchy, true labels and their siblings are marked."""
     if label is not None and explain is None:
         raise InputError("--label chooses what --explain draws; add --explain FOLDER, or leave --label out")
     if explain is not None and explain.is_file():
@@ -36,19 +41,23 @@ def annotate_command(
     annotator, progress = loaded(model, threads), TerminalProgress()
     if label is not None:
         annotator.model.vocabulary_.ids([label])  # refuses an unknown label before any work
+    similar = siblings_by(hierarchy, parent_first, annotator)
     results: list[dict[str, Any]] = []
     drawn = unknown = 0
     with listing(rejects_file, strict=strict) as rejects:
-        for place, source in _sources(inputs, rejects, annotator.model.n_features_in_):
+        for place, source in _sources(inputs, rejects, annotator.model.n_features_in_, known=similar is not None):
             aligned = aligned_rows(annotator, model, source, executor(threads), progress, rejects)
             rows, unknown = aligned.rows, unknown + aligned.unknown_features
             tell_unknown_features(aligned, "the data")
             if len(rows):
                 ranked = annotator.model.annotate(rows.X, k)
-                results += [
+                found = [
                     {"id": place + i, "labels": [[name, round(s, 6)] for name, s in top]}
                     for i, top in zip(rows.ids, ranked, strict=True)
                 ]
+                if similar is not None:
+                    _mark(found, rows, similar)
+                results += found
             if explain is not None:
                 drawn = _explain(annotator, source, explain, label, drawn)
     if not results:
@@ -58,16 +67,32 @@ def annotate_command(
         show_json({"schema": 1, "model": str(model), "results": results, **counts})
         return
     for result in results:
-        labels = "  ".join(f"{one_line(name)} {score:.2f}" for name, score in result["labels"])
+        signs = [SHOWN_MARKS[mark] for mark in result.get("marks", ["other"] * len(result["labels"]))]
+        shown = zip(signs, result["labels"], strict=True)
+        labels = "  ".join(f"{sign}{one_line(name)} {score:.2f}" for sign, (name, score) in shown)
         sys.stdout.write(f"{one_line(result['id'])}\t{labels}\n")  # as it is: `out` would turn the tab into blanks
+    if similar is not None:
+        note("* a true label, ~ a sibling of one")
 
 
-def _sources(inputs: list[Path], rejects: Rejects, n_features: int | None) -> list[tuple[str, Source]]:
+def _mark(results: list[dict[str, Any]], rows: Rows, similar: SharedParents) -> None:
+    """Add what each annotation is to its row: a true label, a sibling of one, or another ([W] Table 9)."""
+    number = {name: y for y, name in enumerate(rows.label_names)}
+    Y = rows.Y.tocsr()
+    for row, result in enumerate(results):
+        at = slice(Y.indptr[row], Y.indptr[row + 1])
+        true = Y.indices[at][Y.data[at] > 0]
+        result["marks"] = marks([number[name] for name, _ in result["labels"]], true, similar)
+
+
+def _sources(inputs: list[Path], rejects: Rejects, n_features: int | None, *, known: bool) -> list[tuple[str, Source]]:
     """Every input opened; pictures that were named one by one make one source.
 
     Before it stands what tells its ids from those of the other inputs: where they come from, as it was given.
+    Labels are read where they are `known`.
     """
-    opened_ones = [(path, opened(path, rejects, labels_from="none", n_features=n_features)) for path in inputs]
+    labels_from = "auto" if known else "none"
+    opened_ones = [(path, opened(path, rejects, labels_from, n_features)) for path in inputs]
     if len(inputs) == 1:
         return [("", opened_ones[0][1])]
     pictures: list[Picture] = []
@@ -103,13 +128,26 @@ def _file_name(label: str) -> str:
     return "".join(c if c.isalnum() else "-" for c in label)[:40]
 
 
-def neighbours_command(model: Path, label: str, k: int, json: bool) -> None:
-    """Print the labels nearest to a label."""
-    near = loaded(model).model.neighbours(label, k)
+def neighbours_command(
+    model: Path, label: str, k: int, json: bool, hierarchy: Sequence[Path] | None = None, parent_first: bool = False
+) -> None:
+    """Print the labels nearest to a label; with a hierarchy, its siblings are marked ([W] Table 4)."""
+    annotator = loaded(model)
+    near = annotator.model.neighbours(label, k)
+    similar = siblings_by(hierarchy, parent_first, annotator)
+    found: list[Mark] = []
+    if similar is not None:
+        ids = annotator.model.vocabulary_.ids
+        found = marks(ids([name for name, _ in near]), ids([label]), similar)
     if json:
-        show_json({"schema": 1, "label": label, "neighbours": [[name, round(cosine, 6)] for name, cosine in near]})
+        marked = {} if similar is None else {"marks": found}
+        listed = [[name, round(cosine, 6)] for name, cosine in near]
+        show_json({"schema": 1, "label": label, "neighbours": listed, **marked})
         return
-    show_table(f"nearest to {label}", ["label", "cosine"], [[name, f"{cosine:.3f}"] for name, cosine in near])
+    lines = [[name, f"{cosine:.3f}"] for name, cosine in near]
+    if similar is not None:
+        lines = [[*line, "" if mark == "other" else mark] for line, mark in zip(lines, found, strict=True)]
+    show_table(f"nearest to {label}", ["label", "cosine", *([""] if found else [])], lines)
 
 
 def info_command(model: Path, epochs: bool, json: bool) -> None:

@@ -7,7 +7,7 @@ from wsabie.studies.charts import Bars, bar_chart, legend
 from wsabie.studies.comparison import Entry
 from wsabie.studies.headline import list_length
 from wsabie.studies.html import words
-from wsabie.studies.html.markup import Markup, element, join, label
+from wsabie.studies.html.markup import SIBLING, Markup, element, join, label
 from wsabie.studies.html.page import Section, chart, numbers
 from wsabie.studies.html.svg import Axis
 from wsabie.studies.html.words import figure, one, span
@@ -24,6 +24,7 @@ def neighbours(given: ReportInput) -> Section | None:
         "synonyms, spellings and relatives find each other without a dictionary. The number is the cosine of the "
         "angle between two labels; 1 is the same direction. ",
         given.neighbours_note,
+        [" Labels marked ", SIBLING, f" are known siblings: {given.siblings_note}."] if given.siblings_note else None,
     )
     return Section(
         "labels", "Nearest labels", "Which labels it takes for alike", intro, element("ul", cards, class_="near")
@@ -117,7 +118,7 @@ def _near(near: Neighbourhood, notes: Mapping[str, str]) -> Markup:
     rows = [
         element(
             "li",
-            element("span", label(name), _note(notes.get(name)), class_="name"),
+            _name(name, notes.get(name), sibling=name in near.siblings),
             element("span", figure(cosine, 2), class_="cosine"),
             style=f"--cosine:{min(max(cosine, 0.0), 1.0):.3f}",
         )
@@ -125,6 +126,13 @@ def _near(near: Neighbourhood, notes: Mapping[str, str]) -> Markup:
     ]
     head = element("h3", label(near.label), _note(notes.get(near.label)))
     return element("li", head, element("ol", rows), class_="card")
+
+
+def _name(name: str, note: str | None, *, sibling: bool) -> Markup:
+    if not sibling:
+        return element("span", label(name), _note(note), class_="name")
+    spoken = element("span", ", sibling", class_="hidden")
+    return element("span", SIBLING, label(name), spoken, _note(note), class_="name sibling")
 
 
 def _note(note: str | None) -> Markup | None:

@@ -104,3 +104,7 @@ def _name(name: str) -> str:
     if not _NAME.match(name):
         raise ValueError(f"{name!r} is no name of a tag or attribute")
     return name
+
+
+SIBLING = element("span", "≈", class_="sign", aria_hidden="true")
+"""Stands before a label that is a sibling of the right one; the letters lean too, so that it needs no colour."""

@@ -4,7 +4,7 @@ import base64
 from collections.abc import Mapping, Sequence
 
 from wsabie.base.errors import InputError
-from wsabie.studies.html.markup import Markup, element, join, label
+from wsabie.studies.html.markup import SIBLING, Markup, element, join, label
 from wsabie.studies.html.page import Section
 from wsabie.studies.html.words import one
 from wsabie.studies.report_input import Example, HeatMap, Image, ReportInput, Suggestion
@@ -18,9 +18,11 @@ def examples(given: ReportInput) -> Section | None:
     """Cards of pictures, each with its suggestions in order."""
     if not given.examples:
         return None
+    sibling = element("span", SIBLING, "label", class_="chip sibling")
     key = element(
         "ul",
         element("li", element("span", _tick(), "label", class_="chip right"), f" given to this {one(given.things)}"),
+        element("li", sibling, f" sibling of one: {given.siblings_note}") if given.siblings_note else None,
         element("li", element("span", "label", class_="chip miss"), " not given to it, though it may fit"),
         class_="key",
     )
@@ -84,12 +86,13 @@ def _card(example: Example, notes: Mapping[str, str]) -> Markup:
 
 def _chip(suggestion: Suggestion, notes: Mapping[str, str]) -> Markup:
     note = notes.get(suggestion.label)
+    kind = "right" if suggestion.right else "sibling" if suggestion.sibling else "miss"
     return element(
         "li",
-        _tick() if suggestion.right else None,
+        {"right": _tick(), "sibling": SIBLING}.get(kind),
         label(suggestion.label),
-        element("span", ", right", class_="hidden") if suggestion.right else None,
-        class_="chip right" if suggestion.right else "chip miss",
+        element("span", f", {kind}", class_="hidden") if kind != "miss" else None,
+        class_=f"chip {kind}",
         title=f"score {suggestion.score:.3g}" + (f"; {note}" if note else ""),
     )
 

@@ -23,6 +23,8 @@ def explained(metric: str) -> str:
         return "share of first suggestions that are right"
     if kind == "p":
         return f"share of the first {k} suggestions that are right"
+    if kind == "psib":
+        return f"share of the first {k} suggestions that are right or siblings of a right one"
     if kind == "recall":
         return f"share of the true labels that are among the first {k} suggestions"
     return EXPLAINED.get(metric, metric)

@@ -1,0 +1,101 @@
+"""Is-a lists on the command line: `--hierarchy`, and `wsabie hierarchy`."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wsabie.base.errors import InputError
+from wsabie.faces.cli.common import loaded, quoted, trained_on
+from wsabie.faces.cli.terminal import TerminalProgress, note, out, plural, show_json
+from wsabie.storage.outputs import refuse_unwritable
+
+if TYPE_CHECKING:
+    from wsabie.labels.hierarchy import Hierarchy
+    from wsabie.labels.similar import SharedParents
+
+SHOWN_MARKS = {"true": "*", "sibling": "~", "other": ""}
+"""What stands before a label: signs and not colours, so that they can be copied, piped and told apart by everybody."""
+
+
+def siblings_by(hierarchy: Sequence[Path] | None, parent_first: bool, annotator: Any) -> "SharedParents | None":
+    """Which labels of a model are siblings by some is-a lists; None without a list.
+
+    A list that training used, or that knows no label, is told: figures then say little.
+    """
+    from wsabie.sources.is_a import read_hierarchy
+
+    if not hierarchy:
+        if parent_first:
+            raise InputError("--parent-first says how --hierarchy is written; add --hierarchy FILE, or leave it out")
+        return None
+    kinds, labels = read_hierarchy(*hierarchy, parent_first=parent_first), list(annotator.model.vocabulary_)
+    where, similar = " and ".join(map(str, hierarchy)), kinds.similar(labels)
+    if not similar.known().any():
+        raise InputError(
+            f"{where} names none of the {plural(len(labels), 'label')} of the model, such as {quoted(labels)}; give an "
+            "is-a list over such labels"
+        )
+    if _used_in_training(kinds, hierarchy, annotator.facts):
+        note(f"{where} was used in training: what it says of siblings is not what the model found out by itself")
+    return similar
+
+
+def sibling_facts(similar: "SharedParents") -> dict[str, Any]:
+    """How many siblings labels have ([W] Table 1), for JSON and the line below a table."""
+    import numpy as np
+
+    counts, known = similar.siblings(), similar.known()
+    return {
+        "median": float(np.median(counts)),
+        "median_of_known": float(np.median(counts[known])),
+        "known_labels": int(known.sum()),
+        "labels": len(counts),
+    }
+
+
+def _used_in_training(kinds: "Hierarchy", paths: Sequence[Path], facts: dict[str, Any]) -> bool:
+    """Whether training knew the list: it says so, or sub-folders of the same pictures were its labels."""
+    from wsabie.sources.is_a import is_wordnet
+    from wsabie.sources.metadata import find_metadata
+    from wsabie.sources.open import open_source
+
+    if kinds.fingerprint() in facts.get("hierarchies", ()):
+        return True
+    folders = [path for path in paths if path.is_dir() and not is_wordnet(path) and find_metadata(path) is None]
+    return any(trained_on(open_source(folder), facts) for folder in folders)
+
+
+def hierarchy_command(src: Path, target: Path, min_count: int, labels: Path | None, json: bool) -> None:
+    """Mine "X is a Y" from text and write the pairs."""
+    from wsabie.sources.is_a import mine, write_hierarchy
+
+    refuse_unwritable(("is-a", target), inputs=(src, labels))
+    said = mine(src, _known(labels), progress=TerminalProgress())
+    pairs = said.pairs(min_count)
+    if not pairs:
+        few = "" if min_count == 1 else f" {min_count} times"
+        raise InputError(f"{src} never says that something is a kind of something{few}; give more English text")
+    write_hierarchy(target, pairs)
+    if said.forgotten:
+        note(f"the rarest pairs were forgotten on the way: counts may be too low by up to {said.forgotten:,}")
+    counts = {"pairs": len(pairs), "children": len({p[0] for p in pairs}), "parents": len({p[1] for p in pairs})}
+    if json:
+        show_json({"schema": 1, "out": str(target), **counts, "counts_too_low_by": said.forgotten})
+        return
+    out.print(
+        f"{target}: {plural(len(pairs), 'pair')} of {counts['children']:,} children, {counts['parents']:,} parents"
+    )
+
+
+def _known(labels: Path | None) -> Callable[[str], bool] | None:
+    """Tells the labels of a model, or the lines of a file, by their spelling."""
+    from wsabie.labels.hierarchy import spelling
+    from wsabie.sources.text import numbered_lines
+
+    if labels is None:
+        return None
+    if labels.is_dir():
+        names = list(loaded(labels).model.vocabulary_)
+    else:
+        names = [line.decode("utf-8", "replace") for _, line in numbered_lines(labels, 1 << 20)]
+    return {spelling(name) for name in names if name.strip()}.__contains__

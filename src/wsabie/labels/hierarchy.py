@@ -1,0 +1,149 @@
+"""What is a kind of what: concepts with their names and parents, from any is-a list.
+
+A concept may have several names ("toad", "frog", "toad frog") and a name several concepts (the bird and the machine
+called "crane"): a label stands for all concepts of its name. Only parents themselves are asked for, so that cycles,
+which lists mined from text have, do no harm; a concept that is its own parent is dropped.
+"""
+
+import zlib
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from wsabie.base.arrays import Int32
+from wsabie.base.errors import InputError
+from wsabie.labels.names import normalise
+from wsabie.labels.similar import SharedParents
+
+MOST = 1 << 26
+"""Pairs that a hierarchy holds at most; 512 MiB."""
+
+
+def spelling(name: str) -> str:
+    """By which names are known again: `normalise`, without case, and with blanks for underscores.
+
+    Examples
+    --------
+    >>> spelling("Great_White  shark")
+    'great white shark'
+    """
+    return normalise(name.replace("_", " ")).casefold()
+
+
+class Hierarchy:
+    """Concepts, their names and their is-a parents.
+
+    Parameters
+    ----------
+    pairs : iterable of (child, parent)
+        Names of concepts.
+
+    Examples
+    --------
+    >>> kinds = Hierarchy([("toad", "amphibian"), ("frog", "amphibian"), ("oak", "tree")])
+    >>> kinds.parents("Toad"), len(kinds)
+    (['amphibian'], 3)
+    >>> kinds.similar(["frog", "oak", "toad"]).to([2])
+    array([1., 0., 1.], dtype=float32)
+    """
+
+    def __init__(self, pairs: Iterable[tuple[str, str]] = ()) -> None:
+        self._concepts: dict[str, int] = {}
+        self._also: dict[str, tuple[int, ...]] = {}
+        self._children, self._parents = array("i"), array("i")
+        for child, parent in pairs:
+            self.add(child, parent)
+
+    def __len__(self) -> int:
+        """Number of is-a pairs, as they were added."""
+        return len(self._children)
+
+    @property
+    def concepts(self) -> list[str]:
+        """Names of all concepts, as `spelling` writes them, by number."""
+        return list(self._concepts)
+
+    def add(self, child: str, parent: str) -> None:
+        """State that the concept `child` is a kind of the concept `parent`.
+
+        Raises
+        ------
+        InputError
+            A name is empty or no valid text, or there are more than `MOST` pairs.
+        """
+        low, high = self._concept(child), self._concept(parent)
+        if low == high:
+            return
+        if len(self._children) >= MOST:
+            raise InputError(f"a hierarchy of more than {MOST:,} pairs is not supported; keep those of your labels")
+        self._children.append(low)
+        self._parents.append(high)
+
+    def also_called(self, concept: str, names: Iterable[str]) -> None:
+        """Give a concept further names, which other concepts may have too."""
+        number = self._concept(concept)
+        for name in names:
+            known = self._also.get(spelled := spelling(name), ())
+            if spelled and number not in known:
+                self._also[spelled] = (*known, number)
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """All (child, parent), as `spelling` writes them, in the order in which they were added."""
+        named = self.concepts
+        return ((named[c], named[p]) for c, p in zip(self._children, self._parents, strict=True))
+
+    def senses(self, name: str) -> tuple[int, ...]:
+        """Numbers of the concepts that a name may mean; none when it is unknown."""
+        spelled = spelling(name)
+        own = self._concepts.get(spelled)
+        also = self._also.get(spelled, ())
+        return also if own is None or own in also else (own, *also)
+
+    def parents(self, name: str) -> list[str]:
+        """The parents of all concepts that a name may mean, sorted."""
+        named, starts, parents = self.concepts, *self._lists()
+        numbers = {int(p) for c in self.senses(name) for p in parents[starts[c] : starts[c + 1]]}
+        return sorted(named[number] for number in numbers)
+
+    def similar(self, labels: Sequence[str]) -> SharedParents:
+        """Siblings among some labels: those that share a parent, or are names of one concept.
+
+        Parameters
+        ----------
+        labels : sequence of str
+            Names of a model's labels; one that the hierarchy does not know has no siblings.
+        """
+        from scipy.sparse import csr_matrix
+
+        starts, parents = self._lists()
+        n, rows, columns = len(self._concepts), array("i"), array("i")
+        for row, label in enumerate(labels):
+            for concept in self.senses(label):
+                # a column for the concept itself, or names of a concept without parents would not be alike
+                of_label = [n + concept, *parents[starts[concept] : starts[concept + 1]].tolist()]
+                rows.extend([row] * len(of_label))
+                columns.extend(of_label)
+        entries = np.ones(len(rows), np.int8), (np.asarray(rows), np.asarray(columns))
+        return SharedParents(csr_matrix(entries, shape=(len(labels), 2 * n)))
+
+    def fingerprint(self) -> str:
+        """8 hex digits that tell this hierarchy from others: of its pairs and names, in any order."""
+        words = sorted({f"{child}\t{parent}" for child, parent in self.pairs()} | set(self._also))
+        return f"{zlib.crc32(chr(10).join(words).encode()):08x}"
+
+    def _concept(self, name: str) -> int:
+        known = self._concepts.get(name)
+        if known is not None:  # spelled already
+            return known
+        spelled = spelling(name)
+        if not spelled:
+            raise InputError("a concept has an empty name; give every concept a name")
+        return self._concepts.setdefault(spelled, len(self._concepts))
+
+    def _lists(self) -> tuple[Int32, Int32]:
+        """Parents of every concept, concept after concept: (where they start, parents)."""
+        children, parents = np.frombuffer(self._children, np.int32), np.frombuffer(self._parents, np.int32)
+        order = np.argsort(children, kind="stable")
+        starts = np.searchsorted(children[order], np.arange(len(self._concepts) + 1))
+        return starts.astype(np.int32), parents[order]
