@@ -11,6 +11,7 @@ KINDS = {
     "wsabie": "wsabie.models.wsabie:Wsabie",
     "popularity": "wsabie.models.popularity:Popularity",
     "nearest": "wsabie.models.nearest:NearestNeighbours",
+    "approximate-nearest": "wsabie.models.approximate:ApproximateNeighbours",
     "one-vs-rest": "wsabie.models.one_vs_rest:OneVsRest",
 }
 """Kind to module:class."""
