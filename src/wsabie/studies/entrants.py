@@ -47,9 +47,9 @@ NEIGHBOURS = (5, 10, 20, 50, 100)
 
 STRENGTHS = {
     "logistic": (1.0, 3.0),
-    "passive-aggressive": (0.001, 0.01, 0.1),
-    "hinge": (0.03, 0.1, 0.3),
-    "svm": (0.03, 0.1, 0.3),
+    "passive-aggressive": (0.0003, 0.001, 0.003, 0.01),
+    "hinge": (0.003, 0.01, 0.03, 0.1),
+    "svm": (0.01, 0.03, 0.1),
 }
 """C of one-versus-rest that are tried, by learner."""
 
