@@ -168,12 +168,13 @@ class ApproximateNeighbours(NeighbourVotes):
         """Inner product of each row with the direction of its node; of a sparse row its non-zeros alone are read."""
         out = np.zeros(rows.shape[0])
         for lo, hi in row_ranges(rows.shape[0], 4 * (1 + arrays_of(rows)[0].size // max(rows.shape[0], 1))):
-            some, node = rows[lo:hi], nodes[lo:hi]
-            if hasattr(rows, "tocsr"):
-                directions = self.directions_[np.repeat(node, np.diff(some.indptr)), some.indices]
-                out[lo:hi] = row_sums(some.data * directions, some.indptr)
-            else:
-                out[lo:hi] = np.einsum("ij,ij->i", some, self.directions_[node])
+            if not hasattr(rows, "tocsr"):
+                out[lo:hi] = np.einsum("ij,ij->i", rows[lo:hi], self.directions_[nodes[lo:hi]])
+                continue
+            indptr = rows.indptr[lo : hi + 1]  # slices of a scipy matrix would take longer than the work
+            at = slice(indptr[0], indptr[-1])
+            directions = self.directions_[np.repeat(nodes[lo:hi], np.diff(indptr)), rows.indices[at]]
+            out[lo:hi] = row_sums(rows.data[at] * directions, indptr - indptr[0])
         return out
 
     def _arranged(self, train: Matrix) -> Matrix:
