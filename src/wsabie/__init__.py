@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from wsabie.features.visual_terms import VisualTerms
     from wsabie.labels.hierarchy import Hierarchy
     from wsabie.models.annotator import Annotator
+    from wsabie.models.approximate import ApproximateNeighbours
+    from wsabie.models.nearest import NearestNeighbours
+    from wsabie.models.one_vs_rest import OneVsRest
+    from wsabie.models.popularity import Popularity
     from wsabie.models.registry import load
     from wsabie.models.wsabie import Wsabie
     from wsabie.search.exact import top_k
@@ -26,6 +30,10 @@ __version__ = "0.1.0"
 _SHELF = {
     "Wsabie": "wsabie.models.wsabie",
     "Annotator": "wsabie.models.annotator",
+    "NearestNeighbours": "wsabie.models.nearest",
+    "ApproximateNeighbours": "wsabie.models.approximate",
+    "OneVsRest": "wsabie.models.one_vs_rest",
+    "Popularity": "wsabie.models.popularity",
     "load": "wsabie.models.registry",
     "VisualTerms": "wsabie.features.visual_terms",
     "open_source": "wsabie.sources.open",
@@ -43,6 +51,10 @@ _SHELF = {
 __all__ = [
     "Wsabie",
     "Annotator",
+    "NearestNeighbours",
+    "ApproximateNeighbours",
+    "OneVsRest",
+    "Popularity",
     "load",
     "VisualTerms",
     "open_source",

@@ -13,6 +13,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.estimator_checks import check_estimator
 
 from strategies import sparse_rows
+from votes import by_brute_force, labels
 from wsabie.base.errors import InputError
 from wsabie.models import inputs
 from wsabie.models.nearest import NearestNeighbours
@@ -21,27 +22,6 @@ EXPECTED_TO_FAIL = {
     "check_n_features_in_after_fitting": "the message names the model in words of its own",
     "check_dtype_object": "something that is no number is an InputError, which is a ValueError, not a TypeError",
 }
-
-
-def labels(n: int, n_labels: int, rng: np.random.Generator) -> sp.csr_matrix:
-    Y = rng.choice([-1, 0, 1], (n, n_labels), p=[0.1, 0.6, 0.3]).astype(np.int8)
-    Y[0, 0] = 1
-    return sp.csr_matrix(Y)
-
-
-def by_brute_force(train: Any, Y: Any, rows: Any, k: int) -> Any:
-    """Votes from a full matrix of cosines in float64."""
-
-    def unit(M: Any) -> Any:
-        M = np.asarray(M.toarray() if hasattr(M, "toarray") else M, np.float64)
-        return M / np.maximum(np.linalg.norm(M, axis=1, keepdims=True), 1e-12)
-
-    cosines = unit(rows) @ unit(train).T
-    out = np.zeros((len(cosines), Y.shape[1]))
-    for i, row in enumerate(cosines):
-        for j in np.lexsort((np.arange(len(row)), -row))[:k]:
-            out[i] += max(row[j], 0) * (Y[[j]].toarray()[0] > 0)
-    return out
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 30), st.booleans())

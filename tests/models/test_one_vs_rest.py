@@ -1,18 +1,24 @@
-"""One logistic regression per label: equal to scikit-learn's own, refused when too large, right on real data."""
+"""One classifier per label: equal to scikit-learn's own, refused when too large, right on real data."""
 
 import logging
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import check_estimator
 
+from toys import toy
 from wsabie.base.errors import InputError
+from wsabie.models.learners import LEARNERS, shown_rows
 from wsabie.models.one_vs_rest import OneVsRest, TooLargeError
 
 EXPECTED_TO_FAIL = {
@@ -61,7 +67,7 @@ def test_what_is_too_large_is_refused_before_it_starts_with_its_price() -> None:
     with pytest.raises(TooLargeError, match=r"4 labels and 6 features needs .* the limits are 1e-08 GB and 10 min"):
         OneVsRest(max_gigabytes=1e-8).fit(X, Y)
     model = OneVsRest(max_minutes=1e-6, threads=1)
-    with pytest.raises(TooLargeError, match="use fewer labels, or raise max_gigabytes and max_minutes"):
+    with pytest.raises(TooLargeError, match="set max_negatives, or raise max_gigabytes and max_minutes"):
         model.fit(X, Y)
     assert not hasattr(model, "coef_")
 
@@ -105,6 +111,104 @@ def test_progress_tells_of_every_label() -> None:
     assert sum(seen) == 4
 
 
+def passive_aggressive(X: Any, y: Any, C: float, passes: list[Any]) -> Any:
+    """PA-I of Crammer et al. (2006), row after row: tau = min(C, loss / |x|^2), w += tau y x."""
+    w = np.zeros(X.shape[1])
+    for order in passes:
+        for i in order:
+            loss = max(0.0, 1 - y[i] * (w @ X[i]))
+            w += min(C, loss / (X[i] @ X[i])) * y[i] * X[i]
+    return w
+
+
+@pytest.mark.parametrize("C", [0.1, 10.0])
+def test_passive_aggressive_by_hand_where_the_order_does_not_matter(C: float) -> None:
+    X = np.diag([2.0, 1.0, 0.5])
+    model = OneVsRest(C, learner="passive-aggressive", rows=None, max_iter=3, threads=1).fit(X, [["a"], ["b"], ["b"]])
+    # three visits of each row, of which no other row undoes anything, until its margin is 1
+    step = {2.0: min(3 * C, 1 / 4), 1.0: min(3 * C, 1), 0.5: min(3 * C, 4)}
+    expected = [[step[2.0] * 2, -step[1.0], -step[0.5] / 2], [-step[2.0] * 2, step[1.0], step[0.5] / 2]]
+    np.testing.assert_allclose(model.coef_, expected, rtol=1e-5)
+    assert model.intercept_.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_one_pass_of_passive_aggressive_is_that_of_the_twin_in_some_order(sparse: bool) -> None:
+    X, y = np.array([[1.0, 0.5, 0], [0.4, 1, 0.3], [0.2, 0.1, 1]]), np.array([1, -1, -1])
+    given = sp.csr_matrix(X) if sparse else X
+    model = OneVsRest(0.7, learner="passive-aggressive", rows=None, max_iter=1, threads=1)
+    found = model.fit(given, [["a"], ["b"], ["b"]]).coef_[0]
+    twins = [passive_aggressive(X, y, 0.7, [order]) for order in permutations(range(3))]
+    assert min(np.abs(found - twin).max() for twin in twins) < 1e-6
+    assert np.ptp(np.array(twins), 0).max() > 0.01
+
+
+def test_svm_scores_are_those_of_scikit_learn() -> None:
+    X, Y = task()
+    oracle = OneVsRestClassifier(LinearSVC(C=0.3, dual=False)).fit(X, Y)
+    found = OneVsRest(0.3, learner="svm", rows=None, threads=1).fit(X, Y).scores(X)
+    np.testing.assert_allclose(found, oracle.decision_function(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("max_negatives", [None, 15])
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_every_learner_learns_and_threads_change_no_bit(learner: Any, max_negatives: int | None) -> None:
+    X, Y, answer = toy()
+    asked = {"learner": learner, "max_negatives": max_negatives, "seed": 3}
+    one, two = (OneVsRest(threads=threads, **asked).fit(X, Y) for threads in (1, 2))
+    assert np.array_equal(one.coef_, two.coef_)
+    assert np.array_equal(one.intercept_, two.intercept_)
+    assert np.array_equal(np.sort(one.rank(X, 2)[0], 1), answer)
+    other = OneVsRest(threads=1, **{**asked, "seed": 4}).fit(X, Y)
+    assert np.array_equal(one.coef_, other.coef_) is (max_negatives is None and learner in ("logistic", "svm"))
+
+
+@given(st.integers(2, 40), st.integers(1, 40), st.integers(0, 2**32 - 1))
+def test_a_label_is_shown_its_rows_and_as_many_others_as_asked(n: int, m: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    positives = np.sort(rng.choice(n, rng.integers(1, n), replace=False))
+    shown, share = shown_rows(positives, n, m, [seed, 1])
+    assert np.isin(positives, shown).all()
+    assert (np.diff(shown) > 0).all()
+    assert shown[0] >= 0
+    assert shown[-1] < n
+    assert len(shown) == len(positives) + min(m, n - len(positives))
+    assert share == min(m, n - len(positives)) / (n - len(positives))
+
+
+def test_negatives_are_drawn_evenly() -> None:
+    drawn = np.concatenate([shown_rows(np.array([2, 5]), 8, 3, [seed])[0] for seed in range(600)])
+    times = np.bincount(drawn, minlength=8)
+    assert times[[2, 5]].tolist() == [600, 600]
+    assert np.abs(times[[0, 1, 3, 4, 6, 7]] - 300).max() < 5 * np.sqrt(600 / 4)
+
+
+def test_log_odds_are_corrected_for_the_negatives_that_were_left_out() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((4000, 2))
+    Y = sp.csr_matrix((rng.random(4000) < 1 / (1 + np.exp(3 - X[:, 0])))[:, None].astype(np.int8))
+    full = OneVsRest(rows=None, threads=1).fit(X, Y).scores(X[:50])
+    some = OneVsRest(rows=None, threads=1, max_negatives=400).fit(X, Y).scores(X[:50])
+    assert np.abs(some - full).mean() < 0.3  # left as it is, the intercept would be off by log(3700 / 400) = 2.2
+
+
+def test_fewer_negatives_take_less_time() -> None:
+    counts, sizes = np.full(16_000, 12), {"n_values": 49_000_000, "n_features": 10_000, "rows": 200_000}
+    every, some = (OneVsRest(max_negatives=m, threads=2).work(counts=counts, **sizes) for m in (None, 300))
+    assert every.n_bytes == some.n_bytes == 4 * 16_000 * 10_001
+    assert every.seconds > 3600
+    assert some.seconds < 600
+
+
+def test_scoring_copies_no_weights(tmp_path: Path) -> None:
+    X, Y, _ = toy()
+    model = OneVsRest(learner="svm", threads=1).fit(X, Y)
+    model.save(tmp_path / "m")
+    for found in (model, OneVsRest.load(tmp_path / "m")):
+        assert found.coef_.shape == (12, 30)
+        assert found.coef_.T.flags.c_contiguous
+
+
 def test_it_follows_scikit_learn() -> None:
     assert clone(OneVsRest(3.0)).get_params()["C"] == 3.0
     found = check_estimator(OneVsRest(threads=1), on_skip=None, on_fail=None)
@@ -115,6 +219,21 @@ def test_it_follows_scikit_learn() -> None:
 @pytest.mark.parametrize("wrong", [{"C": 0}, {"max_minutes": -1}, {"max_gigabytes": float("nan")}, {"max_iter": 0}])
 def test_parameters_that_cannot_be(wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="choose a number above 0"):
+        OneVsRest(**wrong).fit(*task())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"learner": "perceptron"}, "choose one of logistic, passive-aggressive, hinge, svm"),
+        ({"learner": None}, "learner is None"),
+        ({"max_negatives": 0}, "choose None or a whole number above 0"),
+        ({"max_negatives": 2.5}, "choose None or a whole number above 0"),
+        ({"seed": -1}, "seed is -1; choose a whole number from 0"),
+    ],
+)
+def test_choices_that_cannot_be(wrong: dict[str, Any], told: str) -> None:
+    with pytest.raises(InputError, match=told):
         OneVsRest(**wrong).fit(*task())
 
 

@@ -7,12 +7,18 @@ from wsabie.studies.entrants import NAMES, entrants
 
 
 def test_every_name_makes_its_model_with_what_was_asked_for() -> None:
-    found = {e.name: e for e in entrants(seed=7, threads=2, max_minutes=0.5, parameters={"dim": 16})}
+    found = {
+        e.name: e for e in entrants(NAMES, seed=7, threads=2, max_negatives=9, max_minutes=0.5, parameters={"dim": 16})
+    }
     assert tuple(found) == NAMES
     assert [e.name for e in found.values() if not e.baseline] == ["wsabie"]
     model = found["wsabie"].build(epochs=1)
     assert (model.dim, model.seed, model.threads, model.epochs) == (16, 7, 2, 1)
     assert found["one-vs-rest"].build(C=3.0).get_params()["max_minutes"] == 0.5
+    for name, learner in (("one-vs-rest-pa", "passive-aggressive"), ("one-vs-rest-hinge", "hinge"), ("svm", "svm")):
+        linear = found[name].build(**found[name].options[0])
+        assert (linear.learner, linear.seed, linear.threads, linear.max_negatives) == (learner, 7, 2, 9)
+    assert found["approximate-nearest"].build().seed == 7
     assert [option["k"] for option in found["nearest"].options][:4] == [5, 10, 20, 50]
 
 

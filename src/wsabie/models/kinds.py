@@ -13,6 +13,7 @@ KINDS = {
     "full-rank": "wsabie.models.full_rank:FullRank",
     "popularity": "wsabie.models.popularity:Popularity",
     "nearest": "wsabie.models.nearest:NearestNeighbours",
+    "approximate-nearest": "wsabie.models.approximate:ApproximateNeighbours",
     "one-vs-rest": "wsabie.models.one_vs_rest:OneVsRest",
 }
 """Kind to module:class."""

@@ -1,7 +1,7 @@
-"""One logistic regression per label: the linear model that a newcomer would try first.
+"""One linear classifier per label: the models that a newcomer would try first, and the papers' own baseline.
 
-The papers train their one-versus-rest baseline by the Passive-Aggressive algorithm ([W] section 6.2); this
-one is scikit-learn's `LogisticRegression`, stronger and known to everybody.
+The papers train their one-versus-rest baseline by the Passive-Aggressive algorithm ([W] section 6.2, PA-I of Crammer et
+al. 2006) or "hinge loss" ([S]). The default is logistic regression, stronger and known to everybody.
 """
 
 import logging
@@ -11,19 +11,25 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from wsabie.base.arrays import Float32, Float64, Matrix
+from wsabie.base.arrays import Float32, Matrix
 from wsabie.base.errors import InputError
 from wsabie.base.machine import available_cores
 from wsabie.base.progress import SILENT, Progress
 from wsabie.base.validation import require
 from wsabie.models.inputs import Inputs, as_matrix, n_rows
+from wsabie.models.learners import (
+    LEARNERS,
+    SECONDS_PER_LABEL,
+    VALUES_PER_FEATURE,
+    Learner,
+    LearnerName,
+    fit_label,
+    log_odds,
+    shown_rows,
+)
 from wsabie.models.scaling import Rows, RowScaling
 from wsabie.models.scored import ScoreRanker
 from wsabie.storage.folder import Parts
-
-SECONDS_PER_VALUE = 200e-9
-SECONDS_PER_LABEL = 3e-3
-"""What a fit of one label costs on one core of 2.5 GHz: per stored value of X, and besides; see `Work`."""
 
 log = logging.getLogger("wsabie")
 
@@ -60,7 +66,10 @@ class Work(NamedTuple):
 
 
 class OneVsRest(ScoreRanker):
-    """Logistic regression of each label against all other rows; a label's score is its log-odds.
+    """A linear classifier of each label against all other rows.
+
+    A label's score is its log-odds ("logistic") or its signed margin (the others). Labels of no row, or of every row,
+    are not fitted: their score is the log-odds of their share of the rows.
 
     Labels are fitted side by side on threads. Memory and time are stated in the log
     (`logging.getLogger("wsabie")`) before the start; both grow with the number of labels, and a job above the
@@ -69,7 +78,13 @@ class OneVsRest(ScoreRanker):
     Parameters
     ----------
     C : float, default 1.0
-        Inverse strength of the L2 penalty.
+        Inverse strength of the L2 penalty; for "passive-aggressive" the longest step, for which .01 is a better start.
+    learner : {"logistic", "passive-aggressive", "hinge", "svm"}, default "logistic"
+        "passive-aggressive": PA-I. "hinge": SGD on the hinge loss. "svm": liblinear's squared hinge loss. All are
+        scikit-learn's; the second and third have no intercept, f(x) = w.x as in the paper.
+    max_negatives : int or None, default None
+        Random rows without the label that each label is shown; None: all of them. With it the time no longer grows
+        with labels x rows. "logistic" corrects its intercept for it; the margins of the others are not corrected.
     rows : {"tfidf", "auto", None}, default "tfidf"
         Scaling of rows, as in `Wsabie`.
     max_gigabytes : float, default 2.0
@@ -77,7 +92,9 @@ class OneVsRest(ScoreRanker):
     max_minutes : float, default 10.0
         Longest training that is begun, by the estimate of `work`.
     max_iter : int, default 100
-        Newton steps per label.
+        Newton steps per label, or passes over its rows ("passive-aggressive", "hinge").
+    seed : int, default 0
+        Of the order of rows and of the random negatives; a label's numbers do not depend on other labels or threads.
     threads : int or None
         None uses every core that this process may use.
 
@@ -85,6 +102,7 @@ class OneVsRest(ScoreRanker):
     ----------
     scaling_ : RowScaling
     coef_ : (n_labels, n_features) float32
+        The transpose of what is kept in memory: a row's non-zeros then read whole lines of all labels' weights.
     intercept_ : (n_labels,) float32
     n_unconverged_ : int
         Labels that had not settled after `max_iter` steps.
@@ -103,17 +121,23 @@ class OneVsRest(ScoreRanker):
         self,
         C: float = 1.0,
         *,
+        learner: LearnerName = "logistic",
+        max_negatives: int | None = None,
         rows: Rows = "tfidf",
         max_gigabytes: float = 2.0,
         max_minutes: float = 10.0,
         max_iter: int = 100,
+        seed: int = 0,
         threads: int | None = None,
     ) -> None:
         self.C = C
+        self.learner = learner
+        self.max_negatives = max_negatives
         self.rows = rows
         self.max_gigabytes = max_gigabytes
         self.max_minutes = max_minutes
         self.max_iter = max_iter
+        self.seed = seed
         self.threads = threads
 
     def fit(self, X: Any, Y: Any, *, label_names: Sequence[str] | None = None, progress: Progress = SILENT) -> Self:
@@ -140,7 +164,7 @@ class OneVsRest(ScoreRanker):
         work = self.work(_stored(inputs), self.n_features_in_, _counts(targets), n_rows(inputs))
         self._refuse(work, targets.shape[1])
         self.scaling_ = RowScaling.learned(inputs, self.n_features_in_, self.rows)
-        self._fit_labels(_for_liblinear(self.scaling_(inputs), self.n_features_in_), targets, progress)
+        self._fit_labels(_as_read(self.scaling_(inputs), self.n_features_in_, self._learner.dtype), targets, progress)
         return self
 
     def work(self, n_values: int, n_features: int, counts: Any, rows: int) -> Work:
@@ -156,10 +180,16 @@ class OneVsRest(ScoreRanker):
         rows : int
         """
         counts = np.asarray(counts)
-        fitted = int(((counts > 0) & (counts < rows)).sum())
-        each = SECONDS_PER_LABEL + SECONDS_PER_VALUE * n_values
-        threads = self.threads or available_cores()
-        return Work(4 * len(counts) * (n_features + 1), fitted * each / threads)
+        fitted = counts[(counts > 0) & (counts < rows)]
+        others = rows - fitted
+        shown = fitted + (others if self.max_negatives is None else np.minimum(others, self.max_negatives))
+        values = float(shown.sum()) * n_values / max(rows, 1) + VALUES_PER_FEATURE * n_features * len(fitted)
+        seconds = SECONDS_PER_LABEL * len(fitted) + self._learner.seconds_per_value * values
+        return Work(4 * len(counts) * (n_features + 1), seconds / (self.threads or available_cores()))
+
+    @property
+    def _learner(self) -> Learner:
+        return LEARNERS[self.learner]
 
     @property
     def n_bytes(self) -> int:
@@ -170,7 +200,9 @@ class OneVsRest(ScoreRanker):
     def to_parts(self) -> Parts:
         """What the model is made of: JSON-able config and named arrays."""
         config = {**self._described(), "scaling": self.scaling_.method, "n_unconverged": self.n_unconverged_}
-        return Parts(self.kind, config, {"coef": self.coef_, "intercept": self.intercept_, **self.scaling_.tensors()})
+        return Parts(
+            self.kind, config, {"weights": self.coef_.T, "intercept": self.intercept_, **self.scaling_.tensors()}
+        )
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
@@ -178,23 +210,25 @@ class OneVsRest(ScoreRanker):
         config, t = parts.config, parts.tensors
         model = cls._restored(config)
         model.scaling_ = RowScaling.restored(config["scaling"], t, model.n_features_in_)
-        model.coef_, model.intercept_ = t["coef"], t["intercept"]
+        model.coef_, model.intercept_ = t["weights"].T, t["intercept"]
         model.n_unconverged_ = int(config["n_unconverged"])
         n_labels = len(model.vocabulary_)
         if model.coef_.shape != (n_labels, model.n_features_in_) or model.intercept_.shape != (n_labels,):
-            raise ValueError("the sizes of coef, intercept do not agree with the rest")
+            raise ValueError("the sizes of weights, intercept do not agree with the rest")
         return model
 
     def _scores(self, inputs: Inputs) -> Float32:
         rows = as_matrix(self.scaling_(inputs), self.n_features_in_)
-        return np.asarray(rows @ self.coef_.T, np.float32) + self.intercept_
+        scores = np.asarray(rows @ self.coef_.T, np.float32)
+        scores += self.intercept_
+        return scores
 
     def _refuse(self, work: Work, n_labels: int) -> None:
         sentence = f"one-versus-rest with {n_labels:,} labels and {self.n_features_in_:,} features needs {work}"
         if work.n_bytes > 1e9 * self.max_gigabytes or work.seconds > 60 * self.max_minutes:
             raise TooLargeError(
                 f"{sentence}, and the limits are {self.max_gigabytes:g} GB and {self.max_minutes:g} minutes; "
-                "use fewer labels, or raise max_gigabytes and max_minutes"
+                "use fewer labels, set max_negatives, or raise max_gigabytes and max_minutes"
             )
         log.info(sentence)
 
@@ -203,46 +237,61 @@ class OneVsRest(ScoreRanker):
 
         from sklearn.exceptions import ConvergenceWarning
 
-        n_labels = targets.shape[1]
-        self.coef_ = np.zeros((n_labels, self.n_features_in_), np.float32)
-        self.intercept_ = _log_odds(_counts(targets), rows.shape[0])
+        n_labels, counts = targets.shape[1], _counts(targets)
+        self.coef_ = np.zeros((self.n_features_in_, n_labels), np.float32).T
+        self.intercept_ = log_odds(counts, rows.shape[0])
         self.n_unconverged_ = 0
         by_label = (targets > 0).tocsc()
-        wanted = np.flatnonzero((_counts(targets) > 0) & (_counts(targets) < rows.shape[0]))
+        wanted = np.flatnonzero((counts > 0) & (counts < rows.shape[0]))
         with (
             warnings.catch_warnings(),
             ThreadPoolExecutor(self.threads or available_cores()) as pool,
             progress.stage("one-versus-rest", len(wanted), "labels") as stage,
         ):
             warnings.simplefilter("ignore", ConvergenceWarning)  # counted instead
-            for y, fitted in zip(wanted, pool.map(lambda y: self._fit_label(rows, by_label, y), wanted), strict=True):
-                self.coef_[y], self.intercept_[y] = fitted.coef_[0], fitted.intercept_[0]
-                self.n_unconverged_ += int(fitted.n_iter_[0] >= self.max_iter)
+            for settled in pool.map(lambda y: self._fit_label(rows, by_label, y), wanted):
+                self.n_unconverged_ += int(not settled)
                 stage.advance()
 
-    def _fit_label(self, rows: Matrix, by_label: Matrix, y: int) -> Any:
-        from sklearn.linear_model import LogisticRegression
-
-        truth = np.zeros(rows.shape[0], np.int32)
-        truth[by_label.indices[by_label.indptr[y] : by_label.indptr[y + 1]]] = 1
-        # liblinear's primal solver draws no random numbers and works outside the interpreter lock
-        return LogisticRegression(C=self.C, solver="liblinear", max_iter=self.max_iter).fit(rows, truth)
+    def _fit_label(self, rows: Matrix, by_label: Matrix, y: int) -> bool:
+        """Set the label's weights; whether they have settled."""
+        positives = np.sort(by_label.indices[by_label.indptr[y] : by_label.indptr[y + 1]])
+        shown, share = shown_rows(positives, rows.shape[0], self.max_negatives, [self.seed, int(y)])
+        some = rows if len(shown) == rows.shape[0] else rows[shown]
+        learner, seed = self._learner, (self.seed + int(y)) % 2**32
+        fit = fit_label(learner, some, np.isin(shown, positives), self.C, self.max_iter, seed)
+        self.coef_[y] = fit.coef
+        self.intercept_[y] = fit.intercept + (np.log(share) if learner.odds else 0)
+        return fit.settled
 
     def _check_parameters(self) -> None:
+        require(
+            self.learner in LEARNERS,
+            f"learner is {self.learner!r}; choose one of {', '.join(LEARNERS)}",
+        )
+        require(
+            self.max_negatives is None or (_whole(self.max_negatives) and self.max_negatives > 0),
+            f"max_negatives is {self.max_negatives!r}; choose None or a whole number above 0",
+        )
+        require(_whole(self.seed) and self.seed >= 0, f"seed is {self.seed!r}; choose a whole number from 0")
         for name in ("C", "max_gigabytes", "max_minutes", "max_iter"):
             value = getattr(self, name)
             require(bool(np.isfinite(value)) and value > 0, f"{name} is {value!r}; choose a number above 0")
 
 
-def _for_liblinear(inputs: Inputs, n_features: int) -> Matrix:
-    """float64 rows in the layout that the solver reads without a copy."""
+def _as_read(inputs: Inputs, n_features: int, dtype: type) -> Matrix:
+    """Rows in the layout that the learner reads without a copy."""
     from scipy.sparse import csr_matrix
 
     rows = as_matrix(inputs, n_features)
     if not hasattr(rows, "tocsr"):
-        return np.ascontiguousarray(rows, np.float64)
+        return np.ascontiguousarray(rows, dtype)
     indptr = rows.indptr.astype(np.int32)
-    return csr_matrix((rows.data.astype(np.float64), rows.indices, indptr), shape=rows.shape)
+    return csr_matrix((rows.data.astype(dtype, copy=False), rows.indices, indptr), shape=rows.shape)
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def _counts(targets: Matrix) -> Any:
@@ -251,9 +300,3 @@ def _counts(targets: Matrix) -> Any:
 
 def _stored(inputs: Inputs) -> int:
     return int(inputs.size if isinstance(inputs, np.ndarray) else len(inputs.data))
-
-
-def _log_odds(counts: Any, n: int) -> Float32:
-    """Log-odds of a label without looking at the row (half a row added to each side)."""
-    share: Float64 = (counts + 0.5) / (n + 1)
-    return np.log(share / (1 - share)).astype(np.float32)

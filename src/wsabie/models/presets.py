@@ -1,7 +1,8 @@
 """The papers' systems under their own names: estimators with the settings that a paper gives; any may be changed."""
 
-from typing import Any
+from typing import Any, Literal
 
+from wsabie.models.full_rank import FullRank
 from wsabie.models.linear import LinearRanker
 from wsabie.models.wsabie import Wsabie
 
@@ -50,6 +51,17 @@ def pamir(**changes: Any) -> LinearRanker:
     'auc'
     """
     return LinearRanker(**{"loss": "auc", **changes})
+
+
+def full_rank(epochs: int | Literal["auto"] = "auto", **changes: Any) -> FullRank:
+    """The full-rank model of default terms ([W] eq. 1), both of as many epochs.
+
+    Examples
+    --------
+    >>> full_rank(epochs=3).linear.epochs
+    3
+    """
+    return FullRank(Wsabie(epochs=epochs), LinearRanker(epochs=epochs), **changes)
 
 
 _AS_IN_V: dict[str, Any] = {

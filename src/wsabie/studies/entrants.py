@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 from wsabie.base.errors import InputError
-from wsabie.labels.names import closest
 
 Options = dict[str, Any]
 
@@ -46,8 +45,13 @@ class Entrant:
 NEIGHBOURS = (5, 10, 20, 50, 100)
 """Numbers of neighbours that are tried."""
 
-PENALTIES = (1.0, 3.0)
-"""Inverse penalties of one-versus-rest that are tried."""
+STRENGTHS = {
+    "logistic": (1.0, 3.0),
+    "passive-aggressive": (0.0003, 0.001, 0.003, 0.01),
+    "hinge": (0.003, 0.01, 0.03, 0.1),
+    "svm": (0.01, 0.03, 0.1),
+}
+"""C of one-versus-rest that are tried, by learner."""
 
 
 def _wsabie(seed: int, threads: int | None, parameters: Options) -> Entrant:
@@ -57,45 +61,35 @@ def _wsabie(seed: int, threads: int | None, parameters: Options) -> Entrant:
     return Entrant("wsabie", "WARP embedding", build, baseline=False, validated=True, compiles=True)
 
 
-def _trained(name: str, title: str, build: Callable[..., Any], seed: int, threads: int | None) -> Entrant:
-    """A model that the loops of training train, as its defaults make it."""
-    ready = partial(build, seed=seed, threads=threads)
-    return Entrant(name, title, ready, validated=True, compiles=True)
-
-
-def _papers_own(seed: int, threads: int | None) -> list[Entrant]:
-    """The other models of the papers."""
+def _of_the_papers(name: str, seed: int, threads: int | None) -> Entrant:
+    """Another model that the loops of training train, with its defaults."""
     from wsabie.models import presets
     from wsabie.models.linear import LinearRanker
     from wsabie.models.wsabie import Wsabie
 
-    return [
-        _trained("wsabie-auc", "AUC embedding", partial(Wsabie, loss="auc"), seed, threads),
-        _trained("linear-warp", "linear WARP", LinearRanker, seed, threads),
-        _trained("pamir", "PAMIR", presets.pamir, seed, threads),
-        _trained("full-rank", "full-rank WARP", _full_rank, seed, threads),
-        _trained("vse-ens", "VSE-ens", presets.vse_ens, seed, threads),
-        _trained("opt-auc", "Opt-AUC", presets.opt_auc, seed, threads),
-    ]
-
-
-def _paper(name: str, seed: int, threads: int | None) -> Entrant:
-    return next(entrant for entrant in _papers_own(seed, threads) if entrant.name == name)
-
-
-def _full_rank(epochs: Any = "auto", **parameters: Any) -> Any:
-    from wsabie.models.full_rank import FullRank
-    from wsabie.models.linear import LinearRanker
-    from wsabie.models.wsabie import Wsabie
-
-    return FullRank(Wsabie(epochs=epochs), LinearRanker(epochs=epochs), **parameters)
+    builds: dict[str, Callable[..., Any]] = {
+        "wsabie-auc": partial(Wsabie, loss="auc"),
+        "linear-warp": LinearRanker,
+        "pamir": presets.pamir,
+        "full-rank": presets.full_rank,
+        "vse-ens": presets.vse_ens,
+        "opt-auc": presets.opt_auc,
+    }
+    build = partial(builds[name], seed=seed, threads=threads)
+    return Entrant(name, OF_THE_PAPERS[name], build, validated=True, compiles=True)
 
 
 def _nearest() -> Entrant:
     from wsabie.models.nearest import NearestNeighbours
 
-    options = tuple({"k": k} for k in NEIGHBOURS)
-    return Entrant("nearest", "k nearest neighbours", NearestNeighbours, options, quick=True)
+    return Entrant("nearest", "k nearest neighbours", NearestNeighbours, _each("k", NEIGHBOURS), quick=True)
+
+
+def _approximate(seed: int) -> Entrant:
+    from wsabie.models.approximate import ApproximateNeighbours
+
+    build = partial(ApproximateNeighbours, seed=seed)
+    return Entrant("approximate-nearest", "k neighbours in a tree leaf", build, _each("k", NEIGHBOURS), quick=True)
 
 
 def _popularity() -> Entrant:
@@ -104,27 +98,48 @@ def _popularity() -> Entrant:
     return Entrant("popularity", "most frequent labels", Popularity, quick=True)
 
 
-def _one_vs_rest(threads: int | None, max_minutes: float) -> Entrant:
+def _one_vs_rest(name: str, title: str, learner: Any, parameters: Options) -> Entrant:
     from wsabie.models.one_vs_rest import OneVsRest
 
-    build = partial(OneVsRest, threads=threads, max_minutes=max_minutes)
-    return Entrant("one-vs-rest", "one-versus-rest", build, tuple({"C": C} for C in PENALTIES))
+    return Entrant(name, title, partial(OneVsRest, learner=learner, **parameters), _each("C", STRENGTHS[learner]))
 
 
-NAMES = ("wsabie", "nearest", "one-vs-rest", "popularity")
+def _each(name: str, values: Sequence[float]) -> tuple[Options, ...]:
+    return tuple({name: value} for value in values)
+
+
+ONE_VS_REST = {
+    "one-vs-rest": ("one-versus-rest", "logistic"),
+    "one-vs-rest-pa": ("one-versus-rest, PA-I", "passive-aggressive"),
+    "one-vs-rest-hinge": ("one-versus-rest, hinge SGD", "hinge"),
+    "svm": ("one-versus-rest, linear SVM", "svm"),
+}
+"""Name to title and learner."""
+
+OF_THE_PAPERS = {
+    "wsabie-auc": "AUC embedding",
+    "linear-warp": "linear WARP",
+    "pamir": "PAMIR",
+    "full-rank": "full-rank WARP",
+    "vse-ens": "VSE-ens",
+    "opt-auc": "Opt-AUC",
+}
+"""Name to title."""
+
+USUAL = ("wsabie", "nearest", "popularity", "one-vs-rest")
 """Who takes part unless others are named."""
 
-PAPERS_OWN = ("wsabie-auc", "linear-warp", "pamir", "full-rank", "vse-ens", "opt-auc")
-KNOWN = (*NAMES, *PAPERS_OWN)
+NAMES = (*USUAL, *OF_THE_PAPERS, "approximate-nearest", "one-vs-rest-pa", "one-vs-rest-hinge", "svm")
 """Every name that `entrants` knows."""
 
 
 def entrants(
-    names: Sequence[str] = NAMES,
+    names: Sequence[str] = USUAL,
     *,
     seed: int = 0,
     threads: int | None = None,
     max_minutes: float = 2.0,
+    max_negatives: int | None = None,
     parameters: Options | None = None,
 ) -> list[Entrant]:
     """The entrants of the given names, in their order.
@@ -132,12 +147,14 @@ def entrants(
     Parameters
     ----------
     names : sequence of str
-        Of `KNOWN`; one that comes twice takes part once.
+        Of `NAMES`; one that comes twice takes part once.
     seed : int
     threads : int or None
         None uses every core that this process may use.
     max_minutes : float
         One-versus-rest is skipped when one of its fits would take longer, by estimate.
+    max_negatives : int or None
+        Of one-versus-rest: random rows without the label that each label is shown; None: all of them.
     parameters : dict or None
         Of `Wsabie`, in place of its defaults.
 
@@ -154,15 +171,20 @@ def entrants(
     made: dict[str, Callable[[], Entrant]] = {
         "wsabie": partial(_wsabie, seed, threads, parameters or {}),
         "nearest": _nearest,
-        "one-vs-rest": partial(_one_vs_rest, threads, max_minutes),
+        "approximate-nearest": partial(_approximate, seed),
         "popularity": _popularity,
-        **{name: partial(_paper, name, seed, threads) for name in PAPERS_OWN},
+        **{name: partial(_of_the_papers, name, seed, threads) for name in OF_THE_PAPERS},
     }
+    linear = {"seed": seed, "threads": threads, "max_minutes": max_minutes, "max_negatives": max_negatives}
+    for name, (title, learner) in ONE_VS_REST.items():
+        made[name] = partial(_one_vs_rest, name, title, learner, linear)
     if not names:
-        raise InputError(f"no model to compare is named; choose from {', '.join(KNOWN)}")
+        raise InputError(f"no model to compare is named; choose from {', '.join(NAMES)}")
     for name in names:
         if name not in made:
-            near = closest(name, KNOWN, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(KNOWN)}"
+            from wsabie.labels.names import closest
+
+            near = closest(name, NAMES, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(NAMES)}"
             raise InputError(f"there is no model called {name!r} to compare; {hint}")
     return [made[name]() for name in dict.fromkeys(names)]

@@ -12,6 +12,7 @@ import pytest
 from wsabie.evaluation.evaluate import evaluate_scores
 from wsabie.faces.cli.evaluating import _show
 from wsabie.models.wsabie import Wsabie
+from wsabie.studies.entrants import NAMES
 
 Cli = Callable[..., Any]
 
@@ -34,6 +35,26 @@ def test_compare_prints_one_table(cli: Cli, rows: Path, tmp_path: Path) -> None:
     assert models["wsabie"]["p@1"] == 1.0
     assert models["popularity"]["p@1"] < 0.7
     assert "<html" in report.read_text(encoding="utf-8")
+
+
+def test_compare_knows_every_name(cli: Cli, rows: Path) -> None:
+    said = cli("compare", rows, "--threads", 1, "--models", ",".join(NAMES), "--json")
+    assert said.code == 0, said.err
+    assert tuple(model["name"] for model in said.json["models"]) == NAMES
+    assert not said.json["skipped"]
+    weak = [model["name"] for model in said.json["models"] if model["metrics"]["p@1"] < 0.9]
+    assert weak == ["popularity"]
+
+
+def test_compare_baselines_on_corel5k(cli: Cli, data_dir: Path) -> None:
+    """Real data, the way a user runs it: what each baseline reaches."""
+    train, test = (data_dir / "corel5k_mulan" / f"Corel5k-{side}-sparse.arff" for side in ("train", "test"))
+    names = "popularity,nearest,approximate-nearest,one-vs-rest-hinge"
+    said = cli("compare", train, "--test", test, "--models", names, "--json")
+    assert said.code == 0, said.err
+    reached = {model["name"]: model["metrics"]["MAP"] for model in said.json["models"]}
+    assert reached["popularity"] + 0.03 < reached["approximate-nearest"] < reached["nearest"] - 0.03
+    assert reached["one-vs-rest-hinge"] > reached["popularity"] + 0.05
 
 
 def test_corel5k_beats_popularity(cli: Cli, data_dir: Path, tmp_path: Path) -> None:

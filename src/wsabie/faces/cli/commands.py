@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 import typer
 
 from wsabie.base.errors import InputError
+from wsabie.studies.entrants import NAMES, USUAL
 
 
 def _positive(text: str) -> float:
@@ -207,9 +208,7 @@ def neighbours(
 
 def compare(
     data: Data,
-    models: Annotated[
-        str, typer.Option(help="Comma-separated: wsabie, nearest, popularity, one-vs-rest.")
-    ] = "wsabie,nearest,popularity,one-vs-rest",
+    models: Annotated[str, typer.Option(help=f"Comma-separated: {', '.join(NAMES)}.")] = ",".join(USUAL),
     by: Annotated[
         By, typer.Option(help="How to split: group, row, label or time (default: group if there are groups).")
     ] = "auto",

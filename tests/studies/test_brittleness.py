@@ -1,0 +1,73 @@
+"""The brittleness of approximate neighbours: hand-worked chances, the exact end of the trees, real data."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from toys import toy
+from wsabie.base.errors import InputError
+from wsabie.evaluation.evaluate import evaluate_scores
+from wsabie.models.approximate import ApproximateNeighbours
+from wsabie.models.nearest import NearestNeighbours
+from wsabie.sources.records import Rows
+from wsabie.studies.brittleness import brittleness
+
+
+def rows(X: object, Y: object, prefix: str) -> Rows:
+    Y = sp.csr_matrix(Y)
+    return Rows(X, Y, [f"label {y}" for y in range(Y.shape[1])], [f"{prefix}{i}" for i in range(Y.shape[0])])
+
+
+def test_chances_by_hand() -> None:
+    # the test row's neighbours in order: all labels wrong, half of them right, all right, all wrong
+    X = np.array([[1.0, 0], [0.9, 0.1], [0.7, 0.3], [0.5, 0.5]])
+    train = rows(X, np.array([[0, 1, 0], [1, 1, 0], [1, 0, 0], [0, 0, 1]]), "a")
+    test = rows(np.array([[1.0, 0], [0, 1]]), np.array([[1, 0, 0], [0, 0, 0]]), "b")  # the second has no label
+    found = brittleness(train, test, chances=(0.5, 0.2), neighbours=4, scaling=None)
+    assert [f.kind for f in found] == ["exact", "first", "first", "any", "any"]
+    expected = [0, 0.5 * 0.5, 0.8 * 0.5, 0.25 * 0.5 + 0.125, 0.8 * 0.2 * 0.5 + 0.8**2 * 0.2]
+    assert [f.p1 for f in found] == pytest.approx(expected)
+    assert [f.found for f in found] == [1, 0.5, 0.2, 0.5, 0.2]
+    assert (found[0].shared, found[0].leaf) == (1, 4)
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_one_neighbour_is_judged_as_the_model_is(dense: bool) -> None:
+    X, Y, _ = toy(160, dense=dense)
+    noisy = sp.csr_matrix(np.where(np.random.default_rng(0).random(Y.shape) < 0.2, 1, Y.toarray()))
+    train, test = rows(X[:120], noisy[:120], "a"), rows(X[120:], noisy[120:], "b")
+    found = brittleness(train, test, depths=(0, 2, 9))
+    exact, trees = found[0], [f for f in found if f.kind == "tree"]
+    assert [f.leaf for f in trees] == [120, 30]
+    assert trees[0][4:7] == exact[4:7]
+    assert trees[1].found < 1
+    assert trees[1].shared < 1
+    for model, p1 in ((NearestNeighbours(1), exact.p1), (ApproximateNeighbours(2, 1), trees[1].p1)):
+        scores = model.fit(train.X, train.Y).scores(test.X)
+        assert p1 == pytest.approx(evaluate_scores([(0, scores)], test.Y, ks=(1,)).means["p@1"])
+
+
+@pytest.mark.data
+def test_corel5k(data_dir: Path) -> None:
+    from wsabie.sources.mulan import read_mulan
+
+    folder = data_dir / "corel5k_mulan"
+    train, test = (read_mulan(folder / f"Corel5k-{side}-sparse.arff") for side in ("train", "test"))
+    found = brittleness(train, test, depths=(1, 3, 6))
+    trees = [f for f in found if f.kind == "tree"]
+    assert all(0 < f.found < 1 for f in trees)
+    assert [f.found for f in trees] == sorted((f.found for f in trees), reverse=True)
+    assert found[0].p1 > trees[0].p1 > trees[2].p1
+
+
+def test_what_cannot_be() -> None:
+    X, Y, _ = toy(24)
+    train = rows(X, Y, "a")
+    with pytest.raises(InputError, match="choose numbers from 0 to 1"):
+        brittleness(train, train, chances=(1.5,))
+    with pytest.raises(InputError, match="too few"):
+        brittleness(train, train, neighbours=1)
+    with pytest.raises(InputError, match="no test row has a label"):
+        brittleness(train, rows(X, 0 * Y, "b"))
