@@ -369,7 +369,7 @@ class KernelPca:
 def _parted(n: int, m: int, rng: np.random.Generator) -> tuple[Int64, Int64, bool]:
     """Rows to judge by, rows to learn from, and whether they are different rows."""
     order = rng.permutation(n)
-    spare = min(_JUDGED, n - m)
+    spare = min(_JUDGED, (n - m) // 4)  # landmarks are chosen among more rows than they need
     held_out = spare >= _FEWEST
     pool = order[spare:] if held_out else order
     return np.sort(order[: spare if held_out else _JUDGED]), np.sort(pool[: max(_LEARNT_FROM, 4 * m)]), held_out
