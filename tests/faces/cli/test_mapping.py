@@ -15,12 +15,12 @@ Cli = Callable[..., Any]
 
 def test_from_sparse_rows_to_judged_annotations(cli: Cli, rows: Path, tmp_path: Path) -> None:
     out, again, model = tmp_path / "out.parquet", tmp_path / "again.parquet", tmp_path / "m"
-    learnt = cli("features", "kpca", rows, "--out", out, "--dim", 5, "--json")
+    learnt = cli("features", "kpca", rows, "--out", out, "--dim", 2, "--json")
     assert learnt.code == 0, learnt.err
     assert "landmarks takes about" in learnt.err
-    assert (learnt.json["rows"], learnt.json["components"], learnt.json["held_out"]) == (90, 5, False)
+    assert (learnt.json["rows"], learnt.json["components"], learnt.json["held_out"]) == (90, 2, False)
     found = open_source(out)
-    assert found.X.shape == (90, 5)
+    assert found.X.shape == (90, 2)
     given = open_source(rows)
     np.testing.assert_array_equal(found.X, KernelPca.load(tmp_path / "out.parquet.map").transform(given.X))
     assert (found.ids, found.label_names, found.Y.toarray().tolist()) == (
