@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from wsabie.evaluation.evaluate import evaluate_scores
     from wsabie.evaluation.leave_one_out import hold_out_labels
     from wsabie.evaluation.splits import split
+    from wsabie.features.kernel_pca import KernelPca
     from wsabie.features.visual_terms import VisualTerms
     from wsabie.labels.hierarchy import Hierarchy
     from wsabie.models.annotator import Annotator
@@ -36,6 +37,7 @@ _SHELF = {
     "Popularity": "wsabie.models.popularity",
     "load": "wsabie.models.registry",
     "VisualTerms": "wsabie.features.visual_terms",
+    "KernelPca": "wsabie.features.kernel_pca",
     "open_source": "wsabie.sources.open",
     "Rows": "wsabie.sources.records",
     "split": "wsabie.evaluation.splits",
@@ -57,6 +59,7 @@ __all__ = [
     "Popularity",
     "load",
     "VisualTerms",
+    "KernelPca",
     "open_source",
     "Rows",
     "split",

@@ -12,6 +12,9 @@ from wsabie.labels.names import normalise
 from wsabie.sources.build import row_starts
 from wsabie.sources.records import Rows
 
+MAPPED = "kpca-"
+"""Begins the fingerprint of a map, in the place of a dictionary's, where rows are the components of others."""
+
 
 class Aligned(NamedTuple):
     """A collection in a model's terms, and what had no place there.
@@ -155,8 +158,13 @@ def _align_features(rows: Rows, feature_names: Sequence[str] | None, n_features:
 
 
 def _check_dictionary(rows: Rows, wanted: str | None) -> None:
-    """Terms of two dictionaries have the same numbers and mean different things."""
+    """Terms of two dictionaries have the same numbers and mean different things, and so have components of two maps."""
     if wanted and rows.dictionary and rows.dictionary != wanted:
+        if wanted.startswith(MAPPED):
+            raise InputError(
+                "the training data are components of a map and the data was not made with it; map the data with that "
+                "map (wsabie features kpca DATA --map FOLDER --out FILE)"
+            )
         raise InputError(
             "the data was described by another dictionary of visual terms than the training data; describe it again "
             "with the dictionary of the training data (wsabie features images --dictionary FOLDER)"

@@ -10,12 +10,14 @@ over all shards.
 
 import json
 from array import array
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from wsabie.base.arrays import Bool, Matrix
+from wsabie.base.arrays import Bool, Float32, Matrix
 from wsabie.sources.build import BadRow, LabelIndex, require_rows, row_starts, signed_label_matrix
 from wsabie.sources.cells import LabelCells
 from wsabie.sources.parquet_features import DENSE, SPARSE, feature_columns
@@ -139,7 +141,14 @@ class _Beside:
         return Rows(X, Y, names, list(self.ids), groups, times, counts, **noted, augment=augment)
 
 
-def write_rows(rows: Rows, path: str | Path) -> None:
+class DenseMap(NamedTuple):
+    """Turns a block of rows into dense ones, (b, width) float32."""
+
+    width: int
+    apply: Callable[[Matrix], Float32]
+
+
+def write_rows(rows: Rows, path: str | Path, *, through: DenseMap | None = None) -> None:
     """Write rows so that `read_parquet_rows` gives back the same arrays, names and ids, bit for bit.
 
     The file appears whole or not at all.
@@ -150,6 +159,8 @@ def write_rows(rows: Rows, path: str | Path) -> None:
         X sparse is written as `indices` and `values`, dense as `features`.
     path : str or Path
         Usually ends with .parquet.
+    through : DenseMap or None
+        What becomes of X on the way, a block at a time, so that all dense rows are never in memory together.
 
     Raises
     ------
@@ -161,21 +172,26 @@ def write_rows(rows: Rows, path: str | Path) -> None:
 
     note = {
         "schema": 1,
-        "n_features": rows.X.shape[1],
+        "n_features": through.width if through else rows.X.shape[1],
         "counts": rows.counts,
         "label_names": rows.label_names,
         "feature_names": rows.feature_names,
         "dictionary": rows.dictionary,
         "augment": rows.augment,
     }
-    schema = _schema(rows).with_metadata({KEY: json.dumps(note, ensure_ascii=False).encode()})
+    schema = _schema(rows, through.width if through else None).with_metadata(
+        {KEY: json.dumps(note, ensure_ascii=False).encode()}
+    )
     with replacing(path) as draft, ParquetWriter(draft, schema, compression="zstd") as writer:
         for start in range(0, len(rows), _BATCH):
             block = rows.take(range(start, min(start + _BATCH, len(rows))))
+            if through:
+                block = replace(block, X=through.apply(block.X))
             writer.write_table(ArrowTable.from_pydict(_columns(block), schema=schema))
 
 
-def _schema(rows: Rows) -> Any:
+def _schema(rows: Rows, width: int | None) -> Any:
+    """Columns of the file; `width` is that of dense rows which `rows` become, None: as they are."""
     import pyarrow as pa
 
     names = pa.list_(pa.string())
@@ -183,8 +199,8 @@ def _schema(rows: Rows) -> Any:
     fields += [(NEGATIVES, names)] if (rows.Y.data < 0).any() else []
     fields += [("group", pa.string())] if rows.groups is not None else []
     fields += [("time", pa.string())] if rows.times is not None else []
-    if isinstance(rows.X, np.ndarray):
-        fields += [(DENSE, pa.list_(pa.float32(), rows.X.shape[1]))]
+    if width is not None or isinstance(rows.X, np.ndarray):
+        fields += [(DENSE, pa.list_(pa.float32(), width or rows.X.shape[1]))]
     else:
         fields += [(SPARSE[0], pa.list_(pa.uint32())), (SPARSE[1], pa.list_(pa.float32()))]
     return pa.schema(fields)

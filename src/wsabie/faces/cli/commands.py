@@ -234,8 +234,16 @@ def compare(
 
 
 def features(
-    kind: Annotated[Literal["images"], typer.Argument(metavar="KIND", help="images (audio and text: later versions).")],
-    src: Annotated[Path, typer.Argument(metavar="SRC", help="Folder of pictures, or Parquet with pictures.")],
+    kind: Annotated[
+        Literal["images", "kpca"],
+        typer.Argument(metavar="KIND", help="images, or kpca: few dense features from many sparse ones."),
+    ],
+    src: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SRC", help="Folder of pictures, or Parquet with pictures; for kpca rows of any source."
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="Parquet file to write; it is a source for every other command.")],
     terms: Terms = None,
     size: Size = None,
@@ -251,13 +259,40 @@ def features(
     ] = None,
     augment: Augment = None,
     crop: Crop = None,
+    dim: Annotated[
+        int | None, typer.Option(min=1, help="kpca: components (default: 1,024, fewer for few rows).")
+    ] = None,
+    landmarks: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="kpca: rows that all are compared with (default: all up to 4,096, else 4 per component)."
+        ),
+    ] = None,
+    map_folder: Annotated[
+        Path | None,
+        typer.Option("--map", help="kpca: use this saved map; otherwise one is learned and saved beside OUT."),
+    ] = None,
     threads: Threads = None,
     seed: GivenSeed = None,
     strict: Strict = False,
     rejects: Rejects = None,
     json: Json = False,
 ) -> None:
-    """Describe pictures by visual terms and write them as sparse rows; a stopped run goes on where it was."""
+    """Describe pictures by visual terms and write them as sparse rows; a stopped run goes on where it was.
+
+    Or, with kpca, bring sparse rows to few dense dimensions by kernel PCA with the histogram intersection kernel.
+    """
+    if kind == "kpca":
+        from wsabie.faces.cli.mapping import kpca_command
+
+        pictures = _given(
+            terms=terms, size=size, weighting=weighting, dictionary=dictionary, augment=augment, crop=crop
+        )
+        _refuse_options(pictures, "how pictures are described, and kpca takes rows of features")
+        given = _given(n_components=dim, n_landmarks=landmarks, seed=seed)
+        kpca_command(src, out, given, map_folder, threads, strict, rejects, json)
+        return
+    _refuse_options(_given(dim=dim, landmarks=landmarks, map=map_folder), "how rows are mapped; it belongs to kpca")
     from wsabie.faces.cli.describing import features_command
 
     given = _given(n_terms=terms, size=size, weighting=weighting, crop=crop, seed=seed)
@@ -348,3 +383,9 @@ def hierarchy(
 def _given(**options: Any) -> dict[str, Any]:
     """The options that the command line names."""
     return {name: value for name, value in options.items() if value is not None}
+
+
+def _refuse_options(given: dict[str, Any], because: str) -> None:
+    """Refuse options that another kind of features has."""
+    for flag in given:
+        raise InputError(f"--{flag} says {because}; leave --{flag} out")

@@ -10,6 +10,7 @@ from wsabie.base.executor import Executor, Processes, Serial
 from wsabie.base.machine import available_cores
 from wsabie.base.progress import Progress
 from wsabie.faces.cli.terminal import TerminalProgress, note, plural
+from wsabie.sources.align import MAPPED
 from wsabie.sources.records import Rows, Source
 from wsabie.storage.rejects import Rejects
 
@@ -103,6 +104,8 @@ def aligned_rows(
                 f"describe them first: wsabie features images {source.path} --out FILE.parquet --dictionary FOLDER, "
                 "with the folder of the dictionary that described the training data"
             )
+            if annotator.dictionary.startswith(MAPPED):
+                remedy += ", and map them: wsabie features kpca FILE.parquet --map FOLDER --out MAPPED.parquet"
         raise InputError(f"{model} was trained on rows of features and {source.path} holds pictures; {remedy}")
     return annotator.rows(source, executor=run, progress=progress, rejects=rejects)
 

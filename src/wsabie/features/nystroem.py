@@ -1,0 +1,181 @@
+"""A kernel seen through a few landmark rows (Nystroem's method): kernel values, choice of landmarks, and what is lost.
+
+With landmarks z_1 .. z_m and K_zz = L L', the point phi(x) = L^-1 k_z(x) lies in R^m, and phi(x).phi(y) is the kernel
+of the projections of x and y onto the span of the landmarks (Williams and Seeger 2001). It is exact for the landmarks
+themselves, and so for everything when all rows are landmarks.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from wsabie.base.arrays import Csr, Float64, Int64, Matrix, under_one_type
+from wsabie.base.progress import SILENT, Progress
+from wsabie.base.threads import for_each
+
+Choice = Literal["k-means++", "uniform"]
+_ROWS = 256  # of one task
+_BLOCK = 1024  # of one product
+_NEGLIGIBLE = 1e-10  # variance, as a share of the largest, that is rounding
+_TOLERANCE = 1e-7  # a landmark of which the others leave less than this share of the largest K(z, z) is none of its own
+
+
+def as_csr(X: Matrix) -> Csr:
+    """A scipy matrix as kernels take it."""
+    X = X.tocsr()
+    X.sort_indices()
+    return Csr(X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data.astype(np.float32))
+
+
+def intersection(rows: Csr, features: Csr, n_landmarks: int, *, dtype: Any = np.float32, threads: int = 1) -> Any:
+    """The intersection kernel sum_j min(x_j, z_j) of rows and landmarks, (n, n_landmarks) of `dtype`.
+
+    Parameters
+    ----------
+    rows : Csr
+        Values of 0 or more.
+    features : Csr
+        The landmarks, transposed: row j holds those that have feature j.
+    n_landmarks : int
+    dtype : float32 or float64
+    threads : int
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_matrix
+    >>> Z = csr_matrix([[1, 4, 9], [2, 0, 0]])
+    >>> intersection(as_csr(csr_matrix([[2, 0, 5]])), as_csr(Z.T), 2)
+    array([[6., 2.]], dtype=float32)
+    """
+    from wsabie.kernels.intersection import intersect_rows
+
+    rows, features = Csr(*map(under_one_type, rows)), Csr(*map(under_one_type, features))
+    out = np.empty((rows.n_rows, n_landmarks), dtype)
+    for_each(
+        lambda lo: intersect_rows(rows, features, out, lo, min(lo + _ROWS, len(out))),
+        range(0, len(out), _ROWS),
+        threads,
+    )
+    return out
+
+
+def choose(X: Matrix, m: int, choice: Choice, rng: np.random.Generator, progress: Progress = SILENT) -> Int64:
+    """Numbers of m rows to be landmarks, ascending; fewer where fewer rows differ.
+
+    "uniform" draws without replacement. "k-means++" draws each in proportion to its squared distance, in the kernel's
+    space, from the nearest one before (Arthur and Vassilvitskii 2007; Oglic and Gaertner 2017 for landmarks), so that
+    dense places do not take them all.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_matrix
+    >>> X = csr_matrix([[1, 0]] * 9 + [[0, 5]])
+    >>> chosen = choose(X, 3, "k-means++", np.random.default_rng(0))
+    >>> len(chosen), int(chosen[-1])
+    (2, 9)
+    """
+    n = X.shape[0]
+    if m >= n or choice == "uniform":
+        return np.sort(rng.choice(n, min(m, n), replace=False))
+    features, own = as_csr(X.T), np.asarray(X.sum(axis=1), np.float64).ravel()  # K(x, x) = ||x||_1
+    nearest, chosen = own.copy(), list[int]()
+    with progress.stage("choosing landmarks", m, "rows") as stage:
+        while len(chosen) < m and nearest.max() > _TOLERANCE * own.max():
+            one = int(rng.choice(n, p=nearest / nearest.sum()))
+            chosen.append(one)
+            common = intersection(as_csr(X[one]), features, n, dtype=np.float64)[0]
+            gap = np.maximum(own + own[one] - 2 * common, 0)
+            nearest = gap if len(chosen) == 1 else np.minimum(nearest, gap)
+            nearest[one] = 0
+            stage.advance()
+    return np.sort(np.array(chosen, np.int64))
+
+
+def factor(K: Float64) -> tuple[Float64, Int64]:
+    """Pivoted Cholesky factor of a kernel matrix, which is overwritten: (L, pivots) with K[pivots][:, pivots] = L L'.
+
+    Pivots that the ones before explain are left out, so that L (r, r) can always be solved with.
+
+    Examples
+    --------
+    >>> L, pivots = factor(np.array([[1.0, 1.0], [1.0, 1.0]]))
+    >>> L.tolist(), pivots.tolist()
+    ([[1.0]], [0])
+    """
+    from scipy.linalg.lapack import dpstrf
+
+    smallest = _TOLERANCE * max(float(K.diagonal().max(initial=0)), 1e-30)
+    # Symmetric, so that its transpose is the same in the order of LAPACK: nothing is copied.
+    L, pivots, rank, _ = dpstrf(K.T, tol=smallest, lower=1, overwrite_a=1)
+    return np.tril(L[:rank, :rank]), pivots[:rank].astype(np.int64) - 1
+
+
+def exact_kernel(X: Matrix, Z: Matrix, threads: int) -> Float64:
+    K: Float64 = intersection(as_csr(X), as_csr(Z.T), Z.shape[0], dtype=np.float64, threads=threads)
+    return K
+
+
+def points(X: Matrix, Z: Matrix, L: Float64, threads: int) -> Iterator[Float64]:
+    """phi(x) = L^-1 k(x) of rows, (b, r) a block."""
+    from scipy.linalg import solve_triangular
+
+    features = as_csr(Z.T)
+    for lo in range(0, X.shape[0], _BLOCK):
+        K = intersection(as_csr(X[lo : lo + _BLOCK]), features, Z.shape[0], dtype=np.float64, threads=threads)
+        yield solve_triangular(L, K.T, lower=True, overwrite_b=True, check_finite=False).T
+
+
+def moments(points: Iterator[Float64], n: int, width: int, progress: Progress) -> tuple[Float64, Float64]:
+    """Mean (width,) and covariance (width, width) of n points."""
+    total, squares = np.zeros(width), np.zeros((width, width))
+    with progress.stage("learning components", n, "rows") as stage:
+        for block in points:
+            total += block.sum(axis=0)
+            squares += block.T @ block
+            stage.advance(len(block))
+    mean = total / n
+    squares /= n
+    squares -= np.outer(mean, mean)
+    return mean, squares
+
+
+def leading(covariance: Float64, k: int) -> tuple[Float64, Float64]:
+    """The k largest variances, descending, that are more than rounding, and their axes (r, k)."""
+    from scipy.linalg import eigh
+
+    r = len(covariance)
+    variances, axes = eigh(covariance, subset_by_index=[max(0, r - k), r - 1], overwrite_a=True, check_finite=False)
+    kept = np.flatnonzero(variances > _NEGLIGIBLE * max(variances[-1], 1e-30))[::-1]
+    return variances[kept], axes[:, kept]
+
+
+class Loss(NamedTuple):
+    """What an approximation loses of a centred kernel, on pairs of rows."""
+
+    error: float
+    """||K - F F'|| / ||K|| over all pairs of two different rows."""
+    explained: float
+    """Share of the rows' variance (the trace of K) that F F' has."""
+
+
+def loss_of(K: Float64, F: Any) -> Loss:
+    """Compare a kernel matrix (q, q) with the products of rows F (q, k), both centred over these rows.
+
+    Examples
+    --------
+    >>> F = np.array([[2.0, 0.0], [-2.0, 4.0], [0.0, -4.0]])
+    >>> loss_of(F @ F.T, F)
+    Loss(error=0.0, explained=1.0)
+    >>> round(loss_of(F @ F.T, F[:, :1]).explained, 6)
+    0.2
+    """
+    F = np.asarray(F, np.float64)
+    F = F - F.mean(axis=0)
+    centred = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+    left = centred - F @ F.T
+    trace, pairs = np.trace(centred), ~np.eye(len(K), dtype=bool)
+    size = np.linalg.norm(centred[pairs])
+    if not (trace > 0 and size > 0):  # equal rows: there is nothing to lose
+        return Loss(0.0, 1.0)
+    return Loss(float(np.linalg.norm(left[pairs]) / size), float(1 - np.trace(left) / trace))

@@ -1,0 +1,168 @@
+"""Kernel PCA against scikit-learn's, by landmarks, on awkward rows, and saved."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from wsabie.base.errors import InputError, ModelFolderError
+from wsabie.features.kernel_pca import KernelPca
+from wsabie.features.nystroem import Loss, as_csr, choose, factor, loss_of
+from wsabie.kernels.intersection_reference import intersection
+from wsabie.storage.folder import Parts
+
+
+@pytest.fixture(scope="module")
+def rows() -> sp.csr_matrix:
+    """300 rows of 80 features around ten centres."""
+    rng = np.random.default_rng(0)
+    centres = np.where(rng.random((10, 80)) < 0.2, 4.0, 0.2)
+    return sp.csr_matrix(rng.poisson(centres[rng.integers(0, 10, 300)]).astype(np.float32))
+
+
+def test_with_all_rows_it_is_scikit_learns(rows):
+    from sklearn.decomposition import KernelPCA
+
+    train, new = rows[:250], rows[250:]
+    K, K_new = (intersection(X.toarray(), train.toarray()) for X in (train, new))
+    theirs = KernelPCA(12, kernel="precomputed", eigen_solver="dense").fit(K)
+    ours = KernelPca(12).fit(train)
+    assert ours.n_landmarks_ == 250
+    for X, expected in ((train, theirs.transform(K)), (new, theirs.transform(K_new))):
+        found = ours.transform(X)
+        signs = np.sign((found * expected).sum(axis=0))
+        np.testing.assert_allclose(found * signs, expected, atol=1e-3)
+    np.testing.assert_allclose(ours.variances_, theirs.eigenvalues_ / 250, rtol=1e-5)
+
+
+def test_all_components_of_all_rows_keep_all_distances(rows):
+    pca = KernelPca(300).fit(rows)
+    points = pca.transform(rows).astype(float)
+    K = intersection(rows.toarray(), rows.toarray())
+    squared = K.diagonal()[:, None] + K.diagonal() - 2 * K
+    found = ((points[:, None] - points[None]) ** 2).sum(axis=2)
+    np.testing.assert_allclose(found, squared, atol=0.02)
+    np.testing.assert_allclose(points.mean(axis=0), 0, atol=1e-3)
+    assert pca.n_components_ == 299  # centred: one dimension less than rows
+    assert pca.report_.whole.error < 1e-4
+    assert not pca.report_.held_out
+
+
+@pytest.mark.parametrize("choice", ["k-means++", "uniform"])
+def test_more_landmarks_lose_less_of_rows_held_out(rows, choice):
+    reports = [KernelPca(10, m, choice=choice).fit(rows).report_ for m in (10, 40, 160)]
+    assert all(
+        report.held_out and report.rows == (300 - m) // 4 for report, m in zip(reports, (10, 40, 160), strict=True)
+    )
+    errors = [report.landmarks.error for report in reports]
+    assert errors[0] > errors[1] > errors[2]
+    shares = [report.landmarks.explained for report in reports]
+    assert 0 < shares[0] < shares[1] < shares[2] < 1
+    assert all(report.whole.error >= report.landmarks.error - 1e-6 for report in reports)
+
+
+def test_the_report_is_the_error_of_its_rows(rows):
+    K = intersection(rows.toarray(), rows.toarray())
+    rng = np.random.default_rng(1)
+    F = rng.standard_normal((300, 3))
+    H = np.eye(300) - 1 / 300
+    left, centred = H @ (K - F @ F.T) @ H, H @ K @ H
+    pairs = ~np.eye(300, dtype=bool)
+    found = loss_of(K, F)
+    assert found.error == pytest.approx(np.linalg.norm(left[pairs]) / np.linalg.norm(centred[pairs]))
+    assert found.explained == pytest.approx(1 - np.trace(left) / np.trace(centred))
+    assert loss_of(np.ones((4, 4)), np.ones((4, 2))) == Loss(0.0, 1.0)
+
+
+def test_landmarks_are_far_from_each_other():
+    X = sp.csr_matrix(np.vstack([np.tile([9, 0, 0], (97, 1)), [[0, 9, 0], [0, 0, 9], [0, 0, 0]]]).astype(np.float32))
+    for seed in range(5):
+        chosen = choose(X, 50, "k-means++", np.random.default_rng(seed))
+        assert {97, 98} < set(chosen.tolist())
+        assert len(chosen) in (3, 4)  # the empty row is far from the others, if it is not the last that is left
+
+
+def test_factor_leaves_out_what_others_explain():
+    F = np.random.default_rng(0).standard_normal((6, 3))
+    K = np.vstack([F, F]) @ np.vstack([F, F]).T
+    L, pivots = factor(K.copy())
+    assert len(pivots) == 3
+    np.testing.assert_allclose(L @ L.T, K[np.ix_(pivots, pivots)], atol=1e-9)
+
+
+def test_fewer_dimensions_than_components_are_counted(rows):
+    few = sp.vstack([rows[:5]] * 8).tocsr()
+    pca = KernelPca(20).fit(few)
+    assert (pca.n_components_, pca.n_landmarks_) == (4, 5)
+    np.testing.assert_array_equal(pca.transform(few)[:5], pca.transform(few)[35:])
+
+
+def test_same_bits_for_any_threads_neighbours_and_form(rows):
+    pca = KernelPca(9, 60).fit(rows, threads=1)
+    again = KernelPca(9, 60).fit(rows, threads=2)
+    whole = pca.transform(rows, threads=2)
+    assert whole.dtype == np.float32
+    np.testing.assert_array_equal(whole, again.transform(rows))
+    np.testing.assert_array_equal(whole[41:44], pca.transform(rows[41:44], threads=1))
+    np.testing.assert_array_equal(whole, pca.transform(rows.toarray()))
+    np.testing.assert_array_equal(whole, pca.transform_rows(as_csr(rows)))
+    assert (KernelPca(9, 60, seed=1).fit(rows).transform(rows) != whole).any()
+
+
+def test_saved_and_loaded_gives_the_same_bits(rows, tmp_path):
+    pca = KernelPca(9, 60).fit(rows)
+    pca.feature_names, pca.dictionary = [f"word {j}" for j in range(80)], "abc"
+    pca.save(tmp_path / "map")
+    found = KernelPca.load(tmp_path / "map")
+    np.testing.assert_array_equal(found.transform(rows), pca.transform(rows))
+    assert (found.fingerprint(), found.report_) == (pca.fingerprint(), pca.report_)
+    assert (found.feature_names, found.dictionary) == (pca.feature_names, "abc")
+    assert isinstance(found.components_.base, np.memmap) or isinstance(found.components_, np.memmap)
+    assert pca.n_bytes == found.n_bytes
+
+
+def test_other_and_damaged_folders_are_refused(rows):
+    parts = KernelPca(3, 20).fit(rows).to_parts()
+    with pytest.raises(ModelFolderError, match="no map"):
+        KernelPca.from_parts(Parts("wsabie", {}, {}))
+    far = parts.tensors["landmarks/indices"].copy()
+    far[0] = 10**6  # a kernel would write there
+    for broken in ({"landmarks/indices": far}, {"bias": np.zeros(2, np.float32)}, {"components": np.zeros((3, 20))}):
+        with pytest.raises(ModelFolderError, match="damaged"):
+            KernelPca.from_parts(Parts(parts.kind, parts.config, {**parts.tensors, **broken}))
+    with pytest.raises(ModelFolderError, match="damaged"):
+        KernelPca.from_parts(Parts(parts.kind, {"parameters": {}}, parts.tensors))
+
+
+@pytest.mark.parametrize(
+    ("options", "X", "said"),
+    [
+        ({"n_components": 4}, np.eye(3), "4 components are asked for, but 3 rows have no more than 3"),
+        ({"n_components": 4, "n_landmarks": 2}, np.eye(9), "2 landmarks have no more than 2"),
+        ({"n_components": 0}, np.eye(3), "n_components is 0"),
+        ({"n_landmarks": 0.5}, np.eye(3), "n_landmarks is 0.5"),
+        ({"kernel": "rbf"}, np.eye(3), "kernel is 'rbf'"),
+        ({"choice": "best"}, np.eye(3), "choice is 'best'"),
+        ({"seed": -1}, np.eye(3), "seed is -1"),
+        ({"n_components": 1}, [[1, 0], [0, -2]], "row 1 holds -2 in column 1"),
+        ({"n_components": 1}, np.zeros((3, 2)), "all rows are empty"),
+        ({"n_components": 1}, np.ones((3, 2)), "all rows are alike"),
+        ({"n_components": 1}, [[1, np.nan]], "NaN"),
+    ],
+)
+def test_mistakes_get_one_sentence(options, X, said):
+    with pytest.raises(InputError, match=said) as error:
+        KernelPca(**{"n_components": 2, **options}).fit(X)
+    assert "\n" not in str(error.value)
+
+
+def test_rows_of_another_width_and_unfitted_maps_are_refused(rows):
+    with pytest.raises(InputError, match="expecting 80 features"):
+        KernelPca(3, 20).fit(rows).transform(rows[:, :70])
+    with pytest.raises(InputError, match="not fitted yet"):
+        KernelPca().transform(rows)
+
+
+def test_an_empty_row_and_unknown_features_are_rows_too(rows):
+    pca = KernelPca(3, 20).fit(rows)
+    points = pca.transform(sp.csr_matrix((2, 80), dtype=np.float32))
+    np.testing.assert_array_equal(points, np.tile(pca.bias_, (2, 1)))
