@@ -28,7 +28,8 @@ def test_tune_evaluate_annotate_and_go_on(cli: Cli, rows: Path, tmp_path: Path) 
     again = cli("tune", rows, "--out", out, "--trials", 3, *QUICK, "--json")
     assert again.code == 0, again.err
     assert [trial["number"] for trial in again.json["trials"]] == [0, 1, 2]
-    assert again.json["schema"] == 1
+    keys = {"schema", "model", "metric", "verdict", "best", "search", "trials", "data", "test"}
+    assert set(again.json) == keys
     assert json.loads((out / "trials.jsonl").read_text().splitlines()[0])["seed"] == 0
 
 
@@ -44,6 +45,15 @@ def test_other_data_in_the_folder_are_refused(cli: Cli, rows: Path, tmp_path: Pa
     ran = cli("tune", rows, "--out", tmp_path / "mine", "--trials", 1, *QUICK)
     assert ran.code == 1
     assert "notes.txt" in ran.err
+
+
+def test_info_tells_the_map_whatever_chose_the_epoch(cli: Cli, rows: Path, tmp_path: Path) -> None:
+    assert cli("tune", rows, "--out", tmp_path / "out", "--trials", 1, "--metric", "p@1", *QUICK).code == 0
+    told = cli("info", tmp_path / "out" / "model", "--epochs", "--json").json
+    best = max(told["history"], key=lambda stats: stats["validation"])
+    assert told["validation_map"] == best["validation_metrics"]["MAP"]
+    assert told["tuning"]["figure"] == best["validation"]
+    assert "metric p@1, trials 1" in cli("info", tmp_path / "out" / "model").out
 
 
 def test_pictures_are_described_once(cli: Cli, pictures: Path, tmp_path: Path) -> None:
