@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 
-HEAVY = ("numba", "sklearn", "scipy", "pyarrow", "PIL", "matplotlib", "typer", "rich", "safetensors")
+HEAVY = ("numba", "sklearn", "scipy", "pyarrow", "PIL", "matplotlib", "typer", "rich", "safetensors", "optuna")
 
 
 def loaded_after(statement: str) -> set[str]:

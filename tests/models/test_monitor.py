@@ -1,6 +1,7 @@
 """Figures of the validation rows: those of the evaluation, for any number of threads, kept with the model."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -45,6 +46,43 @@ def test_figures_are_those_of_the_evaluation(n_labels: int, k: int, threads: int
     assert figures == pytest.approx({name: expected[name] for name in figures}, abs=1e-6)
     assert monitor(space) == figures["MAP"]
     assert figures == ValidationMap(inputs, Y, 1).figures(space)
+
+
+def test_another_metric_decides_and_stands_first() -> None:
+    X, Y = drawn(40)
+    inputs, space = check_features(X), space_of(40)
+    plain, figures = (ValidationMap(inputs, Y, 1, metric=name).figures(space) for name in ("MAP", "p@3"))
+    assert list(figures) == ["p@3", "MAP", "p@10"]
+    assert {name: figures[name] for name in plain} == plain
+    points = space.points(inputs)[:, : space.dim]
+    expected = evaluate_scores([(0, points @ space.labels[:, : space.dim].T)], Y, ks=(3,)).means
+    assert figures["p@3"] == pytest.approx(expected["p@3"], abs=1e-6)
+    for unknown in ("p@0", "p@41", "p@", "AUC", "p@-1"):
+        with pytest.raises(InputError, match="no epoch can be chosen by"):
+            ValidationMap(inputs, Y, 1, metric=unknown)
+
+
+def test_a_checkpoint_of_another_metric_is_not_gone_on_from(tmp_path: Path) -> None:
+    X, Y = drawn(12)
+    model = Wsabie(dim=4, epochs=2, threads=1)
+    model.fit(X, Y, validation=(X, Y), checkpoint=tmp_path / "c")
+    with pytest.raises(InputError):
+        model.fit(X, Y, validation=(X, Y), checkpoint=tmp_path / "c", resume=True, metric="p@1")
+    model.fit(X, Y, validation=(X, Y), metric="p@1")
+    assert [stats.validation for stats in model.history_] == [s.validation_metrics["p@1"] for s in model.history_]
+
+
+def test_what_a_watcher_raises_leaves_the_model_as_it_was() -> None:
+    X, Y = drawn(12)
+    model = Wsabie(dim=4, epochs=2, threads=1).fit(X, Y)
+    before = dict(model.__dict__)
+
+    def stop(stats: Any) -> None:
+        raise KeyError("enough")
+
+    with pytest.raises(KeyError, match="enough"):
+        model.fit(X, Y, on_epoch=stop)
+    assert model.__dict__ == before
 
 
 def numbered(n: int) -> tuple[Any, sp.csr_matrix, Any]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from wsabie.base.arrays import Float32, Matrix
+from wsabie.base.arrays import Float32, Float64, Matrix
 from wsabie.base.validation import require
 from wsabie.evaluation import metrics
 from wsabie.evaluation.evaluate import evaluate_scores
@@ -31,14 +31,22 @@ class ValidationMap:
         Positive entries are true labels; rows without one do not count.
     max_rows : int or None
         At most so many rows are looked at, to choose an epoch; None: all there are, be it none, to judge a model.
+    metric : str
+        The figure that decides: "MAP", or "p@k" for any k up to the number of labels.
 
     Raises
     ------
     InputError
-        No row has a label, and an epoch is to be chosen: all would look the same.
+        No row has a label, and an epoch is to be chosen: all would look the same; or an unknown metric.
     """
 
-    def __init__(self, inputs: Inputs, Y: Matrix, threads: int, max_rows: int | None = MAX_ROWS) -> None:
+    def __init__(
+        self, inputs: Inputs, Y: Matrix, threads: int, max_rows: int | None = MAX_ROWS, metric: str = "MAP"
+    ) -> None:
+        require(
+            metric == "MAP" or _length(metric) in range(1, Y.shape[1] + 1),
+            f"no epoch can be chosen by {metric!r}; choose MAP, or p@k with k from 1 to {Y.shape[1]} (the labels)",
+        )
         labelled = np.flatnonzero(np.diff((Y > 0).tocsr().indptr))
         require(
             max_rows is None or len(labelled) > 0,
@@ -48,6 +56,7 @@ class ValidationMap:
         n = min(max_rows or len(labelled), len(labelled))
         rows = labelled[np.linspace(0, len(labelled) - 1, n).astype(int)] if n else labelled
         self.threads = threads
+        self.metric = metric
         self.inputs = take_rows(inputs, rows)
         self.Y = Y[rows]
         self.n_rows = n
@@ -57,20 +66,20 @@ class ValidationMap:
         return self.figures(space)["MAP"]
 
     def figures(self, space: Space) -> dict[str, float]:
-        """By name: MAP, which decides, and p@10 (p@k of k < 10 labels) from the same ranks; 0 when no row counts."""
-        k = min(10, self.Y.shape[1])
+        """By name: the metric that decides, MAP, p@10 (p@k of k < 10 labels); 0 when no row counts."""
+        names = dict.fromkeys([self.metric, "MAP", f"p@{min(10, self.Y.shape[1])}"])
         if not self.n_rows:
-            return {"MAP": 0.0, f"p@{k}": 0.0}
+            return dict.fromkeys(names, 0.0)
         if not isinstance(space, JointSpace):
-            means = evaluate_scores(self.blocks_of_scores(space), self.Y, ks=(k,)).means
-            return {name: float(means[name]) for name in ("MAP", f"p@{k}")}
+            lengths = sorted({_length(name) for name in names} - {0})
+            means = evaluate_scores(self.blocks_of_scores(space), self.Y, ks=lengths).means
+            return {name: float(means[name]) for name in names}
         with Threads(self.threads) as threads:
             points = space.points(self.inputs, threads.split)
         labels = space.label_arrays()
         points = np.ascontiguousarray(points[:, : labels.table.shape[1]])  # a mapped table has no padding
         ranks = ranks_of_points(labels, points, self.Y, threads=self.threads)
-        per_row = {"MAP": metrics.average_precision(ranks), f"p@{k}": metrics.precision_at(ranks, k)}
-        return {name: float(values.mean()) for name, values in per_row.items()}
+        return {name: float(_per_row(ranks, name).mean()) for name in names}
 
     def rehearse(self, space: Space) -> None:
         """The figures of one row (and of one label, where a label is a point), so that the kernels are compiled."""
@@ -99,3 +108,13 @@ def scores_of(space: Space, inputs: Inputs, threads: Threads) -> Float32:
     labels = space.label_arrays()
     points = space.points(inputs, threads.split)
     return all_scores(labels, np.ascontiguousarray(points[:, : labels.table.shape[1]]), threads=threads.n)
+
+
+def _length(metric: str) -> int:
+    """k of "p@k"; 0 for anything else."""
+    kind, _, k = metric.partition("@")
+    return int(k) if kind == "p" and k.isascii() and k.isdigit() else 0
+
+
+def _per_row(ranks: metrics.Ranks, metric: str) -> Float64:
+    return metrics.average_precision(ranks) if metric == "MAP" else metrics.precision_at(ranks, _length(metric))

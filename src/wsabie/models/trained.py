@@ -72,6 +72,7 @@ class TrainedModel(LabelModel):
         checkpoint: str | Path | None = None,
         resume: bool = False,
         fingerprint: str = "",
+        metric: str = "MAP",
         progress: Progress = SILENT,
         on_epoch: Callable[[EpochStats], None] | None = None,
     ) -> Self:
@@ -92,6 +93,10 @@ class TrainedModel(LabelModel):
             Go on from `checkpoint` if it is there.
         fingerprint : str
             Identifies the data in the checkpoint.
+        metric : str
+            The validation figure that chooses the epoch and ends training early: "MAP", or "p@k".
+        on_epoch : callable or None
+            Is told the figures of every epoch. What it raises ends the fit, and leaves this model as it was.
 
         Raises
         ------
@@ -111,11 +116,12 @@ class TrainedModel(LabelModel):
         monitor = None
         if validation is not None:
             require(isinstance(validation, (tuple, list)) and len(validation) == 2, "validation must be a pair (X, Y)")
-            monitor = fitted._monitor(*validation, settings.threads, MAX_ROWS)
+            monitor = fitted._monitor(*validation, settings.threads, MAX_ROWS, metric=metric)
         checkpoints = None
         if checkpoint is not None:
             judged = None if monitor is None else checksum(monitor.inputs, monitor.Y, None)
             data = [fingerprint, checksum(inputs, targets, sample_weight), judged]
+            data += [] if metric == "MAP" else [metric]
             checkpoints = Checkpoints(checkpoint, fitted._identity(settings, data), resume=resume)
         inputs = fitted.scaling_(inputs)
         trainer = Trainer(settings, monitor=monitor, on_epoch=on_epoch, checkpoints=checkpoints, progress=progress)
@@ -150,10 +156,12 @@ class TrainedModel(LabelModel):
         (block,) = row_blocks(inputs, targets, weights, self.positives)
         return trainer.train(self.space_, lambda: [block], len(block.targets.labels))
 
-    def _monitor(self, X: Any, Y: Any, threads: int, max_rows: int | None, what: str = "validation X") -> ValidationMap:
+    def _monitor(
+        self, X: Any, Y: Any, threads: int, max_rows: int | None, what: str = "validation X", metric: str = "MAP"
+    ) -> ValidationMap:
         inputs = self._checked(X, what)
         inputs = self.scaling_(inputs)
-        return ValidationMap(inputs, self._truth(Y, n_rows(inputs)), threads, max_rows)
+        return ValidationMap(inputs, self._truth(Y, n_rows(inputs)), threads, max_rows, metric)
 
     def _calibrated(self, monitor: ValidationMap) -> Calibration | None:
         """A sigmoid per label from the validation rows; None when they hold no right label, or no wrong one."""

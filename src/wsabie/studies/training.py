@@ -85,6 +85,40 @@ class Trained:
     validation: Aligned | None
 
 
+@dataclass(frozen=True)
+class Sides:
+    """A collection ready to be trained on.
+
+    Attributes
+    ----------
+    learnt : Rows
+    validation : Rows or None
+        With the labels and features of `learnt`.
+    terms : VisualTerms or None
+        Describes pictures; None where the source is rows.
+    given : Aligned or None
+        The validation data that were given, in the model's terms.
+    facts : dict
+        What is saved with a model of these data.
+    """
+
+    learnt: Rows
+    validation: Rows | None
+    terms: VisualTerms | None
+    given: Aligned | None
+    facts: dict[str, Any]
+
+    @property
+    def judge(self) -> tuple[Any, Any] | None:
+        """What `fit` takes as `validation`."""
+        return None if self.validation is None else (self.validation.X, self.validation.Y)
+
+    def annotator(self, estimator: Any) -> Annotator:
+        """The fitted estimator with what describes new data."""
+        rows = self.learnt
+        return Annotator(estimator, self.terms, rows.feature_names, self.facts, rows.dictionary, marks_of(rows))
+
+
 def train(
     source: Source,
     valid: Source | None,
@@ -116,28 +150,45 @@ def train(
     InputError
         Data that do not fit each other, too few rows, no label with enough of them, or what `Wsabie.fit` refuses.
     """
+    sides = prepare(source, valid, recipe, executor=executor, progress=progress, rejects=rejects)
+    estimator = recipe.estimator.fit(
+        sides.learnt.X,
+        sides.learnt.Y,
+        label_names=sides.learnt.label_names,
+        validation=sides.judge,
+        checkpoint=recipe.work / "checkpoint",
+        resume=recipe.resume,
+        fingerprint=sides.facts["fingerprint"] or "",
+        progress=progress,
+        on_epoch=on_epoch,
+    )
+    sides.annotator(estimator).save(recipe.model)
+    return Trained(sides.facts, estimator.history_, sides.given)
+
+
+def prepare(
+    source: Source,
+    valid: Source | None,
+    recipe: Recipe,
+    *,
+    executor: Executor,
+    progress: Progress,
+    rejects: Rejects,
+) -> Sides:
+    """Everything before training: pictures are described, validation rows aligned or set aside, rare labels left out.
+
+    Parameters and errors are those of `train`.
+    """
     own = fingerprint_or_none(source)
     rows, terms = _described(source, recipe, executor, progress, rejects)
     aligned = None
     if valid is not None:
-        judged = _transformed(terms, valid, executor, progress, rejects)
+        judged = transformed(terms, valid, executor, progress, rejects)
         aligned = align(judged, rows.label_names, rows.feature_names, rows.X.shape[1], rows.dictionary)
     learnt, validation = _sides(rows, aligned, recipe)
-    print_of_rows = own if rows is source else fingerprint_or_none(rows)
-    estimator = recipe.estimator.fit(
-        learnt.X,
-        learnt.Y,
-        label_names=learnt.label_names,
-        validation=None if validation is None else (validation.X, validation.Y),
-        checkpoint=recipe.work / "checkpoint",
-        resume=recipe.resume,
-        fingerprint=print_of_rows or "",
-        progress=progress,
-        on_epoch=on_epoch,
-    )
     facts = {
         "source": recipe.source,
-        "fingerprint": print_of_rows,
+        "fingerprint": own if rows is source else fingerprint_or_none(rows),
         **({} if rows is source else {"source_fingerprint": own}),
         "rows": len(learnt),
         "validation_rows": 0 if validation is None else len(validation),
@@ -146,8 +197,7 @@ def train(
         "rows_without_labels": int((np.diff((learnt.Y > 0).tocsr().indptr) == 0).sum()),
         "skipped": len(rejects),
     }
-    Annotator(estimator, terms, rows.feature_names, facts, rows.dictionary, marks_of(learnt)).save(recipe.model)
-    return Trained(facts, estimator.history_, aligned)
+    return Sides(learnt, validation, terms, aligned, facts)
 
 
 def _described(
@@ -175,9 +225,16 @@ def _described(
     return rows, terms
 
 
-def _transformed(
+def transformed(
     terms: VisualTerms | None, valid: Source, executor: Executor, progress: Progress, rejects: Rejects
 ) -> Rows:
+    """Rows of further data, its pictures described by the dictionary of the training data.
+
+    Raises
+    ------
+    InputError
+        Pictures where the training data are rows.
+    """
     if isinstance(valid, Rows):
         return valid
     if terms is None:

@@ -89,3 +89,10 @@ def test_a_terminal_without_blocks_gets_digits(monkeypatch: pytest.MonkeyPatch) 
     show_epochs([replace(history(1, 3)[0], rank_histogram=[0, 1, 4, 8])])
     terminal.flush()
     assert b".148" in terminal.buffer.getvalue()
+
+
+def test_the_figure_that_decides_is_called_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    stats = replace(history(1, 3)[0], validation_metrics={"p@1": 0.5, "MAP": 0.25})
+    show_epochs([stats])
+    heads = next(line for line in capsys.readouterr().out.splitlines() if "loss" in line)
+    assert heads.index("p@1") < heads.index("MAP")

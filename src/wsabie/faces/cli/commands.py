@@ -72,7 +72,7 @@ Crop = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add every command to the application."""
-    for command in (train, evaluate, annotate, neighbours, compare, features, split, demo, info, hierarchy):
+    for command in (train, evaluate, annotate, neighbours, compare, tune, features, split, demo, info, hierarchy):
         for hint in get_type_hints(command, include_extras=True).values():
             for parameter in getattr(hint, "__metadata__", ()):
                 parameter.readable = False  # a file that may not be read is no wrong usage: what opens it says so
@@ -231,6 +231,69 @@ def compare(
     compare_command(
         data, models, by, test, allow_overlap, min_rows, pictures, threads, seed, report, strict, rejects, json
     )
+
+
+def tune(
+    data: Data,
+    out: Annotated[Path, typer.Option(help="Folder for the trials, the model and the page; a second run goes on.")],
+    valid: Annotated[
+        Path | None, typer.Option(help="Validation data; otherwise --hold-out rows are set aside.")
+    ] = None,
+    hold_out: Annotated[
+        float | None,
+        typer.Option(min=0.01, max=0.9, help="Fraction of rows (whole groups) that judge trials (default: 0.1)."),
+    ] = None,
+    test: Annotated[
+        Path | None, typer.Option(help="Test data: the best setting and the defaults are judged on them at the end.")
+    ] = None,
+    allow_overlap: AllowOverlap = False,
+    metric: Annotated[Literal["MAP", "p@1", "p@10"], typer.Option(help="MAP, p@1 or p@10.")] = "MAP",
+    trials: Annotated[
+        int | None, typer.Option(min=1, help="Trials in all (default: 30, or no limit with --minutes).")
+    ] = None,
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            parser=_positive, metavar="NUMBER", help="Minutes for all trials; the last training comes on top."
+        ),
+    ] = None,
+    fix: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Give a parameter this value in all trials.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="TOML file with parameters, and with a table [space] of what to try.")
+    ] = None,
+    full: Annotated[bool, typer.Option("--full", help="Train all trials to their end, also those behind.")] = False,
+    all_rows: Annotated[
+        bool, typer.Option("--all-rows", help="Train the model that is saved on the validation rows too.")
+    ] = False,
+    min_rows: MinRows = 1,
+    terms: Terms = None,
+    size: Size = None,
+    augment: Augment = None,
+    crop: Crop = None,
+    threads: Threads = None,
+    seed: Seed = 0,
+    strict: Strict = False,
+    rejects: Rejects = None,
+    json: Json = False,
+) -> None:
+    """Search for better parameters on validation rows; the best setting becomes a model."""
+    from wsabie.faces.cli.tuning import Asked, read_changes, tune_command
+    from wsabie.models.wsabie import Wsabie
+    from wsabie.studies.spaces import search
+    from wsabie.studies.training import Recipe
+    from wsabie.studies.tuned import Plan
+
+    if valid is not None and hold_out:
+        raise InputError("--hold-out sets training rows aside and --valid gives others; leave one of them out")
+    pictures = _given(n_terms=terms, size=size, augment=augment, crop=crop)
+    estimator = Wsabie(threads=threads, seed=seed)
+    sides = _given(hold_out=hold_out)
+    recipe = Recipe(str(data), out / "model", estimator, pictures, min_rows=min_rows, resume=True, **sides)
+    trials = 30 if trials is None and minutes is None else trials
+    plan = Plan(search(read_changes(config, fix or [])), metric, trials, minutes, not full, all_rows, allow_overlap)
+    tune_command(Asked(data, valid, test, out, plan, recipe, rejects, strict=strict, json=json))
 
 
 def features(

@@ -20,7 +20,7 @@ def show_epochs(history: Sequence[EpochStats]) -> None:
         [*_figures(stats, others), "".join(_block(value, top) for value in share)]
         for stats, share in zip(history, drawn, strict=True)
     ]
-    headers = ["epoch", "loss", "violators", "draws", "pairs/s", "GB/s", "MAP", *others, "ranks"]
+    headers = ["epoch", "loss", "violators", "draws", "pairs/s", "GB/s", _decides(history), *others, "ranks"]
     show_table(f"epochs; estimated ranks from 1 to {2**width - 1:,}" if width else "epochs", headers, lines)
     if width:
         _show_ranks(history, shares, width)
@@ -49,6 +49,11 @@ def _show_ranks(history: Sequence[EpochStats], shares: Sequence[Sequence[float]]
     names = [f"epoch {history[i].epoch + 1}" + (" (best)" if i == best else "") for i in chosen]
     lines = [[_bin(b), *(f"{100 * shares[i][b]:.1f}" for i in chosen)] for b in range(width)]
     show_table("estimated ranks, % of the epoch's steps", ["rank", *names], lines)
+
+
+def _decides(history: Sequence[EpochStats]) -> str:
+    """The name of the figure that chose the epoch."""
+    return next((name for stats in history for name in stats.validation_metrics), "MAP")
 
 
 def _shares(stats: EpochStats, width: int) -> list[float]:

@@ -20,6 +20,24 @@ def read_parameters(path: Path) -> dict[str, Any]:
     """
     from wsabie.models.wsabie import Wsabie
 
+    found = read_toml(path)
+    known = Wsabie().get_params()
+    for name in found:
+        if name not in known:
+            close = get_close_matches(name, known, 1)
+            hint = f"did you mean {close[0]}?" if close else f"the parameters are {', '.join(sorted(known))}"
+            raise InputError(f"{path}: there is no parameter {name}; {hint}")
+    return {name: None if value == "none" else value for name, value in found.items()}
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """What a small TOML file says.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, is large, or is no TOML.
+    """
     try:
         with path.open("rb") as file:
             text = file.read(_MOST + 1)
@@ -28,13 +46,6 @@ def read_parameters(path: Path) -> dict[str, Any]:
     if len(text) > _MOST:
         raise InputError(f"{path} is larger than {_MOST >> 10} KiB; give a TOML file of parameters such as dim = 50")
     try:
-        found = tomllib.loads(text.decode("utf-8"))
+        return tomllib.loads(text.decode("utf-8"))
     except (ValueError, RecursionError) as error:  # a number may be too long, brackets may be too deep
         raise InputError(f"{path} is no TOML file: {error}; write lines such as dim = 50") from error
-    known = Wsabie().get_params()
-    for name in found:
-        if name not in known:
-            close = get_close_matches(name, known, 1)
-            hint = f"did you mean {close[0]}?" if close else f"the parameters are {', '.join(sorted(known))}"
-            raise InputError(f"{path}: there is no parameter {name}; {hint}")
-    return {name: None if value == "none" else value for name, value in found.items()}

@@ -14,6 +14,7 @@ from wsabie.labels.similar import Mark, SharedParents, marks
 from wsabie.sources.records import Picture, PictureList, Rows, Source
 from wsabie.storage.outputs import refuse_unwritable
 from wsabie.storage.rejects import Rejects
+from wsabie.training.stats import EpochStats
 
 
 def annotate_command(
@@ -166,7 +167,7 @@ def info_command(model: Path, epochs: bool, json: bool) -> None:
         "bytes": folder_bytes(model),
         "bytes_of_points": space.nbytes,
         "epochs": len(estimator.history_),
-        "validation_map": max((s.validation for s in estimator.history_ if s.validation is not None), default=None),
+        "validation_map": _validation_map(estimator.history_),
         **annotator.facts,
     }
     if json:
@@ -183,7 +184,16 @@ def info_command(model: Path, epochs: bool, json: bool) -> None:
         show_epochs(estimator.history_)
 
 
+def _validation_map(history: Sequence[EpochStats]) -> float | None:
+    """The MAP of the epoch that was kept, whatever chose it."""
+    known = [stats for stats in history if stats.validation is not None]
+    best = max(known, key=lambda stats: stats.validation or 0.0, default=None)
+    return None if best is None else best.validation_metrics.get("MAP", best.validation)
+
+
 def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name.replace('_', ' ')} {_shown(inner)}" for name, inner in value.items())
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "-"}[value]
     return f"{value:,}" if isinstance(value, int) else f"{value:.4f}" if isinstance(value, float) else str(value)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from wsabie.studies.html.markup import Markup, element, join
 
@@ -147,17 +147,20 @@ def sample(style: int) -> Markup:
     return join(line, marker(15, 6, style))
 
 
-def drawing(title: str, description: str, *parts: object, height: float = HEIGHT) -> Markup:
+def drawing(
+    title: str, description: str, *parts: object, height: float = HEIGHT, width: float = WIDTH, **attributes: Any
+) -> Markup:
     """The whole drawing, with its words for those who cannot see it."""
     return element(
         "svg",
         element("title", title),
         element("desc", description) if description else None,
         parts,
-        viewBox=f"0 0 {WIDTH} {height:g}",
+        viewBox=f"0 0 {width:g} {height:g}",
         role="img",
         aria_label=f"{title}. {description}".strip(),
         class_="chart",
+        **attributes,
     )
 
 

@@ -1,0 +1,158 @@
+"""Trials one after the other: a setting is proposed, trained, and stopped when it falls behind or time is up."""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from wsabie.base.errors import DivergenceError
+from wsabie.base.progress import Progress, Stage
+from wsabie.models.defaults import Shape
+from wsabie.studies.journal import Journal, Trial, best_of
+from wsabie.studies.proposals import Tried, propose
+from wsabie.studies.spaces import Search
+from wsabie.studies.training import Recipe, Sides
+from wsabie.studies.tuned import Plan
+from wsabie.training.stats import EpochStats
+
+RUNGS = (0.25, 0.5)
+"""Shares of a trial's epochs after which it is stopped unless it is in the better half of those that came so far."""
+
+
+class StoppedError(Exception):
+    """Raised from `on_epoch` to end a fit: the trial fell behind, or time is up."""
+
+
+def falls_behind(figures: Sequence[float], epochs: int, others: Sequence[Trial]) -> bool:
+    """Whether a trial has come to a rung and is not in the better half of the trials that came to it.
+
+    Examples
+    --------
+    >>> rivals = [Trial(0, {}, {}, 8, [0.2, 0.4], "done", "", 1.0)]
+    >>> falls_behind([0.3], 4, rivals), falls_behind([0.5], 4, rivals), falls_behind([0.1], 40, rivals)
+    (True, False, False)
+    """
+    for rung in RUNGS:
+        if len(figures) != math.ceil(rung * epochs):
+            continue
+        ends = [(trial.figures, math.ceil(rung * trial.epochs)) for trial in others]
+        rivals = [max(theirs[:end]) for theirs, end in ends if len(theirs) >= end]
+        if sum(rival > max(figures) for rival in rivals) >= max(1, (len(rivals) + 1) // 2):
+            return True
+    return False
+
+
+def run_trials(log: Journal, sides: Sides, shape: Shape, plan: Plan, recipe: Recipe, progress: Progress) -> None:
+    """Add trials to the journal until one of the limits is reached; the defaults come first, and to their end."""
+    started, before = time.monotonic(), log.seconds
+    limit = math.inf if plan.minutes is None else 60 * plan.minutes
+    most = math.inf if plan.trials is None else plan.trials
+
+    def left() -> float:
+        return limit - before - (time.monotonic() - started)
+
+    bar = _Bar(plan, len(log.trials), left)
+    with progress.stage("tuning", bar.total, bar.unit) as stage:
+        while len(log.trials) < max(most, 1) and (left() > 0 or not log.trials):
+            trial = _trial(
+                log.trials, sides, shape, plan, recipe, left, lambda figure: bar.tell(stage, figure, log.trials)
+            )
+            if trial is None:
+                return
+            log.add(trial)
+            bar.tell(stage, trial.figure, log.trials, done=1)
+
+
+class _Bar:
+    """The bar of a search: it counts seconds where there is a limit in minutes, trials otherwise."""
+
+    def __init__(self, plan: Plan, made: int, left: Callable[[], float]) -> None:
+        self.plan, self.left, self.told = plan, left, 0
+        self.total: int | None = None
+        if plan.minutes is not None:
+            self.total = max(0, round(left()))
+        elif plan.trials is not None:
+            self.total = max(0, plan.trials - made)
+        self.unit = "trials" if plan.minutes is None else "s"
+
+    def tell(self, stage: Stage, figure: float | None, trials: Sequence[Trial], done: int = 0) -> None:
+        """Move on, and show the best figure and that of the running trial."""
+        if self.plan.minutes is not None:
+            gone = (self.total or 0) - max(0, round(self.left()))
+            done, self.told = gone - self.told, gone
+        best = best_of(trials)
+        figures = {} if best is None or best.figure is None else {f"best {self.plan.metric}": best.figure}
+        stage.advance(done, **figures, **({} if figure is None else {"now": figure}))
+
+
+def _trial(
+    made: Sequence[Trial],
+    sides: Sides,
+    shape: Shape,
+    plan: Plan,
+    recipe: Recipe,
+    left: Callable[[], float],
+    tell: Callable[[float], None],
+) -> Trial | None:
+    """The next trial; None when time ran out in its midst."""
+    search, number = plan.search, len(made)
+    drawn = search.start(shape) if number == 0 else _proposed(made, plan, recipe)
+    parameters = search.fixed if number == 0 else search.parameters(drawn or {}, shape)
+    epochs = planned_epochs(search, parameters, shape)
+    figures: list[float] = []
+    why = {"state": "done", "reason": ""}
+
+    def on_epoch(stats: EpochStats) -> None:
+        figures.append(float(stats.validation or 0.0))
+        tell(max(figures))
+        if len(figures) == epochs or number == 0:
+            return
+        why["state"] = "late" if left() <= 0 else "stopped" if _behind(figures, epochs, made, plan) else "done"
+        if why["state"] != "done":
+            raise StoppedError
+
+    started = time.perf_counter()
+    try:
+        fit_setting(search, parameters, sides, plan.metric, recipe, on_epoch)
+    except StoppedError:
+        if why["state"] == "late":
+            return None
+    except (DivergenceError, MemoryError) as error:
+        why = {"state": "failed", "reason": str(error) or "there is not enough memory"}
+    seconds = round(time.perf_counter() - started, 3)
+    return Trial(number, drawn, parameters, epochs, figures, seconds=seconds, **why)  # type: ignore[arg-type]
+
+
+def _behind(figures: Sequence[float], epochs: int, made: Sequence[Trial], plan: Plan) -> bool:
+    return plan.halving and falls_behind(figures, epochs, made)
+
+
+def _proposed(made: Sequence[Trial], plan: Plan, recipe: Recipe) -> dict[str, Any]:
+    tried = [
+        Tried(t.drawn, t.figure, 1.0 if t.state == "done" else len(t.figures) / max(t.epochs, 1))
+        for t in made
+        if t.drawn is not None
+    ]
+    return propose(plan.search.space, tried, recipe.estimator.seed, len(made)) if plan.search.space else {}
+
+
+def planned_epochs(search: Search, parameters: dict[str, Any], shape: Shape) -> int:
+    """How many epochs a setting would be trained for."""
+    given = {**search.kind.build().get_params(), **parameters}
+    return int(search.kind.auto(shape, given)["epochs"] if given["epochs"] == "auto" else given["epochs"])
+
+
+def fit_setting(
+    search: Search,
+    parameters: dict[str, Any],
+    sides: Sides,
+    metric: str,
+    recipe: Recipe,
+    on_epoch: Callable[[EpochStats], None] | None = None,
+    **options: Any,
+) -> Any:
+    estimator = recipe.estimator
+    model = search.kind.build(**parameters, seed=estimator.seed, threads=estimator.threads)
+    names = sides.learnt.label_names
+    options |= {"validation": sides.judge, "metric": metric, "on_epoch": on_epoch}
+    return model.fit(sides.learnt.X, sides.learnt.Y, label_names=names, **options)

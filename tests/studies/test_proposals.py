@@ -1,0 +1,77 @@
+"""Proposals: in the space, the same for the same past, better than chance, and friendly without Optuna."""
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from wsabie.base.errors import InputError
+from wsabie.studies.proposals import STARTED, Tried, propose
+from wsabie.studies.spaces import Choice, Range, Space
+
+SPACE: Space = {
+    "rate": Range(0.01, 1.0, log=True),
+    "dim": Choice((10, 20, 40)),
+    "weights": Choice(("a", None, [1.0, 0.5])),
+}
+
+
+def quality(drawn: Any) -> float:
+    """Best at rate .1, dim 40 and None."""
+    return -abs(np.log10(drawn["rate"]) + 1) + drawn["dim"] / 100 + 0.2 * (drawn["weights"] is None)
+
+
+def searched(n: int, seed: int = 0) -> list[Tried]:
+    tried: list[Tried] = []
+    for number in range(n):
+        drawn = propose(SPACE, tried, seed, number)
+        tried.append(Tried(drawn, quality(drawn), 1.0))
+    return tried
+
+
+def by_chance(n: int) -> list[Tried]:
+    """Places drawn evenly."""
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(n):
+        weights = SPACE["weights"].values[rng.integers(3)]  # type: ignore[union-attr]
+        drawn = {"rate": float(10 ** rng.uniform(-2, 0)), "dim": int(rng.choice([10, 20, 40])), "weights": weights}
+        found.append(Tried(drawn, quality(drawn), 1.0))
+    return found
+
+
+def test_what_is_proposed_lies_in_the_space_and_is_better_than_chance() -> None:
+    pytest.importorskip("optuna")
+    past = by_chance(40)
+    proposed = [propose(SPACE, past, 0, number) for number in range(40, 56)]
+    assert all(SPACE[name].holds(value) for drawn in proposed for name, value in drawn.items())
+    assert np.mean([quality(drawn) for drawn in proposed]) > np.mean([one.figure or 0.0 for one in past]) + 0.2
+    first = [propose(SPACE, past[: STARTED - 1], 0, number) for number in range(40, 56)]
+    assert abs(np.mean([np.log10(drawn["rate"]) for drawn in first]) + 1) < 0.4
+
+
+def test_the_same_past_gives_the_same_place() -> None:
+    pytest.importorskip("optuna")
+    one, two = searched(12), searched(12)
+    assert one == two
+    assert searched(3, seed=1) != one[:3]
+    stopped = [*one[:11], one[11]._replace(share=0.5)]
+    assert propose(SPACE, one, 0, 12) == propose(SPACE, two, 0, 12)
+    assert propose(SPACE, stopped, 0, 12) != propose(SPACE, one, 0, 12)
+
+
+def test_trials_that_failed_or_were_stopped_are_taken(capfd: pytest.CaptureFixture[str]) -> None:
+    optuna = pytest.importorskip("optuna")
+    before = optuna.logging.get_verbosity()
+    tried = [*searched(10), Tried({"rate": 0.5, "dim": 10, "weights": "a"}, None, 0.1)]
+    tried.append(Tried({"rate": 0.5, "dim": 20, "weights": [1.0, 0.5]}, 0.1, 0.25))
+    assert set(propose(SPACE, tried, 0, 12)) == set(SPACE)
+    assert capfd.readouterr() == ("", "")
+    assert optuna.logging.get_verbosity() == before
+
+
+def test_without_optuna_one_sentence_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(InputError, match=r"tuning needs Optuna.*pip install 'wsabie\[tune\]'"):
+        propose(SPACE, [], 0, 0)

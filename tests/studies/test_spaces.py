@@ -1,0 +1,92 @@
+"""Spaces: what is fixed, what is tried, and what cannot be."""
+
+import re
+from typing import Any
+
+import pytest
+
+from wsabie.base.errors import InputError
+from wsabie.models.defaults import Shape, learning_rate
+from wsabie.models.wsabie import Wsabie
+from wsabie.studies.spaces import KINDS, Choice, Range, search
+
+SHAPE = Shape(1000, 4000, 50)
+
+
+def alike(a: Any, b: Any) -> bool:
+    return bool(a == (b if isinstance(b, str) else pytest.approx(b, rel=1e-3)))
+
+
+def test_every_parameter_of_a_space_is_one_of_the_estimator() -> None:
+    known = Wsabie().get_params()
+    for kind in KINDS.values():
+        assert set(kind.space) <= set(known)
+        assert not set(kind.space) & kind.untuned
+
+
+def test_the_defaults_have_a_place_in_the_space() -> None:
+    found = search()
+    start = found.start(SHAPE)
+    assert start is not None
+    assert start["learning_rate"] == start["epochs"] == start["init_scale"] == 1.0
+    assert (start["dim"], start["max_trials"], start["rows"], start["max_norm"]) == (100, "auto", "auto", 1.5)
+    given = found.parameters(start, SHAPE)
+    assert given["learning_rate"] == pytest.approx(learning_rate(SHAPE), rel=1e-3)
+    before, after = found.resolved({}, SHAPE), found.resolved(given, SHAPE)
+    assert {name: value for name, value in after.items() if not alike(value, before[name])} == {}
+
+
+def test_defaults_outside_have_none() -> None:
+    assert search({"dim": [10, 20]}).start(SHAPE) is None
+    assert search({"max_norm": {"low": 2, "high": 3}}).start(SHAPE) is None
+
+
+def test_multiples_follow_the_other_parameters() -> None:
+    """The default rate depends on how pairs weigh, the first tables on the dimensions."""
+    found = search()
+    drawn = {"learning_rate": 2.0, "init_scale": 0.5, "dim": 100, "epochs": 0.5}
+    for positives in ("mean", "pairs"):
+        given = found.parameters({**drawn, "positives": positives}, SHAPE)
+        assert given["learning_rate"] == pytest.approx(2 * learning_rate(SHAPE, positives), rel=1e-3)
+        assert given["init_scale"] == 0.05
+        assert isinstance(given["epochs"], int)
+
+
+def test_changes_fix_choose_and_stretch() -> None:
+    found = search(
+        {"loss": "auc", "dim": [20, 40], "learning_rate": {"low": 0.01, "high": 0.1}, "patience": [3, "none"]}
+    )
+    assert found.fixed == {"loss": "auc"}
+    assert found.space["dim"] == Choice((20, 40))
+    assert found.space["learning_rate"] == Range(0.01, 0.1, log=True)
+    assert found.space["patience"] == Choice((3, None))
+    assert list(found.space)[:3] == ["learning_rate", "epochs", "dim"]
+    assert found.parameters({"learning_rate": 0.05}, SHAPE) == {"loss": "auc", "learning_rate": 0.05}
+    per_table = search({"learning_rate": {"V": 0.1, "W": 0.2}})
+    assert per_table.fixed == {"learning_rate": {"V": 0.1, "W": 0.2}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"dimm": 5}, "there is no parameter dimm to tune; did you mean dim?"),
+        ({"qqqqqq": 5}, "the parameters are dim, epochs"),
+        ({"seed": [1, 2]}, "seed is an option of its own"),
+        ({"dim": []}, "the list of values of dim is empty"),
+        ({"dim": [50, -1]}, "dim is -1"),
+        ({"dim": {"low": 0.2, "high": 50}}, "dim is 0"),
+        ({"loss": ["warp", "wrap"]}, "loss is 'wrap'"),
+        ({"margin": {"low": 1}}, "the space of margin is {'low': 1}; write {low = ..., high"),
+        ({"margin": {"low": "a", "high": 2}}, "write {low"),
+        ({"margin": {"low": 1, "high": float("inf")}}, "write {low"),
+        ({"margin": {"low": 1, "high": 2, "relative": True}}, "write {low"),
+        ({"margin": {"low": 1, "high": 2, "log": 1}}, "write {low"),
+        ({"margin": {"low": 2, "high": 1}}, "runs from 2 to 1"),
+        ({"margin": {"low": 0, "high": 1, "log": True}}, "is logarithmic from 0 on"),
+        ({"similarity": {"low": 0, "high": 1}}, "similarity is 0"),
+        ({"max_norm": -1}, "max_norm is -1"),
+    ],
+)
+def test_what_cannot_be_tried_is_refused(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=re.escape(said)):
+        search(changes)
