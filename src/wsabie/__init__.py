@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from wsabie.evaluation.splits import split
     from wsabie.features.visual_terms import VisualTerms
     from wsabie.models.annotator import Annotator
+    from wsabie.models.ensemble import Ensemble
     from wsabie.models.registry import load
     from wsabie.models.wsabie import Wsabie
     from wsabie.search.exact import top_k
@@ -22,6 +23,7 @@ __version__ = "0.1.0"
 
 _SHELF = {
     "Wsabie": "wsabie.models.wsabie",
+    "Ensemble": "wsabie.models.ensemble",
     "Annotator": "wsabie.models.annotator",
     "load": "wsabie.models.registry",
     "VisualTerms": "wsabie.features.visual_terms",
@@ -36,6 +38,7 @@ _SHELF = {
 
 __all__ = [
     "Wsabie",
+    "Ensemble",
     "Annotator",
     "load",
     "VisualTerms",

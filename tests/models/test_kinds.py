@@ -13,7 +13,7 @@ from wsabie.models.kinds import KINDS, model_class
 from wsabie.storage.folder import Parts, save_folder
 
 X, Y, ANSWER = toy()
-SMALL = {"wsabie": {"dim": 16, "epochs": 3}, "one-vs-rest": {"rows": "auto"}}
+SMALL = {"wsabie": {"dim": 16, "epochs": 3}, "ensemble": {"n": 2}, "one-vs-rest": {"rows": "auto"}}
 
 
 def fitted(kind: str, rows: object) -> LabelModel:

@@ -9,6 +9,7 @@ from wsabie.storage.folder import Parts
 
 KINDS = {
     "wsabie": "wsabie.models.wsabie:Wsabie",
+    "ensemble": "wsabie.models.ensemble:Ensemble",
     "popularity": "wsabie.models.popularity:Popularity",
     "nearest": "wsabie.models.nearest:NearestNeighbours",
     "one-vs-rest": "wsabie.models.one_vs_rest:OneVsRest",

@@ -272,6 +272,10 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
         self.__dict__.update(fitted.__dict__)
         return self
 
+    def check_parameters(self) -> None:
+        """Refuse values that no training can use, by name; InputError."""
+        check_parameters(self.get_params())
+
     def _identity(self, settings: Settings, data: list[Any]) -> dict[str, Any]:
         """What must agree for a checkpoint to be gone on from; threads change nothing and may differ."""
         parameters = {name: getattr(self, name) for name in ("dim", "similarity", "rows", "positives", "init_scale")}
@@ -474,6 +478,18 @@ class Wsabie(TransformerMixin, LabelModel):  # type: ignore[misc]
         return self._monitor(X, Y, self.threads or available_cores(), None, "X")(self.space_)
 
     # ---- storage
+
+    def facts(self) -> dict[str, Any]:
+        """Sizes and figures that tell what the model is, JSON-able; "bytes_of_points" are those of both tables."""
+        figures = [stats.validation for stats in self.history_ if stats.validation is not None]
+        return {
+            **super().facts(),
+            "dimensions": self.space_.dim,
+            "similarity": self.space_.similarity,
+            "bytes_of_points": self.space_.nbytes,
+            "epochs": len(self.history_),
+            "validation_map": max(figures, default=None),
+        }
 
     def to_parts(self) -> Parts:
         """What the model is made of: JSON-able config and named arrays."""

@@ -57,6 +57,16 @@ def _wsabie(seed: int, threads: int | None, parameters: Options) -> Entrant:
     return Entrant("wsabie", "WARP embedding", build, baseline=False, validated=True, compiles=True)
 
 
+def _ensemble(n: int, seed: int, threads: int | None, parameters: Options) -> Entrant:
+    from wsabie.models.ensemble import Ensemble
+    from wsabie.models.wsabie import Wsabie
+
+    def build(**options: Any) -> Ensemble:
+        return Ensemble(Wsabie(**{**parameters, **options}), n=n, seed=seed, threads=threads)
+
+    return Entrant(f"ensemble-{n}", f"{n} WARP embeddings", build, baseline=False, validated=True, compiles=True)
+
+
 def _nearest() -> Entrant:
     from wsabie.models.nearest import NearestNeighbours
 
@@ -77,7 +87,10 @@ def _one_vs_rest(threads: int | None, max_minutes: float) -> Entrant:
     return Entrant("one-vs-rest", "one-versus-rest", build, tuple({"C": C} for C in PENALTIES))
 
 
-NAMES = ("wsabie", "nearest", "one-vs-rest", "popularity")
+ENSEMBLES = (2, 3, 10)
+"""Sizes of ensembles ([W] section 6 and slides)."""
+
+NAMES = ("wsabie", *(f"ensemble-{n}" for n in ENSEMBLES), "nearest", "one-vs-rest", "popularity")
 """Every name that `entrants` knows."""
 
 
@@ -115,6 +128,7 @@ def entrants(
     """
     made: dict[str, Callable[[], Entrant]] = {
         "wsabie": partial(_wsabie, seed, threads, parameters or {}),
+        **{f"ensemble-{n}": partial(_ensemble, n, seed, threads, parameters or {}) for n in ENSEMBLES},
         "nearest": _nearest,
         "one-vs-rest": partial(_one_vs_rest, threads, max_minutes),
         "popularity": _popularity,
