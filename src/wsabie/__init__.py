@@ -16,9 +16,13 @@ if TYPE_CHECKING:
     from wsabie.labels.hierarchy import Hierarchy
     from wsabie.models.annotator import Annotator
     from wsabie.models.approximate import ApproximateNeighbours
+    from wsabie.models.ensemble import Ensemble
+    from wsabie.models.full_rank import FullRank
+    from wsabie.models.linear import LinearRanker
     from wsabie.models.nearest import NearestNeighbours
     from wsabie.models.one_vs_rest import OneVsRest
     from wsabie.models.popularity import Popularity
+    from wsabie.models.presets import opt_auc, pamir, vse_ens
     from wsabie.models.registry import load
     from wsabie.models.wsabie import Wsabie
     from wsabie.search.exact import top_k
@@ -30,6 +34,12 @@ __version__ = "0.1.0"
 
 _SHELF = {
     "Wsabie": "wsabie.models.wsabie",
+    "Ensemble": "wsabie.models.ensemble",
+    "LinearRanker": "wsabie.models.linear",
+    "FullRank": "wsabie.models.full_rank",
+    "vse_ens": "wsabie.models.presets",
+    "opt_auc": "wsabie.models.presets",
+    "pamir": "wsabie.models.presets",
     "Annotator": "wsabie.models.annotator",
     "NearestNeighbours": "wsabie.models.nearest",
     "ApproximateNeighbours": "wsabie.models.approximate",
@@ -52,6 +62,12 @@ _SHELF = {
 
 __all__ = [
     "Wsabie",
+    "Ensemble",
+    "LinearRanker",
+    "FullRank",
+    "vse_ens",
+    "opt_auc",
+    "pamir",
     "Annotator",
     "NearestNeighbours",
     "ApproximateNeighbours",

@@ -15,6 +15,7 @@ from wsabie.storage.folder import save_folder
 X, Y, ANSWER = toy()
 SMALL = {
     "wsabie": {"dim": 16, "epochs": 3},
+    "ensemble": {"n": 2},
     "linear": {"epochs": 3},
     "full-rank": {"blend": 2.0},
     "one-vs-rest": {"rows": "auto"},

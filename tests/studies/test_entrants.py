@@ -11,7 +11,8 @@ def test_every_name_makes_its_model_with_what_was_asked_for() -> None:
         e.name: e for e in entrants(NAMES, seed=7, threads=2, max_negatives=9, max_minutes=0.5, parameters={"dim": 16})
     }
     assert tuple(found) == NAMES
-    assert [e.name for e in found.values() if not e.baseline] == ["wsabie"]
+    assert [e.name for e in found.values() if not e.baseline] == ["wsabie", "ensemble-2", "ensemble-3", "ensemble-10"]
+    assert found["ensemble-3"].build(epochs=1).get_params()["estimator__epochs"] == 1
     model = found["wsabie"].build(epochs=1)
     assert (model.dim, model.seed, model.threads, model.epochs) == (16, 7, 2, 1)
     assert found["one-vs-rest"].build(C=3.0).get_params()["max_minutes"] == 0.5
@@ -29,5 +30,5 @@ def test_names_are_taken_once_and_in_order() -> None:
 def test_an_unknown_name() -> None:
     with pytest.raises(InputError, match="no model called 'neares' to compare; did you mean 'nearest'"):
         entrants(["neares"])
-    with pytest.raises(InputError, match="choose from wsabie, nearest"):
+    with pytest.raises(InputError, match="choose from wsabie, ensemble-2"):
         entrants(["zzz"])

@@ -76,6 +76,11 @@ class LabelModel(BaseEstimator):  # type: ignore[misc]
     def from_parts(cls, parts: Parts) -> Self:
         """The model that `to_parts` described; large arrays stay memory-mapped."""
 
+    def facts(self) -> dict[str, Any]:
+        """Sizes and figures that tell what the model is, JSON-able."""
+        self._check_fitted()
+        return {"labels": len(self.vocabulary_), "features": self.n_features_in_}
+
     def save(self, path: str | Path) -> None:
         """Write the model folder, atomically (`wsabie.storage.folder` describes it byte by byte)."""
         save_folder(path, self.to_parts())

@@ -16,6 +16,7 @@ from wsabie.base.validation import check_features
 from wsabie.features.decode import decode
 from wsabie.features.explain import heat_map, overlay
 from wsabie.models.annotator import Annotator
+from wsabie.models.ensemble import Ensemble
 from wsabie.models.wsabie import Wsabie
 from wsabie.storage.atomic import replacing
 
@@ -48,12 +49,12 @@ class Explanation:
             self.picture.save(draft, "PNG")
 
 
-def contributions(model: Wsabie, X: Any, label: str) -> Float32:
+def contributions(model: Wsabie | Ensemble, X: Any, label: str) -> Float32:
     """What each feature of one row adds to the score of a label.
 
     Parameters
     ----------
-    model : Wsabie
+    model : Wsabie or Ensemble
         With similarity "dot".
     X : csr_matrix (1, n_features)
     label : str
@@ -68,6 +69,7 @@ def contributions(model: Wsabie, X: Any, label: str) -> Float32:
     InputError
         The similarity is no sum over features, or the row is not sparse.
     """
+    model = model.joined_ if isinstance(model, Ensemble) else model
     if model.similarity != "dot":
         raise InputError(
             f'scores by {model.similarity} are no sum over features; train with similarity "dot" to explain'

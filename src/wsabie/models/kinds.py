@@ -11,6 +11,7 @@ KINDS = {
     "wsabie": "wsabie.models.wsabie:Wsabie",
     "linear": "wsabie.models.linear:LinearRanker",
     "full-rank": "wsabie.models.full_rank:FullRank",
+    "ensemble": "wsabie.models.ensemble:Ensemble",
     "popularity": "wsabie.models.popularity:Popularity",
     "nearest": "wsabie.models.nearest:NearestNeighbours",
     "approximate-nearest": "wsabie.models.approximate:ApproximateNeighbours",

@@ -105,7 +105,7 @@ class TrainedModel(LabelModel):
         DivergenceError
             Training produced numbers that are not finite.
         """
-        check_parameters(self.get_params())
+        self.check_parameters()
         fitted = copy(self)  # a fit that fails leaves this model as it was
         inputs, targets = fitted._opened(X, Y, label_names)
         n_features = fitted.n_features_in_
@@ -218,6 +218,17 @@ class TrainedModel(LabelModel):
         """Mean average precision on rows with labels (rows without labels do not count), between 0 and 1."""
         self._check_fitted()
         return self._monitor(X, Y, self.threads or available_cores(), None, "X")(self.space_)
+
+    def facts(self) -> dict[str, Any]:
+        """Sizes and figures that tell what the model is, JSON-able; "validation_map" is that of the kept epoch."""
+        known = [stats for stats in self.history_ if stats.validation is not None]
+        best = max(known, key=lambda stats: stats.validation or 0.0, default=None)
+        kept = None if best is None else best.validation_metrics.get("MAP", best.validation)
+        return {**super().facts(), "epochs": len(self.history_), "validation_map": kept}
+
+    def check_parameters(self) -> None:
+        """Refuse values that no training can use, by name; InputError."""
+        check_parameters(self.get_params())
 
     def _trained_config(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """The config and the arrays that every trained model is saved with, but for its space."""

@@ -338,6 +338,15 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
 
     # ---- storage
 
+    def facts(self) -> dict[str, Any]:
+        """Sizes and figures that tell what the model is, JSON-able; "bytes_of_points" are those of both tables."""
+        return {
+            **super().facts(),
+            "dimensions": self.space_.dim,
+            "similarity": self.space_.similarity,
+            "bytes_of_points": self.space_.nbytes,
+        }
+
     def to_parts(self) -> Parts:
         """What the model is made of: JSON-able config and named arrays."""
         config = self._described()

@@ -79,6 +79,16 @@ def _of_the_papers(name: str, seed: int, threads: int | None) -> Entrant:
     return Entrant(name, OF_THE_PAPERS[name], build, validated=True, compiles=True)
 
 
+def _ensemble(n: int, seed: int, threads: int | None, parameters: Options) -> Entrant:
+    from wsabie.models.ensemble import Ensemble
+    from wsabie.models.wsabie import Wsabie
+
+    def build(**options: Any) -> Ensemble:
+        return Ensemble(Wsabie(**{**parameters, **options}), n=n, seed=seed, threads=threads)
+
+    return Entrant(f"ensemble-{n}", f"{n} WARP embeddings", build, baseline=False, validated=True, compiles=True)
+
+
 def _nearest() -> Entrant:
     from wsabie.models.nearest import NearestNeighbours
 
@@ -126,10 +136,13 @@ OF_THE_PAPERS = {
 }
 """Name to title."""
 
+ENSEMBLES = {f"ensemble-{n}": n for n in (2, 3, 10)}
+"""Name to members ([W] section 6 and slides)."""
+
 USUAL = ("wsabie", "nearest", "popularity", "one-vs-rest")
 """Who takes part unless others are named."""
 
-NAMES = (*USUAL, *OF_THE_PAPERS, "approximate-nearest", "one-vs-rest-pa", "one-vs-rest-hinge", "svm")
+NAMES = (*USUAL, *OF_THE_PAPERS, *ENSEMBLES, "approximate-nearest", "one-vs-rest-pa", "one-vs-rest-hinge", "svm")
 """Every name that `entrants` knows."""
 
 
@@ -170,6 +183,7 @@ def entrants(
     """
     made: dict[str, Callable[[], Entrant]] = {
         "wsabie": partial(_wsabie, seed, threads, parameters or {}),
+        **{name: partial(_ensemble, n, seed, threads, parameters or {}) for name, n in ENSEMBLES.items()},
         "nearest": _nearest,
         "approximate-nearest": partial(_approximate, seed),
         "popularity": _popularity,

@@ -14,6 +14,8 @@ from wsabie.base.progress import Progress
 from wsabie.features.extract import extract, learn
 from wsabie.features.visual_terms import VisualTerms
 from wsabie.models.annotator import Annotator
+from wsabie.models.ensemble import Ensemble
+from wsabie.models.members import column_blocks
 from wsabie.models.wsabie import Wsabie
 from wsabie.sources.align import Aligned, align
 from wsabie.sources.fingerprint import fingerprint_or_none, marks_of
@@ -38,7 +40,7 @@ class Recipe:
         What the data are called in the model's facts.
     model : Path
         Folder that it is saved to.
-    estimator : Wsabie
+    estimator : Wsabie or Ensemble
         Not yet fitted; its threads and seed serve the rest too.
     pictures : dict
         n_terms, size, crop and augment as far as they are given: how pictures are described.
@@ -52,7 +54,7 @@ class Recipe:
 
     source: str
     model: Path
-    estimator: Wsabie
+    estimator: Wsabie | Ensemble
     pictures: dict[str, Any]
     hold_out: float = 0.1
     min_rows: int = 1
@@ -151,7 +153,7 @@ def train(
         Data that do not fit each other, too few rows, no label with enough of them, or what `Wsabie.fit` refuses.
     """
     sides = prepare(source, valid, recipe, executor=executor, progress=progress, rejects=rejects)
-    estimator = recipe.estimator.fit(
+    estimator = _with_columns(recipe.estimator, sides.learnt.feature_names, sides.terms).fit(
         sides.learnt.X,
         sides.learnt.Y,
         label_names=sides.learnt.label_names,
@@ -198,6 +200,16 @@ def prepare(
         "skipped": len(rejects),
     }
     return Sides(learnt, validation, terms, aligned, facts)
+
+
+def _with_columns(estimator: Wsabie | Ensemble, names: list[str] | None, terms: Any) -> Wsabie | Ensemble:
+    """An ensemble by columns that are not said gets the kinds of features, as far as they can be told apart."""
+    if not isinstance(estimator, Ensemble) or estimator.by != "columns" or estimator.columns is not None:
+        return estimator
+    sizes = [part.n_features_ for part in getattr(terms, "parts", ())]
+    blocks = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1]) if sizes else column_blocks(names or [])
+    estimator.set_params(columns=blocks or None)
+    return estimator
 
 
 def _described(

@@ -107,6 +107,14 @@ def train(
         float | None,
         typer.Option(parser=_positive, metavar="NUMBER", help="Limit on the norm of every row (default: 1.5)."),
     ] = None,
+    ensemble: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Train N models and add up their scores (default: one model)."),
+    ] = None,
+    ensemble_by: Annotated[
+        Literal["seed", "rows", "columns"] | None,
+        typer.Option(help="How the N models differ: seed, rows (bags) or columns (kinds of features) (default: seed)."),
+    ] = None,
     terms: Terms = None,
     size: Size = None,
     augment: Augment = None,
@@ -124,8 +132,7 @@ def train(
 ) -> None:
     """Train a model on tagged data; new data is then annotated with `wsabie annotate`."""
     from wsabie.faces.cli.settings_file import read_parameters
-    from wsabie.faces.cli.training import Asked, train_command
-    from wsabie.models.wsabie import Wsabie
+    from wsabie.faces.cli.training import Asked, estimator_of, train_command
     from wsabie.studies.training import Recipe
 
     parameters: dict[str, Any] = {} if config is None else read_parameters(config)
@@ -144,7 +151,8 @@ def train(
         raise InputError("--hold-out sets training rows aside and --valid gives others; leave one of them out")
     pictures = _given(n_terms=terms, size=size, augment=augment, crop=crop)
     sides = _given(hold_out=hold_out)
-    recipe = Recipe(str(data), model, Wsabie(**parameters), pictures, min_rows=min_rows, resume=resume, **sides)
+    estimator = estimator_of(parameters, ensemble, ensemble_by)
+    recipe = Recipe(str(data), model, estimator, pictures, min_rows=min_rows, resume=resume, **sides)
     train_command(Asked(data, valid, recipe, log, rejects, strict=strict, json=json))
 
 

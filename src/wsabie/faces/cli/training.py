@@ -29,6 +29,8 @@ from wsabie.storage.scratch import refuse_strangers
 from wsabie.training.stats import EpochStats
 
 if TYPE_CHECKING:
+    from wsabie.models.ensemble import Ensemble
+    from wsabie.models.wsabie import Wsabie
     from wsabie.studies.training import Recipe
 
 
@@ -49,6 +51,19 @@ class Asked:
     rejects: Path | None
     strict: bool
     json: bool
+
+
+def estimator_of(parameters: dict[str, Any], n: int | None, by: str | None) -> "Wsabie | Ensemble":
+    """The model that is asked for, not yet fitted: one, or an ensemble of n."""
+    from wsabie.models.ensemble import Ensemble
+    from wsabie.models.wsabie import Wsabie
+
+    base = Wsabie(**parameters)
+    if n is None:
+        if by is not None:
+            raise InputError(f"--ensemble-by {by} says how models differ; say how many by --ensemble N")
+        return base
+    return Ensemble(base, n=n, by=by or "seed", threads=base.threads, seed=base.seed)  # type: ignore[arg-type]
 
 
 def train_command(asked: Asked) -> None:
@@ -92,12 +107,11 @@ def _resumable() -> Iterator[None]:
 
 def _refuse_early(asked: Asked) -> None:
     """Everything that can be known to fail at the end fails before work begins."""
-    from wsabie.models.parameters import check_parameters
     from wsabie.storage.folder import refuse_foreign
     from wsabie.studies.training import KEPT
 
     model, work = asked.recipe.model, asked.recipe.work
-    check_parameters(asked.recipe.estimator.get_params())
+    asked.recipe.estimator.check_parameters()
     refuse_foreign(model)
     refuse_strangers(work, KEPT)
     for path in (asked.data, asked.valid):
@@ -127,14 +141,18 @@ def _tell(asked: Asked, facts: dict[str, Any], history: list[EpochStats]) -> Non
     from wsabie.storage.folder import folder_bytes
 
     figures = [stats.validation for stats in history if stats.validation is not None]
-    best = max(figures, default=None)
+    about = asked.recipe.estimator.facts()
+    best = about["validation_map"]
     n_bytes = folder_bytes(asked.recipe.model)
     if asked.json:
         summary = {"schema": 1, "model": str(asked.recipe.model), "bytes": n_bytes, "epochs": len(history)}
+        summary |= {"models": about["models"]} if "models" in about else {}
         show_json({**summary, "validation_map": best, **facts, "history": [stats.as_dict() for stats in history]})
         return
     kept = plural(len(history), "epoch")
-    if best is not None:
+    if "models" in about:
+        kept = f"{plural(about['models'], 'model')}, {kept}" + ("" if best is None else f", validation MAP {best:.3f}")
+    elif best is not None:
         kept = f"epoch {figures.index(best) + 1} of {len(history)}, validation MAP {best:.3f}"
     dropped = facts["labels_dropped"]
     few = f" ({dropped:,} with fewer than {asked.recipe.min_rows} rows left out)" if dropped else ""

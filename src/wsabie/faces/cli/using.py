@@ -14,7 +14,6 @@ from wsabie.labels.similar import Mark, SharedParents, marks
 from wsabie.sources.records import Picture, PictureList, Rows, Source
 from wsabie.storage.outputs import refuse_unwritable
 from wsabie.storage.rejects import Rejects
-from wsabie.training.stats import EpochStats
 
 
 def annotate_command(
@@ -157,38 +156,26 @@ def info_command(model: Path, epochs: bool, json: bool) -> None:
 
     annotator = loaded(model)
     estimator = annotator.model
-    space = estimator.space_
+    history = getattr(estimator, "history_", [])
     facts: dict[str, Any] = {
-        "labels": space.n_labels,
-        "features": space.n_features,
-        "dimensions": space.dim,
-        "similarity": space.similarity,
+        **estimator.facts(),
         "pictures": annotator.terms is not None,
         "bytes": folder_bytes(model),
-        "bytes_of_points": space.nbytes,
-        "epochs": len(estimator.history_),
-        "validation_map": _validation_map(estimator.history_),
         **annotator.facts,
     }
     if json:
         more: dict[str, Any] = {
             "parameters": estimator.to_parts().config["parameters"],
-            "settings": estimator.settings_,
+            "settings": getattr(estimator, "settings_", {}),
         }
         if epochs:
-            more["history"] = [stats.as_dict() for stats in estimator.history_]
-        show_json({"schema": 1, "model": str(model), **facts, **more})
+            more["history"] = [stats.as_dict() for stats in history]
+        show_json({"schema": 1, "model": str(model), "kind": estimator.kind, **facts, **more})
         return
+    facts.pop("members", None)  # a list, for --json
     show_table(str(model), ["", ""], [[name.replace("_", " "), _shown(value)] for name, value in facts.items()])
     if epochs:
-        show_epochs(estimator.history_)
-
-
-def _validation_map(history: Sequence[EpochStats]) -> float | None:
-    """The MAP of the epoch that was kept, whatever chose it."""
-    known = [stats for stats in history if stats.validation is not None]
-    best = max(known, key=lambda stats: stats.validation or 0.0, default=None)
-    return None if best is None else best.validation_metrics.get("MAP", best.validation)
+        show_epochs(history)
 
 
 def _shown(value: Any) -> str:

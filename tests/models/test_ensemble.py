@@ -1,0 +1,202 @@
+"""Members side by side in one space: the score is the mean of theirs, whatever sets them apart."""
+
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import wsabie
+from toys import N_FEATURES, names, toy
+from wsabie.base.errors import InputError
+from wsabie.base.validation import check_features
+from wsabie.models.ensemble import Ensemble
+from wsabie.models.explain import contributions
+from wsabie.models.inputs import as_matrix
+from wsabie.models.members import column_blocks, column_sets, row_weights
+from wsabie.models.one_vs_rest import OneVsRest
+from wsabie.models.scaling import RowScaling
+from wsabie.models.wsabie import Wsabie
+from wsabie.training.checkpoints import Checkpoints
+
+X, Y, ANSWER = toy()
+HALVES = [np.arange(15), np.arange(15, 30)]
+
+
+def made(n: int = 3, **options: Any) -> Ensemble:
+    base = {
+        name: options.pop(name) for name in ("label_bias", "similarity", "rows", "learning_rate") if name in options
+    }
+    return Ensemble(Wsabie(dim=12, epochs=4, **base), n=n, threads=1, **options)
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_the_score_is_the_mean_of_the_members_scores_in_units_of_their_spread(dense: bool) -> None:
+    rows = X.toarray() if dense else X
+    found = made(label_bias=True).fit(rows, Y)
+    total = np.zeros(Y.shape)
+    for member in found.members_:
+        alone = Wsabie(dim=12, epochs=4, label_bias=True, threads=1, seed=member.seed).fit(rows, Y)
+        scores = alone.scores(rows)
+        assert np.isclose(member.spread, scores.std(1).mean(), rtol=1e-5)
+        total += scores / scores.std(1).mean() / 3
+    assert np.allclose(found.scores(rows), total, atol=1e-5)
+    assert np.allclose(found.transform(rows) @ found.label_vectors.T + found.joined_.space_.bias, total, atol=1e-5)
+    ids, scores = found.rank(rows, 12)
+    assert np.allclose(scores, np.take_along_axis(total, ids, 1), atol=1e-5)
+
+
+def test_one_member_ranks_as_the_model_alone() -> None:
+    alone = Wsabie(dim=12, epochs=4, threads=1, seed=5).fit(X, Y)
+    assert np.array_equal(made(1, seed=5).fit(X, Y).rank(X, 12)[0], alone.rank(X, 12)[0])
+
+
+@pytest.mark.parametrize("columns", [HALVES, 0.5, None, [np.arange(30) < 20, range(10, 30)]])
+def test_a_member_by_columns_knows_nothing_of_the_others(columns: Any) -> None:
+    found = made(2, by="columns", columns=columns).fit(X, Y)
+    for m, chosen in enumerate(column_sets(columns, N_FEATURES, 2, 0)):
+        table = found.joined_.space_.features[:, 12 * m : 12 * (m + 1)]
+        assert np.array_equal(np.flatnonzero(np.abs(table).sum(1)), chosen)
+        assert found.members_[m].columns == len(chosen)
+    assert np.isfinite(found.scores(X)).all()
+
+
+def test_a_member_by_columns_sees_rows_of_their_full_length() -> None:
+    """What the other columns would add to the squares is made up by a factor."""
+    found = made(2, by="columns", columns=HALVES).fit(X, Y)
+    given = check_features(X)
+    scaled = as_matrix(RowScaling.learned(given, N_FEATURES, "auto")(given), N_FEATURES)
+    rows = scaled[:, :15] * np.sqrt((scaled.data**2).sum() / (scaled[:, :15].data ** 2).sum())
+    alone = Wsabie(dim=12, epochs=4, rows=None, threads=1).fit(rows, Y, label_names=[str(y) for y in range(12)])
+    own = found.transform(X)[:, :12] @ found.label_vectors[:, :12].T
+    assert np.allclose(own, alone.scores(rows) / found.members_[0].spread / 2, atol=1e-4)
+
+
+def test_bags_weigh_rows_by_how_often_they_are_drawn() -> None:
+    drawn = row_weights(None, 1000, 0, 1)
+    assert drawn.sum() == 1000
+    assert abs((drawn == 0).mean() - np.exp(-1)) < 0.05
+    assert not np.array_equal(drawn, row_weights(None, 1000, 0, 2))
+    assert np.array_equal(row_weights(np.full(1000, 2), 1000, 0, 1), 2 * drawn)
+    bag = made(1, by="rows").fit(X, Y, sample_weight=np.ones(120))
+    weights = row_weights(None, 120, 0, 0)
+    alone = Wsabie(dim=12, epochs=4, threads=1).fit(X, Y, sample_weight=weights)
+    assert np.array_equal(bag.rank(X, 12)[0], alone.rank(X, 12)[0])
+
+
+def test_saved_is_loaded(tmp_path: Path) -> None:
+    valid = (X[:30], Y[:30])
+    saved = made(2, by="columns", columns=HALVES).fit(X, names(ANSWER), validation=valid)
+    saved.save(tmp_path / "m")
+    loaded = wsabie.load(tmp_path / "m")
+    assert np.array_equal(saved.scores(X), loaded.scores(X))
+    assert np.array_equal(saved.predict_proba(X), loaded.predict_proba(X))
+    assert saved.neighbours("label 3") == loaded.neighbours("label 3")
+    assert saved.facts() == loaded.facts()
+    assert saved.history_ == loaded.history_
+    assert loaded.estimator.get_params() == saved.estimator.get_params()
+    assert isinstance(loaded.label_vectors, np.memmap)
+    assert loaded.validation_map_ == loaded.score(*valid)
+
+
+def test_threads_change_no_bit() -> None:
+    one, two = (made(2).set_params(threads=threads).fit(X, Y, validation=(X, Y)) for threads in (1, 2))
+    assert np.array_equal(one.scores(X), two.scores(X))
+    assert one.validation_map_ == two.validation_map_
+
+
+def test_contributions_add_up_to_the_score() -> None:
+    found = made(by="columns").fit(X, names(ANSWER))
+    parts = contributions(found, X[:1], "label 3")
+    assert np.isclose(parts.sum(), found.scores(X[:1])[0, 3], atol=1e-5)
+
+
+def test_resumed_members_are_not_trained_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made_again: list[int] = []
+    whole = made().fit(X, Y)
+    monkeypatch.setattr(Checkpoints.__init__, "__kwdefaults__", {"resume": False, "every": 0.0})
+    with pytest.raises(KeyboardInterrupt):
+        made().fit(X, Y, checkpoint=tmp_path / "c", on_epoch=_stopping_at(7))
+    resumed = made().fit(X, Y, checkpoint=tmp_path / "c", resume=True, on_epoch=lambda s: made_again.append(s.epoch))
+    assert made_again == [2, 3, 0, 1, 2, 3]  # the second member's last two, and the third
+    assert np.array_equal(resumed.scores(X), whole.scores(X))
+    assert len(resumed.history_) == 12
+
+
+def _stopping_at(number: int) -> Any:
+    seen: list[int] = []
+
+    def stop(stats: Any) -> None:
+        seen.append(stats.epoch)
+        if len(seen) == number:
+            raise KeyboardInterrupt
+
+    return stop
+
+
+def test_a_fit_that_fails_leaves_the_model_as_it_was() -> None:
+    found = made(2).fit(X, Y)
+    before = found.scores(X)
+    with pytest.raises(InputError, match="validation must be a pair"):
+        found.fit(X, Y, validation=X)
+    assert np.array_equal(found.scores(X), before)
+
+
+def test_ten_members_need_one_training_and_the_tables() -> None:
+    rng = np.random.default_rng(0)
+    rows, labels = rng.random((200, 400), np.float32), rng.integers(0, 3000, 200)
+
+    def peak(n: int) -> int:
+        model = Ensemble(Wsabie(dim=32, epochs=1), n=n, threads=1)
+        tracemalloc.start()
+        model.fit(rows, labels)
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    peak(1)
+    one, ten, tables = peak(1), peak(10), 4 * 32 * (400 + labels.max() + 1)
+    assert ten - one < 9 * tables * 1.1
+
+
+def test_as_scikit_learn_knows_it() -> None:
+    model = made(4, by="rows", seed=3)
+    again = clone(model)
+    assert again.get_params()["estimator__dim"] == 12
+    assert again.set_params(estimator__dim=7).estimator.dim == 7
+    assert model.estimator.dim == 12
+    assert made(2).fit(X, Y).score(X, Y) == pytest.approx(Ensemble(Wsabie(dim=12, epochs=4), n=2).fit(X, Y).score(X, Y))
+
+
+@pytest.mark.parametrize(
+    ("model", "sentence"),
+    [
+        (made(similarity="euclidean"), "adds up inner products"),
+        (made(0), "n is 0; choose a whole number"),
+        (made(by="luck"), "by is 'luck'; choose one of seed, rows, columns"),
+        (made(columns=[[0]]), "columns are given, but members differ by seed"),
+        (made(1, by="columns", columns=HALVES), "2 sets of columns for 1 members"),
+        (made(by="columns", columns=[[0, 30]]), "no column 30; the 30 columns"),
+        (made(by="columns", columns=[[]]), "a set of columns is empty"),
+        (made(by="columns", columns=[[True]]), "a mask of columns has 1 entries; give 30"),
+        (made(by="columns", columns=1.5), "columns is 1.5; choose a share"),
+        (made(learning_rate=-1), "learning_rate is -1"),
+        (Ensemble(OneVsRest()), "made of Wsabie models, not of OneVsRest"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_cannot_be_used(model: Ensemble, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        model.fit(X, Y)
+
+
+def test_validation_rows_of_another_width() -> None:
+    with pytest.raises(InputError, match="validation X has 29 features"):
+        made(2).fit(X, Y, validation=(X[:, :29], Y))
+
+
+def test_blocks_by_names() -> None:
+    assert [block.tolist() for block in column_blocks(["a:1", "b:1", "a:2"])] == [[0, 2], [1]]
+    assert column_blocks(["a:1", "plain"]) == []
+    assert column_blocks([]) == []
