@@ -4,13 +4,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wsabie.faces.cli.common import executor, listing
-from wsabie.faces.cli.terminal import TerminalProgress, note, out, show_json, show_table
+from wsabie.faces.cli.terminal import TerminalProgress, note, one_line, out, show_json, show_table
 
 if TYPE_CHECKING:
+    from wsabie.studies.comparison import Table
     from wsabie.studies.reproduce.engine import Reproduction
 
 LIST = "list"
-_NAME = 25
+_NAME, _LONG = 25, 60
+"""Widths: of a name in the list, and of a cell that is no figure."""
 
 
 def reproduce_command(
@@ -68,7 +70,11 @@ def _show(done: "Reproduction", files: list[Path]) -> None:
     from wsabie.studies.reproduce.about import told
 
     table = done.table()
-    show_table(f"{done.record.title} ({done.record.place})", table.headers, table.rows)
+    title = f"{done.record.title} ({done.record.place})"
+    if max(len(cell) for line in table.rows for cell in line) > _LONG:
+        _show_texts(title, table)
+    else:
+        show_table(title, table.headers, table.rows)
     for row, reason in done.findings.missing.items():
         out.print(f"{row}: {reason}")
     for verdict in done.verdicts:
@@ -76,3 +82,14 @@ def _show(done: "Reproduction", files: list[Path]) -> None:
     for line in done.findings.notes:
         out.print(line)
     out.print(f"written: {', '.join(str(file) for file in files)}")
+
+
+def _show_texts(title: str, table: "Table") -> None:
+    """Rows whose cells are sentences, one below the other."""
+    out.print(title)
+    for row in table.rows:
+        out.print(f"\n{one_line(row[0])}")
+        for header, cell in zip(table.headers[1:], row[1:], strict=True):
+            if cell:
+                out.print(f"  {header}: {one_line(cell)}")
+    out.print()

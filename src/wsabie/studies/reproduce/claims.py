@@ -96,14 +96,13 @@ def judged(claim: Claim | Check, findings: "Findings", published: Sequence["Publ
         try:
             holds, words = claim.test(findings)
         except LookupError as missing:
-            row = str(missing.args[0])
-            return Verdict(claim.text, "", NOT_RUN, f"{row}: {_reason(findings, row)}")
+            return Verdict(claim.text, "", NOT_RUN, f"without {missing.args[0]}")
         return Verdict(claim.text, "", HOLDS if holds else FAILS, words if holds else _because(words, claim.why))
     better, worse, metric = claim.parts
     paper = in_paper(claim, published)
     absent = [row for row in (better, worse) if row not in findings]
     if absent:
-        return Verdict(claim.text, paper, NOT_RUN, "; ".join(f"{row}: {_reason(findings, row)}" for row in absent))
+        return Verdict(claim.text, paper, NOT_RUN, f"without {' and '.join(absent)}")
     a, b = findings[better], findings[worse]
     one, two = a.figures.get(metric), b.figures.get(metric)
     if not isinstance(one, (int, float)) or not isinstance(two, (int, float)):
@@ -116,10 +115,6 @@ def judged(claim: Claim | Check, findings: "Findings", published: Sequence["Publ
     here = HOLDS if gap.low > 0 else FAILS if gap.high < 0 else OPEN
     words += f", difference {gap.mean:+.4f} (95 % interval {gap.low:+.4f} to {gap.high:+.4f})"
     return Verdict(claim.text, paper, here, words if here == HOLDS else _because(words, claim.why), gap)
-
-
-def _reason(findings: "Findings", row: str) -> str:
-    return findings.missing.get(row, "not among the rows that are run here")
 
 
 def _because(words: str, why: str) -> str:

@@ -1,12 +1,13 @@
 """What a nearest neighbour is worth when it is not always found ([W] section 6.4)."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from wsabie.models.nearest import NearestNeighbours
 from wsabie.sources.records import groups_of
-from wsabie.studies.reproduce.models import density
+from wsabie.studies.reproduce.models import compared, density
 from wsabie.studies.reproduce.record import Findings, Found, Record, Setting
 from wsabie.studies.task import make_task
 
@@ -29,14 +30,16 @@ def neighbour_luck(record: Record, setting: Setting) -> Findings:
     hits = _hits(ids, task.train.Y, task.test.Y)
     judged = np.flatnonzero((task.test.Y > 0).getnnz(axis=1))
     rows = []
-    for entry in record.entries:
+    exact = [entry for entry in record.entries if entry.entrant == "nearest"]
+    for entry in exact:
         weights = _found_at(entry.parameters, ids.shape[1])
         values = (hits @ weights)[judged]
         rows.append(
             Found(entry.row, "exact neighbours, lost at random", {"p@1": float(values.mean())}, {"p@1": values})
         )
+    trees = compared(replace(record, entries=tuple(entry for entry in record.entries if entry not in exact)), setting)
     note = density(task.facts.train_rows, task.facts.labels)
-    return Findings(rows, notes=[note], groups=groups_of(task.test, judged))
+    return Findings([*rows, *trees.rows], trees.missing, notes=[note], groups=groups_of(task.test, judged))
 
 
 def _hits(ids: Any, train: Any, test: Any) -> Any:
