@@ -436,7 +436,8 @@ RECORDS = (
         "What a nearest neighbour is worth when it is not always found",
         DOCUMENT,
         'Section 6.4, "Analysis of Nearest Neighbor"',
-        "Exact neighbours by cosine; losing some at random is summed over, not drawn. Trees have the paper's depth, so that "
+        "Exact neighbours by cosine; losing some at random is summed over, not drawn. Trees have the paper's depth, "
+        "so that "
         "their leaves hold the same share of the training rows.",
         luck.neighbour_luck,
         (
