@@ -29,7 +29,7 @@ def test_a_difference_that_is_the_same_in_every_row_holds() -> None:
 def test_the_opposite_does_not_hold_and_says_why() -> None:
     here, words = verdict(found("A", [0.1] * 40), found("B", [0.2] * 40), "the data are small")
     assert here == FAILS
-    assert words.endswith("; the data are small")
+    assert words.endswith("; perhaps because the data are small")
 
 
 def test_a_difference_within_chance_is_not_decided() -> None:

@@ -156,11 +156,19 @@ def test_one_label_is_held_out_of_each_row(data: Data) -> None:
     assert train.multiply(held).nnz == 0
 
 
+def families(rows: Rows) -> Rows:
+    """The same rows with three of the four labels of one half, so that labels tell of each other."""
+    Y = np.kron(np.eye(2, dtype=np.int8), np.ones((1, 4), np.int8))[np.arange(len(rows)) % 2]
+    Y[np.arange(len(rows)), 4 * (np.arange(len(rows)) % 2) + np.arange(len(rows)) // 2 % 4] = 0
+    return replace(rows, Y=sp.csr_matrix(Y))
+
+
 def test_rows_as_ids(data: Data) -> None:
+    data = replace(data, train=families(data.train), valid=families(data.valid), test=families(data.test))
     warp = (Entry("WARP", "wsabie", {"max_trials": None, "epochs": 60}), Entry("VSE-ens", "no-such-model"))
     done = ran("vse-ens-table-2", data, entries=warp)
     assert set(done.findings.missing) == {"VSE-ens"}
-    assert float(done.findings["WARP"].figures["AUC"]) > 0.6  # type: ignore[arg-type]
+    assert float(done.findings["WARP"].figures["AUC"]) > 0.7  # type: ignore[arg-type]
     draws = ran("vse-ens-figure-1", data, entries=warp)
     assert all(float(found.figures["draws per update"]) >= 1 for found in draws.findings.rows)  # type: ignore[arg-type]
     assert ran("vse-ens-table-3", data).findings["VSE-ens"].figures == {"multiplications": 200}

@@ -20,7 +20,7 @@ class Claim(NamedTuple):
     ----------
     text : str
     why : str
-        What explains it where it does not hold.
+        What may explain it where it does not hold.
     """
 
     text: str
@@ -118,7 +118,7 @@ def judged(claim: Claim | Check, findings: "Findings", published: Sequence["Publ
 
 
 def _because(words: str, why: str) -> str:
-    return f"{words}; {why}" if why else words
+    return f"{words}; perhaps because {why}" if why else words
 
 
 def as_dict(verdict: Verdict) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Figures drawn from the rows of a run, and checks that look at such rows."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from math import log10
 
 from wsabie.studies.charts import Series
@@ -114,11 +115,11 @@ def ends_above(column: str, one: str, other: str) -> Callable[[Findings], tuple[
 
 
 def falls(column: str, model: str) -> Callable[[Findings], tuple[bool, str]]:
-    """A check that a column falls from the first to the last row of a model."""
+    """A check that a column falls from each row of a model to the next."""
 
     def test(findings: Findings) -> tuple[bool, str]:
         values = [_value(found, column) for found in _of(findings, model)]
-        return values[-1] < values[0], f"from {values[0]:.4g} to {values[-1]:.4g}"
+        return all(a > b for a, b in pairwise(values)), ", ".join(f"{value:.3f}" for value in values)
 
     return test
 

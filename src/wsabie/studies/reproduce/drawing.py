@@ -101,7 +101,9 @@ def _panel(chart: Chart, x: float, y: float) -> Markup:
 
 
 def _legend_rows(chart: Chart) -> list[list[tuple[str, int, float]]]:
-    """Names with their style and place, in as many lines as they need."""
+    """Names with their style and place, in as many lines as they need; none where there is one series."""
+    if len(chart.series) < 2:
+        return []
     rows: list[list[tuple[str, int, float]]] = [[]]
     at = 0.0
     for series in chart.series:

@@ -134,7 +134,9 @@ RECORDS = (
             "The plateaus are read off a plot. 1,600 draws on the 291 labels of IAPR-TC12 cannot be draws of "
             "distinct labels.",
         ),
-        claims=(Check("draws per update rise", curves.rises("draws per update", "WARP")),),
+        claims=(
+            Check("draws per update rise from the first epoch to the last", curves.rises("draws per update", "WARP")),
+        ),
         entries=(Entry("WARP", "wsabie", {"max_trials": None, "loss": "warp"}),),
         columns=("epoch", "draws per update", "updates per visit"),
         chart=curves.by_epoch,
