@@ -39,7 +39,18 @@ def test_bad_input(cli: Cli, tmp_path: Path) -> None:
     assert "did you mean 'wsabie-table-2'?" in cli("reproduce", "wsabie-table2").err
     assert cli("reproduce", "wsabie-table-2", "--data", "visterm:huge").code == 1
     assert cli("reproduce", "wsabie-table-2", "--data", tmp_path / "none").code == 1
+    assert "leave --data out" in cli("reproduce", "slides-example", "--data", "sample").err
     (tmp_path / "file").write_text("")
     blocked = cli("reproduce", "slides-example", "--out", tmp_path / "file")
     assert blocked.code == 1
     assert "cannot write" in blocked.err
+
+
+def test_files_of_the_users_stay(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text("mine")
+    ran = cli("reproduce", "slides-example", "--out", tmp_path)
+    assert ran.code == 1
+    assert "not made by an earlier run" in ran.err
+    assert (tmp_path / "table.csv").read_text() == "mine"
+    assert cli("reproduce", "slides-example", "--out", tmp_path / "new").code == 0
+    assert cli("reproduce", "slides-example", "--out", tmp_path / "new").code == 0  # its own are replaced

@@ -3,8 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wsabie.base.errors import InputError
 from wsabie.faces.cli.common import executor, listing
 from wsabie.faces.cli.terminal import TerminalProgress, note, one_line, out, show_json, show_table
+from wsabie.storage.outputs import refuse_unwritable
 
 if TYPE_CHECKING:
     from wsabie.studies.comparison import Table
@@ -29,12 +31,17 @@ def reproduce_command(
     """List the tables, or run one, print it and write its files."""
     from wsabie.studies.reproduce.catalogue import RECORDS, record
     from wsabie.studies.reproduce.data import open_data
-    from wsabie.studies.reproduce.engine import reproduce
+    from wsabie.studies.reproduce.engine import refuse_folder, reproduce
 
     if table == LIST:
         _list(RECORDS, json)
         return
     wanted, progress = record(table), TerminalProgress()
+    folder = folder or Path("wsabie-reproduce") / table
+    refuse_unwritable(("rejects", rejects_file), inputs=(None if data is None else Path(data), folder))
+    refuse_folder(folder)
+    if data is not None and not wanted.needs_data:
+        raise InputError(f"{table} is computed from formulas; leave --data out")
     if wanted.needs_data and data is None:
         data = "sample"
         note("no --data is named: the bundled sample collection is used")
@@ -43,7 +50,6 @@ def reproduce_command(
         with listing(rejects_file, strict=strict) as rejects:
             given = open_data(data, seed=seed, executor=executor(threads), progress=progress, rejects=rejects)
     done = reproduce(wanted, given, seed=seed, threads=threads, parameters=parameters, progress=progress)
-    folder = folder or Path("wsabie-reproduce") / table
     files = done.write(folder)
     if json:
         show_json({**done.as_dict(), "files": [str(file) for file in files]})

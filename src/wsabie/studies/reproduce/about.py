@@ -7,6 +7,9 @@ from wsabie.studies.comparison import Table
 from wsabie.studies.reproduce.claims import OPEN, Verdict
 from wsabie.studies.reproduce.record import Findings, Record
 
+MADE_BY = "Made by `wsabie reproduce`."
+"""How the page ends, so that it is known again."""
+
 _VERSIONS = ("wsabie", "python", "numpy", "numba")
 
 
@@ -28,6 +31,7 @@ def about(
         _missing(findings.missing),
         _claims(verdicts),
         _list("Known to be wrong, or open, in the source", record.wrong),
+        MADE_BY,
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 

@@ -13,10 +13,10 @@ from wsabie.base.errors import InputError
 from wsabie.base.machine import available_cores, versions
 from wsabie.base.plain import plain
 from wsabie.base.progress import SILENT, Progress
-from wsabie.storage.atomic import write_bytes, write_text
+from wsabie.storage.atomic import try_writing, write_bytes, write_text
 from wsabie.studies.comparison import Table
 from wsabie.studies.reproduce import claims
-from wsabie.studies.reproduce.about import about
+from wsabie.studies.reproduce.about import MADE_BY, about
 from wsabie.studies.reproduce.claims import Verdict
 from wsabie.studies.reproduce.data import Data
 from wsabie.studies.reproduce.drawing import png_of, svg_of
@@ -95,6 +95,29 @@ class Reproduction:
             else:
                 write_text(folder / name, content)
         return [folder / name for name in files]
+
+
+FILES = ("table.csv", "figure.svg", "figure.png", "about.md")
+"""What a run may write."""
+
+
+def refuse_folder(folder: Path) -> None:
+    """Refuse a folder for results that cannot be written, or that holds files of their names from elsewhere.
+
+    Raises
+    ------
+    InputError
+        The sentence names the file.
+    """
+    try_writing(folder / FILES[0])
+    there = [folder / name for name in FILES if (folder / name).exists()]
+    page = folder / "about.md"
+    ours = page.is_file() and page.read_text(encoding="utf-8", errors="replace").rstrip().endswith(MADE_BY)
+    if there and not ours:
+        raise InputError(
+            f"cannot write {there[0]}: what is there was not made by an earlier run and would be lost; choose another "
+            "folder"
+        )
 
 
 def reproduce(

@@ -15,6 +15,9 @@ LABELS = (1_000, 15_952, 109_444)
 """Numbers of labels: a thousand, and those of ImageNet and Web in the first paper."""
 
 RANKS = (1, 2, 5, 10, 100, 1_000)
+_TAIL = (
+    "The estimate has a heavy tail: its mean over a few hundred pairs may be far from the exact one; that of L is not."
+)
 TRIALS = 1_000
 """The default limit on the draws, which is shown beside Algorithm 1's."""
 
@@ -35,7 +38,7 @@ def bias(record: Record, setting: Setting) -> Findings:
             "deviation": _deviation(exact.loss, measured.loss, standard_errors(n, k, pairs).loss),
         }
 
-    return Findings(_over_ranks(row, setting))
+    return Findings(_over_ranks(row, setting), notes=[_TAIL])
 
 
 def draws(record: Record, setting: Setting) -> Findings:
