@@ -23,7 +23,7 @@ def figures_table(record: Record, findings: Findings, name: str) -> Table:
         percent = " %" if record.percent and is_metric(column) else ""
         headers += [f"{column}{percent}, {published.data}" for published in _with(record, column)]
         if _ours(column, findings) or not _with(record, column):
-            headers.append(f"{column}{percent}, {name}" if _with(record, column) else f"{column}{percent}")
+            headers.append(f"{column}{percent}, {name}" if record.needs_data or _with(record, column) else column)
     return Table(headers, [[row, *_line(row, columns, record, findings)] for row in rows])
 
 
