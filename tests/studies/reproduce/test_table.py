@@ -34,3 +34,13 @@ def test_what_was_not_run_keeps_its_row() -> None:
     wanted = replace(record("wsabie-table-2"), published=TWO, columns=("p@1",))
     table = figures_table(wanted, Findings([], {"A": "too large"}), "photos")
     assert table.rows == [["A", "4.03", "1"], ["B", "", ""]]
+
+
+def test_a_wide_table_has_the_data_in_its_rows() -> None:
+    wanted = record("vse-ens-table-2")
+    table = figures_table(wanted, Findings([Found("WARP", "", {"p@5": 0.25, "AUC": 0.5})]), "photos")
+    assert table.headers == ["row", "p@5", "recall@5", "p@10", "recall@10", "MAP", "AUC"]
+    cells = {row[0]: row[1:] for row in table.rows}
+    assert cells["WARP, NUS-WIDE"] == ["0.0107", "0.0533", "0.0083", "0.083", "0.0336", "0.5415"]
+    assert cells["WARP, photos"] == ["0.25", "", "", "", "", "0.5"]
+    assert len(table.rows) == 3 * 3 + 1

@@ -6,6 +6,9 @@ from wsabie.studies.reproduce.record import Cell, Findings, Published, Record
 METRICS = ("p@", "psib@", "recall@", "MAP", "AUC", "MRR")
 """How names of metrics begin: what is shown in per cent where the paper does so."""
 
+_WIDEST = 12
+"""Columns that may stand side by side."""
+
 
 def figures_table(record: Record, findings: Findings, name: str) -> Table:
     """The table of a record: for each column the paper's figures, by the data they belong to, and ours.
@@ -24,7 +27,22 @@ def figures_table(record: Record, findings: Findings, name: str) -> Table:
         headers += [f"{column}{percent}, {published.data}" for published in _with(record, column)]
         if _ours(column, findings) or not _with(record, column):
             headers.append(f"{column}{percent}, {name}" if record.needs_data or _with(record, column) else column)
+    if len(headers) > _WIDEST:
+        return _stacked(columns, record, findings, name)
     return Table(headers, [[row, *_line(row, columns, record, findings)] for row in rows])
+
+
+def _stacked(columns: list[str], record: Record, findings: Findings, name: str) -> Table:
+    """The same with the data in the name of the row, for tables that would be too wide."""
+    rows = []
+    for row in _rows(record, findings):
+        for published in record.published:
+            if row in published.rows:
+                rows.append([f"{row}, {published.data}", *(shown(published.figure(row, column)) for column in columns)])
+        if row in findings:
+            rows.append([f"{row}, {name}", *(_our_cell(row, column, record, findings) for column in columns)])
+    percent = " %" if record.percent else ""
+    return Table(["row", *(f"{column}{percent if is_metric(column) else ''}" for column in columns)], rows)
 
 
 def is_metric(column: str) -> bool:
