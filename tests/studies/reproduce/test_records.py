@@ -6,10 +6,6 @@ from wsabie.base.errors import InputError
 from wsabie.studies.reproduce.catalogue import RECORDS, record
 from wsabie.studies.reproduce.claims import HOLDS, Claim, in_paper
 
-NOT_IN_THE_FIGURES = {
-    "WSABIE low > Approx. k-NN in p@1",
-}
-
 
 def claims() -> list[tuple[str, Claim]]:
     return [(name, claim) for name, r in RECORDS.items() for claim in r.claims if isinstance(claim, Claim)]
