@@ -72,7 +72,20 @@ Crop = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add every command to the application."""
-    for command in (train, evaluate, annotate, neighbours, compare, tune, features, split, demo, info, hierarchy):
+    for command in (
+        train,
+        evaluate,
+        annotate,
+        neighbours,
+        compare,
+        reproduce,
+        tune,
+        features,
+        split,
+        demo,
+        info,
+        hierarchy,
+    ):
         for hint in get_type_hints(command, include_extras=True).values():
             for parameter in getattr(hint, "__metadata__", ()):
                 parameter.readable = False  # a file that may not be read is no wrong usage: what opens it says so
@@ -302,6 +315,28 @@ def tune(
     trials = 30 if trials is None and minutes is None else trials
     plan = Plan(search(read_changes(config, fix or [])), metric, trials, minutes, not full, all_rows, allow_overlap)
     tune_command(Asked(data, valid, test, out, plan, recipe, rejects, strict=strict, json=json))
+
+
+def reproduce(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="Name of a table or figure; `list` shows all.")],
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help="sample (default), visterm:S (generated; also tiny, M, imagenet, web), or a collection's path."
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the results (default: wsabie-reproduce/TABLE).")] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the pairs (default: by size).")] = None,
+    threads: Threads = None,
+    seed: Seed = 0,
+    strict: Strict = False,
+    rejects: Rejects = None,
+    json: Json = False,
+) -> None:
+    """A table or figure of the papers: their figures beside those of the data at hand, and what holds here."""
+    from wsabie.faces.cli.reproducing import reproduce_command
+
+    reproduce_command(table, data, out, _given(epochs=epochs), threads, seed, strict, rejects, json)
 
 
 def features(

@@ -1,0 +1,127 @@
+"""What a paper says about its figures, as statements that a run can check."""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wsabie.evaluation.bootstrap import Difference, paired_bootstrap
+
+if TYPE_CHECKING:
+    from wsabie.studies.reproduce.record import Findings, Published
+
+_FORM = re.compile(r"(.+) > (.+) in (\S+)")
+HOLDS, FAILS, OPEN, NOT_RUN = "holds", "does not hold", "not decided", "not run"
+
+
+class Claim(NamedTuple):
+    """An ordering: "A > B in METRIC", A and B being rows of the table.
+
+    Attributes
+    ----------
+    text : str
+    why : str
+        What may explain it where it does not hold.
+    """
+
+    text: str
+    why: str = ""
+
+    @property
+    def parts(self) -> tuple[str, str, str]:
+        """(higher row, lower row, metric).
+
+        Examples
+        --------
+        >>> Claim("WARP > AUC in p@1").parts
+        ('WARP', 'AUC', 'p@1')
+        """
+        found = _FORM.fullmatch(self.text)
+        if found is None:
+            raise ValueError(f"{self.text!r} is no claim of the form 'A > B in METRIC'")
+        return found[1], found[2], found[3]
+
+
+class Check(NamedTuple):
+    """Any other statement, and what checks it: findings -> (it holds, in numbers).
+
+    Attributes
+    ----------
+    text : str
+    test : callable
+        Raises LookupError where a row that it looks at was not run.
+    why : str
+    """
+
+    text: str
+    test: Callable[["Findings"], tuple[bool, str]]
+    why: str = ""
+
+
+class Verdict(NamedTuple):
+    """What became of a claim.
+
+    Attributes
+    ----------
+    text : str
+    paper : str
+        Whether the paper's own figures bear it out: "holds", "does not hold", or "" where it prints none.
+    here : str
+        "holds", "does not hold", "not decided" (the interval includes 0) or "not run".
+    words : str
+        In numbers.
+    difference : Difference or None
+        Paired bootstrap of the first row minus the second, where values of single rows are known.
+    """
+
+    text: str
+    paper: str
+    here: str
+    words: str
+    difference: Difference | None = None
+
+
+def in_paper(claim: Claim, published: Sequence["Published"]) -> str:
+    """Whether every table of the paper that has both rows bears the claim out."""
+    better, worse, metric = claim.parts
+    pairs = [(p.figure(better, metric), p.figure(worse, metric)) for p in published]
+    known = [(a, b) for a, b in pairs if isinstance(a, (int, float)) and isinstance(b, (int, float))]
+    if not known:
+        return ""
+    return HOLDS if all(a > b for a, b in known) else FAILS
+
+
+def judged(claim: Claim | Check, findings: "Findings", published: Sequence["Published"], seed: int) -> Verdict:
+    """The verdict on one claim."""
+    if isinstance(claim, Check):
+        try:
+            holds, words = claim.test(findings)
+        except LookupError as missing:
+            return Verdict(claim.text, "", NOT_RUN, f"without {missing.args[0]}")
+        return Verdict(claim.text, "", HOLDS if holds else FAILS, words if holds else _because(words, claim.why))
+    better, worse, metric = claim.parts
+    paper = in_paper(claim, published)
+    absent = [row for row in (better, worse) if row not in findings]
+    if absent:
+        return Verdict(claim.text, paper, NOT_RUN, f"without {' and '.join(absent)}")
+    a, b = findings[better], findings[worse]
+    one, two = a.figures.get(metric), b.figures.get(metric)
+    if not isinstance(one, (int, float)) or not isinstance(two, (int, float)):
+        return Verdict(claim.text, paper, NOT_RUN, f"{metric} was not measured")
+    words = f"{one:.4g} against {two:.4g}"
+    if metric not in a.per_row or metric not in b.per_row:
+        here = HOLDS if one > two else FAILS
+        return Verdict(claim.text, paper, here, words if one > two else _because(words, claim.why))
+    gap = paired_bootstrap(a.per_row[metric], b.per_row[metric], groups=findings.groups, seed=seed)
+    here = HOLDS if gap.low > 0 else FAILS if gap.high < 0 else OPEN
+    words += f", difference {gap.mean:+.4f} (95 % interval {gap.low:+.4f} to {gap.high:+.4f})"
+    return Verdict(claim.text, paper, here, words if here == HOLDS else _because(words, claim.why), gap)
+
+
+def _because(words: str, why: str) -> str:
+    return f"{words}; perhaps because {why}" if why else words
+
+
+def as_dict(verdict: Verdict) -> dict[str, Any]:
+    """Plain values for JSON."""
+    gap = verdict.difference
+    return {**verdict._asdict(), "difference": None if gap is None else gap._asdict()}

@@ -1,0 +1,217 @@
+"""What a record runs on: a name or a path becomes rows for training, validation and test."""
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wsabie.base.errors import InputError
+from wsabie.base.executor import Executor
+from wsabie.base.progress import SILENT, Progress
+from wsabie.sources.fingerprint import fingerprint
+from wsabie.sources.records import Rows, Source
+from wsabie.storage.atomic import UnwritableError
+from wsabie.storage.rejects import Rejects
+from wsabie.studies.splitting import split_rows
+
+GENERATED = "visterm:"
+
+
+@dataclass(frozen=True)
+class Data:
+    """A collection in three parts.
+
+    Attributes
+    ----------
+    name : str
+    about : str
+        What it is and how it was split, in a sentence or two.
+    train, valid, test : Rows
+    min_rows : int
+        Labels with fewer training rows are left out.
+    published_split : bool
+        Test rows are those of the publication, which may repeat training rows.
+    siblings : csr_matrix (n_labels, n_labels) or None
+        How much one label may stand for another, in [0, 1]; the labels are those of `train`.
+    """
+
+    name: str
+    about: str
+    train: Rows
+    valid: Rows
+    test: Rows
+    min_rows: int = 1
+    published_split: bool = False
+    siblings: Any = None
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Counts and fingerprints, for JSON."""
+        sides = {"train": self.train, "valid": self.valid, "test": self.test}
+        return {
+            "name": self.name,
+            "about": self.about,
+            "features": int(self.train.X.shape[1]),
+            "labels": len(self.train.label_names),
+            "rows": {name: len(rows) for name, rows in sides.items()},
+            "fingerprint": {name: fingerprint(rows) for name, rows in sides.items()},
+        }
+
+
+def open_data(
+    name: str,
+    *,
+    seed: int = 0,
+    executor: Executor | None = None,
+    progress: Progress = SILENT,
+    rejects: Rejects | None = None,
+) -> Data:
+    """The data of a name or path.
+
+    Parameters
+    ----------
+    name : str
+        "sample" (the bundled pictures), "visterm:S" (a generated task, see `visterms.SIZES`; "visterm:web:200000"
+        takes another number of training rows), or the path of a collection in any supported format. A folder that
+        holds Mulan's `*train*.arff` and `*test*.arff` keeps the published test rows.
+    seed : int
+        Of the split.
+    executor, progress, rejects
+        As in `VisualTerms.transform`.
+
+    Raises
+    ------
+    InputError
+        There is no such task, or the collection cannot be read.
+
+    Examples
+    --------
+    >>> open_data("visterm:huge")
+    Traceback (most recent call last):
+    wsabie.base.errors.InputError: there is no visual-word task 'huge'; choose from tiny, S, M, imagenet, web
+    """
+    rejects = Rejects() if rejects is None else rejects
+    if name == "sample":
+        return _sample(seed, executor, progress)
+    if name.startswith(GENERATED):
+        return _generated(name.removeprefix(GENERATED), progress)
+    path = Path(name)
+    sides = _published(path)
+    if sides is not None:
+        return _mulan(path, *sides, rejects)
+    return _collection(path, seed, executor, progress, rejects)
+
+
+def _sample(seed: int, executor: Executor | None, progress: Progress) -> Data:
+    from wsabie.studies.demo import MIN_PICTURES, described_sample, sample_pictures
+
+    _, rows, sides = described_sample(sample_pictures("all"), seed=seed, executor=executor, progress=progress)
+    about = (
+        "the bundled sample collection (emoji with labels in 25 languages, and drawings with their authors' tags), as "
+        f"visual terms learnt from the training side; a tenth each for validation and test, by group, seed {seed}"
+    )
+    train, valid, test = (rows.take(side) for side in (sides.train, sides.valid, sides.test))
+    return Data("sample", about, train, valid, test, min_rows=MIN_PICTURES)
+
+
+def _generated(name: str, progress: Progress) -> Data:
+    from scipy.sparse import csr_matrix
+
+    from wsabie.studies.reproduce import visterms
+
+    size = visterms.sized(name)
+    with progress.stage("pictures as words", None, ""):
+        task, parents = _kept(name), visterms.world_of(size.labels).parents
+    names = [f"family {parent} label {y}" for y, parent in enumerate(parents)]
+    one = np.ones(len(task.y), np.int8)
+    Y = csr_matrix((one, task.y, np.arange(len(task.y) + 1)), shape=(len(task.y), task.n_labels))
+    rows = Rows(task.X, Y, names, [f"picture {i}" for i in range(len(task.y))], counts=True)
+    cuts = (range(task.n_fit), range(task.n_fit, task.n_train), range(task.n_train, len(rows)))
+    about = (
+        f"the generated visual-word task {name}: {size.train:,} training rows (the last tenth of them for validation) "
+        f"and {size.test:,} test rows over {visterms.N_WORDS:,} visual words, one of {size.labels:,} labels each, with "
+        "the statistics of the first paper's ImageNet experiment"
+    )
+    family = csr_matrix((np.ones(len(parents)), parents, np.arange(len(parents) + 1)))
+    train, valid, test = (rows.take(np.arange(cut.start, cut.stop)) for cut in cuts)
+    return Data(f"{GENERATED}{name}", about, train, valid, test, siblings=(family @ family.T).tocsr())
+
+
+def _kept(name: str) -> Any:
+    """The task, from the user's cache where it is there, and put there where that can be written."""
+    from wsabie.studies.reproduce import visterms
+
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "wsabie" / "visterms"
+    file = folder / f"{name.replace(':', '-')}.npz"
+    if file.exists():
+        return visterms.read(file)
+    task, _ = visterms.generate(name)
+    with suppress(UnwritableError):  # it is made anew next time
+        visterms.save(task, file)
+    return task
+
+
+def _published(path: Path) -> tuple[Path, Path] | None:
+    """Mulan's training and test file in a folder."""
+    if not path.is_dir():
+        return None
+    found = [sorted(path.glob(f"*{side}*.arff")) for side in ("train", "test")]
+    return (found[0][0], found[1][0]) if all(len(files) == 1 for files in found) else None
+
+
+def _mulan(path: Path, train: Path, test: Path, rejects: Rejects) -> Data:
+    """The published test rows; every tenth training row is validation."""
+    from wsabie.sources.align import align
+    from wsabie.sources.mulan import read_mulan
+
+    rows = read_mulan(train, rejects=rejects)
+    held_out = align(
+        read_mulan(test, rejects=rejects), rows.label_names, rows.feature_names, rows.X.shape[1], rows.dictionary
+    )
+    tenth = np.arange(len(rows)) % 10 == 9
+    about = f"{train.name} and {test.name} with the published test rows; every tenth training row is validation"
+    name = train.name.lower().partition("-")[0]
+    return Data(
+        name,
+        about,
+        rows.take(np.flatnonzero(~tenth)),
+        rows.take(np.flatnonzero(tenth)),
+        held_out.rows,
+        published_split=True,
+    )
+
+
+def _collection(path: Path, seed: int, executor: Executor | None, progress: Progress, rejects: Rejects) -> Data:
+    from wsabie.sources.open import open_source
+
+    source = open_source(path, rejects=rejects, progress=progress)
+    if not len(source):
+        raise InputError(f"{path} holds nothing to use; look at the list that --rejects FILE writes")
+    rows, sides = _split(
+        source, lambda rows: split_rows(rows, "auto", 0.1, 0.1, seed), seed, executor, progress, rejects
+    )
+    by = "row" if rows.groups is None else "group"
+    about = f"{path.name}, a tenth each for validation and test, by {by}, seed {seed}"
+    train, valid, test = (rows.take(side) for side in (sides.train, sides.valid, sides.test))
+    return Data(path.name, about, train, valid, test)
+
+
+def _split(
+    source: Source,
+    choose: Callable[[Rows], Any],
+    seed: int,
+    executor: Executor | None,
+    progress: Progress,
+    rejects: Rejects,
+) -> tuple[Rows, Any]:
+    if isinstance(source, Rows):
+        return source, choose(source)
+    from wsabie.features.visual_terms import VisualTerms
+    from wsabie.studies.pictures import describe_split
+
+    terms = VisualTerms(n_terms="auto", seed=seed)
+    return describe_split(source, terms, choose, executor=executor, progress=progress, rejects=rejects)

@@ -1,0 +1,191 @@
+"""Runs a record and writes what came out: a table, a figure, and a page that says what it was measured on."""
+
+import csv
+import io
+import platform
+import time
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from wsabie.base.errors import InputError
+from wsabie.base.machine import available_cores, versions
+from wsabie.base.plain import plain
+from wsabie.base.progress import SILENT, Progress
+from wsabie.storage.atomic import try_writing, write_bytes, write_text
+from wsabie.studies.comparison import Table
+from wsabie.studies.reproduce import claims
+from wsabie.studies.reproduce.about import MADE_BY, about
+from wsabie.studies.reproduce.claims import Verdict
+from wsabie.studies.reproduce.data import Data
+from wsabie.studies.reproduce.drawing import png_of, svg_of
+from wsabie.studies.reproduce.record import Findings, Record, Setting
+from wsabie.studies.reproduce.table import figures_table
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What a run of a record found.
+
+    Attributes
+    ----------
+    record : Record
+    data : dict or None
+        `Data.facts`; None where none are needed.
+    findings : Findings
+    verdicts : list of Verdict
+        One for each claim of the record.
+    run : dict
+        Date, seconds, seed, threads, parameters, machine and versions.
+    """
+
+    record: Record
+    data: dict[str, Any] | None
+    findings: Findings
+    verdicts: list[Verdict]
+    run: dict[str, Any]
+
+    def table(self) -> Table:
+        """The paper's figures beside ours, as text."""
+        return figures_table(self.record, self.findings, self.data["name"] if self.data else "computed")
+
+    def about(self) -> str:
+        """The page, in Markdown."""
+        return about(self.record, self.data, self.findings, self.verdicts, self.run, self.table())
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything for JSON (schema 1)."""
+        found: dict[str, Any] = plain(
+            {
+                "schema": 1,
+                "table": self.record.name,
+                "title": self.record.title,
+                "document": self.record.document,
+                "place": self.record.place,
+                "data": self.data,
+                "paper": [
+                    {
+                        "data": p.data,
+                        "percent": p.percent,
+                        "rows": {r: dict(zip(p.columns, c, strict=True)) for r, c in p.rows.items()},
+                    }
+                    for p in self.record.published
+                ],
+                "here": [{"row": f.row, "title": f.title, "figures": f.figures} for f in self.findings.rows],
+                "missing": self.findings.missing,
+                "claims": [claims.as_dict(verdict) for verdict in self.verdicts],
+                "wrong_in_the_paper": list(self.record.wrong),
+                "notes": self.findings.notes,
+                "run": self.run,
+            }
+        )
+        return found
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write table.csv, about.md, and figure.svg and figure.png where there is a figure; the files written."""
+        files: dict[str, str | bytes] = {"table.csv": _csv(self.table())}
+        if self.findings.charts:
+            files["figure.svg"] = svg_of(self.findings.charts)
+            files["figure.png"] = png_of(str(files["figure.svg"]))
+        files["about.md"] = self.about()
+        for name, content in files.items():
+            if isinstance(content, bytes):
+                write_bytes(folder / name, content)
+            else:
+                write_text(folder / name, content)
+        return [folder / name for name in files]
+
+
+FILES = ("table.csv", "figure.svg", "figure.png", "about.md")
+"""What a run may write."""
+
+
+def refuse_folder(folder: Path) -> None:
+    """Refuse a folder for results that cannot be written, or that holds files of their names from elsewhere.
+
+    Raises
+    ------
+    InputError
+        The sentence names the file.
+    """
+    try_writing(folder / FILES[0])
+    there = [folder / name for name in FILES if (folder / name).exists()]
+    page = folder / "about.md"
+    ours = page.is_file() and page.read_text(encoding="utf-8", errors="replace").rstrip().endswith(MADE_BY)
+    if there and not ours:
+        raise InputError(
+            f"cannot write {there[0]}: what is there was not made by an earlier run and would be lost; choose another "
+            "folder"
+        )
+
+
+def reproduce(
+    record: Record,
+    data: Data | None = None,
+    *,
+    seed: int = 0,
+    threads: int | None = None,
+    parameters: dict[str, Any] | None = None,
+    progress: Progress = SILENT,
+) -> Reproduction:
+    """Run one record.
+
+    Parameters
+    ----------
+    record : Record
+        See `wsabie.studies.reproduce.catalogue.record`.
+    data : Data or None
+        See `wsabie.studies.reproduce.data.open_data`; None for records that need none.
+    seed : int
+    threads : int or None
+        None uses every core that this process may use.
+    parameters : dict or None
+        Of `Wsabie`, in place of its defaults.
+
+    Raises
+    ------
+    InputError
+        The record needs data and gets none, or the data cannot be used for it.
+
+    Examples
+    --------
+    >>> from wsabie.studies.reproduce.catalogue import record
+    >>> done = reproduce(record("slides-example"))
+    >>> [(verdict.text, verdict.here) for verdict in done.verdicts]
+    [('AUC prefers both equally', 'holds'), ('L prefers ranks 1 and 101', 'holds')]
+    """
+    if record.needs_data and data is None:
+        raise InputError(f"{record.name} needs data; name some with --data, such as --data sample")
+    used = data if record.needs_data else None
+    started = time.perf_counter()
+    setting = Setting(used, seed, threads, parameters or {}, progress)
+    findings = record.run(record, setting)
+    if record.chart is not None and findings.rows:
+        findings.charts.extend(record.chart(record, findings))
+    verdicts = [claims.judged(claim, findings, record.published, seed) for claim in record.claims]
+    run = {
+        "date": date.today().isoformat(),
+        "seconds": round(time.perf_counter() - started, 1),
+        "seed": seed,
+        "threads": threads or available_cores(),
+        "parameters": parameters or {},
+        "machine": _machine(),
+        "versions": versions(),
+    }
+    return Reproduction(record, used.facts if used else None, findings, verdicts, run)
+
+
+def _csv(table: Table) -> str:
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows([table.headers, *table.rows])
+    return file.getvalue()
+
+
+def _machine() -> str:
+    """Processor, cores and system in a line."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(encoding="utf-8", errors="replace").splitlines() if info.exists() else []
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    processor = named[0] if named else platform.processor() or platform.machine()
+    return f"{processor}, {available_cores()} cores, {platform.system()}"

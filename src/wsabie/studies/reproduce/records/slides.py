@@ -1,0 +1,148 @@
+"""Tables and figures of the 2012 slides that the paper does not have (short name [S])."""
+
+from wsabie.studies.reproduce import curves, laws, models
+from wsabie.studies.reproduce.claims import Check, Claim
+from wsabie.studies.reproduce.record import Entry, Published, Record
+
+DOCUMENT = 'Bengio 2012, "Learning a Semantic Space: From Image Annotation to Music Similarity" (slides)'
+_METRICS = ("p@1", "p@10", "MAP")
+_FREQUENT = "a frequent label enters with one of the sets, or rows have several labels, of which more are then right"
+
+RECORDS = (
+    Record(
+        "slides-example",
+        "Two ranking functions that AUC cannot tell apart",
+        DOCUMENT,
+        'Slide "Ranking Annotations: AUC is Suboptimal"',
+        "Violations and L of two true labels at the given ranks; no data.",
+        laws.two_functions,
+        (
+            Published(
+                "slides",
+                ("violations", "L"),
+                {"ranks 1 and 101": (100, 5.18), "ranks 50 and 52": (100, 8.99)},
+            ),
+        ),
+        wrong=(
+            "The figures are cut, not rounded: H(0) + H(100) = 5.187 and H(49) + H(51) = 8.998.",
+            "The first paper gives ranks 1 and 100 against 50 and 50, which have 99 and 98 violations: off by one.",
+        ),
+        claims=(
+            Check("AUC prefers both equally", laws.same_violations),
+            Check("L prefers ranks 1 and 101", laws.first_preferred),
+        ),
+        needs_data=False,
+    ),
+    Record(
+        "slides-rank-approximation",
+        "How near to the rank its estimate is",
+        DOCUMENT,
+        "Slide on the accuracy of the approximation",
+        "The exact law for the papers' numbers of labels, at ranks from 1 to Y-1; no data.",
+        laws.approximation,
+        wrong=(
+            "The slide is a plot without figures; p = rank / (Y-1), and E[(Y-1)/N] = sum of (Y-1)/i (1-p)^(i-1) p.",
+        ),
+        claims=(),
+        columns=("rank", "p", "(Y-1)/E[N]", "E[(Y-1)/N]", "E[floor((Y-1)/N)]"),
+        needs_data=False,
+    ),
+    Record(
+        "slides-ensembles",
+        "Several models together",
+        DOCUMENT,
+        'Slide "Training an Ensemble of WSABIEs"',
+        "One model, ensembles, and one model with as many numbers as an ensemble of 3 has, on the same split.",
+        models.compared,
+        (
+            Published(
+                "ImageNet",
+                _METRICS,
+                {
+                    "Approx. k-NN": (1.55, 0.41, 2.32),
+                    "One-vs-Rest": (2.27, 1.02, 5.17),
+                    "PAMIR-IA": (3.14, 1.26, 6.43),
+                    "Wsabie": (4.03, 1.48, 7.75),
+                    "Wsabie ensemble (2 models)": (5.74, 1.97, 10.17),
+                    "Wsabie ensemble (3 models)": (6.14, 2.09, 11.23),
+                },
+                percent=True,
+            ),
+        ),
+        wrong=('The 2011 paper on objects and parts prints the ensemble of 3 as "WSABIE [d=500]".',),
+        claims=(
+            Claim("Wsabie ensemble (2 models) > Wsabie in MAP"),
+            Claim("Wsabie ensemble (3 models) > Wsabie ensemble (2 models) in MAP"),
+            Claim("Wsabie ensemble (3 models) > Wsabie, three times the dimensions in MAP"),
+        ),
+        entries=(
+            Entry("Approx. k-NN", "approximate-nearest"),
+            Entry("One-vs-Rest", "one-vs-rest-pa"),
+            Entry("PAMIR-IA", "pamir"),
+            Entry("Wsabie", "wsabie"),
+            Entry("Wsabie ensemble (2 models)", "ensemble-2"),
+            Entry("Wsabie ensemble (3 models)", "ensemble-3"),
+            Entry("Wsabie, three times the dimensions", "wsabie", {"dim": 300}),
+        ),
+        columns=("p@1", "p@10", "MAP", "train s", "MB"),
+    ),
+    Record(
+        "slides-features",
+        "Better features",
+        DOCUMENT,
+        'Slide "Using Better Features"',
+        "The same models on the features that were given: describe the same pictures in several ways, and run this "
+        "for each.",
+        models.compared,
+        (
+            Published(
+                "ImageNet, visterms",
+                _METRICS,
+                {"Wsabie": (4.03, 1.48, 7.75), "Wsabie ensemble (3 models)": (6.14, 2.09, 11.23)},
+                percent=True,
+            ),
+            Published(
+                "ImageNet, better features",
+                _METRICS,
+                {
+                    "Exact Nearest Neighbor": (7.73, None, None),
+                    "Wsabie": (8.83, 2.71, 14.97),
+                    "Wsabie ensemble (3 models)": (9.82, 2.88, 16.24),
+                    "Wsabie ensemble (10 models)": (10.03, 3.02, 17.02),
+                },
+                percent=True,
+            ),
+        ),
+        wrong=(
+            'The 2011 paper on objects and parts prints the ensemble of 10 as "WSABIE [d=1000]", and calls the '
+            "features an "
+            "ensemble of histograms brought to 1,024 dimensions by kernel PCA.",
+        ),
+        claims=(
+            Claim("Wsabie > Exact Nearest Neighbor in p@1"),
+            Claim("Wsabie ensemble (3 models) > Wsabie in MAP"),
+        ),
+        entries=(
+            Entry("Exact Nearest Neighbor", "nearest", {"k": 1}),
+            Entry("Wsabie", "wsabie"),
+            Entry("Wsabie ensemble (3 models)", "ensemble-3"),
+            Entry("Wsabie ensemble (10 models)", "ensemble-10"),
+        ),
+    ),
+    Record(
+        "slides-size-matters",
+        "Accuracy and the number of labels",
+        DOCUMENT,
+        'Slides "Size Matters" and "Size Matters - Revisited"',
+        "Models fitted and judged on a sixteenth of the labels, an eighth and so on to all, each set within the next.",
+        models.nested_labels,
+        wrong=("The slides are plots without figures.",),
+        claims=(
+            Check("p@1 falls with each step", curves.falls("p@1", "Wsabie"), _FREQUENT),
+            Check("MAP falls with each step", curves.falls("MAP", "Wsabie"), _FREQUENT),
+        ),
+        entries=(Entry("Wsabie", "wsabie"), Entry("k-NN", "nearest"), Entry("most frequent", "popularity")),
+        columns=("labels", "p@1", "p@10", "MAP"),
+        chart=curves.by_labels,
+    ),
+)

@@ -1,0 +1,194 @@
+"""Records run from data to files: models, sweeps, neighbours, nested labels, texts, ids."""
+
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from wsabie.base.errors import InputError
+from wsabie.sources.records import Rows
+from wsabie.studies.reproduce.catalogue import record
+from wsabie.studies.reproduce.claims import HOLDS, NOT_RUN
+from wsabie.studies.reproduce.data import Data
+from wsabie.studies.reproduce.engine import Reproduction, reproduce
+from wsabie.studies.reproduce.ids import held_out_pairs
+from wsabie.studies.reproduce.luck import _found_at, _hits
+from wsabie.studies.reproduce.record import Entry
+
+QUICK = {"epochs": 3, "dim": 20}
+
+
+def some_rows(n: int, prefix: str, seed: int, n_labels: int = 8) -> Rows:
+    """Two labels a row out of eight, each with features of its own."""
+    rng = np.random.default_rng(seed)
+    first = rng.integers(0, n_labels, n)
+    second = (first + 1 + rng.integers(0, 2, n)) % n_labels
+    X = np.zeros((n, 4 * n_labels), np.float32)
+    for label in (first, second):
+        X[np.arange(n), 4 * label + rng.integers(0, 4, n)] += 1
+    X[np.arange(n), rng.integers(0, 4 * n_labels, n)] += 1
+    Y = np.zeros((n, n_labels), np.int8)
+    Y[np.arange(n), first] = Y[np.arange(n), second] = 1
+    return Rows(
+        sp.csr_matrix(X), sp.csr_matrix(Y), [f"label {y}" for y in range(n_labels)], [f"{prefix}{i}" for i in range(n)]
+    )
+
+
+@pytest.fixture(scope="module")
+def data() -> Data:
+    near = sp.csr_matrix(np.kron(np.eye(4), np.ones((2, 2))))
+    parts = [some_rows(n, prefix, seed) for seed, (n, prefix) in enumerate(((240, "a"), (60, "b"), (60, "c")))]
+    return Data("toy", "toy rows", *parts, published_split=True, siblings=near)
+
+
+def ran(name: str, data: Data | None, **changes: object) -> Reproduction:
+    return reproduce(replace(record(name), **changes), data, threads=1, parameters=QUICK)  # type: ignore[arg-type]
+
+
+def test_models_stand_beside_the_figures_of_the_paper(data: Data, tmp_path: Path) -> None:
+    known = (Entry("k-NN", "nearest"), Entry("WSABIE low", "wsabie"), Entry("most frequent", "popularity"))
+    done = ran("wsabie-table-2", data, entries=(*known, Entry("WSABIE full", "no-such-model")))
+    table = done.table()
+    assert table.headers[:3] == ["row", "p@1 %, ImageNet", "p@1 %, toy"]
+    cells = {row[0]: row[1:] for row in table.rows}
+    assert cells["k-NN"][0] == "4.53"
+    assert float(cells["k-NN"][1]) > 20  # per cent of rows
+    assert cells["WSABIE full"][1] == ""
+    assert done.findings.missing == {"WSABIE full": "no-such-model is not available in this version"}
+    verdicts = {verdict.text: verdict for verdict in done.verdicts}
+    assert verdicts["WSABIE full > WSABIE low in p@1"].here == NOT_RUN
+    assert verdicts["WSABIE low > k-NN in MAP"].difference is not None
+
+    files = done.write(tmp_path)
+    assert [file.name for file in files] == ["table.csv", "about.md"]
+    with (tmp_path / "table.csv").open(newline="") as stream:
+        assert next(csv.reader(stream)) == table.headers
+    page = (tmp_path / "about.md").read_text()
+    assert "no-such-model is not available in this version" in page
+    assert "Data: toy rows. Fingerprints: train " in page
+    assert "seed 0, epochs = 3, dim = 20" in page
+    assert json.loads(json.dumps(done.as_dict(), allow_nan=False))["schema"] == 1
+
+
+def test_a_sweep_keeps_the_parameters_of_its_rows(data: Data, tmp_path: Path) -> None:
+    entries = tuple(Entry(f"D = {dim}", "wsabie", {"dim": dim}) for dim in (4, 20))
+    done = ran("wsabie-table-5", data, entries=entries)
+    assert [found.title for found in done.findings.rows] == ["WARP embedding (dim = 4)", "WARP embedding (dim = 20)"]
+    assert {file.name for file in done.write(tmp_path)} == {"table.csv", "figure.svg", "figure.png", "about.md"}
+    assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_two_losses(data: Data) -> None:
+    done = ran("wsabie-table-6", data)
+    losses = {found.row: found.title for found in done.findings.rows if found.row.startswith("embedding")}
+    assert losses["embedding, AUC"] == "WARP embedding (loss = auc)"
+    assert losses["embedding, WARP"] == "WARP embedding"
+
+
+def test_a_lost_neighbour_costs_accuracy(data: Data) -> None:
+    known = record("wsabie-nearest-neighbour").entries
+    done = ran("wsabie-nearest-neighbour", data, entries=(*known[:5], Entry("tree", "no-such-model")))
+    assert set(done.findings.missing) == {"tree"}
+    values = [done.findings[row].figures["p@1"] for row in ("always", "each 25 %", "each 10 %")]
+    assert values == sorted(values, reverse=True)  # type: ignore[type-var]
+
+
+def test_losing_neighbours_is_summed_by_its_law() -> None:
+    assert _found_at({"first": 0.5, "rest": 1.0}, 4).tolist() == [0.5, 0.5, 0, 0]
+    assert _found_at({"first": 0.25, "rest": 0.25}, 3).tolist() == [0.25, 0.75 * 0.25, 0.75**2]
+    train, test = sp.csr_matrix([[1, 1, 0], [0, 0, 1]]), sp.csr_matrix([[1, 0, 0], [1, 1, 0]])
+    assert _hits(np.array([[0, 1], [1, 0]]), train, test).tolist() == [[0.5, 0], [0, 1]]
+
+
+def test_label_sets_are_nested_and_grow(data: Data) -> None:
+    done = ran("slides-size-matters", data, entries=(Entry("k-NN", "nearest"), Entry("most frequent", "popularity")))
+    counts = [found.figures["labels"] for found in done.findings.rows if found.row.startswith("k-NN")]
+    assert counts == [2, 2, 2, 4, 8]
+    assert [chart.title for chart in done.findings.charts] == [
+        "p@1 and the number of labels",
+        "MAP and the number of labels",
+    ]
+
+
+def test_nearest_labels_and_annotations_mark_siblings(data: Data) -> None:
+    near = ran("wsabie-table-4", data)
+    told = str(near.findings["label 0"].figures["nearest"])
+    assert "[label 1]" in told
+    assert "[label 2]" not in told
+    notes = ran("wsabie-table-9", data, entries=(Entry("WSABIE low", "wsabie"), Entry("k-NN", "nearest")))
+    marked = [str(found.figures["annotations"]) for found in notes.findings.rows]
+    assert any("*label" in cell for cell in marked)
+
+
+def test_curves_of_training(data: Data) -> None:
+    done = ran("wsabie-figure-2", data, entries=(Entry("WARP", "wsabie"), Entry("AUC", "wsabie", {"loss": "auc"})))
+    epochs = [found.row for found in done.findings.rows]
+    assert epochs[0] == "WARP, epoch 1"
+    assert "AUC, epoch 1" in epochs
+
+
+def test_curves_by_length_of_the_list(data: Data) -> None:
+    done = ran("wsabie-figure-1", data, entries=(Entry("k-NN", "nearest"), Entry("WSABIE low", "wsabie")))
+    assert done.findings.charts[0].title == "Precision at k"
+    assert {series.name for series in done.findings.charts[0].series} == {"k-NN", "WSABIE low"}
+
+
+@pytest.mark.parametrize("name", ["wsabie-table-1", "wsabie-table-7", "vse-ens-table-1"])
+def test_counts(data: Data, name: str) -> None:
+    assert ran(name, data).findings.rows
+
+
+def test_time_and_memory(data: Data) -> None:
+    done = ran("wsabie-table-8", data, entries=(Entry("WSABIE low", "wsabie", {"dim": 100}),))
+    tables = 4 * 100 * (32 + 8)  # D = 100: V and W
+    assert float(done.findings["WSABIE low"].figures["MB"]) * 1e6 >= tables  # type: ignore[arg-type]
+    assert "MB, toy" in done.table().headers
+
+
+def test_one_label_is_held_out_of_each_row(data: Data) -> None:
+    train, held = held_out_pairs(data, 0)
+    assert train.shape == held.shape == (360, 8)
+    assert np.all(held.getnnz(axis=1) == 1)
+    assert train.multiply(held).nnz == 0
+
+
+def families(rows: Rows) -> Rows:
+    """The same rows with three of the four labels of one half, so that labels tell of each other."""
+    Y = np.kron(np.eye(2, dtype=np.int8), np.ones((1, 4), np.int8))[np.arange(len(rows)) % 2]
+    Y[np.arange(len(rows)), 4 * (np.arange(len(rows)) % 2) + np.arange(len(rows)) // 2 % 4] = 0
+    return replace(rows, Y=sp.csr_matrix(Y))
+
+
+def test_rows_as_ids(data: Data) -> None:
+    data = replace(data, train=families(data.train), valid=families(data.valid), test=families(data.test))
+    warp = (Entry("WARP", "wsabie", {"max_trials": None, "epochs": 60}), Entry("VSE-ens", "no-such-model"))
+    done = ran("vse-ens-table-2", data, entries=warp)
+    assert set(done.findings.missing) == {"VSE-ens"}
+    assert float(done.findings["WARP"].figures["AUC"]) > 0.7  # type: ignore[arg-type]
+    draws = ran("vse-ens-figure-1", data, entries=warp)
+    assert all(float(found.figures["draws per update"]) >= 1 for found in draws.findings.rows)  # type: ignore[arg-type]
+    assert ran("vse-ens-table-3", data).findings["VSE-ens"].figures == {"multiplications": 200}
+
+
+def test_ids_need_several_labels(data: Data) -> None:
+    single = replace(data, **{
+        side: replace(rows, Y=sp.csr_matrix(np.eye(8, dtype=np.int8)[np.arange(len(rows)) % 8]))
+        for side, rows in (("train", data.train), ("valid", data.valid), ("test", data.test))
+    })  # fmt: skip
+    with pytest.raises(InputError, match="every row of toy has one label"):
+        ran("vse-ens-table-2", single)
+
+
+def test_records_that_need_data_say_so() -> None:
+    with pytest.raises(InputError, match="wsabie-table-2 needs data"):
+        reproduce(record("wsabie-table-2"))
+
+
+def test_the_example_of_the_slides() -> None:
+    done = reproduce(record("slides-example"))
+    assert [verdict.here for verdict in done.verdicts] == [HOLDS, HOLDS]
+    assert done.data is None
