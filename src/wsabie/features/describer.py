@@ -3,7 +3,7 @@
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -52,7 +52,8 @@ class Describer(ABC):
     dense: bool = False
     """Every row holds every column."""
 
-    _names: ClassVar[tuple[str, ...]]  # of the parameters
+    _names: ClassVar[tuple[str, ...]]  # of its parameters
+    _common: ClassVar[tuple[str, ...]] = ("size", "crop", "max_pixels", "seed")
 
     def __init__(self, *, size: int = 256, crop: float = 1.0, max_pixels: int = MAX_PIXELS, seed: int = 0) -> None:
         self.size = size
@@ -209,7 +210,7 @@ class Describer(ABC):
             raise ModelFolderError(f"this is a {parts.kind!r} and no {cls.kind!r}; give the folder of one")
         if parts.config.get("descriptor") != cls.version:
             raise cls._other_version()
-        describer = cls(**{name: _plain(value) for name, value in parts.config["parameters"].items()})
+        describer = cls(**{name: _tupled(value) for name, value in parts.config["parameters"].items()})
         describer._restore(parts.tensors)
         return describer
 
@@ -238,24 +239,31 @@ class Describer(ABC):
 
     def parameters(self) -> dict[str, Any]:
         """The parameters, JSON-able."""
-        found = {name: getattr(self, name) for name in (*self._names, "size", "crop", "max_pixels", "seed")}
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
+        return {name: _listed(getattr(self, name)) for name in (*self._names, *self._common)}
 
-    def refuse_other(self, wanted: "Describer", where: object, remedy: str, names: Iterable[str] | None = None) -> None:
-        """Raise InputError when this dictionary, at `where`, was made otherwise than `wanted` (in `names`, or all)."""
-        made, asked = self._compared(), wanted._compared()
-        chosen = None if names is None else {"describe", *names}
-        differ = [
-            f"{name} {made[name]} and not {asked[name]}"
-            for name in made
-            if name in asked and made[name] != asked[name] and (chosen is None or name.split()[-1] in chosen)
-        ]
+    def refuse_other(self, wanted: "Describer", where: object, remedy: str) -> None:
+        """Raise InputError when this dictionary, at `where`, was made otherwise than `wanted`."""
+        self.refuse_options(wanted._compared(), where, remedy)
+
+    def refuse_options(self, options: Mapping[str, Any], where: object, remedy: str) -> None:
+        """Raise InputError when this dictionary, at `where`, was made with others than these options.
+
+        An option of several parts side by side is meant for all that have it.
+        """
+        made = self._compared()
+        asked = [(name, opt) for opt in options for name in made if opt in (name, name.split()[-1])]
+        differ = [f"{name} {made[name]} and not {options[opt]}" for name, opt in asked if made[name] != options[opt]]
+        differ = differ or [f"no {option}" for option in options if option not in {known for _, known in asked}]
         if differ:
             raise InputError(f"the dictionary {where} was made with {', '.join(differ)}; {remedy}")
 
+    def identity(self) -> dict[str, Any]:
+        """What is described, beside parameters that have defaults."""
+        return {"describe": self.name}
+
     def _compared(self) -> dict[str, Any]:
-        """What `refuse_other` looks at."""
-        return {"describe": self.name, **self.parameters()}
+        """What `refuse_options` looks at."""
+        return {**self.identity(), **self.parameters()}
 
     def _tensors(self) -> dict[str, Array]:
         """What was learned, as named arrays."""
@@ -272,8 +280,12 @@ class Describer(ABC):
         )
 
 
-def _plain(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def _listed(value: Any) -> Any:
+    return [_listed(one) for one in value] if isinstance(value, tuple) else value
+
+
+def _tupled(value: Any) -> Any:
+    return tuple(_tupled(one) for one in value) if isinstance(value, list) else value
 
 
 def refuse_what_holds_no_pictures(source: object) -> None:

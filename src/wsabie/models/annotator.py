@@ -7,7 +7,8 @@ from typing import Any, Self
 from wsabie.base.arrays import UInt64
 from wsabie.base.executor import Executor, Serial
 from wsabie.base.progress import SILENT, Progress
-from wsabie.features.visual_terms import VisualTerms
+from wsabie.features.describer import Describer
+from wsabie.features.registry import describer_from_parts
 from wsabie.models.loading import load_one_of
 from wsabie.models.wsabie import Wsabie
 from wsabie.sources.align import Aligned, align
@@ -25,8 +26,8 @@ class Annotator:
     Attributes
     ----------
     model : Wsabie
-    terms : VisualTerms or None
-        Turns pictures into rows; None when the model was trained on rows.
+    terms : Describer or None
+        Turns pictures into rows, by visual terms or otherwise; None when the model was trained on rows.
     feature_names : list of str or None
         What the columns of rows mean, where the source knew.
     facts : dict
@@ -38,7 +39,7 @@ class Annotator:
     """
 
     model: Wsabie
-    terms: VisualTerms | None = None
+    terms: Describer | None = None
     feature_names: list[str] | None = None
     facts: dict[str, Any] = field(default_factory=dict)
     dictionary: str | None = None
@@ -91,7 +92,7 @@ class Annotator:
         model = Wsabie.from_parts(parts.under("model", config["model"]["kind"], config["model"]["config"]))
         terms = None
         if "terms" in config:
-            terms = VisualTerms.from_parts(parts.under("terms", config["terms"]["kind"], config["terms"]["config"]))
+            terms = describer_from_parts(parts.under("terms", config["terms"]["kind"], config["terms"]["config"]))
         marks = parts.tensors.get("marks")
         return cls(model, terms, config["feature_names"], config["facts"], config.get("dictionary"), marks)
 

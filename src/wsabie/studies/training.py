@@ -11,8 +11,9 @@ import numpy as np
 from wsabie.base.errors import InputError
 from wsabie.base.executor import Executor
 from wsabie.base.progress import Progress
+from wsabie.features.describer import Describer
 from wsabie.features.extract import extract, learn
-from wsabie.features.visual_terms import VisualTerms
+from wsabie.features.registry import describer, load_describer
 from wsabie.models.annotator import Annotator
 from wsabie.models.wsabie import Wsabie
 from wsabie.sources.align import Aligned, align
@@ -41,7 +42,7 @@ class Recipe:
     estimator : Wsabie
         Not yet fitted; its threads and seed serve the rest too.
     pictures : dict
-        n_terms, size, crop and augment as far as they are given: how pictures are described.
+        How pictures are described, as far as it is given: describe, augment, and options of `describer`.
     hold_out : float
         Share of the rows (whole groups) that chooses the epoch where no validation data are given.
     min_rows : int
@@ -152,17 +153,17 @@ def train(
 
 def _described(
     source: Source, recipe: Recipe, executor: Executor, progress: Progress, rejects: Rejects
-) -> tuple[Rows, VisualTerms | None]:
+) -> tuple[Rows, Describer | None]:
     """The rows of a source; pictures are described first, resumably, in the folder of unfinished work."""
     if isinstance(source, Rows):
         return source, None
     if not recipe.resume:
         shutil.rmtree(recipe.work, ignore_errors=True)
-    folder, pictures = recipe.work / "terms", {"n_terms": "auto", **recipe.pictures}
+    folder, pictures = recipe.work / "terms", dict(recipe.pictures)
     augment = pictures.pop("augment", 0)
-    wanted = VisualTerms(**pictures, seed=recipe.estimator.seed)
+    wanted = describer(pictures.pop("describe", "terms"), **pictures, seed=recipe.estimator.seed)
     if is_model_folder(folder):
-        terms = VisualTerms.load(folder)
+        terms = load_describer(folder)
         terms.refuse_other(wanted, folder, "go on with the same options, or leave --resume out to begin anew")
     else:
         terms = learn(wanted, source, executor, progress, rejects)
@@ -176,7 +177,7 @@ def _described(
 
 
 def _transformed(
-    terms: VisualTerms | None, valid: Source, executor: Executor, progress: Progress, rejects: Rejects
+    terms: Describer | None, valid: Source, executor: Executor, progress: Progress, rejects: Rejects
 ) -> Rows:
     if isinstance(valid, Rows):
         return valid

@@ -44,6 +44,23 @@ Size = Annotated[
     int | None,
     typer.Option(min=16, max=4096, help="Longer side, in pixels, at which pictures are described (default: 256)."),
 ]
+Describe = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAMES",
+        help="How pictures are described, side by side if several: terms, colour, textons, hog, onnx:FILE (default: "
+        "terms).",
+    ),
+]
+Balance = Annotated[
+    Literal["length", "mass"] | None,
+    typer.Option(help="What is equal for descriptions side by side: length, or mass for kernels (default: length)."),
+]
+Normalise = Annotated[
+    Literal["imagenet", "clip", "symmetric", "unit", "bytes"] | None,
+    typer.Option(help="Values that an ONNX model was trained with (default: imagenet)."),
+]
+Output = Annotated[str | None, typer.Option(metavar="NAME", help="Output of an ONNX model (default: its first).")]
 Augment = Annotated[
     int | None,
     typer.Option(min=0, help="Extra flipped, cropped, shifted versions of each picture (default: 0)."),
@@ -95,10 +112,13 @@ def train(
         float | None,
         typer.Option(parser=_positive, metavar="NUMBER", help="Limit on the norm of every row (default: 1.5)."),
     ] = None,
+    describe: Describe = None,
     terms: Terms = None,
     size: Size = None,
     augment: Augment = None,
     crop: Crop = None,
+    normalise: Normalise = None,
+    output: Output = None,
     threads: Threads = None,
     seed: GivenSeed = None,
     hogwild: Annotated[bool, typer.Option("--hogwild", help="Lock-free threads instead of reproducible ones.")] = False,
@@ -130,7 +150,9 @@ def train(
     )
     if valid is not None and hold_out:
         raise InputError("--hold-out sets training rows aside and --valid gives others; leave one of them out")
-    pictures = _given(n_terms=terms, size=size, augment=augment, crop=crop)
+    pictures = _given(
+        describe=describe, n_terms=terms, size=size, augment=augment, crop=crop, normalise=normalise, output=output
+    )
     sides = _given(hold_out=hold_out)
     recipe = Recipe(str(data), model, Wsabie(**parameters), pictures, min_rows=min_rows, resume=resume, **sides)
     train_command(Asked(data, valid, recipe, log, rejects, strict=strict, json=json))
@@ -195,6 +217,7 @@ def compare(
     test: Annotated[Path | None, typer.Option(help="Test data; otherwise a tenth is split off.")] = None,
     allow_overlap: AllowOverlap = False,
     min_rows: MinRows = 1,
+    describe: Describe = None,
     terms: Terms = None,
     size: Size = None,
     threads: Threads = None,
@@ -207,16 +230,26 @@ def compare(
     """One table: every model and baseline on the same split, with time and memory."""
     from wsabie.faces.cli.comparing import compare_command
 
-    pictures = _given(n_terms=terms, size=size)
+    pictures = _given(describe=describe, n_terms=terms, size=size)
     compare_command(
         data, models, by, test, allow_overlap, min_rows, pictures, threads, seed, report, strict, rejects, json
     )
 
 
 def features(
-    kind: Annotated[Literal["images"], typer.Argument(metavar="KIND", help="images (audio and text: later versions).")],
-    src: Annotated[Path, typer.Argument(metavar="SRC", help="Folder of pictures, or Parquet with pictures.")],
+    kind: Annotated[
+        Literal["images", "onnx"],
+        typer.Argument(metavar="KIND", help="images, or onnx (audio and text: later versions)."),
+    ],
+    src: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="SRC", help="Folder of pictures, or Parquet with pictures; after onnx, the ONNX file comes first."
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="Parquet file to write; it is a source for every other command.")],
+    describe: Describe = None,
+    balance: Balance = None,
     terms: Terms = None,
     size: Size = None,
     weighting: Annotated[
@@ -231,17 +264,21 @@ def features(
     ] = None,
     augment: Augment = None,
     crop: Crop = None,
+    normalise: Normalise = None,
+    output: Output = None,
     threads: Threads = None,
     seed: GivenSeed = None,
     strict: Strict = False,
     rejects: Rejects = None,
     json: Json = False,
 ) -> None:
-    """Describe pictures by visual terms and write them as sparse rows; a stopped run goes on where it was."""
-    from wsabie.faces.cli.describing import features_command
+    """Describe pictures and write them as rows; a stopped run goes on where it was."""
+    from wsabie.faces.cli.describing import features_command, pictures_and_network
 
-    given = _given(n_terms=terms, size=size, weighting=weighting, crop=crop, seed=seed)
-    features_command(src, out, given, dictionary, augment or 0, threads, strict, rejects, json)
+    pictures, network = pictures_and_network(kind, src, describe)
+    given = _given(describe=network or describe, balance=balance, n_terms=terms, size=size, weighting=weighting)
+    given |= _given(crop=crop, normalise=normalise, output=output, seed=seed)
+    features_command(pictures, out, given, dictionary, augment or 0, threads, strict, rejects, json)
 
 
 def split(
