@@ -7,12 +7,11 @@ with two training pictures or more.
 
 import argparse
 import json
-import time
 from pathlib import Path
 from typing import Any
 
 from benchmarks.machine import machine, told
-from wsabie.base.executor import Processes
+from wsabie.base.executor import Processes, Serial
 from wsabie.base.machine import available_cores
 from wsabie.evaluation.splits import split
 from wsabie.features.registry import describer
@@ -30,21 +29,19 @@ def by_group(rows: Rows) -> Any:
     return split(len(rows), by="group", ids=rows.ids, groups=rows.groups, seed=0)
 
 
-def measured(names: str, part: str, balance: str | None) -> dict[str, float]:
+def measured(names: str, part: str, balance: str | None, threads: int) -> dict[str, float]:
     """Held-out figures of one description, and what a row of it is."""
     options: dict[str, Any] = {"size": SIZE, **({"n_terms": N_TERMS} if "terms" in names.split(",") else {})}
     chosen = describer(names, **options, **({"balance": balance} if balance and "," in names else {}))
-    started = time.perf_counter()
-    rows, sides = describe_split(sample_pictures(part), chosen, by_group, executor=Processes(available_cores()))
-    seconds = time.perf_counter() - started
+    run = Serial() if threads == 1 else Processes(threads)
+    rows, sides = describe_split(sample_pictures(part), chosen, by_group, executor=run)
     train, valid, test = (rows.take(side) for side in (sides.train, sides.valid, sides.test))
-    (entry,) = compare(train, valid, test, entrants(["wsabie"]), min_rows=MIN_PICTURES).entries
+    (entry,) = compare(train, valid, test, entrants(["wsabie"], threads=threads), min_rows=MIN_PICTURES).entries
     means = entry.evaluation.means
     return {
         "features": rows.X.shape[1],
         "non_zeros": rows.X.nnz / len(rows),
         **{name: means[name] for name in SHOWN},
-        "seconds": seconds,
     }
 
 
@@ -53,12 +50,13 @@ def main() -> None:
     parser.add_argument("names", nargs="*", default=NAMES)
     parser.add_argument("--part", default="all", choices=("emoji", "drawings", "all"))
     parser.add_argument("--balance", choices=("length", "mass"))
+    parser.add_argument("--threads", type=int, default=available_cores())
     parser.add_argument("--out", type=Path, help="write the figures to this JSON file")
     asked = parser.parse_args()
     print(told())
     found = {}
     for names in asked.names:
-        found[names] = measured(names, asked.part, asked.balance)
+        found[names] = measured(names, asked.part, asked.balance, asked.threads)
         print(f"{names:<26}", ", ".join(f"{key} {value:.4g}" for key, value in found[names].items()), flush=True)
     if asked.out:
         task = {"part": asked.part, "balance": asked.balance or "length"}

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from wsabie.base.errors import InputError, WsabieError
     from wsabie.evaluation.evaluate import evaluate_scores
     from wsabie.evaluation.splits import split
+    from wsabie.features.registry import describer
     from wsabie.features.visual_terms import VisualTerms
     from wsabie.models.annotator import Annotator
     from wsabie.models.registry import load
@@ -25,6 +26,7 @@ _SHELF = {
     "Annotator": "wsabie.models.annotator",
     "load": "wsabie.models.registry",
     "VisualTerms": "wsabie.features.visual_terms",
+    "describer": "wsabie.features.registry",
     "open_source": "wsabie.sources.open",
     "Rows": "wsabie.sources.records",
     "split": "wsabie.evaluation.splits",
@@ -39,6 +41,7 @@ __all__ = [
     "Annotator",
     "load",
     "VisualTerms",
+    "describer",
     "open_source",
     "Rows",
     "split",

@@ -190,10 +190,10 @@ def test_the_centre_is_seen_in_the_shape_of_the_input(tmp_path):
     pixels = np.zeros((20, 60, 3))
     pixels[:, 20:40] = 200
     np.testing.assert_allclose(said(encoder, pixels), 200, atol=1)
-    pixels[2:18, 22:38] = 90
-    cropped = OnnxEncoder(encoder.model, normalise="bytes", crop=0.8)
-    np.testing.assert_allclose(said(cropped, pixels), 90, atol=1)
-    assert said(encoder, pixels)[0] > 100
+    pixels[5:15, 25:35] = 90
+    cropped = OnnxEncoder(encoder.model, normalise="bytes", crop=0.5)
+    np.testing.assert_allclose(said(cropped, pixels), 90, atol=15)  # at its border, what lies around it shines through
+    assert said(encoder, pixels)[0] > 150
 
 
 # ---- what it says
@@ -256,7 +256,7 @@ def test_weights_outside_the_file_are_refused(tmp_path, encoder_file):
     model = onnx.load(encoder_file)
     onnx.save(model, tmp_path / "a.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0)
     with pytest.raises(InputError, match="keeps its weights in other files"):
-        OnnxEncoder(tmp_path / "a.onnx").encoder()
+        OnnxEncoder(tmp_path / "a.onnx")._network()
 
 
 def test_a_file_that_is_too_large_is_not_read(encoder_file, monkeypatch):

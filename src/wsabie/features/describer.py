@@ -291,6 +291,6 @@ def _tupled(value: Any) -> Any:
 def refuse_what_holds_no_pictures(source: object) -> None:
     """Raise InputError for what is no source of pictures."""
     if isinstance(source, Rows):
-        raise InputError("visual terms describe pictures and these are rows of features; give a source of pictures")
+        raise InputError("pictures are described and these are rows of features; give a source of pictures")
     if isinstance(source, str | Path):
         raise InputError(f"{str(source)!r} is a path; give the pictures in it: open_source({str(source)!r})")

@@ -64,7 +64,7 @@ class Model:
         Raises
         ------
         InputError
-            There is none, it is too large, or its weights lie in other files.
+            There is none, or it is too large.
         """
         path = Path(path)
         with readable(path):
@@ -75,11 +75,7 @@ class Model:
                     f"{path} has {path.stat().st_size:,} bytes, and an ONNX file has 1 to {MAX_BYTES:,}; "
                     "give another export of the encoder"
                 )
-            content = np.fromfile(path, np.uint8)
-        found = content.data.tobytes().find(_LOCATION)
-        if found >= 3 and b"j" in content[found - 3 : found - 1].tobytes():
-            raise InputError(f"{path} keeps its weights in other files; export the encoder into a single ONNX file")
-        return cls(content)
+            return cls(np.fromfile(path, np.uint8))
 
 
 class Wanted(NamedTuple):
@@ -176,8 +172,12 @@ def _session(model: Model) -> Any:
     options = SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1  # pictures are shared out among processes
     options.log_severity_level = _FATAL
+    content = model.content.tobytes()
+    found = content.find(_LOCATION)
+    if b"j" in content[max(found - 3, 0) : max(found, 0)]:
+        raise InputError("the ONNX model keeps its weights in other files; export the encoder into a single ONNX file")
     try:
-        return InferenceSession(model.content.tobytes(), options, providers=["CPUExecutionProvider"])
+        return InferenceSession(content, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # the runtime raises classes of its own
         raise InputError(
             f"ONNX Runtime cannot open the model ({_first_line(error)}); give an ONNX file of standard operators"

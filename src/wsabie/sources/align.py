@@ -123,7 +123,7 @@ def _check_dictionary(rows: Rows, wanted: str | None) -> None:
     """Terms of two dictionaries have the same numbers and mean different things."""
     if wanted and rows.dictionary and rows.dictionary != wanted:
         raise InputError(
-            "the data was described by another dictionary of visual terms than the training data; describe it again "
+            "the data was described by another dictionary than the training data; describe it again "
             "with the dictionary of the training data (wsabie features images --dictionary FOLDER)"
         )
 
