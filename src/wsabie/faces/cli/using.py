@@ -160,7 +160,7 @@ def info_command(model: Path, epochs: bool, json: bool) -> None:
     space = estimator.space_
     facts: dict[str, Any] = {
         "labels": space.n_labels,
-        "features": space.n_features,
+        "features": estimator.n_features_in_,
         "dimensions": space.dim,
         "similarity": space.similarity,
         "pictures": annotator.terms is not None,
