@@ -51,15 +51,85 @@ def test_sparse_rows_have_unit_length_whatever_the_pieces(seed: int) -> None:
         assert np.array_equal(scale(rows).data, whole.data)  # type: ignore[union-attr]
 
 
+# ---- dense rows
+
+UNITS = 10.0 ** np.array([-3, 2, 0, 3, -1, -2, 1])
+
+
 @given(seeds)
-def test_dense_columns_are_standardised_and_rows_have_a_length_of_about_1(seed: int) -> None:
+def test_dense_columns_of_different_units_are_standardised(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    X = (rng.standard_normal((300, 7)) * 10.0 ** rng.integers(-3, 4, 7) + rng.normal(size=7)).astype(np.float32)
+    X = (rng.standard_normal((300, 7)) * UNITS + rng.normal(size=7)).astype(np.float32)
     scale = RowScaling.learned(X, 7, "auto")
     assert scale.method == "standard"
     out = scale(X) * math.sqrt(7)  # type: ignore[operator]
     assert out.mean(0) == pytest.approx(0, abs=1e-4)
     assert out.std(0) == pytest.approx(1, rel=1e-4)
+
+
+@given(seeds)
+def test_dense_columns_of_one_unit_keep_their_proportions(seed: int) -> None:
+    """One factor for all, so that the mean square of a row's length is 1."""
+    rng = np.random.default_rng(seed)
+    X = (rng.standard_normal((300, 5)) * [5, 4, 3, 2, 1] + 7).astype(np.float32)
+    scale = RowScaling.learned(X, 5, "auto")
+    assert scale.weight == pytest.approx(np.full(5, 1 / np.sqrt(X.var(0, dtype=np.float64).sum())))
+    assert scale.shift == pytest.approx(X.mean(0), rel=1e-5)
+    assert float(np.square(scale(X)).sum(1).mean()) == pytest.approx(1, rel=1e-4)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("largest", [3.0, 30.0])
+def test_columns_are_of_one_unit_up_to_three_times_the_median_deviation(largest: float) -> None:
+    """Deviations 1, 1, s: the root mean square sqrt((2 + s^2) / 3) against the median 1."""
+    signs = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]], np.float32)
+    weight = RowScaling.learned(signs * np.float32([1, 1, largest]), 3, "auto").weight
+    one = np.full(3, 1 / math.sqrt(2 + largest**2))
+    each = 1 / (math.sqrt(3) * np.array([1, 1, largest]))
+    assert weight == pytest.approx(one if math.sqrt((2 + largest**2) / 3) <= scaling.ONE_UNIT else each)
+
+
+def test_homogeneous_by_hand() -> None:
+    """Columns 3, -3 and 4, -4: mean 0, factor 1 / 5; (3/5, 4/5, 1/2) at unit length; the mean row is the constant."""
+    X = np.array([[3, 4], [-3, -4], [3, -4], [-3, 4]], np.float32)
+    scale = RowScaling.learned(X, 2, "auto", constant=True)
+    assert (scale.method, scale.n_added) == ("homogeneous", 1)
+    length = math.sqrt(1 + scaling.CONSTANT**2)
+    want = [0.6 / length, 0.8 / length, scaling.CONSTANT / length]
+    assert scale(X[:1])[0] == pytest.approx(want)  # type: ignore[index]
+    assert scale(np.zeros((1, 2), np.float32))[0].tolist() == [0, 0, 1]  # type: ignore[index]
+
+
+@given(seeds)
+def test_homogeneous_rows_have_unit_length_and_depend_on_no_other_row(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = (rng.standard_normal((20, 9)) * 10.0 ** rng.integers(-3, 4, 9)).astype(np.float32)
+    scale = RowScaling.learned(X, 9, "auto", constant=True)
+    out: Any = scale(X)
+    assert np.linalg.norm(out, axis=1) == pytest.approx(1, abs=1e-6)
+    assert all(np.array_equal(scale(X[[i]])[0], out[i]) for i in range(20))  # type: ignore[index]
+
+
+@pytest.mark.parametrize("constant", [False, True])
+def test_units_of_one_column_alone_do_not_matter_where_columns_are_standardised(constant: bool) -> None:
+    X = (np.random.default_rng(0).standard_normal((50, 7)) * UNITS).astype(np.float32)
+    in_miles = X * np.float32([1, 1, 64, 1, 1, 1, 1])
+    one, other = (RowScaling.learned(rows, 7, "auto", constant)(rows) for rows in (X, in_miles))
+    assert one == pytest.approx(other, abs=1e-6)
+
+
+@pytest.mark.parametrize("constant", [False, True])
+def test_dense_scalings_are_restored_and_refuse_other_widths(constant: bool) -> None:
+    X = np.random.default_rng(0).standard_normal((30, 4)).astype(np.float32)
+    scale = RowScaling.learned(X, 4, "auto", constant)
+    again = RowScaling.restored(scale.method, scale.tensors(), 4)
+    assert np.array_equal(again(X), scale(X))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="do not agree"):
+        RowScaling.restored(scale.method, scale.tensors(), 5)
+
+
+def test_rows_that_are_all_equal_are_the_constant() -> None:
+    X = np.full((3, 2), 7, np.float32)
+    assert RowScaling.learned(X, 2, "auto", constant=True)(X).tolist() == [[0, 0, 1]] * 3  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, 1e6, -3.3])

@@ -216,22 +216,26 @@ class Ensemble(TransformerMixin, LabelModel):  # type: ignore[misc]
         joined, d = clone(self._base), self.n_features_in_
         joined.set_params(dim=self.n * joined.dim, threads=self.threads, seed=self.seed)
         joined.vocabulary_, joined.n_features_in_ = self.vocabulary_, d
-        joined.scaling_ = RowScaling.learned(inputs, d, joined.rows)
-        V, W = (tables.zeros(size, joined.dim) for size in (d, len(self.vocabulary_)))
+        joined.scaling_ = RowScaling.learned(inputs, d, joined.rows, constant=True)
+        width = d + joined.scaling_.n_added
+        V, W = (tables.zeros(size, joined.dim) for size in (width, len(self.vocabulary_)))
         joined.space_ = JointSpace(joined.dim, "dot", V, W, np.zeros(len(W), np.float32))
         joined.history_, joined.settings_, joined.calibration_ = [], {}, None
         self.joined_, self.members_, self.history_, self.validation_map_ = joined, [], [], None
-        return as_matrix(joined.scaling_(inputs), d), targets
+        return as_matrix(joined.scaling_(inputs), width), targets
 
     def _validation(self, given: Any) -> tuple[Matrix, Matrix]:
         require(isinstance(given, (tuple, list)) and len(given) == 2, "validation must be a pair (X, Y)")
         inputs = check_features(given[0], n_features=self.n_features_in_, what="validation X", who="Ensemble")
-        return as_matrix(self.joined_.scaling_(inputs), self.n_features_in_), self._truth(given[1], n_rows(inputs))
+        width = self.n_features_in_ + self.joined_.scaling_.n_added
+        return as_matrix(self.joined_.scaling_(inputs), width), self._truth(given[1], n_rows(inputs))
 
     def _parts(self, rows: Matrix) -> list[_Part]:
         if self.by != "columns":
             return [_Part(slice(None), np.float32(1))] * self.n
         sets = column_sets(self.columns, self.n_features_in_, self.n, self.seed)
+        added = np.arange(self.n_features_in_, rows.shape[1])  # the constant of dense rows is everybody's
+        sets = [np.append(columns, added) for columns in sets]
         squares = _squares(rows)
         lengths = [squares[columns].sum() for columns in sets]
         return [

@@ -36,6 +36,7 @@ class LinearRanker(TrainedModel, ScoreRanker):
     loss : {"warp", "auc", "owpc", "k-os"}, default "warp"
         As for `Wsabie`; "auc" is PAMIR's.
     rows : {"auto", "tfidf", None}, default "auto"
+        As for `Wsabie`.
     max_norm : float or None, default None
         Weight vectors are projected to this norm.
     epochs : int or "auto"
@@ -89,7 +90,7 @@ class LinearRanker(TrainedModel, ScoreRanker):
         l2: float = 0.0,
         positives: Positives = "mean",
         label_bias: bool = False,
-        patience: int | None = 5,
+        patience: int | None = None,
         threads: int | None = None,
         deterministic: bool = True,
         seed: int = 0,
@@ -146,7 +147,7 @@ class LinearRanker(TrainedModel, ScoreRanker):
 
     @property
     def coef_(self) -> Float32:
-        """Weights, (n_labels, n_features) float32; a view."""
+        """Weights of scaled rows, (n_labels, n_features + `scaling_.n_added`) float32; a view."""
         weights: Float32 = self.space_.weights
         return weights
 
@@ -165,8 +166,8 @@ class LinearRanker(TrainedModel, ScoreRanker):
         config, t = parts.config, parts.tensors
         model = cls._restored(config)
         model._restore_trained(config, t)
-        n_labels = len(model.vocabulary_)
-        if t["weights"].shape != (n_labels, model.n_features_in_) or t["bias"].shape != (n_labels,):
+        n_labels, width = len(model.vocabulary_), model.n_features_in_ + model.scaling_.n_added
+        if t["weights"].shape != (n_labels, width) or t["bias"].shape != (n_labels,):
             raise ValueError("the sizes of weights, bias do not agree with the rest")
         model.space_ = LinearSpace(t["weights"], t["bias"])
         return model

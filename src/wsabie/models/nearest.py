@@ -22,7 +22,7 @@ class NearestNeighbours(NeighbourVotes):
     k : int, default 10
         Neighbours that vote; all training rows when there are fewer.
     rows : {"tfidf", "auto", None}, default "tfidf"
-        Scaling of rows before the cosine is taken, as in `Wsabie`.
+        Scaling of rows before the cosine is taken, as in `Wsabie`; dense rows get no constant feature.
 
     Attributes
     ----------

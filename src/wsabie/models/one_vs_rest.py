@@ -86,7 +86,7 @@ class OneVsRest(ScoreRanker):
         Random rows without the label that each label is shown; None: all of them. With it the time no longer grows
         with labels x rows. "logistic" corrects its intercept for it; the margins of the others are not corrected.
     rows : {"tfidf", "auto", None}, default "tfidf"
-        Scaling of rows, as in `Wsabie`.
+        Scaling of rows, as in `Wsabie`; dense rows get no constant feature, which the intercept is.
     max_gigabytes : float, default 2.0
         Largest model that is begun (10^9 bytes).
     max_minutes : float, default 10.0

@@ -12,7 +12,11 @@ from wsabie.features.weighting import idf
 from wsabie.models.inputs import Inputs
 
 Rows = Literal["auto", "tfidf"] | None
-Method = Literal["none", "log", "tfidf", "standard"]
+Method = Literal["none", "log", "tfidf", "standard", "homogeneous"]
+CONSTANT = 0.5
+"""The constant feature behind dense rows of mean length 1, before they are brought to unit length."""
+ONE_UNIT = 3.0
+"""Dense columns are taken to be of one unit while their root mean square deviation is at most so many medians."""
 _ROWS_AT_ONCE = 1 << 14  # so that what is held besides the rows stays small
 
 
@@ -22,13 +26,15 @@ class RowScaling:
 
     Attributes
     ----------
-    method : {"none", "log", "tfidf", "standard"}
-        "log": log(1 + x) at unit length. "tfidf": log(1 + x) * idf at unit length. "standard": (x - mean) / deviation
-        / sqrt(n_features). Rows have a length of about 1 each way, so that learning rates mean the same.
+    method : {"none", "log", "tfidf", "standard", "homogeneous"}
+        "log": log(1 + x) at unit length. "tfidf": log(1 + x) * idf at unit length. "standard": (x - shift) * weight.
+        "homogeneous": the same with a constant feature behind it, at unit length. Rows have a length of about 1 each
+        way, so that learning rates mean the same.
     weight : (n_features,) float32
-        1, idf, or 1 / (deviation * sqrt(n_features)); empty for "none".
+        Of the log: 1 or idf. Of dense columns: the same for all (columns of one unit), or 1 / (deviation *
+        sqrt(columns that vary)). "homogeneous" has the constant as one more. Empty for "none".
     shift : (n_features,) float32
-        Mean; empty unless "standard".
+        Mean; empty unless dense.
     """
 
     method: Method
@@ -36,8 +42,11 @@ class RowScaling:
     shift: Float32
 
     @classmethod
-    def learned(cls, X: Inputs, n_features: int, rows: Rows) -> "RowScaling":
-        """Statistics of training rows; "auto": "log" for non-negative sparse rows, "standard" for dense ones.
+    def learned(cls, X: Inputs, n_features: int, rows: Rows, constant: bool = False) -> "RowScaling":
+        """Statistics of training rows; "auto": "log" for non-negative sparse rows, dense ones are centred.
+
+        Centred rows point nowhere in common, so that an embedding of them has nothing by which frequent labels could
+        come first: with `constant` they get a feature that all share ("homogeneous").
 
         An embedding learns how much a feature matters, and idf on top of that overrates rare ones: without it the
         generated visual-word task S has a validation MAP of .468 in place of .433 (docs/defaults.md). Nearest
@@ -54,8 +63,15 @@ class RowScaling:
             seen = np.bincount(X.indices[X.data > 0], minlength=n_features)
             return cls("tfidf", idf(seen, X.n_rows), nothing)
         mean, deviation = _moments(X)
-        scale = 1 / (np.where(deviation > 0, deviation, 1) * np.sqrt(X.shape[1]))
-        return cls("standard", scale.astype(np.float32), mean.astype(np.float32))
+        weight, shift = _column_weights(deviation).astype(np.float32), mean.astype(np.float32)
+        if constant:
+            return cls("homogeneous", np.append(weight, np.float32(CONSTANT)), shift)
+        return cls("standard", weight, shift)
+
+    @property
+    def n_added(self) -> int:
+        """Features that scaled rows have behind those that are given."""
+        return int(self.method == "homogeneous")
 
     def tensors(self) -> dict[str, Float32]:
         """The arrays as a model folder names them."""
@@ -65,8 +81,9 @@ class RowScaling:
     def restored(cls, method: Method, tensors: Mapping[str, Any], n_features: int) -> "RowScaling":
         """The scaling that `method` and `tensors` describe; sizes that do not agree raise ValueError."""
         scaling = cls(method, tensors["scaling/weight"], tensors["scaling/shift"])
-        shift = n_features if method == "standard" else 0
-        if scaling.weight.shape != (0 if method == "none" else n_features,) or scaling.shift.shape != (shift,):
+        weight = 0 if method == "none" else n_features + scaling.n_added
+        shift = n_features if method in ("standard", "homogeneous") else 0
+        if scaling.weight.shape != (weight,) or scaling.shift.shape != (shift,):
             raise ValueError("the sizes of scaling/weight, scaling/shift do not agree with the rest")
         return scaling
 
@@ -78,12 +95,22 @@ class RowScaling:
             return self._unit_logs(X)
         if self.method in ("log", "tfidf"):
             raise InputError("this model was trained on sparse rows; give a sparse matrix (scipy.sparse.csr_matrix(X))")
-        out = X - self.shift
+        if self.method == "standard":
+            out = X - self.shift
+            out *= self.weight
+            return out
+        return self._homogeneous(X)
+
+    def _homogeneous(self, X: Float32) -> Float32:
+        out = np.empty((len(X), len(self.weight)), np.float32)
+        np.subtract(X, self.shift, out=out[:, :-1])
+        out[:, -1] = 1
         out *= self.weight
+        out /= np.sqrt(np.einsum("ij,ij->i", out, out))[:, None]
         return out
 
     def _unit_logs(self, X: Csr) -> Csr:
-        if self.method == "standard":
+        if self.method in ("standard", "homogeneous"):
             raise InputError("this model was trained on dense rows; give a dense array (X.toarray())")
         low = int(np.argmin(X.data)) if len(X.data) else 0
         if len(X.data) and X.data[low] < 0:
@@ -100,6 +127,22 @@ class RowScaling:
             lengths = np.maximum(np.sqrt(row_sums(part * part, indptr - indptr[0])), np.float32(1e-12))
             part /= np.repeat(lengths, np.diff(indptr))
         return Csr(X.indptr, X.indices, data)
+
+
+def _column_weights(deviation: Float64) -> Float64:
+    """What centred columns are multiplied by, so that the mean square of a row's length is 1.
+
+    Columns of one unit, such as components, pixels or the output of a network, say by their spread how much they
+    matter, and the least of them are mostly noise; columns of different units say nothing.
+    """
+    varying = deviation[deviation > 0]
+    if not len(varying):
+        return np.ones(len(deviation))
+    length = np.sqrt((varying * varying).sum())
+    if length <= ONE_UNIT * np.sqrt(len(varying)) * np.median(varying):
+        return np.full(len(deviation), 1 / length)
+    weights: Float64 = 1 / (np.where(deviation > 0, deviation, 1) * np.sqrt(len(varying)))
+    return weights
 
 
 def _moments(X: Float32) -> tuple[Float64, Float64]:

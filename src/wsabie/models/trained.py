@@ -59,7 +59,7 @@ class TrainedModel(LabelModel):
 
     @abstractmethod
     def _new_space(self, n_features: int) -> Space:
-        """The space before training; the vocabulary is there."""
+        """The space before training, for scaled rows of that width; the vocabulary is there."""
 
     def fit(
         self,
@@ -111,8 +111,8 @@ class TrainedModel(LabelModel):
         n_features = fitted.n_features_in_
         settings = self._resolved(shape_of(targets))
         fitted.settings_ = plain(asdict(settings))
-        fitted.space_ = fitted._new_space(n_features)
-        fitted.scaling_ = RowScaling.learned(inputs, n_features, self.rows)
+        fitted.scaling_ = RowScaling.learned(inputs, n_features, self.rows, constant=True)
+        fitted.space_ = fitted._new_space(n_features + fitted.scaling_.n_added)
         monitor = None
         if validation is not None:
             require(isinstance(validation, (tuple, list)) and len(validation) == 2, "validation must be a pair (X, Y)")
@@ -136,7 +136,7 @@ class TrainedModel(LabelModel):
         """What must agree for a checkpoint to be gone on from; threads change nothing and may differ."""
         named = ("dim", "similarity", "rows", "positives", "init_scale")
         parameters = {name: getattr(self, name) for name in named if hasattr(self, name)}
-        shape = [self.n_features_in_, len(self.vocabulary_)]
+        shape = [self.space_.n_features, len(self.vocabulary_)]
         identity = {**asdict(settings), **parameters, "shape": shape, "data": data}
         del identity["threads"]
         same: dict[str, Any] = plain(identity)

@@ -47,8 +47,10 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
     similarity : {"dot", "euclidean", "cosine"}, default "dot"
         Inner product, negative Euclidean distance, cosine.
     rows : {"auto", "tfidf", None}, default "auto"
-        Scaling of rows, stored with the model. "auto": non-negative sparse rows become log(1 + x) at unit length, dense
-        rows are standardised, signed sparse rows stay. "tfidf": the same, but log(1 + x) * idf. None: as given.
+        Scaling of rows, stored with the model. "auto": non-negative sparse rows become log(1 + x) at unit length; dense
+        rows are centred, each column is divided by its deviation if they are of different units (all by one number if
+        not), and a constant feature is put behind them, at unit length; signed sparse rows stay. "tfidf": the same, but
+        log(1 + x) * idf. None: as given.
     max_norm : float, "auto" or None
         Rows of both tables are projected to this norm ([W] section 2; the papers' C = 1); None leaves them free.
     epochs : int or "auto"
@@ -81,9 +83,9 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
         Learn a bias per label.
     init_scale : float, {"V": float, "W": float} or None
         Standard deviation of the first tables; None is 1/sqrt(dim).
-    patience : int or None, default 5
+    patience : int or None, default None
         With validation rows: epochs without a better figure before training stops, in the second half of the schedule.
-        The best epoch's model is kept.
+        None runs all epochs: the last ones, at the lowest rate, bring most. The best epoch's model is kept.
     threads : int or None
         None uses every core that this process may use.
     deterministic : bool, default True
@@ -135,7 +137,7 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
         positives: Positives = "mean",
         label_bias: bool = False,
         init_scale: float | Mapping[str, float] | None = None,
-        patience: int | None = 5,
+        patience: int | None = None,
         threads: int | None = None,
         deterministic: bool = True,
         seed: int = 0,
@@ -370,7 +372,7 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
         return model
 
     def _check_shapes(self, tensors: Mapping[str, Any]) -> None:
-        d, n_labels = self.n_features_in_, len(self.vocabulary_)
+        d, n_labels = self.n_features_in_ + self.scaling_.n_added, len(self.vocabulary_)
         sizes = {"features": (d, self.dim), "labels": (n_labels, self.dim), "bias": (n_labels,)}
         wrong = [name for name, shape in sizes.items() if tensors[name].shape != shape]
         if wrong:
