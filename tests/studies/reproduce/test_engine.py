@@ -2,6 +2,7 @@
 
 import csv
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 import scipy.sparse as sp
 
 from wsabie.base.errors import InputError
+from wsabie.labels.hierarchy import Hierarchy
+from wsabie.labels.similar import SharedParents
 from wsabie.sources.records import Rows
 from wsabie.studies.reproduce.catalogue import record
 from wsabie.studies.reproduce.claims import HOLDS, NOT_RUN
@@ -38,11 +41,15 @@ def some_rows(n: int, prefix: str, seed: int, n_labels: int = 8) -> Rows:
     )
 
 
+def pairs_of(labels: Sequence[str]) -> SharedParents:
+    """Labels 0 and 1, 2 and 3 ... are siblings."""
+    return Hierarchy((name, f"kind {int(name.split()[1]) // 2}") for name in labels).similar(labels)
+
+
 @pytest.fixture(scope="module")
 def data() -> Data:
-    near = sp.csr_matrix(np.kron(np.eye(4), np.ones((2, 2))))
     parts = [some_rows(n, prefix, seed) for seed, (n, prefix) in enumerate(((240, "a"), (60, "b"), (60, "c")))]
-    return Data("toy", "toy rows", *parts, published_split=True, siblings=near)
+    return Data("toy", "toy rows", *parts, published_split=True, similar=pairs_of)
 
 
 def ran(name: str, data: Data | None, **changes: object) -> Reproduction:
@@ -57,6 +64,9 @@ def test_models_stand_beside_the_figures_of_the_paper(data: Data, tmp_path: Path
     cells = {row[0]: row[1:] for row in table.rows}
     assert cells["k-NN"][0] == "4.53"
     assert float(cells["k-NN"][1]) > 20  # per cent of rows
+    assert table.headers[5:7] == ["psib@10 %, ImageNet", "psib@10 %, toy"]
+    low = done.findings["WSABIE low"].figures
+    assert float(low["psib@1"]) > float(low["p@1"])  # type: ignore[arg-type]
     assert cells["WSABIE full"][1] == ""
     assert done.findings.missing == {"WSABIE full": "no-such-model is not available in this version"}
     verdicts = {verdict.text: verdict for verdict in done.verdicts}
@@ -133,7 +143,7 @@ def test_curves_of_training(data: Data) -> None:
 
 def test_curves_by_length_of_the_list(data: Data) -> None:
     done = ran("wsabie-figure-1", data, entries=(Entry("k-NN", "nearest"), Entry("WSABIE low", "wsabie")))
-    assert done.findings.charts[0].title == "Precision at k"
+    assert [chart.title for chart in done.findings.charts] == ["Precision at k", "Sibling precision at k"]
     assert {series.name for series in done.findings.charts[0].series} == {"k-NN", "WSABIE low"}
 
 

@@ -236,6 +236,8 @@ def compare(
     test: Annotated[Path | None, typer.Option(help="Test data; otherwise a tenth is split off.")] = None,
     allow_overlap: AllowOverlap = False,
     min_rows: MinRows = 1,
+    hierarchy: Hierarchies = None,
+    parent_first: ParentFirst = False,
     terms: Terms = None,
     size: Size = None,
     threads: Threads = None,
@@ -250,7 +252,21 @@ def compare(
 
     pictures = _given(n_terms=terms, size=size)
     compare_command(
-        data, models, by, test, allow_overlap, min_rows, pictures, threads, seed, report, strict, rejects, json
+        data,
+        models,
+        by,
+        test,
+        allow_overlap,
+        min_rows,
+        hierarchy,
+        parent_first,
+        pictures,
+        threads,
+        seed,
+        report,
+        strict,
+        rejects,
+        json,
     )
 
 
@@ -327,6 +343,8 @@ def reproduce(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the results (default: wsabie-reproduce/TABLE).")] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the pairs (default: by size).")] = None,
+    hierarchy: Hierarchies = None,
+    parent_first: ParentFirst = False,
     threads: Threads = None,
     seed: Seed = 0,
     strict: Strict = False,
@@ -336,7 +354,8 @@ def reproduce(
     """A table or figure of the papers: their figures beside those of the data at hand, and what holds here."""
     from wsabie.faces.cli.reproducing import reproduce_command
 
-    reproduce_command(table, data, out, _given(epochs=epochs), threads, seed, strict, rejects, json)
+    parameters = _given(epochs=epochs)
+    reproduce_command(table, data, out, parameters, threads, seed, hierarchy, parent_first, strict, rejects, json)
 
 
 def features(

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from wsabie.labels.similar import SharedParents
 from wsabie.studies.reproduce.data import Data
 from wsabie.studies.reproduce.ids import held_out_pairs
 from wsabie.studies.reproduce.record import Cell, Findings, Found, Record, Setting
@@ -29,9 +30,8 @@ def pairs(record: Record, setting: Setting) -> Findings:
 
 
 def _median_siblings(data: Data) -> float | None:
-    if data.siblings is None:
-        return None
-    return float(np.median(np.diff(data.siblings.tocsr().indptr) - 1))
+    similar = None if data.similar is None else data.similar(data.train.label_names)
+    return float(np.median(similar.siblings())) if isinstance(similar, SharedParents) else None
 
 
 def _nonzeros(data: Data) -> float:

@@ -74,6 +74,7 @@ def compare_on(data: Data, taking_part: Sequence[Entrant], setting: Setting) -> 
         resamples=_RESAMPLES,
         seed=setting.seed,
         allow_overlap=data.published_split,
+        similar=data.similar,
         progress=setting.progress,
     )
 
