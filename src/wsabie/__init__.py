@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from wsabie.evaluation.leave_one_out import hold_out_labels
     from wsabie.evaluation.splits import split
     from wsabie.features.kernel_pca import KernelPca
+    from wsabie.features.registry import describer
     from wsabie.features.visual_terms import VisualTerms
     from wsabie.labels.hierarchy import Hierarchy
     from wsabie.models.annotator import Annotator
@@ -48,6 +49,7 @@ _SHELF = {
     "load": "wsabie.models.registry",
     "VisualTerms": "wsabie.features.visual_terms",
     "KernelPca": "wsabie.features.kernel_pca",
+    "describer": "wsabie.features.registry",
     "open_source": "wsabie.sources.open",
     "Rows": "wsabie.sources.records",
     "split": "wsabie.evaluation.splits",
@@ -76,6 +78,7 @@ __all__ = [
     "load",
     "VisualTerms",
     "KernelPca",
+    "describer",
     "open_source",
     "Rows",
     "split",

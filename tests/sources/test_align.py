@@ -61,7 +61,7 @@ def test_other_widths_and_foreign_features_are_refused():
 
 def test_terms_of_another_dictionary_are_refused():
     rows = replace(rows_of([[1.0, 2.0]], [[1]], ["cat"]), dictionary="a")
-    with pytest.raises(InputError, match="another dictionary of visual terms"):
+    with pytest.raises(InputError, match="another dictionary than the training data"):
         align(rows, n_features=2, dictionary="b")
     assert align(rows, n_features=2, dictionary="a").rows.dictionary == "a"
     assert align(rows, n_features=2).unknown_features == 0  # an older model does not know its dictionary

@@ -12,16 +12,24 @@ from wsabie.sources.records import PictureSource, Rows
 
 
 def rows_of(
-    described: Iterable[Described], n_terms: int, *, counts: bool, dictionary: str | None = None, augment: int = 0
+    described: Iterable[Described],
+    n_features: int,
+    *,
+    counts: bool = False,
+    dense: bool = False,
+    dictionary: str | None = None,
+    augment: int = 0,
 ) -> Rows:
     """Collect a stream into `Rows`, label names in the order of their code points.
 
     Parameters
     ----------
     described : iterable of Described
-    n_terms : int
+    n_features : int
     counts : bool
         The values are counts.
+    dense : bool
+        Every row holds every column; X is then an array.
     dictionary : str or None
         Fingerprint of the dictionary that described them.
     augment : int
@@ -30,13 +38,13 @@ def rows_of(
     collected = _Collected()
     for row in described:
         collected.add(row)
-    return replace(collected.rows(n_terms, counts), dictionary=dictionary, augment=augment)
+    return replace(collected.rows(n_features, dense), counts=counts, dictionary=dictionary, augment=augment)
 
 
 def outline(source: PictureSource) -> Rows:
     """What is known of pictures before any is decoded, as rows without features: ids, labels, groups, times."""
     nothing = np.empty(0, np.int32), np.empty(0, np.float32)
-    return rows_of((Described(p.id, p.labels, p.group, p.time, *nothing) for p in source), 0, counts=False)
+    return rows_of((Described(p.id, p.labels, p.group, p.time, *nothing) for p in source), 0)
 
 
 class _Collected:
@@ -59,12 +67,16 @@ class _Collected:
         self.indices.extend(row.indices)
         self.values.extend(row.values)
 
-    def rows(self, n_terms: int, counts: bool) -> Rows:
+    def rows(self, n_features: int, dense: bool) -> Rows:
         names, final = self.labels.finish()
-        X = sparse_features(row_starts(self.nnz.finish()), self.indices.finish(), self.values.finish(), n_terms)
+        values = self.values.finish()
+        if dense:
+            X: Matrix = values.reshape(len(self.ids), n_features)
+        else:
+            X = sparse_features(row_starts(self.nnz.finish()), self.indices.finish(), values, n_features)
         Y: Matrix = label_matrix(self.label_counts.finish(), final[self.label_numbers.finish()], len(names))
         groups, times = _filled(self.groups, self.ids), _filled(self.times, [""] * len(self.ids))
-        return Rows(X, Y, names, self.ids, groups, times, counts)
+        return Rows(X, Y, names, self.ids, groups, times)
 
 
 def _filled(values: list[str | None], otherwise: list[str]) -> list[str] | None:

@@ -19,6 +19,7 @@ from wsabie.base.arrays import UInt8
 from wsabie.base.errors import InputError
 from wsabie.sources.formats import CONVERT, FORMATS, UNSUPPORTED
 
+NOT_FINITE = "no finite features"  # of a network that describes it
 REASONS = (
     "not a picture",
     UNSUPPORTED,
@@ -27,6 +28,7 @@ REASONS = (
     "empty file",
     "too many pixels",
     "unreadable file",
+    NOT_FINITE,
 )
 """All that a `RejectedPicture` can give as its reason."""
 

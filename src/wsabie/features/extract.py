@@ -19,10 +19,10 @@ from typing import NamedTuple
 from wsabie.base.errors import InputError
 from wsabie.base.executor import Executor, Serial
 from wsabie.base.progress import SILENT, Progress
+from wsabie.features.describer import AnyDescriber, Describer
 from wsabie.features.learning import BATCH, Run, batches, nothing_read
 from wsabie.features.shards import OWN_FILES, Finished, finished, merge, shard_path, write_shard
 from wsabie.features.viewer import Described, Rejected
-from wsabie.features.visual_terms import VisualTerms
 from wsabie.sources.records import Picture, PictureSource
 from wsabie.storage.rejects import Rejects
 from wsabie.storage.scratch import refuse_strangers
@@ -31,8 +31,8 @@ _FORMAT = 3  # of the file; what was begun in another form is begun again
 
 
 def learn(
-    wanted: VisualTerms, source: PictureSource, executor: Executor | None, progress: Progress, rejects: Rejects | None
-) -> VisualTerms:
+    wanted: AnyDescriber, source: PictureSource, executor: Executor | None, progress: Progress, rejects: Rejects | None
+) -> AnyDescriber:
     """`wanted`, fitted on a collection that is described next; what cannot be read is listed here only if this fails.
 
     All pictures are read again to be described, so that the bad ones of the sample would be counted twice.
@@ -48,7 +48,7 @@ def learn(
 
 def extract(
     source: PictureSource,
-    terms: VisualTerms,
+    describer: Describer,
     out: str | Path,
     *,
     executor: Executor | None = None,
@@ -58,17 +58,17 @@ def extract(
     shard_pictures: int = 1024,
     resume: bool = True,
 ) -> int:
-    """Write the rows of `terms.transform(source, augment=augment)` to a Parquet file that any source reader takes.
+    """Write the rows of `describer.transform(source, augment=augment)` to a Parquet file that any source reader takes.
 
-    Columns: id, labels list<string>, group and time where the source has them, indices list<uint32>, values
-    list<float32>; the notes under "wsabie" hold {"schema": 1, "n_features", "counts", "dictionary", "augment",
-    "label_names"}. The same source, dictionary and settings give the same file, however often the work was interrupted
-    and wherever it ran.
+    Columns: id, labels list<string>, group and time where the source has them, indices list<uint32> and values
+    list<float32>, or features list<float32> where rows are dense; the notes under "wsabie" hold {"schema": 1,
+    "n_features", "counts", "dictionary", "augment", "label_names"}. The same source, describer and settings give the
+    same file, however often the work was interrupted and wherever it ran.
 
     Parameters
     ----------
     source : PictureSource
-    terms : VisualTerms
+    describer : Describer
         Fitted.
     out : str or Path
         The file; it is there whole or not at all.
@@ -100,11 +100,11 @@ def extract(
     if shard_pictures < 1:
         raise InputError(f"shard_pictures is {shard_pictures}; give a number of pictures, 1 or more")
     run = Run(executor or Serial(), progress, rejects)
-    plan = _plan(source, terms, augment, shard_pictures, out)
+    plan = _plan(source, describer, augment, shard_pictures, out)
     refuse_strangers(plan.folder, OWN_FILES)
     whole = finished(out) if resume else None
     if whole is None or whole.key != plan.key:
-        whole = _carry_out(plan, source, terms, out, run, resume)
+        whole = _carry_out(plan, source, describer, out, run, resume)
     else:
         _list(whole.rejected, rejects)
         shutil.rmtree(plan.folder, ignore_errors=True)
@@ -122,9 +122,9 @@ class _Plan(NamedTuple):
     key: str  # of the whole
 
 
-def _plan(source: PictureSource, terms: VisualTerms, augment: int, shard_pictures: int, out: Path) -> _Plan:
+def _plan(source: PictureSource, describer: Describer, augment: int, shard_pictures: int, out: Path) -> _Plan:
     settings = hashlib.blake2b(
-        json.dumps([_FORMAT, terms.fingerprint(), augment, shard_pictures]).encode(), digest_size=16
+        json.dumps([_FORMAT, describer.fingerprint(), augment, shard_pictures]).encode(), digest_size=16
     )
     keys, sizes = [], []
     for shard in batches(map(_identity, source), shard_pictures):
@@ -151,7 +151,7 @@ def _identity(picture: Picture) -> bytes:
     return hashlib.blake2b(json.dumps(beside).encode(), digest_size=16).digest()
 
 
-def _carry_out(plan: _Plan, source: PictureSource, terms: VisualTerms, out: Path, run: Run, resume: bool) -> Finished:
+def _carry_out(plan: _Plan, source: PictureSource, describer: Describer, out: Path, run: Run, resume: bool) -> Finished:
     """Describe what is missing, then put everything together."""
     if not resume:
         shutil.rmtree(plan.folder, ignore_errors=True)
@@ -159,20 +159,20 @@ def _carry_out(plan: _Plan, source: PictureSource, terms: VisualTerms, out: Path
     done = {number: one for number, one in found.items() if one is not None and one.key == plan.keys[number]}
     for shard in done.values():
         _list(shard.rejected, run.rejects)
-    n_rows = sum(shard.n_rows for shard in done.values()) + _describe_missing(plan, set(done), source, terms, run)
+    n_rows = sum(shard.n_rows for shard in done.values()) + _describe_missing(plan, set(done), source, describer, run)
     if not n_rows:
         shutil.rmtree(plan.folder, ignore_errors=True)
         raise InputError(nothing_read(source, run.rejects))
     noted = {
-        "n_features": terms.n_terms_,
-        "counts": terms.weighting == "counts",
-        "dictionary": terms.fingerprint(),
+        "n_features": describer.n_features_,
+        "counts": describer.counts,
+        "dictionary": describer.fingerprint(),
         "augment": plan.augment,
     }
-    return merge(plan.folder, len(plan.keys), out, plan.key, noted)
+    return merge(plan.folder, len(plan.keys), out, plan.key, noted, describer.dense)
 
 
-def _describe_missing(plan: _Plan, done: set[int], source: PictureSource, terms: VisualTerms, run: Run) -> int:
+def _describe_missing(plan: _Plan, done: set[int], source: PictureSource, describer: Describer, run: Run) -> int:
     """Write the shards that are not `done`, each as soon as it is whole; returns their rows."""
     under_way: deque[int] = deque()  # shards of the batches that were handed out
 
@@ -184,12 +184,13 @@ def _describe_missing(plan: _Plan, done: set[int], source: PictureSource, terms:
     n_rows, n_shards, shard = 0, len(done), _Shard([], [])
     with run.progress.stage("describing pictures", sum(plan.sizes), "pictures") as stage:
         stage.advance(sum(plan.sizes[number] for number in done))
-        for batch in terms.describe(handed_out(), executor=run.executor, augment=plan.augment):
+        for batch in describer.describe(handed_out(), executor=run.executor, augment=plan.augment):
             number = under_way.popleft()
             shard.add(batch, run.rejects)
             stage.advance(len(batch))
             if shard.n_pictures == plan.sizes[number]:
-                write_shard(shard_path(plan.folder, number), shard.rows, shard.rejected, plan.keys[number])
+                path = shard_path(plan.folder, number)
+                write_shard(path, shard.rows, shard.rejected, plan.keys[number], describer.dense)
                 n_rows, n_shards, shard = n_rows + len(shard.rows), n_shards + 1, _Shard([], [])
     if n_shards < len(plan.keys):
         raise InputError(f"{source.path} lost pictures while it was read; run the same command again")

@@ -1,6 +1,6 @@
 """What a dictionary learns from: a sample of blocks, and in how many pictures each term is found."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
@@ -10,8 +10,7 @@ from wsabie.base.arrays import Float32
 from wsabie.base.errors import InputError
 from wsabie.base.executor import Executor
 from wsabie.base.progress import Progress
-from wsabie.features.dictionary import Dictionary
-from wsabie.features.viewer import Describing, Rejected, Sampling, Viewer, describe_batch, sample_batch
+from wsabie.features.viewer import Describing, Look, Rejected, Sampling, Viewer, describe_batch, sample_batch
 from wsabie.features.weighting import idf
 from wsabie.sources.records import PictureSource
 from wsabie.storage.rejects import Rejects
@@ -79,15 +78,24 @@ def sample_places(source: PictureSource, max_blocks: int) -> list[int]:
     return spread(len(source), max(1, max_blocks // _FEWEST_BLOCKS))
 
 
-def sample_blocks(viewer: Viewer, source: PictureSource, places: list[int], max_blocks: int, run: Run) -> Float32:
+def sample_blocks(
+    viewer: Viewer,
+    cut: Callable[[Look], Float32],
+    source: PictureSource,
+    places: list[int],
+    max_blocks: int,
+    run: Run,
+) -> Float32:
     """An equal number of random blocks from each picture at `places`, as descriptors (n, n_bins).
+
+    `cut` gives all blocks of a view; it travels to workers.
 
     Raises
     ------
     InputError
         No picture can be read.
     """
-    job = Sampling(viewer, -(-max_blocks // max(1, len(places))))
+    job = Sampling(viewer, cut, -(-max_blocks // max(1, len(places))))
     found: list[Float32] = []
     with run.progress.stage("sampling pictures", len(places), "pictures") as stage:
         for seen in run.executor.map_with(sample_batch, job, batches(taken_at(source, places), BATCH)):
@@ -110,12 +118,12 @@ def nothing_read(source: PictureSource, rejects: Rejects) -> str:
     return f"none of the pictures of {source.path} can be read: {where} is refused as {reason}; give other pictures"
 
 
-def learn_idf(viewer: Viewer, dictionary: Dictionary, source: PictureSource, places: list[int], run: Run) -> Float32:
+def learn_idf(job: Describing, n_terms: int, source: PictureSource, places: list[int], run: Run) -> Float32:
     """The idf of each term over the pictures at `places`, (n_terms,)."""
-    seen_in, n = np.zeros(len(dictionary), np.int64), 0
+    seen_in, n = np.zeros(n_terms, np.int64), 0
     items = batches((picture for _, picture in taken_at(source, places)), BATCH)
     with run.progress.stage("weighing visual terms", len(places), "pictures") as stage:
-        for seen in run.executor.map_with(describe_batch, Describing(viewer, dictionary), items):
+        for seen in run.executor.map_with(describe_batch, job, items):
             for one in seen:
                 if not isinstance(one, Rejected):
                     seen_in[one[0].indices] += 1

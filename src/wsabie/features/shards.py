@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from wsabie.base.errors import InputError
 from wsabie.features.viewer import Described, Rejected
+from wsabie.sources.parquet_features import DENSE
 from wsabie.sources.parquet_file import KEY
 from wsabie.storage.atomic import replacing
 
@@ -19,6 +20,7 @@ KEY_NOTE = b"wsabie.extract.key"
 REJECTS_NOTE = b"wsabie.extract.rejects"
 _COMPRESSION = "zstd"
 _LISTED = 100_000  # skipped pictures that a file's notes name
+_FIELDS = {DENSE: "values"}  # of `Described`, where the column has another name
 
 
 class Finished(NamedTuple):
@@ -44,8 +46,8 @@ def shard_path(folder: Path, number: int) -> Path:
     return folder / f"{number:08d}.parquet"
 
 
-def write_shard(path: Path, rows: list[Described], rejected: list[Rejected], key: str) -> None:
-    """Write a shard, atomically.
+def write_shard(path: Path, rows: list[Described], rejected: list[Rejected], key: str, dense: bool) -> None:
+    """Write a shard, atomically; `dense` rows hold every column.
 
     Raises
     ------
@@ -55,8 +57,8 @@ def write_shard(path: Path, rows: list[Described], rejected: list[Rejected], key
     from pyarrow import Table
     from pyarrow.parquet import write_table
 
-    schema = _schema(("group", "time")).with_metadata(_notes(key, rejected))
-    columns = {name: [getattr(row, name) for row in rows] for name in schema.names}
+    schema = _schema(("group", "time"), dense).with_metadata(_notes(key, rejected))
+    columns = {name: [getattr(row, _FIELDS.get(name, name)) for row in rows] for name in schema.names}
     with replacing(path) as draft:
         write_table(Table.from_pydict(columns, schema), draft, compression=_COMPRESSION, write_page_checksum=True)
 
@@ -75,7 +77,7 @@ def finished(path: Path) -> Finished | None:
         return None
 
 
-def merge(folder: Path, n_shards: int, out: Path, key: str, noted: dict[str, Any]) -> Finished:
+def merge(folder: Path, n_shards: int, out: Path, key: str, noted: dict[str, Any], dense: bool) -> Finished:
     """Put the shards of a folder together as `out`, one row group each, and remove the folder.
 
     `noted` goes into the notes of the file. Columns that no row fills are left out.
@@ -92,7 +94,7 @@ def merge(folder: Path, n_shards: int, out: Path, key: str, noted: dict[str, Any
     rejected = [one for shard in found for one in shard.rejected]
     note = {"schema": 1, **noted, "label_names": _label_names(shards)}
     notes = {KEY: json.dumps(note, ensure_ascii=False).encode(), **_notes(key, rejected[:_LISTED])}
-    schema = _schema(_filled(shards)).with_metadata(notes)
+    schema = _schema(_filled(shards), dense).with_metadata(notes)
     draft = folder / "merged.parquet"
     with replacing(draft) as file, ParquetWriter(file, schema, compression=_COMPRESSION) as writer:
         for shard in shards:
@@ -136,10 +138,11 @@ def _notes(key: str, rejected: list[Rejected]) -> dict[bytes, bytes]:
     return {KEY_NOTE: key.encode(), REJECTS_NOTE: json.dumps(rejected).encode()}
 
 
-def _schema(optional: tuple[str, ...]) -> Any:
+def _schema(optional: tuple[str, ...], dense: bool) -> Any:
     import pyarrow as pa
 
     fields = [("id", pa.string()), ("labels", pa.list_(pa.string()))]
     fields += [(name, pa.string()) for name in optional]
-    fields += [("indices", pa.list_(pa.uint32())), ("values", pa.list_(pa.float32()))]
+    numbers = pa.list_(pa.float32())
+    fields += [(DENSE, numbers)] if dense else [("indices", pa.list_(pa.uint32())), ("values", numbers)]
     return pa.schema(fields)

@@ -1,18 +1,16 @@
-"""From an encoded picture to visual terms: the part of the work that runs in worker processes."""
+"""From an encoded picture to a row: the part of the work that runs in worker processes."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
-from typing import NamedTuple, TypeVar
+from functools import cache, partial
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from wsabie.base.arrays import Float32, Float64, Int32
+from wsabie.base.arrays import Float32, Float64, Int32, UInt8
 from wsabie.base.errors import InputError
-from wsabie.features.augment import augmented_id, looked_at, views, window_of
-from wsabie.features.blocks import BlockPlan, block_boxes, describe_blocks
+from wsabie.features.augment import View, augmented_id, looked_at, views
 from wsabie.features.decode import Decoded, RejectedPicture, decode_full
-from wsabie.features.dictionary import Dictionary
 from wsabie.labels.names import normalise
 from wsabie.sources.records import Picture
 
@@ -26,8 +24,8 @@ class Described(NamedTuple):
     labels: tuple[str, ...]
     group: str | None
     time: str | None
-    indices: Int32  # (nnz,) terms, ascending
-    values: Float32  # (nnz,) how many blocks carry each
+    indices: Int32  # (nnz,) columns, ascending
+    values: Float32  # (nnz,)
 
 
 class Rejected(NamedTuple):
@@ -50,94 +48,83 @@ class BlockMap(NamedTuple):
     height: int
 
 
+class Look(NamedTuple):
+    """One view of a picture; the views of a picture share what is decoded."""
+
+    decoded: Callable[[int], Decoded]  # at a size, decoded once
+    view: View
+
+    def at(self, size: int) -> UInt8:
+        """What the view shows, (h, w, 3), of the picture with its longer side scaled down to `size`.
+
+        Raises
+        ------
+        RejectedPicture
+        """
+        return looked_at(self.decoded(size).pixels, self.view)
+
+
+Encode: TypeAlias = Callable[[Look], tuple[Int32, Float32]]
+"""Columns, ascending, and values of what is seen; can be pickled."""
+
+
 @dataclass(frozen=True)
 class Viewer:
     """How pictures are looked at; sent to each worker once.
 
     Attributes
     ----------
-    size : int
-        Longer side in pixels to which pictures are scaled down.
     max_pixels : int
         Larger pictures are refused.
     crop : float
         Side of the centred window that is looked at, as a share of the picture's.
-    plan : BlockPlan
     augment : int
         Further, random views of each picture.
     seed : int
     """
 
-    size: int
     max_pixels: int
     crop: float
-    plan: BlockPlan
     augment: int = 0
     seed: int = 0
 
-    def decode(self, picture: Picture) -> Decoded:
-        """The picture in small.
-
-        Raises
-        ------
-        RejectedPicture
-        """
-        return decode_full(picture.content, size=self.size, max_pixels=self.max_pixels)
-
-    def blocks(self, picture: Picture) -> Iterator[Float32]:
-        """Descriptors (n_blocks, n_bins) of each view of a picture."""
-        pixels = self.decode(picture).pixels
+    def looks(self, picture: Picture) -> Iterator[Look]:
+        """The centred view, then the random ones."""
+        decoded = cache(lambda size: decode_full(picture.content, size=size, max_pixels=self.max_pixels))
         for view in views(picture.id, self.augment, crop=self.crop, seed=self.seed):
-            yield describe_blocks(looked_at(pixels, view), self.plan)
-
-    def describe(self, picture: Picture, dictionary: Dictionary) -> list[Described]:
-        """A sparse row for each view of a picture."""
-        group = picture.id if picture.group is None and self.augment else picture.group
-        rows = []
-        for number, blocks in enumerate(self.blocks(picture)):
-            terms, counts = np.unique(dictionary.assign(blocks), return_counts=True)
-            name = augmented_id(picture.id, number)
-            rows.append(Described(name, picture.labels, group, picture.time, terms, counts.astype(np.float32)))
-        return rows
-
-    def block_map(self, picture: Picture, dictionary: Dictionary) -> BlockMap:
-        """The terms of the centred view and where they lie."""
-        decoded = self.decode(picture)
-        height, width = decoded.pixels.shape[:2]
-        view = views(picture.id, crop=self.crop)[0]
-        window, part = window_of(view, height, width), looked_at(decoded.pixels, view)
-        terms = dictionary.assign(describe_blocks(part, self.plan))
-        boxes = block_boxes(part.shape[0], part.shape[1], self.plan) + np.array([window.left, window.top] * 2)
-        scale = np.array([decoded.width / width, decoded.height / height] * 2)
-        return BlockMap(boxes * scale, terms, decoded.width, decoded.height)
+            yield Look(decoded, view)
 
 
 class Describing(NamedTuple):
     """What workers need to describe pictures."""
 
     viewer: Viewer
-    dictionary: Dictionary
+    encode: Encode
+
+    def rows(self, picture: Picture) -> list[Described]:
+        """A row for each view of a picture."""
+        group = picture.id if picture.group is None and self.viewer.augment else picture.group
+        return [
+            Described(augmented_id(picture.id, number), picture.labels, group, picture.time, *self.encode(look))
+            for number, look in enumerate(self.viewer.looks(picture))
+        ]
 
 
 def describe_batch(job: Describing, batch: tuple[Picture, ...]) -> list[list[Described] | Rejected]:
     """For each picture its rows, or why it was skipped."""
-    look = partial(_described, job)
-    return [_or_rejected(picture, look) for picture in batch]
-
-
-def _described(job: Describing, picture: Picture) -> list[Described]:
-    return job.viewer.describe(picture, job.dictionary)
+    return [_or_rejected(picture, job.rows) for picture in batch]
 
 
 def _or_rejected(picture: Picture, look: Callable[[Picture], Found]) -> Found | Rejected:
     picture = picture._replace(id=_as_text(picture.id), group=picture.group and _as_text(picture.group))
     try:
         labels = tuple(dict.fromkeys(name for name in map(normalise, picture.labels) if name))
+    except InputError:
+        return Rejected(picture.id, "label that is not valid text", ascii(picture.labels)[:200])
+    try:
         return look(picture._replace(labels=labels))
     except RejectedPicture as rejected:
         return Rejected(picture.id, rejected.reason, _as_text(rejected.detail))
-    except InputError:
-        return Rejected(picture.id, "label that is not valid text", ascii(picture.labels)[:200])
 
 
 def _as_text(name: str) -> str:
@@ -146,18 +133,19 @@ def _as_text(name: str) -> str:
 
 
 class Sampling(NamedTuple):
-    """What workers need to draw blocks for a dictionary."""
+    """What workers need to draw samples for a dictionary."""
 
     viewer: Viewer
+    cut: Callable[[Look], Float32]  # all that can be drawn of a view, (n, n_bins)
     per_picture: int
 
 
 def sample_batch(job: Sampling, batch: tuple[tuple[int, Picture], ...]) -> list[Float32 | Rejected]:
-    """For each (place in the collection, picture) up to `per_picture` random blocks, or why it was skipped."""
+    """For each (place in the collection, picture) up to `per_picture` random samples, or why it was skipped."""
     return [_or_rejected(picture, partial(_sampled, job, place)) for place, picture in batch]
 
 
 def _sampled(job: Sampling, place: int, picture: Picture) -> Float32:
-    blocks = next(job.viewer.blocks(picture))
-    chosen = np.random.default_rng([job.viewer.seed, place]).permutation(len(blocks))[: job.per_picture]
-    return blocks[np.sort(chosen)]
+    found = job.cut(next(job.viewer.looks(picture)))
+    chosen = np.random.default_rng([job.viewer.seed, place]).permutation(len(found))[: job.per_picture]
+    return found[np.sort(chosen)]

@@ -4,12 +4,9 @@ Weston, Bengio, Usunier: "WSABIE: scaling up to large vocabulary image annotatio
 counts; the 2012 slides use tf-idf. Both are here.
 """
 
-import hashlib
-import json
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -17,21 +14,50 @@ from wsabie.base.arrays import Float32, Int32
 from wsabie.base.errors import InputError, ModelFolderError
 from wsabie.base.executor import Executor, Serial
 from wsabie.base.progress import SILENT, Progress
-from wsabie.features.blocks import N_BINS, BlockPlan
-from wsabie.features.collect import rows_of
+from wsabie.features.augment import window_of
+from wsabie.features.blocks import N_BINS, BlockPlan, block_boxes, describe_blocks
+from wsabie.features.decode import decode_full
+from wsabie.features.describer import MAX_PIXELS, Describer, refuse_what_holds_no_pictures
 from wsabie.features.dictionary import Dictionary, learn_dictionary
-from wsabie.features.learning import BATCH, Run, batches, learn_idf, sample_blocks, sample_places
-from wsabie.features.viewer import BlockMap, Described, Describing, Rejected, Viewer, describe_batch
-from wsabie.sources.records import Picture, PictureSource, Rows
-from wsabie.storage.folder import Parts, load_folder, save_folder
+from wsabie.features.learning import Run, learn_idf, sample_blocks, sample_places
+from wsabie.features.viewer import BlockMap, Describing, Look
+from wsabie.sources.records import Picture, PictureSource
+from wsabie.storage.folder import Array, Parts
 from wsabie.storage.rejects import Rejects
 
 KIND = "visual_terms"
-_DESCRIPTOR = 1  # version of what a block's descriptor means; raised when palette, patterns or scaling change
 _DEFAULT_PLAN = BlockPlan()
 
 
-class VisualTerms:
+@dataclass(frozen=True)
+class Blocks:
+    """Descriptors (n_blocks, n_bins) of what is seen; travels to workers."""
+
+    size: int
+    plan: BlockPlan
+
+    def __call__(self, look: Look) -> Float32:
+        return describe_blocks(look.at(self.size), self.plan)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The terms of what is seen and how many blocks carry each; travels to workers."""
+
+    blocks: Blocks
+    dictionary: Dictionary
+    idf: Float32 | None = None
+
+    def __call__(self, look: Look) -> tuple[Int32, Float32]:
+        terms, n = np.unique(self.dictionary.assign(self.blocks(look)), return_counts=True)
+        counts = n.astype(np.float32)
+        if self.idf is None:
+            return terms, counts
+        values = np.log1p(counts) * self.idf[terms]
+        return terms, (values / np.sqrt(values @ values)).astype(np.float32)
+
+
+class VisualTerms(Describer):
     """A dictionary of visual terms, learned from pictures, and the pictures as counts of them.
 
     Parameters
@@ -58,6 +84,7 @@ class VisualTerms:
     dictionary_ : Dictionary
     idf_ : (n_terms_,) float32, or None with "counts"
     n_terms_ : int
+        Also `n_features_`, as other describers call it.
 
     Examples
     --------
@@ -76,6 +103,10 @@ class VisualTerms:
     ((2, 20), ['red', 'teal'])
     """
 
+    name = "terms"
+    kind = KIND
+    _names = ("n_terms", "weighting", "cells", "across", "contrast", "colour_weight")
+
     def __init__(
         self,
         n_terms: int | Literal["auto"] = 10_000,
@@ -87,24 +118,31 @@ class VisualTerms:
         contrast: int = _DEFAULT_PLAN.contrast,
         colour_weight: float = _DEFAULT_PLAN.colour_weight,
         crop: float = 1.0,
-        max_pixels: int = 64_000_000,
+        max_pixels: int = MAX_PIXELS,
         seed: int = 0,
     ) -> None:
+        super().__init__(size=size, crop=crop, max_pixels=max_pixels, seed=seed)
         self.n_terms = n_terms
-        self.size = size
         self.weighting = weighting
         self.cells = cells
         self.across = across
         self.contrast = contrast
         self.colour_weight = colour_weight
-        self.crop = crop
-        self.max_pixels = max_pixels
-        self.seed = seed
 
     @property
     def n_terms_(self) -> int:
         """Number of terms of the learned dictionary."""
         return len(self._fitted())
+
+    @property
+    def n_features_(self) -> int:
+        """Number of columns: `n_terms_`."""
+        return self.n_terms_
+
+    @property
+    def counts(self) -> bool:
+        """The values are counts."""
+        return self.weighting == "counts"
 
     def fit(
         self,
@@ -134,86 +172,27 @@ class VisualTerms:
         InputError
             A parameter is out of range, no picture can be read, or there are fewer distinct blocks than terms.
         """
-        self._check(max_blocks)
-        _refuse_what_holds_no_pictures(source)
+        self.check()
+        if self.n_terms != "auto" and self.n_terms > max_blocks:
+            raise InputError(
+                f"{self.n_terms:,} visual terms are asked for, but at most {max_blocks:,} blocks are sampled to "
+                "learn them from; ask for fewer"
+            )
+        refuse_what_holds_no_pictures(source)
         run = Run(executor or Serial(), progress, Rejects() if rejects is None else rejects)
-        viewer, places = self._viewer(), sample_places(source, max_blocks)
-        blocks = sample_blocks(viewer, source, places, max_blocks, run)
+        viewer, cut, places = self.viewer(), self._blocks(), sample_places(source, max_blocks)
+        blocks = sample_blocks(viewer, cut, source, places, max_blocks, run)
         n_terms = None if self.n_terms == "auto" else self.n_terms
         self.dictionary_ = learn_dictionary(blocks, n_terms, seed=self.seed, progress=progress)
-        weighted = self.weighting == "tfidf"
-        self.idf_ = learn_idf(viewer, self.dictionary_, source, places, run) if weighted else None
+        self.idf_ = None
+        if self.weighting == "tfidf":
+            job = Describing(viewer, Terms(cut, self.dictionary_))
+            self.idf_ = learn_idf(job, self.n_terms_, source, places, run)
         return self
 
-    def transform(
-        self,
-        source: PictureSource,
-        *,
-        executor: Executor | None = None,
-        progress: Progress = SILENT,
-        rejects: Rejects | None = None,
-        augment: int = 0,
-    ) -> Rows:
-        """The collection as rows in memory; for what does not fit there see `extract`.
-
-        Parameters
-        ----------
-        source, executor, progress, rejects
-            As in `fit`. Pictures that cannot be read are listed and left out.
-        augment : int
-            Further views of each picture as rows of their own, for training only. Their ids are the picture's with
-            "#1", "#2" ... behind, their group is the picture's (its id where it has none), so that a split by group
-            keeps them together.
-
-        Returns
-        -------
-        Rows
-            X is csr_matrix (n, n_terms_) float32, label names in the order of their code points.
-        """
-        rejects = Rejects() if rejects is None else rejects
-        described = self.iterate(source, executor=executor, progress=progress, rejects=rejects, augment=augment)
-        counts = self.weighting == "counts"
-        return rows_of(described, self.n_terms_, counts=counts, dictionary=self.fingerprint(), augment=augment)
-
-    def iterate(
-        self,
-        source: PictureSource,
-        *,
-        executor: Executor | None = None,
-        progress: Progress = SILENT,
-        rejects: Rejects | None = None,
-        augment: int = 0,
-    ) -> Iterator[Described]:
-        """The rows of `transform` one by one, in order, with only a few batches of pictures in memory."""
-        _refuse_what_holds_no_pictures(source)
-        rejects = Rejects() if rejects is None else rejects
-        with progress.stage("describing pictures", len(source), "pictures") as stage:
-            for seen in self.describe(batches(source, BATCH), executor=executor, augment=augment):
-                for one in seen:
-                    if isinstance(one, Rejected):
-                        rejects.add(*one)
-                    else:
-                        yield from one
-                stage.advance(len(seen))
-
-    def describe(
-        self, groups: Iterable[tuple[Picture, ...]], *, executor: Executor | None = None, augment: int = 0
-    ) -> Iterator[list[list[Described] | Rejected]]:
-        """For each group of pictures, for each picture: its rows, or why it was skipped."""
-        job = Describing(self._viewer(augment), self._fitted())
-        for seen in (executor or Serial()).map_with(describe_batch, job, groups):
-            yield [one if isinstance(one, Rejected) else [self._weighted(row) for row in one] for one in seen]
-
-    def transform_one(self, content: Path | bytes) -> tuple[Int32, Float32]:
-        """Terms (nnz,), ascending, and values (nnz,) of one picture.
-
-        Raises
-        ------
-        RejectedPicture
-            The picture cannot be read.
-        """
-        row = self._weighted(self._viewer().describe(Picture("", content, ()), self._fitted())[0])
-        return row.indices, row.values
+    def encoder(self) -> Terms:
+        """The part that travels to workers."""
+        return Terms(self._blocks(), self._fitted(), self.idf_)
 
     def block_map(self, content: Path | bytes) -> BlockMap:
         """Which term lies where in a picture, in pixels of the picture in full, upright.
@@ -223,14 +202,24 @@ class VisualTerms:
         RejectedPicture
             The picture cannot be read.
         """
-        return self._viewer().block_map(Picture("", content, ()), self._fitted())
+        dictionary, plan = self._fitted(), self._plan()
+        decoded = decode_full(content, size=self.size, max_pixels=self.max_pixels)
+        height, width = decoded.pixels.shape[:2]
+        look = next(self.viewer().looks(Picture("", content, ())))
+        window, part = window_of(look.view, height, width), look._replace(decoded=lambda _: decoded).at(self.size)
+        terms = dictionary.assign(describe_blocks(part, plan))
+        boxes = block_boxes(part.shape[0], part.shape[1], plan) + np.array([window.left, window.top] * 2)
+        scale = np.array([decoded.width / width, decoded.height / height] * 2)
+        return BlockMap(boxes * scale, terms, decoded.width, decoded.height)
 
-    def to_parts(self) -> Parts:
-        """JSON-able parameters and named arrays."""
-        tensors = {"centres": self._fitted().centres}
-        if self.idf_ is not None:
-            tensors["idf"] = self.idf_
-        return Parts(KIND, {"descriptor": _DESCRIPTOR, "parameters": self._parameters()}, tensors)
+    def check(self) -> None:
+        """Raise InputError where a parameter is out of range."""
+        self._plan().validated()
+        if self.n_terms != "auto" and not (isinstance(self.n_terms, int | np.integer) and self.n_terms >= 1):
+            raise InputError(f'n_terms is {self.n_terms}; give a number of visual terms, 1 or more, or "auto"')
+        if self.weighting not in ("counts", "tfidf"):
+            raise InputError(f'weighting is {self.weighting!r}; choose "counts" or "tfidf"')
+        super().check()
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
@@ -246,95 +235,33 @@ class VisualTerms:
                 f"this is a {parts.kind!r} and no dictionary of visual terms; give the folder of one"
             )
         centres = parts.tensors["centres"]
-        if parts.config.get("descriptor") != _DESCRIPTOR or centres.ndim != 2 or centres.shape[1] != N_BINS:
-            raise ModelFolderError(
-                "this dictionary of visual terms was made by another version of wsabie; install that version, or "
-                "learn the dictionary again"
-            )
-        parameters = dict(parts.config["parameters"])
-        terms = cls(**{**parameters, "cells": tuple(parameters["cells"])})
-        terms.dictionary_ = Dictionary(centres)
-        terms.idf_ = parts.tensors.get("idf")
-        return terms
+        if centres.ndim != 2 or centres.shape[1] != N_BINS:
+            raise cls._other_version()
+        return super().from_parts(parts)
 
-    def save(self, path: str | Path) -> None:
-        """Write the folder of the dictionary, atomically."""
-        save_folder(path, self.to_parts())
+    def _tensors(self) -> dict[str, Array]:
+        tensors = {"centres": self._fitted().centres}
+        return tensors if self.idf_ is None else {**tensors, "idf": self.idf_}
+
+    def _restore(self, tensors: dict[str, Any]) -> None:
+        self.dictionary_ = Dictionary(tensors["centres"])
+        self.idf_ = tensors.get("idf")
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Open a saved dictionary.
-
-        Raises
-        ------
-        ModelFolderError
-            Missing, damaged, something else, or of another version.
-        """
-        return cls.from_parts(load_folder(path))
-
-    def fingerprint(self) -> str:
-        """32 hex digits that change with anything that changes a row."""
-        parts = self.to_parts()
-        digest = hashlib.sha256(json.dumps(parts.config, sort_keys=True).encode())
-        for name in sorted(parts.tensors):
-            digest.update(parts.tensors[name].tobytes())
-        return digest.hexdigest()[:32]
-
-    def _parameters(self) -> dict[str, object]:
-        plan = {**asdict(self._plan()), "cells": list(self.cells)}
-        names = ("n_terms", "size", "weighting", "crop", "max_pixels", "seed")
-        return {name: getattr(self, name) for name in names} | plan
-
-    def refuse_other(
-        self, wanted: "VisualTerms", where: object, remedy: str, names: Iterable[str] | None = None
-    ) -> None:
-        """Raise InputError when this dictionary, at `where`, was made otherwise than `wanted` (in `names`, or all)."""
-        made, asked = self._parameters(), wanted._parameters()
-        compared = made if names is None else names
-        differ = [f"{name} {made[name]} and not {asked[name]}" for name in compared if made[name] != asked[name]]
-        if differ:
-            raise InputError(f"the dictionary {where} was made with {', '.join(differ)}; {remedy}")
-
-    def _check(self, max_blocks: int) -> None:
-        self._plan().validated()
-        if self.n_terms != "auto":
-            if not (isinstance(self.n_terms, int | np.integer) and self.n_terms >= 1):
-                raise InputError(f'n_terms is {self.n_terms}; give a number of visual terms, 1 or more, or "auto"')
-            if self.n_terms > max_blocks:
-                raise InputError(
-                    f"{self.n_terms:,} visual terms are asked for, but at most {max_blocks:,} blocks are sampled to "
-                    "learn them from; ask for fewer"
-                )
-        if not (isinstance(self.seed, int | np.integer) and 0 <= self.seed < 2**63):
-            raise InputError(f"seed is {self.seed}; choose a whole number from 0 to {2**63 - 1}")
-        if self.weighting not in ("counts", "tfidf"):
-            raise InputError(f'weighting is {self.weighting!r}; choose "counts" or "tfidf"')
-        if not 1 <= self.size <= 4096:
-            raise InputError(f"size is {self.size}; give the longer side in pixels, from 1 to 4096")
-        if not 0 < self.crop <= 1:
-            raise InputError(f"crop is {self.crop}; give a share of the picture's side, above 0 and at most 1")
+    def _other_version(cls) -> ModelFolderError:
+        return ModelFolderError(
+            "this dictionary of visual terms was made by another version of wsabie; install that version, or learn "
+            "the dictionary again"
+        )
 
     def _plan(self) -> BlockPlan:
         return BlockPlan(self.cells, self.across, self.contrast, self.colour_weight)
 
-    def _viewer(self, augment: int = 0) -> Viewer:
-        return Viewer(self.size, self.max_pixels, self.crop, self._plan(), augment, self.seed)
+    def _blocks(self) -> Blocks:
+        return Blocks(self.size, self._plan())
 
     def _fitted(self) -> Dictionary:
         found: Dictionary | None = getattr(self, "dictionary_", None)
         if found is None:
             raise InputError("this dictionary of visual terms has not learned yet; call fit with pictures first")
         return found
-
-    def _weighted(self, row: Described) -> Described:
-        if self.idf_ is None:
-            return row
-        values = np.log1p(row.values) * self.idf_[row.indices]
-        return row._replace(values=(values / np.sqrt(values @ values)).astype(np.float32))
-
-
-def _refuse_what_holds_no_pictures(source: object) -> None:
-    if isinstance(source, Rows):
-        raise InputError("visual terms describe pictures and these are rows of features; give a source of pictures")
-    if isinstance(source, str | Path):
-        raise InputError(f"{str(source)!r} is a path; give the pictures in it: open_source({str(source)!r})")

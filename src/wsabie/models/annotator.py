@@ -7,7 +7,8 @@ from typing import Any, Self
 from wsabie.base.arrays import UInt64
 from wsabie.base.executor import Executor, Serial
 from wsabie.base.progress import SILENT, Progress
-from wsabie.features.visual_terms import VisualTerms
+from wsabie.features.describer import Describer
+from wsabie.features.registry import describer_from_parts
 from wsabie.models.base import LabelModel
 from wsabie.models.kinds import model_from
 from wsabie.models.loading import load_one_of
@@ -27,8 +28,8 @@ class Annotator:
     ----------
     model : LabelModel
         Any estimator: `Wsabie`, or another of `wsabie.models.kinds`.
-    terms : VisualTerms or None
-        Turns pictures into rows; None when the model was trained on rows.
+    terms : Describer or None
+        Turns pictures into rows, by visual terms or otherwise; None when the model was trained on rows.
     feature_names : list of str or None
         What the columns of rows mean, where the source knew.
     facts : dict
@@ -40,7 +41,7 @@ class Annotator:
     """
 
     model: LabelModel
-    terms: VisualTerms | None = None
+    terms: Describer | None = None
     feature_names: list[str] | None = None
     facts: dict[str, Any] = field(default_factory=dict)
     dictionary: str | None = None
@@ -93,7 +94,7 @@ class Annotator:
         model = model_from(parts.under("model", config["model"]["kind"], config["model"]["config"]))
         terms = None
         if "terms" in config:
-            terms = VisualTerms.from_parts(parts.under("terms", config["terms"]["kind"], config["terms"]["config"]))
+            terms = describer_from_parts(parts.under("terms", config["terms"]["kind"], config["terms"]["config"]))
         marks = parts.tensors.get("marks")
         return cls(model, terms, config["feature_names"], config["facts"], config.get("dictionary"), marks)
 

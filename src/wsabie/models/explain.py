@@ -15,6 +15,7 @@ from wsabie.base.errors import InputError
 from wsabie.base.validation import check_features
 from wsabie.features.decode import decode
 from wsabie.features.explain import heat_map, overlay
+from wsabie.features.visual_terms import VisualTerms
 from wsabie.models.annotator import Annotator
 from wsabie.models.ensemble import Ensemble
 from wsabie.models.wsabie import Wsabie
@@ -89,12 +90,17 @@ def explain_picture(annotator: Annotator, content: Path | bytes, label: str | No
     Raises
     ------
     InputError
-        The model was not trained on pictures, or the label is unknown.
+        The model was not trained on pictures or does not see them by visual terms, or the label is unknown.
     """
     from scipy.sparse import csr_matrix
 
     if annotator.terms is None:
         raise InputError("this model was trained on rows of features, so there is no picture to draw on")
+    if not isinstance(annotator.terms, VisualTerms):
+        raise InputError(
+            f"this model sees pictures by {annotator.terms.name}, and heat maps are drawn from visual terms alone; "
+            "train one with --describe terms to explain its labels"
+        )
     model = annotator.model
     terms, values = annotator.terms.transform_one(content)
     X = csr_matrix((values, terms, [0, len(terms)]), shape=(1, model.n_features_in_))

@@ -166,7 +166,7 @@ def _check_dictionary(rows: Rows, wanted: str | None) -> None:
                 "map (wsabie features kpca DATA --map FOLDER --out FILE)"
             )
         raise InputError(
-            "the data was described by another dictionary of visual terms than the training data; describe it again "
+            "the data was described by another dictionary than the training data; describe it again "
             "with the dictionary of the training data (wsabie features images --dictionary FOLDER)"
         )
 

@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from wsabie.base.errors import DivergenceError
+from wsabie.base.errors import DivergenceError, UnsuitableError
 from wsabie.base.machine import versions
 from wsabie.base.progress import SILENT, Progress
 from wsabie.evaluation.bootstrap import bootstrap_all, paired_bootstrap
 from wsabie.evaluation.evaluate import Evaluation
 from wsabie.labels.hierarchy import Hierarchy
-from wsabie.models.one_vs_rest import TooLargeError
 from wsabie.sources.records import Rows, groups_of
 from wsabie.studies.comparison import HEADLINE, Comparison, Entry, Skipped
 from wsabie.studies.entrants import Entrant
@@ -108,7 +107,7 @@ def compare(
     for entrant in models:
         try:
             fitted = fit(entrant, task, tuned_on, progress)
-        except (TooLargeError, DivergenceError) as error:
+        except (UnsuitableError, DivergenceError) as error:
             skipped.append(Skipped(entrant.name, entrant.title, str(error)))
             continue
         evaluation = evaluated(fitted.model, task.test, ks, f"judging {entrant.title}", progress, similar=task.similar)
@@ -130,7 +129,7 @@ def _entry(entrant: Entrant, fitted: Fitted, task: Task, evaluation: Evaluation,
         name=entrant.name,
         title=entrant.title,
         baseline=entrant.baseline,
-        parameters=model.get_params(),
+        parameters={name: value for name, value in model.get_params().items() if not hasattr(value, "get_params")},
         chosen=fitted.chosen,
         tried=fitted.tried,
         fit_seconds=fitted.fit_seconds,

@@ -13,6 +13,7 @@ from wsabie.base.progress import SILENT, Progress
 from wsabie.evaluation.splits import Split
 from wsabie.features.collect import outline
 from wsabie.features.decode import decode
+from wsabie.features.describer import Describer
 from wsabie.features.extract import learn
 from wsabie.features.visual_terms import VisualTerms
 from wsabie.labels.similar import Similar
@@ -32,7 +33,7 @@ _SIDE = 320
 
 def describe_split(
     source: PictureSource,
-    terms: VisualTerms,
+    terms: Describer,
     choose: Callable[[Rows], Split],
     *,
     executor: Executor | None = None,
@@ -44,12 +45,12 @@ def describe_split(
     Parameters
     ----------
     source : PictureSource
-    terms : VisualTerms
+    terms : Describer
         Is fitted.
     choose : callable
         The split of rows that have ids, labels, groups and times, but no features yet.
     executor, progress, rejects
-        As in `VisualTerms.transform`. Pictures that cannot be read are on no side.
+        As in `Describer.transform`. Pictures that cannot be read are on no side.
     """
     planned = outline(source)
     sides = choose(planned)
@@ -64,7 +65,7 @@ def picture_examples(
     entry: Entry,
     test: Rows,
     source: PictureSource,
-    terms: VisualTerms,
+    terms: Describer,
     *,
     title: Callable[[str], str] = str,
     similar: Similar | None = None,
@@ -78,7 +79,7 @@ def picture_examples(
         The evaluated side, with the label columns of the comparison.
     source : PictureSource
         Holds the pictures of `test`, by id.
-    terms : VisualTerms
+    terms : Describer
     title : callable
         What a picture is called, by its id.
     similar : Similar or None
@@ -96,7 +97,10 @@ def picture_examples(
         true_labels=lambda row: pictures[test.ids[row]].labels,
         similar=similar,
     )
-    if not (isinstance(entry.model, Wsabie) and entry.model.similarity == "dot"):
+    explained_by = (
+        isinstance(terms, VisualTerms) and isinstance(entry.model, Wsabie) and entry.model.similarity == "dot"
+    )
+    if not explained_by:
         return shown
     annotator = Annotator(entry.model, terms)
     explained = [

@@ -11,8 +11,9 @@ import numpy as np
 from wsabie.base.errors import InputError
 from wsabie.base.executor import Executor
 from wsabie.base.progress import Progress
+from wsabie.features.describer import Describer
 from wsabie.features.extract import extract, learn
-from wsabie.features.visual_terms import VisualTerms
+from wsabie.features.registry import describer, load_describer
 from wsabie.models.annotator import Annotator
 from wsabie.models.ensemble import Ensemble
 from wsabie.models.members import column_blocks
@@ -43,7 +44,7 @@ class Recipe:
     estimator : Wsabie or Ensemble
         Not yet fitted; its threads and seed serve the rest too.
     pictures : dict
-        n_terms, size, crop and augment as far as they are given: how pictures are described.
+        How pictures are described, as far as it is given: describe, augment, and options of `describer`.
     hold_out : float
         Share of the rows (whole groups) that chooses the epoch where no validation data are given.
     min_rows : int
@@ -96,7 +97,7 @@ class Sides:
     learnt : Rows
     validation : Rows or None
         With the labels and features of `learnt`.
-    terms : VisualTerms or None
+    terms : Describer or None
         Describes pictures; None where the source is rows.
     given : Aligned or None
         The validation data that were given, in the model's terms.
@@ -106,7 +107,7 @@ class Sides:
 
     learnt: Rows
     validation: Rows | None
-    terms: VisualTerms | None
+    terms: Describer | None
     given: Aligned | None
     facts: dict[str, Any]
 
@@ -214,17 +215,17 @@ def _with_columns(estimator: Wsabie | Ensemble, names: list[str] | None, terms: 
 
 def _described(
     source: Source, recipe: Recipe, executor: Executor, progress: Progress, rejects: Rejects
-) -> tuple[Rows, VisualTerms | None]:
+) -> tuple[Rows, Describer | None]:
     """The rows of a source; pictures are described first, resumably, in the folder of unfinished work."""
     if isinstance(source, Rows):
         return source, None
     if not recipe.resume:
         shutil.rmtree(recipe.work, ignore_errors=True)
-    folder, pictures = recipe.work / "terms", {"n_terms": "auto", **recipe.pictures}
+    folder, pictures = recipe.work / "terms", dict(recipe.pictures)
     augment = pictures.pop("augment", 0)
-    wanted = VisualTerms(**pictures, seed=recipe.estimator.seed)
+    wanted = describer(pictures.pop("describe", "terms"), **pictures, seed=recipe.estimator.seed)
     if is_model_folder(folder):
-        terms = VisualTerms.load(folder)
+        terms = load_describer(folder)
         terms.refuse_other(wanted, folder, "go on with the same options, or leave --resume out to begin anew")
     else:
         terms = learn(wanted, source, executor, progress, rejects)
@@ -238,7 +239,7 @@ def _described(
 
 
 def transformed(
-    terms: VisualTerms | None, valid: Source, executor: Executor, progress: Progress, rejects: Rejects
+    terms: Describer | None, valid: Source, executor: Executor, progress: Progress, rejects: Rejects
 ) -> Rows:
     """Rows of further data, its pictures described by the dictionary of the training data.
 

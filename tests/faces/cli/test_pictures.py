@@ -200,7 +200,7 @@ def test_rows_of_another_dictionary_do_not_mix(cli: Cli, pictures: Path, tmp_pat
         cli("train", ours, "--valid", theirs, "--model", tmp_path / "other"),
     ):
         assert refused.code == 1
-        assert "another dictionary of visual terms" in refused.err
+        assert "another dictionary than the training data" in refused.err
     cli("split", ours, "--out", tmp_path / "split")
     assert cli("annotate", model, tmp_path / "split" / "test.parquet").code == 0
     assert "sides of a split" in cli("annotate", model, tmp_path / "split").err

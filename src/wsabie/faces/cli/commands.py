@@ -56,6 +56,23 @@ Size = Annotated[
     int | None,
     typer.Option(min=16, max=4096, help="Longer side, in pixels, at which pictures are described (default: 256)."),
 ]
+Describe = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAMES",
+        help="How pictures are described, side by side if several: terms, colour, textons, hog, onnx:FILE (default: "
+        "terms).",
+    ),
+]
+Balance = Annotated[
+    Literal["length", "mass"] | None,
+    typer.Option(help="What is equal for descriptions side by side: length, or mass for kernels (default: length)."),
+]
+Normalise = Annotated[
+    Literal["imagenet", "clip", "symmetric", "unit", "bytes"] | None,
+    typer.Option(help="Values that an ONNX model was trained with (default: imagenet)."),
+]
+Output = Annotated[str | None, typer.Option(metavar="NAME", help="Output of an ONNX model (default: its first).")]
 Augment = Annotated[
     int | None,
     typer.Option(min=0, help="Extra flipped, cropped, shifted versions of each picture (default: 0)."),
@@ -128,10 +145,13 @@ def train(
         Literal["seed", "rows", "columns"] | None,
         typer.Option(help="How the N models differ: seed, rows (bags) or columns (kinds of features) (default: seed)."),
     ] = None,
+    describe: Describe = None,
     terms: Terms = None,
     size: Size = None,
     augment: Augment = None,
     crop: Crop = None,
+    normalise: Normalise = None,
+    output: Output = None,
     threads: Threads = None,
     seed: GivenSeed = None,
     hogwild: Annotated[bool, typer.Option("--hogwild", help="Lock-free threads instead of reproducible ones.")] = False,
@@ -162,7 +182,9 @@ def train(
     )
     if valid is not None and hold_out:
         raise InputError("--hold-out sets training rows aside and --valid gives others; leave one of them out")
-    pictures = _given(n_terms=terms, size=size, augment=augment, crop=crop)
+    pictures = _given(
+        describe=describe, n_terms=terms, size=size, augment=augment, crop=crop, normalise=normalise, output=output
+    )
     sides = _given(hold_out=hold_out)
     estimator = estimator_of(parameters, ensemble, ensemble_by)
     recipe = Recipe(str(data), model, estimator, pictures, min_rows=min_rows, resume=resume, **sides)
@@ -238,6 +260,7 @@ def compare(
     min_rows: MinRows = 1,
     hierarchy: Hierarchies = None,
     parent_first: ParentFirst = False,
+    describe: Describe = None,
     terms: Terms = None,
     size: Size = None,
     threads: Threads = None,
@@ -250,7 +273,7 @@ def compare(
     """One table: every model and baseline on the same split, with time and memory."""
     from wsabie.faces.cli.comparing import compare_command
 
-    pictures = _given(n_terms=terms, size=size)
+    pictures = _given(describe=describe, n_terms=terms, size=size)
     compare_command(
         data,
         models,
@@ -360,16 +383,21 @@ def reproduce(
 
 def features(
     kind: Annotated[
-        Literal["images", "kpca"],
-        typer.Argument(metavar="KIND", help="images, or kpca: few dense features from many sparse ones."),
+        Literal["images", "onnx", "kpca"],
+        typer.Argument(
+            metavar="KIND", help="images, onnx, or kpca: few dense features from many sparse ones (audio, text: later)."
+        ),
     ],
     src: Annotated[
-        Path,
+        list[Path],
         typer.Argument(
-            metavar="SRC", help="Folder of pictures, or Parquet with pictures; for kpca rows of any source."
+            metavar="SRC",
+            help="Folder of pictures, or Parquet with pictures; after onnx, the ONNX file comes first; for kpca rows.",
         ),
     ],
     out: Annotated[Path, typer.Option(help="Parquet file to write; it is a source for every other command.")],
+    describe: Describe = None,
+    balance: Balance = None,
     terms: Terms = None,
     size: Size = None,
     weighting: Annotated[
@@ -397,31 +425,37 @@ def features(
         Path | None,
         typer.Option("--map", help="kpca: use this saved map; otherwise one is learned and saved beside OUT."),
     ] = None,
+    normalise: Normalise = None,
+    output: Output = None,
     threads: Threads = None,
     seed: GivenSeed = None,
     strict: Strict = False,
     rejects: Rejects = None,
     json: Json = False,
 ) -> None:
-    """Describe pictures by visual terms and write them as sparse rows; a stopped run goes on where it was.
+    """Describe pictures and write them as rows; a stopped run goes on where it was.
 
     Or, with kpca, bring sparse rows to few dense dimensions by kernel PCA with the histogram intersection kernel.
     """
+    from wsabie.faces.cli.describing import features_command, one_of, pictures_and_network
+
     if kind == "kpca":
         from wsabie.faces.cli.mapping import kpca_command
 
-        pictures = _given(
-            terms=terms, size=size, weighting=weighting, dictionary=dictionary, augment=augment, crop=crop
-        )
-        _refuse_options(pictures, "how pictures are described, and kpca takes rows of features")
-        given = _given(n_components=dim, n_landmarks=landmarks, seed=seed)
-        kpca_command(src, out, given, map_folder, threads, strict, rejects, json)
+        pictures_given = _given(
+            describe=describe, balance=balance, terms=terms, size=size, weighting=weighting, dictionary=dictionary,
+            augment=augment, crop=crop, normalise=normalise, output=output,
+        )  # fmt: skip
+        _refuse_options(pictures_given, "how pictures are described, and kpca takes rows of features")
+        wanted = _given(n_components=dim, n_landmarks=landmarks, seed=seed)
+        kpca_command(one_of(src), out, wanted, map_folder, threads, strict, rejects, json)
         return
     _refuse_options(_given(dim=dim, landmarks=landmarks, map=map_folder), "how rows are mapped; it belongs to kpca")
-    from wsabie.faces.cli.describing import features_command
 
-    given = _given(n_terms=terms, size=size, weighting=weighting, crop=crop, seed=seed)
-    features_command(src, out, given, dictionary, augment or 0, threads, strict, rejects, json)
+    pictures, network = pictures_and_network(kind, src, describe)
+    given = _given(describe=network or describe, balance=balance, n_terms=terms, size=size, weighting=weighting)
+    given |= _given(crop=crop, normalise=normalise, output=output, seed=seed)
+    features_command(pictures, out, given, dictionary, augment or 0, threads, strict, rejects, json)
 
 
 def split(

@@ -94,7 +94,7 @@ def aligned_rows(
         described = bool(annotator.dictionary) and source.dictionary
         if annotator.terms is not None and described and described != annotator.dictionary:
             raise InputError(
-                "the data was described by another dictionary of visual terms than the training data; give the "
+                "the data was described by another dictionary than the training data; give the "
                 f"pictures, or describe them again: wsabie features images PICTURES --dictionary {model} --out FILE"
             )
     elif annotator.terms is None:

@@ -114,11 +114,11 @@ def _sides(
             raise InputError("the training data are rows of features and the test data pictures; give the same kind")
         rows, sides, terms = data, plan(data), None
     else:
-        from wsabie.features.visual_terms import VisualTerms
+        from wsabie.features.registry import describer
         from wsabie.studies.pictures import describe_split
 
         run = executor(threads)
-        terms = VisualTerms(**{"n_terms": "auto", **pictures}, seed=plan.seed)
+        terms = describer(pictures.pop("describe", "terms"), **pictures, seed=plan.seed)
         rows, sides = describe_split(data, terms, plan, executor=run, progress=progress, rejects=rejects)
         if test is not None and not isinstance(test, Rows):
             test = terms.transform(test, executor=run, progress=progress, rejects=rejects)

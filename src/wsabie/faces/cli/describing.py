@@ -1,6 +1,7 @@
 """`wsabie features`."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,25 @@ from wsabie.sources.records import Rows
 from wsabie.storage.outputs import refuse_unwritable
 
 if TYPE_CHECKING:
-    from wsabie.features.visual_terms import VisualTerms
+    from wsabie.features.describer import Describer
+
+
+def pictures_and_network(kind: str, paths: list[Path], describe: str | None) -> tuple[Path, str | None]:
+    """Where the pictures are, and the description by a network where one is named before them."""
+    if kind == "onnx" and describe is None and len(paths) == 2:
+        return paths[1], f"onnx:{paths[0]}"
+    if kind == "onnx":
+        raise InputError(
+            "after onnx come the ONNX file and the pictures: wsabie features onnx MODEL.onnx SRC --out FILE"
+        )
+    return one_of(paths), None
+
+
+def one_of(paths: list[Path]) -> Path:
+    """The one collection that is named."""
+    if len(paths) > 1:
+        raise InputError(f"{len(paths)} collections are named; give one, and run the command again for the others")
+    return paths[0]
 
 
 def features_command(
@@ -27,7 +46,7 @@ def features_command(
 ) -> None:
     """Learn or load a dictionary, describe every picture, write Parquet; `given` are the dictionary's options."""
     from wsabie.features.extract import extract, learn
-    from wsabie.features.visual_terms import VisualTerms
+    from wsabie.features.registry import describer
 
     refuse_unwritable(("rejects", rejects_file), ("parquet", out_file), inputs=(src, dictionary))
     progress, run = TerminalProgress(), executor(threads)
@@ -38,16 +57,15 @@ def features_command(
         if isinstance(source, Rows):
             raise InputError(f"{src} holds rows of features already; give a folder of pictures, or Parquet with them")
         saved = dictionary or out_file.with_name(out_file.name + ".dictionary")
-        wanted = VisualTerms(**{"n_terms": "auto", **given})
+        options = dict(given)
+        named = options.pop("describe", None)
         if theirs is not None:
             terms = theirs
-            terms.refuse_other(wanted, saved, "leave these options out, or give another --dictionary", names=given)
-        elif saved.exists():
-            terms = VisualTerms.load(saved)
-            terms.refuse_other(wanted, saved, f"use it with --dictionary {saved}, delete it, or choose another --out")
+            asked = options | (describer(named).identity() if named else {})
+            terms.refuse_options(asked, saved, "leave these options out, or give another --dictionary")
         else:
-            terms = learn(wanted, source, run, progress, rejects)
-            terms.save(saved)
+            wanted = describer(named or "terms", **options)
+            terms = _learned(wanted, saved, lambda: learn(wanted, source, run, progress, rejects))
         written = extract(source, terms, out_file, executor=run, progress=progress, rejects=rejects, augment=augment)
     seconds = time.perf_counter() - started
     if json:
@@ -62,12 +80,29 @@ def features_command(
             }
         )
         return
-    out.print(f"{out_file}: {written:,} rows of {terms.n_terms_:,} visual terms; dictionary {saved}")
+    out.print(f"{out_file}: {written:,} rows of {terms.n_features_:,} {_columns(terms)}; dictionary {saved}")
 
 
-def _dictionary(path: Path) -> "VisualTerms":
+def _learned(wanted: "Describer", saved: Path, learn: Callable[[], "Describer"]) -> "Describer":
+    """What an earlier run of the same work learned and saved there, or else learned and saved now."""
+    from wsabie.features.registry import load_describer
+
+    if saved.exists():
+        terms = load_describer(saved)
+        terms.refuse_other(wanted, saved, f"use it with --dictionary {saved}, delete it, or choose another --out")
+        return terms
+    terms = learn()
+    terms.save(saved)
+    return terms
+
+
+def _columns(terms: "Describer") -> str:
+    return "visual terms" if terms.name == "terms" else f"features ({terms.name})"
+
+
+def _dictionary(path: Path) -> "Describer":
     """The dictionary that was saved there, by itself or within a model that was trained on pictures."""
-    from wsabie.features.visual_terms import VisualTerms
+    from wsabie.features.registry import load_describer
     from wsabie.models.annotator import KIND, Annotator
     from wsabie.storage.folder import folder_kind
 
@@ -77,7 +112,7 @@ def _dictionary(path: Path) -> "VisualTerms":
             "that was trained on pictures, or leave --dictionary out to learn one"
         )
     if folder_kind(path) != KIND:
-        return VisualTerms.load(path)
+        return load_describer(path)
     terms = Annotator.load(path).terms
     if terms is None:
         raise InputError(

@@ -1,0 +1,69 @@
+"""What pictures are described by, and what a model makes of it: `python -m benchmarks.descriptions [NAMES ...]`.
+
+Each is a list of names as `--describe` takes it. The sample collection, split by group (seed 0) before anything is
+learnt; 3,000 visual terms, pictures at 128 pixels, as `wsabie demo` describes them; the model with its defaults; labels
+with two training pictures or more.
+"""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from benchmarks.machine import machine, told
+from wsabie.base.executor import Processes, Serial
+from wsabie.base.machine import available_cores
+from wsabie.evaluation.splits import split
+from wsabie.features.registry import describer
+from wsabie.sources.records import Rows
+from wsabie.studies.compare import compare
+from wsabie.studies.demo import MIN_PICTURES, N_TERMS, SIZE, sample_pictures
+from wsabie.studies.entrants import entrants
+from wsabie.studies.pictures import describe_split
+
+NAMES = ("terms", "colour", "textons", "hog", "colour,textons,hog", "terms,colour,textons,hog")
+SHOWN = ("p@1", "p@10", "MAP")
+
+
+def by_group(rows: Rows) -> Any:
+    return split(len(rows), by="group", ids=rows.ids, groups=rows.groups, seed=0)
+
+
+def measured(names: str, part: str, balance: str | None, threads: int) -> dict[str, float]:
+    """Held-out figures of one description, and what a row of it is."""
+    options: dict[str, Any] = {"size": SIZE, **({"n_terms": N_TERMS} if "terms" in names.split(",") else {})}
+    chosen = describer(names, **options, **({"balance": balance} if balance and "," in names else {}))
+    run = Serial() if threads == 1 else Processes(threads)
+    rows, sides = describe_split(sample_pictures(part), chosen, by_group, executor=run)
+    train, valid, test = (rows.take(side) for side in (sides.train, sides.valid, sides.test))
+    (entry,) = compare(train, valid, test, entrants(["wsabie"], threads=threads), min_rows=MIN_PICTURES).entries
+    means = entry.evaluation.means
+    return {
+        "features": rows.X.shape[1],
+        "non_zeros": rows.X.nnz / len(rows),
+        **{name: means[name] for name in SHOWN},
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", default=NAMES)
+    parser.add_argument("--part", default="all", choices=("emoji", "drawings", "all"))
+    parser.add_argument("--balance", choices=("length", "mass"))
+    parser.add_argument("--threads", type=int, default=available_cores())
+    parser.add_argument("--out", type=Path, help="write the figures to this JSON file")
+    asked = parser.parse_args()
+    print(told())
+    found = {}
+    for names in asked.names:
+        found[names] = measured(names, asked.part, asked.balance, asked.threads)
+        print(f"{names:<26}", ", ".join(f"{key} {value:.4g}" for key, value in found[names].items()), flush=True)
+    if asked.out:
+        task = {"part": asked.part, "balance": asked.balance or "length"}
+        asked.out.write_text(
+            json.dumps({"schema": 1, "machine": machine(), "task": task, "figures": found}, indent=1) + "\n"
+        )
+
+
+if __name__ == "__main__":
+    main()

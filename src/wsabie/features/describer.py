@@ -1,0 +1,296 @@
+"""What turns pictures into rows, whatever it looks at: one base for visual terms, histograms and networks."""
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Self, TypeVar
+
+import numpy as np
+
+from wsabie.base.arrays import Float32, Int32
+from wsabie.base.errors import InputError, ModelFolderError
+from wsabie.base.executor import Executor, Serial
+from wsabie.base.progress import SILENT, Progress
+from wsabie.features.collect import rows_of
+from wsabie.features.learning import BATCH, batches
+from wsabie.features.viewer import Described, Describing, Encode, Rejected, Viewer, describe_batch
+from wsabie.sources.records import Picture, PictureSource, Rows
+from wsabie.storage.folder import Array, Parts, load_folder, save_folder
+from wsabie.storage.rejects import Rejects
+
+MAX_PIXELS = 64_000_000
+AnyDescriber = TypeVar("AnyDescriber", bound="Describer")
+
+
+class Describer(ABC):
+    """Turns pictures into rows: learns what it has to from a collection, then describes any picture.
+
+    A kind of its own brings `name`, `kind`, `_names`, `n_features_`, `encoder`, and where it learns something `fit`,
+    `_tensors` and `_restore`; `wsabie.features.registry` has to know it.
+
+    Parameters
+    ----------
+    size : int
+        Longer side in pixels to which pictures are scaled down; smaller ones stay as they are.
+    crop : float
+        Side of the centred window that is looked at, as a share of the picture's. Below 1 it goes well with
+        `augment`, whose random windows then show what the centred one leaves out.
+    max_pixels : int
+        Larger pictures are rejected before they are decoded.
+    seed : int
+        Of everything random: the sample that it learns from, the random views.
+    """
+
+    name: ClassVar[str]
+    """What `--describe` calls it."""
+    kind: ClassVar[str]
+    """What its folder says that it holds."""
+    version: ClassVar[int] = 1
+    """Raised when the same parameters give other rows."""
+    dense: bool = False
+    """Every row holds every column."""
+
+    _names: ClassVar[tuple[str, ...]]  # of its parameters
+    _common: ClassVar[tuple[str, ...]] = ("size", "crop", "max_pixels", "seed")
+
+    def __init__(self, *, size: int = 256, crop: float = 1.0, max_pixels: int = MAX_PIXELS, seed: int = 0) -> None:
+        self.size = size
+        self.crop = crop
+        self.max_pixels = max_pixels
+        self.seed = seed
+
+    @property
+    def counts(self) -> bool:
+        """The values are counts."""
+        return False
+
+    @property
+    @abstractmethod
+    def n_features_(self) -> int:
+        """Number of columns."""
+
+    @abstractmethod
+    def encoder(self) -> Encode:
+        """The part that travels to workers.
+
+        Raises
+        ------
+        InputError
+            It has not learned yet.
+        """
+
+    def fit(
+        self,
+        source: PictureSource,
+        *,
+        executor: Executor | None = None,
+        progress: Progress = SILENT,
+        rejects: Rejects | None = None,
+    ) -> Self:
+        """Learn from a collection, where there is something to learn.
+
+        Raises
+        ------
+        InputError
+            A parameter is out of range.
+        """
+        self.check()
+        refuse_what_holds_no_pictures(source)
+        return self
+
+    def transform(
+        self,
+        source: PictureSource,
+        *,
+        executor: Executor | None = None,
+        progress: Progress = SILENT,
+        rejects: Rejects | None = None,
+        augment: int = 0,
+    ) -> Rows:
+        """The collection as rows in memory; for what does not fit there see `extract`.
+
+        Parameters
+        ----------
+        source : PictureSource
+        executor : Executor or None
+            Where pictures are decoded; None: this process.
+        progress : Progress
+        rejects : Rejects or None
+            Where pictures that cannot be read are listed; they are left out.
+        augment : int
+            Further views of each picture as rows of their own, for training only. Their ids are the picture's with
+            "#1", "#2" ... behind, their group is the picture's (its id where it has none), so that a split by group
+            keeps them together.
+
+        Returns
+        -------
+        Rows
+            X is csr_matrix (n, n_features_) float32, or an array where rows are dense; label names in the order of
+            their code points.
+        """
+        rejects = Rejects() if rejects is None else rejects
+        described = self.iterate(source, executor=executor, progress=progress, rejects=rejects, augment=augment)
+        return rows_of(
+            described,
+            self.n_features_,
+            counts=self.counts,
+            dense=self.dense,
+            dictionary=self.fingerprint(),
+            augment=augment,
+        )
+
+    def iterate(
+        self,
+        source: PictureSource,
+        *,
+        executor: Executor | None = None,
+        progress: Progress = SILENT,
+        rejects: Rejects | None = None,
+        augment: int = 0,
+    ) -> Iterator[Described]:
+        """The rows of `transform` one by one, in order, with only a few batches of pictures in memory."""
+        refuse_what_holds_no_pictures(source)
+        rejects = Rejects() if rejects is None else rejects
+        with progress.stage("describing pictures", len(source), "pictures") as stage:
+            for seen in self.describe(batches(source, BATCH), executor=executor, augment=augment):
+                for one in seen:
+                    if isinstance(one, Rejected):
+                        rejects.add(*one)
+                    else:
+                        yield from one
+                stage.advance(len(seen))
+
+    def describe(
+        self, groups: Iterable[tuple[Picture, ...]], *, executor: Executor | None = None, augment: int = 0
+    ) -> Iterator[list[list[Described] | Rejected]]:
+        """For each group of pictures, for each picture: its rows, or why it was skipped."""
+        job = Describing(self.viewer(augment), self.encoder())
+        return (executor or Serial()).map_with(describe_batch, job, groups)
+
+    def transform_one(self, content: Path | bytes) -> tuple[Int32, Float32]:
+        """Columns (nnz,), ascending, and values (nnz,) of one picture.
+
+        Raises
+        ------
+        RejectedPicture
+            The picture cannot be read.
+        """
+        row = Describing(self.viewer(), self.encoder()).rows(Picture("", content, ()))[0]
+        return row.indices, row.values
+
+    def viewer(self, augment: int = 0) -> Viewer:
+        """How pictures are looked at."""
+        return Viewer(self.max_pixels, self.crop, augment, self.seed)
+
+    def check(self) -> None:
+        """Raise InputError where a parameter is out of range."""
+        if not (isinstance(self.seed, int | np.integer) and 0 <= self.seed < 2**63):
+            raise InputError(f"seed is {self.seed}; choose a whole number from 0 to {2**63 - 1}")
+        if not 1 <= self.size <= 4096:
+            raise InputError(f"size is {self.size}; give the longer side in pixels, from 1 to 4096")
+        if not 0 < self.crop <= 1:
+            raise InputError(f"crop is {self.crop}; give a share of the picture's side, above 0 and at most 1")
+
+    def to_parts(self) -> Parts:
+        """JSON-able parameters and named arrays."""
+        return Parts(self.kind, {"descriptor": self.version, "parameters": self.parameters()}, self._tensors())
+
+    @classmethod
+    def from_parts(cls, parts: Parts) -> Self:
+        """The describer that `to_parts` described.
+
+        Raises
+        ------
+        ModelFolderError
+            Of another kind or version, or without its arrays.
+        """
+        if parts.kind != cls.kind:
+            raise ModelFolderError(f"this is a {parts.kind!r} and no {cls.kind!r}; give the folder of one")
+        if parts.config.get("descriptor") != cls.version:
+            raise cls._other_version()
+        describer = cls(**{name: _tupled(value) for name, value in parts.config["parameters"].items()})
+        describer._restore(parts.tensors)
+        return describer
+
+    def save(self, path: str | Path) -> None:
+        """Write the folder of the describer, atomically."""
+        save_folder(path, self.to_parts())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Open a saved describer of this kind.
+
+        Raises
+        ------
+        ModelFolderError
+            Missing, damaged, something else, or of another version.
+        """
+        return cls.from_parts(load_folder(path))
+
+    def fingerprint(self) -> str:
+        """32 hex digits that change with anything that changes a row."""
+        parts = self.to_parts()
+        digest = hashlib.sha256(json.dumps(parts.config, sort_keys=True).encode())
+        for name in sorted(parts.tensors):
+            digest.update(np.ascontiguousarray(parts.tensors[name]).data)
+        return digest.hexdigest()[:32]
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters, JSON-able."""
+        return {name: _listed(getattr(self, name)) for name in (*self._names, *self._common)}
+
+    def refuse_other(self, wanted: "Describer", where: object, remedy: str) -> None:
+        """Raise InputError when this dictionary, at `where`, was made otherwise than `wanted`."""
+        self.refuse_options(wanted._compared(), where, remedy)
+
+    def refuse_options(self, options: Mapping[str, Any], where: object, remedy: str) -> None:
+        """Raise InputError when this dictionary, at `where`, was made with others than these options.
+
+        An option of several parts side by side is meant for all that have it.
+        """
+        made = self._compared()
+        asked = [(name, opt) for opt in options for name in made if opt in (name, name.split()[-1])]
+        differ = [f"{name} {made[name]} and not {options[opt]}" for name, opt in asked if made[name] != options[opt]]
+        differ = differ or [f"no {option}" for option in options if option not in {known for _, known in asked}]
+        if differ:
+            raise InputError(f"the dictionary {where} was made with {', '.join(differ)}; {remedy}")
+
+    def identity(self) -> dict[str, Any]:
+        """What is described, beside parameters that have defaults."""
+        return {"describe": self.name}
+
+    def _compared(self) -> dict[str, Any]:
+        """What `refuse_options` looks at."""
+        return {**self.identity(), **self.parameters()}
+
+    def _tensors(self) -> dict[str, Array]:
+        """What was learned, as named arrays."""
+        return {}
+
+    def _restore(self, tensors: dict[str, Array]) -> None:
+        """Take over what `_tensors` gave."""
+        return
+
+    @classmethod
+    def _other_version(cls) -> ModelFolderError:
+        return ModelFolderError(
+            f"this {cls.kind!r} was made by another version of wsabie; install that version, or learn it again"
+        )
+
+
+def _listed(value: Any) -> Any:
+    return [_listed(one) for one in value] if isinstance(value, tuple) else value
+
+
+def _tupled(value: Any) -> Any:
+    return tuple(_tupled(one) for one in value) if isinstance(value, list) else value
+
+
+def refuse_what_holds_no_pictures(source: object) -> None:
+    """Raise InputError for what is no source of pictures."""
+    if isinstance(source, Rows):
+        raise InputError("pictures are described and these are rows of features; give a source of pictures")
+    if isinstance(source, str | Path):
+        raise InputError(f"{str(source)!r} is a path; give the pictures in it: open_source({str(source)!r})")

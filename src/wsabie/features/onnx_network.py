@@ -1,0 +1,221 @@
+"""A network in an ONNX file, run by ONNX Runtime: what it wants as input, and what it says of a picture.
+
+Operators that are not part of ONNX Runtime, and weights in files of their own, are never loaded.
+"""
+
+import hashlib
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from PIL import Image
+
+from wsabie.base.arrays import Float32, UInt8
+from wsabie.base.errors import InputError
+from wsabie.features.decode import NOT_FINITE, RejectedPicture
+from wsabie.storage.atomic import readable
+
+MAX_BYTES = (1 << 31) - 1
+"""Of a file: no ONNX message may be longer."""
+
+NORMALISATIONS: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
+    "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+    "clip": ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)),
+    "symmetric": ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)),
+    "unit": ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)),
+    "bytes": ((0.0, 0.0, 0.0), (1 / 255, 1 / 255, 1 / 255)),
+}
+"""Mean and deviation of red, green and blue, of values from 0 to 1."""
+
+_USUAL_SIDE = 224
+_CHANNELS = 3
+_TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(uint8)": np.uint8}
+_LOCATION = b"\n\x08location"  # the key of an entry of TensorProto.external_data, whose own tag is a j
+_FATAL = 4  # the runtime's own log
+
+
+class Model:
+    """The content of an ONNX file; equal where the bytes are.
+
+    Parameters
+    ----------
+    content : (n_bytes,) uint8
+    """
+
+    def __init__(self, content: UInt8) -> None:
+        self.content = content
+
+    @cached_property
+    def sha256(self) -> str:
+        """64 hex digits."""
+        return hashlib.sha256(np.ascontiguousarray(self.content).data).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Model) and self.sha256 == other.sha256
+
+    def __hash__(self) -> int:
+        return hash(self.sha256)
+
+    @classmethod
+    def read(cls, path: str | Path) -> "Model":
+        """The model in a file.
+
+        Raises
+        ------
+        InputError
+            There is none, or it is too large.
+        """
+        path = Path(path)
+        with readable(path):
+            if not path.is_file():
+                raise InputError(f"there is no ONNX file at {path}; give the file of an image encoder")
+            if not 0 < path.stat().st_size <= MAX_BYTES:
+                raise InputError(
+                    f"{path} has {path.stat().st_size:,} bytes, and an ONNX file has 1 to {MAX_BYTES:,}; "
+                    "give another export of the encoder"
+                )
+            return cls(np.fromfile(path, np.uint8))
+
+
+class Wanted(NamedTuple):
+    """What a network takes."""
+
+    name: str
+    batch: int
+    height: int
+    width: int
+    channels_last: bool
+    dtype: Any
+
+
+class Network:
+    """An open model.
+
+    Parameters
+    ----------
+    model : Model
+    side : int or None
+        Of its input, where the model leaves it open; None: 224.
+    output : str or None
+        Which of its outputs; None: the first.
+    """
+
+    def __init__(self, model: Model, side: int | None, output: str | None) -> None:
+        self._session = _session(model)
+        self.wanted = _wanted(self._session.get_inputs(), side)
+        names = [one.name for one in self._session.get_outputs()]
+        if output is not None and output not in names:
+            raise InputError(f"the ONNX model has no output {output!r}; choose from {', '.join(names[:20])}")
+        self._output = output or names[0]
+
+    def features(self, pixels: UInt8, mean: Float32, deviation: Float32) -> Float32:
+        """What the network says of a picture, (n_features,).
+
+        The centre of the picture in the shape of the input is scaled to its size. Places and tokens are averaged.
+
+        Parameters
+        ----------
+        pixels : (h, w, 3) uint8
+        mean, deviation : (3,) float32
+            Of values from 0 to 1; a network that takes bytes gets them as they are.
+
+        Raises
+        ------
+        RejectedPicture
+            The network gives no finite numbers.
+        InputError
+            It fails, or gives something other than rows, maps or tokens of numbers.
+        """
+        wanted = self.wanted
+        image: Any = np.asarray(centre_of(pixels, wanted.height, wanted.width))
+        if wanted.dtype is not np.uint8:
+            image = ((image.astype(np.float32) / 255 - mean) / deviation).astype(wanted.dtype)
+        image = image if wanted.channels_last else image.transpose(2, 0, 1)
+        batch = np.ascontiguousarray(np.repeat(image[None], wanted.batch, axis=0))
+        try:
+            (found,) = self._session.run([self._output], {wanted.name: batch})
+        except Exception as error:  # the runtime raises classes of its own
+            raise InputError(f"the ONNX model fails on a picture: {_first_line(error)}; give another model") from error
+        out = _averaged(found, wanted.channels_last)
+        if not np.isfinite(out).all():
+            raise RejectedPicture(NOT_FINITE)
+        return out
+
+
+@lru_cache(maxsize=2)
+def opened(model: Model, side: int | None, output: str | None) -> Network:
+    """The network of a model, opened once in a process."""
+    return Network(model, side, output)
+
+
+def centre_of(pixels: UInt8, height: int, width: int) -> Image.Image:
+    """The largest centred part with the shape `height` x `width`, scaled to it (bicubic).
+
+    Examples
+    --------
+    >>> centre_of(np.zeros((10, 40, 3), np.uint8), 5, 5).size
+    (5, 5)
+    """
+    h, w = pixels.shape[:2]
+    scale = min(h / height, w / width)
+    left, top = (w - scale * width) / 2, (h - scale * height) / 2
+    box = (left, top, left + scale * width, top + scale * height)
+    return Image.fromarray(pixels).resize((width, height), Image.Resampling.BICUBIC, box=box)
+
+
+def _session(model: Model) -> Any:
+    try:
+        from onnxruntime import InferenceSession, SessionOptions
+    except ImportError as error:
+        raise InputError("an ONNX model needs ONNX Runtime; install it: pip install 'wsabie[onnx]'") from error
+    options = SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1  # pictures are shared out among processes
+    options.log_severity_level = _FATAL
+    content = model.content.tobytes()
+    found = content.find(_LOCATION)
+    if b"j" in content[max(found - 3, 0) : max(found, 0)]:
+        raise InputError("the ONNX model keeps its weights in other files; export the encoder into a single ONNX file")
+    try:
+        return InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # the runtime raises classes of its own
+        raise InputError(
+            f"ONNX Runtime cannot open the model ({_first_line(error)}); give an ONNX file of standard operators"
+        ) from error
+
+
+def _wanted(inputs: list[Any], side: int | None) -> Wanted:
+    if len(inputs) != 1:
+        raise InputError(
+            f"the ONNX model has {len(inputs)} inputs ({', '.join(one.name for one in inputs[:5])}); "
+            "give an image encoder, which has one"
+        )
+    (one,) = inputs
+    shape, dtype = list(one.shape), _TYPES.get(one.type)
+    known = [size if isinstance(size, int) and size > 0 else None for size in shape]
+    if dtype is None or len(shape) != 4 or (_CHANNELS not in (known[1], known[3]) and known[1] and known[3]):
+        raise InputError(
+            f"the ONNX model takes {one.type} of shape {shape}; give one that takes float or uint8 pictures of three "
+            "channels, as (batch, 3, height, width) or (batch, height, width, 3)"
+        )
+    channels_last = known[1] != _CHANNELS and known[3] == _CHANNELS
+    sides = known[1:3] if channels_last else known[2:4]
+    if side is not None and any(size not in (None, side) for size in sides):
+        raise InputError(f"the ONNX model takes pictures of {sides[0]} x {sides[1]} pixels, and side is {side}")
+    height, width = (size or side or _USUAL_SIDE for size in sides)
+    return Wanted(one.name, known[0] or 1, height, width, channels_last, dtype)
+
+
+def _averaged(found: Any, channels_last: bool) -> Float32:
+    """The first of a batch: numbers, the mean of a map's places, or of tokens."""
+    if not isinstance(found, np.ndarray) or found.dtype.kind != "f" or not 2 <= found.ndim <= 4 or not found.size:
+        kind = f"{found.dtype} of shape {found.shape}" if isinstance(found, np.ndarray) else type(found).__name__
+        raise InputError(f"the ONNX model gives {kind}; choose an output of numbers, (batch, n) or maps or tokens of n")
+    first = found[0].astype(np.float32)
+    if first.ndim == 3:
+        return np.asarray(first.mean(axis=(0, 1) if channels_last else (1, 2)))
+    return np.asarray(first.mean(axis=0)) if first.ndim == 2 else first
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n")[0][:200]

@@ -1,0 +1,113 @@
+"""Every way to describe pictures, by its name on the command line and by the kind in its folder."""
+
+import inspect
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from wsabie.base.errors import InputError, ModelFolderError
+from wsabie.features.colour import ColourHistograms
+from wsabie.features.concatenation import Concatenation
+from wsabie.features.describer import Describer
+from wsabie.features.hog import Hog
+from wsabie.features.onnx_encoder import OnnxEncoder
+from wsabie.features.textons import Textons
+from wsabie.features.visual_terms import VisualTerms
+from wsabie.labels.names import closest
+from wsabie.storage.folder import Parts, load_folder
+
+SINGLE: tuple[type[Describer], ...] = (VisualTerms, ColourHistograms, Textons, Hog, OnnxEncoder)
+"""What may stand alone, or side by side with others."""
+
+_NAMED: dict[str, type[Describer]] = {kind.name: kind for kind in SINGLE}
+_KINDS: dict[str, type[Describer]] = {**{kind.kind: kind for kind in SINGLE}, Concatenation.kind: Concatenation}
+_DEFAULTS = {"n_terms": "auto"}
+
+
+def describer(named: str = "terms", **options: Any) -> Describer:
+    """The describer of a list of names; each part takes the options that it knows.
+
+    Parameters
+    ----------
+    named : str
+        Names with commas between: terms, colour, textons, hog, onnx:FILE.
+    **options
+        Parameters of the parts (size, crop, seed, n_terms, weighting, normalise, output ...), and `balance` where there
+        are several. The number of visual terms is "auto" unless it is given.
+
+    Raises
+    ------
+    InputError
+        An unknown name, one that comes twice, or an option that none of the parts has.
+
+    Examples
+    --------
+    >>> describer("colour,hog", size=128).name
+    'colour,hog'
+    >>> describer("color")
+    Traceback (most recent call last):
+    ...
+    wsabie.base.errors.InputError: there is no description called 'color'; did you mean 'colour'?
+    """
+    words = [word.strip() for word in named.split(",") if word.strip()]
+    kinds = [_kind_of(word) for word in words]
+    for kind in kinds:
+        if kinds.count(kind) > 1:
+            raise InputError(f"{named!r} names {kind.name} twice; name it once")
+    if not kinds:
+        raise InputError(f"no description is named; choose from {', '.join(_NAMED)}")
+    balance = {"balance": options.pop("balance")} if "balance" in options else {}
+    if balance and len(kinds) < 2:
+        raise InputError(f"balance weighs descriptions against each other, and {named!r} is one; leave it out")
+    known = [set(inspect.signature(kind).parameters) for kind in kinds]
+    for option in options:
+        if not any(option in names for names in known):
+            raise InputError(f"{option.removeprefix('n_')} is no option of {named}; leave it out")
+    given = {**_DEFAULTS, **options}
+    parts = [
+        _made(kind, word, {n: v for n, v in given.items() if n in names})
+        for kind, word, names in zip(kinds, words, known, strict=True)
+    ]
+    return parts[0] if len(parts) == 1 else Concatenation(parts, **balance)
+
+
+def _kind_of(word: str) -> type[Describer]:
+    name = word.partition(":")[0]
+    if name not in _NAMED:
+        near = closest(name, tuple(_NAMED), n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(_NAMED)}"
+        raise InputError(f"there is no description called {name!r}; {hint}")
+    if (":" in word) != (_NAMED[name] is OnnxEncoder):
+        raise InputError(f"{word!r} is no description; write onnx:FILE for a network, and the name alone for others")
+    return _NAMED[name]
+
+
+def _made(kind: type[Describer], word: str, options: Mapping[str, Any]) -> Describer:
+    file = {"model": word.partition(":")[2]} if kind is OnnxEncoder else {}
+    return kind(**{**file, **options})
+
+
+def describer_from_parts(parts: Parts) -> Describer:
+    """The describer that `to_parts` of any of them described.
+
+    Raises
+    ------
+    ModelFolderError
+        Of an unknown kind, or of another version.
+    """
+    if parts.kind not in _KINDS:
+        raise ModelFolderError(
+            f"this is a {parts.kind!r} and nothing that describes pictures; give the folder of a dictionary"
+        )
+    return _KINDS[parts.kind].from_parts(parts)
+
+
+def load_describer(path: str | Path) -> Describer:
+    """Open a saved describer of any kind.
+
+    Raises
+    ------
+    ModelFolderError
+        Missing, damaged, something else, or of another version.
+    """
+    return describer_from_parts(load_folder(path))

@@ -1,0 +1,93 @@
+"""Pictures described in every way, through the commands: rows, a model, annotations."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from wsabie.sources.open import open_source
+
+Cli = Callable[..., Any]
+QUICK = ("--dim", 8, "--epochs", 2, "--threads", 1)
+
+
+@pytest.fixture
+def network(tmp_path: Path) -> Path:
+    """An ONNX file: the mean colour of every eighth of the picture, each way."""
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    from onnx import TensorProto, helper
+
+    nodes = [
+        helper.make_node("AveragePool", ["pixels"], ["small"], kernel_shape=[8, 8], strides=[8, 8]),
+        helper.make_node("Flatten", ["small"], ["out"]),
+    ]
+    pixels = helper.make_tensor_value_info("pixels", TensorProto.FLOAT, ["n", 3, 64, 64])
+    out = helper.make_tensor_value_info("out", TensorProto.FLOAT, None)
+    graph = helper.make_graph(nodes, "encoder", [pixels], [out])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    onnx.save(model, tmp_path / "small.onnx")
+    return tmp_path / "small.onnx"
+
+
+def test_from_pictures_to_annotations(cli: Cli, pictures: Path, network: Path, tmp_path: Path) -> None:
+    """Several descriptions and a network side by side, in the model that is trained and in the rows that it takes."""
+    model, named = tmp_path / "model", f"terms,colour,hog,onnx:{network}"
+    described = ("--describe", named, "--terms", 64, "--size", 64, "--normalise", "unit")
+    trained = cli("train", pictures, "--model", model, *described, *QUICK)
+    assert trained.code == 0, trained.err
+    network.unlink()  # the model has it
+    said = cli("annotate", model, pictures / "000.webp", "-k", 3, "--threads", 1, "--json")
+    assert said.code == 0, said.err
+    assert len(said.json["results"][0]["labels"]) == 3
+    refused = cli("annotate", model, pictures / "000.webp", "--explain", tmp_path / "heat", "--threads", 1)
+    assert refused.code == 1
+    assert "sees pictures by terms,colour,hog,onnx, and heat maps are drawn from visual terms alone" in refused.err
+    rows = tmp_path / "rows.parquet"
+    again = cli("features", "images", pictures, "--dictionary", model, "--out", rows, "--threads", 1)
+    assert again.code == 0, again.err
+    assert "(terms,colour,hog,onnx)" in again.out.replace("\n", "")
+    same = cli("annotate", model, rows, "-k", 3, "--threads", 1, "--json")
+    assert same.json["results"][0]["labels"] == said.json["results"][0]["labels"]
+    wrong = cli("features", "images", pictures, "--dictionary", model, "--out", rows, "--size", 32)
+    assert wrong.code == 1
+    assert "made with terms size 64 and not 32, colour size 64 and not 32" in wrong.err
+
+
+def test_features_of_a_network_are_dense(cli: Cli, pictures: Path, network: Path, tmp_path: Path) -> None:
+    out = tmp_path / "rows.parquet"
+    said = cli("features", "onnx", network, pictures, "--out", out, "--threads", 1)
+    assert said.code == 0, said.err
+    assert pq.read_schema(out).names[-1] == "features"
+    rows = open_source(out)
+    assert isinstance(rows.X, np.ndarray)
+    assert rows.X.shape == (120, 3 * 64)
+    assert cli("train", out, "--model", tmp_path / "model", *QUICK).code == 0
+    saved = tmp_path / "rows.parquet.dictionary"
+    for more in (("--describe", f"onnx:{network}"), ("--normalise", "imagenet"), ()):
+        again = cli("features", "images", pictures, "--out", out, "--dictionary", saved, "--threads", 1, *more)
+        assert again.code == 0, again.err
+    other = cli("features", "onnx", network, pictures, "--out", out, "--normalise", "clip", "--threads", 1)
+    assert other.code == 1
+    assert "was made with normalise imagenet and not clip" in other.err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("images", "PICTURES", "--describe", "colors"), "no description called 'colors'; did you mean 'colour'?"),
+        (("images", "PICTURES", "--describe", "hog", "--terms", 9), "terms is no option of hog; leave it out"),
+        (("images", "PICTURES", "--describe", "onnx:gone.onnx"), "there is no ONNX file at gone.onnx"),
+        (("images", "PICTURES", "PICTURES"), "2 collections are named; give one"),
+        (("onnx", "PICTURES"), "after onnx come the ONNX file and the pictures"),
+    ],
+)
+def test_what_cannot_be_described(cli: Cli, pictures: Path, tmp_path: Path, words: Any, sentence: str) -> None:
+    words = [pictures if word == "PICTURES" else word for word in words]
+    said = cli("features", *words, "--out", tmp_path / "rows.parquet")
+    assert said.code == 1
+    assert sentence in said.err
+    assert not (tmp_path / "rows.parquet").exists()

@@ -1,0 +1,222 @@
+"""Colours, textons and gradients: worked out by hand, or pixel by pixel; and what all descriptions have in common."""
+
+import numpy as np
+import pytest
+from scipy.ndimage import gaussian_filter1d
+
+from wsabie.base.errors import InputError, ModelFolderError
+from wsabie.base.executor import Processes, Serial
+from wsabie.features.colour import ColourHistograms, colour_bins
+from wsabie.features.extract import extract
+from wsabie.features.hog import Hog, block_features, cell_histograms
+from wsabie.features.pyramid import MASS
+from wsabie.features.registry import describer, load_describer
+from wsabie.features.textons import ORDERS, Bank, Textons, filter_matrix
+from wsabie.sources.open import open_source
+from wsabie.storage.rejects import Rejects
+
+EVERY = ("colour", "textons", "hog", "terms,colour,textons,hog")
+
+
+def made(named, collection):
+    options = {"n_terms": 40} if "terms" in named.split(",") else {}
+    return describer(named, **options, **({"n_textons": 16} if "textons" in named else {})).fit(collection)
+
+
+@pytest.fixture(scope="module", params=EVERY)
+def fitted(request, collection):
+    return made(request.param, collection)
+
+
+def same(a, b):
+    assert (a.X != b.X).nnz == 0
+    assert (a.ids, a.label_names, a.groups) == (b.ids, b.label_names, b.groups)
+
+
+# ---- what all have in common
+
+
+def test_rows_are_histograms(fitted, collection):
+    rows = fitted.transform(collection)
+    assert rows.X.shape == (24, fitted.n_features_)
+    assert rows.X.dtype == np.float32
+    assert rows.X.data.min() > 0
+    assert rows.X.has_sorted_indices
+    assert not rows.counts
+
+
+def test_pictures_of_a_kind_are_alike(fitted, collection):
+    X = np.log1p(fitted.transform(collection).X.toarray())
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    likeness = X @ X.T - 2 * np.eye(len(X))
+    kinds = np.array([picture.labels[1] for picture in collection])
+    assert (kinds[likeness.argmax(axis=1)] == kinds).mean() > 0.9
+
+
+def test_every_road_gives_the_same(fitted, collection, spoilt, tmp_path):
+    rows = fitted.transform(collection, augment=1)
+    fitted.save(tmp_path / "saved")
+    again = load_describer(tmp_path / "saved")
+    assert again.fingerprint() == fitted.fingerprint() == rows.dictionary
+    rejects = Rejects()
+    run = Processes(2) if "," in fitted.name else Serial()
+    extract(spoilt, again, tmp_path / "a.parquet", augment=1, shard_pictures=7, executor=run, rejects=rejects)
+    same(open_source(tmp_path / "a.parquet"), rows)
+    assert len(rejects) == 3
+    columns, values = again.transform_one(collection.pictures[3].content)
+    one = rows.X[rows.ids.index(collection.pictures[3].id)]
+    assert (columns.tolist(), values.tolist()) == (one.indices.tolist(), one.data.tolist())
+
+
+def test_pictures_of_a_pixel_are_described(fitted, tmp_path):
+    from PIL import Image
+
+    for size in ((1, 1), (1, 40), (3, 2)):
+        Image.new("RGB", size, (200, 10, 10)).save(tmp_path / "small.png")
+        columns, values = fitted.transform_one(tmp_path / "small.png")
+        assert len(columns) == len(values)
+        assert np.isfinite(values).all()
+        assert columns.max(initial=0) < fitted.n_features_
+
+
+# ---- colours
+
+
+def test_bins_of_colours():
+    pixels = np.array([[[0, 0, 0], [255, 255, 255], [85, 86, 170], [171, 0, 0]]], np.uint8)
+    assert colour_bins(pixels, 3).tolist() == [[0, 26, 0 * 9 + 1 * 3 + 1, 2 * 9]]
+
+
+def test_colours_are_found_in_their_corner(tmp_path):
+    from PIL import Image
+
+    picture = Image.new("RGB", (8, 8), (255, 0, 0))
+    picture.paste((0, 0, 255), (4, 4, 8, 8))
+    picture.save(tmp_path / "a.png")
+    columns, values = ColourHistograms(2, (1, 2), 1).transform_one(tmp_path / "a.png")
+    blue, red, quarter = 1, 4, MASS / 4
+    expected = {
+        blue: quarter,
+        red: 3 * quarter,
+        8 + red: quarter,
+        16 + red: quarter,
+        24 + red: quarter,
+        32 + blue: quarter,
+    }
+    assert dict(zip(columns.tolist(), values.tolist(), strict=True)) == expected
+
+
+# ---- textons
+
+
+@pytest.mark.parametrize(("n", "stride", "sigma"), [(31, 2, 1.0), (40, 3, 4.0), (3, 1, 2.0)])
+def test_filters_are_derivatives_of_a_gaussian(n, stride, sigma):
+    line = np.random.default_rng(0).normal(size=n)
+    for order in range(3):
+        found = filter_matrix(n, stride, sigma, order) @ line
+        derived = gaussian_filter1d(line, sigma, order=order, mode="nearest", truncate=4)[::stride]
+        cut_off = 3e-3 if order == 2 else 1e-5  # of the filter beyond its reach
+        np.testing.assert_allclose(found, derived * sigma**order, atol=cut_off)
+
+
+def test_responses_are_those_of_two_dimensional_filters():
+    pixels = np.random.default_rng(1).integers(0, 256, (20, 26, 3)).astype(np.uint8)
+    grey = pixels @ np.array([0.299, 0.587, 0.114]) / 255
+    raw = []
+    for sigma in (1.0, 2.0):
+        for orders in ORDERS:
+            out = grey
+            for axis, order in enumerate(orders):
+                out = gaussian_filter1d(out, sigma, axis=axis, order=order, mode="nearest", truncate=4)
+            raw.append(out[::2, ::2] * sigma ** sum(orders))
+    raw = np.stack(raw, axis=-1)
+    size = np.linalg.norm(raw, axis=-1, keepdims=True)
+    expected = raw * np.log(1 + size / 0.03) / size
+    np.testing.assert_allclose(Bank((1.0, 2.0), 2).responses(pixels), expected, atol=5e-3)
+
+
+def test_a_brighter_picture_has_the_same_responses():
+    pixels = np.random.default_rng(2).integers(0, 100, (16, 16, 3)).astype(np.uint8)
+    bank = Bank((1.0,), 1)
+    np.testing.assert_allclose(bank.responses(pixels), bank.responses(pixels + np.uint8(100)), atol=1e-4)
+
+
+def test_textons_have_to_be_learned():
+    with pytest.raises(InputError, match="have not been learned yet"):
+        Textons().encoder()
+
+
+# ---- gradients
+
+
+def gradients_one_by_one(pixels, cells, n):
+    """Cell histograms, pixel by pixel."""
+    height, width = pixels.shape[:2]
+    values = pixels / 255
+    found = np.zeros((cells, cells, n))
+    for y in range(height):
+        for x in range(width):
+            dy = values[min(y + 1, height - 1), x] - values[max(y - 1, 0), x]
+            dx = values[y, min(x + 1, width - 1)] - values[y, max(x - 1, 0)]
+            channel = int(np.argmax(dx**2 + dy**2))
+            strength = np.hypot(dx[channel], dy[channel])
+            direction = (np.arctan2(dy[channel], dx[channel]) % np.pi) / np.pi * n
+            low = int(direction)
+            cell = found[y * cells // height, x * cells // width]
+            cell[low % n] += strength * (1 - (direction - low))
+            cell[(low + 1) % n] += strength * (direction - low)
+    return found * cells * cells / (height * width)
+
+
+def test_cells_hold_the_directions_of_their_pixels():
+    pixels = np.random.default_rng(3).integers(0, 256, (13, 17, 3)).astype(np.uint8)
+    np.testing.assert_allclose(cell_histograms(pixels, 4, 9), gradients_one_by_one(pixels, 4, 9), atol=1e-12)
+
+
+def test_an_upright_edge_has_the_first_direction():
+    pixels = np.zeros((8, 8, 3), np.uint8)
+    pixels[:, 4:] = 255
+    found = cell_histograms(pixels, 1, 9)
+    assert found[0, 0].tolist() == [2 * 8 / 64, *[0.0] * 8]
+    np.testing.assert_allclose(cell_histograms(255 - pixels, 1, 9), found)  # an edge and its reverse
+
+
+def test_blocks_are_cut_off_and_of_unit_length():
+    histograms = np.random.default_rng(4).random((3, 3, 9)) ** 8
+    blocks = block_features(histograms).reshape(4, 36)
+    np.testing.assert_allclose(np.linalg.norm(blocks, axis=1), 1, atol=1e-3)
+    first = np.concatenate([histograms[0, 0], histograms[0, 1], histograms[1, 0], histograms[1, 1]])
+    cut = np.minimum(first / np.sqrt(first @ first + 1e-4), 0.2)
+    np.testing.assert_allclose(blocks[0], cut / np.sqrt(cut @ cut + 1e-4))
+
+
+def test_a_flat_picture_has_no_directions(tmp_path):
+    assert not block_features(cell_histograms(np.full((9, 9, 3), 77, np.uint8), 3, 9)).any()
+
+
+# ---- bad input
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: ColourHistograms(1), "bins is 1; cut each channel"),
+        (lambda: ColourHistograms(scales=0), "scales is 0"),
+        (lambda: Textons(1), "n_textons is 1"),
+        (lambda: Textons(sigmas=()), "sigmas is "),
+        (lambda: Textons(stride=0), "stride is 0"),
+        (lambda: Hog(n_directions=1), "n_directions is 1"),
+        (lambda: Hog(levels=()), "levels is "),
+        (lambda: Hog(size=0), "size is 0"),
+        (lambda: ColourHistograms(crop=2), "crop is 2"),
+    ],
+)
+def test_refuses_parameters(make, sentence, collection):
+    with pytest.raises(InputError, match=sentence):
+        make().fit(collection)
+
+
+def test_a_folder_of_another_kind_is_refused(collection, tmp_path):
+    Hog().save(tmp_path / "hog")
+    with pytest.raises(ModelFolderError, match="this is a 'hog' and no 'colour_histograms'"):
+        ColourHistograms.load(tmp_path / "hog")
