@@ -18,7 +18,7 @@ from wsabie.studies.reproduce.catalogue import record
 from wsabie.studies.reproduce.claims import HOLDS, NOT_RUN
 from wsabie.studies.reproduce.data import Data
 from wsabie.studies.reproduce.engine import Reproduction, reproduce
-from wsabie.studies.reproduce.ids import held_out_pairs
+from wsabie.studies.reproduce.ids import sides_of
 from wsabie.studies.reproduce.luck import _found_at, _hits
 from wsabie.studies.reproduce.record import Entry
 
@@ -159,11 +159,12 @@ def test_time_and_memory(data: Data) -> None:
     assert "MB, toy" in done.table().headers
 
 
-def test_one_label_is_held_out_of_each_row(data: Data) -> None:
-    train, held = held_out_pairs(data, 0)
-    assert train.shape == held.shape == (360, 8)
-    assert np.all(held.getnnz(axis=1) == 1)
-    assert train.multiply(held).nnz == 0
+def test_labels_of_rows_as_ids_are_dealt_out(data: Data) -> None:
+    sides = sides_of(data, 0)
+    train, test = sides["train"], sides["test"]
+    assert train.Y.shape == test.Y.shape == (360, 8)
+    assert np.all(test.Y.getnnz(axis=1) == 1)
+    assert train.Y.multiply(test.Y).nnz == 0
 
 
 def families(rows: Rows) -> Rows:
@@ -178,7 +179,7 @@ def test_rows_as_ids(data: Data) -> None:
     warp = (Entry("WARP", "wsabie", {"max_trials": None, "epochs": 60}), Entry("VSE-ens", "no-such-model"))
     done = ran("vse-ens-table-2", data, entries=warp)
     assert set(done.findings.missing) == {"VSE-ens"}
-    assert float(done.findings["WARP"].figures["AUC"]) > 0.7  # type: ignore[arg-type]
+    assert float(done.findings["WARP"].figures["AUC"]) > 0.6  # type: ignore[arg-type]
     draws = ran("vse-ens-figure-1", data, entries=warp)
     assert all(float(found.figures["draws per update"]) >= 1 for found in draws.findings.rows)  # type: ignore[arg-type]
     assert ran("vse-ens-table-3", data).findings["VSE-ens"].figures == {"multiplications": 200}
@@ -189,7 +190,7 @@ def test_ids_need_several_labels(data: Data) -> None:
         side: replace(rows, Y=sp.csr_matrix(np.eye(8, dtype=np.int8)[np.arange(len(rows)) % 8]))
         for side, rows in (("train", data.train), ("valid", data.valid), ("test", data.test))
     })  # fmt: skip
-    with pytest.raises(InputError, match="every row of toy has one label"):
+    with pytest.raises(InputError, match="no row has 2 labels or more"):
         ran("vse-ens-table-2", single)
 
 

@@ -366,6 +366,9 @@ def reproduce(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the results (default: wsabie-reproduce/TABLE).")] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the pairs (default: by size).")] = None,
+    min_rows: Annotated[
+        int | None, typer.Option(min=1, help="Leave out labels with fewer training rows (default: 1; sample: 2).")
+    ] = None,
     hierarchy: Hierarchies = None,
     parent_first: ParentFirst = False,
     threads: Threads = None,
@@ -378,7 +381,9 @@ def reproduce(
     from wsabie.faces.cli.reproducing import reproduce_command
 
     parameters = _given(epochs=epochs)
-    reproduce_command(table, data, out, parameters, threads, seed, hierarchy, parent_first, strict, rejects, json)
+    reproduce_command(
+        table, data, out, parameters, threads, seed, min_rows, hierarchy, parent_first, strict, rejects, json
+    )
 
 
 def features(

@@ -27,6 +27,7 @@ def reproduce_command(
     parameters: dict[str, Any],
     threads: int | None,
     seed: int,
+    min_rows: int | None,
     hierarchy: Sequence[Path] | None,
     parent_first: bool,
     strict: bool,
@@ -54,7 +55,8 @@ def reproduce_command(
     if wanted.needs_data and data is not None:
         with listing(rejects_file, strict=strict) as rejects:
             given = open_data(data, seed=seed, executor=executor(threads), progress=progress, rejects=rejects)
-        given = given if similar is None else replace(given, similar=similar)
+        changes: dict[str, Any] = {"similar": similar, "min_rows": min_rows}
+        given = replace(given, **{name: value for name, value in changes.items() if value is not None})
     done = reproduce(wanted, given, seed=seed, threads=threads, parameters=parameters, progress=progress)
     files = done.write(folder)
     if json:

@@ -4,7 +4,7 @@ import numpy as np
 
 from wsabie.labels.similar import SharedParents
 from wsabie.studies.reproduce.data import Data
-from wsabie.studies.reproduce.ids import held_out_pairs
+from wsabie.studies.reproduce.ids import sides_of
 from wsabie.studies.reproduce.record import Cell, Findings, Found, Record, Setting
 
 
@@ -24,8 +24,14 @@ def statistics(record: Record, setting: Setting) -> Findings:
 
 def pairs(record: Record, setting: Setting) -> Findings:
     """Images, labels and pairs of the leave-one-out protocol ([V] Table 1)."""
-    train, held = held_out_pairs(setting.given, setting.seed)
-    figures = {"Images": train.shape[0], "Labels": train.shape[1], "Train": train.nnz, "Test": held.nnz}
+    sides = sides_of(setting.given, setting.seed)
+    train = sides["train"]
+    figures = {
+        "Images": len(train),
+        "Labels": len(train.label_names),
+        "Train": train.Y.nnz,
+        "Test": sides["test"].Y.nnz,
+    }
     return Findings([Found(name, "counted", {"count": value}) for name, value in figures.items()])
 
 

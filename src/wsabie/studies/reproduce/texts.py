@@ -12,7 +12,7 @@ _SIGNED: dict[Mark, str] = {"true": "*{}*", "sibling": "[{}]", "other": "{}"}
 
 def labels_near(record: Record, setting: Setting) -> Findings:
     """The nearest labels of the paper's labels, as far as the data have them, and of the most frequent ones."""
-    taking_part, missing = available(record.entries, setting)
+    taking_part, missing = available(record, setting)
     found = compare_on(setting.given, taking_part, setting)
     entry = found.entries[0]
     asked = [row for published in record.published for row in published.rows if row in entry.model.vocabulary_]
@@ -25,7 +25,7 @@ def labels_near(record: Record, setting: Setting) -> Findings:
 
 def annotations(record: Record, setting: Setting) -> Findings:
     """The ten best labels of a few test rows by each model; true labels and siblings are marked."""
-    taking_part, missing = available(record.entries, setting)
+    taking_part, missing = available(record, setting)
     found = compare_on(setting.given, taking_part, setting)
     missing |= {skipped.name: skipped.reason for skipped in found.skipped}
     if found.main is None:
