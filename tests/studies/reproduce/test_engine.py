@@ -157,6 +157,9 @@ def test_time_and_memory(data: Data) -> None:
     tables = 4 * 100 * (32 + 8)  # D = 100: V and W
     assert float(done.findings["WSABIE low"].figures["MB"]) * 1e6 >= tables  # type: ignore[arg-type]
     assert "MB, toy" in done.table().headers
+    measured = float(done.findings["WSABIE low"].figures["MB"])  # type: ignore[arg-type]
+    at_scale = str(done.findings["WSABIE low"].figures["space at ImageNet's size"])
+    assert float(at_scale.split()[0]) == pytest.approx(measured * (15_952 + 10_000) / (8 + 32) / 1000, rel=0.01)
 
 
 def test_labels_of_rows_as_ids_are_dealt_out(data: Data) -> None:

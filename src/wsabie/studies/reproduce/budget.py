@@ -4,6 +4,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from wsabie.models import defaults
 from wsabie.models.linear import LinearRanker
 from wsabie.sources.records import Rows, label_counts
@@ -21,7 +23,8 @@ def same_budget(entrant: Entrant, data: Data) -> Entrant:
     if entrant.quick:
         return entrant
     if not entrant.compiles:
-        return replace(entrant, options=entrant.options[-len(RATES) :])
+        at = np.linspace(0, len(entrant.options) - 1, min(len(RATES), len(entrant.options)))
+        return replace(entrant, options=tuple(entrant.options[round(i)] for i in at))
     options = tuple({**option, "rate": rate} for rate in RATES for option in entrant.options)
     return replace(entrant, build=partial(_at_rate, entrant.build, shape_of(data)), options=options)
 
