@@ -17,7 +17,7 @@ def statistics(record: Record, setting: Setting) -> Findings:
         "Number of Validation Images": len(data.valid),
         "Number of Labels": len(data.train.label_names),
         "Median Num Siblings per Label": _median_siblings(data),
-        "Non-zero features per image": _nonzeros(data),
+        "Non-zero features per image": nonzeros(data),
     }
     return Findings([Found(name, "counted", {"count": value}) for name, value in figures.items()])
 
@@ -40,7 +40,8 @@ def _median_siblings(data: Data) -> float | None:
     return float(np.median(similar.siblings())) if isinstance(similar, SharedParents) else None
 
 
-def _nonzeros(data: Data) -> float:
+def nonzeros(data: Data) -> float:
+    """Values of a training row that are not zero, on average."""
     X = data.train.X
     stored = X.nnz if hasattr(X, "nnz") else X.size
     return float(stored) / max(len(data.train), 1)
@@ -52,7 +53,7 @@ def complexity(record: Record, setting: Setting) -> Findings:
     D = 100, p = 7, float32; memory counts both tables of the embedding, V too, which the paper leaves out.
     """
     data = setting.given
-    n, Y, d, dense, D, p = len(data.train), len(data.train.label_names), data.train.X.shape[1], _nonzeros(data), 100, 7
+    n, Y, d, dense, D, p = len(data.train), len(data.train.label_names), data.train.X.shape[1], nonzeros(data), 100, 7
     formulas = {
         "k-NN": (n * dense, n * dense),
         "Approx. k-NN": ((p + n / 2**p) * dense, n * dense + 2**p * d),
