@@ -45,7 +45,7 @@ def prediction_costs(record: Record, setting: Setting) -> Findings:
         rows.append(replace(row, figures=figures))
     note = (
         f"The last two columns take what was measured to {ROWS:,} training rows, {IMAGES:,} images, {LABELS:,} labels "
-        f"and {FEATURES:,} features, {VALUES} of them in a row ({dense:.0f} here), by the law of each model; no such run "
+        f"and {FEATURES:,} features, {VALUES} of them in a row ({dense:.0f} here), by each model's law; no such run "
         "was made."
     )
     return replace(found, rows=rows, notes=[*found.notes, note])
