@@ -15,16 +15,17 @@ from awkward_rows import toy_rows
 from wsabie.base.errors import DivergenceError, InputError
 from wsabie.evaluation.bootstrap import bootstrap, paired_bootstrap
 from wsabie.evaluation.evaluate import evaluate_scores
+from wsabie.labels.hierarchy import Hierarchy
 from wsabie.models import inputs
 from wsabie.models.nearest import NearestNeighbours
 from wsabie.models.one_vs_rest import OneVsRest
 from wsabie.models.popularity import Popularity
 from wsabie.models.wsabie import Wsabie
-from wsabie.sources.records import Rows
+from wsabie.sources.records import Rows, label_counts
 from wsabie.studies import compare as module
 from wsabie.studies.compare import compare
 from wsabie.studies.comparison import Comparison
-from wsabie.studies.entrants import Entrant
+from wsabie.studies.entrants import Entrant, entrants
 from wsabie.studies.fitting import model_bytes, predict_ms
 
 TRAIN, VALID, TEST = toy_rows(60, "a", 0), toy_rows(24, "b", 1), toy_rows(24, "c", 2)
@@ -188,3 +189,16 @@ def test_progress_is_told_stage_by_stage_and_to_the_end() -> None:
         ("one-versus-rest", 6),
         ("judging linear", 24),
     ]
+
+
+def test_siblings_are_asked_with_the_labels_that_are_left() -> None:
+    kinds = Hierarchy((name, "kind") for name in TRAIN.label_names)
+    counts = label_counts(TRAIN)
+    least = int(counts.max())
+    found = compare(TRAIN, None, TEST, entrants(["popularity"]), min_rows=least, similar=kinds, resamples=5)
+    entry = found.entries[0]
+    assert found.task.similar is not None
+    assert found.task.similar.n_labels == int((counts >= least).sum()) < len(TRAIN.label_names)
+    assert entry.evaluation.means["psib@1"] == 1  # every label is a sibling of every other
+    assert entry.intervals["psib@1"].mean == 1
+    assert "psib@10" in found.metrics

@@ -16,6 +16,10 @@ class InputTypeError(InputError, TypeError):
     """Data that is of no usable kind, such as a dictionary among numbers."""
 
 
+class UnsuitableError(InputError):
+    """A model that these data do not suit, though others may: a comparison goes on without it."""
+
+
 class UncalibratedError(InputError, AttributeError):
     """Probabilities of a model that was fitted without validation rows; `hasattr` then says that it has none."""
 

@@ -12,6 +12,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from wsabie.base.arrays import Float32, Float64, Int64, Matrix
+from wsabie.base.errors import UnsuitableError
 from wsabie.base.validation import require
 from wsabie.models.inputs import Inputs, matrix_from, matrix_tensors, row_ranges
 from wsabie.models.neighbours import NeighbourVotes, arrays_of, by_feature, nearest_rows
@@ -132,11 +133,11 @@ class ApproximateNeighbours(NeighbourVotes):
     def _keep(self, train: Matrix) -> None:
         n, d = train.shape
         self.depth_ = auto_depth(n) if self.depth == "auto" else int(self.depth)
-        require(
-            self.depth_ < n.bit_length(),
-            f"a tree of {self.depth_} levels has more leaves than the {n} training rows; "
-            f"choose a depth of at most {n.bit_length() - 1}",
-        )
+        if self.depth_ >= n.bit_length():
+            raise UnsuitableError(
+                f"a tree of {self.depth_} levels has more leaves than the {n} training rows; "
+                f"choose a depth of at most {n.bit_length() - 1}"
+            )
         nodes = 2**self.depth_ - 1
         self.directions_ = np.random.default_rng(self.seed).standard_normal((nodes, d), np.float32)
         self.thresholds_ = np.zeros(nodes)

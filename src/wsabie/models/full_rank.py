@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import clone
 
 from wsabie.base.arrays import Float32, Matrix
+from wsabie.base.errors import UnsuitableError
 from wsabie.base.progress import SILENT, Progress
 from wsabie.base.validation import require
 from wsabie.evaluation.evaluate import evaluate_scores
@@ -126,10 +127,10 @@ class FullRank(ScoreRanker):
             Training produced numbers that are not finite.
         """
         search = self.blend == "auto" and not self.joint
-        require(
-            not search or validation is not None,
-            "the full-rank model's blend is chosen on validation rows; fit with validation=(X, Y), or give a number",
-        )
+        if search and validation is None:
+            raise UnsuitableError(
+                "the full-rank model's blend is chosen on validation rows; fit with validation=(X, Y), or give a number"
+            )
         usable = isinstance(self.blend, (int, float, np.number)) and not isinstance(self.blend, bool)
         require(
             self.blend == "auto" or (usable and 0 <= float(self.blend) < float("inf")),

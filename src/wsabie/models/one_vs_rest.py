@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from wsabie.base.arrays import Float32, Matrix
-from wsabie.base.errors import InputError
+from wsabie.base.errors import UnsuitableError
 from wsabie.base.machine import available_cores
 from wsabie.base.progress import SILENT, Progress
 from wsabie.base.validation import require
@@ -34,7 +34,7 @@ from wsabie.storage.folder import Parts
 log = logging.getLogger("wsabie")
 
 
-class TooLargeError(InputError):
+class TooLargeError(UnsuitableError):
     """A model that would take more memory or time than was allowed."""
 
 

@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from wsabie.base.errors import DivergenceError
+from wsabie.base.errors import DivergenceError, UnsuitableError
 from wsabie.base.machine import versions
 from wsabie.base.progress import SILENT, Progress
 from wsabie.evaluation.bootstrap import bootstrap_all, paired_bootstrap
 from wsabie.evaluation.evaluate import Evaluation
-from wsabie.models.one_vs_rest import TooLargeError
+from wsabie.labels.hierarchy import Hierarchy
 from wsabie.sources.records import Rows, groups_of
 from wsabie.studies.comparison import HEADLINE, Comparison, Entry, Skipped
 from wsabie.studies.entrants import Entrant
 from wsabie.studies.fitting import Fitted, evaluated, fit, model_bytes, predict_ms
-from wsabie.studies.task import Task, make_task
+from wsabie.studies.task import SiblingsOf, Task, make_task
 
 KS = (*range(1, 11), 15, 20, 30, 40, 50)
 """Lengths of the list at which precision and recall are measured."""
@@ -38,6 +38,7 @@ def compare(
     seed: int = 0,
     allow_overlap: bool = False,
     unknown_pairs: int = 0,
+    similar: SiblingsOf | Hierarchy | None = None,
     progress: Progress = SILENT,
 ) -> Comparison:
     """Fit, tune and judge every model on one split.
@@ -64,6 +65,9 @@ def compare(
     unknown_pairs : int
         Pairs of the test data whose label the training data lack, where aligning has dropped them: they count
         against coverage.
+    similar : Hierarchy or callable, or None
+        Which labels are alike, for the sibling precision: label names -> S between them (`Similar`). It is asked with
+        the labels that `min_rows` leaves.
     progress : Progress
 
     Returns
@@ -87,7 +91,15 @@ def compare(
     >>> [round(entry.evaluation.means["p@1"], 2) for entry in found.entries]
     [0.5, 1.0]
     """
-    task = make_task(train, valid, test, min_rows=min_rows, allow_overlap=allow_overlap, unknown_pairs=unknown_pairs)
+    task = make_task(
+        train,
+        valid,
+        test,
+        min_rows=min_rows,
+        allow_overlap=allow_overlap,
+        unknown_pairs=unknown_pairs,
+        similar=similar,
+    )
     if tuned_on == "auto":
         tuned_on = "p@10" if len(task.train.label_names) >= _MANY_LABELS else "MAP"
     entries: list[Entry] = []
@@ -95,10 +107,10 @@ def compare(
     for entrant in models:
         try:
             fitted = fit(entrant, task, tuned_on, progress)
-        except (TooLargeError, DivergenceError) as error:
+        except (UnsuitableError, DivergenceError) as error:
             skipped.append(Skipped(entrant.name, entrant.title, str(error)))
             continue
-        evaluation = evaluated(fitted.model, task.test, ks, f"judging {entrant.title}", progress)
+        evaluation = evaluated(fitted.model, task.test, ks, f"judging {entrant.title}", progress, similar=task.similar)
         intervals = bootstrap_all(
             {name: evaluation.per_row[name] for name in _measured(evaluation)},
             groups=groups_of(task.test, evaluation.rows),
@@ -132,8 +144,8 @@ def _entry(entrant: Entrant, fitted: Fitted, task: Task, evaluation: Evaluation,
 
 
 def _measured(evaluation: Evaluation) -> list[str]:
-    """The headline metrics and every p@k, as far as some row has a figure (AUC needs a label that is not true)."""
-    names = [*HEADLINE, *(f"p@{k}" for k in evaluation.ks)]
+    """The headline metrics and every p@k and psib@k, as far as some row has a figure (AUC needs a wrong label)."""
+    names = [*HEADLINE, *(f"{kind}@{k}" for kind in ("p", "psib") for k in evaluation.ks)]
     known = [name for name in dict.fromkeys(names) if name in evaluation.per_row]
     return [name for name in known if not np.isnan(evaluation.per_row[name]).all()]
 

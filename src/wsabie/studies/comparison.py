@@ -9,7 +9,7 @@ from wsabie.evaluation.bootstrap import Difference, Interval
 from wsabie.evaluation.evaluate import Evaluation
 from wsabie.studies.task import Task
 
-HEADLINE = ("p@1", "p@5", "p@10", "recall@10", "recall@50", "MAP", "AUC")
+HEADLINE = ("p@1", "p@5", "p@10", "recall@10", "recall@50", "MAP", "AUC", "psib@10")
 """Metrics that a table shows, as far as they were measured."""
 
 

@@ -61,7 +61,7 @@ def _wsabie(seed: int, threads: int | None, parameters: Options) -> Entrant:
     return Entrant("wsabie", "WARP embedding", build, baseline=False, validated=True, compiles=True)
 
 
-def _of_the_papers(name: str, seed: int, threads: int | None) -> Entrant:
+def _of_the_papers(name: str, seed: int, threads: int | None, parameters: Options) -> Entrant:
     """Another model that the loops of training train, with its defaults."""
     from wsabie.models import presets
     from wsabie.models.linear import LinearRanker
@@ -69,13 +69,15 @@ def _of_the_papers(name: str, seed: int, threads: int | None) -> Entrant:
 
     builds: dict[str, Callable[..., Any]] = {
         "wsabie-auc": partial(Wsabie, loss="auc"),
+        "owpc-sgd": partial(Wsabie, loss="owpc"),
         "linear-warp": LinearRanker,
         "pamir": presets.pamir,
         "full-rank": presets.full_rank,
         "vse-ens": presets.vse_ens,
         "opt-auc": presets.opt_auc,
     }
-    build = partial(builds[name], seed=seed, threads=threads)
+    given = {"epochs": parameters["epochs"]} if "epochs" in parameters else {}
+    build = partial(builds[name], seed=seed, threads=threads, **given)
     return Entrant(name, OF_THE_PAPERS[name], build, validated=True, compiles=True)
 
 
@@ -128,6 +130,7 @@ ONE_VS_REST = {
 
 OF_THE_PAPERS = {
     "wsabie-auc": "AUC embedding",
+    "owpc-sgd": "OWPC-SGD embedding",
     "linear-warp": "linear WARP",
     "pamir": "PAMIR",
     "full-rank": "full-rank WARP",
@@ -169,7 +172,7 @@ def entrants(
     max_negatives : int or None
         Of one-versus-rest: random rows without the label that each label is shown; None: all of them.
     parameters : dict or None
-        Of `Wsabie`, in place of its defaults.
+        Of `Wsabie`, in place of its defaults; "epochs" counts for every model that the loops of training train.
 
     Raises
     ------
@@ -187,7 +190,7 @@ def entrants(
         "nearest": _nearest,
         "approximate-nearest": partial(_approximate, seed),
         "popularity": _popularity,
-        **{name: partial(_of_the_papers, name, seed, threads) for name in OF_THE_PAPERS},
+        **{name: partial(_of_the_papers, name, seed, threads, parameters or {}) for name in OF_THE_PAPERS},
     }
     linear = {"seed": seed, "threads": threads, "max_minutes": max_minutes, "max_negatives": max_negatives}
     for name, (title, learner) in ONE_VS_REST.items():

@@ -83,7 +83,7 @@ def examples(
     found = []
     for row, best in zip(rows, suggested, strict=True):
         true = list(true_labels(row)) if true_labels is not None else labels_of(side, row)
-        signs = _marked(entry, [name for name, _ in best], true, similar)
+        signs = marked(entry, [name for name, _ in best], true, similar)
         found.append(
             Example(
                 picture(row),
@@ -112,13 +112,13 @@ def neighbourhoods(
     for name in labels:
         if name in entry.model.vocabulary_:
             near = entry.model.neighbours(name, k)
-            signs = _marked(entry, [other for other, _ in near], [name], similar)
+            signs = marked(entry, [other for other, _ in near], [name], similar)
             siblings = {other for (other, _), sign in zip(near, signs, strict=True) if sign == "sibling"}
             found.append(Neighbourhood(name, near, siblings))
     return found
 
 
-def _marked(entry: Entry, names: Sequence[str], true: Sequence[str], similar: Similar | None) -> list[Mark]:
+def marked(entry: Entry, names: Sequence[str], true: Sequence[str], similar: Similar | None) -> list[Mark]:
     """What each label is to the true ones; those of these that the model does not know have no siblings."""
     if similar is None:
         return ["true" if name in true else "other" for name in names]

@@ -1,5 +1,6 @@
 """What a comparison is about: the rows of the three sides, and the labels that a model can know."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -8,8 +9,13 @@ import numpy as np
 from wsabie.base.arrays import Int64
 from wsabie.base.errors import InputError
 from wsabie.evaluation.splits import check_overlap
+from wsabie.labels.hierarchy import Hierarchy
+from wsabie.labels.similar import Similar
 from wsabie.sources.fingerprint import fingerprint
 from wsabie.sources.records import Rows, label_counts
+
+SiblingsOf = Callable[[Sequence[str]], Similar]
+"""Which of some labels are alike, asked by their names."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +30,8 @@ class Task:
     counts : (n_labels,) int64
         Training rows of each label.
     facts : TaskFacts
+    similar : Similar or None
+        Which labels are alike, where that is known.
     """
 
     train: Rows
@@ -31,6 +39,7 @@ class Task:
     test: Rows
     counts: Int64
     facts: "TaskFacts"
+    similar: Similar | None = None
 
 
 @dataclass(frozen=True)
@@ -86,8 +95,11 @@ def make_task(
     min_rows: int = 1,
     allow_overlap: bool = False,
     unknown_pairs: int = 0,
+    similar: SiblingsOf | Hierarchy | None = None,
 ) -> Task:
     """Keep the labels with at least `min_rows` training rows, and count what that leaves out.
+
+    `similar` is asked with the names of the labels that are kept.
 
     Raises
     ------
@@ -129,7 +141,10 @@ def make_task(
         test_rows_without=int(((known["test"].Y > 0).sum(axis=1) == 0).sum()),
         fingerprint={name: fingerprint(rows) for name, rows in sides.items()},
     )
-    return Task(known["train"], known.get("valid"), known["test"], counts[keep], facts)
+    if isinstance(similar, Hierarchy):
+        similar = similar.similar
+    alike = None if similar is None else similar(known["train"].label_names)
+    return Task(known["train"], known.get("valid"), known["test"], counts[keep], facts, alike)
 
 
 def _check_same_columns(train: Rows, other: Rows, name: str) -> None:

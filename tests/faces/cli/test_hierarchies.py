@@ -89,3 +89,24 @@ def test_a_list_that_training_used_is_told(trained: tuple[Path, Path], tmp_path:
     annotator.facts["hierarchies"] = [read_hierarchy(kinds).fingerprint()]
     annotator.save(model)
     assert "was used in training" in cli("evaluate", model, test, "--hierarchy", kinds).err
+
+
+def test_comparisons_and_tables_measure_siblings(rows: Path, tmp_path: Path, cli: Cli) -> None:
+    kinds, strange = tmp_path / "kinds.tsv", tmp_path / "strange.tsv"
+    kinds.write_text("child\tparent\n0\teven\n2\teven\n1\todd\n")
+    strange.write_text("child\tparent\nhaddock\tfish\n")
+    asked = ("compare", rows, "--models", "popularity", "--hierarchy", kinds)
+    found = cli(*asked, "--json").json
+    assert found["siblings"]["known_labels"] == 3
+    metrics = found["models"][0]["metrics"]
+    assert metrics["psib@1"] >= metrics["p@1"]
+    shown = cli(*asked)
+    assert "the hierarchy knows 3 of 3 labels" in shown.err
+    refused = cli("compare", rows, "--models", "popularity", "--hierarchy", strange)
+    assert (refused.code, "names none of the 3 labels of" in refused.err) == (1, True)
+
+    table = cli("reproduce", "wsabie-table-1", "--data", rows, "--hierarchy", kinds, "--out", tmp_path / "t", "--json")
+    assert table.code == 0, table.err
+    counted = {row["row"]: row["figures"]["count"] for row in table.json["here"]}
+    assert counted["Median Num Siblings per Label"] == 1
+    assert "add --hierarchy" in cli("reproduce", "wsabie-table-1", "--data", rows, "--parent-first").err

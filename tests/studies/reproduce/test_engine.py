@@ -2,6 +2,7 @@
 
 import csv
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,12 +11,14 @@ import pytest
 import scipy.sparse as sp
 
 from wsabie.base.errors import InputError
+from wsabie.labels.hierarchy import Hierarchy
+from wsabie.labels.similar import SharedParents
 from wsabie.sources.records import Rows
 from wsabie.studies.reproduce.catalogue import record
 from wsabie.studies.reproduce.claims import HOLDS, NOT_RUN
 from wsabie.studies.reproduce.data import Data
 from wsabie.studies.reproduce.engine import Reproduction, reproduce
-from wsabie.studies.reproduce.ids import held_out_pairs
+from wsabie.studies.reproduce.ids import sides_of
 from wsabie.studies.reproduce.luck import _found_at, _hits
 from wsabie.studies.reproduce.record import Entry
 
@@ -38,11 +41,15 @@ def some_rows(n: int, prefix: str, seed: int, n_labels: int = 8) -> Rows:
     )
 
 
+def pairs_of(labels: Sequence[str]) -> SharedParents:
+    """Labels 0 and 1, 2 and 3 ... are siblings."""
+    return Hierarchy((name, f"kind {int(name.split()[1]) // 2}") for name in labels).similar(labels)
+
+
 @pytest.fixture(scope="module")
 def data() -> Data:
-    near = sp.csr_matrix(np.kron(np.eye(4), np.ones((2, 2))))
     parts = [some_rows(n, prefix, seed) for seed, (n, prefix) in enumerate(((240, "a"), (60, "b"), (60, "c")))]
-    return Data("toy", "toy rows", *parts, published_split=True, siblings=near)
+    return Data("toy", "toy rows", *parts, published_split=True, similar=pairs_of)
 
 
 def ran(name: str, data: Data | None, **changes: object) -> Reproduction:
@@ -57,6 +64,9 @@ def test_models_stand_beside_the_figures_of_the_paper(data: Data, tmp_path: Path
     cells = {row[0]: row[1:] for row in table.rows}
     assert cells["k-NN"][0] == "4.53"
     assert float(cells["k-NN"][1]) > 20  # per cent of rows
+    assert table.headers[5:7] == ["psib@10 %, ImageNet", "psib@10 %, toy"]
+    low = done.findings["WSABIE low"].figures
+    assert float(low["psib@1"]) > float(low["p@1"])  # type: ignore[arg-type]
     assert cells["WSABIE full"][1] == ""
     assert done.findings.missing == {"WSABIE full": "no-such-model is not available in this version"}
     verdicts = {verdict.text: verdict for verdict in done.verdicts}
@@ -133,7 +143,7 @@ def test_curves_of_training(data: Data) -> None:
 
 def test_curves_by_length_of_the_list(data: Data) -> None:
     done = ran("wsabie-figure-1", data, entries=(Entry("k-NN", "nearest"), Entry("WSABIE low", "wsabie")))
-    assert done.findings.charts[0].title == "Precision at k"
+    assert [chart.title for chart in done.findings.charts] == ["Precision at k", "Sibling precision at k"]
     assert {series.name for series in done.findings.charts[0].series} == {"k-NN", "WSABIE low"}
 
 
@@ -147,13 +157,17 @@ def test_time_and_memory(data: Data) -> None:
     tables = 4 * 100 * (32 + 8)  # D = 100: V and W
     assert float(done.findings["WSABIE low"].figures["MB"]) * 1e6 >= tables  # type: ignore[arg-type]
     assert "MB, toy" in done.table().headers
+    measured = float(done.findings["WSABIE low"].figures["MB"])  # type: ignore[arg-type]
+    at_scale = str(done.findings["WSABIE low"].figures["space at ImageNet's size"])
+    assert float(at_scale.split()[0]) == pytest.approx(measured * (15_952 + 10_000) / (8 + 32) / 1000, rel=0.01)
 
 
-def test_one_label_is_held_out_of_each_row(data: Data) -> None:
-    train, held = held_out_pairs(data, 0)
-    assert train.shape == held.shape == (360, 8)
-    assert np.all(held.getnnz(axis=1) == 1)
-    assert train.multiply(held).nnz == 0
+def test_labels_of_rows_as_ids_are_dealt_out(data: Data) -> None:
+    sides = sides_of(data, 0)
+    train, test = sides["train"], sides["test"]
+    assert train.Y.shape == test.Y.shape == (360, 8)
+    assert np.all(test.Y.getnnz(axis=1) == 1)
+    assert train.Y.multiply(test.Y).nnz == 0
 
 
 def families(rows: Rows) -> Rows:
@@ -168,7 +182,7 @@ def test_rows_as_ids(data: Data) -> None:
     warp = (Entry("WARP", "wsabie", {"max_trials": None, "epochs": 60}), Entry("VSE-ens", "no-such-model"))
     done = ran("vse-ens-table-2", data, entries=warp)
     assert set(done.findings.missing) == {"VSE-ens"}
-    assert float(done.findings["WARP"].figures["AUC"]) > 0.7  # type: ignore[arg-type]
+    assert float(done.findings["WARP"].figures["AUC"]) > 0.6  # type: ignore[arg-type]
     draws = ran("vse-ens-figure-1", data, entries=warp)
     assert all(float(found.figures["draws per update"]) >= 1 for found in draws.findings.rows)  # type: ignore[arg-type]
     assert ran("vse-ens-table-3", data).findings["VSE-ens"].figures == {"multiplications": 200}
@@ -179,7 +193,7 @@ def test_ids_need_several_labels(data: Data) -> None:
         side: replace(rows, Y=sp.csr_matrix(np.eye(8, dtype=np.int8)[np.arange(len(rows)) % 8]))
         for side, rows in (("train", data.train), ("valid", data.valid), ("test", data.test))
     })  # fmt: skip
-    with pytest.raises(InputError, match="every row of toy has one label"):
+    with pytest.raises(InputError, match="no row has 2 labels or more"):
         ran("vse-ens-table-2", single)
 
 

@@ -258,6 +258,8 @@ def compare(
     test: Annotated[Path | None, typer.Option(help="Test data; otherwise a tenth is split off.")] = None,
     allow_overlap: AllowOverlap = False,
     min_rows: MinRows = 1,
+    hierarchy: Hierarchies = None,
+    parent_first: ParentFirst = False,
     describe: Describe = None,
     terms: Terms = None,
     size: Size = None,
@@ -273,7 +275,21 @@ def compare(
 
     pictures = _given(describe=describe, n_terms=terms, size=size)
     compare_command(
-        data, models, by, test, allow_overlap, min_rows, pictures, threads, seed, report, strict, rejects, json
+        data,
+        models,
+        by,
+        test,
+        allow_overlap,
+        min_rows,
+        hierarchy,
+        parent_first,
+        pictures,
+        threads,
+        seed,
+        report,
+        strict,
+        rejects,
+        json,
     )
 
 
@@ -350,6 +366,11 @@ def reproduce(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the results (default: wsabie-reproduce/TABLE).")] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the pairs (default: by size).")] = None,
+    min_rows: Annotated[
+        int | None, typer.Option(min=1, help="Leave out labels with fewer training rows (default: 1; sample: 2).")
+    ] = None,
+    hierarchy: Hierarchies = None,
+    parent_first: ParentFirst = False,
     threads: Threads = None,
     seed: Seed = 0,
     strict: Strict = False,
@@ -359,7 +380,10 @@ def reproduce(
     """A table or figure of the papers: their figures beside those of the data at hand, and what holds here."""
     from wsabie.faces.cli.reproducing import reproduce_command
 
-    reproduce_command(table, data, out, _given(epochs=epochs), threads, seed, strict, rejects, json)
+    parameters = _given(epochs=epochs)
+    reproduce_command(
+        table, data, out, parameters, threads, seed, min_rows, hierarchy, parent_first, strict, rejects, json
+    )
 
 
 def features(

@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -11,7 +12,9 @@ from wsabie.base.errors import InputError
 from wsabie.base.progress import Progress
 from wsabie.evaluation.splits import Split
 from wsabie.faces.cli.common import executor, listing, opened, refuse_without_effect, tell_unknown, width_of
+from wsabie.faces.cli.hierarchies import sibling_facts, siblings_in, tell_siblings
 from wsabie.faces.cli.terminal import TerminalProgress, narrow, note, out, show_json, show_table
+from wsabie.labels.similar import SharedParents
 from wsabie.sources.align import Aligned, align
 from wsabie.sources.records import Rows, Source
 from wsabie.storage.outputs import refuse_unwritable
@@ -31,6 +34,8 @@ def compare_command(
     test: Path | None,
     allow_overlap: bool,
     min_rows: int,
+    hierarchy: Sequence[Path] | None,
+    parent_first: bool,
     pictures: dict[str, Any],
     threads: int | None,
     seed: int,
@@ -47,6 +52,7 @@ def compare_command(
     names = [name.strip() for name in models.split(",") if name.strip()]
     refuse_unwritable(("html", report), ("rejects", rejects_file), inputs=(data, test))
     taking_part = entrants(names, seed=seed, threads=threads)
+    similar = siblings_in(hierarchy, parent_first, data)
     with listing(rejects_file, strict=strict) as rejects:
         source = opened(data, rejects)
         refuse_without_effect(source, data, pictures)
@@ -62,18 +68,23 @@ def compare_command(
             seed=seed,
             allow_overlap=allow_overlap,
             unknown_pairs=held_out.unknown_pairs,
+            similar=similar,
             progress=progress,
         )
     if report is not None:
         _write_report(report, found, data, source if tested is None else tested, terms)
+    alike = found.task.similar if isinstance(found.task.similar, SharedParents) else None
     if json:
-        show_json(found.as_dict())
+        siblings = {} if alike is None else {"siblings": sibling_facts(alike)}
+        show_json({**found.as_dict(), **siblings})
         return
     facts = found.task.facts
     table = found.table(narrow(facts.labels))
     show_table(f"{facts.test_rows:,} test rows, {facts.labels:,} labels", table.headers, table.rows)
     for skipped in found.skipped:
         out.print(f"{skipped.title}: {skipped.reason}")
+    if alike is not None:
+        tell_siblings(sibling_facts(alike))
 
 
 @dataclass(frozen=True)
@@ -125,7 +136,7 @@ def _write_report(file: Path, found: "Comparison", data: Path, tested: Source, t
 
     shown = []
     if found.main and not isinstance(tested, Rows):
-        shown = picture_examples(found.main, found.task.test, tested, terms)
+        shown = picture_examples(found.main, found.task.test, tested, terms, similar=found.task.similar)
     given = ReportInput(
         f"Comparison on {data.name}",
         found,
@@ -137,5 +148,5 @@ def _write_report(file: Path, found: "Comparison", data: Path, tested: Source, t
         command=shlex.join(["wsabie", *sys.argv[1:]]),
         created=date.today().isoformat(),
     )
-    write_report(file, with_model(given, frequent_labels(found.task, N_NEIGHBOURHOODS)))
+    write_report(file, with_model(given, frequent_labels(found.task, N_NEIGHBOURHOODS), found.task.similar))
     note(f"report: {file}")

@@ -15,7 +15,7 @@ from wsabie.faces.cli.common import (
     tell_unknown,
     trained_on,
 )
-from wsabie.faces.cli.hierarchies import sibling_facts, siblings_by
+from wsabie.faces.cli.hierarchies import sibling_facts, siblings_by, tell_siblings
 from wsabie.faces.cli.terminal import TerminalProgress, note, plural, show_json, show_table
 from wsabie.sources.records import Rows, Source, groups_of
 from wsabie.storage.outputs import refuse_unwritable
@@ -77,7 +77,7 @@ def evaluate_command(
         return
     _show(found, intervals)
     if similar is not None:
-        _tell_siblings(sibling_facts(similar))
+        tell_siblings(sibling_facts(similar))
 
 
 def _known_labels(exclude: Path, rows: Rows, data: Path, rejects: "Rejects") -> "Matrix":
@@ -153,14 +153,6 @@ def _show(found: "Evaluation", intervals: "dict[str, Interval]") -> None:
     )
     if tied := found.tied_at_cut.get(k):
         note(f"{plural(tied, 'row')} with tied labels at the cut after {k}; ties count as in a random order")
-
-
-def _tell_siblings(facts: dict[str, Any]) -> None:
-    known, labels = facts["known_labels"], facts["labels"]
-    note(
-        f"median number of siblings: {facts['median']:,.0f}; the hierarchy knows {known:,} of {labels:,} labels"
-        + ("" if known == labels else f", and of these the median is {facts['median_of_known']:,.0f}")
-    )
 
 
 def _ceiling(ceilings: dict[str, float], name: str) -> str:

@@ -1,6 +1,7 @@
 """Is-a lists on the command line: `--hierarchy`, and `wsabie hierarchy`."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,24 +21,48 @@ SHOWN_MARKS = {"true": "*", "sibling": "~", "other": ""}
 def siblings_by(hierarchy: Sequence[Path] | None, parent_first: bool, annotator: Any) -> "SharedParents | None":
     """Which labels of a model are siblings by some is-a lists; None without a list.
 
-    A list that training used, or that knows no label, is told: figures then say little.
+    A list that training used is told: figures then say little.
     """
+    kinds = _kinds_in(hierarchy, parent_first)
+    if kinds is None:
+        return None
+    similar = _known_siblings(kinds, hierarchy or (), "the model", list(annotator.model.vocabulary_))
+    if _used_in_training(kinds, hierarchy or (), annotator.facts):
+        note(f"{_named(hierarchy)} was used in training: what it says of siblings is not what the model found out")
+    return similar
+
+
+def siblings_in(
+    hierarchy: Sequence[Path] | None, parent_first: bool, data: Any
+) -> "Callable[[Sequence[str]], SharedParents] | None":
+    """What says which of some labels of the data are siblings by some is-a lists; None without a list."""
+    kinds = _kinds_in(hierarchy, parent_first)
+    return None if kinds is None else partial(_known_siblings, kinds, hierarchy or (), str(data))
+
+
+def _kinds_in(hierarchy: Sequence[Path] | None, parent_first: bool) -> "Hierarchy | None":
     from wsabie.sources.is_a import read_hierarchy
 
-    if not hierarchy:
-        if parent_first:
-            raise InputError("--parent-first says how --hierarchy is written; add --hierarchy FILE, or leave it out")
-        return None
-    kinds, labels = read_hierarchy(*hierarchy, parent_first=parent_first), list(annotator.model.vocabulary_)
-    where, similar = " and ".join(map(str, hierarchy)), kinds.similar(labels)
+    if hierarchy:
+        return read_hierarchy(*hierarchy, parent_first=parent_first)
+    if parent_first:
+        raise InputError("--parent-first says how --hierarchy is written; add --hierarchy FILE, or leave it out")
+    return None
+
+
+def _known_siblings(kinds: "Hierarchy", hierarchy: Sequence[Path], what: str, labels: Sequence[str]) -> "SharedParents":
+    """Siblings among the labels; a list that knows none of them is refused."""
+    similar = kinds.similar(labels)
     if not similar.known().any():
         raise InputError(
-            f"{where} names none of the {plural(len(labels), 'label')} of the model, such as {quoted(labels)}; give an "
-            "is-a list over such labels"
+            f"{_named(hierarchy)} names none of the {plural(len(labels), 'label')} of {what}, such as "
+            f"{quoted(labels)}; give an is-a list over such labels"
         )
-    if _used_in_training(kinds, hierarchy, annotator.facts):
-        note(f"{where} was used in training: what it says of siblings is not what the model found out by itself")
     return similar
+
+
+def _named(hierarchy: Sequence[Path] | None) -> str:
+    return " and ".join(map(str, hierarchy or ()))
 
 
 def sibling_facts(similar: "SharedParents") -> dict[str, Any]:
@@ -51,6 +76,15 @@ def sibling_facts(similar: "SharedParents") -> dict[str, Any]:
         "known_labels": int(known.sum()),
         "labels": len(counts),
     }
+
+
+def tell_siblings(facts: dict[str, Any]) -> None:
+    """The line below a table."""
+    known, labels = facts["known_labels"], facts["labels"]
+    note(
+        f"median number of siblings: {facts['median']:,.0f}; the hierarchy knows {known:,} of {labels:,} labels"
+        + ("" if known == labels else f", and of these the median is {facts['median_of_known']:,.0f}")
+    )
 
 
 def _used_in_training(kinds: "Hierarchy", paths: Sequence[Path], facts: dict[str, Any]) -> bool:

@@ -1,10 +1,13 @@
 """`wsabie reproduce`."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wsabie.base.errors import InputError
 from wsabie.faces.cli.common import executor, listing
+from wsabie.faces.cli.hierarchies import siblings_in
 from wsabie.faces.cli.terminal import TerminalProgress, note, one_line, out, show_json, show_table
 from wsabie.storage.outputs import refuse_unwritable
 
@@ -24,6 +27,9 @@ def reproduce_command(
     parameters: dict[str, Any],
     threads: int | None,
     seed: int,
+    min_rows: int | None,
+    hierarchy: Sequence[Path] | None,
+    parent_first: bool,
     strict: bool,
     rejects_file: Path | None,
     json: bool,
@@ -45,10 +51,12 @@ def reproduce_command(
     if wanted.needs_data and data is None:
         data = "sample"
         note("no --data is named: the bundled sample collection is used")
-    given = None
+    given, similar = None, siblings_in(hierarchy, parent_first, data)
     if wanted.needs_data and data is not None:
         with listing(rejects_file, strict=strict) as rejects:
             given = open_data(data, seed=seed, executor=executor(threads), progress=progress, rejects=rejects)
+        changes: dict[str, Any] = {"similar": similar, "min_rows": min_rows}
+        given = replace(given, **{name: value for name, value in changes.items() if value is not None})
     done = reproduce(wanted, given, seed=seed, threads=threads, parameters=parameters, progress=progress)
     files = done.write(folder)
     if json:

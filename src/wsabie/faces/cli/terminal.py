@@ -99,7 +99,7 @@ def _clock(seconds: float) -> str:
 
 
 _WIDEST = 10_000
-NARROW = ("p@1", "p@10", "recall@50", "MAP")
+NARROW = ("p@1", "p@10", "recall@50", "MAP", "psib@10")
 """Metrics of a comparison that fit 80 columns; --json has them all."""
 
 

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from wsabie.labels.similar import SharedParents
 from wsabie.studies.reproduce.data import Data
-from wsabie.studies.reproduce.ids import held_out_pairs
+from wsabie.studies.reproduce.ids import sides_of
 from wsabie.studies.reproduce.record import Cell, Findings, Found, Record, Setting
 
 
@@ -16,25 +17,31 @@ def statistics(record: Record, setting: Setting) -> Findings:
         "Number of Validation Images": len(data.valid),
         "Number of Labels": len(data.train.label_names),
         "Median Num Siblings per Label": _median_siblings(data),
-        "Non-zero features per image": _nonzeros(data),
+        "Non-zero features per image": nonzeros(data),
     }
     return Findings([Found(name, "counted", {"count": value}) for name, value in figures.items()])
 
 
 def pairs(record: Record, setting: Setting) -> Findings:
     """Images, labels and pairs of the leave-one-out protocol ([V] Table 1)."""
-    train, held = held_out_pairs(setting.given, setting.seed)
-    figures = {"Images": train.shape[0], "Labels": train.shape[1], "Train": train.nnz, "Test": held.nnz}
+    sides = sides_of(setting.given, setting.seed)
+    train = sides["train"]
+    figures = {
+        "Images": len(train),
+        "Labels": len(train.label_names),
+        "Train": train.Y.nnz,
+        "Test": sides["test"].Y.nnz,
+    }
     return Findings([Found(name, "counted", {"count": value}) for name, value in figures.items()])
 
 
 def _median_siblings(data: Data) -> float | None:
-    if data.siblings is None:
-        return None
-    return float(np.median(np.diff(data.siblings.tocsr().indptr) - 1))
+    similar = None if data.similar is None else data.similar(data.train.label_names)
+    return float(np.median(similar.siblings())) if isinstance(similar, SharedParents) else None
 
 
-def _nonzeros(data: Data) -> float:
+def nonzeros(data: Data) -> float:
+    """Values of a training row that are not zero, on average."""
     X = data.train.X
     stored = X.nnz if hasattr(X, "nnz") else X.size
     return float(stored) / max(len(data.train), 1)
@@ -46,7 +53,7 @@ def complexity(record: Record, setting: Setting) -> Findings:
     D = 100, p = 7, float32; memory counts both tables of the embedding, V too, which the paper leaves out.
     """
     data = setting.given
-    n, Y, d, dense, D, p = len(data.train), len(data.train.label_names), data.train.X.shape[1], _nonzeros(data), 100, 7
+    n, Y, d, dense, D, p = len(data.train), len(data.train.label_names), data.train.X.shape[1], nonzeros(data), 100, 7
     formulas = {
         "k-NN": (n * dense, n * dense),
         "Approx. k-NN": ((p + n / 2**p) * dense, n * dense + 2**p * d),

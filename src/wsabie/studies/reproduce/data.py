@@ -1,7 +1,7 @@
 """What a record runs on: a name or a path becomes rows for training, validation and test."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +12,14 @@ import numpy as np
 from wsabie.base.errors import InputError
 from wsabie.base.executor import Executor
 from wsabie.base.progress import SILENT, Progress
+from wsabie.labels.hierarchy import Hierarchy
+from wsabie.labels.similar import SharedParents
 from wsabie.sources.fingerprint import fingerprint
 from wsabie.sources.records import Rows, Source
 from wsabie.storage.atomic import UnwritableError
 from wsabie.storage.rejects import Rejects
 from wsabie.studies.splitting import split_rows
+from wsabie.studies.task import SiblingsOf
 
 GENERATED = "visterm:"
 
@@ -35,8 +38,8 @@ class Data:
         Labels with fewer training rows are left out.
     published_split : bool
         Test rows are those of the publication, which may repeat training rows.
-    siblings : csr_matrix (n_labels, n_labels) or None
-        How much one label may stand for another, in [0, 1]; the labels are those of `train`.
+    similar : callable or None
+        Label names -> which of them are alike (`Similar`), where that is known.
     """
 
     name: str
@@ -46,7 +49,7 @@ class Data:
     test: Rows
     min_rows: int = 1
     published_split: bool = False
-    siblings: Any = None
+    similar: SiblingsOf | None = None
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -107,7 +110,9 @@ def open_data(
 
 
 def _sample(seed: int, executor: Executor | None, progress: Progress) -> Data:
-    from wsabie.studies.demo import MIN_PICTURES, described_sample, sample_pictures
+    from wsabie.samples import sample_path
+    from wsabie.sources.is_a import read_hierarchy
+    from wsabie.studies.demo import MIN_PICTURES, described_sample, parts_of, sample_pictures
 
     _, rows, sides = described_sample(sample_pictures("all"), seed=seed, executor=executor, progress=progress)
     about = (
@@ -115,7 +120,8 @@ def _sample(seed: int, executor: Executor | None, progress: Progress) -> Data:
         f"visual terms learnt from the training side; a tenth each for validation and test, by group, seed {seed}"
     )
     train, valid, test = (rows.take(side) for side in (sides.train, sides.valid, sides.test))
-    return Data("sample", about, train, valid, test, min_rows=MIN_PICTURES)
+    kinds = read_hierarchy(*map(sample_path, parts_of("all")))
+    return Data("sample", about, train, valid, test, min_rows=MIN_PICTURES, similar=kinds.similar)
 
 
 def _generated(name: str, progress: Progress) -> Data:
@@ -136,9 +142,13 @@ def _generated(name: str, progress: Progress) -> Data:
         f"and {size.test:,} test rows over {visterms.N_WORDS:,} visual words, one of {size.labels:,} labels each, with "
         "the statistics of the first paper's ImageNet experiment"
     )
-    family = csr_matrix((np.ones(len(parents)), parents, np.arange(len(parents) + 1)))
     train, valid, test = (rows.take(np.arange(cut.start, cut.stop)) for cut in cuts)
-    return Data(f"{GENERATED}{name}", about, train, valid, test, siblings=(family @ family.T).tocsr())
+    return Data(f"{GENERATED}{name}", about, train, valid, test, similar=_families)
+
+
+def _families(labels: Sequence[str]) -> SharedParents:
+    """Labels of one family are siblings."""
+    return Hierarchy((label, label.partition(" label ")[0]) for label in labels).similar(labels)
 
 
 def _kept(name: str) -> Any:

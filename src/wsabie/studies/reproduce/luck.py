@@ -7,9 +7,8 @@ import numpy as np
 
 from wsabie.models.nearest import NearestNeighbours
 from wsabie.sources.records import groups_of
-from wsabie.studies.reproduce.models import compared, density
+from wsabie.studies.reproduce.models import compared, density, task_of
 from wsabie.studies.reproduce.record import Findings, Found, Record, Setting
-from wsabie.studies.task import make_task
 
 _LOST = 100
 """Neighbours that are looked at: what lies behind them has a weight below 1e-4."""
@@ -22,7 +21,7 @@ def neighbour_luck(record: Record, setting: Setting) -> Findings:
     the one that is found with probability c (1 - c)^(j - 1). A neighbour with several labels says any of them first.
     """
     data = setting.given
-    task = make_task(data.train, data.valid, data.test, min_rows=data.min_rows, allow_overlap=data.published_split)
+    task = task_of(data)
     model = NearestNeighbours(k=1).fit(task.train.X, task.train.Y, label_names=task.train.label_names)
     with setting.progress.stage("exact neighbours", len(task.test), "rows") as stage:
         ids, _ = model.neighbours(task.test.X, min(_LOST, len(task.train)))

@@ -11,8 +11,10 @@ from wsabie.sources.records import Rows, groups_of, label_counts
 from wsabie.studies import comparison
 from wsabie.studies.compare import compare
 from wsabie.studies.entrants import NAMES, Entrant, entrants
+from wsabie.studies.reproduce.budget import same_budget, within_time
 from wsabie.studies.reproduce.data import Data
 from wsabie.studies.reproduce.record import Cell, Entry, Findings, Found, Record, Setting
+from wsabie.studies.task import Task, make_task
 
 UNAVAILABLE = "not available in this version"
 _RESAMPLES = 200
@@ -21,39 +23,49 @@ _FRACTIONS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
 
 def compared(record: Record, setting: Setting) -> Findings:
     """Every entry of the record fitted on the same rows and judged on the same rows."""
-    data = setting.given
-    taking_part, missing = available(record.entries, setting)
+    taking_part, missing = available(record, setting)
     if not taking_part:
         return Findings([], missing)
-    found = compare_on(data, taking_part, setting)
+    found = compare_on(setting.given, taking_part, setting)
     missing |= {skipped.name: skipped.reason for skipped in found.skipped}
-    rows = [_found(entry) for entry in found.entries]
-    groups = None
-    if found.entries:
-        groups = groups_of(found.task.test, found.entries[0].evaluation.rows)
-    return Findings(rows, missing, notes=[density(found.task.facts.train_rows, found.task.facts.labels)], groups=groups)
+    groups = groups_of(found.task.test, found.entries[0].evaluation.rows) if found.entries else None
+    notes = [density(found.task.facts.train_rows, found.task.facts.labels), *_choices(found)]
+    return Findings([_found(entry) for entry in found.entries], missing, notes=notes, groups=groups)
 
 
-def available(entries: Sequence[Entry], setting: Setting) -> tuple[list[Entrant], dict[str, str]]:
-    """The entrants of the entries, named as the paper's rows, and those that this version lacks."""
+def _choices(found: comparison.Comparison) -> list[str]:
+    """What was chosen on the validation rows."""
+    told = [
+        f"{entry.name} {', '.join(f'{name} = {value:.3g}' for name, value in entry.chosen.items())}"
+        for entry in found.entries
+        if entry.tried
+    ]
+    rate = " (rate: times the default learning rate)" if any("rate =" in words for words in told) else ""
+    return [f"Chosen by {found.tuned_on} of the validation rows: {'; '.join(told)}{rate}."] if told else []
+
+
+def available(record: Record, setting: Setting) -> tuple[list[Entrant], dict[str, str]]:
+    """The entrants of the record's entries, named as the paper's rows, and those that this version lacks."""
     made: list[Entrant] = []
     missing: dict[str, str] = {}
-    for entry in entries:
+    for entry in record.entries:
         if entry.entrant in NAMES:
-            made.append(_entrant(entry, setting))
+            entrant = within_time(_entrant(entry, setting), setting.given.train)
+            made.append(same_budget(entrant, setting.given) if record.tuned else entrant)
         else:
             missing[entry.row] = f"{entry.entrant} is {UNAVAILABLE}"
     return made, missing
 
 
 def _entrant(entry: Entry, setting: Setting) -> Entrant:
-    """The entrant with the entry's parameters fixed, which are then not tuned."""
+    """The entrant with the entry's parameters fixed, which are then not tuned, and with its options."""
     (known,) = entrants([entry.entrant], seed=setting.seed, threads=setting.threads, parameters=setting.parameters)
     fixed = dict(entry.parameters)
     title = known.title
     if fixed:
         title += f" ({', '.join(f'{name} = {value}' for name, value in fixed.items())})"
     options = known.options if not fixed else _without(known.options, fixed)
+    options = tuple({**option, **other} for option in options for other in entry.options)
     return replace(known, name=entry.row, title=title, build=partial(known.build, **fixed), options=options)
 
 
@@ -74,6 +86,7 @@ def compare_on(data: Data, taking_part: Sequence[Entrant], setting: Setting) -> 
         resamples=_RESAMPLES,
         seed=setting.seed,
         allow_overlap=data.published_split,
+        similar=data.similar,
         progress=setting.progress,
     )
 
@@ -89,6 +102,18 @@ def _found(entry: comparison.Entry) -> Found:
     return Found(entry.name, entry.title, figures, dict(entry.evaluation.per_row))
 
 
+def task_of(data: Data) -> Task:
+    """The split of the data, without the labels that are too rare."""
+    return make_task(
+        data.train,
+        data.valid,
+        data.test,
+        min_rows=data.min_rows,
+        allow_overlap=data.published_split,
+        similar=data.similar,
+    )
+
+
 def density(rows: int, labels: int) -> str:
     """How many rows a label has, in words."""
     return f"{rows:,} training rows for {labels:,} labels, {rows / labels:.1f} each."
@@ -99,8 +124,8 @@ def nested_labels(record: Record, setting: Setting) -> Findings:
 
     Rows are those that keep a label; the labels of a set are the first of one shuffled order.
     """
-    data, taking_part = setting.given, None
-    taking_part, missing = available(record.entries, setting)
+    data = setting.given
+    taking_part, missing = available(record, setting)
     known = np.flatnonzero(label_counts(data.train) >= data.min_rows)
     order = np.random.default_rng(setting.seed).permutation(known)
     rows: list[Found] = []
@@ -125,19 +150,3 @@ def _labelled(rows: Rows, labels: Any) -> Rows:
     """Rows with some of the labels, without those that lose all."""
     part = rows.with_labels(labels)
     return part.take(np.flatnonzero((part.Y > 0).getnnz(axis=1)))
-
-
-def training_curves(record: Record, setting: Setting) -> Findings:
-    """The validation figure against the time spent in training, epoch by epoch, and the draws of an update."""
-    data = setting.given
-    taking_part, missing = available(record.entries, setting)
-    found = compare_on(data, taking_part, setting)
-    rows = []
-    for entry in found.entries:
-        spent = 0.0
-        for stats in getattr(entry.model, "history_", []):
-            spent += stats.seconds
-            figures: dict[str, Cell] = {"epoch": stats.epoch + 1, "seconds": spent, **stats.validation_metrics}
-            figures["draws per update"] = stats.mean_draws / max(stats.violation_rate, 1e-12)
-            rows.append(Found(f"{entry.name}, epoch {stats.epoch + 1}", entry.title, figures))
-    return Findings(rows, missing, notes=[density(found.task.facts.train_rows, found.task.facts.labels)])

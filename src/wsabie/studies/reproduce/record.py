@@ -43,11 +43,12 @@ class Published:
 
 
 class Entry(NamedTuple):
-    """A row that a model fills: its name in the paper, the entrant, and parameters in place of the entrant's."""
+    """A row that a model fills: its name in the paper, the entrant, parameters in its place, and settings to try."""
 
     row: str
     entrant: str
     parameters: Mapping[str, Any] = {}
+    options: tuple[Mapping[str, Any], ...] = ({},)
 
 
 @dataclass(frozen=True)
@@ -154,6 +155,8 @@ class Record:
     columns : tuple of str
         What is shown; empty = the columns of the first `published`.
     needs_data : bool
+    tuned : bool
+        Every trained model chooses among the same number of settings on the validation rows.
     chart : callable or None
         (record, findings) -> charts, after the run.
     """
@@ -170,6 +173,7 @@ class Record:
     entries: tuple[Entry, ...] = ()
     columns: tuple[str, ...] = ()
     needs_data: bool = True
+    tuned: bool = False
     chart: Callable[["Record", Findings], list[Chart]] | None = None
 
     @property

@@ -6,7 +6,12 @@ from wsabie.studies.reproduce.record import Entry, Published, Record
 
 DOCUMENT = 'Guo et al. 2018, "VSE-ens: Visual-Semantic Embeddings with Efficient Negative Sampling"'
 _METRICS = ("p@5", "recall@5", "p@10", "recall@10", "MAP", "AUC")
-_MODELS = (Entry("VSE-ens", "vse-ens"), Entry("WARP", "wsabie", {"max_trials": None}), Entry("Opt-AUC", "opt-auc"))
+_MODELS = (
+    Entry("VSE-ens", "vse-ens", {"learning_rate": 0.03}, ({"rank_scale": 0.1}, {"rank_scale": 0.01})),
+    Entry("WARP", "wsabie", {"max_trials": None}, ({"max_norm": 1.5}, {"max_norm": 3.0})),
+    Entry("Opt-AUC", "opt-auc", {"learning_rate": 0.03}, ({"l2": 0.01}, {"l2": 0.001})),
+)
+_SIX = "Each model chooses among six settings by a second label of a tenth of the rows."
 _WARP = (
     "The code that its authors published calls WARP a sampler without rank weight, with the logistic gradient, that "
     "goes "
@@ -47,8 +52,7 @@ RECORDS = (
         DOCUMENT,
         "Table 2",
         "Rows are ids with a free vector each; one label of each row is held out and ranked among the labels that "
-        "the row "
-        "was not trained with.",
+        f"the row was not trained with. {_SIX}",
         ids.leave_one_out,
         (
             _accuracy(
@@ -82,6 +86,7 @@ RECORDS = (
             Claim("WARP > Opt-AUC in AUC", "AUC is what Opt-AUC is trained for"),
         ),
         entries=_MODELS,
+        tuned=True,
     ),
     Record(
         "vse-ens-table-3",
@@ -99,7 +104,7 @@ RECORDS = (
         "Training time of the samplers",
         DOCUMENT,
         "Table 4",
-        "The same runs as Table 2: hours of training until each model stops.",
+        "The same runs as Table 2: hours of training of the setting that was chosen.",
         ids.leave_one_out,
         (
             Published("OpenImages", ("train h",), {"VSE-ens": (7.1,), "WARP": (35.65,), "Opt-AUC": (10.13,)}),
@@ -112,6 +117,7 @@ RECORDS = (
             Check("VSE-ens trains faster than Opt-AUC", curves.smaller("train h", "VSE-ens", "Opt-AUC")),
         ),
         entries=_MODELS,
+        tuned=True,
         columns=("train h", "MAP"),
     ),
     Record(
