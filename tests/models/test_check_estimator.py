@@ -11,6 +11,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from toys import toy
+from wsabie.models.ensemble import Ensemble
+from wsabie.models.full_rank import FullRank
+from wsabie.models.kinds import KINDS, model_class
+from wsabie.models.linear import LinearRanker
 from wsabie.models.wsabie import Wsabie
 
 LABELS = "labels are the argument Y, as everywhere here; this check passes y= by keyword"
@@ -25,19 +29,31 @@ def make() -> Wsabie:
     return Wsabie(dim=20, epochs=2, threads=1)
 
 
+SMALL = {
+    "wsabie": make(),
+    "linear": LinearRanker(epochs=2, threads=1),
+    "full-rank": FullRank(make(), LinearRanker(epochs=2), blend=1.0, threads=1),
+    "ensemble": Ensemble(make(), n=2, threads=1),
+}
+
+
 def name_of(check: Any) -> str:
     return str(getattr(check, "func", check).__name__)
 
 
-CHECKS = list(estimator_checks_generator(make()))
+CHECKS = [
+    (kind, estimator, check)
+    for kind in KINDS
+    for estimator, check in estimator_checks_generator(SMALL.get(kind) or model_class(kind)())
+]
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("number", range(len(CHECKS)), ids=[name_of(check) for _, check in CHECKS])
+@pytest.mark.parametrize("number", range(len(CHECKS)), ids=[f"{kind}-{name_of(check)}" for kind, _, check in CHECKS])
 def test_scikit_learn_contract(number: int) -> None:
     from unittest import SkipTest
 
-    estimator, check = CHECKS[number]
+    _, estimator, check = CHECKS[number]
     reason = EXPECTED.get(name_of(check))
     try:
         check(estimator)
@@ -51,7 +67,7 @@ def test_scikit_learn_contract(number: int) -> None:
 
 
 def test_every_expected_failure_is_a_check() -> None:
-    assert set(EXPECTED) <= {name_of(check) for _, check in CHECKS}
+    assert set(EXPECTED) <= {name_of(check) for _, _, check in CHECKS}
 
 
 def test_clone_and_parameters() -> None:

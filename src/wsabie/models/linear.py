@@ -39,10 +39,14 @@ class LinearRanker(TrainedModel, ScoreRanker):
     max_norm : float or None, default None
         Weight vectors are projected to this norm.
     epochs : int or "auto"
+        "auto": as for `Wsabie`, at most 10.
     learning_rate : float or "auto"
+        Step of the first epoch; "auto" is .1 for rows with one label, and 1 for loss="auc".
+    max_trials : int, "auto" or None
+        As for `Wsabie`, but "auto" is at most 100: a draw reads as many places of memory as the row has features.
     schedule : {"linear", "constant"}, default "linear"
     margin : float, default 1.0
-    rank_weight, max_trials, sampler, rank_from, surrogate, order_statistic, positives, label_bias
+    rank_weight, sampler, rank_from, surrogate, order_statistic, positives, label_bias
         As for `Wsabie`; the sampler "adaptive" needs points and is none for weights.
     l2 : float, default 0
         Every step takes l2 * learning rate of the weight vectors that it moves.
@@ -113,10 +117,14 @@ class LinearRanker(TrainedModel, ScoreRanker):
 
     def _resolved(self, shape: defaults.Shape) -> Settings:
         settings = resolve({**self.get_params(), "learning_rate": 1.0}, shape)
-        auto = defaults.weight_rate(shape, self.positives)
+        auto = defaults.weight_rate(shape, self.positives, self.loss)
         rate = auto if self.learning_rate == "auto" else float(self.learning_rate)
         return replace(
             settings,
+            epochs=min(settings.epochs, defaults.WEIGHT_EPOCHS) if self.epochs == "auto" else settings.epochs,
+            max_trials=min(settings.max_trials, defaults.WEIGHT_TRIALS)
+            if self.max_trials == "auto"
+            else settings.max_trials,
             learning_rate=rate,
             feature_rate=0.0,
             weight_rate=rate,
