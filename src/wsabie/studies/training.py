@@ -196,7 +196,8 @@ def train(
 def taken_by(estimator: Any, **options: Any) -> dict[str, Any]:
     """Those of some options that the estimator's `fit` takes: a baseline has no epochs to choose or to keep."""
     known = signature(estimator.fit).parameters
-    return {name: value for name, value in options.items() if name in known}
+    any_name = any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values())
+    return {name: value for name, value in options.items() if any_name or name in known}
 
 
 def prepare(
