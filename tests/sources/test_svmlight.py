@@ -171,7 +171,7 @@ def test_the_rate_is_reported(write, caplog):
         def advance(self, n=1, **figures):
             steps.append((n, figures))
 
-    with caplog.at_level(logging.INFO, "wsabie"):
+    with caplog.at_level(logging.DEBUG, "wsabie"):
         read_svmlight(write(XC), progress=Told())
     assert steps[0][0] == len(XC)
     assert steps[0][1]["mb_per_s"] > 0

@@ -30,5 +30,5 @@ def test_names_are_taken_once_and_in_order() -> None:
 def test_an_unknown_name() -> None:
     with pytest.raises(InputError, match="no model called 'neares' to compare; did you mean 'nearest'"):
         entrants(["neares"])
-    with pytest.raises(InputError, match="choose from wsabie, nearest, popularity"):
+    with pytest.raises(InputError, match="choose from wsabie, wsabie-auc, owpc-sgd"):
         entrants(["zzz"])

@@ -15,6 +15,8 @@ _REPORTED = ("wsabie", "numpy", "scipy", "scikit-learn", "numba", "pyarrow", "sa
 
 CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 """Microseconds of processor time and the period that they are for (Linux, control groups of version 2)."""
+MEMORY_LIMIT = Path("/sys/fs/cgroup/memory.max")
+"""Bytes, or "max"."""
 
 
 def available_cores() -> int:
@@ -30,6 +32,17 @@ def _quota(file: Path) -> int:
     except (OSError, ValueError):  # no such file, or "max 100000"
         return sys.maxsize
     return allowed // max(period, 1)
+
+
+def available_memory() -> int:
+    """Bytes of memory that this process may use: those of the machine, or a container's limit where that is lower."""
+    names = ("SC_PHYS_PAGES", "SC_PAGE_SIZE")
+    known = hasattr(os, "sysconf") and all(name in os.sysconf_names for name in names)
+    machine = os.sysconf(names[0]) * os.sysconf(names[1]) if known else sys.maxsize
+    try:
+        return min(machine, int(MEMORY_LIMIT.read_text(encoding="ascii")))
+    except (OSError, ValueError):  # no such file, or "max"
+        return machine
 
 
 def versions() -> dict[str, str]:

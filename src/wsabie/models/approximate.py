@@ -118,8 +118,9 @@ class ApproximateNeighbours(NeighbourVotes):
         """The leaf, 0 to 2^depth_ - 1, in which the neighbours of each row are sought, (n,)."""
         return self._leaves(self._unit(self._checked(X)))
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        """Refuse values that no training can use, by name; InputError."""
+        super().check_parameters()
         whole = isinstance(self.depth, (int, np.integer)) and not isinstance(self.depth, bool)
         require(
             self.depth == "auto" or (whole and self.depth >= 0),

@@ -67,6 +67,57 @@ class LabelModel(BaseEstimator):  # type: ignore[misc]
             for row, row_scores in zip(ids, scores, strict=True)
         ]
 
+    @property
+    def label_vectors(self) -> Float32:
+        """A vector per label, (n_labels, n) float32, by which labels are near to each other; a view.
+
+        Raises
+        ------
+        InputError
+            This kind of model has none.
+        """
+        raise InputError(
+            f"a {self.kind} model has no vector per label, so that no label is nearer than another; train a kind that "
+            "has, such as wsabie or linear-warp"
+        )
+
+    def neighbours(self, label: str | int, k: int = 10) -> list[tuple[str, float]]:
+        """The k labels nearest to a label by cosine, with their cosines ([W] Table 4).
+
+        Parameters
+        ----------
+        label : str or int
+            Its name, or its number.
+        k : int
+            More than there are other labels is taken as all of them.
+
+        Returns
+        -------
+        list of (name, cosine), nearest first
+
+        Raises
+        ------
+        InputError
+            An unknown label; the sentence names the closest ones. Or the model has no vector per label.
+
+        Examples
+        --------
+        >>> from wsabie.models.wsabie import Wsabie
+        >>> model = Wsabie(dim=4, threads=1).fit(np.eye(3), ["red", "green", "blue"])
+        >>> sorted(name for name, cosine in model.neighbours("red", k=2))
+        ['blue', 'green']
+        """
+        from wsabie.search.neighbours import neighbours_of_labels
+
+        self._check_fitted()
+        k = min(whole_number(k, "k"), len(self.vocabulary_))
+        ids, cosines = neighbours_of_labels(self.label_vectors, self._label_ids([label]), k)
+        known = ids[0] >= 0  # fewer labels than k leave places empty
+        return list(zip(self.vocabulary_.names(ids[0][known]), cosines[0][known].tolist(), strict=True))
+
+    def check_parameters(self) -> None:
+        """Refuse values that no training can use, by name; InputError."""
+
     @abstractmethod
     def to_parts(self) -> Parts:
         """What the model is made of: JSON-able config and named arrays."""

@@ -1,7 +1,8 @@
 """Why this label: a score traced back to visual terms, and from there to places in the picture.
 
 For "dot", f_y(x) = sum_t x_t (V_t . W_y) + bias: term t contributes x_t (V_t . W_y), and the contributions sum to the
-score (up to the bias). A term's contribution is shared equally among the blocks of the picture that carry it.
+score (up to the bias); a weight per label and feature contributes x_t w_yt. A term's contribution is shared equally
+among the blocks of the picture that carry it.
 """
 
 from dataclasses import dataclass
@@ -17,7 +18,10 @@ from wsabie.features.decode import decode
 from wsabie.features.explain import heat_map, overlay
 from wsabie.features.visual_terms import VisualTerms
 from wsabie.models.annotator import Annotator
+from wsabie.models.base import LabelModel
 from wsabie.models.ensemble import Ensemble
+from wsabie.models.full_rank import FullRank
+from wsabie.models.linear import LinearRanker
 from wsabie.models.wsabie import Wsabie
 from wsabie.storage.atomic import replacing
 
@@ -50,12 +54,12 @@ class Explanation:
             self.picture.save(draft, "PNG")
 
 
-def contributions(model: Wsabie | Ensemble, X: Any, label: str) -> Float32:
+def contributions(model: LabelModel, X: Any, label: str) -> Float32:
     """What each feature of one row adds to the score of a label.
 
     Parameters
     ----------
-    model : Wsabie or Ensemble
+    model : Wsabie, Ensemble, LinearRanker or FullRank
         With similarity "dot".
     X : csr_matrix (1, n_features)
     label : str
@@ -68,10 +72,18 @@ def contributions(model: Wsabie | Ensemble, X: Any, label: str) -> Float32:
     Raises
     ------
     InputError
-        The similarity is no sum over features, or the row is not sparse.
+        The model's scores are no sum over features, or the row is not sparse.
     """
+    if isinstance(model, FullRank):
+        points: Float32 = np.float32(model.blend_) * contributions(model.embedding_, X, label)
+        return points + contributions(model.linear_, X, label)
     model = model.joined_ if isinstance(model, Ensemble) else model
-    if model.similarity != "dot":
+    if not isinstance(model, (Wsabie, LinearRanker)):
+        raise InputError(
+            f"scores of a {model.kind} model are not explained; train a kind whose scores are sums over features, such "
+            "as wsabie or linear-warp"
+        )
+    if isinstance(model, Wsabie) and model.similarity != "dot":
         raise InputError(
             f'scores by {model.similarity} are no sum over features; train with similarity "dot" to explain'
         )
@@ -80,7 +92,12 @@ def contributions(model: Wsabie | Ensemble, X: Any, label: str) -> Float32:
         raise InputError("only sparse rows can be explained; this model was trained on dense rows")
     y = int(model.vocabulary_.ids([label])[0])
     out = np.zeros(model.n_features_in_, np.float32)
-    out[scaled.indices] = scaled.data * (model.space_.features[scaled.indices, : model.dim] @ model.label_vectors[y])
+    at = scaled.indices
+    if isinstance(model, LinearRanker):
+        weights = model.coef_[y, at]
+    else:
+        weights = model.space_.features[at, : model.dim] @ model.label_vectors[y]
+    out[at] = scaled.data * weights
     return out
 
 

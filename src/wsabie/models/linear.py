@@ -138,18 +138,18 @@ class LinearRanker(TrainedModel, ScoreRanker):
         )
 
     def _new_space(self, n_features: int) -> LinearSpace:
-        n_labels = len(self.vocabulary_)
-        log.info(
-            f"{n_labels:,} labels with a weight for each of {n_features:,} features take "
-            f"{4 * n_labels * n_features / 1e9:.2f} GB"
-        )
-        return LinearSpace.zeros(n_features, n_labels)
+        return weights_for(n_features, len(self.vocabulary_))
 
     @property
     def coef_(self) -> Float32:
         """Weights of scaled rows, (n_labels, n_features + `scaling_.n_added`) float32; a view."""
         weights: Float32 = self.space_.weights
         return weights
+
+    @property
+    def label_vectors(self) -> Float32:
+        """The weights of each label, by which `neighbours` compares: `coef_`."""
+        return self.coef_
 
     def _scores(self, inputs: Inputs) -> Float32:
         return self._scores_of_checked(inputs)
@@ -171,3 +171,18 @@ class LinearRanker(TrainedModel, ScoreRanker):
             raise ValueError("the sizes of weights, bias do not agree with the rest")
         model.space_ = LinearSpace(t["weights"], t["bias"])
         return model
+
+
+def weights_for(n_features: int, n_labels: int) -> LinearSpace:
+    """A space before training; the log says how large it is.
+
+    Raises
+    ------
+    InputError
+        It is larger than the machine's memory.
+    """
+    log.info(
+        f"{n_labels:,} labels with a weight for each of {n_features:,} features take "
+        f"{4 * n_labels * n_features / 1e9:.2f} GB"
+    )
+    return LinearSpace.zeros(n_features, n_labels)

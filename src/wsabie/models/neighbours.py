@@ -49,7 +49,7 @@ class NeighbourVotes(ScoreRanker):
         InputError
             Data or parameters that cannot be used; the sentence says where.
         """
-        self._check_parameters()
+        self.check_parameters()
         inputs, targets = self._opened(X, Y, label_names)
         self.scaling_ = RowScaling.learned(inputs, self.n_features_in_, self.rows)
         self.targets_ = (targets > 0).astype(np.float32)
@@ -62,7 +62,9 @@ class NeighbourVotes(ScoreRanker):
         arrays = [*self._arrays(), *arrays_of(self.targets_), self.scaling_.weight, self.scaling_.shift]
         return int(sum(array.nbytes for array in arrays))
 
-    def neighbours(self, X: Any, k: int | None = None) -> tuple[Int64, Float32]:
+    def neighbours(  # type: ignore[override]  # rows have neighbours here, and labels no vectors
+        self, X: Any, k: int | None = None
+    ) -> tuple[Int64, Float32]:
         """The training rows nearest to each row, as far as this model finds them.
 
         Returns
@@ -85,7 +87,8 @@ class NeighbourVotes(ScoreRanker):
     def _arrays(self) -> list[Any]:
         """The arrays that finding neighbours needs."""
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse values that no training can use, by name; InputError."""
         require(
             isinstance(self.k, (int, np.integer)) and not isinstance(self.k, bool) and self.k >= 1,
             f"k is {self.k!r}; choose a whole number above 0",

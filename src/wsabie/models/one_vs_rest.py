@@ -159,7 +159,7 @@ class OneVsRest(ScoreRanker):
         InputError
             Data or parameters that cannot be used; the sentence says where.
         """
-        self._check_parameters()
+        self.check_parameters()
         inputs, targets = self._opened(X, Y, label_names)
         work = self.work(_stored(inputs), self.n_features_in_, _counts(targets), n_rows(inputs))
         self._refuse(work, targets.shape[1])
@@ -196,6 +196,12 @@ class OneVsRest(ScoreRanker):
         """Bytes of every array that a prediction needs."""
         arrays = (self.coef_, self.intercept_, self.scaling_.weight, self.scaling_.shift)
         return int(sum(array.nbytes for array in arrays))
+
+    @property
+    def label_vectors(self) -> Float32:
+        """The weights of each label, (n_labels, n_features) float32; a view."""
+        weights: Float32 = self.coef_
+        return weights
 
     def to_parts(self) -> Parts:
         """What the model is made of: JSON-able config and named arrays."""
@@ -264,7 +270,8 @@ class OneVsRest(ScoreRanker):
         self.intercept_[y] = fit.intercept + (np.log(share) if learner.odds else 0)
         return fit.settled
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse values that no training can use, by name; InputError."""
         require(
             self.learner in LEARNERS,
             f"learner is {self.learner!r}; choose one of {', '.join(LEARNERS)}",

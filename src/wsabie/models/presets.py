@@ -1,6 +1,6 @@
 """The papers' systems under their own names: estimators with the settings that a paper gives; any may be changed."""
 
-from typing import Any, Literal
+from typing import Any
 
 from wsabie.models.full_rank import FullRank
 from wsabie.models.linear import LinearRanker
@@ -53,15 +53,45 @@ def pamir(**changes: Any) -> LinearRanker:
     return LinearRanker(**{"loss": "auc", **changes})
 
 
-def full_rank(epochs: int | Literal["auto"] = "auto", **changes: Any) -> FullRank:
-    """The full-rank model of default terms ([W] eq. 1), both of as many epochs.
+def full_rank(**changes: Any) -> FullRank:
+    """The full-rank model ([W] eq. 1) with the parameters of its terms side by side.
+
+    Parameters
+    ----------
+    **changes
+        blend, joint, threads, seed: of `FullRank`. Others are those of its embedding; what says the same of both terms
+        (`SHARED`) is given to both. With "linear__" before its name a parameter is the linear term's alone.
 
     Examples
     --------
-    >>> full_rank(epochs=3).linear.epochs
-    3
+    >>> model = full_rank(dim=20, epochs=3, linear__l2=0.1)
+    >>> model.embedding.dim, model.embedding.epochs, model.linear.epochs, model.linear.l2
+    (20, 3, 3, 0.1)
     """
-    return FullRank(Wsabie(epochs=epochs), LinearRanker(epochs=epochs), **changes)
+    own = {name: changes.pop(name) for name in ("blend", "joint", "threads", "seed") if name in changes}
+    linear = {name: value for name, value in changes.items() if name in SHARED}
+    for name in [name for name in changes if name.startswith("linear__")]:
+        linear[name.removeprefix("linear__")] = changes.pop(name)
+    return FullRank(Wsabie(**changes), LinearRanker(**linear), **own)
+
+
+SHARED = (
+    "loss",
+    "rows",
+    "epochs",
+    "schedule",
+    "margin",
+    "rank_weight",
+    "max_trials",
+    "sampler",
+    "rank_from",
+    "surrogate",
+    "order_statistic",
+    "positives",
+    "patience",
+    "deterministic",
+)
+"""Parameters that mean the same to an embedding and to weights."""
 
 
 _AS_IN_V: dict[str, Any] = {

@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.base import TransformerMixin
 
 from wsabie.base.arrays import Float32, Int64
-from wsabie.base.validation import whole_number
 from wsabie.labels.names import Vocabulary
 from wsabie.models import defaults
 from wsabie.models.growth import trainable
@@ -303,40 +302,6 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_searched"}
-
-    def neighbours(self, label: str | int, k: int = 10) -> list[tuple[str, float]]:
-        """The k labels nearest to a label by cosine, with their cosines ([W] Table 4).
-
-        Parameters
-        ----------
-        label : str or int
-            Its name, or its number.
-        k : int
-            More than there are other labels is taken as all of them.
-
-        Returns
-        -------
-        list of (name, cosine), nearest first
-
-        Raises
-        ------
-        InputError
-            An unknown label; the sentence names the closest ones.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> model = Wsabie(dim=4, threads=1).fit(np.eye(3), ["red", "green", "blue"])
-        >>> sorted(name for name, cosine in model.neighbours("red", k=2))
-        ['blue', 'green']
-        """
-        from wsabie.search.neighbours import neighbours_of_labels
-
-        self._check_fitted()
-        k = min(whole_number(k, "k"), len(self.vocabulary_))
-        ids, cosines = neighbours_of_labels(self.label_vectors, self._label_ids([label]), k)
-        known = ids[0] >= 0  # fewer labels than k leave places empty
-        return list(zip(self.vocabulary_.names(ids[0][known]), cosines[0][known].tolist(), strict=True))
 
     # ---- storage
 

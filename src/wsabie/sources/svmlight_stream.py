@@ -71,7 +71,7 @@ def collect(
             done += len(block)
             stage.advance(len(block), mb_per_s=done / 1e6 / (time.perf_counter() - began))
     seconds = time.perf_counter() - began
-    log.info(
+    log.debug(
         "read %s: %.1f MB of text in %.2f s, %.0f MB/s",
         shown(path),
         done / 1e6,

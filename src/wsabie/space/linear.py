@@ -9,6 +9,7 @@ import numpy as np
 
 from wsabie.base.arrays import LANES, Csr, Float32, under_one_type
 from wsabie.base.errors import InputError
+from wsabie.base.machine import available_memory
 from wsabie.space.joint import JointSpace
 from wsabie.space.protocol import Inputs, Traffic
 
@@ -17,13 +18,13 @@ _ROWS_AT_ONCE = 64  # rows of features that stay in cache while a label's weight
 
 
 def _table(n_labels: int, n_features: int) -> Float32:
-    try:
-        return np.zeros((n_labels, n_features), np.float32)
-    except MemoryError as error:
+    if 4 * n_labels * n_features > available_memory():
         raise InputError(
             f"a weight for each of {n_labels:,} labels and {n_features:,} features needs "
-            f"{4 * n_labels * n_features / 1e9:,.1f} GB, more than there is; use fewer of either, or an embedding"
-        ) from error
+            f"{4 * n_labels * n_features / 1e9:,.1f} GB, and there are {available_memory() / 1e9:,.1f} GB of memory; "
+            "use fewer of either, or an embedding"
+        )
+    return np.zeros((n_labels, n_features), np.float32)
 
 
 @dataclass

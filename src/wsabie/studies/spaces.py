@@ -1,6 +1,6 @@
 """What tuning tries: for every kind of model its parameters with the values they may take, as data.
 
-A further kind of model is one more `Kind` in `KINDS`.
+A further kind of model is one more `Kind` in `KINDS`, under a name of `wsabie.models.systems`.
 """
 
 import math
@@ -13,6 +13,7 @@ from wsabie.base.validation import require
 from wsabie.labels.names import closest
 from wsabie.models import defaults
 from wsabie.models.defaults import Shape
+from wsabie.models.systems import build, parameters_of
 
 Values = dict[str, Any]
 
@@ -70,10 +71,8 @@ class Kind:
     ----------
     name : str
     build : callable
-        Makes an unfitted estimator from parameters by name. Its `get_params` and `fit(X, Y, label_names=, validation=,
-        metric=, on_epoch=)` are called; `fit` reports every epoch.
-    check : callable
-        Refuses parameters (all of them, by name) that no training run can use.
+        Makes an unfitted estimator from parameters by name. Its `check_parameters` and `fit(X, Y, label_names=)` are
+        called, `fit` with validation, metric and on_epoch as far as it takes them.
     space : mapping of str to Choice or Range
         What is tried unless the user says otherwise, in the order of tables and axes.
     auto : callable
@@ -82,15 +81,24 @@ class Kind:
         Parameters that are whole numbers.
     untuned : frozenset of str
         Parameters that make no better model: they have options of their own.
+    stepwise : bool
+        `fit` reports the figure of every epoch; a model that does not is judged when it is done.
+    validated : bool
+        `fit` needs validation rows.
     """
 
     name: str
     build: Callable[..., Any]
-    check: Callable[[Mapping[str, Any]], None]
     space: Mapping[str, Choice | Range]
     auto: Callable[[Shape, Mapping[str, Any]], Mapping[str, float]]
     whole: frozenset[str] = frozenset()
-    untuned: frozenset[str] = frozenset({"seed", "threads", "deterministic"})
+    untuned: frozenset[str] = frozenset({"seed", "threads", "deterministic", "linear__deterministic"})
+    stepwise: bool = True
+    validated: bool = False
+
+    def defaults(self) -> dict[str, Any]:
+        """Every parameter with its default."""
+        return parameters_of(self.name)
 
 
 @dataclass(frozen=True)
@@ -119,7 +127,7 @@ class Search:
         {'dim': 50, 'learning_rate': 0.06, 'epochs': 15}
         """
         given = {**self.fixed, **drawn}
-        auto = self.kind.auto(shape, {**self._default(), **given})
+        auto = self.kind.auto(shape, {**self.kind.defaults(), **given})
         for name, value in drawn.items():
             along = self.space[name]
             if isinstance(along, Range):
@@ -130,7 +138,7 @@ class Search:
 
     def resolved(self, parameters: Mapping[str, Any], shape: Shape) -> Values:
         """The values of all parameters of the space, of every "auto" the number that it stands for."""
-        given = {**self._default(), **parameters}
+        given = {**self.kind.defaults(), **parameters}
         auto = self.kind.auto(shape, given)
         return {
             name: auto[name] if given[name] in ("auto", None) and name in auto else given[name] for name in self.space
@@ -143,17 +151,13 @@ class Search:
             if isinstance(along, Range) and along.relative:
                 found[name] = 1.0
             elif isinstance(along, Choice) and not along.holds(found[name]):
-                found[name] = self._default()[name]  # "auto" may be one of the choices
+                found[name] = self.kind.defaults()[name]  # "auto" may be one of the choices
         return found if all(along.holds(found[name]) for name, along in self.space.items()) else None
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON writes it; two searches are the same when this is."""
         space = {name: along.as_dict() for name, along in self.space.items()}
         return {"kind": self.kind.name, "fixed": self.fixed, "space": space}
-
-    def _default(self) -> Values:
-        parameters: Values = self.kind.build().get_params()
-        return parameters
 
 
 def search(changes: Mapping[str, Any] | None = None, kind: str = "wsabie") -> Search:
@@ -178,8 +182,10 @@ def search(changes: Mapping[str, Any] | None = None, kind: str = "wsabie") -> Se
     >>> found.fixed, found.space["margin"], "dim" in found.space
     ({'dim': 50}, Range(low=0.5, high=2.0, log=False, relative=False), False)
     """
+    if kind not in KINDS:
+        raise InputError(f"there is no kind of model called {kind!r} to tune; choose from {', '.join(KINDS)}")
     model = KINDS[kind]
-    known = [name for name in model.build().get_params() if name not in model.untuned]
+    known = [name for name in model.defaults() if name not in model.untuned]
     fixed: Values = {}
     space: Space = dict(model.space)
     for name, change in (changes or {}).items():
@@ -204,7 +210,7 @@ def _value(given: Any) -> Any:
 
 def _range(name: str, given: Mapping[str, Any], place: Choice | Range | None, kind: Kind) -> Range:
     form = f"the space of {name} is {dict(given)!r}; write {{low = ..., high = ..., log = true or false"
-    relative = name in kind.auto(Shape(1, 1, 1), kind.build().get_params())
+    relative = name in kind.auto(Shape(1, 1, 1), kind.defaults())
     form += ", relative = true or false}" if relative else "}"
     known = {"low", "high", "log"} | ({"relative"} if relative else set())
     require({"low", "high"} <= set(given) <= known, form)
@@ -236,22 +242,10 @@ def _refuse_unusable(found: Search) -> None:
         ends = along.values if isinstance(along, Choice) else (along.low, along.high)
         settings += [{name: end} for end in ends]
     for drawn in settings:
-        found.kind.check({**found._default(), **found.parameters(drawn, shape)})
+        found.kind.build(**found.parameters(drawn, shape)).check_parameters()
 
 
-def _wsabie(**parameters: Any) -> Any:
-    from wsabie.models.wsabie import Wsabie
-
-    return Wsabie(**parameters)
-
-
-def _check_wsabie(parameters: Mapping[str, Any]) -> None:
-    from wsabie.models.parameters import check_parameters
-
-    check_parameters(parameters)
-
-
-def _auto_of_wsabie(shape: Shape, parameters: Mapping[str, Any]) -> Values:
+def _auto_of_points(shape: Shape, parameters: Mapping[str, Any]) -> Values:
     return {
         "learning_rate": defaults.learning_rate(shape, parameters["positives"]),
         "epochs": defaults.epochs(shape),
@@ -260,27 +254,109 @@ def _auto_of_wsabie(shape: Shape, parameters: Mapping[str, Any]) -> Values:
     }
 
 
+def _auto_of_weights(shape: Shape, parameters: Mapping[str, Any]) -> Values:
+    rate = defaults.weight_rate(shape, parameters["positives"])
+    return {"learning_rate": rate, "epochs": defaults.epochs(shape)}
+
+
+def _auto_of_both(shape: Shape, parameters: Mapping[str, Any]) -> Values:
+    rate = _auto_of_weights(shape, parameters)["learning_rate"]
+    return {**_auto_of_points(shape, parameters), "linear__learning_rate": rate}
+
+
+def _nothing_auto(shape: Shape, parameters: Mapping[str, Any]) -> Values:
+    return {}
+
+
+def _kind(name: str, space: Space, auto: Callable[..., Mapping[str, float]], **rest: Any) -> Kind:
+    def made(**parameters: Any) -> Any:
+        run = {key: parameters.pop(key) for key in ("seed", "threads") if key in parameters}
+        return build(name, parameters, **run)
+
+    return Kind(name, made, space, auto, frozenset({"dim", "epochs", "max_trials", "patience"}), **rest)
+
+
+_RATE = Range(0.2, 4.0, log=True, relative=True)
+_EPOCHS = Range(0.5, 2.0, log=True, relative=True)
+_DIM = Choice((50, 100, 150, 200))
+_MARGIN = Range(0.3, 1.5)
+_ROWS = Choice(("auto", "tfidf"))
+_POSITIVES = Choice(("mean", "pairs"))
+_WEIGHTS = Choice(("precision", "top1", "mean_rank"))
+_L2 = Choice((0.0, 0.001, 0.01, 0.1))
+_PAPER_RATE = Range(0.002, 0.2, log=True)
+_POINTS: Space = {
+    "learning_rate": _RATE,
+    "epochs": _EPOCHS,
+    "dim": _DIM,
+    "max_norm": Range(1.0, 3.0),
+    "margin": _MARGIN,
+    "rank_weight": _WEIGHTS,
+    "positives": _POSITIVES,
+    "max_trials": Choice((100, 300, "auto")),
+    "similarity": Choice(("dot", "cosine", "euclidean")),
+    "rows": _ROWS,
+    "init_scale": Range(0.3, 3.0, log=True, relative=True),
+    "label_bias": Choice((False, True)),
+}
+_PAIRWISE = ("rank_weight", "max_trials")
+"""Nothing of an AUC loss, which has no ranks."""
+_WEIGHT_SPACE: Space = {
+    "learning_rate": _RATE,
+    "epochs": _EPOCHS,
+    "margin": _MARGIN,
+    "rank_weight": _WEIGHTS,
+    "positives": _POSITIVES,
+    "l2": _L2,
+    "rows": _ROWS,
+    "label_bias": Choice((False, True)),
+}
+
+
+def _without_ranks(space: Space) -> Space:
+    return {name: along for name, along in space.items() if name not in _PAIRWISE}
+
+
 KINDS: Mapping[str, Kind] = {
-    "wsabie": Kind(
-        "wsabie",
-        _wsabie,
-        _check_wsabie,
+    "wsabie": _kind("wsabie", _POINTS, _auto_of_points),
+    "wsabie-auc": _kind("wsabie-auc", _without_ranks(_POINTS), _auto_of_points),
+    "linear-warp": _kind("linear-warp", _WEIGHT_SPACE, _auto_of_weights),
+    "pamir": _kind("pamir", _without_ranks(_WEIGHT_SPACE), _auto_of_weights),
+    "full-rank": _kind(
+        "full-rank",
         {
-            "learning_rate": Range(0.2, 4.0, log=True, relative=True),
-            "epochs": Range(0.5, 2.0, log=True, relative=True),
-            "dim": Choice((50, 100, 150, 200)),
-            "max_norm": Range(1.0, 3.0),
-            "margin": Range(0.3, 1.5),
-            "rank_weight": Choice(("precision", "top1", "mean_rank")),
-            "positives": Choice(("mean", "pairs")),
-            "max_trials": Choice((100, 300, "auto")),
-            "similarity": Choice(("dot", "cosine", "euclidean")),
-            "rows": Choice(("auto", "tfidf")),
-            "init_scale": Range(0.3, 3.0, log=True, relative=True),
-            "label_bias": Choice((False, True)),
+            "learning_rate": _RATE,
+            "linear__learning_rate": _RATE,
+            "epochs": _EPOCHS,
+            "dim": _DIM,
+            "margin": _MARGIN,
+            "rank_weight": _WEIGHTS,
+            "positives": _POSITIVES,
+            "rows": _ROWS,
         },
-        _auto_of_wsabie,
-        frozenset({"dim", "epochs", "max_trials", "patience"}),
-    )
+        _auto_of_both,
+        stepwise=False,
+        validated=True,
+    ),
+    "vse-ens": _kind(
+        "vse-ens",
+        {
+            "learning_rate": _PAPER_RATE,
+            "epochs": _EPOCHS,
+            "dim": _DIM,
+            "l2": _L2,
+            "rank_scale": Range(0.001, 1.0, log=True),
+            "rows": _ROWS,
+        },
+        _auto_of_points,
+    ),
+    "opt-auc": _kind(
+        "opt-auc",
+        {"learning_rate": _PAPER_RATE, "epochs": _EPOCHS, "dim": _DIM, "l2": _L2, "rows": _ROWS},
+        _auto_of_points,
+    ),
+    "one-vs-rest": _kind(
+        "one-vs-rest", {"C": Range(0.1, 10.0, log=True), "rows": _ROWS}, _nothing_auto, stepwise=False
+    ),
 }
 """Every kind of model that can be tuned, by its name."""

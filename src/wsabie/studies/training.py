@@ -2,7 +2,8 @@
 
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,9 @@ from wsabie.features.describer import Describer
 from wsabie.features.extract import extract, learn
 from wsabie.features.registry import describer, load_describer
 from wsabie.models.annotator import Annotator
+from wsabie.models.base import LabelModel
 from wsabie.models.ensemble import Ensemble
 from wsabie.models.members import column_blocks
-from wsabie.models.wsabie import Wsabie
 from wsabie.sources.align import Aligned, align
 from wsabie.sources.fingerprint import fingerprint_or_none, marks_of
 from wsabie.sources.open import open_source
@@ -41,8 +42,8 @@ class Recipe:
         What the data are called in the model's facts.
     model : Path
         Folder that it is saved to.
-    estimator : Wsabie or Ensemble
-        Not yet fitted; its threads and seed serve the rest too.
+    estimator : LabelModel
+        Not yet fitted; its threads and seed serve the rest too, unless it has none.
     pictures : dict
         How pictures are described, as far as it is given: describe, augment, and options of `describer`.
     hold_out : float
@@ -51,15 +52,32 @@ class Recipe:
         Labels with fewer training rows are left out.
     resume : bool
         Go on from the work of a run that was stopped.
+    system : str
+        What the model is called in its facts: of `wsabie.models.systems.SYSTEMS`.
+    given : dict
+        seed and threads where the estimator has none.
     """
 
     source: str
     model: Path
-    estimator: Wsabie | Ensemble
+    estimator: LabelModel
     pictures: dict[str, Any]
     hold_out: float = 0.1
     min_rows: int = 1
     resume: bool = False
+    system: str = "wsabie"
+    given: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def seed(self) -> int:
+        """Of everything random."""
+        return int(getattr(self.estimator, "seed", self.given.get("seed", 0)))
+
+    @property
+    def threads(self) -> int | None:
+        """None uses every core that this process may use."""
+        threads: int | None = getattr(self.estimator, "threads", self.given.get("threads"))
+        return threads
 
     @property
     def work(self) -> Path:
@@ -154,19 +172,32 @@ def train(
         Data that do not fit each other, too few rows, no label with enough of them, or what `Wsabie.fit` refuses.
     """
     sides = prepare(source, valid, recipe, executor=executor, progress=progress, rejects=rejects)
-    estimator = _with_columns(recipe.estimator, sides.learnt.feature_names, sides.terms).fit(
+    if not recipe.resume:
+        shutil.rmtree(recipe.work / "checkpoint", ignore_errors=True)
+    estimator: Any = _with_columns(recipe.estimator, sides.learnt.feature_names, sides.terms)
+    estimator.fit(
         sides.learnt.X,
         sides.learnt.Y,
         label_names=sides.learnt.label_names,
-        validation=sides.judge,
-        checkpoint=recipe.work / "checkpoint",
-        resume=recipe.resume,
-        fingerprint=sides.facts["fingerprint"] or "",
         progress=progress,
-        on_epoch=on_epoch,
+        **taken_by(
+            estimator,
+            validation=sides.judge,
+            checkpoint=recipe.work / "checkpoint",
+            resume=recipe.resume,
+            fingerprint=sides.facts["fingerprint"] or "",
+            on_epoch=on_epoch,
+        ),
     )
     sides.annotator(estimator).save(recipe.model)
-    return Trained(sides.facts, estimator.history_, sides.given)
+    return Trained(sides.facts, getattr(estimator, "history_", []), sides.given)
+
+
+def taken_by(estimator: Any, **options: Any) -> dict[str, Any]:
+    """Those of some options that the estimator's `fit` takes: a baseline has no epochs to choose or to keep."""
+    known = signature(estimator.fit).parameters
+    any_name = any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values())
+    return {name: value for name, value in options.items() if any_name or name in known}
 
 
 def prepare(
@@ -190,6 +221,7 @@ def prepare(
         aligned = align(judged, rows.label_names, rows.feature_names, rows.X.shape[1], rows.dictionary)
     learnt, validation = _sides(rows, aligned, recipe)
     facts = {
+        "system": recipe.system,
         "source": recipe.source,
         "fingerprint": own if rows is source else fingerprint_or_none(rows),
         **({} if rows is source else {"source_fingerprint": own}),
@@ -203,7 +235,7 @@ def prepare(
     return Sides(learnt, validation, terms, aligned, facts)
 
 
-def _with_columns(estimator: Wsabie | Ensemble, names: list[str] | None, terms: Any) -> Wsabie | Ensemble:
+def _with_columns(estimator: LabelModel, names: list[str] | None, terms: Any) -> LabelModel:
     """An ensemble by columns that are not said gets the kinds of features, as far as they can be told apart."""
     if not isinstance(estimator, Ensemble) or estimator.by != "columns" or estimator.columns is not None:
         return estimator
@@ -223,7 +255,7 @@ def _described(
         shutil.rmtree(recipe.work, ignore_errors=True)
     folder, pictures = recipe.work / "terms", dict(recipe.pictures)
     augment = pictures.pop("augment", 0)
-    wanted = describer(pictures.pop("describe", "terms"), **pictures, seed=recipe.estimator.seed)
+    wanted = describer(pictures.pop("describe", "terms"), **pictures, seed=recipe.seed)
     if is_model_folder(folder):
         terms = load_describer(folder)
         terms.refuse_other(wanted, folder, "go on with the same options, or leave --resume out to begin anew")
@@ -276,5 +308,5 @@ def _held_out(rows: Rows, recipe: Recipe) -> tuple[Rows, Rows | None]:
     if len(rows) < 2 / share:
         few = "1 row is too few" if len(rows) == 1 else f"{len(rows):,} rows are too few"
         raise InputError(f"{few} to set {100 * share:.3g}% aside; give more rows, or --hold-out 0")
-    sides = split_rows(rows, "auto", share, 0, recipe.estimator.seed)
+    sides = split_rows(rows, "auto", share, 0, recipe.seed)
     return rows.take(sides.train), rows.take(sides.valid)

@@ -8,10 +8,12 @@ from typing import Any
 from wsabie.base.errors import DivergenceError
 from wsabie.base.progress import Progress, Stage
 from wsabie.models.defaults import Shape
+from wsabie.models.one_vs_rest import TooLargeError
+from wsabie.studies.fitting import evaluated
 from wsabie.studies.journal import Journal, Trial, best_of
 from wsabie.studies.proposals import Tried, propose
 from wsabie.studies.spaces import Search
-from wsabie.studies.training import Recipe, Sides
+from wsabie.studies.training import Recipe, Sides, taken_by
 from wsabie.studies.tuned import Plan
 from wsabie.training.stats import EpochStats
 
@@ -113,14 +115,25 @@ def _trial(
 
     started = time.perf_counter()
     try:
-        fit_setting(search, parameters, sides, plan.metric, recipe, on_epoch)
+        model = fit_setting(search, parameters, sides, plan.metric, recipe, on_epoch if search.kind.stepwise else None)
+        if not search.kind.stepwise:
+            figures.append(_judged(model, sides, plan.metric))
     except StoppedError:
         if why["state"] == "late":
             return None
-    except (DivergenceError, MemoryError) as error:
+    except (DivergenceError, TooLargeError, MemoryError) as error:
         why = {"state": "failed", "reason": str(error) or "there is not enough memory"}
     seconds = round(time.perf_counter() - started, 3)
     return Trial(number, drawn, parameters, epochs, figures, seconds=seconds, **why)  # type: ignore[arg-type]
+
+
+def _judged(model: Any, sides: Sides, metric: str) -> float:
+    """The figure of a model that reported none, on the validation rows."""
+    rows = sides.validation
+    if rows is None:
+        raise TypeError("trials are judged on validation rows")
+    k = int(metric.partition("@")[2] or 1)
+    return float(evaluated(model, rows, (k,), "").means[metric])
 
 
 def _behind(figures: Sequence[float], epochs: int, made: Sequence[Trial], plan: Plan) -> bool:
@@ -133,12 +146,14 @@ def _proposed(made: Sequence[Trial], plan: Plan, recipe: Recipe) -> dict[str, An
         for t in made
         if t.drawn is not None
     ]
-    return propose(plan.search.space, tried, recipe.estimator.seed, len(made)) if plan.search.space else {}
+    return propose(plan.search.space, tried, recipe.seed, len(made)) if plan.search.space else {}
 
 
 def planned_epochs(search: Search, parameters: dict[str, Any], shape: Shape) -> int:
-    """How many epochs a setting would be trained for."""
-    given = {**search.kind.build().get_params(), **parameters}
+    """How many epochs a setting would be trained for; 1 where they tell nothing."""
+    if not search.kind.stepwise:
+        return 1
+    given = {**search.kind.defaults(), **parameters}
     return int(search.kind.auto(shape, given)["epochs"] if given["epochs"] == "auto" else given["epochs"])
 
 
@@ -151,8 +166,8 @@ def fit_setting(
     on_epoch: Callable[[EpochStats], None] | None = None,
     **options: Any,
 ) -> Any:
-    estimator = recipe.estimator
-    model = search.kind.build(**parameters, seed=estimator.seed, threads=estimator.threads)
+    """A model of these parameters; `options` are further ones of its `fit`."""
+    model = search.kind.build(**parameters, seed=recipe.seed, threads=recipe.threads)
     names = sides.learnt.label_names
     options |= {"validation": sides.judge, "metric": metric, "on_epoch": on_epoch}
-    return model.fit(sides.learnt.X, sides.learnt.Y, label_names=names, **options)
+    return model.fit(sides.learnt.X, sides.learnt.Y, label_names=names, **taken_by(model, **options))

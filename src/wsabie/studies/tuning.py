@@ -65,6 +65,11 @@ def tune(
     (without a limit in minutes) give the same trials, whether in one run or in several.
     """
     require_optuna()
+    kind = plan.search.kind
+    require(
+        not (plan.all_rows and kind.validated),
+        f"{kind.name} needs the validation rows to choose by; leave --all-rows out",
+    )
     folder = recipe.model.parent
     with journal(folder / "trials.jsonl", _identity(source, valid, plan, recipe)) as log:
         sides = prepare(source, valid, recipe, executor=executor, progress=progress, rejects=rejects)
@@ -99,7 +104,8 @@ def _final(
     own = _with_validation(sides) if plan.all_rows else sides
 
     def refitted(trial: Trial) -> Any:
-        parameters = {**trial.parameters, "epochs": trial.epoch} if plan.all_rows else trial.parameters
+        kept = {"epochs": trial.epoch} if plan.all_rows and plan.search.kind.stepwise else {}
+        parameters = {**trial.parameters, **kept}
         return fit_setting(plan.search, parameters, own, plan.metric, recipe, progress=progress)
 
     before = None
@@ -163,7 +169,7 @@ def _identity(source: Source, valid: Source | None, plan: Plan, recipe: Recipe) 
         "data": [fingerprint_or_none(side) if side is not None else None for side in (source, valid)],
         "metric": plan.metric,
         **plan.search.as_dict(),
-        "seed": recipe.estimator.seed,
+        "seed": recipe.seed,
         "hold_out": recipe.hold_out if valid is None else None,
         "min_rows": recipe.min_rows,
         "pictures": recipe.pictures,

@@ -20,8 +20,8 @@ def test_parameters_by_their_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("dimm = 5", "there is no parameter dimm; did you mean dim?"),
-        ("qqqq = 5", "the parameters are "),
+        ("dimm = 5", "wsabie has no parameter dimm; did you mean dim?"),
+        ("qqqq = 5", "its parameters are "),
         ("dim 5", "is no TOML file"),
         ("\xff", "is no TOML file"),
         ("#" * (1 << 20) + "##", "is larger than"),

@@ -212,8 +212,8 @@ def test_parameters_come_from_a_file_and_the_command_line_goes_before_it(cli: Cl
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ("dimm = 3", "there is no parameter dimm; did you mean dim?"),
-        ("colour = 3", "there is no parameter colour; the parameters are deterministic, dim, "),
+        ("dimm = 3", "wsabie has no parameter dimm; did you mean dim?"),
+        ("colour = 3", "wsabie has no parameter colour; its parameters are deterministic, dim, "),
         ("dim = ", "settings.toml is no TOML file: Invalid value"),
         ("loss = 'hinge'", "loss is 'hinge'; choose one of warp, auc"),
         ("label_bias = 3", "label_bias is 3; choose one of False, True"),

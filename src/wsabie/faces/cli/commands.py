@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 import typer
 
 from wsabie.base.errors import InputError
+from wsabie.models.systems import SYSTEMS
 from wsabie.studies.entrants import NAMES, USUAL
 
 
@@ -32,6 +33,7 @@ Data = Annotated[
     ),
 ]
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder, as `wsabie train --model` wrote it.")]
+Kind = Annotated[str, typer.Option(help=f"Kind of model: {', '.join(SYSTEMS)}.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 Threads = Annotated[int | None, typer.Option(min=1, max=1024, help="Threads (default: all cores).")]
 Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of everything random.")]
@@ -112,6 +114,7 @@ def register(app: typer.Typer) -> None:
 def train(
     data: Data,
     model: Annotated[Path, typer.Option(help="Folder for the model.")],
+    kind: Kind = "wsabie",
     valid: Annotated[
         Path | None, typer.Option(help="Validation data; otherwise --hold-out rows are set aside.")
     ] = None,
@@ -165,10 +168,15 @@ def train(
 ) -> None:
     """Train a model on tagged data; new data is then annotated with `wsabie annotate`."""
     from wsabie.faces.cli.settings_file import read_parameters
-    from wsabie.faces.cli.training import Asked, estimator_of, train_command
+    from wsabie.faces.cli.training import Asked, estimator_of, refuse_without_epochs, train_command
+    from wsabie.models.systems import system_of
     from wsabie.studies.training import Recipe
 
-    parameters: dict[str, Any] = {} if config is None else read_parameters(config)
+    run = _given(threads=threads, seed=seed)
+    trained = system_of(kind).trained
+    refuse_without_epochs(kind, {"valid": valid, "hold-out": hold_out, "log": log})
+    parameters: dict[str, Any] = {} if config is None else read_parameters(config, kind)
+    parameters = {name: value for name, value in parameters.items() if name not in run}
     parameters |= _given(
         dim=dim,
         loss=loss,
@@ -176,8 +184,6 @@ def train(
         epochs=epochs,
         learning_rate=learning_rate,
         max_norm=max_norm,
-        threads=threads,
-        seed=seed,
         deterministic=False if hogwild else None,
     )
     if valid is not None and hold_out:
@@ -185,9 +191,10 @@ def train(
     pictures = _given(
         describe=describe, n_terms=terms, size=size, augment=augment, crop=crop, normalise=normalise, output=output
     )
-    sides = _given(hold_out=hold_out)
-    estimator = estimator_of(parameters, ensemble, ensemble_by)
-    recipe = Recipe(str(data), model, estimator, pictures, min_rows=min_rows, resume=resume, **sides)
+    sides = _given(hold_out=hold_out if trained else 0.0)
+    estimator = estimator_of(kind, parameters, run, ensemble, ensemble_by)
+    rest: dict[str, Any] = {"min_rows": min_rows, "resume": resume, "system": kind, "given": run, **sides}
+    recipe = Recipe(str(data), model, estimator, pictures, **rest)
     train_command(Asked(data, valid, recipe, log, rejects, strict=strict, json=json))
 
 
@@ -296,6 +303,7 @@ def compare(
 def tune(
     data: Data,
     out: Annotated[Path, typer.Option(help="Folder for the trials, the model and the page; a second run goes on.")],
+    kind: Annotated[str, typer.Option(help="Kind of model, as in `wsabie train`.")] = "wsabie",
     valid: Annotated[
         Path | None, typer.Option(help="Validation data; otherwise --hold-out rows are set aside.")
     ] = None,
@@ -340,7 +348,7 @@ def tune(
 ) -> None:
     """Search for better parameters on validation rows; the best setting becomes a model."""
     from wsabie.faces.cli.tuning import Asked, read_changes, tune_command
-    from wsabie.models.wsabie import Wsabie
+    from wsabie.models.systems import build
     from wsabie.studies.spaces import search
     from wsabie.studies.training import Recipe
     from wsabie.studies.tuned import Plan
@@ -348,11 +356,12 @@ def tune(
     if valid is not None and hold_out:
         raise InputError("--hold-out sets training rows aside and --valid gives others; leave one of them out")
     pictures = _given(n_terms=terms, size=size, augment=augment, crop=crop)
-    estimator = Wsabie(threads=threads, seed=seed)
-    sides = _given(hold_out=hold_out)
-    recipe = Recipe(str(data), out / "model", estimator, pictures, min_rows=min_rows, resume=True, **sides)
+    searched = search(read_changes(config, fix or []), kind)
+    estimator = build(kind, threads=threads, seed=seed)
+    rest: dict[str, Any] = {"min_rows": min_rows, "resume": True, "system": kind, **_given(hold_out=hold_out)}
+    recipe = Recipe(str(data), out / "model", estimator, pictures, **rest)
     trials = 30 if trials is None and minutes is None else trials
-    plan = Plan(search(read_changes(config, fix or [])), metric, trials, minutes, not full, all_rows, allow_overlap)
+    plan = Plan(searched, metric, trials, minutes, not full, all_rows, allow_overlap)
     tune_command(Asked(data, valid, test, out, plan, recipe, rejects, strict=strict, json=json))
 
 

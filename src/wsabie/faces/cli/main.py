@@ -67,14 +67,15 @@ def common(
 
 def run() -> None:
     """Entry point: exit code 0 done, 1 the input is at fault, 2 usage, 130 stopped by Ctrl-C."""
-    from wsabie.faces.cli.terminal import fail
+    from wsabie.faces.cli.terminal import fail, log_as_notes
 
     _refuse_empty(sys.argv[1:])
     sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 - closed by the caller: no results
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a label that cannot be shown must not end the command
     try:
-        _obey()
+        with log_as_notes():
+            _obey()
     except WsabieError as error:
         fail(str(error))
         sys.exit(1)

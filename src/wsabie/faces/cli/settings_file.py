@@ -1,7 +1,6 @@
 """`--config FILE`: the estimator's parameters from a TOML file, by the names that a model's config.json gives them."""
 
 import tomllib
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -10,23 +9,19 @@ from wsabie.base.errors import InputError
 _MOST = 1 << 14  # bytes; long dotted keys take memory by their square
 
 
-def read_parameters(path: Path) -> dict[str, Any]:
-    """Parameters of `Wsabie`; TOML has no null, so "none" stands for it.
+def read_parameters(path: Path, kind: str = "wsabie") -> dict[str, Any]:
+    """Parameters of a kind of model; TOML has no null, so "none" stands for it.
 
     Raises
     ------
     InputError
         The file cannot be read, is no TOML, or names a parameter that there is not.
     """
-    from wsabie.models.wsabie import Wsabie
+    from wsabie.models.systems import refuse_unknown
 
     found = read_toml(path)
-    known = Wsabie().get_params()
     for name in found:
-        if name not in known:
-            close = get_close_matches(name, known, 1)
-            hint = f"did you mean {close[0]}?" if close else f"the parameters are {', '.join(sorted(known))}"
-            raise InputError(f"{path}: there is no parameter {name}; {hint}")
+        refuse_unknown(kind, name, f"{path}: ")
     return {name: None if value == "none" else value for name, value in found.items()}
 
 

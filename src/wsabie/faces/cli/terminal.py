@@ -1,6 +1,7 @@
 """What is shown on the terminal: progress bars with rate and time left, tables, one-sentence errors."""
 
 import json
+import logging
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -164,6 +165,34 @@ def show_json(value: Any) -> None:
 def note(text: str) -> None:
     """A line for the person at the terminal, on standard error, so that standard output stays clean."""
     err.print(one_line(text))
+
+
+class _Notes(logging.Handler):
+    """What the log says, as notes; the same is said once."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.said: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        sentence = record.getMessage()
+        if sentence not in self.said:
+            self.said.add(sentence)
+            note(sentence)
+
+
+@contextmanager
+def log_as_notes() -> Iterator[None]:
+    """Inside, the person at the terminal is told what the log says: how large a model will be, what was left out."""
+    log, handler = logging.getLogger("wsabie"), _Notes()
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
 
 
 def fail(sentence: str) -> None:

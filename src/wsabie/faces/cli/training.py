@@ -29,8 +29,7 @@ from wsabie.storage.scratch import refuse_strangers
 from wsabie.training.stats import EpochStats
 
 if TYPE_CHECKING:
-    from wsabie.models.ensemble import Ensemble
-    from wsabie.models.wsabie import Wsabie
+    from wsabie.models.base import LabelModel
     from wsabie.studies.training import Recipe
 
 
@@ -53,17 +52,29 @@ class Asked:
     json: bool
 
 
-def estimator_of(parameters: dict[str, Any], n: int | None, by: str | None) -> "Wsabie | Ensemble":
-    """The model that is asked for, not yet fitted: one, or an ensemble of n."""
+def estimator_of(
+    kind: str, parameters: dict[str, Any], run: dict[str, Any], n: int | None, by: str | None
+) -> "LabelModel":
+    """The model that is asked for, not yet fitted: one, or an ensemble of n; `run` has seed and threads."""
     from wsabie.models.ensemble import Ensemble
-    from wsabie.models.wsabie import Wsabie
+    from wsabie.models.systems import build
 
-    base = Wsabie(**parameters)
+    base: Any = build(kind, parameters, **run)
     if n is None:
         if by is not None:
             raise InputError(f"--ensemble-by {by} says how models differ; say how many by --ensemble N")
-        return base
-    return Ensemble(base, n=n, by=by or "seed", threads=base.threads, seed=base.seed)  # type: ignore[arg-type]
+        return base  # type: ignore[no-any-return]
+    own = {name: getattr(base, name, None) for name in ("threads", "seed")}
+    return Ensemble(base, n=n, by=by or "seed", **own)  # type: ignore[arg-type]
+
+
+def refuse_without_epochs(kind: str, options: dict[str, Any]) -> None:
+    """Refuse options about epochs where a kind has none."""
+    from wsabie.models.systems import system_of
+
+    for flag, value in options.items():
+        if value and not system_of(kind).trained:
+            raise InputError(f"--{flag} is about epochs, and {kind} has none; leave --{flag} out")
 
 
 def train_command(asked: Asked) -> None:
@@ -78,7 +89,7 @@ def train_command(asked: Asked) -> None:
             source,
             valid,
             recipe,
-            executor=executor(recipe.estimator.threads),
+            executor=executor(recipe.threads),
             progress=progress,
             rejects=rejects,
             on_epoch=_logging_to(asked.log, recipe.resume),
@@ -142,7 +153,7 @@ def _tell(asked: Asked, facts: dict[str, Any], history: list[EpochStats]) -> Non
 
     figures = [stats.validation for stats in history if stats.validation is not None]
     about = asked.recipe.estimator.facts()
-    best = about["validation_map"]
+    best = about.get("validation_map")
     n_bytes = folder_bytes(asked.recipe.model)
     if asked.json:
         summary = {"schema": 1, "model": str(asked.recipe.model), "bytes": n_bytes, "epochs": len(history)}
@@ -151,15 +162,20 @@ def _tell(asked: Asked, facts: dict[str, Any], history: list[EpochStats]) -> Non
         return
     kept = plural(len(history), "epoch")
     if "models" in about:
-        kept = f"{plural(about['models'], 'model')}, {kept}" + ("" if best is None else f", validation MAP {best:.3f}")
+        kept = f"{plural(about['models'], 'model')}, {kept}"
+    elif "blend" in about:
+        kept = f"{kept}, blend {about['blend']:.3g}"
     elif best is not None:
-        kept = f"epoch {figures.index(best) + 1} of {len(history)}, validation MAP {best:.3f}"
+        kept = f"epoch {figures.index(best) + 1} of {len(history)}"
+    kept += "" if best is None else f", validation MAP {best:.3f}"
     dropped = facts["labels_dropped"]
     few = f" ({dropped:,} with fewer than {asked.recipe.min_rows} rows left out)" if dropped else ""
     labels, rows = plural(facts["labels"], "label"), plural(facts["rows"], "row")
     bare = facts["rows_without_labels"]
     rows += f" ({bare:,} without a label)" if bare else ""
-    out.print(f"{asked.recipe.model}: {labels}{few} from {rows}, {kept}, {n_bytes / 1e6:.1f} MB")
+    out.print(
+        f"{asked.recipe.model}: {labels}{few} from {rows}, {kept + ', ' if history else ''}{n_bytes / 1e6:.1f} MB"
+    )
     note(f"next: wsabie annotate {quote(str(asked.recipe.model))} NEW_DATA")
 
 

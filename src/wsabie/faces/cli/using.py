@@ -11,6 +11,7 @@ from wsabie.faces.cli.epochs import show_epochs
 from wsabie.faces.cli.hierarchies import SHOWN_MARKS, siblings_by
 from wsabie.faces.cli.terminal import TerminalProgress, note, one_line, show_json, show_table
 from wsabie.labels.similar import Mark, SharedParents, marks
+from wsabie.models.base import LabelModel
 from wsabie.sources.records import Picture, PictureList, Rows, Source
 from wsabie.storage.outputs import refuse_unwritable
 from wsabie.storage.rejects import Rejects
@@ -133,7 +134,7 @@ def neighbours_command(
 ) -> None:
     """Print the labels nearest to a label; with a hierarchy, its siblings are marked ([W] Table 4)."""
     annotator = loaded(model)
-    near = annotator.model.neighbours(label, k)
+    near = LabelModel.neighbours(annotator.model, label, k)  # not those of rows, which neighbours too may have
     similar = siblings_by(hierarchy, parent_first, annotator)
     found: list[Mark] = []
     if similar is not None:
