@@ -62,7 +62,7 @@ def draws(sampler: Any, labels: Any, queries: Any, n: int, width: Any) -> int:
 
 
 def draw(_: Path | None) -> dict[str, Any]:
-    """Medians over rounds in which everything takes its turn."""
+    """Medians over rounds."""
     figures: dict[str, Any] = {}
     for n_labels in LABELS:
         rng = np.random.default_rng(0)
