@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from runs import make_block, make_settings, make_space, train
 from wsabie.base.errors import InputError
-from wsabie.training.samplers import Sampler, rank_chances, sampling_of
+from wsabie.training.samplers import Sampler, _ends, rank_chances, sampling_of
 
 
 def test_a_name_or_a_mapping_makes_a_sampler() -> None:
@@ -99,6 +99,18 @@ def test_a_run_is_the_same_for_any_number_of_threads_and_learns(name: Any, loss:
     assert np.array_equal(one.features, two.features)
     assert np.array_equal(one.labels, two.labels)
     assert history[-1].loss < history[0].loss
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 60), st.floats(0, 1))
+def test_both_ends_are_those_of_one_order_with_equal_values_by_place(seed: int, n: int, share: float) -> None:
+    """Zeros of both signs are equal."""
+    k, rng = max(1, round(share * n)), np.random.default_rng(seed)
+    columns = (rng.integers(-2, 3, (3, n)) * rng.choice([-1, 1], (3, n))).astype(np.float32) * np.float32(0.5)
+    front, back = _ends(columns, k)
+    for column, first, last in zip(columns, front, back, strict=True):
+        order = np.lexsort((np.arange(n), -column))
+        assert first.tolist() == order[:k].tolist()
+        assert last.tolist() == order[::-1][:k].tolist()
 
 
 def test_the_adaptive_sampler_needs_an_inner_product() -> None:

@@ -1,0 +1,287 @@
+"""Quality by CPU time of losses that differ in their negatives; run by `python -m benchmarks.samplers`."""
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_matrix, identity
+
+from benchmarks.ledger import Ledger
+from benchmarks.quality import read_tags
+from benchmarks.visterm_task import load
+from wsabie.base.errors import DivergenceError
+from wsabie.evaluation.evaluate import evaluate_scores
+from wsabie.evaluation.leave_one_out import hold_out_labels
+from wsabie.evaluation.metrics import average_precision
+from wsabie.evaluation.ranking import ranks_of_points
+from wsabie.models.wsabie import Wsabie
+from wsabie.space.protocol import Space
+
+
+class Judged(NamedTuple):
+    """Rows, what is to be found, and what is no candidate."""
+
+    X: Any
+    Y: Any
+    exclude: Any
+
+
+class Task(NamedTuple):
+    """What is trained on, what chooses, what is read at the end."""
+
+    X: Any
+    Y: Any
+    exclude: Any  # labels of the training rows when rows are judged that were trained on
+    valid: Judged
+    test: Judged
+
+
+def mirflickr(data: Path, least: int = 5, n_valid: int = 2000) -> Task:
+    """[V]'s protocol: one label of each picture with two for the test; of 2,000 others, one more chooses."""
+    tags = read_tags(data, least)
+    held = hold_out_labels(tags)
+    enough = int((np.diff(held.train.indptr) >= 2).sum())
+    again = hold_out_labels(held.train, share=min(1.0, n_valid / enough), seed=1)
+    X = identity(tags.shape[0], dtype=np.float32, format="csr")
+    return Task(X, again.train, again.train, _judged(X, again, again.train), _judged(X, held, held.train))
+
+
+def _judged(X: Any, held: Any, exclude: Any) -> Judged:
+    rows = np.flatnonzero(np.diff(held.test.indptr))
+    return Judged(X[rows], held.test[rows], exclude[rows])
+
+
+def visterms(name: str, rows: int, n_valid: int = 1000) -> Task:
+    """The first rows of a generated visual-word task."""
+    task = load(name)
+    Y = csr_matrix((np.ones(len(task.y), np.int8), task.y, np.arange(len(task.y) + 1)), (len(task.y), task.n_labels))
+    valid, test = (slice(lo, lo + n) for lo, n in ((task.n_fit, n_valid), (task.n_train, 5000)))
+    return Task(
+        task.X[:rows], Y[:rows], None, Judged(task.X[valid], Y[valid], None), Judged(task.X[test], Y[test], None)
+    )
+
+
+class Watch:
+    """A monitor that keeps the CPU seconds of every epoch apart from its own, and MAP after it."""
+
+    def __init__(self, judged: Judged | None, scaled: Any = None) -> None:
+        self.judged, self.scaled = judged, scaled
+        self.seconds: list[float] = []
+        self.left = time.process_time()
+
+    def figures(self, space: Space) -> Mapping[str, float]:
+        """MAP of the judged rows; without rows nothing but the time."""
+        self.seconds.append(time.process_time() - self.left)
+        found = {"MAP": 0.0 if self.judged is None else self._map(space)}
+        self.left = time.process_time()
+        return found
+
+    def rehearse(self, space: Space) -> None:
+        """What was compiled until now does not count."""
+        self.left = time.process_time()
+
+    def _map(self, space: Any) -> float:
+        ranks = ranks_of_points(
+            space.label_arrays(), space.points(self.scaled), self.judged.Y, exclude=self.judged.exclude, threads=1
+        )
+        return float(average_precision(ranks).mean())
+
+
+class Watched(Wsabie):
+    """The estimator, judged after every epoch by a `Watch`."""
+
+    watch: Watch
+
+    def _monitor(self, X: Any, *given: Any, **named: Any) -> Any:
+        self.watch.scaled = self.scaling_(self._checked(X))
+        self.watch.left = time.process_time()
+        return self.watch
+
+    def _calibrated(self, monitor: Any) -> None:
+        return None
+
+
+ADAPTIVE = ("VSE-ens", "hybrid")
+SYSTEMS: dict[str, dict[str, Any]] = {
+    "WARP": {},
+    "VSE-ens": {"loss": "auc"},
+    "hinge AUC": {"loss": "auc"},
+    "Opt-AUC": {"loss": "auc", "surrogate": "logistic"},
+    "hybrid": {},
+}
+COMMON = {"threads": 1, "deterministic": False, "positives": "pairs"}
+PRINTED_EPOCHS = 100
+HYBRID_TRIALS = {"mirflickr": 2, "M": 0, "paper": 0}
+"""Where it takes too long for all trials."""
+METRICS = ("p@5", "recall@5", "p@10", "recall@10", "MAP", "AUC")
+
+
+IDS = (
+    # step of V and of W, max_norm, epochs, rank_scale
+    (0.1, 0.02, 1.5, 16, 0.01),
+    (0.3, 0.06, 1.5, 16, 0.03),
+    (1.0, 0.1, 1.5, 16, 0.01),
+    (1.0, 0.3, 1.5, 16, 0.03),
+    (3.0, 0.3, 1.5, 16, 0.003),
+    (1.0, 0.1, 1.0, 16, 0.1),
+    (0.03, 0.02, 1.5, 16, 0.03),
+    (1.0, 0.1, 2.5, 32, 0.03),
+    (1.0, 0.3, 2.5, 32, 0.01),
+)
+FEATURES = (
+    (0.03, 0.03, 1.5, 8, 0.01),
+    (0.1, 0.1, 1.5, 8, 0.003),
+    (0.3, 0.1, 1.5, 8, 0.001),
+    (0.3, 0.3, 2.0, 8, 0.01),
+)
+"""Settings of the trials, the same for every system. AUC's steps are not weighted by the rank, so that they may be
+larger than WARP's; the row of an id moves for its own pairs alone.
+"""
+
+
+def setting(trial: int, ids: bool) -> dict[str, Any]:
+    """The settings of a trial."""
+    rows, labels, norm, epochs, scale = (IDS if ids else FEATURES)[trial]
+    return {
+        "learning_rate": {"V": rows, "W": labels},
+        "max_norm": norm,
+        "epochs": epochs,
+        "rank_scale": scale,
+    }
+
+
+def printed(trial: int) -> dict[str, Any]:
+    """[V]'s settings: its ranges of learning rate and regularisation (VSE-ens keeps .01), constant rate, its start."""
+    rate, l2 = ((0.01, 0.01), (0.03, 0.01), (0.1, 0.01), (0.1, 0.001))[trial % 4]
+    scale = (0.01, 0.001, 0.1, 1.0)[trial % 4]
+    return {
+        "learning_rate": rate, "l2": l2, "max_norm": None, "schedule": "constant", "init_scale": 0.1,
+        "epochs": PRINTED_EPOCHS, "patience": None, "rank_scale": scale,
+    }  # fmt: skip
+
+
+def with_sampler(system: str, params: dict[str, Any]) -> dict[str, Any]:
+    """A trial's settings as the system takes them."""
+    params = {**COMMON, **SYSTEMS[system], **params}
+    scale = params.pop("rank_scale")
+    return {**params, "sampler": {"name": "adaptive", "rank_scale": scale}} if system in ADAPTIVE else params
+
+
+def run(task: Task, params: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+    """Seconds of CPU and validation MAP after every epoch, and the model."""
+    model = Watched(**params)
+    model.watch = Watch(task.valid)
+    try:
+        model.fit(task.X, task.Y, validation=(task.valid.X, task.valid.Y))
+    except DivergenceError:
+        return {"curve": [], "MAP": 0.0}, None
+    seconds, maps = np.cumsum(model.watch.seconds), [s.validation or 0.0 for s in model.history_]
+    curve = [[round(float(s), 3), round(m, 5)] for s, m in zip(seconds, maps, strict=True)]
+    last = model.history_[-1]
+    return {
+        "curve": curve,
+        "MAP": max(maps),
+        "draws": last.mean_draws,
+        "steps": last.violation_rate,
+        "us_per_pair": last.seconds and model.watch.seconds[-1] / last.pairs * 1e6,
+    }, model
+
+
+def tested(model: Any, judged: Judged) -> dict[str, float]:
+    """All figures of the test."""
+    blocks = ((lo, model.scores(judged.X[lo : lo + 256])) for lo in range(0, judged.X.shape[0], 256))
+    means = evaluate_scores(blocks, judged.Y, ks=(5, 10), exclude=judged.exclude).means
+    return {name: float(means[name]) for name in METRICS}
+
+
+def measure(what: str, data: Path | None, trials: int, out: Path | None) -> dict[str, Any]:
+    """Trials of every system by turns, the best of each once more, the times to WARP's quality."""
+    ledger = Ledger((out or Path(f"benchmarks/.cache/samplers-{what}.json")).with_suffix(".jsonl"))
+    ids = what != "M"
+    task = mirflickr(data, 5) if data is not None and ids else visterms("M", 20_000)
+    trials = min(trials, len({"mirflickr": IDS, "M": FEATURES, "paper": range(4)}[what]))
+    for trial in range(trials):
+        for system in SYSTEMS:
+            params = printed(trial) if what == "paper" else setting(trial, ids)
+            if what == "paper" and system == "VSE-ens":
+                params |= {"learning_rate": 0.01, "l2": 0.01}
+            if system == "hybrid" and trial >= HYBRID_TRIALS.get(what, trials):
+                continue
+            if ledger.get(task=what, system=system, kind="trial", trial=trial, params=params) is None:
+                found, _ = run(task, with_sampler(system, params))
+                ledger.add({"task": what, "system": system, "kind": "trial", "trial": trial, "params": params, **found})
+                print(f"trial {trial} {system:<10} MAP {found['MAP']:.4f} {found['curve'][-1:]} {params}", flush=True)
+    tried = [system for system in SYSTEMS if ledger.of(what, system)]
+    finals = {system: _final(task, what, system, ledger) for system in tried}
+    finals["WARP, defaults"] = _defaults(task, what, ledger)
+    curves = {system: envelope(ledger.of(what, system)) for system in tried}
+    return {"finals": finals, "envelopes": curves, "times": times(curves)}
+
+
+def _defaults(task: Task, what: str, ledger: Ledger) -> dict[str, Any]:
+    """What the product does without any setting, on one thread."""
+    asked = {"task": what, "system": "WARP, defaults", "kind": "final", "params": {"threads": 1}}
+    known = ledger.get(**asked)
+    if known is None:
+        found, model = run(task, asked["params"])
+        known = ledger.add({**asked, **found, "test": tested(model, task.test)})
+    print("defaults  ", ", ".join(f"{name} {value:.4f}" for name, value in known["test"].items()), known["curve"][-1])
+    return known
+
+
+def _final(task: Task, what: str, system: str, ledger: Ledger) -> dict[str, Any]:
+    """The trial with the best validation MAP once more, and its test figures."""
+    best = max((line for line in ledger.of(what, system) if line["kind"] == "trial"), key=lambda line: line["MAP"])
+    asked = {"task": what, "system": system, "kind": "final", "params": best["params"]}
+    known = ledger.get(**asked)
+    if known is None:
+        found, model = run(task, with_sampler(system, best["params"]))
+        known = ledger.add({**asked, **found, "test": tested(model, task.test)})
+    print(f"{system:<10}", ", ".join(f"{name} {value:.4f}" for name, value in known["test"].items()), best["params"])
+    return known
+
+
+def envelope(lines: list[dict[str, Any]]) -> list[list[float]]:
+    """The best MAP that any run had reached by so many seconds."""
+    points, best = sorted(point for line in lines for point in line["curve"]), 0.0
+    kept = []
+    for seconds, value in points:
+        if value > best:
+            kept.append([seconds, value])
+            best = value
+    return kept
+
+
+def times(curves: dict[str, list[list[float]]], levels: tuple[float, ...] = (0.8, 0.9, 0.95, 0.99, 1.0)) -> Any:
+    """Seconds in which each system reaches shares of WARP's best MAP; None where it never does."""
+    highest = curves["WARP"][-1][1]
+    found = {}
+    for level in levels:
+        first = {
+            system: next((s for s, value in curve if value >= level * highest), None)
+            for system, curve in curves.items()
+        }
+        found[f"{level:g}"] = first
+        print(f"{level:.0%} of WARP's MAP", ", ".join(f"{name} {value}" for name, value in first.items()))
+    return found
+
+
+def chart(curves: dict[str, list[list[float]]], title: str, file: Path) -> None:
+    """The envelopes as SVG."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
+    for name, curve in curves.items():
+        seconds, values = zip(*curve, strict=True)
+        axes.step(seconds, values, where="post", marker=".", label=name, linewidth=2 if name == "WARP" else 1)
+    axes.set(xscale="log", xlabel="CPU seconds of training, one thread", ylabel="validation MAP", title=title)
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False)
+    with mpl.rc_context({"svg.hashsalt": "wsabie"}):
+        figure.savefig(file, metadata={"Date": None})
+    plt.close(figure)
