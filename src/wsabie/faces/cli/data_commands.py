@@ -1,0 +1,159 @@
+"""Commands that make data: features, split, hierarchy."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from wsabie.faces.cli.options import (
+    Augment,
+    Balance,
+    Crop,
+    Data,
+    Describe,
+    GivenSeed,
+    Json,
+    Normalise,
+    Output,
+    Rejects,
+    Seed,
+    Size,
+    SplitBy,
+    Strict,
+    Terms,
+    Threads,
+    refuse_options,
+    stated,
+)
+
+
+def features(
+    kind: Annotated[
+        Literal["images", "onnx", "kpca"],
+        typer.Argument(
+            metavar="KIND", help="images, onnx, or kpca: few dense features from many sparse ones (audio, text: later)."
+        ),
+    ],
+    src: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="SRC",
+            help="Folder of pictures, or Parquet with pictures; after onnx, the ONNX file comes first; for kpca rows.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Parquet file to write; it is a source for every other command.")],
+    describe: Describe = None,
+    balance: Balance = None,
+    terms: Terms = None,
+    size: Size = None,
+    weighting: Annotated[
+        Literal["counts", "tfidf"] | None, typer.Option(help="counts or tfidf (default: counts).")
+    ] = None,
+    dictionary: Annotated[
+        Path | None,
+        typer.Option(
+            help="Use this saved dictionary, or that of this picture model; otherwise one is learned and saved beside "
+            "OUT."
+        ),
+    ] = None,
+    augment: Augment = None,
+    crop: Crop = None,
+    dim: Annotated[
+        int | None, typer.Option(min=1, help="kpca: components (default: 1,024, fewer for few rows).")
+    ] = None,
+    landmarks: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="kpca: rows that all are compared with (default: all up to 4,096, else 4 per component)."
+        ),
+    ] = None,
+    map_folder: Annotated[
+        Path | None,
+        typer.Option("--map", help="kpca: use this saved map; otherwise one is learned and saved beside OUT."),
+    ] = None,
+    normalise: Normalise = None,
+    output: Output = None,
+    threads: Threads = None,
+    seed: GivenSeed = None,
+    strict: Strict = False,
+    rejects: Rejects = None,
+    json: Json = False,
+) -> None:
+    """Describe pictures and write them as rows; a stopped run goes on where it was.
+
+    Or, with kpca, bring sparse rows to few dense dimensions by kernel PCA with the histogram intersection kernel.
+    """
+    from wsabie.faces.cli.describing import features_command, one_of, pictures_and_network
+
+    if kind == "kpca":
+        from wsabie.faces.cli.mapping import kpca_command
+
+        pictures_given = stated(
+            describe=describe, balance=balance, terms=terms, size=size, weighting=weighting, dictionary=dictionary,
+            augment=augment, crop=crop, normalise=normalise, output=output,
+        )  # fmt: skip
+        refuse_options(pictures_given, "how pictures are described, and kpca takes rows of features")
+        wanted = stated(n_components=dim, n_landmarks=landmarks, seed=seed)
+        kpca_command(one_of(src), out, wanted, map_folder, threads, strict, rejects, json)
+        return
+    refuse_options(stated(dim=dim, landmarks=landmarks, map=map_folder), "how rows are mapped; it belongs to kpca")
+
+    pictures, network = pictures_and_network(kind, src, describe)
+    given = stated(describe=network or describe, balance=balance, n_terms=terms, size=size, weighting=weighting)
+    given |= stated(crop=crop, normalise=normalise, output=output, seed=seed)
+    features_command(pictures, out, given, dictionary, augment or 0, threads, strict, rejects, json)
+
+
+def split(
+    data: Data,
+    out: Annotated[Path, typer.Option(help="Folder for train, valid and test.")],
+    valid: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Fraction of validation rows (default: 0.1; with one-label: 0)."),
+    ] = None,
+    test: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Fraction of test rows (default: 0.1; with one-label: 1).")
+    ] = None,
+    by: Annotated[
+        SplitBy,
+        typer.Option(
+            help="group, row, label or time (default: group if there are groups); one-label: every row stays in "
+            "training and one of its labels is the test."
+        ),
+    ] = "auto",
+    least: Annotated[
+        int | None, typer.Option(min=1, help="With one-label: rows with fewer labels keep them all (default: 2).")
+    ] = None,
+    drop_near: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Test and validation rows at least this similar (cosine) to a training row are left out.",
+        ),
+    ] = None,
+    seed: Seed = 0,
+    strict: Strict = False,
+    rejects: Rejects = None,
+    json: Json = False,
+) -> None:
+    """Split rows into train, validation and test without leaks, and list what was left out."""
+    from wsabie.faces.cli.splitting import split_command
+
+    split_command(data, out, valid, test, by, least, drop_near, seed, strict, rejects, json)
+
+
+def hierarchy(
+    kind: Annotated[Literal["from-text"], typer.Argument(metavar="KIND", help="from-text: mine running English text.")],
+    src: Annotated[Path, typer.Argument(metavar="SRC", help="Plain text, or gzip of it.")],
+    out: Annotated[Path, typer.Option(help="TSV to write: child, parent, count; --hierarchy reads it.")],
+    min_count: Annotated[int, typer.Option(min=1, help="Leave out pairs that are said less often.")] = 1,
+    labels: Annotated[
+        Path | None, typer.Option(help="Keep these children: a file of one label a line, or a model folder.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Make an is-a list from what text says: "a toad is an amphibian"."""
+    from wsabie.faces.cli.hierarchies import hierarchy_command
+
+    hierarchy_command(src, out, min_count, labels, json)

@@ -1,0 +1,99 @@
+"""Options and arguments that several commands have, and what commands make of them."""
+
+from math import inf
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from wsabie.base.errors import InputError
+from wsabie.models.systems import SYSTEMS
+
+
+def positive(text: str) -> float:
+    """A number that a step or a norm can be."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < inf:
+        raise typer.BadParameter(f"{text} is no number above 0.")
+    return number
+
+
+By = Literal["auto", "group", "row", "label", "time"]
+SplitBy = Literal["auto", "group", "row", "label", "time", "one-label"]
+Data = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DATA",
+        help="Pictures in a folder, Parquet, svmlight/XC, Mulan ARFF, fastText text, pairs in a TSV, or a published "
+        "collection.",
+    ),
+]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder, as `wsabie train --model` wrote it.")]
+Kind = Annotated[str, typer.Option(help=f"Kind of model: {', '.join(SYSTEMS)}.")]
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+Threads = Annotated[int | None, typer.Option(min=1, max=1024, help="Threads (default: all cores).")]
+Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of everything random.")]
+GivenSeed = Annotated[int | None, typer.Option(min=0, max=2**63 - 1, help="Seed of everything random (default: 0).")]
+Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first bad input instead of listing it.")]
+Rejects = Annotated[Path | None, typer.Option(help="Write what was skipped to this file (JSON lines).")]
+Top = Annotated[int, typer.Option("-k", min=1, help="How many labels.")]
+AllowOverlap = Annotated[bool, typer.Option("--allow-overlap", help="Judge training rows too, instead of refusing.")]
+Hierarchies = Annotated[
+    list[Path] | None,
+    typer.Option(
+        help="Is-a list (child TAB parent, WordNet's files, a collection with categories) that says which labels are "
+        "siblings; several complete each other."
+    ),
+]
+ParentFirst = Annotated[bool, typer.Option("--parent-first", help="Pairs in --hierarchy name the parent first.")]
+Terms = Annotated[
+    int | None, typer.Option(min=2, help="Visual terms in the dictionary (default: 10,000, fewer for few pictures).")
+]
+MinRows = Annotated[int, typer.Option(min=1, help="Leave out labels with fewer training rows than this.")]
+Size = Annotated[
+    int | None,
+    typer.Option(min=16, max=4096, help="Longer side, in pixels, at which pictures are described (default: 256)."),
+]
+Describe = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAMES",
+        help="How pictures are described, side by side if several: terms, colour, textons, hog, onnx:FILE (default: "
+        "terms).",
+    ),
+]
+Balance = Annotated[
+    Literal["length", "mass"] | None,
+    typer.Option(help="What is equal for descriptions side by side: length, or mass for kernels (default: length)."),
+]
+Normalise = Annotated[
+    Literal["imagenet", "clip", "symmetric", "unit", "bytes"] | None,
+    typer.Option(help="Values that an ONNX model was trained with (default: imagenet)."),
+]
+Output = Annotated[str | None, typer.Option(metavar="NAME", help="Output of an ONNX model (default: its first).")]
+Augment = Annotated[
+    int | None,
+    typer.Option(min=0, help="Extra flipped, cropped, shifted versions of each picture (default: 0)."),
+]
+Crop = Annotated[
+    float | None,
+    typer.Option(
+        parser=positive,
+        metavar="SHARE",
+        help="Centred share of a picture's sides that is described; the rest is margin for --augment (default: 1).",
+    ),
+]
+
+
+def stated(**options: Any) -> dict[str, Any]:
+    """The options that the command line names."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def refuse_options(given: dict[str, Any], because: str) -> None:
+    """Refuse options that another kind of features has."""
+    for flag in given:
+        raise InputError(f"--{flag} says {because}; leave --{flag} out")

@@ -1,0 +1,181 @@
+"""Commands that measure: compare, tune, reproduce, demo."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from wsabie.base.errors import InputError
+from wsabie.faces.cli.options import (
+    AllowOverlap,
+    Augment,
+    By,
+    Crop,
+    Data,
+    Describe,
+    Hierarchies,
+    Json,
+    MinRows,
+    ParentFirst,
+    Rejects,
+    Seed,
+    Size,
+    Strict,
+    Terms,
+    Threads,
+    positive,
+    stated,
+)
+from wsabie.studies.entrants import NAMES, USUAL
+
+
+def compare(
+    data: Data,
+    models: Annotated[str, typer.Option(help=f"Comma-separated: {', '.join(NAMES)}.")] = ",".join(USUAL),
+    by: Annotated[
+        By, typer.Option(help="How to split: group, row, label or time (default: group if there are groups).")
+    ] = "auto",
+    test: Annotated[Path | None, typer.Option(help="Test data; otherwise a tenth is split off.")] = None,
+    allow_overlap: AllowOverlap = False,
+    min_rows: MinRows = 1,
+    hierarchy: Hierarchies = None,
+    parent_first: ParentFirst = False,
+    describe: Describe = None,
+    terms: Terms = None,
+    size: Size = None,
+    threads: Threads = None,
+    seed: Seed = 0,
+    report: Annotated[Path | None, typer.Option(help="Write an HTML report here.")] = None,
+    strict: Strict = False,
+    rejects: Rejects = None,
+    json: Json = False,
+) -> None:
+    """One table: every model and baseline on the same split, with time and memory."""
+    from wsabie.faces.cli.comparing import compare_command
+
+    pictures = stated(describe=describe, n_terms=terms, size=size)
+    compare_command(
+        data,
+        models,
+        by,
+        test,
+        allow_overlap,
+        min_rows,
+        hierarchy,
+        parent_first,
+        pictures,
+        threads,
+        seed,
+        report,
+        strict,
+        rejects,
+        json,
+    )
+
+
+def tune(
+    data: Data,
+    out: Annotated[Path, typer.Option(help="Folder for the trials, the model and the page; a second run goes on.")],
+    kind: Annotated[str, typer.Option(help="Kind of model, as in `wsabie train`.")] = "wsabie",
+    valid: Annotated[
+        Path | None, typer.Option(help="Validation data; otherwise --hold-out rows are set aside.")
+    ] = None,
+    hold_out: Annotated[
+        float | None,
+        typer.Option(min=0.01, max=0.9, help="Fraction of rows (whole groups) that judge trials (default: 0.1)."),
+    ] = None,
+    test: Annotated[
+        Path | None, typer.Option(help="Test data: the best setting and the defaults are judged on them at the end.")
+    ] = None,
+    allow_overlap: AllowOverlap = False,
+    metric: Annotated[Literal["MAP", "p@1", "p@10"], typer.Option(help="MAP, p@1 or p@10.")] = "MAP",
+    trials: Annotated[
+        int | None, typer.Option(min=1, help="Trials in all (default: 30, or no limit with --minutes).")
+    ] = None,
+    minutes: Annotated[
+        float | None,
+        typer.Option(parser=positive, metavar="NUMBER", help="Minutes for all trials; the last training comes on top."),
+    ] = None,
+    fix: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Give a parameter this value in all trials.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="TOML file with parameters, and with a table [space] of what to try.")
+    ] = None,
+    full: Annotated[bool, typer.Option("--full", help="Train all trials to their end, also those behind.")] = False,
+    all_rows: Annotated[
+        bool, typer.Option("--all-rows", help="Train the model that is saved on the validation rows too.")
+    ] = False,
+    min_rows: MinRows = 1,
+    terms: Terms = None,
+    size: Size = None,
+    augment: Augment = None,
+    crop: Crop = None,
+    threads: Threads = None,
+    seed: Seed = 0,
+    strict: Strict = False,
+    rejects: Rejects = None,
+    json: Json = False,
+) -> None:
+    """Search for better parameters on validation rows; the best setting becomes a model."""
+    from wsabie.faces.cli.tuning import Asked, read_changes, tune_command
+    from wsabie.models.systems import build
+    from wsabie.studies.spaces import search
+    from wsabie.studies.training import Recipe
+    from wsabie.studies.tuned import Plan
+
+    if valid is not None and hold_out:
+        raise InputError("--hold-out sets training rows aside and --valid gives others; leave one of them out")
+    pictures = stated(n_terms=terms, size=size, augment=augment, crop=crop)
+    searched = search(read_changes(config, fix or []), kind)
+    estimator = build(kind, threads=threads, seed=seed)
+    rest: dict[str, Any] = {"min_rows": min_rows, "resume": True, "system": kind, **stated(hold_out=hold_out)}
+    recipe = Recipe(str(data), out / "model", estimator, pictures, **rest)
+    trials = 30 if trials is None and minutes is None else trials
+    plan = Plan(searched, metric, trials, minutes, not full, all_rows, allow_overlap)
+    tune_command(Asked(data, valid, test, out, plan, recipe, rejects, strict=strict, json=json))
+
+
+def reproduce(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="Name of a table or figure; `list` shows all.")],
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help="sample (default), visterm:S (generated; also tiny, M, imagenet, web), or a collection's path."
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the results (default: wsabie-reproduce/TABLE).")] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the pairs (default: by size).")] = None,
+    min_rows: Annotated[
+        int | None, typer.Option(min=1, help="Leave out labels with fewer training rows (default: 1; sample: 2).")
+    ] = None,
+    hierarchy: Hierarchies = None,
+    parent_first: ParentFirst = False,
+    threads: Threads = None,
+    seed: Seed = 0,
+    strict: Strict = False,
+    rejects: Rejects = None,
+    json: Json = False,
+) -> None:
+    """A table or figure of the papers: their figures beside those of the data at hand, and what holds here."""
+    from wsabie.faces.cli.reproducing import reproduce_command
+
+    parameters = stated(epochs=epochs)
+    reproduce_command(
+        table, data, out, parameters, threads, seed, min_rows, hierarchy, parent_first, strict, rejects, json
+    )
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the model and the report.")] = Path("wsabie-demo"),
+    part: Annotated[
+        Literal["emoji", "drawings", "all"], typer.Option(help="emoji, drawings, or all that is installed.")
+    ] = "all",
+    threads: Threads = None,
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Train on the bundled sample collection, compare with baselines, write a report."""
+    from wsabie.faces.cli.demonstrating import demo_command
+
+    demo_command(out, part, threads, seed, json)
