@@ -66,7 +66,7 @@ def test_every_baseline(cli: Cli, rows: Path, tmp_path: Path, kind: str) -> None
     ("words", "said"),
     [
         (("--kind", "linear-wrap"), "no kind of model called 'linear-wrap'; did you mean linear-warp?"),
-        (("--kind", "zzz"), "choose from wsabie, wsabie-auc, linear-warp, pamir"),
+        (("--kind", "zzz"), "choose from wsabie, wsabie-auc, owpc-sgd, linear-warp"),
         (
             ("--kind", "linear-warp", "--dim", 5),
             "linear-warp has no parameter dim; its parameters are deterministic, ep",
