@@ -100,7 +100,7 @@ def test_pictures_are_described_trained_on_and_annotated(encoder_file, emoji, tm
     np.testing.assert_array_equal(rows.X, encoder.transform(emoji).X)
     assert rows.dictionary == encoder.fingerprint()
     model = Wsabie(dim=8, epochs=3, threads=1).fit(rows.X, rows.Y, label_names=rows.label_names)
-    assert model.scaling_.method == "standard"
+    assert model.scaling_.method == "homogeneous"
     assert len(model.annotate(rows.X[:1], 5)[0]) == 5
 
 
