@@ -103,17 +103,27 @@ class Watched(Wsabie):
         return None
 
 
-ADAPTIVE = ("VSE-ens", "hybrid")
 SYSTEMS: dict[str, dict[str, Any]] = {
     "WARP": {},
-    "VSE-ens": {"loss": "auc"},
+    "VSE-ens": {"loss": "auc", "sampler": "adaptive"},
     "hinge AUC": {"loss": "auc"},
     "Opt-AUC": {"loss": "auc", "surrogate": "logistic"},
-    "hybrid": {},
+    "hybrid": {"sampler": "adaptive"},
 }
+ABLATION: dict[str, dict[str, Any]] = {
+    "WARP": {},
+    "WARP, weight 1": {"rank_weight": "top1"},
+    "hybrid": {"sampler": "adaptive"},
+    "hybrid, weight 1": {"sampler": "adaptive", "rank_weight": "top1", "rank_from": 1},
+    "hinge AUC, weight L(rank)": {"max_trials": 1, "rank_from": 100},
+    "hinge AUC": {"loss": "auc"},
+    "VSE-ens, weight L(rank)": {"max_trials": 1, "sampler": "adaptive"},
+    "VSE-ens": {"loss": "auc", "sampler": "adaptive"},
+}
+"""Search for a violator or one draw, uniform or adaptive, with the weight of the rank or without."""
 COMMON = {"threads": 1, "deterministic": False, "positives": "pairs"}
 PRINTED_EPOCHS = 100
-HYBRID_TRIALS = {"mirflickr": 2, "M": 0, "paper": 0}
+HYBRID_TRIALS = {"mirflickr": 2, "M": 0, "paper": 0, "ablation": 2}
 """Where it takes too long for all trials."""
 METRICS = ("p@5", "recall@5", "p@10", "recall@10", "MAP", "AUC")
 
@@ -164,9 +174,9 @@ def printed(trial: int) -> dict[str, Any]:
 
 def with_sampler(system: str, params: dict[str, Any]) -> dict[str, Any]:
     """A trial's settings as the system takes them."""
-    params = {**COMMON, **SYSTEMS[system], **params}
+    params = {**COMMON, **{**SYSTEMS, **ABLATION}[system], **params}
     scale = params.pop("rank_scale")
-    return {**params, "sampler": {"name": "adaptive", "rank_scale": scale}} if system in ADAPTIVE else params
+    return {**params, "sampler": {"name": "adaptive", "rank_scale": scale}} if "sampler" in params else params
 
 
 def run(task: Task, params: dict[str, Any]) -> tuple[dict[str, Any], Any]:
@@ -199,21 +209,21 @@ def tested(model: Any, judged: Judged) -> dict[str, float]:
 def measure(what: str, data: Path | None, trials: int, out: Path | None) -> dict[str, Any]:
     """Trials of every system by turns, the best of each once more, the times to WARP's quality."""
     ledger = Ledger((out or Path(f"benchmarks/.cache/samplers-{what}.json")).with_suffix(".jsonl"))
-    ids = what != "M"
-    task = mirflickr(data, 5) if data is not None and ids else visterms("M", 20_000)
-    trials = min(trials, len({"mirflickr": IDS, "M": FEATURES, "paper": range(4)}[what]))
-    for trial in range(trials):
-        for system in SYSTEMS:
+    ids = data is not None and what != "M"
+    task = mirflickr(data, 5) if ids else visterms("M", 20_000)
+    systems = ABLATION if what == "ablation" else SYSTEMS
+    for trial in range(min(trials, 4 if what == "paper" else len(IDS if ids else FEATURES))):
+        for system in systems:
             params = printed(trial) if what == "paper" else setting(trial, ids)
             if what == "paper" and system == "VSE-ens":
                 params |= {"learning_rate": 0.01, "l2": 0.01}
-            if system == "hybrid" and trial >= HYBRID_TRIALS.get(what, trials):
+            if system.startswith("hybrid") and trial >= HYBRID_TRIALS.get(what, trials):
                 continue
             if ledger.get(task=what, system=system, kind="trial", trial=trial, params=params) is None:
                 found, _ = run(task, with_sampler(system, params))
                 ledger.add({"task": what, "system": system, "kind": "trial", "trial": trial, "params": params, **found})
                 print(f"trial {trial} {system:<10} MAP {found['MAP']:.4f} {found['curve'][-1:]} {params}", flush=True)
-    tried = [system for system in SYSTEMS if ledger.of(what, system)]
+    tried = [system for system in systems if ledger.of(what, system)]
     finals = {system: _final(task, what, system, ledger) for system in tried}
     finals["WARP, defaults"] = _defaults(task, what, ledger)
     curves = {system: envelope(ledger.of(what, system)) for system in tried}

@@ -6,6 +6,7 @@ step       CPU time per pair of a step with the adaptive sampler, refresh includ
 mirflickr  MIRFlickr-25k tags (--data FILE kv_dataset2.csv), pictures as ids, one tag of each held out: quality by
            CPU time of WARP, VSE-ens, Opt-AUC, hinge AUC and the hybrid, each with the same settings tried
 M          the same on the generated visual-word task, fewer rows
+ablation   MIRFlickr (without --data: M) with a search or one draw, uniform or adaptive, weighted by rank or not
 paper      MIRFlickr with the settings and the ranges of [V]
 study      generated tasks: what the gain depends on
 
@@ -171,13 +172,14 @@ def _shown(found: dict[str, float]) -> str:
 TITLES = {
     "mirflickr": "MIRFlickr-25k, pictures as ids",
     "M": "Task M, 30,000 rows",
+    "ablation": "Search or one draw, uniform or adaptive, weighted by rank or not",
     "paper": "With the paper's settings",
 }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["draw", "step", "mirflickr", "M", "paper", "study"])
+    parser.add_argument("what", choices=["draw", "step", "mirflickr", "M", "ablation", "paper", "study"])
     parser.add_argument("--data", type=Path, help="MIRFlickr's kv_dataset2.csv")
     parser.add_argument("--trials", type=int, default=12, help="settings tried by each system (default: %(default)s)")
     parser.add_argument("--svg", type=Path, help="draw quality by time to this file")

@@ -1,6 +1,6 @@
 """Leave one label out: of each row with several labels one is kept for the test, the others are trained on.
 
-The protocol of Guo, Zhang and Yorke-Smith ("VSE-ens", AAAI 2018) and of recommenders: it asks whether the labels of a
+The protocol of Guo et al. ("VSE-ens", AAAI 2018) and of recommenders: it asks whether the labels of a
 row can be completed, so that rows are on both sides and labels are not. A row's training labels are then no candidates
 (`exclude` of `evaluate_scores`).
 """

@@ -1,6 +1,6 @@
 """OWPC by exact ranks: all labels are scored at every step, and all that violate the margin move at once.
 
-What WARP estimates by sampling ([W] section 4.1 and Figure 2; the loss of Usunier, Buffoni and Gallinari 2009). Loss of
+What WARP estimates by sampling ([W] section 3 and Figure 2; the loss of Usunier, Buffoni and Gallinari 2009). Loss of
 one pair, eq. 5, with r = number of violators:
 
     L(r) / r * sum over violators v of (margin - f_y + f_v)

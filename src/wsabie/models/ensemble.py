@@ -1,4 +1,4 @@
-"""Several models whose scores are added up ([W] section 6 and slides: 2, 3 and 10): one space of more dimensions.
+"""Several models whose scores are added up (slides: 2, 3 and 10): one space of more dimensions.
 
 With inner products a weighted sum of scores is an inner product too. Put the points of a row that the members see side
 by side, and those of a label:

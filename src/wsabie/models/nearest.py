@@ -1,4 +1,4 @@
-"""Exact k nearest neighbours: the labels of the training rows that look most like a row ([W] section 6.2)."""
+"""Exact k nearest neighbours: the labels of the training rows that look most like a row ([W] section 6.3)."""
 
 from typing import Any, Self
 

@@ -1,6 +1,6 @@
 """One linear classifier per label: the models that a newcomer would try first, and the papers' own baseline.
 
-The papers train their one-versus-rest baseline by the Passive-Aggressive algorithm ([W] section 6.2, PA-I of Crammer et
+The papers train their one-versus-rest baseline by the Passive-Aggressive algorithm ([W] section 6.3, PA-I of Crammer et
 al. 2006) or "hinge loss" ([S]). The default is logistic regression, stronger and known to everybody.
 """
 

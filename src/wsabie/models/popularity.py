@@ -1,4 +1,4 @@
-"""The most frequent labels for every row: what a model must beat to have learned anything ([W] s. 6.2)."""
+"""The most frequent labels for every row: what a model must beat to have learned anything ([W] section 6.1)."""
 
 from collections.abc import Sequence
 from typing import Any, Self

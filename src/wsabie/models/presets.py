@@ -15,7 +15,7 @@ def vse_ens(rank_scale: float = 0.1, *, paper: bool = False, **changes: Any) -> 
     Parameters
     ----------
     rank_scale : float
-        Mean rank of a drawn label over the number of labels; [V] tunes it from .001 to 1.
+        Mean rank of a drawn label over the number of labels (less than .5 however large); [V] tunes it from .001 to 1.
     paper : bool
         The scale as printed, without the number of labels (convention 7).
     **changes

@@ -1,4 +1,4 @@
-"""What annotation loses when the nearest neighbour is not found ([W] section 7, "Analysis of Nearest Neighbor")."""
+"""What annotation loses when the nearest neighbour is not found ([W] section 6.4, "Analysis of Nearest Neighbor")."""
 
 import time
 from collections.abc import Sequence

@@ -87,7 +87,7 @@ OPTIONS: dict[str, tuple[Options, ...]] = {
 """What is tried on validation rows; the others have their defaults."""
 
 ENSEMBLES = {f"ensemble-{n}": n for n in (2, 3, 10)}
-"""Name to members ([W] section 6 and slides)."""
+"""Name to members (slides)."""
 
 USUAL = ("wsabie", "nearest", "popularity", "one-vs-rest")
 """Who takes part unless others are named."""

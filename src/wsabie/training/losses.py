@@ -16,7 +16,7 @@ MOST_POSITIVES = 100
 
 
 def rank_losses(rank_weight: RankWeight, n_labels: int) -> Float32:
-    """L(k) = sum of the first k rank weights, for k = 0 .. n_labels ([W] eq. 2; Usunier et al. 2009).
+    """L(k) = sum of the first k rank weights, for k = 0 .. n_labels ([W] eq. 4; Usunier et al. 2009).
 
     Parameters
     ----------

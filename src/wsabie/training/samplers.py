@@ -38,9 +38,10 @@ class Sampler:
         orders all labels by their score for every draw.
     power : float
     rank_scale : float
-        Mean rank of a drawn label over the number of labels, about: p(r) ~ exp(-r / (rank_scale * n_labels)).
+        How deep draws go, in shares of the labels: p(r) ~ exp(-r / (rank_scale * n_labels)), whose mean rank is
+        rank_scale * n_labels where that is far from the last one.
     distribution : {"exponential", "geometric", "linear"}
-        "geometric": (1 - 1/m)^r with m = rank_scale * n_labels; "linear": falls to 0 at rank 2 m.
+        "geometric": (1 - 1/m)^r with m = rank_scale * n_labels; "linear": falls to 0 at rank 2 m, mean 2/3 m.
     paper : bool
         [V] as printed: the scale is `rank_scale` alone, which leaves rank 1 nearly alone for any value up to 1.
     """

@@ -16,6 +16,7 @@ COLOURS = ("#0b6e69", "#cc5a1e", "#5a55c9", "#8a6a00", "#b8336f", "#4d5560")
 INK, SOFT, LINE, PAPER = "#1d1c1a", "#5c5952", "#e4e0d7", "#ffffff"
 _MARGIN, _HEAD, _ROW, _TEXT, _HEADING = 14, 22, 16, 11.0, 13.0
 _STYLE = (
+    f"svg{{overflow:visible}}"  # half of the last mark's number stands outside of its panel
     f"text{{font:{_TEXT:g}px system-ui,sans-serif;fill:{SOFT}}}.heading{{font-size:{_HEADING:g}px;fill:{INK}}}"
     f".grid{{stroke:{LINE}}}.base{{stroke:{SOFT}}}.line{{fill:none;stroke-width:2}}"
     f".limit{{fill:none;stroke:{SOFT};stroke-width:1.5;stroke-dasharray:4 4}}.mark{{stroke:{PAPER}}}"
