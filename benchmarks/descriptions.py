@@ -10,10 +10,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from benchmarks.machine import machine, told
 from wsabie.base.executor import Processes, Serial
 from wsabie.base.machine import available_cores
 from wsabie.evaluation.splits import split
+from wsabie.faces.cli.mapping import map_facts
+from wsabie.features.components import Components
 from wsabie.features.registry import describer
 from wsabie.sources.records import Rows
 from wsabie.studies.compare import compare
@@ -29,9 +33,10 @@ def by_group(rows: Rows) -> Any:
     return split(len(rows), by="group", ids=rows.ids, groups=rows.groups, seed=0)
 
 
-def measured(names: str, part: str, balance: str | None, threads: int) -> dict[str, float]:
-    """Held-out figures of one description, and what a row of it is."""
+def measured(names: str, part: str, balance: str | None, threads: int, components: int | None) -> dict[str, Any]:
+    """Held-out figures of one description, what a row of it is, and what a map to components loses."""
     options: dict[str, Any] = {"size": SIZE, **({"n_terms": N_TERMS} if "terms" in names.split(",") else {})}
+    options |= {"n_components": components} if components else {}
     chosen = describer(names, **options, **({"balance": balance} if balance and "," in names else {}))
     run = Serial() if threads == 1 else Processes(threads)
     rows, sides = describe_split(sample_pictures(part), chosen, by_group, executor=run)
@@ -40,8 +45,9 @@ def measured(names: str, part: str, balance: str | None, threads: int) -> dict[s
     means = entry.evaluation.means
     return {
         "features": rows.X.shape[1],
-        "non_zeros": rows.X.nnz / len(rows),
+        "non_zeros": float(np.count_nonzero(rows.X) if isinstance(rows.X, np.ndarray) else rows.X.nnz) / len(rows),
         **{name: means[name] for name in SHOWN},
+        **(map_facts(chosen.pca) if isinstance(chosen, Components) else {}),
     }
 
 
@@ -50,16 +56,18 @@ def main() -> None:
     parser.add_argument("names", nargs="*", default=NAMES)
     parser.add_argument("--part", default="all", choices=("emoji", "drawings", "all"))
     parser.add_argument("--balance", choices=("length", "mass"))
+    parser.add_argument("--components", type=int, help="of kernel PCA, in place of the rows themselves")
     parser.add_argument("--threads", type=int, default=available_cores())
     parser.add_argument("--out", type=Path, help="write the figures to this JSON file")
     asked = parser.parse_args()
     print(told())
     found = {}
     for names in asked.names:
-        found[names] = measured(names, asked.part, asked.balance, asked.threads)
+        found[names] = measured(names, asked.part, asked.balance, asked.threads, asked.components)
         print(f"{names:<26}", ", ".join(f"{key} {value:.4g}" for key, value in found[names].items()), flush=True)
     if asked.out:
-        task = {"part": asked.part, "balance": asked.balance or "length"}
+        balance = asked.balance or ("mass" if asked.components else "length")
+        task = {"part": asked.part, "balance": balance, "components": asked.components}
         asked.out.write_text(
             json.dumps({"schema": 1, "machine": machine(), "task": task, "figures": found}, indent=1) + "\n"
         )

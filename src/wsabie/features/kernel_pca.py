@@ -7,7 +7,7 @@ WSABIE: about 500,000 sparse dimensions to 1,024. Exact while every row is a lan
 import hashlib
 import json
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from wsabie.base.validation import check_features, require, whole_number
 from wsabie.features.nystroem import (
     Choice,
     Loss,
+    Report,
     as_csr,
     choose,
     exact_kernel,
@@ -40,19 +41,6 @@ _LEARNT_FROM = 16_384  # rows whose mean and covariance are taken, or 4 for each
 _JUDGED = 512  # rows on whose pairs the error is measured
 _FEWEST = 16  # of them, or it says nothing
 _ROWS = 256
-
-
-class Report(NamedTuple):
-    """What the map loses on rows that it was not learnt from, or on its own rows where all are landmarks.
-
-    `whole` of the rows that `transform` makes, `landmarks` of what all components of the landmarks would keep: the
-    difference is what more components would win.
-    """
-
-    whole: Loss
-    landmarks: Loss
-    rows: int
-    held_out: bool
 
 
 class KernelPca:
@@ -127,8 +115,8 @@ class KernelPca:
         """Bytes of every array that `transform` needs."""
         return int(sum(array.nbytes for array in (*self.landmarks_, self.components_, self.bias_)))
 
-    def landmarks_for(self, n_rows: int) -> int:
-        """How many of so many rows become landmarks.
+    def landmarks_for(self, n_rows: int, things: str = "rows") -> int:
+        """How many of so many rows become landmarks; `things` is what an error calls the rows.
 
         Raises
         ------
@@ -145,13 +133,23 @@ class KernelPca:
             wanted = self.n_landmarks
         else:
             wanted = n_rows if n_rows <= _EXACT else max(1024, 4 * self.n_components)
-        most, what = min(wanted, n_rows), "rows" if n_rows <= wanted else "landmarks"
+        most, what = min(wanted, n_rows), things if n_rows <= wanted else "landmarks"
         require(
             self.n_components <= most,
             f"{self.n_components:,} components are asked for, but {most:,} {what} have no more than {most:,}; ask for "
             f"at most {most:,} components, or give more {what}",
         )
         return most
+
+    def rows_for(self, n_rows: int) -> int:
+        """How many of so many rows `fit` looks at: those that it learns from and those that it judges by.
+
+        Examples
+        --------
+        >>> [KernelPca(256).rows_for(n) for n in (3000, 100_000)]
+        [3000, 16896]
+        """
+        return min(n_rows, max(_LEARNT_FROM, 4 * self.landmarks_for(n_rows)) + _JUDGED)
 
     def bytes_to_fit(self, n_rows: int) -> int:
         """About how much memory `fit` takes beside the rows: three matrices of landmarks by landmarks."""

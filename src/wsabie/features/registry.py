@@ -7,9 +7,11 @@ from typing import Any
 
 from wsabie.base.errors import InputError, ModelFolderError
 from wsabie.features.colour import ColourHistograms
+from wsabie.features.components import Components
 from wsabie.features.concatenation import Concatenation
 from wsabie.features.describer import Describer
 from wsabie.features.hog import Hog
+from wsabie.features.kernel_pca import KernelPca
 from wsabie.features.onnx_encoder import OnnxEncoder
 from wsabie.features.textons import Textons
 from wsabie.features.visual_terms import VisualTerms
@@ -20,7 +22,8 @@ SINGLE: tuple[type[Describer], ...] = (VisualTerms, ColourHistograms, Textons, H
 """What may stand alone, or side by side with others."""
 
 _NAMED: dict[str, type[Describer]] = {kind.name: kind for kind in SINGLE}
-_KINDS: dict[str, type[Describer]] = {**{kind.kind: kind for kind in SINGLE}, Concatenation.kind: Concatenation}
+_JOINED: tuple[type[Describer], ...] = (Concatenation, Components)
+_KINDS: dict[str, type[Describer]] = {kind.kind: kind for kind in SINGLE + _JOINED}
 _DEFAULTS = {"n_terms": "auto"}
 
 
@@ -33,7 +36,8 @@ def describer(named: str = "terms", **options: Any) -> Describer:
         Names with commas between: terms, colour, textons, hog, onnx:FILE.
     **options
         Parameters of the parts (size, crop, seed, n_terms, weighting, normalise, output ...), and `balance` where there
-        are several. The number of visual terms is "auto" unless it is given.
+        are several. The number of visual terms is "auto" unless it is given. With `n_components`, the width of the rows
+        that kernel PCA makes of all that, come `n_landmarks` and, for several, "mass" as the `balance`.
 
     Raises
     ------
@@ -44,6 +48,8 @@ def describer(named: str = "terms", **options: Any) -> Describer:
     --------
     >>> describer("colour,hog", size=128).name
     'colour,hog'
+    >>> describer("colour,hog", n_components=256).name
+    'components of colour,hog'
     >>> describer("color")
     Traceback (most recent call last):
     ...
@@ -56,9 +62,10 @@ def describer(named: str = "terms", **options: Any) -> Describer:
             raise InputError(f"{named!r} names {kind.name} twice; name it once")
     if not kinds:
         raise InputError(f"no description is named; choose from {', '.join(_NAMED)}")
-    balance = {"balance": options.pop("balance")} if "balance" in options else {}
-    if balance and len(kinds) < 2:
+    if len(kinds) < 2 and "balance" in options:
         raise InputError(f"balance weighs descriptions against each other, and {named!r} is one; leave it out")
+    mapped = _map_of(options)
+    balance = options.pop("balance", "length" if mapped is None else "mass")  # a kernel of histograms compares mass
     known = [set(inspect.signature(kind).parameters) for kind in kinds]
     for option in options:
         if not any(option in names for names in known):
@@ -68,7 +75,16 @@ def describer(named: str = "terms", **options: Any) -> Describer:
         _made(kind, word, {n: v for n, v in given.items() if n in names})
         for kind, word, names in zip(kinds, words, known, strict=True)
     ]
-    return parts[0] if len(parts) == 1 else Concatenation(parts, **balance)
+    found = parts[0] if len(parts) == 1 else Concatenation(parts, balance)
+    return found if mapped is None else Components(found, mapped)
+
+
+def _map_of(options: dict[str, Any]) -> KernelPca | None:
+    """The map that the options ask for, which are taken out."""
+    if "n_components" not in options:
+        return None
+    own = {name: options.pop(name) for name in ("n_components", "n_landmarks") if name in options}
+    return KernelPca(**own, **{name: options[name] for name in ("seed",) if name in options})
 
 
 def _kind_of(word: str) -> type[Describer]:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from wsabie.samples import sample_path
 from wsabie.sources.open import open_source
 
 Cli = Callable[..., Any]
@@ -31,6 +32,19 @@ def network(tmp_path: Path) -> Path:
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     onnx.save(model, tmp_path / "small.onnx")
     return tmp_path / "small.onnx"
+
+
+@pytest.fixture(scope="module")
+def drawings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """60 drawings of the sample as files with metadata.csv."""
+    folder = tmp_path_factory.mktemp("drawings")
+    table = pq.read_table(sample_path("drawings"), columns=["image", "labels"]).slice(0, 60).to_pylist()
+    lines = ["file_name,labels"]
+    for number, row in enumerate(table):
+        (folder / f"{number:03d}.webp").write_bytes(row["image"])
+        lines.append(f'{number:03d}.webp,"{";".join(row["labels"])}"')
+    (folder / "metadata.csv").write_text("\n".join(lines), encoding="utf-8")
+    return folder
 
 
 def test_from_pictures_to_annotations(cli: Cli, pictures: Path, network: Path, tmp_path: Path) -> None:
@@ -75,9 +89,61 @@ def test_features_of_a_network_are_dense(cli: Cli, pictures: Path, network: Path
     assert "was made with normalise imagenet and not clip" in other.err
 
 
+def test_components_of_drawings_in_one_model(cli: Cli, drawings: Path, tmp_path: Path) -> None:
+    """The model does what `features images` and `features kpca` do by hand, and takes pictures."""
+    model, named = tmp_path / "model", "terms,colour,textons,hog"
+    small = ("--describe", named, "--terms", 60, "--size", 48, "--threads", 1)
+    trained = cli("train", drawings, "--model", model, *small, "--components", 12, "--dim", 8, "--epochs", 2)
+    assert trained.code == 0, trained.err
+    assert "learning components from 60 landmarks takes about" in trained.err
+    assert f"12 components of {named}: on 60 rows of the map's own" in trained.err
+    raw, mapped, ours = (tmp_path / f"{name}.parquet" for name in ("raw", "mapped", "ours"))
+    assert cli("features", "images", drawings, "--out", raw, *small, "--balance", "mass").code == 0
+    assert cli("features", "kpca", raw, "--out", mapped, "--dim", 12, "--threads", 1).code == 0
+    again = cli("features", "images", drawings, "--dictionary", model, "--out", ours, "--components", 12, "--json")
+    assert again.code == 0, again.err
+    assert (again.json["components"], again.json["judged_rows"], again.json["held_out"]) == (12, 60, False)
+    np.testing.assert_array_equal(open_source(ours).X, open_source(mapped).X)
+    said = cli("annotate", model, drawings, "-k", 3, "--threads", 1, "--json")
+    assert said.code == 0, said.err
+    assert [one["labels"] for one in said.json["results"]] == [
+        one["labels"] for one in cli("annotate", model, ours, "-k", 3, "--threads", 1, "--json").json["results"]
+    ]
+    other = cli("features", "images", drawings, "--dictionary", model, "--out", ours, "--components", 11)
+    assert "was made with n_components 12 and not 11" in other.err
+    refused = cli("annotate", model, drawings, "--explain", tmp_path / "heat", "--threads", 1)
+    assert f"sees pictures by components of {named}, and heat maps" in refused.err
+
+
+def test_components_in_a_comparison_and_of_one_description(cli: Cli, drawings: Path, tmp_path: Path) -> None:
+    small = ("--describe", "hog", "--size", 32, "--components", 5, "--landmarks", 20, "--threads", 1)
+    said = cli("compare", drawings, *small, "--models", "wsabie,popularity", "--json")
+    assert said.code == 0, said.err
+    assert "5 components of hog" in said.err
+    out = tmp_path / "rows.parquet"
+    written = cli("features", "images", drawings, "--out", out, *small)
+    assert written.code == 0, written.err
+    assert "60 rows of 5 features (components of hog)" in written.out.replace("\n", " ")
+    assert pq.read_schema(out).names[-1] == "features"
+    without = cli("features", "images", drawings, "--out", out, *small[:4], "--threads", 1)
+    assert without.code == 1
+    assert "was made with n_components 5 and not without; use it with --dictionary" in without.err
+
+
+def test_components_are_of_histograms(cli: Cli, drawings: Path, network: Path, tmp_path: Path) -> None:
+    asked = ("features", "onnx", network, drawings, "--out", tmp_path / "rows.parquet", "--threads", 1)
+    refused = cli(*asked, "--components", 5)
+    assert refused.code == 1
+    assert "onnx gives 000.webp negative values, and the intersection kernel compares histograms" in refused.err
+    assert cli(*asked, "--components", 5, "--normalise", "unit").code == 0
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
+        (("images", "PICTURES", "--components", 121), "121 components are asked for, but 120 pictures have no more"),
+        (("images", "PICTURES", "--landmarks", 9), "landmarks is no option of terms; leave it out"),
+        (("kpca", "PICTURES", "--components", 9), "--components says how pictures are described, and kpca takes rows"),
         (("images", "PICTURES", "--describe", "colors"), "no description called 'colors'; did you mean 'colour'?"),
         (("images", "PICTURES", "--describe", "hog", "--terms", 9), "terms is no option of hog; leave it out"),
         (("images", "PICTURES", "--describe", "onnx:gone.onnx"), "there is no ONNX file at gone.onnx"),

@@ -10,6 +10,7 @@ from wsabie.faces.cli import data_commands, study_commands
 from wsabie.faces.cli.options import (
     AllowOverlap,
     Augment,
+    Components,
     Crop,
     Data,
     Describe,
@@ -17,6 +18,7 @@ from wsabie.faces.cli.options import (
     Hierarchies,
     Json,
     Kind,
+    Landmarks,
     MinRows,
     Model,
     Normalise,
@@ -93,6 +95,8 @@ def train(
         typer.Option(help="How the N models differ: seed, rows (bags) or columns (kinds of features) (default: seed)."),
     ] = None,
     describe: Describe = None,
+    components: Components = None,
+    landmarks: Landmarks = None,
     terms: Terms = None,
     size: Size = None,
     augment: Augment = None,
@@ -133,7 +137,15 @@ def train(
     if valid is not None and hold_out:
         raise InputError("--hold-out sets training rows aside and --valid gives others; leave one of them out")
     pictures = stated(
-        describe=describe, n_terms=terms, size=size, augment=augment, crop=crop, normalise=normalise, output=output
+        describe=describe,
+        n_components=components,
+        n_landmarks=landmarks,
+        n_terms=terms,
+        size=size,
+        augment=augment,
+        crop=crop,
+        normalise=normalise,
+        output=output,
     )
     sides = stated(hold_out=hold_out if trained else 0.0)
     estimator = estimator_of(kind, parameters, run, ensemble, ensemble_by)

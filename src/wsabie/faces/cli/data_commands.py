@@ -8,11 +8,13 @@ import typer
 from wsabie.faces.cli.options import (
     Augment,
     Balance,
+    Components,
     Crop,
     Data,
     Describe,
     GivenSeed,
     Json,
+    Landmarks,
     Normalise,
     Output,
     Rejects,
@@ -44,6 +46,7 @@ def features(
     out: Annotated[Path, typer.Option(help="Parquet file to write; it is a source for every other command.")],
     describe: Describe = None,
     balance: Balance = None,
+    components: Components = None,
     terms: Terms = None,
     size: Size = None,
     weighting: Annotated[
@@ -61,12 +64,7 @@ def features(
     dim: Annotated[
         int | None, typer.Option(min=1, help="kpca: components (default: 1,024, fewer for few rows).")
     ] = None,
-    landmarks: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="kpca: rows that all are compared with (default: all up to 4,096, else 4 per component)."
-        ),
-    ] = None,
+    landmarks: Landmarks = None,
     map_folder: Annotated[
         Path | None,
         typer.Option("--map", help="kpca: use this saved map; otherwise one is learned and saved beside OUT."),
@@ -89,18 +87,20 @@ def features(
         from wsabie.faces.cli.mapping import kpca_command
 
         pictures_given = stated(
-            describe=describe, balance=balance, terms=terms, size=size, weighting=weighting, dictionary=dictionary,
-            augment=augment, crop=crop, normalise=normalise, output=output,
+            describe=describe, balance=balance, components=components, terms=terms, size=size, weighting=weighting,
+            dictionary=dictionary, augment=augment, crop=crop, normalise=normalise, output=output,
         )  # fmt: skip
         refuse_options(pictures_given, "how pictures are described, and kpca takes rows of features")
         wanted = stated(n_components=dim, n_landmarks=landmarks, seed=seed)
         kpca_command(one_of(src), out, wanted, map_folder, threads, strict, rejects, json)
         return
-    refuse_options(stated(dim=dim, landmarks=landmarks, map=map_folder), "how rows are mapped; it belongs to kpca")
+    refuse_options(stated(dim=dim, map=map_folder), "how rows are mapped; it belongs to kpca")
 
     pictures, network = pictures_and_network(kind, src, describe)
     given = stated(describe=network or describe, balance=balance, n_terms=terms, size=size, weighting=weighting)
-    given |= stated(crop=crop, normalise=normalise, output=output, seed=seed)
+    given |= stated(
+        n_components=components, n_landmarks=landmarks, crop=crop, normalise=normalise, output=output, seed=seed
+    )
     features_command(pictures, out, given, dictionary, augment or 0, threads, strict, rejects, json)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsabie.base.errors import InputError
 from wsabie.faces.cli.common import executor, listing, opened
+from wsabie.faces.cli.mapping import map_facts
 from wsabie.faces.cli.terminal import TerminalProgress, out, show_json
 from wsabie.sources.records import Rows
 from wsabie.storage.outputs import refuse_unwritable
@@ -45,6 +46,7 @@ def features_command(
     json: bool,
 ) -> None:
     """Learn or load a dictionary, describe every picture, write Parquet; `given` are the dictionary's options."""
+    from wsabie.features.components import Components
     from wsabie.features.extract import extract, learn
     from wsabie.features.registry import describer
 
@@ -76,6 +78,7 @@ def features_command(
                 "dictionary": str(saved),
                 "rows": written,
                 "skipped": len(rejects),
+                **(map_facts(terms.pca) if isinstance(terms, Components) else {}),
                 "seconds": round(seconds, 3),
             }
         )

@@ -103,7 +103,7 @@ def _write(rows: Rows, found: "KernelPca", out_file: Path, threads: int | None, 
 def _tell(
     found: "KernelPca", out_file: Path, saved: Path, rows: Rows, rejects: Rejects, seconds: float, json: bool
 ) -> None:
-    report, asked = found.report_, found.n_components
+    asked = found.n_components
     if json:
         show_json(
             {
@@ -112,27 +112,31 @@ def _tell(
                 "map": str(saved),
                 "rows": len(rows),
                 "skipped": len(rejects),
-                "components": found.n_components_,
-                "landmarks": found.n_landmarks_,
-                "kernel_error": report.whole.error,
-                "explained": report.whole.explained,
-                "landmarks_error": report.landmarks.error,
-                "landmarks_explained": report.landmarks.explained,
-                "judged_rows": report.rows,
-                "held_out": report.held_out,
-                "bytes": found.n_bytes,
+                **map_facts(found),
                 "seconds": round(seconds, 3),
             }
         )
         return
     if found.n_components_ < asked:
         note(f"the rows span {found.n_components_:,} dimensions, fewer than the {asked:,} asked for")
-    which = "held out" if report.held_out else "of the map's own"
     out.print(
         f"{out_file}: {len(rows):,} rows of {found.n_components_:,} components from "
         f"{plural(found.n_landmarks_, 'landmark')}; map {saved}"
     )
-    out.print(
-        f"on {plural(report.rows, 'row')} {which}: {report.whole.explained:.1%} of the variance explained, "
-        f"relative error of the kernel {report.whole.error:.3f} (of the landmarks alone {report.landmarks.error:.3f})"
-    )
+    out.print(found.report_.told())
+
+
+def map_facts(found: "KernelPca") -> dict[str, Any]:
+    """What JSON says of a map."""
+    report = found.report_
+    return {
+        "components": found.n_components_,
+        "landmarks": found.n_landmarks_,
+        "kernel_error": report.whole.error,
+        "explained": report.whole.explained,
+        "landmarks_error": report.landmarks.error,
+        "landmarks_explained": report.landmarks.explained,
+        "judged_rows": report.rows,
+        "held_out": report.held_out,
+        "bytes": found.n_bytes,
+    }

@@ -67,7 +67,24 @@ Describe = Annotated[
 ]
 Balance = Annotated[
     Literal["length", "mass"] | None,
-    typer.Option(help="What is equal for descriptions side by side: length, or mass for kernels (default: length)."),
+    typer.Option(
+        help="What is equal for descriptions side by side: length, or mass for kernels (default: length; mass with "
+        "--components)."
+    ),
+]
+Components = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="Bring descriptions to N dense kernel components (default: rows stay as they are).",
+    ),
+]
+Landmarks = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help="Rows that components compare all others with (default: all up to 4,096, else 4 per component)."
+    ),
 ]
 Normalise = Annotated[
     Literal["imagenet", "clip", "symmetric", "unit", "bytes"] | None,

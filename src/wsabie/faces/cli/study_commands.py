@@ -10,11 +10,13 @@ from wsabie.faces.cli.options import (
     AllowOverlap,
     Augment,
     By,
+    Components,
     Crop,
     Data,
     Describe,
     Hierarchies,
     Json,
+    Landmarks,
     MinRows,
     ParentFirst,
     Rejects,
@@ -41,6 +43,8 @@ def compare(
     hierarchy: Hierarchies = None,
     parent_first: ParentFirst = False,
     describe: Describe = None,
+    components: Components = None,
+    landmarks: Landmarks = None,
     terms: Terms = None,
     size: Size = None,
     threads: Threads = None,
@@ -53,7 +57,7 @@ def compare(
     """One table: every model and baseline on the same split, with time and memory."""
     from wsabie.faces.cli.comparing import compare_command
 
-    pictures = stated(describe=describe, n_terms=terms, size=size)
+    pictures = stated(describe=describe, n_components=components, n_landmarks=landmarks, n_terms=terms, size=size)
     compare_command(
         data,
         models,
