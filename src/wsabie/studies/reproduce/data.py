@@ -112,16 +112,18 @@ def open_data(
 def _sample(seed: int, executor: Executor | None, progress: Progress) -> Data:
     from wsabie.samples import sample_path
     from wsabie.sources.is_a import read_hierarchy
-    from wsabie.studies.demo import MIN_PICTURES, described_sample, parts_of, sample_pictures
+    from wsabie.studies.demo import DESCRIPTION, MIN_PICTURES, described_sample, parts_of, sample_pictures
 
+    parts = parts_of("all")
     _, rows, sides = described_sample(sample_pictures("all"), seed=seed, executor=executor, progress=progress)
     about = (
-        "the bundled sample collection (emoji with labels in 25 languages, and drawings with their authors' tags), as "
+        f"the bundled sample collection ({' '.join(DESCRIPTION[part] for part in parts).removesuffix('.')}), as "
         f"visual terms learnt from the training side; a tenth each for validation and test, by group, seed {seed}"
     )
     train, valid, test = (rows.take(side) for side in (sides.train, sides.valid, sides.test))
-    kinds = read_hierarchy(*map(sample_path, parts_of("all")))
-    return Data("sample", about, train, valid, test, min_rows=MIN_PICTURES, similar=kinds.similar)
+    kinds = read_hierarchy(*map(sample_path, parts))
+    name = "sample" if len(parts) > 1 else parts[0]  # a wheel brings the emoji alone
+    return Data(name, about, train, valid, test, min_rows=MIN_PICTURES, similar=kinds.similar)
 
 
 def _generated(name: str, progress: Progress) -> Data:

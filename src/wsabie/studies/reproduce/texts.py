@@ -15,9 +15,10 @@ def labels_near(record: Record, setting: Setting) -> Findings:
     taking_part, missing = available(record, setting)
     found = compare_on(setting.given, taking_part, setting)
     entry = found.entries[0]
-    asked = [row for published in record.published for row in published.rows if row in entry.model.vocabulary_]
+    known = [row for published in record.published for row in published.rows if row in entry.model.vocabulary_]
+    asked = list(dict.fromkeys([*known, *frequent_labels(found.task, _SHOWN)]))[: max(_SHOWN, len(known))]
     rows = []
-    for near in neighbourhoods(entry, asked or frequent_labels(found.task, _SHOWN), _NEAREST, found.task.similar):
+    for near in neighbourhoods(entry, asked, _NEAREST, found.task.similar):
         told = [_SIGNED["sibling" if name in near.siblings else "other"].format(name) for name, _ in near.near]
         rows.append(Found(near.label, "nearest labels", {"nearest": ", ".join(told)}))
     return Findings(rows, missing, notes=[_about_siblings(found, "Labels in [brackets] are siblings.")])
