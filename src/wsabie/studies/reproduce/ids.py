@@ -75,11 +75,10 @@ def step_costs(record: Record, setting: Setting) -> Findings:
 
 
 def sides_of(data: Data, seed: int) -> Sides:
-    """All rows with two labels or more as ids: "train", and what "test" and "valid" hold out, a label of a row each.
+    """All rows with labels as ids: "train", and what "test" and "valid" hold out, a label of a row each.
 
-    Without rows of three labels there is no "valid".
-
-    Labels that no training pair is left of are dropped.
+    Rows with one label lose none; they are trained on. Without rows of three labels there is no "valid". Labels that
+    no training pair is left of are dropped.
 
     Raises
     ------
@@ -90,7 +89,7 @@ def sides_of(data: Data, seed: int) -> Sides:
 
     Y = (vstack([data.train.Y, data.valid.Y, data.test.Y]).tocsr() > 0).astype(np.int8)
     Y = Y[:, np.flatnonzero(Y.getnnz(axis=0) >= max(data.min_rows, 1))]
-    Y = Y[np.flatnonzero(Y.getnnz(axis=1) >= 2)]
+    Y = Y[np.flatnonzero(Y.getnnz(axis=1))]
     X = identity(Y.shape[0], np.float32, format="csr")
     rows = Rows(X, Y, [str(y) for y in range(Y.shape[1])], [str(i) for i in range(Y.shape[0])])
     valid = _JUDGES if (Y.getnnz(axis=1) >= 3).any() else 0.0

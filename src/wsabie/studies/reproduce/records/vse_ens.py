@@ -41,7 +41,7 @@ RECORDS = (
         "Statistics of the collections",
         DOCUMENT,
         "Table 1",
-        "The collection that was given is counted.",
+        "The rows that have labels are counted; of each with two or more, one is held out for the test.",
         counting.pairs,
         (
             Published(
