@@ -65,3 +65,9 @@ def test_an_unknown_record_is_told_with_the_nearest_name() -> None:
         record("wsabie-tabel-2")
     with pytest.raises(InputError, match="`wsabie reproduce list` shows all"):
         record("zzz")
+
+
+@pytest.mark.parametrize("name", [name for name, r in RECORDS.items() if r.needs_data])
+def test_what_may_not_hold_on_other_data_has_a_reason(name: str) -> None:
+    without = [claim.text for claim in RECORDS[name].claims if not claim.why]
+    assert without == []

@@ -35,6 +35,11 @@ def _accuracy(data: str, *rows: tuple[float, ...]) -> Published:
     return Published(data, _METRICS, dict(zip(("VSE-ens", "WARP", "Opt-AUC"), rows, strict=True)))
 
 
+_HARD = "with few labels a uniform negative is hard often enough, and a rank weight overfits few pairs"
+_DRAWS = "with few labels WARP finds its violator in a few draws, which cost less than an adaptive one"
+_EPOCHS = "a uniform draw costs less than an adaptive one, and the epoch that was chosen came early"
+_SOON = "few pairs are learnt by heart only after more epochs than these"
+
 RECORDS = (
     Record(
         "vse-ens-table-1",
@@ -94,7 +99,7 @@ RECORDS = (
         claims=(
             Claim("VSE-ens > WARP in MAP", "the paper's WARP has no rank weight"),
             Claim("VSE-ens > WARP in p@5", "the paper's WARP has no rank weight"),
-            Claim("WARP > Opt-AUC in MAP"),
+            Claim("WARP > Opt-AUC in MAP", _HARD),
             Claim("WARP > Opt-AUC in AUC", "AUC is what Opt-AUC is trained for"),
         ),
         entries=_MODELS,
@@ -126,8 +131,8 @@ RECORDS = (
         ),
         wrong=(_WARP, "The speed-ups over WARP are 5.02, 2.07 and 2.51."),
         claims=(
-            Check("VSE-ens trains faster than WARP", curves.smaller("train h", "VSE-ens", "WARP")),
-            Check("VSE-ens trains faster than Opt-AUC", curves.smaller("train h", "VSE-ens", "Opt-AUC")),
+            Check("VSE-ens trains faster than WARP", curves.smaller("train h", "VSE-ens", "WARP"), _DRAWS),
+            Check("VSE-ens trains faster than Opt-AUC", curves.smaller("train h", "VSE-ens", "Opt-AUC"), _EPOCHS),
         ),
         entries=_MODELS,
         tuned=True,
@@ -154,7 +159,11 @@ RECORDS = (
             "distinct labels.",
         ),
         claims=(
-            Check("draws per update rise from the first epoch to the last", curves.rises("draws per update", "WARP")),
+            Check(
+                "draws per update rise from the first epoch to the last",
+                curves.rises("draws per update", "WARP"),
+                _SOON,
+            ),
         ),
         entries=(Entry("WARP", "wsabie", {"max_trials": None, "loss": "warp"}),),
         columns=("epoch", "draws per update", "updates per visit"),
