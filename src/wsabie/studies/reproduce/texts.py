@@ -32,7 +32,9 @@ def annotations(record: Record, setting: Setting) -> Findings:
     if found.main is None:
         return Findings([], missing)
     test = found.task.test
-    numbers = spread_rows(found.main.evaluation, len(record.published[0].rows), groups=test.groups)
+    numbers = spread_rows(
+        found.main.evaluation, len({row.partition(", ")[0] for row in record.published[0].rows}), groups=test.groups
+    )
     rows = []
     for entry in found.entries:
         for number, best in zip(numbers, entry.model.annotate(test.X[numbers], _BEST), strict=True):
