@@ -40,6 +40,10 @@ def test_from_pictures_to_annotations(cli: Cli, pictures: Path, network: Path, t
     trained = cli("train", pictures, "--model", model, *described, *QUICK)
     assert trained.code == 0, trained.err
     network.unlink()  # the model has it
+    about = cli("info", model, "--json").json
+    asked = {"describe": named, "size": 64, "normalise": "unit", "output": None}
+    assert {name: about.get(name) for name in (*asked, "crop")} == {**asked, "crop": None}
+    assert f"terms,colour,hog,onnx:{network}" in cli("info", model).out
     said = cli("annotate", model, pictures / "000.webp", "-k", 3, "--threads", 1, "--json")
     assert said.code == 0, said.err
     assert len(said.json["results"][0]["labels"]) == 3

@@ -162,6 +162,7 @@ def info_command(model: Path, epochs: bool, json: bool) -> None:
         **estimator.facts(),
         "pictures": annotator.terms is not None,
         "bytes": folder_bytes(model),
+        **annotator.description(),
         **annotator.facts,
     }
     if json:
