@@ -35,6 +35,9 @@ def test_every_trained_kind_on_a_public_collection(cli: Cli, data_dir: Path, tmp
     about = cli("info", model, "--json").json
     assert about["system"] == kind
     assert about["epochs"] == (4 if kind == "full-rank" else 2)
+    if kind == "full-rank":
+        assert "2 epochs for each of 2 terms, blend" in said.out
+        assert "2 epochs for each of 2 terms" in cli("info", model).out
     assert about["parameters"]
     assert cli("info", model, "--epochs").code == 0
     judged = cli("evaluate", model, test, "--json")

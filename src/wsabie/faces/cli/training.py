@@ -20,6 +20,7 @@ from wsabie.faces.cli.common import (
     trained_on,
     width_of,
 )
+from wsabie.faces.cli.epochs import epochs_run
 from wsabie.faces.cli.terminal import TerminalProgress, note, out, plural, show_json
 from wsabie.sources.records import Source
 from wsabie.storage.atomic import UnwritableError, explained
@@ -160,12 +161,10 @@ def _tell(asked: Asked, facts: dict[str, Any], history: list[EpochStats]) -> Non
         summary |= {"models": about["models"]} if "models" in about else {}
         show_json({**summary, "validation_map": best, **facts, "history": [stats.as_dict() for stats in history]})
         return
-    kept = plural(len(history), "epoch")
-    if "models" in about:
-        kept = f"{plural(about['models'], 'model')}, {kept}"
-    elif "blend" in about:
+    kept = epochs_run(history, about)
+    if "blend" in about:
         kept = f"{kept}, blend {about['blend']:.3g}"
-    elif best is not None:
+    elif "models" not in about and best is not None:
         kept = f"epoch {figures.index(best) + 1} of {len(history)}"
     kept += "" if best is None else f", validation MAP {best:.3f}"
     dropped = facts["labels_dropped"]
