@@ -137,8 +137,11 @@ def _refuse_early(asked: Asked) -> None:
     )
     if model.is_dir() and any(model.iterdir()):
         note(f"{model} holds a model; it is replaced when training is done")
-    if asked.recipe.resume and not (work.is_dir() and any(work.iterdir())):
+    unfinished = work.is_dir() and any(work.iterdir())
+    if asked.recipe.resume and not unfinished:
         note(f"there is no unfinished training at {work}; this one begins at the beginning")
+    elif unfinished and not asked.recipe.resume:
+        note(f"unfinished training at {work} is replaced; --resume would go on from it")
 
 
 def _opened(asked: Asked, rejects: Rejects) -> tuple[Source, Source | None]:
