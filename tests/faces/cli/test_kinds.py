@@ -48,6 +48,22 @@ def test_every_trained_kind_on_a_public_collection(cli: Cli, data_dir: Path, tmp
     assert all(-1 <= cosine <= 1.001 for _, cosine in near)
 
 
+@pytest.mark.parametrize("kind", ["wsabie", "full-rank"])
+def test_every_loss_by_its_name(cli: Cli, rows: Path, tmp_path: Path, kind: str) -> None:
+    words = ("train", rows, "--model", tmp_path / "m", "--kind", kind, "--epochs", 1, "--threads", 1)
+    for loss in ("warp", "auc", "owpc", "k-os"):
+        said = cli(*words, "--loss", loss)
+        assert said.code == 0, said.err
+        parameters = cli("info", tmp_path / "m", "--json").json["parameters"]
+        assert kind == "full-rank" or parameters["loss"] == loss
+        assert said.err.count("loss k-os ranks one of several positives: order_statistic = [5, 10] (the k-th") == (
+            loss == "k-os"
+        )
+    config = tmp_path / "own.toml"
+    config.write_text("order_statistic = [2, 3]\n")
+    assert "positives: order_statistic = [2, 3]\n" in cli(*words, "--loss", "k-os", "--config", config).err
+
+
 @pytest.mark.parametrize("kind", BASELINES)
 def test_every_baseline(cli: Cli, rows: Path, tmp_path: Path, kind: str) -> None:
     model = tmp_path / "m"

@@ -83,6 +83,7 @@ def train_command(asked: Asked) -> None:
     from wsabie.studies.training import train
 
     _refuse_early(asked)
+    _tell_order_statistic(asked.recipe.estimator)
     progress, recipe = TerminalProgress(), asked.recipe
     with _resumable(), listing(asked.rejects, strict=asked.strict) as rejects:
         source, valid = _opened(asked, rejects)
@@ -142,6 +143,17 @@ def _refuse_early(asked: Asked) -> None:
         note(f"there is no unfinished training at {work}; this one begins at the beginning")
     elif unfinished and not asked.recipe.resume:
         note(f"unfinished training at {work} is replaced; --resume would go on from it")
+
+
+def _tell_order_statistic(estimator: "LabelModel") -> None:
+    """Which of several positives "k-os" ranks, of a model or its parts."""
+    from wsabie.training.losses import ORDER_STATISTIC
+
+    parameters = estimator.get_params()
+    losses = [name for name, value in parameters.items() if name.endswith("loss") and value == "k-os"]
+    for given in dict.fromkeys(str(parameters[f"{name[:-4]}order_statistic"] or "") for name in losses):
+        used = given or f"{list(ORDER_STATISTIC)} (the k-th highest of n; --config FILE takes another)"
+        note(f"loss k-os ranks one of several positives: order_statistic = {used}")
 
 
 def _opened(asked: Asked, rejects: Rejects) -> tuple[Source, Source | None]:
