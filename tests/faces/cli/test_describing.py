@@ -86,7 +86,9 @@ def test_features_of_a_network_are_dense(cli: Cli, pictures: Path, network: Path
         (("images", "PICTURES", "--describe", "hog", "--terms", 9), "terms is no option of hog; leave it out"),
         (("images", "PICTURES", "--describe", "onnx:gone.onnx"), "there is no ONNX file at gone.onnx"),
         (("images", "PICTURES", "PICTURES"), "2 collections are named; give one"),
-        (("onnx", "PICTURES"), "after onnx come the ONNX file and the pictures"),
+        (("onnx", "PICTURES"), "after onnx come the ONNX file and the pictures, in this order: wsabie features onnx M"),
+        (("onnx", "PICTURES", "net.onnx"), "after onnx come the ONNX file and the pictures, in this order"),
+        (("onnx", "pictures.parquet", "net.onnx"), "after onnx come the ONNX file and the pictures, in this order"),
     ],
 )
 def test_what_cannot_be_described(cli: Cli, pictures: Path, tmp_path: Path, words: Any, sentence: str) -> None:

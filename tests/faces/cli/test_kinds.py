@@ -90,7 +90,7 @@ def test_every_baseline(cli: Cli, rows: Path, tmp_path: Path, kind: str) -> None
             ("--kind", "linear-warp", "--dim", 5),
             "linear-warp has no parameter dim; its parameters are deterministic, ep",
         ),
-        (("--kind", "popularity", "--epochs", 5), "popularity has no parameter epochs; its parameters are none at all"),
+        (("--kind", "popularity", "--epochs", 5), "popularity has no parameter epochs; it takes no parameters"),
         (("--kind", "nearest", "--log", "l.jsonl"), "--log is about epochs, and nearest has none; leave --log out"),
         (("--kind", "svm", "--hold-out", 0.2), "--hold-out is about epochs, and svm has none"),
         (("--kind", "pamir", "--ensemble", 2), "an ensemble is made of Wsabie models, not of LinearRanker"),
