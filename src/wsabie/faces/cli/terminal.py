@@ -152,9 +152,9 @@ def one_line(text: str) -> str:
     return _CODES.sub(lambda code: code[0].encode("unicode_escape").decode(), text)
 
 
-def plural(n: int, word: str) -> str:
-    """A number of things: "1 row", "2,000 rows"."""
-    return f"{n:,} {word}" + ("" if n == 1 else "s")
+def plural(n: int, word: str, several: str | None = None) -> str:
+    """A number of things: "1 row", "2,000 rows"; `several` where it does not end in s."""
+    return f"{n:,} {word if n == 1 else several or word + 's'}"
 
 
 def show_json(value: Any) -> None:
