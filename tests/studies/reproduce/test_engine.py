@@ -15,7 +15,7 @@ from wsabie.labels.hierarchy import Hierarchy
 from wsabie.labels.similar import SharedParents
 from wsabie.sources.records import Rows
 from wsabie.studies.reproduce.catalogue import record
-from wsabie.studies.reproduce.claims import HOLDS, NOT_RUN
+from wsabie.studies.reproduce.claims import HOLDS, NOT_RUN, Claim
 from wsabie.studies.reproduce.data import Data
 from wsabie.studies.reproduce.engine import Reproduction, reproduce
 from wsabie.studies.reproduce.ids import sides_of
@@ -220,3 +220,14 @@ def test_the_example_of_the_slides() -> None:
     done = reproduce(record("slides-example"))
     assert [verdict.here for verdict in done.verdicts] == [HOLDS, HOLDS]
     assert done.data is None
+
+
+def test_what_no_paper_says_stands_apart(data: Data) -> None:
+    one = Entry("Wsabie", "wsabie")
+    longer = record("slides-ensembles").entries[-1]
+    claims = (Claim("Wsabie > Wsabie in MAP"), Claim("Wsabie > Wsabie, three times the epochs in MAP", ours=True))
+    done = ran("slides-ensembles", data, entries=(one, longer), claims=claims)
+    assert done.findings[longer.row].title == "WARP embedding (epochs = 9)"
+    said, besides = done.about().split("## Asked here besides")
+    assert "- Wsabie > Wsabie in MAP" in said.split("## What the paper says")[1]
+    assert "three times the epochs in MAP" in besides
