@@ -197,6 +197,9 @@ def test_rows_as_ids(data: Data) -> None:
     assert float(figures["AUC"]) > 0.55  # type: ignore[arg-type]
     assert 1 <= float(figures["epoch"]) <= 60  # type: ignore[arg-type]
     assert f"epoch {figures['epoch']}" in done.findings.notes[1]
+    pair = (Entry("VSE-ens", "wsabie", {"epochs": 1}), Entry("WARP", "wsabie", {"epochs": 1}))
+    gain = ran("vse-ens-table-2", data, entries=pair).findings["Improve"].figures
+    assert gain["MAP"] == "0.00%"
     draws = ran("vse-ens-figure-1", data, entries=warp)
     assert all(float(found.figures["draws per update"]) >= 1 for found in draws.findings.rows)  # type: ignore[arg-type]
     assert ran("vse-ens-table-3", data).findings["VSE-ens"].figures == {"multiplications": 200}
