@@ -15,7 +15,7 @@ from wsabie.labels.hierarchy import Hierarchy
 from wsabie.labels.similar import SharedParents
 from wsabie.sources.records import Rows
 from wsabie.studies.reproduce.catalogue import record
-from wsabie.studies.reproduce.claims import HOLDS, NOT_RUN
+from wsabie.studies.reproduce.claims import HOLDS, NOT_RUN, Claim
 from wsabie.studies.reproduce.data import Data
 from wsabie.studies.reproduce.engine import Reproduction, reproduce
 from wsabie.studies.reproduce.ids import sides_of
@@ -197,6 +197,9 @@ def test_rows_as_ids(data: Data) -> None:
     assert float(figures["AUC"]) > 0.55  # type: ignore[arg-type]
     assert 1 <= float(figures["epoch"]) <= 60  # type: ignore[arg-type]
     assert f"epoch {figures['epoch']}" in done.findings.notes[1]
+    pair = (Entry("VSE-ens", "wsabie", {"epochs": 1}), Entry("WARP", "wsabie", {"epochs": 1}))
+    gain = ran("vse-ens-table-2", data, entries=pair).findings["Improve"].figures
+    assert gain["MAP"] == "0.00%"
     draws = ran("vse-ens-figure-1", data, entries=warp)
     assert all(float(found.figures["draws per update"]) >= 1 for found in draws.findings.rows)  # type: ignore[arg-type]
     assert ran("vse-ens-table-3", data).findings["VSE-ens"].figures == {"multiplications": 200}
@@ -220,3 +223,14 @@ def test_the_example_of_the_slides() -> None:
     done = reproduce(record("slides-example"))
     assert [verdict.here for verdict in done.verdicts] == [HOLDS, HOLDS]
     assert done.data is None
+
+
+def test_what_no_paper_says_stands_apart(data: Data) -> None:
+    one = Entry("Wsabie", "wsabie")
+    longer = record("slides-ensembles").entries[-1]
+    claims = (Claim("Wsabie > Wsabie in MAP"), Claim("Wsabie > Wsabie, three times the epochs in MAP", ours=True))
+    done = ran("slides-ensembles", data, entries=(one, longer), claims=claims)
+    assert done.findings[longer.row].title == "WARP embedding (epochs = 9)"
+    said, besides = done.about().split("## Asked here besides")
+    assert "- Wsabie > Wsabie in MAP" in said.split("## What the paper says")[1]
+    assert "three times the epochs in MAP" in besides

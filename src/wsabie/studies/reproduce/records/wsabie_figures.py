@@ -127,7 +127,8 @@ RECORDS = (
         "The loss that sampling really minimises",
         DOCUMENT,
         "Section 3, Remark 1",
-        "The exact law of the rank estimate, and the same measured with the sampler of training; no data.",
+        "The exact law of the rank estimate, and the same measured with the sampler of training; E[log floor] is what "
+        "a logarithm in place of L comes to; no data.",
         laws.bias,
         wrong=(
             "E[(Y-1)/N] is (Y-1) p (-ln p) / (1 - p), about k ln((Y-1)/k): the estimate of rank 1 is 9.7 at 15,952 "
@@ -150,6 +151,7 @@ RECORDS = (
             "L(k)",
             "L~(k)",
             "L~ measured",
+            "E[log floor]",
             "pairs",
         ),
         needs_data=False,
