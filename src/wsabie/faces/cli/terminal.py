@@ -83,6 +83,8 @@ class TerminalProgress:
 
 def _pace(task: Any) -> str:
     elapsed = task.elapsed or 0.0
+    if task.fields["unit"] == "s" and task.total is not None:  # a limit on time: what is left of it needs no rate
+        return f"in {_clock(elapsed)}" if task.finished else f"{_clock(max(task.total - elapsed, 0.0))} left"
     if task.completed == 0 or elapsed < 0.1:
         return ""
     per_second = task.completed / elapsed
