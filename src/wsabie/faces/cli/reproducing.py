@@ -92,7 +92,8 @@ def _show(done: "Reproduction", files: list[Path]) -> None:
     for row, reason in done.findings.missing.items():
         out.print(f"{row}: {reason}")
     for verdict in done.verdicts:
-        out.print(f"{verdict.text}: {verdict.here} ({told(verdict)})")
+        asked = " (asked here, not by the paper)" if verdict.ours else ""
+        out.print(f"{verdict.text}{asked}: {verdict.here} ({told(verdict)})")
     for line in done.findings.notes:
         out.print(line)
     out.print(f"written: {', '.join(str(file) for file in files)}")

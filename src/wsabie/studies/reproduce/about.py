@@ -10,6 +10,8 @@ from wsabie.studies.reproduce.record import Findings, Record
 MADE_BY = "Made by `wsabie reproduce`."
 """How the page ends, so that it is known again."""
 
+_FIGURE = 24
+"""Longer cells are no figures, and stand at the left."""
 _VERSIONS = ("wsabie", "python", "numpy", "numba")
 
 
@@ -54,7 +56,9 @@ def _run_paragraph(data: dict[str, Any] | None, run: dict[str, Any], notes: Sequ
 
 
 def _table(table: Table) -> str:
-    lines = [table.headers, ["---"] + ["---:"] * (len(table.headers) - 1), *table.rows]
+    texts = [max((len(cell) for cell in column), default=0) > _FIGURE for column in zip(*table.rows, strict=True)]
+    rule = ["---" if i == 0 or text else "---:" for i, text in enumerate(texts or [False] * len(table.headers))]
+    lines = [table.headers, rule, *table.rows]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
