@@ -1,5 +1,6 @@
 """The full-rank model: the sum of its terms, the blend that validation rows choose, both terms trained at once."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from wsabie.base.errors import InputError
 from wsabie.models.full_rank import BLENDS, FullRank
 from wsabie.models.linear import LinearRanker
 from wsabie.models.wsabie import Wsabie
+from wsabie.training.checkpoints import Checkpoints
 
 X, Y, ANSWER = toy()
 VALIDATION = (X[::3], names(ANSWER[::3]))
@@ -61,6 +63,36 @@ def test_joint_training_moves_both_terms_and_l2_shortens_the_weights() -> None:
     two = make(joint=True).set_params(threads=2).fit(X, names(ANSWER))
     assert np.array_equal(free.linear_.coef_, two.linear_.coef_)
     assert np.array_equal(free.embedding_.label_vectors, two.embedding_.label_vectors)
+
+
+def test_a_stopped_joint_run_goes_on_with_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a bias in each term, which both have moved."""
+    monkeypatch.setattr(Checkpoints.__init__, "__kwdefaults__", {"resume": False, "every": 0.0})
+
+    def fit(**options: Any) -> FullRank:
+        model = FullRank(Wsabie(dim=16, epochs=4, label_bias=True), LinearRanker(l2=0.01, max_norm=1.0), joint=True)
+        return model.set_params(threads=1).fit(X, names(ANSWER), **options)
+
+    def stop(stats: Any) -> None:
+        if stats.epoch == 2:
+            raise KeyboardInterrupt
+
+    whole = fit()
+    with pytest.raises(KeyboardInterrupt):
+        fit(checkpoint=tmp_path / "c", on_epoch=stop)
+    resumed = fit(checkpoint=tmp_path / "c", resume=True)
+    assert np.abs(whole.linear_.space_.bias).max() > 0.01
+    assert np.array_equal(resumed.scores(X), whole.scores(X))
+    assert len(resumed.history_) == 4
+
+
+def test_the_bias_of_a_joint_run_moves_at_the_labels_rate() -> None:
+    """One row, one step up: the sum of both biases is the rate."""
+    points = Wsabie(dim=4, epochs=1, label_bias=True, learning_rate=0.25, init_scale=0.01)
+    model = FullRank(points, LinearRanker(), joint=True, threads=1)
+    model.fit(np.eye(2)[:1], [["a"]], label_names=["a", "b"])
+    bias = model.embedding_.space_.bias + model.linear_.space_.bias
+    assert bias.tolist() == [0.25, -0.25]
 
 
 @pytest.mark.parametrize(
