@@ -78,6 +78,12 @@ def test_a_stopped_run_goes_on_with_the_same_bits(tmp_path: Path) -> None:
     assert np.array_equal(fit(resume=True).coef_, whole.coef_)
 
 
+def test_long_weights_have_not_diverged() -> None:
+    """A vector of length 1,000 has coordinates that are far from overflowing; 1,000,000 is its square."""
+    model = LinearRanker(learning_rate=1e5, max_norm=2000.0, margin=1e4, epochs=1, threads=1).fit(X, names(ANSWER))
+    assert np.linalg.norm(model.coef_, axis=1).max() > 1500
+
+
 def test_memory_is_told_before_the_start(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO", "wsabie"):
         LinearRanker(epochs=1, threads=1).fit(X, names(ANSWER))
