@@ -106,3 +106,8 @@ def test_the_bias_of_a_joint_run_moves_at_the_labels_rate() -> None:
 def test_a_blend_that_cannot_be_used_is_refused(changes: dict[str, Any], told: str) -> None:
     with pytest.raises(InputError, match=told):
         make(**changes).fit(X, names(ANSWER))
+
+
+def test_points_beside_weights_have_no_adaptive_sampler() -> None:
+    with pytest.raises(InputError, match="scores are by dot and weights; choose another sampler"):
+        FullRank(Wsabie(sampler="adaptive"), joint=True).fit(X, names(ANSWER))

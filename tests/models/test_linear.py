@@ -91,7 +91,7 @@ def test_memory_is_told_before_the_start(caplog: pytest.LogCaptureFixture) -> No
 
 
 def test_the_adaptive_sampler_is_refused() -> None:
-    with pytest.raises(InputError, match="orders labels by factors of an inner product"):
+    with pytest.raises(InputError, match="and scores are by weights; choose another sampler"):
         LinearRanker(sampler="adaptive", loss="auc").fit(X, names(ANSWER))
 
 
@@ -105,6 +105,8 @@ def test_the_adaptive_sampler_is_refused() -> None:
         ({"sampler": "frequency", "rank_from": "draws"}, "says nothing about the rank when the sampler is 'frequency'"),
         ({"loss": "k-os", "order_statistic": (3, 2)}, r"order_statistic is \(3, 2\)"),
         ({"loss": "owpc", "surrogate": "logistic"}, "is a sum of hinges"),
+        ({"loss": "owpc", "sampler": "frequency"}, 'draws none; leave sampler at "uniform" and'),
+        ({"loss": "owpc", "rank_from": 20}, 'and rank_from at "auto"'),
     ],
 )
 def test_parameters_that_cannot_be_used_are_named(changes: dict[str, Any], told: str) -> None:
