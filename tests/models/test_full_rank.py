@@ -41,6 +41,30 @@ def test_the_blend_is_the_best_of_those_that_were_tried() -> None:
     assert judged.score(*VALIDATION) == pytest.approx(tried[model.blend_], abs=1e-6)
 
 
+def test_the_search_goes_on_between_the_neighbours_of_the_best() -> None:
+    """Two rounds of five more; the sum of noisy terms is best at a blend that no first round has."""
+    model = make().fit(X, names(ANSWER), validation=VALIDATION)
+    noise = np.random.default_rng(3)
+    model.linear_.space_.weights += noise.standard_normal(model.linear_.coef_.shape).astype(np.float32)
+    model.embedding_.space_.labels[:, :16] += 0.5 * noise.standard_normal((12, 16))
+    model._search(*VALIDATION)
+    tried = dict(model.searched_)
+    finer = sorted(set(tried) - set(BLENDS))
+    coarse = max(BLENDS, key=lambda blend: tried[blend])
+    at = BLENDS.index(coarse)
+    assert 5 < len(finer) <= 10
+    assert BLENDS[max(at - 1, 0)] < finer[0] <= finer[-1] < BLENDS[min(at + 1, len(BLENDS) - 1)]
+
+
+def test_the_metric_chooses_the_blend() -> None:
+    """With two right labels to a row the precision at 4 is at most .5, whatever the MAP."""
+    model = make().fit(X, names(ANSWER), validation=VALIDATION, metric="p@4")
+    first = [{name for name, _ in row} for row in model.annotate(VALIDATION[0], 4)]
+    right = np.mean([len(named & {*true}) / 4 for named, true in zip(first, VALIDATION[1], strict=True)])
+    assert max(figure for _, figure in model.searched_) == pytest.approx(right, abs=1e-6)
+    assert model.validation_map_ == pytest.approx(model.score(*VALIDATION), abs=1e-6)
+
+
 def test_the_search_finds_a_useless_term() -> None:
     """Where the linear term is noise that outweighs everything, the blend is the largest; where the points are, 0."""
     model = make().fit(X, names(ANSWER), validation=VALIDATION)
@@ -60,6 +84,9 @@ def test_joint_training_moves_both_terms_and_l2_shortens_the_weights() -> None:
     short.fit(X, names(ANSWER))
     assert free.linear_.coef_.any()
     assert np.abs(short.linear_.coef_).sum() < np.abs(free.linear_.coef_).sum()
+    held = FullRank(Wsabie(dim=16, epochs=3), LinearRanker(max_norm=0.2), joint=True, threads=1).fit(X, names(ANSWER))
+    assert np.linalg.norm(free.linear_.coef_, axis=1).max() > 0.2
+    assert np.linalg.norm(held.linear_.coef_, axis=1).max() <= 0.2 * (1 + 1e-5)
     two = make(joint=True).set_params(threads=2).fit(X, names(ANSWER))
     assert np.array_equal(free.linear_.coef_, two.linear_.coef_)
     assert np.array_equal(free.embedding_.label_vectors, two.embedding_.label_vectors)
