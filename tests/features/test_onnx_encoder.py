@@ -259,6 +259,18 @@ def test_weights_outside_the_file_are_refused(tmp_path, encoder_file):
         OnnxEncoder(tmp_path / "a.onnx")._network()
 
 
+def test_no_decoy_opens_another_file(tmp_path, encoder_file, monkeypatch):
+    """The weights lie ready in the current directory, and text before the graph looks like the key of a location."""
+    model = onnx.load(encoder_file)
+    onnx.save(model, tmp_path / "a.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0)
+    monkeypatch.chdir(tmp_path)
+    decoy = b"x\n\x08location"
+    (tmp_path / "a.onnx").write_bytes(b"\x32" + bytes([len(decoy)]) + decoy + (tmp_path / "a.onnx").read_bytes())
+    assert onnx.load(tmp_path / "a.onnx").doc_string == decoy.decode()
+    with pytest.raises(InputError, match="keeps its weights in other files"):
+        OnnxEncoder(tmp_path / "a.onnx")._network()
+
+
 def test_a_file_that_is_too_large_is_not_read(encoder_file, monkeypatch):
     monkeypatch.setattr(onnx_network, "MAX_BYTES", 100)
     with pytest.raises(InputError, match="an ONNX file has 1 to 100"):

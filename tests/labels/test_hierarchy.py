@@ -73,6 +73,11 @@ def test_the_fingerprint_tells_lists_apart_whatever_their_order():
     assert one.fingerprint() == two.fingerprint() != three.fingerprint()
     two.also_called("n1", ["toad"])
     assert one.fingerprint() != two.fingerprint()
+    one.also_called("n2", ["toad"])
+    assert one.fingerprint() != two.fingerprint()
+    one.also_called("n1", ["toad"])
+    two.also_called("n2", ["toad"])
+    assert one.fingerprint() == two.fingerprint()
 
 
 def test_too_many_pairs_and_empty_names_are_refused(monkeypatch):

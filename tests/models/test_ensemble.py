@@ -74,6 +74,17 @@ def test_a_member_by_columns_sees_rows_of_their_full_length() -> None:
     assert np.allclose(own, alone.scores(rows) / found.members_[0].spread / 2, atol=1e-4)
 
 
+def test_a_member_by_columns_is_judged_on_its_own_columns() -> None:
+    """The half of the validation rows that it does not see is noise, and changes nothing of its figures."""
+    valid = X[:60].toarray()
+    figures = []
+    for seed in (0, 1):
+        valid[:, 15:] = np.random.default_rng(seed).random((60, 15))
+        found = made(2, by="columns", columns=HALVES, rows=None).fit(X, Y, validation=(valid, Y[:60]))
+        figures.append([member.validation_map for member in found.members_])
+    assert figures[0][0] == figures[1][0] != figures[0][1] != figures[1][1]
+
+
 def test_bags_weigh_rows_by_how_often_they_are_drawn() -> None:
     drawn = row_weights(None, 1000, 0, 1)
     assert drawn.sum() == 1000

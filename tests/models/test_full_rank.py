@@ -1,5 +1,6 @@
 """The full-rank model: the sum of its terms, the blend that validation rows choose, both terms trained at once."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from wsabie.base.errors import InputError
 from wsabie.models.full_rank import BLENDS, FullRank
 from wsabie.models.linear import LinearRanker
 from wsabie.models.wsabie import Wsabie
+from wsabie.training.checkpoints import Checkpoints
 
 X, Y, ANSWER = toy()
 VALIDATION = (X[::3], names(ANSWER[::3]))
@@ -39,6 +41,30 @@ def test_the_blend_is_the_best_of_those_that_were_tried() -> None:
     assert judged.score(*VALIDATION) == pytest.approx(tried[model.blend_], abs=1e-6)
 
 
+def test_the_search_goes_on_between_the_neighbours_of_the_best() -> None:
+    """Two rounds of five more; the sum of noisy terms is best at a blend that no first round has."""
+    model = make().fit(X, names(ANSWER), validation=VALIDATION)
+    noise = np.random.default_rng(3)
+    model.linear_.space_.weights += noise.standard_normal(model.linear_.coef_.shape).astype(np.float32)
+    model.embedding_.space_.labels[:, :16] += 0.5 * noise.standard_normal((12, 16))
+    model._search(*VALIDATION)
+    tried = dict(model.searched_)
+    finer = sorted(set(tried) - set(BLENDS))
+    coarse = max(BLENDS, key=lambda blend: tried[blend])
+    at = BLENDS.index(coarse)
+    assert 5 < len(finer) <= 10
+    assert BLENDS[max(at - 1, 0)] < finer[0] <= finer[-1] < BLENDS[min(at + 1, len(BLENDS) - 1)]
+
+
+def test_the_metric_chooses_the_blend() -> None:
+    """With two right labels to a row the precision at 4 is at most .5, whatever the MAP."""
+    model = make().fit(X, names(ANSWER), validation=VALIDATION, metric="p@4")
+    first = [{name for name, _ in row} for row in model.annotate(VALIDATION[0], 4)]
+    right = np.mean([len(named & {*true}) / 4 for named, true in zip(first, VALIDATION[1], strict=True)])
+    assert max(figure for _, figure in model.searched_) == pytest.approx(right, abs=1e-6)
+    assert model.validation_map_ == pytest.approx(model.score(*VALIDATION), abs=1e-6)
+
+
 def test_the_search_finds_a_useless_term() -> None:
     """Where the linear term is noise that outweighs everything, the blend is the largest; where the points are, 0."""
     model = make().fit(X, names(ANSWER), validation=VALIDATION)
@@ -58,9 +84,42 @@ def test_joint_training_moves_both_terms_and_l2_shortens_the_weights() -> None:
     short.fit(X, names(ANSWER))
     assert free.linear_.coef_.any()
     assert np.abs(short.linear_.coef_).sum() < np.abs(free.linear_.coef_).sum()
+    held = FullRank(Wsabie(dim=16, epochs=3), LinearRanker(max_norm=0.2), joint=True, threads=1).fit(X, names(ANSWER))
+    assert np.linalg.norm(free.linear_.coef_, axis=1).max() > 0.2
+    assert np.linalg.norm(held.linear_.coef_, axis=1).max() <= 0.2 * (1 + 1e-5)
     two = make(joint=True).set_params(threads=2).fit(X, names(ANSWER))
     assert np.array_equal(free.linear_.coef_, two.linear_.coef_)
     assert np.array_equal(free.embedding_.label_vectors, two.embedding_.label_vectors)
+
+
+def test_a_stopped_joint_run_goes_on_with_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a bias in each term, which both have moved."""
+    monkeypatch.setattr(Checkpoints.__init__, "__kwdefaults__", {"resume": False, "every": 0.0})
+
+    def fit(**options: Any) -> FullRank:
+        model = FullRank(Wsabie(dim=16, epochs=4, label_bias=True), LinearRanker(l2=0.01, max_norm=1.0), joint=True)
+        return model.set_params(threads=1).fit(X, names(ANSWER), **options)
+
+    def stop(stats: Any) -> None:
+        if stats.epoch == 2:
+            raise KeyboardInterrupt
+
+    whole = fit()
+    with pytest.raises(KeyboardInterrupt):
+        fit(checkpoint=tmp_path / "c", on_epoch=stop)
+    resumed = fit(checkpoint=tmp_path / "c", resume=True)
+    assert np.abs(whole.linear_.space_.bias).max() > 0.01
+    assert np.array_equal(resumed.scores(X), whole.scores(X))
+    assert len(resumed.history_) == 4
+
+
+def test_the_bias_of_a_joint_run_moves_at_the_labels_rate() -> None:
+    """One row, one step up: the sum of both biases is the rate."""
+    points = Wsabie(dim=4, epochs=1, label_bias=True, learning_rate=0.25, init_scale=0.01)
+    model = FullRank(points, LinearRanker(), joint=True, threads=1)
+    model.fit(np.eye(2)[:1], [["a"]], label_names=["a", "b"])
+    bias = model.embedding_.space_.bias + model.linear_.space_.bias
+    assert bias.tolist() == [0.25, -0.25]
 
 
 @pytest.mark.parametrize(
@@ -74,3 +133,8 @@ def test_joint_training_moves_both_terms_and_l2_shortens_the_weights() -> None:
 def test_a_blend_that_cannot_be_used_is_refused(changes: dict[str, Any], told: str) -> None:
     with pytest.raises(InputError, match=told):
         make(**changes).fit(X, names(ANSWER))
+
+
+def test_points_beside_weights_have_no_adaptive_sampler() -> None:
+    with pytest.raises(InputError, match="scores are by dot and weights; choose another sampler"):
+        FullRank(Wsabie(sampler="adaptive"), joint=True).fit(X, names(ANSWER))

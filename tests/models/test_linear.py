@@ -8,6 +8,7 @@ import pytest
 
 from toys import names, toy
 from wsabie.base.errors import InputError
+from wsabie.models.defaults import Shape
 from wsabie.models.linear import LinearRanker
 from wsabie.models.presets import opt_auc, pamir, vse_ens
 
@@ -30,6 +31,27 @@ def test_scores_are_products_of_the_scaled_row_and_the_weights() -> None:
     scaled = scaled.multiply(1 / np.sqrt(scaled.multiply(scaled).sum(1))).tocsr()
     expected = scaled @ model.coef_.T + model.space_.bias
     np.testing.assert_allclose(model.scores(X), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_auto_of_weights() -> None:
+    """Few pairs are passed over 10 times and not 30, 100 labels are drawn and not 1,000; "auc" takes larger steps."""
+    shape = Shape(100, 100, 20_000)
+    found = LinearRanker()._resolved(shape)
+    assert (found.epochs, found.max_trials) == (10, 100)
+    assert found.weight_rate == found.learning_rate == pytest.approx(0.1)
+    assert pamir()._resolved(shape).weight_rate == pytest.approx(1.0)
+    asked = LinearRanker(epochs=25, max_trials=500)._resolved(shape)
+    assert (asked.epochs, asked.max_trials) == (25, 500)
+    assert LinearRanker()._resolved(Shape(100, 100, 50)).max_trials == 50
+
+
+def test_a_bias_is_learnt_where_it_is_asked_for() -> None:
+    """A label of five rows in six ranks first where a row says nothing, only with a bias."""
+    rows, truth = np.zeros((60, 2), np.float32), [["often"]] * 50 + [["rare"]] * 10
+    models = [LinearRanker(label_bias=b, epochs=2, rows=None, threads=1).fit(rows, truth) for b in (False, True)]
+    often, rare = (list(models[1].vocabulary_).index(name) for name in ("often", "rare"))
+    assert not models[0].space_.bias.any()
+    assert models[1].space_.bias[often] > 0 > models[1].space_.bias[rare]
 
 
 @pytest.mark.parametrize("changes", [{}, {"l2": 0.01}, {"max_norm": 0.5}])
@@ -78,6 +100,12 @@ def test_a_stopped_run_goes_on_with_the_same_bits(tmp_path: Path) -> None:
     assert np.array_equal(fit(resume=True).coef_, whole.coef_)
 
 
+def test_long_weights_have_not_diverged() -> None:
+    """A vector of length 1,000 has coordinates that are far from overflowing; 1,000,000 is its square."""
+    model = LinearRanker(learning_rate=1e5, max_norm=2000.0, margin=1e4, epochs=1, threads=1).fit(X, names(ANSWER))
+    assert np.linalg.norm(model.coef_, axis=1).max() > 1500
+
+
 def test_memory_is_told_before_the_start(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO", "wsabie"):
         LinearRanker(epochs=1, threads=1).fit(X, names(ANSWER))
@@ -85,7 +113,7 @@ def test_memory_is_told_before_the_start(caplog: pytest.LogCaptureFixture) -> No
 
 
 def test_the_adaptive_sampler_is_refused() -> None:
-    with pytest.raises(InputError, match="orders labels by factors of an inner product"):
+    with pytest.raises(InputError, match="and scores are by weights; choose another sampler"):
         LinearRanker(sampler="adaptive", loss="auc").fit(X, names(ANSWER))
 
 
@@ -99,6 +127,8 @@ def test_the_adaptive_sampler_is_refused() -> None:
         ({"sampler": "frequency", "rank_from": "draws"}, "says nothing about the rank when the sampler is 'frequency'"),
         ({"loss": "k-os", "order_statistic": (3, 2)}, r"order_statistic is \(3, 2\)"),
         ({"loss": "owpc", "surrogate": "logistic"}, "is a sum of hinges"),
+        ({"loss": "owpc", "sampler": "frequency"}, 'draws none; leave sampler at "uniform" and'),
+        ({"loss": "owpc", "rank_from": 20}, 'and rank_from at "auto"'),
     ],
 )
 def test_parameters_that_cannot_be_used_are_named(changes: dict[str, Any], told: str) -> None:

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import check_estimator
@@ -148,6 +148,15 @@ def test_svm_scores_are_those_of_scikit_learn() -> None:
     oracle = OneVsRestClassifier(LinearSVC(C=0.3, dual=False)).fit(X, Y)
     found = OneVsRest(0.3, learner="svm", rows=None, threads=1).fit(X, Y).scores(X)
     np.testing.assert_allclose(found, oracle.decision_function(X), atol=1e-4)
+
+
+def test_hinge_weights_are_those_of_scikit_learn() -> None:
+    """C is the weight of a row against the penalty: alpha = 1 / (C n)."""
+    X, Y = task()
+    found = OneVsRest(0.3, learner="hinge", rows=None, threads=1, seed=2).fit(X, Y).coef_
+    for y in range(4):
+        oracle = SGDClassifier("hinge", alpha=1 / (0.3 * 60), fit_intercept=False, max_iter=100, random_state=2 + y)
+        np.testing.assert_allclose(found[y], oracle.fit(X, Y[:, y]).coef_[0], rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("max_negatives", [None, 15])

@@ -7,7 +7,7 @@ import pytest
 
 from wsabie.base.errors import InputError
 from wsabie.models.defaults import Shape, learning_rate
-from wsabie.models.systems import parameters_of
+from wsabie.models.systems import build, parameters_of
 from wsabie.studies.spaces import KINDS, Choice, Range, search
 
 SHAPE = Shape(1000, 4000, 50)
@@ -34,6 +34,20 @@ def test_the_defaults_have_a_place_in_the_space() -> None:
     assert given["learning_rate"] == pytest.approx(learning_rate(SHAPE), rel=1e-3)
     before, after = found.resolved({}, SHAPE), found.resolved(given, SHAPE)
     assert {name: value for name, value in after.items() if not alike(value, before[name])} == {}
+
+
+@pytest.mark.parametrize("shape", [SHAPE, Shape(10_000, 10_000, 500), Shape(200_000, 400_000, 1000)])
+@pytest.mark.parametrize("given", [{}, {"positives": "pairs"}, {"loss": "auc"}])
+@pytest.mark.parametrize("name", [name for name in KINDS if name != "one-vs-rest"])
+def test_auto_is_what_the_model_makes_of_it(name: str, given: dict[str, Any], shape: Shape) -> None:
+    """Or multiples would be of other numbers than those that the first trial is trained with."""
+    model = build(name, given)
+    auto = KINDS[name].auto(shape, {**KINDS[name].defaults(), **given})
+    for parameter in auto:
+        part, _, last = parameter.rpartition("__")
+        owner = getattr(model, part or "embedding", model)
+        if getattr(owner, last) == "auto":
+            assert auto[parameter] == pytest.approx(getattr(owner._resolved(shape), last)), parameter
 
 
 def test_defaults_outside_have_none() -> None:

@@ -114,5 +114,5 @@ def test_both_ends_are_those_of_one_order_with_equal_values_by_place(seed: int, 
 
 
 def test_the_adaptive_sampler_needs_an_inner_product() -> None:
-    with pytest.raises(InputError, match=r'"adaptive" orders labels by factors .* the similarity is .euclidean.'):
+    with pytest.raises(InputError, match=r'"adaptive" orders .* scores are by euclidean; choose similarity="dot"'):
         train(make_block(50), make_space("euclidean"), make_settings(sampler=Sampler("adaptive")))

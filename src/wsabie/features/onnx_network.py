@@ -14,6 +14,7 @@ from PIL import Image
 from wsabie.base.arrays import Float32, UInt8
 from wsabie.base.errors import InputError
 from wsabie.features.decode import NOT_FINITE, RejectedPicture
+from wsabie.features.onnx_message import names_other_files
 from wsabie.storage.atomic import readable
 
 MAX_BYTES = (1 << 31) - 1
@@ -31,7 +32,6 @@ NORMALISATIONS: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
 _USUAL_SIDE = 224
 _CHANNELS = 3
 _TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(uint8)": np.uint8}
-_LOCATION = b"\n\x08location"  # the key of an entry of TensorProto.external_data, whose own tag is a j
 _FATAL = 4  # the runtime's own log
 
 
@@ -175,16 +175,18 @@ def _session(model: Model) -> Any:
     options = SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1  # pictures are shared out among processes
     options.log_severity_level = _FATAL
+    options.add_session_config_entry("session.load_model_format", "ONNX")  # the format that was looked through
     content = model.content.tobytes()
-    found = content.find(_LOCATION)
-    if b"j" in content[max(found - 3, 0) : max(found, 0)]:
-        raise InputError("the ONNX model keeps its weights in other files; export the encoder into a single ONNX file")
+    providers = ["CPUExecutionProvider"]
     try:
-        return InferenceSession(content, options, providers=["CPUExecutionProvider"])
+        session = None if names_other_files(content) else InferenceSession(content, options, providers=providers)
     except Exception as error:  # the runtime raises classes of its own
         raise InputError(
             f"ONNX Runtime cannot open {model.name} ({_first_line(error)}); give an ONNX file of standard operators"
         ) from error
+    if session is None:
+        raise InputError("the ONNX model keeps its weights in other files; export the encoder into a single ONNX file")
+    return session
 
 
 def _wanted(inputs: list[Any], side: int | None) -> Wanted:

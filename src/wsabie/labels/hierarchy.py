@@ -129,7 +129,9 @@ class Hierarchy:
 
     def fingerprint(self) -> str:
         """8 hex digits that tell this hierarchy from others: of its pairs and names, in any order."""
-        words = sorted({f"{child}\t{parent}" for child, parent in self.pairs()} | set(self._also))
+        named = self.concepts
+        names = {f"{name}\t={named[concept]}" for name, concepts in self._also.items() for concept in concepts}
+        words = sorted({f"{child}\t{parent}" for child, parent in self.pairs()} | names)
         return f"{zlib.crc32(chr(10).join(words).encode()):08x}"
 
     def _concept(self, name: str) -> int:

@@ -34,8 +34,10 @@ def learning_rate(shape: Shape, positives: str = "mean") -> float:
     return float(0.03 * max(1.0, shape.n_pairs / max(shape.n_rows, 1)) ** 0.75)
 
 
-WEIGHT_EPOCHS = 10
-"""Most passes of a linear model: each takes longer than an embedding's, and later ones hardly help."""
+def weight_epochs(shape: Shape) -> int:
+    """Passes of a linear model, at most 10: each takes longer than an embedding's, and later ones hardly help."""
+    return min(epochs(shape), 10)
+
 
 WEIGHT_TRIALS = 100
 """Negatives drawn for a linear model: a draw reads as many places of memory as the row has features."""

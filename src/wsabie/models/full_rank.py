@@ -38,9 +38,10 @@ class _Jointly(Wsabie):
     linear: LinearRanker
 
     def _resolved(self, shape: defaults.Shape) -> Settings:
-        weights = self.linear._resolved(shape)
+        weights, points = self.linear._resolved(shape), super()._resolved(shape)
         return replace(
-            super()._resolved(shape),
+            points,
+            bias_rate=points.bias_rate / 2,  # each term has a bias, and the score has their sum
             weight_rate=weights.weight_rate,
             max_norm_weights=weights.max_norm_weights,
             l2_weights=weights.l2_weights,

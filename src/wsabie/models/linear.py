@@ -122,7 +122,7 @@ class LinearRanker(TrainedModel, ScoreRanker):
         rate = auto if self.learning_rate == "auto" else float(self.learning_rate)
         return replace(
             settings,
-            epochs=min(settings.epochs, defaults.WEIGHT_EPOCHS) if self.epochs == "auto" else settings.epochs,
+            epochs=defaults.weight_epochs(shape) if self.epochs == "auto" else settings.epochs,
             max_trials=min(settings.max_trials, defaults.WEIGHT_TRIALS)
             if self.max_trials == "auto"
             else settings.max_trials,

@@ -66,6 +66,9 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
     rank_sample(parameters["rank_from"], Sampler.given(parameters["sampler"]), parameters["loss"])
     if parameters["loss"] == "owpc":
         require(parameters["surrogate"] == "hinge", 'loss="owpc" is a sum of hinges; leave surrogate at "hinge"')
+        drawn = Sampler.given(parameters["sampler"]) != Sampler() or parameters["rank_from"] not in ("auto", "exact")
+        told = 'loss="owpc" scores all labels and draws none; leave sampler at "uniform" and rank_from at "auto"'
+        require(not drawn, told)
 
 
 def _check_number(name: str, value: Any, words: tuple[str | None, ...]) -> None:

@@ -41,8 +41,9 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
     loss : {"warp", "auc", "owpc", "k-os"}, default "warp"
         "warp" weighs a violation by L(estimated rank), which serves the top of the list; "auc" draws one negative per
         pair and weighs nothing (PAMIR's loss; [W] section 6.3); "owpc" scores every label at every step and moves all
-        that violate ([W] section 6.4: exact and slow, one thread); "k-os" is "warp" for one of a few drawn positives
-        of the row, chosen by the place of its score (Weston, Yee and Weiss, RecSys 2013).
+        that violate ([W] section 6.4: exact and slow, one thread; nothing is drawn, so max_trials does not count);
+        "k-os" is "warp" for one of a few drawn positives of the row, chosen by the place of its score (Weston, Yee and
+        Weiss, RecSys 2013).
     similarity : {"dot", "euclidean", "cosine"}, default "dot"
         Inner product, negative Euclidean distance, cosine.
     rows : {"auto", "tfidf", None}, default "auto"

@@ -172,8 +172,9 @@ class FullSpace:
         return self.joint.width
 
     def arrays(self) -> dict[str, Any]:
-        """Everything that training moves; one bias serves both."""
-        return {**self.joint.arrays(), "weights": self.linear.weights, "norm2": self.linear.norm2}
+        """Everything that training moves; a label's bias is the sum of both."""
+        linear = self.linear.arrays()
+        return {**self.joint.arrays(), **linear, "bias": self.joint.bias, "weights_bias": linear["bias"]}
 
     def label_arrays(self) -> Any:
         """The labels as kernels take them."""

@@ -255,8 +255,8 @@ def _auto_of_points(shape: Shape, parameters: Mapping[str, Any]) -> Values:
 
 
 def _auto_of_weights(shape: Shape, parameters: Mapping[str, Any]) -> Values:
-    rate = defaults.weight_rate(shape, parameters["positives"])
-    return {"learning_rate": rate, "epochs": defaults.epochs(shape)}
+    rate = defaults.weight_rate(shape, parameters["positives"], parameters["loss"])
+    return {"learning_rate": rate, "epochs": defaults.weight_epochs(shape)}
 
 
 def _auto_of_both(shape: Shape, parameters: Mapping[str, Any]) -> Values:

@@ -239,9 +239,11 @@ def sampling_of(sampler: Sampler, space: Space, counts: Int64, n_threads: int) -
         return Sampling([Weighted(alias_table(chances / chances.sum()))] * n_threads)
     if sampler.name == "adaptive":
         if space.similarity != "dot":
+            weights = "weights" in space.similarity  # no choice of a similarity takes them away
+            advice = "choose another sampler" if weights else 'choose similarity="dot", or another sampler'
             raise InputError(
-                f'the sampler "adaptive" orders labels by factors of an inner product, and the similarity is '
-                f'{space.similarity!r}; choose similarity="dot", or another sampler'
+                f'the sampler "adaptive" orders labels by factors of an inner product, and scores are by '
+                f"{space.similarity}; {advice}"
             )
         return AdaptiveSampling(space, sampler, n_threads)
     ranks = alias_table(rank_chances(sampler, n))

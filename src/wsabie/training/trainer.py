@@ -234,7 +234,8 @@ class Trainer:
         )
 
     def _check(self, space: Space, stats: EpochStats) -> None:
-        peak = float(np.max([*map(_peak, space.arrays().values()), abs(stats.loss)]))
+        coordinates = [table for name, table in space.arrays().items() if name != "norm2"]
+        peak = float(np.max([*map(_peak, coordinates), abs(stats.loss)]))
         if not np.isfinite(peak) or peak > EXPLODED:
             limit = "set max_norm (1 to 3) or " if self.settings.max_norm is None else ""
             raise DivergenceError(
