@@ -97,6 +97,7 @@ def test_the_adaptive_sampler_is_refused() -> None:
         ({"l2": -0.1}, "l2 is -0.1; choose a number from 0 on"),
         ({"rank_from": 0}, "rank_from is 0"),
         ({"sampler": "frequency", "rank_from": "draws"}, "says nothing about the rank when the sampler is 'frequency'"),
+        ({"surrogate": "logistic", "rank_from": "draws"}, "about the rank when the surrogate is 'logistic'; choose"),
         ({"loss": "k-os", "order_statistic": (3, 2)}, r"order_statistic is \(3, 2\)"),
         ({"loss": "owpc", "surrogate": "logistic"}, "is a sum of hinges"),
     ],
@@ -104,6 +105,16 @@ def test_the_adaptive_sampler_is_refused() -> None:
 def test_parameters_that_cannot_be_used_are_named(changes: dict[str, Any], told: str) -> None:
     with pytest.raises(InputError, match=told):
         LinearRanker(**changes).fit(X, names(ANSWER))
+
+
+@pytest.mark.parametrize("loss", ["warp", "k-os"])
+def test_the_logistic_surrogate_weighs_by_a_rank_that_is_counted(loss: Any) -> None:
+    """Its first draw is taken, so that floor(Y_neg / N) would be Y_neg at every step: one bin, the highest."""
+    model = LinearRanker(loss=loss, surrogate="logistic", epochs=8, threads=1).fit(X, names(ANSWER))
+    ranks = model.history_[-1].rank_histogram
+    assert model.history_[-1].mean_draws == 1
+    assert ranks[0] > 0.9 * sum(ranks)
+    assert model.score(X, names(ANSWER)) > 0.95
 
 
 @pytest.mark.parametrize("preset", [vse_ens, opt_auc, pamir])
