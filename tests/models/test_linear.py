@@ -8,6 +8,7 @@ import pytest
 
 from toys import names, toy
 from wsabie.base.errors import InputError
+from wsabie.kernels import sequential
 from wsabie.models.linear import LinearRanker
 from wsabie.models.presets import opt_auc, pamir, vse_ens
 
@@ -36,6 +37,23 @@ def test_scores_are_products_of_the_scaled_row_and_the_weights() -> None:
 def test_threads_change_no_bit(changes: dict[str, Any]) -> None:
     one, two = (LinearRanker(epochs=3, threads=n, **changes).fit(X, names(ANSWER)) for n in (1, 2))
     assert np.array_equal(one.coef_, two.coef_)
+
+
+@pytest.mark.parametrize(("changes", "shared"), [({}, True), ({"l2": 0.5}, False), ({"max_norm": 0.5}, False)])
+def test_hogwild_leaves_weights_that_are_scaled_to_one_thread(
+    changes: dict[str, Any], shared: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two that scale one label at once would destroy it. Alone, the bits are those of the sequential loop."""
+    begun: set[int] = set()
+    kernel = sequential.run_visits
+    monkeypatch.setattr(sequential, "run_visits", lambda *given: (begun.add(int(given[6])), kernel(*given)))
+    options = {"epochs": 2, "deterministic": False, **changes}
+    four = LinearRanker(threads=4, **options).fit(X, names(ANSWER))
+    assert len(begun) == (4 if shared else 1)
+    if not shared:
+        one = LinearRanker(threads=1, **options).fit(X, names(ANSWER))
+        assert np.array_equal(four.coef_, one.coef_)
+        assert four.history_[-1].pairs == one.history_[-1].pairs == sum(map(len, names(ANSWER)))
 
 
 def test_weight_vectors_keep_to_the_limit_and_l2_makes_them_shorter() -> None:

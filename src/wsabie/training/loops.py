@@ -46,23 +46,29 @@ def run_hogwild(
     tally: Tally,
     on_chunk: OnChunk,
 ) -> None:
-    """Algorithm 1 in `threads` threads that share the tables without locks (one thread: the plain sequential loop)."""
+    """Algorithm 1 in `threads` threads that share the tables without locks (one thread: the plain sequential loop).
+
+    Weights that are decayed or held to a norm are left to one of them: a step over a scale that another thread is just
+    multiplying into its row (`candidates.fold_scale`) would be a million times too long.
+    """
     from wsabie.kernels.sequential import run_visits
 
     pattern, labels = space.pattern(block.inputs), space.label_arrays()
     scratch = _scratch(space, threads.n)
-    step = VISITS_PER_CHUNK * threads.n
+    n = 1 if rule.keep_weights != 1 or np.isfinite(rule.max_norm_weights) else threads.n
+    step = VISITS_PER_CHUNK * n
     for first, last in sampling.parts(_pairs_before(block, order)):
         sampling.refresh(space, threads)
         for start in range(first, last, step):
             stop = min(start + step, last)
-            bounds = np.linspace(start, stop, threads.n + 1).astype(np.int64)
+            bounds = np.linspace(start, stop, n + 1).astype(np.int64)
 
             def work(t: int, bounds: Int64 = bounds) -> None:
-                run_visits(
-                    pattern, labels, block.targets, rule, sampling.per_thread[t], order, bounds[t], bounds[t + 1],
-                    scratch[t], tally.counters[t], tally.loss[t], space.width,
-                )  # fmt: skip
+                if t < n:
+                    run_visits(
+                        pattern, labels, block.targets, rule, sampling.per_thread[t], order, bounds[t], bounds[t + 1],
+                        scratch[t], tally.counters[t], tally.loss[t], space.width,
+                    )  # fmt: skip
 
             threads.each(work)
             on_chunk(stop - start)
