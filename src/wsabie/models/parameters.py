@@ -22,7 +22,6 @@ TABLES = ("V", "W")
 RANK_SAMPLE = 100
 """Uniform labels that tell the rank where draws do not."""
 
-EXACT = -1
 _CHOICES: dict[str, tuple[str | bool | None, ...]] = {
     "loss": ("warp", "auc", "owpc", "k-os"),
     "surrogate": ("hinge", "logistic"),
@@ -92,6 +91,8 @@ def rank_sample(rank_from: str | int, sampler: Sampler, loss: str, surrogate: st
     >>> rank_sample("auto", Sampler(), "warp", "logistic"), rank_sample("auto", Sampler(), "auc", "logistic")
     (100, 0)
     """
+    from wsabie.kernels.warp import EXACT
+
     told = sampler.name == "uniform" and (surrogate == "hinge" or loss == "auc")
     named = {"draws": 0, "exact": EXACT, "auto": 0 if told or loss == "auc" else RANK_SAMPLE}
     if isinstance(rank_from, str) and rank_from in named:
