@@ -13,7 +13,7 @@ from passes import assert_same, fast_block, fast_sequential, slow
 from strategies import Problem, random_space, sampled_problems, seeds
 from wsabie.kernels import reference, samplers
 from wsabie.kernels.samplers import Adaptive, Alias, FullSort
-from wsabie.training.samplers import Sampler, alias_table, rank_chances, sampling_of
+from wsabie.training.samplers import PAIRS_PER_BLOCK, Sampler, alias_table, rank_chances, sampling_of
 from wsabie.training.threads import Threads
 
 WIDTH = (None, None)
@@ -154,11 +154,13 @@ def test_the_twin_draws_the_same() -> None:
 
 
 def test_refreshing_is_due_every_n_log_n_pairs() -> None:
-    _, _, sampling = adaptive(30, 0.1)
-    assert sampling.period == math.ceil(30 * math.log(30))
-    space = random_space(1, 30, "dot", np.random.default_rng(1))
-    firsts = np.concatenate([[0], np.cumsum(np.full(200, 2))])
-    with Threads(1) as threads:
-        parts = list(sampling.parts(firsts, space, threads))
-    assert parts == [(0, 52), (52, 104), (104, 156), (156, 200)]  # 103 pairs, in visits of two
+    space, _, sampling = adaptive(80, 0.1)
+    assert sampling.period == math.ceil(80 * math.log(80))
+    firsts = np.concatenate([[0], np.cumsum(np.full(400, 2))])
+    assert sampling.parts(firsts) == [(0, 176), (176, 352), (352, 400)]  # 351 pairs, in visits of two
     assert np.array_equal(sampling.front[:, 0], space.labels[:, : space.dim].argmax(0))
+
+
+def test_few_labels_are_ordered_once_a_block() -> None:
+    """30 ln 30 is 103; nothing moves for 256 pairs in deterministic mode."""
+    assert adaptive(30, 0.1)[2].period == PAIRS_PER_BLOCK

@@ -222,6 +222,15 @@ def test_explicit_negative_that_does_not_violate_leaves_the_search_to_the_others
     assert out.counters[DRAWS] >= 40
 
 
+@pytest.mark.parametrize(("score", "draws"), [(ABOVE, 0), (FAR, 40)])
+def test_logistic_takes_an_explicit_negative_while_it_violates_and_then_draws(score: float, draws: int) -> None:
+    """What is drawn is taken, explicit or not and whatever it scores: all labels come."""
+    out = fast_proposals(scored([X0, FAR, FAR, score], [[1, 0, 0, -1]] * 40, logistic=True))
+    assert out.counters[DRAWS] == draws
+    assert out.counters[UPDATES] == 40
+    assert set(out.violators.tolist()) == ({1, 2, 3} if draws else {3})
+
+
 def test_auc_takes_one_negative_and_no_weight() -> None:
     auc = {"losses": losses_for("auc", "precision", 200), "max_trials": 1}
     out = fast_proposals(one_true(200, 100, n_rows=300, **auc))

@@ -8,6 +8,7 @@ import pytest
 
 from toys import names, toy
 from wsabie.base.errors import InputError
+from wsabie.kernels import sequential
 from wsabie.models.defaults import Shape
 from wsabie.models.linear import LinearRanker
 from wsabie.models.presets import opt_auc, pamir, vse_ens
@@ -58,6 +59,23 @@ def test_a_bias_is_learnt_where_it_is_asked_for() -> None:
 def test_threads_change_no_bit(changes: dict[str, Any]) -> None:
     one, two = (LinearRanker(epochs=3, threads=n, **changes).fit(X, names(ANSWER)) for n in (1, 2))
     assert np.array_equal(one.coef_, two.coef_)
+
+
+@pytest.mark.parametrize(("changes", "shared"), [({}, True), ({"l2": 0.5}, False), ({"max_norm": 0.5}, False)])
+def test_hogwild_leaves_weights_that_are_scaled_to_one_thread(
+    changes: dict[str, Any], shared: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two that scale one label at once would destroy it. Alone, the bits are those of the sequential loop."""
+    begun: set[int] = set()
+    kernel = sequential.run_visits
+    monkeypatch.setattr(sequential, "run_visits", lambda *given: (begun.add(int(given[6])), kernel(*given)))
+    options = {"epochs": 2, "deterministic": False, **changes}
+    four = LinearRanker(threads=4, **options).fit(X, names(ANSWER))
+    assert len(begun) == (4 if shared else 1)
+    if not shared:
+        one = LinearRanker(threads=1, **options).fit(X, names(ANSWER))
+        assert np.array_equal(four.coef_, one.coef_)
+        assert four.history_[-1].pairs == one.history_[-1].pairs == sum(map(len, names(ANSWER)))
 
 
 def test_weight_vectors_keep_to_the_limit_and_l2_makes_them_shorter() -> None:
@@ -125,6 +143,7 @@ def test_the_adaptive_sampler_is_refused() -> None:
         ({"l2": -0.1}, "l2 is -0.1; choose a number from 0 on"),
         ({"rank_from": 0}, "rank_from is 0"),
         ({"sampler": "frequency", "rank_from": "draws"}, "says nothing about the rank when the sampler is 'frequency'"),
+        ({"surrogate": "logistic", "rank_from": "draws"}, "about the rank when the surrogate is 'logistic'; choose"),
         ({"loss": "k-os", "order_statistic": (3, 2)}, r"order_statistic is \(3, 2\)"),
         ({"loss": "owpc", "surrogate": "logistic"}, "is a sum of hinges"),
         ({"loss": "owpc", "sampler": "frequency"}, 'draws none; leave sampler at "uniform" and'),
@@ -134,6 +153,16 @@ def test_the_adaptive_sampler_is_refused() -> None:
 def test_parameters_that_cannot_be_used_are_named(changes: dict[str, Any], told: str) -> None:
     with pytest.raises(InputError, match=told):
         LinearRanker(**changes).fit(X, names(ANSWER))
+
+
+@pytest.mark.parametrize("loss", ["warp", "k-os"])
+def test_the_logistic_surrogate_weighs_by_a_rank_that_is_counted(loss: Any) -> None:
+    """Its first draw is taken, so that floor(Y_neg / N) would be Y_neg at every step: one bin, the highest."""
+    model = LinearRanker(loss=loss, surrogate="logistic", epochs=8, threads=1).fit(X, names(ANSWER))
+    ranks = model.history_[-1].rank_histogram
+    assert model.history_[-1].mean_draws == 1
+    assert ranks[0] > 0.9 * sum(ranks)
+    assert model.score(X, names(ANSWER)) > 0.95
 
 
 @pytest.mark.parametrize("preset", [vse_ens, opt_auc, pamir])

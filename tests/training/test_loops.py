@@ -16,9 +16,12 @@ from runs import make_block, make_space
 from strategies import Problem, label_rows, make_problem, make_rule, seeds, sparse_rows, with_free_vectors
 from wsabie.base.arrays import Csr
 from wsabie.kernels import blocks
+from wsabie.kernels.warp import VISITED
 from wsabie.space import tables
 from wsabie.space.joint import JointSpace
-from wsabie.training.loops import _SAMPLED, PAIRS_PER_BLOCK, Tally, _Plan, run_blocks
+from wsabie.training import loops
+from wsabie.training.loops import _SAMPLED, Tally, _Plan, run_blocks, run_hogwild
+from wsabie.training.samplers import PAIRS_PER_BLOCK, Sampling
 from wsabie.training.targets import RowBlock, build_targets
 from wsabie.training.threads import Threads
 
@@ -31,7 +34,7 @@ def test_blocks_hold_about_256_pairs_and_every_visit_once(seed: int, n: int, rat
     targets = build_targets(label_rows(n, 40, rate, 0, rng), None, "mean")
     block = RowBlock(np.zeros((n, 30), np.float32), targets)
     order = rng.permutation(len(targets.rows))
-    plans = [_Plan(make_space(), block, order, threads) for threads in (1, 3)]
+    plans = [_Plan(make_space(), block, order, Sampling([]), threads) for threads in (1, 3)]
     for plan in plans:
         visits, pairs = np.diff(plan.cuts), np.diff(plan.whole.firsts[plan.cuts])
         assert (plan.cuts[0], plan.cuts[-1], pairs.sum()) == (0, len(order), len(targets.labels))
@@ -47,7 +50,7 @@ def test_blocks_hold_about_256_pairs_and_every_visit_once(seed: int, n: int, rat
 @pytest.mark.parametrize("threads", [1, 2, 7])
 def test_owners_share_the_features_by_their_load(dense: bool, threads: int) -> None:
     block, space = make_block(300, dense), make_space()
-    plan = _Plan(space, block, np.arange(len(block.targets.rows)), threads)
+    plan = _Plan(space, block, np.arange(len(block.targets.rows)), Sampling([]), threads)
     bounds = plan.work[0].bounds
     assert len(plan.work) == threads
     assert (bounds[0], bounds[-1], len(bounds)) == (0, space.n_features, threads + 1)
@@ -64,7 +67,7 @@ def test_owners_share_rows_that_have_the_same_number_of_fields() -> None:
     inputs = Csr(np.arange(n + 1) * 4, fields.ravel().astype(np.int32), np.ones(4 * n, np.float32))
     block = RowBlock(inputs, build_targets(csr_matrix(np.ones((n, 1), np.int8)), None, "mean"))
     space = JointSpace.random(50, 2, 8, "dot", np.random.default_rng(0))
-    bounds = _Plan(space, block, np.arange(n), 2).work[0].bounds
+    bounds = _Plan(space, block, np.arange(n), Sampling([]), 2).work[0].bounds
     shares = [np.bincount(inputs.indices)[lo:hi].sum() / len(inputs.indices) for lo, hi in itertools.pairwise(bounds)]
     assert shares == pytest.approx([0.5, 0.5], abs=0.06)
 
@@ -90,7 +93,7 @@ def test_threads_whose_first_fails_leave_their_scratch_clean(monkeypatch: pytest
             make_space(),
             block,
             problem.rule,
-            [problem.sampler] * 4,
+            Sampling([problem.sampler] * 4),
             np.arange(n),
             threads,
             Tally.new(4),
@@ -114,9 +117,9 @@ def after_blocks(problem: Problem, n_threads: int) -> JointSpace:
     """The space after `run_blocks` over the whole order."""
     space, block = problem.space.copy(), RowBlock(problem.inputs, problem.targets)
     with Threads(n_threads) as threads:
-        samplers = [problem.sampler] * n_threads
+        sampling = Sampling([problem.sampler] * n_threads)
         run_blocks(
-            space, block, problem.rule, samplers, problem.order, threads, Tally.new(n_threads), lambda visits: None
+            space, block, problem.rule, sampling, problem.order, threads, Tally.new(n_threads), lambda visits: None
         )
     return space
 
@@ -133,6 +136,52 @@ def test_the_bits_are_those_of_blocks_of_256_pairs_one_after_the_other(pairs: in
     space = after_blocks(problem, threads)
     assert np.array_equal(space.features, by_hand.features)
     assert np.array_equal(space.labels, by_hand.labels)
+
+
+class Looks(Sampling):
+    """A sampler that must look again after so many pairs, and notes what had been visited when it did."""
+
+    def __init__(self, problem: Problem, n_threads: int, period: int | None) -> None:
+        super().__init__([problem.sampler] * n_threads, period)
+        self.visited: list[int] = []
+        self.looks: list[int] = []
+
+    def refresh(self, space: Any, threads: Threads) -> None:
+        self.looks.append(sum(self.visited))
+
+
+@pytest.mark.parametrize("run", [run_blocks, run_hogwild])
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_a_pass_is_planned_once_however_often_the_sampler_looks(
+    run: Any, n_threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every visit has one pair here: 700 of them make three parts, which end where a block ends."""
+    problem, planned, plan = one_label_a_row(700, 1.2), [], loops._owners
+    monkeypatch.setattr(loops, "_owners", lambda *given: planned.append(given) or plan(*given))
+    sampling, tally = Looks(problem, n_threads, 300), Tally.new(n_threads)
+    block = RowBlock(problem.inputs, problem.targets)
+    with Threads(n_threads) as threads:
+        run(problem.space, block, problem.rule, sampling, problem.order, threads, tally, sampling.visited.append)
+    assert sampling.looks == [0, 300, 600]
+    assert tally.counters[:, VISITED].sum() == sum(sampling.visited) == 700
+    assert len(planned) == (run is run_blocks)
+
+
+def test_looks_change_the_cuts_and_nothing_else() -> None:
+    """The bits are those of a pass for each part; every part begins a block."""
+    problem = one_label_a_row(700, 1.2)
+    whole, parts = problem.space.copy(), problem.space.copy()
+    block = RowBlock(problem.inputs, problem.targets)
+    with Threads(1) as threads:
+        for space, period, orders in (
+            (whole, 300, [problem.order]),
+            (parts, None, np.split(problem.order, [300, 600])),
+        ):
+            for order in orders:
+                sampling = Looks(problem, 1, period)
+                run_blocks(space, block, problem.rule, sampling, order, threads, Tally.new(1), lambda visits: None)
+    assert np.array_equal(whole.features, parts.features)
+    assert np.array_equal(whole.labels, parts.labels)
 
 
 def test_free_vectors_stay_within_the_limit_with_the_same_bits_for_2_threads() -> None:

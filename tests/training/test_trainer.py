@@ -14,7 +14,7 @@ from wsabie.base.errors import DivergenceError
 from wsabie.kernels import blocks, sequential
 from wsabie.space.joint import JointSpace
 from wsabie.training import loops, trainer
-from wsabie.training.loops import PAIRS_PER_BLOCK
+from wsabie.training.samplers import PAIRS_PER_BLOCK
 from wsabie.training.targets import RowBlock, build_targets
 from wsabie.training.trainer import Trainer
 

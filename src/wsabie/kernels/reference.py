@@ -221,7 +221,9 @@ class Found(NamedTuple):
 def find_violator(
     targets: Any, labels: Any, rule: Any, sampler: Any, i: int, q: Any, threshold: float, counter: int
 ) -> Found:
-    """One explicit negative, if there is one (no draw); else labels from the sampler until one exceeds the threshold.
+    """One explicit negative, if there is one above the threshold (no draw); else labels from the sampler until one is.
+
+    The logistic surrogate takes the first of the sampler's, whatever it scores.
 
     At most T = min(max_trials, negatives there are) negatives and 2T + 10 labels in all are drawn.
     """
@@ -230,6 +232,7 @@ def find_violator(
         v = against[below(counter, len(against))]
         if score(labels, q, v) > threshold:
             return Found(v, 0, 0)
+    lowest = -math.inf if rule.logistic else threshold
     limit = min(int(rule.max_trials), targets.n_labels - len(known))
     drawn = rejected = 0
     for _ in range(2 * limit + 10):
@@ -239,7 +242,7 @@ def find_violator(
             rejected += 1
             continue
         drawn += 1
-        if score(labels, q, v) > threshold:
+        if score(labels, q, v) > lowest:
             return Found(v, drawn, rejected)
         if drawn >= limit:
             break
@@ -301,14 +304,14 @@ def propose(targets: Any, labels: Any, rule: Any, sampler: Any, i: int, pair: in
     counter = stream(rule.seed, rule.epoch, targets.first_pair + pair)
     y = positive_of(targets, labels, rule, i, pair, q, counter)
     base = score(labels, q, y)
-    threshold = -math.inf if rule.logistic else base - float(rule.margin)
+    threshold = base - float(rule.margin)
     found = find_violator(targets, labels, rule, sampler, i, q, threshold, counter)
     counters[DRAWS] += found.drawn
     counters[REJECTED] += found.rejected
     if found.violator < 0:
         counters[SKIPPED] += found.drawn == 0
         return Proposal(y, -1, 0.0, none, 0.0)
-    rank = rank_of(targets, labels, rule, i, q, base - float(rule.margin), found, counter)
+    rank = rank_of(targets, labels, rule, i, q, threshold, found, counter)
     counters[UPDATES] += 1
     counters[HISTOGRAM + rank.bit_length() - 1] += 1
     weight = float(rule.losses[rank]) * float(targets.weights[pair])

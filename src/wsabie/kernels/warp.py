@@ -129,14 +129,16 @@ def draw_against(targets, i, counter):
 
 @jit
 def find_violator(targets, labels, rule, sampler, i, q, threshold, n_negatives, counter, counters, width):
-    """Draw labels until one scores above `threshold`; positives are thrown back and do not count.
+    """Draw labels until one scores above `threshold` (logistic: one, whatever it scores); positives do not count.
 
-    Returns (violator or -1, negatives drawn). An explicit negative, when there is one, is tried first: it counts no
-    draw, because a label that was not drawn uniformly says nothing about the rank.
+    Returns (violator or -1, negatives drawn). An explicit negative, when there is one, is tried first, against the
+    threshold whatever the surrogate is, or no other label would be looked at. It counts no draw, because a label that
+    was not drawn uniformly says nothing about the rank.
     """
     v = draw_against(targets, i, counter)
     if v >= 0 and score(labels, q, v, width) > threshold:
         return v, 0
+    lowest = np.float32(-np.inf) if rule.logistic else threshold
     limit = min(rule.max_trials, n_negatives)
     drawn = 0
     for _ in range(2 * limit + 10):
@@ -146,7 +148,7 @@ def find_violator(targets, labels, rule, sampler, i, q, threshold, n_negatives, 
             counters[REJECTED] += 1
             continue
         drawn += 1
-        if score(labels, q, v, width) > threshold:
+        if score(labels, q, v, width) > lowest:
             return v, drawn
         if drawn >= limit:
             break
@@ -227,7 +229,7 @@ def propose(targets, labels, rule, sampler, i, pair, q, g, counters, width):
     if len(rule.places) > 1:
         y = positive_at_place(targets, labels, rule, i, q, mix(~counter), width)
     base = score(labels, q, y, width)
-    threshold = np.float32(-np.inf) if rule.logistic else base - rule.margin
+    threshold = base - rule.margin
     v, drawn = find_violator(targets, labels, rule, sampler, i, q, threshold, n_negatives, counter, counters, width)
     counters[DRAWS] += drawn
     if v < 0:
@@ -236,9 +238,9 @@ def propose(targets, labels, rule, sampler, i, pair, q, g, counters, width):
     if rule.rank_sample == 0:
         rank = n_negatives // drawn if drawn > 0 else 1  # an explicit negative stands for rank 1
     elif rule.rank_sample == EXACT:
-        rank = counted_rank(targets, labels, i, q, base - rule.margin, width)
+        rank = counted_rank(targets, labels, i, q, threshold, width)
     else:
-        rank = sampled_rank(targets, labels, rule, i, q, base - rule.margin, n_negatives, counter, width)
+        rank = sampled_rank(targets, labels, rule, i, q, threshold, n_negatives, counter, width)
     counters[UPDATES] += 1
     counters[HISTOGRAM + log2_floor(rank)] += 1
     slope, lost = surrogate(rule, score(labels, q, v, width) - (base if rule.logistic else threshold))

@@ -22,7 +22,6 @@ TABLES = ("V", "W")
 RANK_SAMPLE = 100
 """Uniform labels that tell the rank where draws do not."""
 
-EXACT = -1
 _CHOICES: dict[str, tuple[str | bool | None, ...]] = {
     "loss": ("warp", "auc", "owpc", "k-os"),
     "surrogate": ("hinge", "logistic"),
@@ -63,7 +62,8 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
     if parameters.get("init_scale") is not None:
         per_table(parameters["init_scale"], 1.0, "init_scale")
     places_of(parameters["loss"], parameters["order_statistic"])
-    rank_sample(parameters["rank_from"], Sampler.given(parameters["sampler"]), parameters["loss"])
+    sampler = Sampler.given(parameters["sampler"])
+    rank_sample(parameters["rank_from"], sampler, parameters["loss"], parameters["surrogate"])
     if parameters["loss"] == "owpc":
         require(parameters["surrogate"] == "hinge", 'loss="owpc" is a sum of hinges; leave surrogate at "hinge"')
         drawn = Sampler.given(parameters["sampler"]) != Sampler() or parameters["rank_from"] not in ("auto", "exact")
@@ -81,22 +81,29 @@ def _check_number(name: str, value: Any, words: tuple[str | None, ...]) -> None:
     require(usable, f"{name} is {value!r}; choose {''.join(f'{w!r} or ' for w in words)}a {kind} {limits}")
 
 
-def rank_sample(rank_from: str | int, sampler: Sampler, loss: str) -> int:
+def rank_sample(rank_from: str | int, sampler: Sampler, loss: str, surrogate: str = "hinge") -> int:
     """How many labels tell the rank of a violator: 0 for the draws, m for a uniform sample of m, -1 for all.
 
-    Only uniform draws estimate a rank by their number (convention 2).
+    Only uniform draws in search of a violator estimate a rank by their number (convention 2); the logistic surrogate
+    takes the first draw.
 
     Examples
     --------
     >>> rank_sample("auto", Sampler(), "warp"), rank_sample("auto", Sampler("frequency"), "warp")
     (0, 100)
+    >>> rank_sample("auto", Sampler(), "warp", "logistic"), rank_sample("auto", Sampler(), "auc", "logistic")
+    (100, 0)
     """
-    named = {"draws": 0, "exact": EXACT, "auto": 0 if sampler.name == "uniform" or loss == "auc" else RANK_SAMPLE}
+    from wsabie.kernels.warp import EXACT
+
+    told = sampler.name == "uniform" and (surrogate == "hinge" or loss == "auc")
+    named = {"draws": 0, "exact": EXACT, "auto": 0 if told or loss == "auc" else RANK_SAMPLE}
     if isinstance(rank_from, str) and rank_from in named:
         require(
-            rank_from != "draws" or sampler.name == "uniform",
-            f"the number of draws says nothing about the rank when the sampler is {sampler.name!r}; choose rank_from="
-            '"exact" or a number of labels',
+            rank_from != "draws" or told,
+            "the number of draws says nothing about the rank when the "
+            f"{f'surrogate is {surrogate!r}' if sampler.name == 'uniform' else f'sampler is {sampler.name!r}'}; "
+            'choose rank_from="exact" or a number of labels',
         )
         return named[rank_from]
     usable = _is_whole(rank_from) and 1 <= int(rank_from) < 2**31
@@ -151,7 +158,7 @@ def resolve(parameters: Mapping[str, Any], shape: defaults.Shape) -> Settings:
         seed=p["seed"],
         sampler=sampler,
         surrogate=p["surrogate"],
-        rank_sample=rank_sample(p["rank_from"], sampler, p["loss"]),
+        rank_sample=rank_sample(p["rank_from"], sampler, p["loss"], p["surrogate"]),
         places=places_of(p["loss"], p["order_statistic"]),
         l2_rows=l2["V"],
         l2_labels=l2["W"],

@@ -69,8 +69,8 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
         ([V]: labels that rank high for this row), "full-sort" (the same by sorting all labels for every draw); options
         in a mapping, {"name": "frequency", "power": 0.75} (`wsabie.training.samplers.Sampler`).
     rank_from : "auto", "draws", "exact" or int, default "auto"
-        What estimates the rank: the number of draws (uniform sampler only), all labels, or a uniform sample of so
-        many. "auto": the draws, and 100 labels for other samplers.
+        What estimates the rank: the number of draws (uniform sampler and hinge only), all labels, or a uniform sample
+        of so many. "auto": the draws, and 100 labels where they tell nothing.
     surrogate : {"hinge", "logistic"}, default "hinge"
         Loss of a pair of labels: max(0, margin - f_y + f_v), or log(1 + exp(f_v - f_y)).
     order_statistic : (k, n), n chances or None

@@ -1,7 +1,8 @@
 """One pass over a block of rows: Hogwild, or block-synchronous with the same bits for any number of threads."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,10 @@ import numpy.typing as npt
 
 from wsabie.base.arrays import LANES, Csr, Float64, Int64
 from wsabie.space.protocol import Space
-from wsabie.training.samplers import Sampler, sampling_of
+from wsabie.training.samplers import PAIRS_PER_BLOCK, Sampler, Sampling, sampling_of
 from wsabie.training.targets import RowBlock, build_targets
 from wsabie.training.threads import Threads
 
-PAIRS_PER_BLOCK = 256
-"""Pairs that are weighed against the same frozen tables in deterministic mode. Never a function of the threads."""
 VISITS_PER_CHUNK = 4096
 BLOCKS_PER_CHUNK = 16
 VISITS_PER_OWPC_CHUNK = 64
@@ -41,37 +40,45 @@ def run_hogwild(
     space: Space,
     block: RowBlock,
     rule: Any,
-    samplers: Sequence[Any],
+    sampling: Sampling,
     order: Int64,
     threads: Threads,
     tally: Tally,
     on_chunk: OnChunk,
 ) -> None:
-    """Algorithm 1 in `threads` threads that share the tables without locks (one thread: the plain sequential loop)."""
+    """Algorithm 1 in `threads` threads that share the tables without locks (one thread: the plain sequential loop).
+
+    Weights that are decayed or held to a norm are left to one of them: a step over a scale that another thread is just
+    multiplying into its row (`candidates.fold_scale`) would be a million times too long.
+    """
     from wsabie.kernels.sequential import run_visits
 
     pattern, labels = space.pattern(block.inputs), space.label_arrays()
     scratch = _scratch(space, threads.n)
-    step = VISITS_PER_CHUNK * threads.n
-    for start in range(0, len(order), step):
-        stop = min(start + step, len(order))
-        bounds = np.linspace(start, stop, threads.n + 1).astype(np.int64)
+    n = 1 if rule.keep_weights != 1 or np.isfinite(rule.max_norm_weights) else threads.n
+    step = VISITS_PER_CHUNK * n
+    for first, last in sampling.parts(_pairs_before(block, order)):
+        sampling.refresh(space, threads)
+        for start in range(first, last, step):
+            stop = min(start + step, last)
+            bounds = np.linspace(start, stop, n + 1).astype(np.int64)
 
-        def work(t: int, bounds: Int64 = bounds) -> None:
-            run_visits(
-                pattern, labels, block.targets, rule, samplers[t], order, bounds[t], bounds[t + 1],
-                scratch[t], tally.counters[t], tally.loss[t], space.width,
-            )  # fmt: skip
+            def work(t: int, bounds: Int64 = bounds) -> None:
+                if t < n:
+                    run_visits(
+                        pattern, labels, block.targets, rule, sampling.per_thread[t], order, bounds[t], bounds[t + 1],
+                        scratch[t], tally.counters[t], tally.loss[t], space.width,
+                    )  # fmt: skip
 
-        threads.each(work)
-        on_chunk(stop - start)
+            threads.each(work)
+            on_chunk(stop - start)
 
 
 def run_blocks(
     space: Space,
     block: RowBlock,
     rule: Any,
-    samplers: Sequence[Any],
+    sampling: Sampling,
     order: Int64,
     threads: Threads,
     tally: Tally,
@@ -81,26 +88,28 @@ def run_blocks(
     from wsabie.kernels import blocks
 
     pattern, labels = space.pattern(block.inputs), space.label_arrays()
-    plan = _Plan(space, block, order, threads.n)
-    n_blocks, step = len(plan.cuts) - 1, BLOCKS_PER_CHUNK * threads.n
-    for lo in range(0, n_blocks, step):
-        hi = min(lo + step, n_blocks)
+    plan = _Plan(space, block, order, sampling, threads.n)
+    step = BLOCKS_PER_CHUNK * threads.n
+    for first, last in plan.parts:
+        sampling.refresh(space, threads)
+        for lo in range(first, last, step):
+            hi = min(lo + step, last)
 
-        def work(t: int, lo: int = lo, hi: int = hi) -> None:
-            blocks.run_blocks(
-                pattern, labels, block.targets, rule, samplers[t], plan.whole, plan.cuts, lo, hi, plan.work[t],
-                threads.counts, t, tally.counters[t], tally.loss[t], space.width,
-            )  # fmt: skip
+            def work(t: int, lo: int = lo, hi: int = hi) -> None:
+                blocks.run_blocks(
+                    pattern, labels, block.targets, rule, sampling.per_thread[t], plan.whole, plan.cuts, lo, hi,
+                    plan.work[t], threads.counts, t, tally.counters[t], tally.loss[t], space.width,
+                )  # fmt: skip
 
-        threads.each(work)
-        on_chunk(int(plan.cuts[hi] - plan.cuts[lo]))
+            threads.each(work)
+            on_chunk(int(plan.cuts[hi] - plan.cuts[lo]))
 
 
 def run_owpc(
     space: Space,
     block: RowBlock,
     rule: Any,
-    samplers: Sequence[Any],
+    sampling: Sampling,
     order: Int64,
     threads: Threads,
     tally: Tally,
@@ -125,7 +134,7 @@ def _scratch(space: Space, n_threads: int) -> npt.NDArray[np.float32]:
     return np.zeros((n_threads, 2, LANES * len(space.width) + 32), np.float32)
 
 
-Run = Callable[[Space, RowBlock, Any, Sequence[Any], Int64, Threads, Tally, OnChunk], None]
+Run = Callable[[Space, RowBlock, Any, Sampling, Int64, Threads, Tally, OnChunk], None]
 
 
 def rehearse(space: Space, block: RowBlock, rule: Any, sampler: Sampler, run: Run) -> None:
@@ -142,19 +151,19 @@ def rehearse(space: Space, block: RowBlock, rule: Any, sampler: Sampler, run: Ru
     rule = rule._replace(losses=rule.losses[:3])
     with Threads(1) as threads:
         sampling = sampling_of(sampler, toy, np.ones(2, np.int64), 1)
-        sampling.refresh(toy, threads)
-        run(toy, rows, rule, sampling.per_thread, np.arange(1), threads, Tally.new(1), lambda visits: None)
+        run(toy, rows, rule, sampling, np.arange(1), threads, Tally.new(1), lambda visits: None)
 
 
 class _Plan:
-    """Which visits make which block, and the scratch that all blocks share."""
+    """Which visits make which block, which blocks lie between two looks of the sampler, and the scratch of them all."""
 
-    def __init__(self, space: Space, block: RowBlock, order: Int64, n_threads: int) -> None:
+    def __init__(self, space: Space, block: RowBlock, order: Int64, sampling: Sampling, n_threads: int) -> None:
         from wsabie.kernels.blocks import Block
 
-        sizes = np.diff(block.targets.starts)[order]
-        firsts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        self.cuts = _cut(firsts)
+        firsts = _pairs_before(block, order)
+        cuts = [lo + _cut(firsts[lo : hi + 1] - firsts[lo]) for lo, hi in sampling.parts(firsts)]
+        self.cuts = np.concatenate([np.zeros(1, np.int64), *(part[1:] for part in cuts)])
+        self.parts = list(pairwise(np.cumsum([0, *(len(part) - 1 for part in cuts)]).tolist()))
         slots, pairs = (int(np.diff(ends).max(initial=0)) for ends in (self.cuts, firsts[self.cuts]))
         queries, directions = np.zeros((2, slots, LANES * len(space.width)), np.float32)
         self.whole = Block(
@@ -169,6 +178,11 @@ class _Plan:
             np.zeros(pairs, np.float32),
         )
         self.work = _owners(space, block, order, self.cuts, n_threads)
+
+
+def _pairs_before(block: RowBlock, order: Int64) -> Int64:
+    """Pairs of all visits before each in the order, and of all."""
+    return np.concatenate([[0], np.cumsum(np.diff(block.targets.starts)[order])]).astype(np.int64)
 
 
 def _cut(firsts: Int64) -> Int64:

@@ -1,9 +1,10 @@
 """Where negatives come from: a sampler by name, what it needs of the space, and when it must look again."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -23,6 +24,8 @@ _OPTIONS: dict[str, dict[str, Any]] = {
 }
 """Every sampler with its options and their defaults."""
 
+PAIRS_PER_BLOCK = 256
+"""Pairs that are weighed against the same frozen tables in deterministic mode. Never a function of the threads."""
 _REACHABLE = 2.0**-32  # a draw has 32 bits: what is rarer than this never comes
 
 
@@ -152,20 +155,20 @@ class Sampling:
     def refresh(self, space: Space, threads: Threads) -> None:
         """Look at the space as it is now."""
 
-    def parts(self, firsts: Int64, space: Space, threads: Threads) -> Iterator[tuple[int, int]]:
-        """Cut an epoch's visits so that the space is looked at in time; visit t has pairs firsts[t]..firsts[t + 1]."""
-        lo, n = 0, len(firsts) - 1
-        while lo < n:
-            self.refresh(space, threads)
+    def parts(self, firsts: Int64) -> list[tuple[int, int]]:
+        """Visits lo..hi - 1 between two looks at the space; visit t has pairs firsts[t]..firsts[t + 1] - 1."""
+        ends, n = [0], len(firsts) - 1
+        while ends[-1] < n:
+            lo = ends[-1]
             hi = n if self.period is None else int(np.searchsorted(firsts, firsts[lo] + self.period))
-            hi = min(max(hi, lo + 1), n)
-            yield lo, hi
-            lo = hi
+            ends.append(min(max(hi, lo + 1), n))
+        return list(pairwise(ends))
 
 
 class AdaptiveSampling(Sampling):
     """The labels in the order of every factor, looked at anew every ceil(n ln n) pairs ([V] section 4), in place.
 
+    With few labels it is looked at every PAIRS_PER_BLOCK pairs: tables are frozen for as long in deterministic mode.
     Only as many labels from either end as the rank distribution reaches are ordered.
     """
 
@@ -177,7 +180,8 @@ class AdaptiveSampling(Sampling):
         self.spread = np.zeros(space.label_arrays().table.shape[1], np.float32)
         self.front, self.back = np.zeros((2, dim, len(chances)), np.int32)
         kernels = Adaptive(self.spread, self.front, self.back, alias_table(chances))
-        super().__init__([kernels] * n_threads, period=math.ceil(n * math.log(max(n, 2))))
+        period = max(math.ceil(n * math.log(max(n, 2))), PAIRS_PER_BLOCK)
+        super().__init__([kernels] * n_threads, period)
 
     def refresh(self, space: Space, threads: Threads) -> None:
         """Order the labels by every factor, and take the factors' standard deviations."""

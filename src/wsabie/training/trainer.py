@@ -186,10 +186,8 @@ class Trainer:
     ) -> None:
         rng = np.random.default_rng([self.settings.seed, 1, epoch, number])
         order = rng.permutation(len(block.targets.rows))
-        firsts = np.concatenate([[0], np.cumsum(np.diff(block.targets.starts)[order])])
         rule = self._rule(space, epoch)
-        for lo, hi in sampling.parts(firsts, space, threads):
-            self._run(space, block, rule, sampling.per_thread, order[lo:hi], threads, tally, on_chunk)
+        self._run(space, block, rule, sampling, order, threads, tally, on_chunk)
 
     @property
     def _run(self) -> Run:
