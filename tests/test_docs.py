@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import wsabie
+from wsabie.models.systems import SYSTEMS
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -66,6 +67,14 @@ def test_the_reference_has_every_public_name() -> None:
     page = (DOCS / "reference.md").read_text(encoding="utf-8")
     listed = set(re.findall(r"^\.\. auto\w+:: wsabie\.(\w+)|^\.\. data:: wsabie\.(\w+)", page, re.MULTILINE))
     assert {a or b for a, b in listed} == set(wsabie.__all__)
+
+
+def test_the_page_on_models_has_every_kind_in_both_tables() -> None:
+    page = (DOCS / "models.md").read_text(encoding="utf-8")
+    kinds, which = (part.partition("\n## ")[0] for part in page.split("| `--kind` |")[1:])
+    first_cells = [set(re.findall(r"`([\w-]+)`", row.split("|")[1])) for row in which.splitlines() if row[:3] == "| `"]
+    assert set(re.findall(r"^\| `([\w-]+)` \|", kinds, re.MULTILINE)) == set(SYSTEMS)
+    assert set(SYSTEMS) - set.union(*first_cells) <= {"popularity", "one-vs-rest-pa", "one-vs-rest-hinge", "svm"}
 
 
 def test_the_architecture_lists_the_rooms_that_the_linter_holds() -> None:

@@ -231,7 +231,7 @@ def test_refuses_what_is_no_encoder_of_pictures(tmp_path, encoder_file):
     (tmp_path / "empty.onnx").touch()
     refused(tmp_path / "gone.onnx", "there is no ONNX file at")
     refused(tmp_path, "there is no ONNX file at")
-    refused(tmp_path / "words.onnx", "ONNX Runtime cannot open the model")
+    refused(tmp_path / "words.onnx", r"ONNX Runtime cannot open .*words\.onnx \(")
     refused(tmp_path / "empty.onnx", "has 0 bytes")
     refused(encoder_file, "no output 'last'; choose from embeds, map, tokens", output="last")
     refused(encoder_file, "normalise is 'other'; choose from imagenet, clip", normalise="other")
@@ -245,7 +245,7 @@ def test_refuses_what_is_no_encoder_of_pictures(tmp_path, encoder_file):
     refused(saved(tmp_path / "a.onnx", two, [1, 3, 4, 4], ["out"], inputs=["other"]), "has 2 inputs")
     own = [helper.make_node("Anything", ["picture"], ["out"], domain="com.example")]
     path = saved(tmp_path / "own.onnx", own, [1, 3, 4, 4], ["out"], domain="com.example")
-    refused(path, "cannot open the model .*; give an ONNX file of standard operators")
+    refused(path, r"cannot open .*own\.onnx \(.*; give an ONNX file of standard operators")
     five = [helper.make_node("Unsqueeze", ["picture", "axis"], ["out"])]
     path = saved(tmp_path / "a.onnx", five, [1, 3, 4, 4], ["out"], [("axis", np.array([0], np.int64))])
     with pytest.raises(InputError, match="choose an output of numbers"):

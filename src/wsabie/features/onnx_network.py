@@ -41,10 +41,13 @@ class Model:
     Parameters
     ----------
     content : (n_bytes,) uint8
+    name : str
+        What sentences call it.
     """
 
-    def __init__(self, content: UInt8) -> None:
+    def __init__(self, content: UInt8, name: str = "the model") -> None:
         self.content = content
+        self.name = name
 
     @cached_property
     def sha256(self) -> str:
@@ -75,7 +78,7 @@ class Model:
                     f"{path} has {path.stat().st_size:,} bytes, and an ONNX file has 1 to {MAX_BYTES:,}; "
                     "give another export of the encoder"
                 )
-            return cls(np.fromfile(path, np.uint8))
+            return cls(np.fromfile(path, np.uint8), str(path))
 
 
 class Wanted(NamedTuple):
@@ -179,7 +182,7 @@ def _session(model: Model) -> Any:
         session = None if names_other_files(content) else InferenceSession(content, options, providers=providers)
     except Exception as error:  # the runtime raises classes of its own
         raise InputError(
-            f"ONNX Runtime cannot open the model ({_first_line(error)}); give an ONNX file of standard operators"
+            f"ONNX Runtime cannot open {model.name} ({_first_line(error)}); give an ONNX file of standard operators"
         ) from error
     if session is None:
         raise InputError("the ONNX model keeps its weights in other files; export the encoder into a single ONNX file")

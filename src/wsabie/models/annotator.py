@@ -60,6 +60,22 @@ class Annotator:
         model = self.model
         return align(rows, list(model.vocabulary_), self.feature_names, model.n_features_in_, self.dictionary)
 
+    def description(self) -> dict[str, Any]:
+        """How pictures are described, JSON-able: "describe", "size", "crop" below 1, options of a network.
+
+        Empty where the model was trained on rows. Of descriptions of several sizes the largest is told.
+        """
+        if self.terms is None:
+            return {}
+        known: dict[str, Any] = {}
+        for part in getattr(self.terms, "parts", (self.terms,)):
+            own = part.parameters()
+            known |= own | ({"size": max(own["size"], known.get("size", 0))} if "size" in own else {})
+        shown: dict[str, Any] = {name: known[name] for name in ("size", "crop", "normalise", "output") if name in known}
+        if shown["crop"] == 1:
+            del shown["crop"]
+        return {"describe": self.terms.name, **shown}
+
     def _described(
         self, source: PictureSource, executor: Executor | None, progress: Progress, rejects: Rejects | None
     ) -> Rows:

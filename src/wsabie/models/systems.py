@@ -133,7 +133,8 @@ def refuse_unknown(name: str, parameter: str, where: str = "") -> None:
         from difflib import get_close_matches
 
         near = get_close_matches(parameter, known, 1)
-        hint = f"did you mean {near[0]}?" if near else f"its parameters are {', '.join(sorted(known)) or 'none at all'}"
+        all_known = f"its parameters are {', '.join(sorted(known))}" if known else "it takes no parameters"
+        hint = f"did you mean {near[0]}?" if near else all_known
         raise InputError(f"{where}{name} has no parameter {parameter}; {hint}")
 
 

@@ -7,6 +7,7 @@ have the parent first. Lines that begin with "# " are remarks.
 """
 
 import csv
+import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -21,6 +22,8 @@ from wsabie.sources.parquet_file import MAGIC
 from wsabie.sources.text import head, numbered_lines, reading, shown
 from wsabie.sources.wordnet import LONGEST, PROLOG, SYNSET, WORDS, is_synset, read_prolog, read_synsets, read_words
 from wsabie.storage.atomic import replacing
+
+log = logging.getLogger("wsabie")
 
 WORDNET = ("data.noun", "wn_hyp.pl", "wn_ins.pl", "wordnet.is_a.txt", "words.txt")
 """Files that make a folder one of WordNet's."""
@@ -43,7 +46,7 @@ def read_hierarchy(*paths: str | Path, parent_first: bool = False) -> Hierarchy:
         (synsets) with `words.txt` (their words); a folder of pictures in sub-folders; Parquet with the columns
         `labels` and `category`. Text may be gzip.
     parent_first : bool
-        Lists of pairs name the parent first.
+        Lists of pairs name the parent first, where no header says otherwise.
 
     Raises
     ------
@@ -162,6 +165,8 @@ class _Layout(NamedTuple):
 
 def _read_pairs(path: Path, start: bytes, parent_first: bool, found: Hierarchy) -> None:
     layout, n_cells = _layout(start, parent_first), 0
+    if parent_first and layout.has_header and not layout.parent_first:
+        log.warning("%s: its header says that the child comes first, so that is how it is read", shown(path))
     for where, cells in _cells(path, layout):
         if layout.has_header and not n_cells:
             n_cells = len(cells)

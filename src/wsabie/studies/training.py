@@ -224,7 +224,7 @@ def prepare(
         "system": recipe.system,
         "source": recipe.source,
         "fingerprint": own if rows is source else fingerprint_or_none(rows),
-        **({} if rows is source else {"source_fingerprint": own}),
+        **({} if rows is source else {"source_fingerprint": own, "describe": recipe.pictures.get("describe", "terms")}),
         "rows": len(learnt),
         "validation_rows": 0 if validation is None else len(validation),
         "labels": len(learnt.label_names),

@@ -9,6 +9,8 @@ from wsabie.base.arrays import Float32
 from wsabie.base.errors import InputError
 
 LossName = Literal["warp", "auc", "owpc", "k-os"]
+ORDER_STATISTIC = (5, 10)
+"""Of "k-os" where none is given: the fifth highest of ten positives."""
 Surrogate = Literal["hinge", "logistic"]
 RankWeight = Literal["precision", "mean_rank", "top1"] | Sequence[float]
 AUTO_TRIALS = 1000
@@ -98,7 +100,7 @@ def places_of(loss: LossName, order_statistic: Sequence[int] | Sequence[float] |
     """
     if loss != "k-os":
         return (1.0,)
-    order_statistic = (5, 10) if order_statistic is None else order_statistic
+    order_statistic = ORDER_STATISTIC if order_statistic is None else order_statistic
     try:
         given = np.asarray(order_statistic, np.float64)
     except (TypeError, ValueError):

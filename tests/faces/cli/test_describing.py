@@ -54,6 +54,10 @@ def test_from_pictures_to_annotations(cli: Cli, pictures: Path, network: Path, t
     trained = cli("train", pictures, "--model", model, *described, *QUICK)
     assert trained.code == 0, trained.err
     network.unlink()  # the model has it
+    about = cli("info", model, "--json").json
+    asked = {"describe": named, "size": 64, "normalise": "unit", "output": None}
+    assert {name: about.get(name) for name in (*asked, "crop")} == {**asked, "crop": None}
+    assert f"terms,colour,hog,onnx:{network}" in cli("info", model).out
     said = cli("annotate", model, pictures / "000.webp", "-k", 3, "--threads", 1, "--json")
     assert said.code == 0, said.err
     assert len(said.json["results"][0]["labels"]) == 3
@@ -148,7 +152,9 @@ def test_components_are_of_histograms(cli: Cli, drawings: Path, network: Path, t
         (("images", "PICTURES", "--describe", "hog", "--terms", 9), "terms is no option of hog; leave it out"),
         (("images", "PICTURES", "--describe", "onnx:gone.onnx"), "there is no ONNX file at gone.onnx"),
         (("images", "PICTURES", "PICTURES"), "2 collections are named; give one"),
-        (("onnx", "PICTURES"), "after onnx come the ONNX file and the pictures"),
+        (("onnx", "PICTURES"), "after onnx come the ONNX file and the pictures, in this order: wsabie features onnx M"),
+        (("onnx", "PICTURES", "net.onnx"), "after onnx come the ONNX file and the pictures, in this order"),
+        (("onnx", "pictures.parquet", "net.onnx"), "after onnx come the ONNX file and the pictures, in this order"),
     ],
 )
 def test_what_cannot_be_described(cli: Cli, pictures: Path, tmp_path: Path, words: Any, sentence: str) -> None:

@@ -22,13 +22,14 @@ def test_every_command_takes_an_ensemble(cli: Cli, rows: Path, tmp_path: Path) -
     model = tmp_path / "m"
     trained = cli("train", rows, "--model", model, "--ensemble", 3, *SHORT)
     assert trained.code == 0, trained.err
-    assert re.search(r"3 models, \d+ epochs, validation MAP 1.000", trained.out)
+    assert re.search(r"rows, 3 models of (\d+ to )?\d+ epochs, validation MAP 1.000", trained.out)
     assert not (tmp_path / "m.training").exists()
     about = cli("info", model, "--json").json
     assert (about["kind"], about["models"], about["by"], about["dimensions"]) == ("ensemble", 3, "seed", 24)
     assert [member["seed"] for member in about["members"]] == [0, 1, 2]
     assert about["parameters"]["estimator"]["dim"] == 8
-    assert "fit seconds" in cli("info", model).out
+    assert "fit seconds" in (told := cli("info", model).out)
+    assert re.search(r"epochs +3 models of (\d+ to )?\d+ epochs", told)
     assert len(cli("info", model, "--epochs", "--json").json["history"]) == about["epochs"] > 30
     assert cli("info", model, "--epochs").code == 0
     judged = cli("evaluate", model, rows, "--allow-overlap", "--json")

@@ -78,6 +78,29 @@ def test_what_is_wrong_is_one_sentence(trained: tuple[Path, Path], tmp_path: Pat
     assert "would be lost" in cli("hierarchy", "from-text", test, "--out", test).err
 
 
+def test_one_pair_has_one_child_and_few_may_be_too_few(tmp_path: Path, cli: Cli) -> None:
+    text, kinds = tmp_path / "book.txt", tmp_path / "kinds.tsv"
+    text.write_text("A toad is an amphibian.\n")
+    assert ": 1 pair of 1 child, 1 parent\n" in cli("hierarchy", "from-text", text, "--out", kinds).out
+    rare = cli("hierarchy", "from-text", text, "--out", kinds, "--min-count", 50)
+    assert (rare.code, "kind of something 50 times; give more English text, or a lower --min-count" in rare.err) == (
+        1,
+        True,
+    )
+    text.write_text("A toad is an amphibian. A frog is an amphibian.\n")
+    assert ": 2 pairs of 2 children, 1 parent\n" in cli("hierarchy", "from-text", text, "--out", kinds).out
+
+
+def test_a_header_goes_before_the_option(trained: tuple[Path, Path], tmp_path: Path, cli: Cli) -> None:
+    kinds = tmp_path / "kinds.tsv"
+    kinds.write_text(KINDS)
+    said = cli("neighbours", trained[0], "toad", "--hierarchy", kinds, "--parent-first")
+    assert said.err.count("kinds.tsv: its header says that the child comes first") == 1
+    assert said.out == cli("neighbours", trained[0], "toad", "--hierarchy", kinds).out
+    kinds.write_text("amphibian\ttoad\namphibian\tfrog\n")
+    assert "header" not in cli("neighbours", trained[0], "toad", "--hierarchy", kinds, "--parent-first").err
+
+
 def test_a_list_that_training_used_is_told(trained: tuple[Path, Path], tmp_path: Path, cli: Cli) -> None:
     from wsabie.sources.is_a import read_hierarchy
 

@@ -34,12 +34,12 @@ def test_documents_have_the_documented_keys(cli: Cli, rows: Path, pictures: Path
     ]
     kernel = {"kernel_error", "explained", "landmarks_error", "landmarks_explained", "judged_rows", "held_out"}
     absent = {
-        "train": {"source_fingerprint"},
+        "train": {"source_fingerprint", "describe"},
         "evaluate": {"siblings"},
         "annotate": {"marks"},
         "neighbours": {"marks"},
         "features": {"kpca", "map", "components", "landmarks", "bytes", *kernel},
-        "info": {"tuning", "members", "blend"},
+        "info": {"tuning", "members", "blend", "crop", "normalise", "output"},
     }
     for words in commands:
         found = cli(*words, "--json").json

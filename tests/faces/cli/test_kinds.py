@@ -35,6 +35,9 @@ def test_every_trained_kind_on_a_public_collection(cli: Cli, data_dir: Path, tmp
     about = cli("info", model, "--json").json
     assert about["system"] == kind
     assert about["epochs"] == (4 if kind == "full-rank" else 2)
+    if kind == "full-rank":
+        assert "2 epochs for each of 2 terms, blend" in said.out
+        assert "2 epochs for each of 2 terms" in cli("info", model).out
     assert about["parameters"]
     assert cli("info", model, "--epochs").code == 0
     judged = cli("evaluate", model, test, "--json")
@@ -43,6 +46,22 @@ def test_every_trained_kind_on_a_public_collection(cli: Cli, data_dir: Path, tmp
     near = cli("neighbours", model, "water", "-k", 3, "--json").json["neighbours"]
     assert len(near) == 3
     assert all(-1 <= cosine <= 1.001 for _, cosine in near)
+
+
+@pytest.mark.parametrize("kind", ["wsabie", "full-rank"])
+def test_every_loss_by_its_name(cli: Cli, rows: Path, tmp_path: Path, kind: str) -> None:
+    words = ("train", rows, "--model", tmp_path / "m", "--kind", kind, "--epochs", 1, "--threads", 1)
+    for loss in ("warp", "auc", "owpc", "k-os"):
+        said = cli(*words, "--loss", loss)
+        assert said.code == 0, said.err
+        parameters = cli("info", tmp_path / "m", "--json").json["parameters"]
+        assert kind == "full-rank" or parameters["loss"] == loss
+        assert said.err.count("loss k-os ranks one of several positives: order_statistic = [5, 10] (the k-th") == (
+            loss == "k-os"
+        )
+    config = tmp_path / "own.toml"
+    config.write_text("order_statistic = [2, 3]\n")
+    assert "positives: order_statistic = [2, 3]\n" in cli(*words, "--loss", "k-os", "--config", config).err
 
 
 @pytest.mark.parametrize("kind", BASELINES)
@@ -71,7 +90,7 @@ def test_every_baseline(cli: Cli, rows: Path, tmp_path: Path, kind: str) -> None
             ("--kind", "linear-warp", "--dim", 5),
             "linear-warp has no parameter dim; its parameters are deterministic, ep",
         ),
-        (("--kind", "popularity", "--epochs", 5), "popularity has no parameter epochs; its parameters are none at all"),
+        (("--kind", "popularity", "--epochs", 5), "popularity has no parameter epochs; it takes no parameters"),
         (("--kind", "nearest", "--log", "l.jsonl"), "--log is about epochs, and nearest has none; leave --log out"),
         (("--kind", "svm", "--hold-out", 0.2), "--hold-out is about epochs, and svm has none"),
         (("--kind", "pamir", "--ensemble", 2), "an ensemble is made of Wsabie models, not of LinearRanker"),

@@ -31,6 +31,7 @@ def test_from_sparse_rows_to_judged_annotations(cli: Cli, rows: Path, tmp_path: 
     used = cli("features", "kpca", rows, "--out", again, "--map", tmp_path / "out.parquet.map")
     assert used.code == 0, used.err
     np.testing.assert_array_equal(open_source(again).X, found.X)
+    assert "\nthe map, when it was learnt, on 90 rows of the map's own: " in used.out
     trained = cli("train", out, "--model", model, "--threads", 1, "--epochs", 10)
     assert trained.code == 0, trained.err
     judged = cli("evaluate", model, again, "--allow-overlap", "--json")
@@ -68,6 +69,7 @@ def test_a_map_that_is_there_is_used_or_refused(cli: Cli, rows: Path, tmp_path: 
 def test_fewer_components_are_told(cli: Cli, rows: Path, tmp_path: Path) -> None:
     said = cli("features", "kpca", rows, "--out", tmp_path / "o", "--threads", 1)
     assert said.code == 0, said.err
+    assert "\non 90 rows of the map's own: " in said.out
     assert "fewer than the 90 asked for" in said.err
     assert "of the variance explained" in said.out
 

@@ -1,9 +1,11 @@
 """Progress lines, tables and names on the terminal."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from wsabie.faces.cli import terminal
-from wsabie.faces.cli.terminal import TerminalProgress, fail, note, show_table
+from wsabie.faces.cli.terminal import TerminalProgress, _pace, fail, note, show_table
 
 
 def last_line(shown: str) -> str:
@@ -39,6 +41,18 @@ def test_figures_have_names_for_readers(capsys: pytest.CaptureFixture[str]) -> N
         line = last_line(capsys.readouterr().err)
         assert line.endswith(shown)
         assert "e-05" not in line
+
+
+def test_a_limit_on_time_shows_what_is_left_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever was told so far, the clock says how much is left; there is no rate of seconds a second."""
+    running = SimpleNamespace(elapsed=26.0, completed=4, total=60, finished=False, fields={"unit": "s"})
+    assert _pace(running) == "0:34 left"
+    assert _pace(SimpleNamespace(**{**vars(running), "elapsed": 66.0})) == "0:00 left"
+    with TerminalProgress().stage("tuning", 1, "s") as stage:
+        stage.advance(1)
+    line = last_line(capsys.readouterr().err)
+    assert "1/1 s in 0:0" in line
+    assert "/s" not in line
 
 
 def test_what_counts_nothing_shows_no_count(capsys: pytest.CaptureFixture[str]) -> None:

@@ -66,7 +66,7 @@ def test_resumed_training_makes_the_epochs_that_are_left_and_the_same_model(
     resumed = cli("train", collection, "--model", tmp_path / "m", *options(collection), "--resume", "--log", log)
     assert resumed.code == 0, resumed.err
     assert [json.loads(line)["epoch"] for line in log.read_text().splitlines()] == [3, 4, 5]
-    assert "no unfinished training" not in resumed.err
+    assert "unfinished training" not in resumed.err
     assert [s["loss"] for s in resumed.json["history"]] == [s["loss"] for s in whole.json["history"]]
     assert tensors(tmp_path / "m") == tensors(tmp_path / "whole")
     assert not (tmp_path / "m.training").exists()
@@ -103,6 +103,23 @@ def test_nothing_to_go_on_from_is_said(cli: Cli, rows: Path, tmp_path: Path) -> 
     ran = cli("train", rows, "--model", tmp_path / "m", *options(rows), "--resume")
     assert ran.code == 0
     assert f"there is no unfinished training at {tmp_path / 'm.training'}; this one begins at the beginning" in ran.err
+
+
+def test_unfinished_training_that_is_thrown_away_is_said(
+    cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*args: Any) -> None:
+        raise KeyboardInterrupt
+
+    asked = ("train", rows, "--model", tmp_path / "m", *options(rows))
+    with monkeypatch.context() as patch:
+        patch.setattr(Annotator, "save", stopped)
+        first = cli(*asked)
+    assert (first.code, "is replaced" in first.err) == (130, False)
+    again = cli(*asked)
+    assert again.code == 0
+    said = f"unfinished training at {tmp_path / 'm.training'} is replaced; --resume would go on from it"
+    assert again.err.count(said) == 1
 
 
 @pytest.mark.parametrize(

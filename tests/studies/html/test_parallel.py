@@ -1,6 +1,7 @@
 """Parallel coordinates: values stand where their axis says, and good lines are told from bad ones without colour."""
 
 import xml.etree.ElementTree as ET
+from itertools import pairwise
 from typing import Any
 
 from wsabie.studies.html.parallel import BOTTOM, GAP, HEIGHT, SIDE, TOP, Coordinate, Line, parallel, shade
@@ -45,6 +46,25 @@ def test_shades_get_darker_all_the_way() -> None:
     light = [sum(int(shade(i / 20)[j : j + 2], 16) for j in (1, 3, 5)) for i in range(21)]
     assert light == sorted(light, reverse=True)
     assert len(set(light)) == 21
+
+
+def test_the_worst_line_can_be_seen_on_white() -> None:
+    """A contrast of 3 or more, as WCAG 1.4.11 asks of lines."""
+    channels = [int(shade(0)[j : j + 2], 16) / 255 for j in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    luminance = sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+    assert 1.05 / (luminance + 0.05) >= 3
+
+
+def test_the_ends_of_numeric_axes_have_values_with_room_around_them() -> None:
+    axes = [Coordinate("rate", [0.025187, 0.28512], log=True), Coordinate("MAP", [0.20923, 0.3164])]
+    found = drawn(axes, [Line(0.5, False, "")] * 2)
+    marks = {t.text: float(t.get("y")) for t in found.iter(f"{SVG}text") if t.get("text-anchor") == "start"}
+    assert {"0.0252", "0.05", "0.1", "0.2", "0.285"} < set(marks)
+    assert marks["0.0252"] == marks["0.209"] > marks["0.285"] == marks["0.316"]
+    for axis in (("0.0252", "0.05", "0.1", "0.2", "0.285"), ("0.209", "0.225", "0.25", "0.275", "0.3", "0.316")):
+        heights = [marks[text] for text in axis]
+        assert all(below - above >= 14 for below, above in pairwise(heights))
 
 
 def test_choices_have_a_mark_each_and_names_are_words() -> None:

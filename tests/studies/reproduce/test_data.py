@@ -1,13 +1,20 @@
 """What --data may name."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from wsabie.base.errors import InputError
+from wsabie.storage.rejects import Rejects
 from wsabie.studies.reproduce import visterms
+from wsabie.studies.reproduce.catalogue import record
+from wsabie.studies.reproduce.claims import Claim
 from wsabie.studies.reproduce.data import open_data
+from wsabie.studies.reproduce.engine import reproduce
+from wsabie.studies.reproduce.record import Entry
 
 
 def test_a_generated_task_has_families(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,3 +63,47 @@ def test_published_rows_of_mulan_stay_the_test(data_dir: Path) -> None:
     data = open_data(str(data_dir / "corel5k_mulan"))
     assert (data.name, len(data.train), len(data.valid), len(data.test)) == ("corel5k", 4050, 450, 500)
     assert data.published_split
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> Path:
+    """A folder of 40 pictures, red and green by folder, with noise."""
+    rng = np.random.default_rng(0)
+    for i in range(40):
+        pixels = rng.integers(0, 120, (32, 32, 3), np.uint8)
+        pixels[..., i % 2] += 120
+        folder = tmp_path / "photos" / ("red", "green")[i % 2]
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels).save(folder / f"{i}.png")
+    return tmp_path / "photos"
+
+
+def test_pictures_are_described_anew_on_the_same_sides(pictures: Path) -> None:
+    (pictures / "red" / "broken.png").write_bytes(b"no picture")
+    rejects = Rejects()
+    data = open_data(str(pictures), rejects=rejects)
+    assert data.described is not None
+    colour = data.described("colour")
+    for one, other in ((data.train, colour.train), (data.valid, colour.valid), (data.test, colour.test)):
+        assert one.ids == other.ids
+        assert (one.Y != other.Y).nnz == 0
+    assert colour.train.dictionary != data.train.dictionary
+    assert len(rejects) == 1
+
+
+def test_features_are_compared_on_the_same_pictures(pictures: Path) -> None:
+    entries = tuple(Entry(f"k-NN, {name}", "nearest", {"k": 1}) for name in ("visterms", "colour"))
+    claims = (Claim("k-NN, colour > k-NN, visterms in p@1"),)
+    features = replace(record("slides-features"), entries=entries, claims=claims)
+    done = reproduce(features, open_data(str(pictures)), threads=1)
+    assert [found.row for found in done.findings.rows] == ["k-NN, visterms", "k-NN, colour"]
+    assert done.findings["k-NN, colour"].figures["p@1"] == 1
+    assert done.verdicts[0].difference is not None
+    assert [note.partition(":")[0] for note in done.findings.notes] == ["visterms", "colour"]
+
+
+def test_rows_that_are_no_pictures_have_no_features_to_compare(tmp_path: Path) -> None:
+    file = tmp_path / "rows.txt"
+    file.write_text("50 4 2\n" + "".join(f"{i % 2} {i % 4}:{1 + i}\n" for i in range(50)))
+    with pytest.raises(InputError, match=r"cannot be compared on rows.txt, whose rows are no pictures"):
+        reproduce(record("slides-features"), open_data(str(file)), threads=1)

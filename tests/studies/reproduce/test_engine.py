@@ -15,7 +15,7 @@ from wsabie.labels.hierarchy import Hierarchy
 from wsabie.labels.similar import SharedParents
 from wsabie.sources.records import Rows
 from wsabie.studies.reproduce.catalogue import record
-from wsabie.studies.reproduce.claims import HOLDS, NOT_RUN
+from wsabie.studies.reproduce.claims import HOLDS, NOT_RUN, Claim
 from wsabie.studies.reproduce.data import Data
 from wsabie.studies.reproduce.engine import Reproduction, reproduce
 from wsabie.studies.reproduce.ids import sides_of
@@ -170,6 +170,17 @@ def test_labels_of_rows_as_ids_are_dealt_out(data: Data) -> None:
     assert train.Y.multiply(test.Y).nnz == 0
 
 
+def test_rows_of_one_label_are_trained_on(data: Data) -> None:
+    Y = data.train.Y.toarray()
+    Y[:30] = np.eye(8, dtype=np.int8)[np.arange(30) % 8]
+    Y[30:40] = 0
+    data = replace(data, train=replace(data.train, Y=sp.csr_matrix(Y)))
+    sides, counts = sides_of(data, 0), ran("vse-ens-table-1", data).findings
+    assert [counts[row].figures["count"] for row in ("Images", "Test")] == [350, 320]
+    assert sides["train"].Y.getnnz(axis=1).min() == 1
+    assert not set(sides["test"].ids) & {str(i) for i in range(30)}
+
+
 def families(rows: Rows) -> Rows:
     """The same rows with three of the four labels of one half, so that labels tell of each other."""
     Y = np.kron(np.eye(2, dtype=np.int8), np.ones((1, 4), np.int8))[np.arange(len(rows)) % 2]
@@ -182,7 +193,13 @@ def test_rows_as_ids(data: Data) -> None:
     warp = (Entry("WARP", "wsabie", {"max_trials": None, "epochs": 60}), Entry("VSE-ens", "no-such-model"))
     done = ran("vse-ens-table-2", data, entries=warp)
     assert set(done.findings.missing) == {"VSE-ens"}
-    assert float(done.findings["WARP"].figures["AUC"]) > 0.6  # type: ignore[arg-type]
+    figures = done.findings["WARP"].figures
+    assert float(figures["AUC"]) > 0.55  # type: ignore[arg-type]
+    assert 1 <= float(figures["epoch"]) <= 60  # type: ignore[arg-type]
+    assert f"epoch {figures['epoch']}" in done.findings.notes[1]
+    pair = (Entry("VSE-ens", "wsabie", {"epochs": 1}), Entry("WARP", "wsabie", {"epochs": 1}))
+    gain = ran("vse-ens-table-2", data, entries=pair).findings["Improve"].figures
+    assert gain["MAP"] == "0.00%"
     draws = ran("vse-ens-figure-1", data, entries=warp)
     assert all(float(found.figures["draws per update"]) >= 1 for found in draws.findings.rows)  # type: ignore[arg-type]
     assert ran("vse-ens-table-3", data).findings["VSE-ens"].figures == {"multiplications": 200}
@@ -206,3 +223,14 @@ def test_the_example_of_the_slides() -> None:
     done = reproduce(record("slides-example"))
     assert [verdict.here for verdict in done.verdicts] == [HOLDS, HOLDS]
     assert done.data is None
+
+
+def test_what_no_paper_says_stands_apart(data: Data) -> None:
+    one = Entry("Wsabie", "wsabie")
+    longer = record("slides-ensembles").entries[-1]
+    claims = (Claim("Wsabie > Wsabie in MAP"), Claim("Wsabie > Wsabie, three times the epochs in MAP", ours=True))
+    done = ran("slides-ensembles", data, entries=(one, longer), claims=claims)
+    assert done.findings[longer.row].title == "WARP embedding (epochs = 9)"
+    said, besides = done.about().split("## Asked here besides")
+    assert "- Wsabie > Wsabie in MAP" in said.split("## What the paper says")[1]
+    assert "three times the epochs in MAP" in besides

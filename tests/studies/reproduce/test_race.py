@@ -9,6 +9,7 @@ from wsabie.sources.records import Rows
 from wsabie.studies.reproduce import race
 from wsabie.studies.reproduce.catalogue import record
 from wsabie.studies.reproduce.data import Data
+from wsabie.studies.reproduce.models import available, task_of
 from wsabie.studies.reproduce.record import Setting
 
 
@@ -31,6 +32,17 @@ def test_all_three_have_a_curve(setting: Setting, monkeypatch: pytest.MonkeyPatc
         "WARP, epoch 3", "AUC, epoch 3", "OWPC-SGD, epoch 3",
     ]  # fmt: skip
     assert all(isinstance(row.figures["MAP"], float) for row in found.rows)
+    assert [note.partition(":")[0] for note in found.notes if "learning rate" in note] == ["WARP", "AUC", "OWPC-SGD"]
+
+
+def test_the_best_learning_rate_is_shown(setting: Setting) -> None:
+    task = task_of(setting.given)
+    warp, *_ = available(record("wsabie-figure-2"), setting)[0]
+    runs = {option["rate"]: race._run(warp, option, task, np.inf, setting).best for option in warp.options}
+    assert sorted(runs) == pytest.approx([1 / 3, 1, 3])
+    found = race.training_curves(record("wsabie-figure-2"), setting)
+    best = max(float(row.figures["MAP"]) for row in found.rows if row.row.startswith("WARP"))  # type: ignore[arg-type]
+    assert best == pytest.approx(max(runs.values()))
 
 
 def test_who_runs_out_of_time_in_the_first_epoch_has_a_point_all_the_same(

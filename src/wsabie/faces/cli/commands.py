@@ -74,7 +74,10 @@ def train(
         typer.Option(help="TOML file with any parameters of the estimator (dim = 50); options here go before it."),
     ] = None,
     dim: Annotated[int | None, typer.Option(min=1, max=4096, help="Dimensions of the space (default: 100).")] = None,
-    loss: Annotated[Literal["warp", "auc"] | None, typer.Option(help="warp or auc (default: warp).")] = None,
+    loss: Annotated[
+        Literal["warp", "auc", "owpc", "k-os"] | None,
+        typer.Option(help="warp, auc, owpc or k-os; order_statistic in --config is for k-os alone (default: warp)."),
+    ] = None,
     similarity: Annotated[
         Literal["dot", "euclidean", "cosine"] | None, typer.Option(help="dot, euclidean or cosine (default: dot).")
     ] = None,

@@ -18,13 +18,19 @@ if TYPE_CHECKING:
 
 def pictures_and_network(kind: str, paths: list[Path], describe: str | None) -> tuple[Path, str | None]:
     """Where the pictures are, and the description by a network where one is named before them."""
-    if kind == "onnx" and describe is None and len(paths) == 2:
+    if kind == "onnx" and describe is None and len(paths) == 2 and not _swapped(*paths):
         return paths[1], f"onnx:{paths[0]}"
     if kind == "onnx":
         raise InputError(
-            "after onnx come the ONNX file and the pictures: wsabie features onnx MODEL.onnx SRC --out FILE"
+            "after onnx come the ONNX file and the pictures, in this order: "
+            "wsabie features onnx MODEL.onnx SRC --out FILE"
         )
     return one_of(paths), None
+
+
+def _swapped(network: Path, pictures: Path) -> bool:
+    """Whether the pictures come first by mistake."""
+    return network.is_dir() or (pictures.suffix.lower() == ".onnx" and network.suffix.lower() != ".onnx")
 
 
 def one_of(paths: list[Path]) -> Path:

@@ -1,8 +1,10 @@
 """The figures of every epoch as tables that fit 80 columns; `--json` has all of them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
 
-from wsabie.faces.cli.terminal import out, show_table
+from wsabie.faces.cli.terminal import out, plural, show_table
 from wsabie.training.stats import EpochStats, other_metrics
 
 _WIDEST = 10
@@ -24,6 +26,34 @@ def show_epochs(history: Sequence[EpochStats]) -> None:
     show_table(f"epochs; estimated ranks from 1 to {2**width - 1:,}" if width else "epochs", headers, lines)
     if width:
         _show_ranks(history, shares, width)
+
+
+def epochs_run(history: Sequence[EpochStats], about: Mapping[str, Any]) -> str:
+    """How many epochs were run; of a model that is made of several, how many for each.
+
+    Parameters
+    ----------
+    history : sequence of EpochStats
+        Of one part after the other.
+    about : mapping
+        The facts of the model: "models" of an ensemble, "blend" of one with two terms.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> history = [SimpleNamespace(epoch=epoch) for epoch in (0, 1, 0, 1, 2)]
+    >>> epochs_run(history, {"blend": 1.0}), epochs_run(history, {"models": 2}), epochs_run(history[:2], {"blend": 1.0})
+    ('2 to 3 epochs for each of 2 terms', '2 models of 2 to 3 epochs', '2 epochs')
+    """
+    if not {"models", "blend"} & about.keys():
+        return plural(len(history), "epoch")
+    starts = [i for i, stats in enumerate(history) if stats.epoch == 0]
+    counts = [end - start for start, end in pairwise([*starts, len(history)])] or [0]
+    least, most = min(counts), max(counts)
+    each = plural(most, "epoch") if least == most else f"{least:,} to {plural(most, 'epoch')}"
+    if "models" in about:
+        return f"{plural(about['models'], 'model')} of {each}"
+    return f"{each} for each of {len(counts)} terms" if len(counts) > 1 else each
 
 
 def _figures(stats: EpochStats, others: Sequence[str]) -> list[str]:

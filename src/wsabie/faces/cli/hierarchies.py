@@ -107,8 +107,8 @@ def hierarchy_command(src: Path, target: Path, min_count: int, labels: Path | No
     said = mine(src, _known(labels), progress=TerminalProgress())
     pairs = said.pairs(min_count)
     if not pairs:
-        few = "" if min_count == 1 else f" {min_count} times"
-        raise InputError(f"{src} never says that something is a kind of something{few}; give more English text")
+        few, lower = ("", "") if min_count == 1 else (f" {min_count} times", ", or a lower --min-count")
+        raise InputError(f"{src} never says that something is a kind of something{few}; give more English text{lower}")
     write_hierarchy(target, pairs)
     if said.forgotten:
         note(f"the rarest pairs were forgotten on the way: counts may be too low by up to {said.forgotten:,}")
@@ -116,9 +116,8 @@ def hierarchy_command(src: Path, target: Path, min_count: int, labels: Path | No
     if json:
         show_json({"schema": 1, "out": str(target), **counts, "counts_too_low_by": said.forgotten})
         return
-    out.print(
-        f"{target}: {plural(len(pairs), 'pair')} of {counts['children']:,} children, {counts['parents']:,} parents"
-    )
+    children = plural(counts["children"], "child", "children")
+    out.print(f"{target}: {plural(len(pairs), 'pair')} of {children}, {plural(counts['parents'], 'parent')}")
 
 
 def _known(labels: Path | None) -> Callable[[str], bool] | None:

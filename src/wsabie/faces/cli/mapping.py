@@ -44,7 +44,7 @@ def kpca_command(
         _write(aligned.rows, found, out_file, threads, progress)
     if there is None:
         found.save(saved)
-    _tell(found, out_file, saved, rows, rejects, time.perf_counter() - started, json)
+    _tell(found, out_file, saved, rows, rejects, time.perf_counter() - started, learnt=there is None, json=json)
 
 
 def _loaded(saved: Path, named: Path | None, given: dict[str, Any]) -> "KernelPca":
@@ -101,8 +101,17 @@ def _write(rows: Rows, found: "KernelPca", out_file: Path, threads: int | None, 
 
 
 def _tell(
-    found: "KernelPca", out_file: Path, saved: Path, rows: Rows, rejects: Rejects, seconds: float, json: bool
+    found: "KernelPca",
+    out_file: Path,
+    saved: Path,
+    rows: Rows,
+    rejects: Rejects,
+    seconds: float,
+    *,
+    learnt: bool,
+    json: bool,
 ) -> None:
+    """What was written, and how good the map was on the rows that it was learnt from."""
     asked = found.n_components
     if json:
         show_json(
@@ -117,13 +126,13 @@ def _tell(
             }
         )
         return
-    if found.n_components_ < asked:
+    if learnt and found.n_components_ < asked:
         note(f"the rows span {found.n_components_:,} dimensions, fewer than the {asked:,} asked for")
     out.print(
         f"{out_file}: {len(rows):,} rows of {found.n_components_:,} components from "
         f"{plural(found.n_landmarks_, 'landmark')}; map {saved}"
     )
-    out.print(found.report_.told())
+    out.print(f"{'' if learnt else 'the map, when it was learnt, '}{found.report_.told()}")
 
 
 def map_facts(found: "KernelPca") -> dict[str, Any]:

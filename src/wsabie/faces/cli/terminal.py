@@ -83,6 +83,8 @@ class TerminalProgress:
 
 def _pace(task: Any) -> str:
     elapsed = task.elapsed or 0.0
+    if task.fields["unit"] == "s" and task.total is not None:  # a limit on time: what is left of it needs no rate
+        return f"in {_clock(elapsed)}" if task.finished else f"{_clock(max(task.total - elapsed, 0.0))} left"
     if task.completed == 0 or elapsed < 0.1:
         return ""
     per_second = task.completed / elapsed
@@ -152,9 +154,9 @@ def one_line(text: str) -> str:
     return _CODES.sub(lambda code: code[0].encode("unicode_escape").decode(), text)
 
 
-def plural(n: int, word: str) -> str:
-    """A number of things: "1 row", "2,000 rows"."""
-    return f"{n:,} {word}" + ("" if n == 1 else "s")
+def plural(n: int, word: str, several: str | None = None) -> str:
+    """A number of things: "1 row", "2,000 rows"; `several` where it does not end in s."""
+    return f"{n:,} {word if n == 1 else several or word + 's'}"
 
 
 def show_json(value: Any) -> None:

@@ -20,6 +20,7 @@ from wsabie.faces.cli.common import (
     trained_on,
     width_of,
 )
+from wsabie.faces.cli.epochs import epochs_run
 from wsabie.faces.cli.terminal import TerminalProgress, note, out, plural, show_json
 from wsabie.sources.records import Source
 from wsabie.storage.atomic import UnwritableError, explained
@@ -82,6 +83,7 @@ def train_command(asked: Asked) -> None:
     from wsabie.studies.training import train
 
     _refuse_early(asked)
+    _tell_order_statistic(asked.recipe.estimator)
     progress, recipe = TerminalProgress(), asked.recipe
     with _resumable(), listing(asked.rejects, strict=asked.strict) as rejects:
         source, valid = _opened(asked, rejects)
@@ -136,8 +138,22 @@ def _refuse_early(asked: Asked) -> None:
     )
     if model.is_dir() and any(model.iterdir()):
         note(f"{model} holds a model; it is replaced when training is done")
-    if asked.recipe.resume and not (work.is_dir() and any(work.iterdir())):
+    unfinished = work.is_dir() and any(work.iterdir())
+    if asked.recipe.resume and not unfinished:
         note(f"there is no unfinished training at {work}; this one begins at the beginning")
+    elif unfinished and not asked.recipe.resume:
+        note(f"unfinished training at {work} is replaced; --resume would go on from it")
+
+
+def _tell_order_statistic(estimator: "LabelModel") -> None:
+    """Which of several positives "k-os" ranks, of a model or its parts."""
+    from wsabie.training.losses import ORDER_STATISTIC
+
+    parameters = estimator.get_params()
+    losses = [name for name, value in parameters.items() if name.endswith("loss") and value == "k-os"]
+    for given in dict.fromkeys(str(parameters[f"{name[:-4]}order_statistic"] or "") for name in losses):
+        used = given or f"{list(ORDER_STATISTIC)} (the k-th highest of n; --config FILE takes another)"
+        note(f"loss k-os ranks one of several positives: order_statistic = {used}")
 
 
 def _opened(asked: Asked, rejects: Rejects) -> tuple[Source, Source | None]:
@@ -160,12 +176,10 @@ def _tell(asked: Asked, facts: dict[str, Any], history: list[EpochStats]) -> Non
         summary |= {"models": about["models"]} if "models" in about else {}
         show_json({**summary, "validation_map": best, **facts, "history": [stats.as_dict() for stats in history]})
         return
-    kept = plural(len(history), "epoch")
-    if "models" in about:
-        kept = f"{plural(about['models'], 'model')}, {kept}"
-    elif "blend" in about:
+    kept = epochs_run(history, about)
+    if "blend" in about:
         kept = f"{kept}, blend {about['blend']:.3g}"
-    elif best is not None:
+    elif "models" not in about and best is not None:
         kept = f"epoch {figures.index(best) + 1} of {len(history)}"
     kept += "" if best is None else f", validation MAP {best:.3f}"
     dropped = facts["labels_dropped"]

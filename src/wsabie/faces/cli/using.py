@@ -7,7 +7,7 @@ from typing import Any
 
 from wsabie.base.errors import InputError
 from wsabie.faces.cli.common import aligned_rows, executor, listing, loaded, opened, tell_unknown_features
-from wsabie.faces.cli.epochs import show_epochs
+from wsabie.faces.cli.epochs import epochs_run, show_epochs
 from wsabie.faces.cli.hierarchies import SHOWN_MARKS, siblings_by
 from wsabie.faces.cli.terminal import TerminalProgress, note, one_line, show_json, show_table
 from wsabie.labels.similar import Mark, SharedParents, marks
@@ -162,6 +162,7 @@ def info_command(model: Path, epochs: bool, json: bool) -> None:
         **estimator.facts(),
         "pictures": annotator.terms is not None,
         "bytes": folder_bytes(model),
+        **annotator.description(),
         **annotator.facts,
     }
     if json:
@@ -174,6 +175,8 @@ def info_command(model: Path, epochs: bool, json: bool) -> None:
         show_json({"schema": 1, "model": str(model), "kind": estimator.kind, **facts, **more})
         return
     facts.pop("members", None)  # a list, for --json
+    if {"models", "blend"} & facts.keys():
+        facts["epochs"] = epochs_run(history, facts)
     show_table(str(model), ["", ""], [[name.replace("_", " "), _shown(value)] for name, value in facts.items()])
     if epochs:
         show_epochs(history)

@@ -12,8 +12,12 @@ from wsabie.studies.html import svg
 from wsabie.studies.html.markup import Markup, element, join
 
 GAP, HEIGHT, TOP, BOTTOM, SIDE = 88, 400, 64, 44, 60
-_SHADES = ((224, 212, 176), (95, 168, 158), (9, 52, 72))
-"""From the worst to the best, ever darker."""
+_SHADES = ((170, 142, 78), (58, 130, 124), (9, 52, 72))
+"""From the worst to the best, ever darker; the first can still be seen on white (a contrast of 3)."""
+_APART = 16.0
+"""Between the texts of two marks, at least."""
+_HALO = {"paint_order": "stroke", "stroke": "#ffffff", "stroke_width": 7, "stroke_linejoin": "round"}
+"""Behind the text of a mark, so that no line crosses it."""
 _INK, _SOFT, _RULE = "#1d1c1a", "#5c5952", "#b9b4a8"
 
 
@@ -78,7 +82,7 @@ def shade(share: float) -> str:
     Examples
     --------
     >>> shade(0), shade(1)
-    ('#e0d4b0', '#093448')
+    ('#aa8e4e', '#093448')
     """
     at = min(max(share, 0.0), 1.0) * (len(_SHADES) - 1)
     low = min(int(at), len(_SHADES) - 2)
@@ -98,22 +102,36 @@ def _placed(axis: Coordinate) -> tuple[list[float], list[tuple[float, str]]]:
     numbers = [turn(v) for v in axis.values]
     scale = svg.Scale(min(numbers), max(numbers), bottom, top)
     low, high = min(axis.values), max(axis.values)
+    if axis.few:
+        return [scale(v) for v in numbers], [(scale(turn(m)), svg.short(m)) for m in sorted(set(axis.values))]
     rounded = _log_marks(low, high) if axis.log else svg.round_numbers(low, high, 5)
-    marks = sorted(set(axis.values)) if axis.few else rounded
-    return [scale(v) for v in numbers], [(scale(turn(m)), svg.short(m)) for m in marks]
+    between = [(scale(turn(m)), svg.short(m)) for m in rounded]
+    between = [(height, text) for height, text in between if top + _APART <= height <= bottom - _APART]
+    return [scale(v) for v in numbers], [*zip((bottom, top), _ends(low, high), strict=True), *between]
+
+
+def _ends(low: float, high: float) -> tuple[str, str]:
+    """The texts of an axis' ends: three digits, or more where they would be the same.
+
+    Examples
+    --------
+    >>> _ends(0.025187, 0.28512), _ends(0.31411, 0.31413)
+    (('0.0252', '0.285'), ('0.31411', '0.31413'))
+    """
+    texts = svg.short(float(f"{low:.3g}")), svg.short(float(f"{high:.3g}"))
+    return texts if texts[0] != texts[1] else (svg.short(low), svg.short(high))
 
 
 def _log_marks(low: float, high: float) -> list[float]:
-    """1, 2 and 5 times powers of ten between the ends; the ends themselves where there are fewer than two.
+    """1, 2 and 5 times powers of ten between the ends.
 
     Examples
     --------
     >>> _log_marks(0.03, 0.6), _log_marks(3.1, 3.9)
-    ([0.05, 0.1, 0.2, 0.5], [3.1, 3.9])
+    ([0.05, 0.1, 0.2, 0.5], [])
     """
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    marks = [m for p in powers for m in (float(f"{k}e{p}") for k in (1, 2, 5)) if low <= m <= high]
-    return marks if len(marks) > 1 else [low, high]
+    return [m for p in powers for m in (float(f"{k}e{p}") for k in (1, 2, 5)) if low <= m <= high]
 
 
 def _line(line: Line, points: Sequence[tuple[float, float]]) -> Markup:
@@ -138,7 +156,7 @@ def _axis(axis: Coordinate, x: float, marks: Sequence[tuple[float, str]]) -> Mar
     ticks = [
         join(
             element("line", x1=x - 3, x2=x + 3, y1=y, y2=y, stroke=_SOFT, stroke_width=1.2),
-            _text(text, x + 6, y + 4, "start", 11.5, _SOFT, paint_order="stroke", stroke="#ffffff", stroke_width=3.5),
+            _text(text, x + 9, y + 4, "start", 11.5, _INK, **_HALO),
         )
         for y, text in marks
     ]

@@ -29,7 +29,8 @@ def about(
         _table(table),
         "![figure](figure.svg)" if findings.charts else "",
         _missing(findings.missing),
-        _claims(verdicts),
+        _claims("What the paper says", [verdict for verdict in verdicts if not verdict.ours]),
+        _claims("Asked here besides", [verdict for verdict in verdicts if verdict.ours]),
         _list("Known to be wrong, or open, in the source", record.wrong),
         MADE_BY,
     ]
@@ -61,9 +62,9 @@ def _missing(missing: dict[str, str]) -> str:
     return _list("Not run", [f"{row}: {reason}" for row, reason in missing.items()])
 
 
-def _claims(verdicts: Sequence[Verdict]) -> str:
+def _claims(heading: str, verdicts: Sequence[Verdict]) -> str:
     lines = [f"{verdict.text}: **{verdict.here}** here ({told(verdict)})." for verdict in verdicts]
-    return _list("What the paper says", lines)
+    return _list(heading, lines)
 
 
 def told(verdict: Verdict) -> str:

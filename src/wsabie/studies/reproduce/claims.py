@@ -21,10 +21,13 @@ class Claim(NamedTuple):
     text : str
     why : str
         What may explain it where it does not hold.
+    ours : bool
+        No paper says it; it is asked here.
     """
 
     text: str
     why: str = ""
+    ours: bool = False
 
     @property
     def parts(self) -> tuple[str, str, str]:
@@ -71,6 +74,8 @@ class Verdict(NamedTuple):
         In numbers.
     difference : Difference or None
         Paired bootstrap of the first row minus the second, where values of single rows are known.
+    ours : bool
+        No paper says it.
     """
 
     text: str
@@ -78,6 +83,7 @@ class Verdict(NamedTuple):
     here: str
     words: str
     difference: Difference | None = None
+    ours: bool = False
 
 
 def in_paper(claim: Claim, published: Sequence["Published"]) -> str:
@@ -92,12 +98,16 @@ def in_paper(claim: Claim, published: Sequence["Published"]) -> str:
 
 def judged(claim: Claim | Check, findings: "Findings", published: Sequence["Published"], seed: int) -> Verdict:
     """The verdict on one claim."""
-    if isinstance(claim, Check):
-        try:
-            holds, words = claim.test(findings)
-        except LookupError as missing:
-            return Verdict(claim.text, "", NOT_RUN, f"without {missing.args[0]}")
-        return Verdict(claim.text, "", HOLDS if holds else FAILS, words if holds else _because(words, claim.why))
+    if isinstance(claim, Claim):
+        return _ordered(claim, findings, published, seed)._replace(ours=claim.ours)
+    try:
+        holds, words = claim.test(findings)
+    except LookupError as missing:
+        return Verdict(claim.text, "", NOT_RUN, f"without {missing.args[0]}")
+    return Verdict(claim.text, "", HOLDS if holds else FAILS, words if holds else _because(words, claim.why))
+
+
+def _ordered(claim: Claim, findings: "Findings", published: Sequence["Published"], seed: int) -> Verdict:
     better, worse, metric = claim.parts
     paper = in_paper(claim, published)
     absent = [row for row in (better, worse) if row not in findings]

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,11 @@ import numpy as np
 from wsabie.base.errors import InputError
 from wsabie.base.executor import Executor
 from wsabie.base.progress import SILENT, Progress
+from wsabie.evaluation.splits import Split
 from wsabie.labels.hierarchy import Hierarchy
 from wsabie.labels.similar import SharedParents
 from wsabie.sources.fingerprint import fingerprint
-from wsabie.sources.records import Rows, Source
+from wsabie.sources.records import PictureSource, Rows, Source
 from wsabie.storage.atomic import UnwritableError
 from wsabie.storage.rejects import Rejects
 from wsabie.studies.splitting import split_rows
@@ -40,6 +41,9 @@ class Data:
         Test rows are those of the publication, which may repeat training rows.
     similar : callable or None
         Label names -> which of them are alike (`Similar`), where that is known.
+    described : callable or None
+        Names of descriptions (`wsabie.features.registry.describer`) -> the same pictures on the same sides, described
+        so; None where rows are no pictures.
     """
 
     name: str
@@ -50,6 +54,7 @@ class Data:
     min_rows: int = 1
     published_split: bool = False
     similar: SiblingsOf | None = None
+    described: "Callable[[str], Data] | None" = None
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -112,16 +117,54 @@ def open_data(
 def _sample(seed: int, executor: Executor | None, progress: Progress) -> Data:
     from wsabie.samples import sample_path
     from wsabie.sources.is_a import read_hierarchy
-    from wsabie.studies.demo import MIN_PICTURES, described_sample, parts_of, sample_pictures
+    from wsabie.studies.demo import (
+        DESCRIPTION,
+        MIN_PICTURES,
+        N_TERMS,
+        SIZE,
+        described_sample,
+        parts_of,
+        sample_pictures,
+    )
 
-    _, rows, sides = described_sample(sample_pictures("all"), seed=seed, executor=executor, progress=progress)
+    parts, pictures = parts_of("all"), sample_pictures("all")
+    _, rows, sides = described_sample(pictures, seed=seed, executor=executor, progress=progress)
     about = (
-        "the bundled sample collection (emoji with labels in 25 languages, and drawings with their authors' tags), as "
+        f"the bundled sample collection ({' '.join(DESCRIPTION[part] for part in parts).removesuffix('.')}), as "
         f"visual terms learnt from the training side; a tenth each for validation and test, by group, seed {seed}"
     )
-    train, valid, test = (rows.take(side) for side in (sides.train, sides.valid, sides.test))
-    kinds = read_hierarchy(*map(sample_path, parts_of("all")))
-    return Data("sample", about, train, valid, test, min_rows=MIN_PICTURES, similar=kinds.similar)
+    kinds = read_hierarchy(*map(sample_path, parts))
+    name = "sample" if len(parts) > 1 else parts[0]  # a wheel brings the emoji alone
+    data = Data(name, about, *_three(rows, sides), min_rows=MIN_PICTURES, similar=kinds.similar)
+    return _describable(data, pictures, executor, progress, n_terms=N_TERMS, size=SIZE, seed=seed)
+
+
+def _three(rows: Rows, sides: Split) -> tuple[Rows, Rows, Rows]:
+    return rows.take(sides.train), rows.take(sides.valid), rows.take(sides.test)
+
+
+def _describable(
+    data: Data, source: PictureSource, executor: Executor | None, progress: Progress, **options: Any
+) -> Data:
+    """The data with a way to describe their pictures anew; sides stay, what is learnt is learnt from the training."""
+    side_of = {name: number for number, rows in enumerate((data.train, data.valid, data.test)) for name in rows.ids}
+
+    def choose(rows: Rows) -> Split:
+        at = np.array([side_of.get(name, -1) for name in rows.ids])
+        return Split(*(np.flatnonzero(at == number) for number in range(3)))
+
+    def described(named: str) -> Data:
+        from wsabie.features.registry import describer
+        from wsabie.studies.pictures import describe_split
+
+        own = {n: value for n, value in options.items() if n != "n_terms" or "terms" in named.split(",")}
+        how = describer(named, **own)
+        known = Rejects()  # the first description has told of what cannot be read
+        rows, sides = describe_split(source, how, choose, executor=executor, progress=progress, rejects=known)
+        train, valid, test = _three(rows, sides)
+        return replace(data, train=train, valid=valid, test=test, described=described)
+
+    return replace(data, described=described)
 
 
 def _generated(name: str, progress: Progress) -> Data:
@@ -206,8 +249,8 @@ def _collection(path: Path, seed: int, executor: Executor | None, progress: Prog
     )
     by = "row" if rows.groups is None else "group"
     about = f"{path.name}, a tenth each for validation and test, by {by}, seed {seed}"
-    train, valid, test = (rows.take(side) for side in (sides.train, sides.valid, sides.test))
-    return Data(path.name, about, train, valid, test)
+    data = Data(path.name, about, *_three(rows, sides))
+    return data if isinstance(source, Rows) else _describable(data, source, executor, progress, seed=seed)
 
 
 def _split(

@@ -33,6 +33,7 @@ def bias(record: Record, setting: Setting) -> Findings:
             "floor measured": measured.estimate,
             "L(k)": float(harmonic(k)[k]),
             "L~(k)": exact.loss,
+            "E[log floor]": exact_law(n, k, losses=np.log(np.maximum(np.arange(n + 1), 1))).loss,
             "L~ measured": measured.loss,
             "pairs": pairs,
             "deviation": _deviation(exact.loss, measured.loss, standard_errors(n, k, pairs).loss),

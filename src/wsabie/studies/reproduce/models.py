@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from wsabie.models import defaults
 from wsabie.sources.records import Rows, groups_of, label_counts
 from wsabie.studies import comparison
 from wsabie.studies.compare import compare
 from wsabie.studies.entrants import NAMES, Entrant, entrants
-from wsabie.studies.reproduce.budget import same_budget, within_time
+from wsabie.studies.reproduce.budget import same_budget, shape_of, within_time
 from wsabie.studies.reproduce.data import Data
 from wsabie.studies.reproduce.record import Cell, Entry, Findings, Found, Record, Setting
 from wsabie.studies.task import Task, make_task
@@ -60,13 +61,18 @@ def available(record: Record, setting: Setting) -> tuple[list[Entrant], dict[str
 def _entrant(entry: Entry, setting: Setting) -> Entrant:
     """The entrant with the entry's parameters fixed, which are then not tuned, and with its options."""
     (known,) = entrants([entry.entrant], seed=setting.seed, threads=setting.threads, parameters=setting.parameters)
-    fixed = dict(entry.parameters)
+    fixed = {name: value(setting) if callable(value) else value for name, value in entry.parameters.items()}
     title = known.title
     if fixed:
         title += f" ({', '.join(f'{name} = {value}' for name, value in fixed.items())})"
     options = known.options if not fixed else _without(known.options, fixed)
     options = tuple({**option, **other} for option in options for other in entry.options)
     return replace(known, name=entry.row, title=title, build=partial(known.build, **fixed), options=options)
+
+
+def thrice(setting: Setting) -> int:
+    """Three times the epochs that a model would have."""
+    return 3 * int(setting.parameters.get("epochs") or defaults.epochs(shape_of(setting.given)))
 
 
 def _without(options: Sequence[dict[str, Any]], fixed: dict[str, Any]) -> tuple[dict[str, Any], ...]:

@@ -3,13 +3,14 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from wsabie.base.progress import Progress, Stage
 from wsabie.sources.records import Rows
-from wsabie.studies.entrants import Entrant
+from wsabie.studies.entrants import Entrant, Options
 from wsabie.studies.reproduce.models import available, density, task_of
 from wsabie.studies.reproduce.record import Cell, Findings, Found, Record, Setting
 from wsabie.studies.task import Task
@@ -44,48 +45,71 @@ class _Watched:
             raise _OutOfTimeError
 
 
+class _Run(NamedTuple):
+    """A model's training with one option."""
+
+    option: Options
+    epochs: list[EpochStats]
+    scale: float
+    notes: list[str]
+
+    @property
+    def best(self) -> float:
+        """p@10 of the best epoch, or MAP where there are too few labels."""
+        figures = [stats.validation_metrics for stats in self.epochs]
+        return max((found.get("p@10", found.get("MAP", 0.0)) for found in figures), default=0.0)
+
+
 def training_curves(record: Record, setting: Setting) -> Findings:
-    """The validation figure against the time spent in training, epoch by epoch, and the draws of an update."""
-    taking_part, missing = available(record, setting)
+    """The validation figure against the time spent in training, epoch by epoch, and the draws of an update.
+
+    Every model trains on one thread, as OWPC-SGD can on no more; of its learning rates the best is shown.
+    """
+    taking_part, missing = available(record, replace(setting, threads=1))
     task = task_of(setting.given)
     rows: list[Found] = []
     notes = [density(task.facts.train_rows, task.facts.labels)]
     limit = np.inf
     for entrant in taking_part:
-        epochs, share = _trained(entrant, task, task.train, limit, setting)
-        if share is not None:
-            notes.append(f"{entrant.name} was stopped after {limit:.1f} s, in epoch {len(epochs) + 1}.")
-        if share is not None and not epochs:
-            epochs, scale = _part_of_an_epoch(entrant, task, share, setting), share
-            notes.append(f"Its point is one pass over {share:.1%} of the rows, as many as it had seen by then.")
-        else:
-            scale = 1.0
+        runs = (_run(entrant, option, task, limit, setting) for option in entrant.options)
+        run = max(runs, key=lambda run: run.best)
+        if "rate" in run.option:
+            notes.append(f"{entrant.name}: {run.option['rate']:.3g} times its learning rate was the best.")
+        notes += run.notes
         if not np.isfinite(limit):
-            limit = LIMIT * sum(stats.seconds + stats.validation_seconds for stats in epochs)
-        rows += _points(entrant, epochs, scale)
+            limit = LIMIT * sum(stats.seconds + stats.validation_seconds for stats in run.epochs)
+        rows += _points(entrant, run.epochs, run.scale)
     return Findings(rows, missing, notes=notes)
 
 
+def _run(entrant: Entrant, option: Options, task: Task, limit: float, setting: Setting) -> _Run:
+    """The epochs until time runs out, or a pass over as many rows as were seen where that is in the first one."""
+    epochs, share = _trained(entrant, option, task, task.train, limit, setting)
+    if share is None:
+        return _Run(option, epochs, 1.0, [])
+    notes = [f"{entrant.name} was stopped after {limit:.1f} s, in epoch {len(epochs) + 1}."]
+    if epochs:
+        return _Run(option, epochs, 1.0, notes)
+    rows = np.random.default_rng(setting.seed).permutation(len(task.train))[: max(1, round(share * len(task.train)))]
+    train = task.train.take(np.sort(rows))
+    epochs, _ = _trained(entrant, {**option, "epochs": 1}, task, train, np.inf, setting)
+    notes.append(f"Its point is one pass over {share:.1%} of the rows, as many as it had seen by then.")
+    return _Run(option, epochs, share, notes)
+
+
 def _trained(
-    entrant: Entrant, task: Task, train: Rows, limit: float, setting: Setting
+    entrant: Entrant, option: Options, task: Task, train: Rows, limit: float, setting: Setting
 ) -> tuple[list[EpochStats], float | None]:
     """The epochs that were done, and how much of the next one where time ran out in its midst."""
     done: list[EpochStats] = []
     watched = _Watched(setting.progress, limit)
     given: dict[str, Any] = {} if task.valid is None else {"validation": (task.valid.X, task.valid.Y)}
-    model = entrant.build(**entrant.options[0])
+    model = entrant.build(**option)
     try:
         model.fit(train.X, train.Y, label_names=train.label_names, progress=watched, on_epoch=done.append, **given)
     except _OutOfTimeError:
         return done, watched.pairs / task.facts.train_pairs - len(done)
     return done, None
-
-
-def _part_of_an_epoch(entrant: Entrant, task: Task, share: float, setting: Setting) -> list[EpochStats]:
-    """One pass over a share of the training rows, taken at random."""
-    rows = np.random.default_rng(setting.seed).permutation(len(task.train))[: max(1, round(share * len(task.train)))]
-    short = Entrant(entrant.name, entrant.title, entrant.build, ({**entrant.options[0], "epochs": 1},))
-    return _trained(short, task, task.train.take(np.sort(rows)), np.inf, setting)[0]
 
 
 def _points(entrant: Entrant, epochs: list[EpochStats], scale: float) -> Iterator[Found]:

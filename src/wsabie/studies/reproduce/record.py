@@ -43,7 +43,10 @@ class Published:
 
 
 class Entry(NamedTuple):
-    """A row that a model fills: its name in the paper, the entrant, parameters in its place, and settings to try."""
+    """A row that a model fills: its name in the paper, the entrant, parameters in its place, and settings to try.
+
+    A parameter may be a function of the `Setting`.
+    """
 
     row: str
     entrant: str

@@ -15,9 +15,10 @@ def labels_near(record: Record, setting: Setting) -> Findings:
     taking_part, missing = available(record, setting)
     found = compare_on(setting.given, taking_part, setting)
     entry = found.entries[0]
-    asked = [row for published in record.published for row in published.rows if row in entry.model.vocabulary_]
+    known = [row for published in record.published for row in published.rows if row in entry.model.vocabulary_]
+    asked = list(dict.fromkeys([*known, *frequent_labels(found.task, _SHOWN)]))[: max(_SHOWN, len(known))]
     rows = []
-    for near in neighbourhoods(entry, asked or frequent_labels(found.task, _SHOWN), _NEAREST, found.task.similar):
+    for near in neighbourhoods(entry, asked, _NEAREST, found.task.similar):
         told = [_SIGNED["sibling" if name in near.siblings else "other"].format(name) for name, _ in near.near]
         rows.append(Found(near.label, "nearest labels", {"nearest": ", ".join(told)}))
     return Findings(rows, missing, notes=[_about_siblings(found, "Labels in [brackets] are siblings.")])
@@ -31,7 +32,9 @@ def annotations(record: Record, setting: Setting) -> Findings:
     if found.main is None:
         return Findings([], missing)
     test = found.task.test
-    numbers = spread_rows(found.main.evaluation, len(record.published[0].rows), groups=test.groups)
+    numbers = spread_rows(
+        found.main.evaluation, len({row.partition(", ")[0] for row in record.published[0].rows}), groups=test.groups
+    )
     rows = []
     for entry in found.entries:
         for number, best in zip(numbers, entry.model.annotate(test.X[numbers], _BEST), strict=True):

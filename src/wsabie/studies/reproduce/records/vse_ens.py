@@ -1,17 +1,29 @@
 """Tables and figures of Guo et al. (2018), "VSE-ens" (short name [V])."""
 
+from itertools import product
+
 from wsabie.studies.reproduce import counting, curves, ids
 from wsabie.studies.reproduce.claims import Check, Claim
 from wsabie.studies.reproduce.record import Entry, Published, Record
 
 DOCUMENT = 'Guo et al. 2018, "VSE-ens: Visual-Semantic Embeddings with Efficient Negative Sampling"'
 _METRICS = ("p@5", "recall@5", "p@10", "recall@10", "MAP", "AUC")
+
+
+def _grid(**values: tuple[float, ...]) -> tuple[dict[str, float], ...]:
+    """Every combination."""
+    return tuple(dict(zip(values, each, strict=True)) for each in product(*values.values()))
+
+
 _MODELS = (
-    Entry("VSE-ens", "vse-ens", {"learning_rate": 0.03}, ({"rank_scale": 0.1}, {"rank_scale": 0.01})),
-    Entry("WARP", "wsabie", {"max_trials": None}, ({"max_norm": 1.5}, {"max_norm": 3.0})),
-    Entry("Opt-AUC", "opt-auc", {"learning_rate": 0.03}, ({"l2": 0.01}, {"l2": 0.001})),
+    Entry("VSE-ens", "vse-ens", {"learning_rate": 0.03}, _grid(rank_scale=(0.1, 0.01), l2=(0.01, 0.1))),
+    Entry("WARP", "wsabie", {"max_trials": None}, _grid(max_norm=(1.5, 3.0), l2=(0.0, 0.1))),
+    Entry("Opt-AUC", "opt-auc", {"learning_rate": 0.03}, _grid(l2=(0.01, 0.001, 0.03, 0.1))),
 )
-_SIX = "Each model chooses among six settings by a second label of a tenth of the rows."
+_CHOSEN = (
+    f"Each model chooses among twelve settings, and the best of {ids.EPOCHS} epochs, by the MAP of a second label of a "
+    "tenth of the rows; nothing of the test chooses."
+)
 _WARP = (
     "The code that its authors published calls WARP a sampler without rank weight, with the logistic gradient, that "
     "goes "
@@ -19,9 +31,15 @@ _WARP = (
 )
 
 
-def _accuracy(data: str, *rows: tuple[float, ...]) -> Published:
-    return Published(data, _METRICS, dict(zip(("VSE-ens", "WARP", "Opt-AUC"), rows, strict=True)))
+def _accuracy(data: str, *rows: tuple[float | str, ...]) -> Published:
+    return Published(data, _METRICS, dict(zip(("VSE-ens", "WARP", "Opt-AUC", ids.IMPROVE), rows, strict=True)))
 
+
+_HARD = "with few labels a uniform negative is hard often enough, and a rank weight overfits few pairs"
+_DRAWS = "with few labels WARP finds its violator in a few draws, which cost less than an adaptive one"
+_EPOCHS = "a uniform draw costs less than an adaptive one, and the epoch that was chosen came early"
+_RATES = "each model has a learning rate of its own, and the best epoch of small data comes early"
+_SOON = "few pairs are learnt by heart only after more epochs than these"
 
 RECORDS = (
     Record(
@@ -29,7 +47,7 @@ RECORDS = (
         "Statistics of the collections",
         DOCUMENT,
         "Table 1",
-        "The collection that was given is counted.",
+        "The rows that have labels are counted; of each with two or more, one is held out for the test.",
         counting.pairs,
         (
             Published(
@@ -52,7 +70,7 @@ RECORDS = (
         DOCUMENT,
         "Table 2",
         "Rows are ids with a free vector each; one label of each row is held out and ranked among the labels that "
-        f"the row was not trained with. {_SIX}",
+        f"the row was not trained with. {_CHOSEN}",
         ids.leave_one_out,
         (
             _accuracy(
@@ -60,18 +78,21 @@ RECORDS = (
                 (0.0574, 0.2869, 0.0434, 0.4342, 0.1762, 0.7168),
                 (0.0526, 0.2628, 0.0390, 0.3900, 0.1676, 0.6948),
                 (0.0188, 0.0938, 0.0147, 0.1465, 0.0564, 0.5732),
+                ("9.13%", "9.17%", "11.28%", "11.33%", "5.13%", "3.17%"),
             ),
             _accuracy(
                 "NUS-WIDE",
                 (0.0278, 0.1391, 0.0198, 0.1982, 0.0893, 0.5990),
                 (0.0107, 0.0533, 0.0083, 0.0830, 0.0336, 0.5415),
                 (0.0035, 0.0177, 0.0028, 0.0279, 0.0113, 0.5139),
+                ("159.81%", "160.98%", "138.55%", "138.80%", "165.77%", "10.62%"),
             ),
             _accuracy(
                 "IAPR-TC12",
                 (0.0598, 0.2990, 0.0436, 0.4364, 0.1836, 0.7126),
                 (0.0595, 0.2976, 0.0428, 0.4278, 0.1796, 0.7086),
                 (0.0543, 0.2713, 0.0414, 0.4136, 0.1629, 0.7011),
+                ("0.50%", "0.47%", "1.87%", "2.01%", "2.23%", "0.56%"),
             ),
         ),
         wrong=(
@@ -82,7 +103,10 @@ RECORDS = (
         claims=(
             Claim("VSE-ens > WARP in MAP", "the paper's WARP has no rank weight"),
             Claim("VSE-ens > WARP in p@5", "the paper's WARP has no rank weight"),
-            Claim("WARP > Opt-AUC in MAP"),
+            Claim("VSE-ens > WARP in recall@5", "the paper's WARP has no rank weight"),
+            Claim("VSE-ens > WARP in recall@10", "the paper's WARP has no rank weight"),
+            Claim("VSE-ens > WARP in AUC", "the paper's WARP has no rank weight"),
+            Claim("WARP > Opt-AUC in MAP", _HARD),
             Claim("WARP > Opt-AUC in AUC", "AUC is what Opt-AUC is trained for"),
         ),
         entries=_MODELS,
@@ -104,21 +128,25 @@ RECORDS = (
         "Training time of the samplers",
         DOCUMENT,
         "Table 4",
-        "The same runs as Table 2: hours of training of the setting that was chosen.",
+        "The same runs as Table 2: hours of training until the epoch that was chosen, of the setting that was chosen; "
+        f"judging and compilation are not counted. {_CHOSEN}",
         ids.leave_one_out,
         (
             Published("OpenImages", ("train h",), {"VSE-ens": (7.1,), "WARP": (35.65,), "Opt-AUC": (10.13,)}),
             Published("NUS-WIDE", ("train h",), {"VSE-ens": (24.83,), "WARP": (51.46,), "Opt-AUC": (25.06,)}),
             Published("IAPR-TC12", ("train h",), {"VSE-ens": (0.95,), "WARP": (2.38,), "Opt-AUC": (1.82,)}),
+            Published("all three", ("epoch",), {"VSE-ens": (200,), "WARP": (150,), "Opt-AUC": (800,)}),
         ),
         wrong=(_WARP, "The speed-ups over WARP are 5.02, 2.07 and 2.51."),
         claims=(
-            Check("VSE-ens trains faster than WARP", curves.smaller("train h", "VSE-ens", "WARP")),
-            Check("VSE-ens trains faster than Opt-AUC", curves.smaller("train h", "VSE-ens", "Opt-AUC")),
+            Check("VSE-ens trains faster than WARP", curves.smaller("train h", "VSE-ens", "WARP"), _DRAWS),
+            Check("VSE-ens trains faster than Opt-AUC", curves.smaller("train h", "VSE-ens", "Opt-AUC"), _EPOCHS),
+            Check("WARP needs fewer epochs than VSE-ens", curves.smaller("epoch", "WARP", "VSE-ens"), _RATES),
+            Check("VSE-ens needs fewer epochs than Opt-AUC", curves.smaller("epoch", "VSE-ens", "Opt-AUC"), _RATES),
         ),
         entries=_MODELS,
         tuned=True,
-        columns=("train h", "MAP"),
+        columns=("train h", "train s", "epoch", "MAP"),
     ),
     Record(
         "vse-ens-figure-1",
@@ -141,7 +169,11 @@ RECORDS = (
             "distinct labels.",
         ),
         claims=(
-            Check("draws per update rise from the first epoch to the last", curves.rises("draws per update", "WARP")),
+            Check(
+                "draws per update rise from the first epoch to the last",
+                curves.rises("draws per update", "WARP"),
+                _SOON,
+            ),
         ),
         entries=(Entry("WARP", "wsabie", {"max_trials": None, "loss": "warp"}),),
         columns=("epoch", "draws per update", "updates per visit"),
