@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from wsabie.base.arrays import Csr, Float32, Int64, Matrix
+from wsabie.base.arrays import Csr, Float32, Int64, Matrix, under_one_type
 from wsabie.base.progress import SILENT, Progress
 from wsabie.base.validation import require
 from wsabie.models.inputs import Inputs, as_matrix, row_ranges
@@ -139,17 +139,27 @@ def nearest_rows(rows: Matrix, train: Matrix, n_train: int, k: int) -> tuple[Int
     from wsabie.kernels.topk import Heap, new_heap, scan_topk, sort_topk
 
     n = rows.shape[0]
-    heap = new_heap(n, k)
+    heap, lists = new_heap(n, k), _as_csr(train) if hasattr(train, "tocsr") else train
     for lo, hi in row_ranges(n, n_train):
-        scan_topk(_cosines(rows[lo:hi], train), 0, Heap(heap.scores[lo:hi], heap.labels[lo:hi]), 0, hi - lo)
+        scan_topk(_cosines(rows[lo:hi], lists, n_train), 0, Heap(heap.scores[lo:hi], heap.labels[lo:hi]), 0, hi - lo)
     sort_topk(heap, 0, n)
     return heap.labels, heap.scores
 
 
-def _cosines(rows: Matrix, train: Matrix) -> Float32:
-    if hasattr(rows, "tocsr"):
-        return np.asarray((rows @ train).toarray(), np.float32)
-    return np.ascontiguousarray(rows @ train.T)
+def _cosines(rows: Matrix, train: Csr | Float32, n_train: int) -> Float32:
+    if not isinstance(train, Csr):
+        return np.ascontiguousarray(rows @ train.T)
+    from wsabie.kernels.products import multiply_rows
+
+    out = np.empty((rows.shape[0], n_train), np.float32)
+    multiply_rows(_as_csr(rows), train, out)
+    return out
+
+
+def _as_csr(matrix: Matrix) -> Csr:
+    """A scipy matrix as kernels take it; nothing is copied that has its type already."""
+    typed = ((matrix.indptr, np.int64), (matrix.indices, np.int32), (matrix.data, np.float32))
+    return Csr(*(under_one_type(np.asarray(array, dtype)) for array, dtype in typed))
 
 
 def arrays_of(matrix: Matrix) -> list[Any]:
