@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from runs import make_block, make_settings, make_space, train
 from wsabie.base.errors import InputError
+from wsabie.training import trainer
 from wsabie.training.samplers import Sampler, _ends, rank_chances, sampling_of
+from wsabie.training.trainer import Trainer
 
 
 def test_a_name_or_a_mapping_makes_a_sampler() -> None:
@@ -77,14 +79,29 @@ def test_only_reachable_ranks_are_kept() -> None:
     assert 15_000 < len(found) < 26_000
 
 
-def test_labels_without_rows_are_drawn_by_frequency_too() -> None:
+@pytest.mark.parametrize("power", [0.5, 0.75])
+def test_labels_without_rows_are_drawn_by_frequency_too(power: float) -> None:
     space = make_space()
     counts = np.zeros(40, np.int64)
     counts[3] = 80
-    alias = sampling_of(Sampler("frequency", power=0.5), space, counts, 1).per_thread[0].chances
+    alias = sampling_of(Sampler("frequency", power=power), space, counts, 1).per_thread[0].chances
     kept = alias.cuts / 2.0**32 / 40
     found = kept + np.bincount(alias.others, weights=1 / 40 - kept, minlength=40)
-    assert found[3] / found[0] == pytest.approx(math.sqrt(80))
+    assert found[3] / found[0] == pytest.approx(80**power)
+
+
+def test_a_run_counts_the_rows_of_each_label_in_all_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks, counted = [make_block(50), make_block(90)], []
+
+    def spied(sampler: Any, space: Any, counts: Any, n_threads: int) -> Any:
+        counted.append(counts)
+        return sampling_of(sampler, space, counts, n_threads)
+
+    monkeypatch.setattr(trainer, "sampling_of", spied)
+    settings = make_settings(sampler=Sampler("frequency"), rank_sample=10, epochs=1)
+    Trainer(settings).train(make_space(), lambda: blocks, sum(len(b.targets.labels) for b in blocks))
+    assert counted[-1].tolist() == sum(np.bincount(b.targets.labels, minlength=40) for b in blocks).tolist()
+    assert counted[-1].max() > counted[-1].min() > 0
 
 
 @pytest.mark.parametrize("name", ["frequency", "adaptive", "full-sort"])

@@ -134,6 +134,18 @@ def test_constant_schedule() -> None:
     assert [s.learning_rate for s in history] == [0.05] * 3
 
 
+def test_every_rate_follows_the_schedule_and_decay_is_the_share_of_its_own_rate() -> None:
+    """Half of the rates in epoch 5 of 10; a step leaves 1 - rate * l2 of a row of the table that it moves."""
+    rates = {"feature_rate": 0.1, "learning_rate": 0.04, "weight_rate": 0.2, "bias_rate": 0.02}
+    settings = make_settings(epochs=10, l2_rows=0.5, l2_labels=0.25, l2_weights=2.0, **rates)
+    for epoch, left in ((0, 1.0), (5, 0.5)):
+        rule = Trainer(settings)._rule(make_space(), epoch)
+        steps = rule.step_rows, rule.step_labels, rule.step_weights, rule.step_bias
+        assert steps == pytest.approx([left * rate for rate in rates.values()])
+        keeps = rule.keep_rows, rule.keep_labels, rule.keep_weights
+        assert keeps == pytest.approx([1 - left * rate for rate in (0.1 * 0.5, 0.04 * 0.25, 0.2 * 2)])
+
+
 def test_the_first_of_the_best_epochs_is_kept() -> None:
     """Figures 1, 3, 3, 2: after the fourth epoch the space is that of the second."""
     seen: list[JointSpace] = []
