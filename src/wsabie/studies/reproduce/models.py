@@ -22,9 +22,11 @@ _RESAMPLES = 200
 _FRACTIONS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
 
 
-def compared(record: Record, setting: Setting) -> Findings:
-    """Every entry of the record fitted on the same rows and judged on the same rows."""
+def compared(record: Record, setting: Setting, *, untuned: bool = False) -> Findings:
+    """Every entry of the record fitted on the same rows and judged on the same rows; `untuned`: by one setting."""
     taking_part, missing = available(record, setting)
+    if untuned:
+        taking_part = [replace(entrant, options=entrant.options[:1]) for entrant in taking_part]
     if not taking_part:
         return Findings([], missing)
     found = compare_on(setting.given, taking_part, setting)
