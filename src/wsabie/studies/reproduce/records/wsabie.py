@@ -5,7 +5,7 @@ from wsabie.studies.reproduce.claims import Check, Claim
 from wsabie.studies.reproduce.record import Entry, Published, Record
 
 DOCUMENT = (
-    'Weston, Bengio and Usunier 2010, "Large Scale Image Annotation: Learning to Rank with Joint Word-Image Embeddings"'
+    'Weston, Bengio and Usunier 2010, "Web Scale Image Annotation: Learning to Rank with Joint Word-Image Embeddings"'
 )
 _METRICS = ("p@1", "p@10", "psib@10", "MAP")
 
