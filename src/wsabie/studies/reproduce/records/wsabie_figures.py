@@ -22,7 +22,7 @@ RECORDS = (
             Published(
                 "ImageNet",
                 TABLE_2.columns[:3],
-                {row: cells[:3] for row, cells in TABLE_2.rows.items()},
+                {entry.row: TABLE_2.rows[entry.row][:3] for entry in MODELS[:-1]},
                 percent=True,
             ),
         ),
