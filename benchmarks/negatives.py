@@ -199,7 +199,7 @@ def run(task: Task, params: dict[str, Any]) -> tuple[dict[str, Any], Any]:
     }, model
 
 
-def tested(model: Any, judged: Judged) -> dict[str, float]:
+def figures_of(model: Any, judged: Judged) -> dict[str, float]:
     """All figures of the test."""
     blocks = ((lo, model.scores(judged.X[lo : lo + 256])) for lo in range(0, judged.X.shape[0], 256))
     means = evaluate_scores(blocks, judged.Y, ks=(5, 10), exclude=judged.exclude).means
@@ -236,7 +236,7 @@ def _defaults(task: Task, what: str, ledger: Ledger) -> dict[str, Any]:
     known = ledger.get(**asked)
     if known is None:
         found, model = run(task, asked["params"])
-        known = ledger.add({**asked, **found, "test": tested(model, task.test)})
+        known = ledger.add({**asked, **found, "test": figures_of(model, task.test)})
     print("defaults  ", ", ".join(f"{name} {value:.4f}" for name, value in known["test"].items()), known["curve"][-1])
     return known
 
@@ -248,7 +248,7 @@ def _final(task: Task, what: str, system: str, ledger: Ledger) -> dict[str, Any]
     known = ledger.get(**asked)
     if known is None:
         found, model = run(task, with_sampler(system, best["params"]))
-        known = ledger.add({**asked, **found, "test": tested(model, task.test)})
+        known = ledger.add({**asked, **found, "test": figures_of(model, task.test)})
     print(f"{system:<10}", ", ".join(f"{name} {value:.4f}" for name, value in known["test"].items()), best["params"])
     return known
 

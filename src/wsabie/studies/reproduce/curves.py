@@ -97,38 +97,38 @@ def _of(findings: Findings, model: str) -> list[Found]:
 def smaller(column: str, one: str, other: str) -> Callable[[Findings], tuple[bool, str]]:
     """A check that one row has less of a column than another."""
 
-    def test(findings: Findings) -> tuple[bool, str]:
+    def holds(findings: Findings) -> tuple[bool, str]:
         a, b = (_value(findings[row], column) for row in (one, other))
         return a < b, f"{a:.4g} against {b:.4g} {column}"
 
-    return test
+    return holds
 
 
 def ends_above(column: str, one: str, other: str) -> Callable[[Findings], tuple[bool, str]]:
     """A check that one model's best epoch is above another's."""
 
-    def test(findings: Findings) -> tuple[bool, str]:
+    def holds(findings: Findings) -> tuple[bool, str]:
         a, b = (max(_value(found, column) for found in _of(findings, model)) for model in (one, other))
         return a > b, f"{a:.4g} against {b:.4g} at the best epoch"
 
-    return test
+    return holds
 
 
 def falls(column: str, model: str) -> Callable[[Findings], tuple[bool, str]]:
     """A check that a column falls from each row of a model to the next."""
 
-    def test(findings: Findings) -> tuple[bool, str]:
+    def holds(findings: Findings) -> tuple[bool, str]:
         values = [_value(found, column) for found in _of(findings, model)]
         return all(a > b for a, b in pairwise(values)), ", ".join(f"{value:.3f}" for value in values)
 
-    return test
+    return holds
 
 
 def rises(column: str, model: str) -> Callable[[Findings], tuple[bool, str]]:
     """A check that a column rises from the first to the last row of a model."""
 
-    def test(findings: Findings) -> tuple[bool, str]:
+    def holds(findings: Findings) -> tuple[bool, str]:
         values = [_value(found, column) for found in _of(findings, model)]
         return values[-1] > values[0], f"from {values[0]:.4g} to {values[-1]:.4g}"
 
-    return test
+    return holds
