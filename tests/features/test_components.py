@@ -133,7 +133,7 @@ def test_negative_values_are_no_histograms(collection):
         ({"n_components": 9, "n_landmarks": 5}, "9 components are asked for, but 5 landmarks have no more than 5"),
         ({"n_components": 0}, "n_components"),
         ({"n_components": 2, "crop": 2}, "crop is 2"),
-        ({"n_landmarks": 5}, "landmarks is no option of hog; leave it out"),
+        ({"n_landmarks": 5}, "landmarks are those of kernel components"),
     ],
 )
 def test_what_cannot_be_fitted(collection, options, sentence):

@@ -82,6 +82,8 @@ def describer(named: str = "terms", **options: Any) -> Describer:
 def _map_of(options: dict[str, Any]) -> KernelPca | None:
     """The map that the options ask for, which are taken out."""
     if "n_components" not in options:
+        if "n_landmarks" in options:
+            raise InputError("landmarks are those of kernel components; give components too, or leave landmarks out")
         return None
     own = {name: options.pop(name) for name in ("n_components", "n_landmarks") if name in options}
     return KernelPca(**own, **{name: options[name] for name in ("seed",) if name in options})
