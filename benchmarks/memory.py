@@ -1,9 +1,11 @@
-"""Growth of the resident set while training, after import: `python -m benchmarks.memory [S|M|tiny]`.
+"""Growth of the resident set while training, after import: `python -m benchmarks.memory [S|M|tiny] [--trials N]`.
 
-The bar: the bytes of the arrays given + 2.5 times the model + 100 MB.
+The bar: the bytes of the arrays given + 2.5 times the model + 100 MB. With --trials: that of a search with one trial
+and with N of them, which are to take the same.
 """
 
 import argparse
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -14,7 +16,15 @@ import numpy as np
 
 from benchmarks.machine import told, verdict
 from benchmarks.visterm_task import load
+from wsabie.base.executor import Serial
+from wsabie.base.progress import SILENT
 from wsabie.models.wsabie import Wsabie
+from wsabie.storage.rejects import Rejects
+from wsabie.studies.reproduce.data import open_data
+from wsabie.studies.spaces import search
+from wsabie.studies.training import Recipe
+from wsabie.studies.tuned import Plan
+from wsabie.studies.tuning import tune
 
 
 def resident() -> int:
@@ -44,11 +54,37 @@ def csr(X: Any) -> tuple[Any, ...]:
     return X.indptr, X.indices, X.data
 
 
+def searched(name: str, trials: int) -> None:
+    """A search with one trial and with more, all of one width: the peak may not grow with their number."""
+    data = open_data(f"visterm:{name}")
+
+    def work(n: int) -> Any:
+        plan = Plan(search({"dim": 100, "epochs": 2}), trials=n, halving=False)
+        with tempfile.TemporaryDirectory() as folder:
+            recipe = Recipe(name, Path(folder) / "model", Wsabie(), {})
+            return tune(
+                data.train, data.valid, None, plan, recipe, executor=Serial(), progress=SILENT, rejects=Rejects()
+            )
+
+    work(trials)  # compilation and imports are not training
+    one, _ = grown_by(lambda: work(1))
+    many, found = grown_by(lambda: work(trials))
+    print(
+        f"task {name}: 1 trial {one / 1e6:,.0f} MB, {len(found.trials)} trials {many / 1e6:,.0f} MB, "
+        f"on top of the {data.train.X.data.nbytes * 2 / 1e6:,.0f} MB of the rows"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("task", nargs="?", default="S", choices=["S", "M", "tiny"])
-    name = parser.parse_args().task
+    parser.add_argument("--trials", type=int, help="measure a search with so many trials")
+    asked = parser.parse_args()
+    name = asked.task
     print(told())
+    if asked.trials:
+        searched(name, asked.trials)
+        return
     task = load(name)
     n, m = task.n_fit, task.n_train
     X, y, valid = task.X[:n], task.y[:n], (task.X[n:m], task.y[n:m])

@@ -19,6 +19,8 @@ LATENT, WORDS, WORDS_PER_ROW = 20, 2_000, 30
 N_ROWS, N_JUDGED = 6_000, 1_000
 EPOCHS = 12
 RATES = (0.03, 0.12)
+WARP_RATES = (0.005, 0.02)
+"""Steps of WARP are weighted by the rank, up to 9 here."""
 RULES: dict[str, dict[str, Any]] = {
     "WARP": {},
     "uniform AUC": {"loss": "auc"},
@@ -47,7 +49,7 @@ WORLDS = (
 
 
 def study(out: Path | None) -> dict[str, Any]:
-    """Every rule on every task, two learning rates each, a constant rate so that a curve can be read anywhere."""
+    """Every rule on every task, two constant learning rates each, so that a curve can be read anywhere."""
     ledger = Ledger((out or Path("benchmarks/.cache/samplers-study.json")).with_suffix(".jsonl"))
     found = {}
     for kind in ("ids", "features"):
@@ -59,8 +61,8 @@ def study(out: Path | None) -> dict[str, Any]:
 
 def _lines(name: str, kind: str, world: World, ledger: Ledger) -> list[dict[str, Any]]:
     task = None
-    for rate in RATES:
-        for rule, changes in RULES.items():
+    for rule, changes in RULES.items():
+        for rate in WARP_RATES if rule == "WARP" else RATES:
             params = {**COMMON, **changes, **_setting(kind, rate)}
             asked = {"task": name, "system": rule, "kind": "trial", "params": params}
             if ledger.get(**asked) is None:

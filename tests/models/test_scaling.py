@@ -30,6 +30,14 @@ def test_tfidf_by_hand() -> None:
     assert np.array_equal(out.indptr, [0, 2, 2, 3])  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("values", [1, 2, 3])
+def test_idf_counts_the_same_in_parts(values: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = check_features(sp.csr_matrix(COUNTS))
+    whole = RowScaling.learned(rows, 3, "tfidf").weight
+    monkeypatch.setattr(scaling, "_VALUES_AT_ONCE", values)
+    assert np.array_equal(RowScaling.learned(rows, 3, "tfidf").weight, whole)
+
+
 def test_log_by_hand() -> None:
     """log(1 + count) at unit length."""
     rows = check_features(sp.csr_matrix(COUNTS))

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from wsabie.base.arrays import Csr, Float32, Float64
+from wsabie.base.arrays import Csr, Float32, Float64, Int64
 from wsabie.base.errors import InputError
 from wsabie.features.weighting import idf
 from wsabie.models.inputs import Inputs
@@ -18,6 +18,7 @@ CONSTANT = 0.5
 ONE_UNIT = 3.0
 """Dense columns are taken to be of one unit while their root mean square deviation is at most so many medians."""
 _ROWS_AT_ONCE = 1 << 14  # so that what is held besides the rows stays small
+_VALUES_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,7 @@ class RowScaling:
         if isinstance(X, Csr):
             if rows == "auto":
                 return cls("log", np.ones(n_features, np.float32), nothing)
-            seen = np.bincount(X.indices[X.data > 0], minlength=n_features)
-            return cls("tfidf", idf(seen, X.n_rows), nothing)
+            return cls("tfidf", idf(_seen(X, n_features), X.n_rows), nothing)
         mean, deviation = _moments(X)
         weight, shift = _column_weights(deviation).astype(np.float32), mean.astype(np.float32)
         if constant:
@@ -127,6 +127,15 @@ class RowScaling:
             lengths = np.maximum(np.sqrt(row_sums(part * part, indptr - indptr[0])), np.float32(1e-12))
             part /= np.repeat(lengths, np.diff(indptr))
         return Csr(X.indptr, X.indices, data)
+
+
+def _seen(X: Csr, n_features: int) -> Int64:
+    """In how many rows each feature is above 0, (n_features,)."""
+    seen = np.zeros(n_features, np.int64)
+    for lo in range(0, len(X.data), _VALUES_AT_ONCE):
+        part = slice(lo, lo + _VALUES_AT_ONCE)
+        seen += np.bincount(X.indices[part][X.data[part] > 0], minlength=n_features)
+    return seen
 
 
 def _column_weights(deviation: Float64) -> Float64:

@@ -67,6 +67,14 @@ def test_pictures_are_described_once(cli: Cli, pictures: Path, tmp_path: Path) -
     assert cli("annotate", tmp_path / "out" / "model", picture, "-k", 2).code == 0
 
 
+def test_pictures_are_described_in_any_way(cli: Cli, pictures: Path, tmp_path: Path) -> None:
+    words = ("--describe", "colour,hog", "--components", 20, "--hold-out", 0.2, "--trials", 2, *QUICK)
+    ran = cli("tune", pictures, "--out", tmp_path / "out", *words)
+    assert ran.code == 0, ran.err
+    assert "colour" in cli("info", tmp_path / "out" / "model").out
+    assert cli("annotate", tmp_path / "out" / "model", next(pictures.glob("*.webp")), "-k", 2).code == 0
+
+
 def test_corel5k(cli: Cli, data_dir: Path, tmp_path: Path) -> None:
     folder = data_dir / "corel5k_mulan"
     train, test = folder / "Corel5k-train-sparse.arff", folder / "Corel5k-test-sparse.arff"

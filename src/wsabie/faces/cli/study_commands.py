@@ -18,6 +18,8 @@ from wsabie.faces.cli.options import (
     Json,
     Landmarks,
     MinRows,
+    Normalise,
+    Output,
     ParentFirst,
     Rejects,
     Seed,
@@ -111,10 +113,15 @@ def tune(
         bool, typer.Option("--all-rows", help="Train the model that is saved on the validation rows too.")
     ] = False,
     min_rows: MinRows = 1,
+    describe: Describe = None,
+    components: Components = None,
+    landmarks: Landmarks = None,
     terms: Terms = None,
     size: Size = None,
     augment: Augment = None,
     crop: Crop = None,
+    normalise: Normalise = None,
+    output: Output = None,
     threads: Threads = None,
     seed: Seed = 0,
     strict: Strict = False,
@@ -130,7 +137,17 @@ def tune(
 
     if valid is not None and hold_out:
         raise InputError("--hold-out sets training rows aside and --valid gives others; leave one of them out")
-    pictures = stated(n_terms=terms, size=size, augment=augment, crop=crop)
+    pictures = stated(
+        describe=describe,
+        n_components=components,
+        n_landmarks=landmarks,
+        n_terms=terms,
+        size=size,
+        augment=augment,
+        crop=crop,
+        normalise=normalise,
+        output=output,
+    )
     searched = search(read_changes(config, fix or []), kind)
     estimator = build(kind, threads=threads, seed=seed)
     rest: dict[str, Any] = {"min_rows": min_rows, "resume": True, "system": kind, **stated(hold_out=hold_out)}
