@@ -17,7 +17,7 @@ def _grid(**values: tuple[float, ...]) -> tuple[dict[str, float], ...]:
 
 _MODELS = (
     Entry("VSE-ens", "vse-ens", {"learning_rate": 0.03}, _grid(rank_scale=(0.1, 0.01), l2=(0.01, 0.1))),
-    Entry("WARP", "wsabie", {"max_trials": None}, _grid(max_norm=(1.5, 3.0), l2=(0.0, 0.1))),
+    Entry("WARP", "wsabie", {"max_trials": None}, _grid(max_norm=(1.2, 1.5), l2=(0.0, 0.1))),
     Entry("Opt-AUC", "opt-auc", {"learning_rate": 0.03}, _grid(l2=(0.01, 0.001, 0.03, 0.1))),
 )
 _CHOSEN = (
