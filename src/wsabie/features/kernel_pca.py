@@ -184,7 +184,7 @@ class KernelPca:
         require(len(L) > 0, "all rows are empty; give rows with values above 0")
         Z = Z[pivots]
         mean, covariance = moments(points(learnt_from, Z, L, threads), len(pool), len(L), progress)
-        variances, axes = leading(covariance, self.n_components)
+        variances, axes = leading(covariance, mean, self.n_components)
         require(len(variances) > 0, "all rows are alike, so that nothing tells them apart; give rows that differ")
         self.n_features_in_ = int(rows.shape[1])
         self.landmarks_ = as_csr(Z.T)

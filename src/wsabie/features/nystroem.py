@@ -140,13 +140,17 @@ def moments(points: Iterator[Float64], n: int, width: int, progress: Progress) -
     return mean, squares
 
 
-def leading(covariance: Float64, k: int) -> tuple[Float64, Float64]:
-    """The k largest variances, descending, that are more than rounding, and their axes (r, k)."""
+def leading(covariance: Float64, mean: Float64, k: int) -> tuple[Float64, Float64]:
+    """The k largest variances, descending, that are more than rounding, and their axes (r, k).
+
+    Of points that are all alike the difference of squares and mean leaves the rounding of the squares.
+    """
     from scipy.linalg import eigh
 
     r = len(covariance)
+    rounding = 64 * np.finfo(np.float64).eps * (np.trace(covariance) + mean @ mean)
     variances, axes = eigh(covariance, subset_by_index=[max(0, r - k), r - 1], overwrite_a=True, check_finite=False)
-    kept = np.flatnonzero(variances > _NEGLIGIBLE * max(variances[-1], 1e-30))[::-1]
+    kept = np.flatnonzero(variances > max(_NEGLIGIBLE * variances[-1], rounding))[::-1]
     return variances[kept], axes[:, kept]
 
 
