@@ -26,7 +26,7 @@ from wsabie.features.augment import looked_at, views
 from wsabie.features.blocks import BlockPlan, describe_blocks
 from wsabie.features.decode import decode
 from wsabie.features.visual_terms import VisualTerms
-from wsabie.sources.records import Picture, PictureList
+from wsabie.sources.records import Item, ItemList
 
 BAR = 40.0  # pictures a second and core
 
@@ -64,13 +64,13 @@ def shared_folders() -> list[Path]:
     return [root / "car_parts" / "trainingset" / "JPEGImages", root / "imagen_200x5" / "images"]
 
 
-def pictures_in(folder: Path, at_most: int) -> PictureList:
+def pictures_in(folder: Path, at_most: int) -> ItemList:
     """The first pictures of a folder, without labels."""
     files = sorted(p for p in folder.glob("*") if p.suffix.lower() in (".jpg", ".jpeg", ".png", ".webp"))
-    return PictureList(folder, [Picture(file.name, file, ()) for file in files[:at_most]])
+    return ItemList(folder, [Item(file.name, file, ()) for file in files[:at_most]])
 
 
-def measured(source: PictureList, terms: VisualTerms) -> dict[str, Any]:
+def measured(source: ItemList, terms: VisualTerms) -> dict[str, Any]:
     """Pictures a second and core for each stage, and what a picture becomes."""
     decoded = [decode(picture.content, size=terms.size) for picture in source]
     view, plan = views("")[0], BlockPlan()
@@ -106,10 +106,10 @@ def best_of_three(work: Callable[[Any], object], items: Iterable[Any]) -> float:
     return min(passes)
 
 
-def in_processes(source: PictureList, terms: VisualTerms, table: dict[str, Any]) -> dict[str, Any]:
+def in_processes(source: ItemList, terms: VisualTerms, table: dict[str, Any]) -> dict[str, Any]:
     """Wall-clock rate of a pool on all cores after its start, and how much of the cores it uses."""
     workers = available_cores()
-    many = PictureList(source.path, list(source) * 4)
+    many = ItemList(source.path, list(source) * 4)
     stream = terms.iterate(many, executor=Processes(workers))
     for _ in range(64):
         next(stream)  # the workers have started and loaded their kernels

@@ -2,11 +2,11 @@
 
 import wsabie
 from wsabie.samples import sample_path
-from wsabie.sources.records import PictureList
+from wsabie.sources.records import ItemList
 
 emoji = wsabie.open_source(sample_path("emoji"))
 wanted = {"animal", "fruit", "flower"}
-pictures = PictureList(emoji.path, [p for p in emoji if wanted & set(p.labels)])
+pictures = ItemList(emoji.path, [p for p in emoji if wanted & set(p.labels)])
 
 rows = wsabie.VisualTerms(n_terms=500, size=96).fit(pictures).transform(pictures)
 parts = wsabie.split(len(rows), by="group", valid=0, test=0.1, ids=rows.ids, groups=rows.groups)

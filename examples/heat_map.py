@@ -6,18 +6,18 @@ from pathlib import Path
 import wsabie
 from wsabie.models.explain import explain_picture
 from wsabie.samples import sample_path
-from wsabie.sources.records import PictureList
+from wsabie.sources.records import ItemList
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else "heat")
 emoji = wsabie.open_source(sample_path("emoji"))
-pictures = PictureList(emoji.path, [p for p in emoji if {"animal", "fruit"} & set(p.labels)])
+pictures = ItemList(emoji.path, [p for p in emoji if {"animal", "fruit"} & set(p.labels)])
 
 terms = wsabie.VisualTerms(n_terms=500, size=96).fit(pictures)
 rows = terms.transform(pictures)
 model = wsabie.Wsabie(dim=16, epochs=10).fit(rows.X, rows.Y, label_names=rows.label_names)
 
 folder.mkdir(parents=True, exist_ok=True)
-for picture in pictures.pictures[:4]:
+for picture in pictures.items[:4]:
     found = explain_picture(wsabie.Annotator(model, terms), picture.content, "fruit")
     found.save(folder / f"{picture.id}.png")
     print(f"{folder / picture.id}.png: {found.label} {found.score:.2f}")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from wsabie.sources.records import Picture, PictureList
+from wsabie.sources.records import Item, ItemList
 
 KINDS = ("sky", "grass", "bricks")
 
@@ -42,22 +42,22 @@ def collection(tmp_path_factory):
         for kind in KINDS:
             path = folder / f"{kind}-{number}.png"
             path.write_bytes(png(drawn(kind, number)))
-            pictures.append(Picture(path.name, path, ("photo", kind), group=f"{kind}{number // 2}"))
-    return PictureList(folder, pictures)
+            pictures.append(Item(path.name, path, ("photo", kind), group=f"{kind}{number // 2}"))
+    return ItemList(folder, pictures)
 
 
 @pytest.fixture(scope="session")
 def spoilt(collection):
     """The collection with three files that are no pictures in between."""
     bad = [
-        Picture("words.jpg", b"only words", ("sky",)),
-        Picture("gone.jpg", collection.path / "gone.jpg", ("sky",)),
-        Picture("cut.png", png(drawn("grass", 0))[:400], ("grass",)),
+        Item("words.jpg", b"only words", ("sky",)),
+        Item("gone.jpg", collection.path / "gone.jpg", ("sky",)),
+        Item("cut.png", png(drawn("grass", 0))[:400], ("grass",)),
     ]
-    pictures = list(collection.pictures)
+    pictures = list(collection.items)
     for place, picture in zip((0, 11, 20), bad, strict=True):
         pictures.insert(place, picture)
-    return PictureList(collection.path, pictures)
+    return ItemList(collection.path, pictures)
 
 
 @pytest.fixture(scope="session")

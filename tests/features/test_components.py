@@ -11,19 +11,19 @@ from wsabie.features import kernel_pca
 from wsabie.features.colour import ColourHistograms
 from wsabie.features.components import NEGATIVE, Components
 from wsabie.features.concatenation import Concatenation
-from wsabie.features.decode import RejectedPicture
-from wsabie.features.describer import Describer
+from wsabie.features.decode import RejectedItem
 from wsabie.features.extract import extract
 from wsabie.features.hog import Hog
 from wsabie.features.kernel_pca import KernelPca
+from wsabie.features.pictures import PictureDescriber
 from wsabie.features.registry import describer, load_describer
 from wsabie.sources.open import open_source
-from wsabie.sources.records import PictureList
+from wsabie.sources.records import ItemList
 from wsabie.storage.folder import Parts
 from wsabie.storage.rejects import Rejects
 
 
-class Signed(Describer):
+class Signed(PictureDescriber):
     """Mean brightness less `least`: no histogram where it is negative."""
 
     name, kind, dense = "signed", "signed", True
@@ -52,7 +52,7 @@ def test_rows_are_those_of_the_map_after_the_description(fitted, collection):
     np.testing.assert_array_equal(found.X, by_hand)
     assert (found.ids, found.label_names, found.dictionary) == (rows.ids, rows.label_names, fitted.fingerprint())
     assert (fitted.n_features_, fitted.dense, fitted.counts) == (9, True, False)
-    columns, values = fitted.transform_one(collection.pictures[5].content)
+    columns, values = fitted.transform_one(collection.items[5].content)
     assert columns.tolist() == list(range(9))
     np.testing.assert_array_equal(values, by_hand[5])
 
@@ -86,7 +86,7 @@ def test_a_large_collection_is_sampled_evenly(collection, monkeypatch):
         KernelPca, "fit_rows", lambda self, rows, **o: learnt.extend(rows.ids) or fit_rows(self, rows, **o)
     )
     Components(Hog(size=32), KernelPca(1, 1)).fit(collection)
-    assert learnt == [picture.id for picture in collection.pictures[::4]]
+    assert learnt == [picture.id for picture in collection.items[::4]]
 
 
 def test_mass_is_balanced_for_the_kernel_unless_told_otherwise():
@@ -109,7 +109,7 @@ def test_unreadable_pictures_are_listed(fitted, spoilt, collection):
     found = Components(fitted.inner, KernelPca(9, seed=4)).fit(spoilt, rejects=rejects)
     assert len(rejects) == 3
     np.testing.assert_array_equal(found.pca.components_, fitted.pca.components_)
-    nothing = PictureList(spoilt.path, [spoilt.pictures[0]])
+    nothing = ItemList(spoilt.path, [spoilt.items[0]])
     with pytest.raises(InputError, match=r"none of the pictures of .* can be read: words\.jpg"):
         describer("hog", n_components=1).fit(nothing)
 
@@ -122,8 +122,8 @@ def test_negative_values_are_no_histograms(collection):
     rejects = Rejects()
     assert len(found.transform(collection, rejects=rejects)) == 0
     assert rejects.counts == {NEGATIVE: 24}
-    with pytest.raises(RejectedPicture):
-        found.transform_one(collection.pictures[0].content)
+    with pytest.raises(RejectedItem):
+        found.transform_one(collection.items[0].content)
 
 
 @pytest.mark.parametrize(

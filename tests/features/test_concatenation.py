@@ -38,7 +38,7 @@ def test_each_part_keeps_its_size(collection):
 
 
 def test_parts_look_alike(collection):
-    with pytest.raises(InputError, match="hog and colour differ in crop, max_pixels or seed"):
+    with pytest.raises(InputError, match="hog and colour differ in one of crop, max_pixels, seed"):
         Concatenation([ColourHistograms(), Hog(crop=0.5)]).fit(collection)
     with pytest.raises(InputError, match="two descriptions or more"):
         Concatenation([Hog()])

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from PIL import Image, features
 
 from wsabie.base.errors import InputError
-from wsabie.features.decode import REASONS, RejectedPicture, decode, decode_full
+from wsabie.features.decode import REASONS, RejectedItem, decode, decode_full
 
 RED, GREEN, BLUE, WHITE = (230, 20, 10), (20, 220, 40), (10, 30, 200), (255, 255, 255)
 
@@ -189,7 +189,7 @@ def test_draft_reads_the_same_picture():
 
 
 def refused(content, **options):
-    with pytest.raises(RejectedPicture) as caught:
+    with pytest.raises(RejectedItem) as caught:
         decode(content, **options)
     assert caught.value.reason in REASONS
     return caught.value.reason
@@ -207,7 +207,7 @@ def test_refuses_what_is_no_picture(tmp_path):
 @pytest.mark.parametrize("head", [b"\0\0\0\x18ftypheic", b"\0\0\0\x18ftypmif1", b"\0\0\0\x0cJXL \r\n\x87\n"])
 def test_refuses_formats_of_phones_under_any_name(tmp_path, head):
     (tmp_path / "phone.jpg").write_bytes(head + bytes(40))
-    with pytest.raises(RejectedPicture) as caught:
+    with pytest.raises(RejectedItem) as caught:
         decode(tmp_path / "phone.jpg")
     assert (caught.value.reason, caught.value.detail) == ("unsupported picture format", "convert it to JPEG or PNG")
 
@@ -299,7 +299,7 @@ def test_hostile_bytes_are_read_or_refused(kind, edits, kept):
         content[int(place * len(content))] = value
     try:
         pixels = decode(bytes(content[: int(kept * len(content))]), max_pixels=1_000_000)
-    except RejectedPicture as rejected:
+    except RejectedItem as rejected:
         pixels, reason = np.zeros((1, 1, 3), np.uint8), rejected.reason
     else:
         reason = None

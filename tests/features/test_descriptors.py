@@ -63,8 +63,8 @@ def test_every_road_gives_the_same(fitted, collection, spoilt, tmp_path):
     extract(spoilt, again, tmp_path / "a.parquet", augment=1, shard_pictures=7, executor=run, rejects=rejects)
     same(open_source(tmp_path / "a.parquet"), rows)
     assert len(rejects) == 3
-    columns, values = again.transform_one(collection.pictures[3].content)
-    one = rows.X[rows.ids.index(collection.pictures[3].id)]
+    columns, values = again.transform_one(collection.items[3].content)
+    one = rows.X[rows.ids.index(collection.items[3].id)]
     assert (columns.tolist(), values.tolist()) == (one.indices.tolist(), one.data.tolist())
 
 

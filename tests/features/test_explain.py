@@ -63,7 +63,7 @@ def test_the_contributions_of_another_picture_are_refused():
 
 
 def test_a_real_picture_explains_itself(terms, collection):
-    for picture in collection.pictures[:3]:
+    for picture in collection.items[:3]:
         indices, values = terms.transform_one(picture.content)
         weights = np.random.default_rng(0).normal(size=terms.n_terms_)
         contributions = np.zeros(terms.n_terms_)

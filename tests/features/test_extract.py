@@ -21,7 +21,7 @@ from wsabie.features import extract as module
 from wsabie.features.extract import extract
 from wsabie.features.visual_terms import VisualTerms
 from wsabie.sources.open import open_source
-from wsabie.sources.records import Picture, PictureList
+from wsabie.sources.records import Item, ItemList
 from wsabie.storage.rejects import Rejects
 
 
@@ -66,7 +66,7 @@ def test_columns_and_notes_are_as_written_down(tmp_path, terms, collection):
 
 def test_groups_and_times_only_where_there_are_some(tmp_path, terms, collection):
     plain = [p._replace(group=None, time=f"2020-01-0{i % 9 + 1}") for i, p in enumerate(collection)]
-    extract(PictureList(collection.path, plain), terms, tmp_path / "a.parquet", shard_pictures=5)
+    extract(ItemList(collection.path, plain), terms, tmp_path / "a.parquet", shard_pictures=5)
     assert pq.read_schema(tmp_path / "a.parquet").names == ["id", "labels", "time", "indices", "values"]
 
 
@@ -80,15 +80,15 @@ def test_weighted_values_are_no_counts(tmp_path, collection):
 
 def test_a_picture_that_may_be_read_at_last_is(tmp_path, terms, collection, monkeypatch):
     """Neither size nor time of change of a file tell of its permissions."""
-    locked, opened = collection.pictures[3].content, decode._opened
+    locked, opened = collection.items[3].content, decode.opened
 
     def refusing(content):
         if content == locked:
-            raise decode.RejectedPicture("unreadable file", "Permission denied")
+            raise decode.RejectedItem("unreadable file", "Permission denied")
         return opened(content)
 
     with monkeypatch.context() as patch:
-        patch.setattr(decode, "_opened", refusing)
+        patch.setattr(decode, "opened", refusing)
         patch.setattr(os, "access", lambda path, mode: path != locked)
         assert extract(collection, terms, tmp_path / "a.parquet", shard_pictures=7) == 23
     assert extract(collection, terms, tmp_path / "a.parquet", shard_pictures=7) == 24
@@ -106,7 +106,7 @@ class StopHereError(Exception):
     pass
 
 
-class Breaking(PictureList):
+class Breaking(ItemList):
     """Fails after some pictures have been read for describing (the first reading makes the plan)."""
 
     readings = 0
@@ -114,7 +114,7 @@ class Breaking(PictureList):
 
     def __iter__(self):
         type(self).readings += 1
-        for place, picture in enumerate(self.pictures):
+        for place, picture in enumerate(self.items):
             if self.readings % 2 == 0 and place == self.after:
                 raise StopHereError
             yield picture
@@ -122,7 +122,7 @@ class Breaking(PictureList):
 
 def interrupt(source, after):
     kind = type("Once", (Breaking,), {"readings": 0, "after": after})
-    return kind(source.path, source.pictures)
+    return kind(source.path, source.items)
 
 
 def test_goes_on_after_an_interruption(tmp_path, terms, spoilt, monkeypatch):
@@ -165,7 +165,7 @@ def test_what_has_changed_is_done_again(tmp_path, collection, terms, change):
     pictures = [p._replace(content=p.content.read_bytes()) for p in collection]
     out, options = tmp_path / "a.parquet", {"shard_pictures": 8}
     with pytest.raises(StopHereError):
-        extract(interrupt(PictureList(collection.path, pictures), 20), terms, out, **options)
+        extract(interrupt(ItemList(collection.path, pictures), 20), terms, out, **options)
     first = tmp_path / "a.parquet.parts" / "00000000.parquet"
     stamp = first.stat().st_mtime_ns
     if change == "labels":
@@ -182,18 +182,18 @@ def test_what_has_changed_is_done_again(tmp_path, collection, terms, change):
         options["shard_pictures"] = 6
     else:
         first.write_bytes(first.read_bytes()[:-9])
-    source = PictureList(collection.path, pictures)
+    source = ItemList(collection.path, pictures)
     extract(source, terms, out, **options)
     same(as_rows(out), terms.transform(source, augment=options.get("augment", 0)))
     assert out.stat().st_mtime_ns > stamp
 
 
 def test_a_file_of_the_same_size_in_the_place_of_another_is_described(tmp_path, collection, terms):
-    for number, picture in enumerate(collection.pictures[:3]):
+    for number, picture in enumerate(collection.items[:3]):
         with Image.open(picture.content) as image:
             image.resize((48, 48)).save(tmp_path / f"{number}.bmp")
     replaced, other = tmp_path / "0.bmp", tmp_path / "2.bmp"
-    source = PictureList(tmp_path, [Picture(str(n), tmp_path / f"{n}.bmp", ("a",)) for n in range(2)])
+    source = ItemList(tmp_path, [Item(str(n), tmp_path / f"{n}.bmp", ("a",)) for n in range(2)])
     out = tmp_path / "a.parquet"
     extract(source, terms, out)
     before, stamp = as_rows(out), replaced.stat()
@@ -209,7 +209,7 @@ def test_a_grown_collection_keeps_its_whole_shards(tmp_path, collection, terms, 
     out = tmp_path / "a.parquet"
     with pytest.raises(StopHereError):
         extract(interrupt(collection, 20), terms, out, shard_pictures=8)
-    more = PictureList(collection.path, [*collection, Picture("new", collection.pictures[0].content, ("sky",))])
+    more = ItemList(collection.path, [*collection, Item("new", collection.items[0].content, ("sky",))])
     written = []
     monkeypatch.setattr(
         module, "write_shard", lambda path, *rest: written.append(path.name) or shards.write_shard(path, *rest)
@@ -230,9 +230,9 @@ def test_refuses_what_cannot_be_written(tmp_path, terms, collection):
 
 def test_refuses_a_collection_of_which_nothing_is_left(tmp_path, terms):
     with pytest.raises(InputError, match="none of the pictures of here can be read"):
-        extract(PictureList(Path("here"), [Picture("a", b"x", ())]), terms, tmp_path / "a.parquet")
+        extract(ItemList(Path("here"), [Item("a", b"x", ())]), terms, tmp_path / "a.parquet")
     with pytest.raises(InputError, match="here holds no pictures"):
-        extract(PictureList(Path("here"), []), terms, tmp_path / "a.parquet")
+        extract(ItemList(Path("here"), []), terms, tmp_path / "a.parquet")
     assert not list(tmp_path.iterdir())
 
 
@@ -268,16 +268,16 @@ import sys, time
 from pathlib import Path
 from wsabie.features.extract import extract
 from wsabie.features.visual_terms import VisualTerms
-from wsabie.sources.records import Picture, PictureList
+from wsabie.sources.records import Item, ItemList
 
-class Slow(PictureList):
+class Slow(ItemList):
     def __iter__(self):
-        for picture in self.pictures:
+        for picture in self.items:
             time.sleep(0.003)
             yield picture
 
 folder, terms, out = map(Path, sys.argv[1:])
-pictures = [Picture(p.name, p, (p.name.split("-")[0],)) for p in sorted(folder.iterdir())] * 4
+pictures = [Item(p.name, p, (p.name.split("-")[0],)) for p in sorted(folder.iterdir())] * 4
 pictures = [p._replace(id=f"{i} {p.id}") for i, p in enumerate(pictures)]
 print(extract(Slow(folder, pictures), VisualTerms.load(terms), out, shard_pictures=8))
 """
@@ -320,10 +320,8 @@ def finished(folder):
 
 
 def test_names_that_are_no_text_are_spelled_out(tmp_path, terms, collection):
-    content = collection.pictures[0].content
-    source = PictureList(
-        tmp_path, [Picture("a\udcff", content, (" sky ", "sky", "")), Picture("b", content, ("\udc80",))]
-    )
+    content = collection.items[0].content
+    source = ItemList(tmp_path, [Item("a\udcff", content, (" sky ", "sky", "")), Item("b", content, ("\udc80",))])
     rejects = Rejects()
     assert extract(source, terms, tmp_path / "a.parquet", rejects=rejects) == 1
     rows = as_rows(tmp_path / "a.parquet")

@@ -11,7 +11,7 @@ from wsabie.base.errors import InputError
 from wsabie.base.executor import Processes
 from wsabie.features import onnx_network
 from wsabie.features.concatenation import Concatenation
-from wsabie.features.decode import RejectedPicture
+from wsabie.features.decode import RejectedItem
 from wsabie.features.extract import extract
 from wsabie.features.hog import Hog
 from wsabie.features.onnx_encoder import OnnxEncoder
@@ -19,7 +19,7 @@ from wsabie.features.registry import describer, load_describer
 from wsabie.models.wsabie import Wsabie
 from wsabie.samples import sample_path
 from wsabie.sources.open import open_source
-from wsabie.sources.records import PictureList
+from wsabie.sources.records import ItemList
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
@@ -75,7 +75,7 @@ def encoder_file(tmp_path_factory):
 def emoji():
     """120 pictures of the sample collection, as they are bundled."""
     source = open_source(sample_path("emoji"))
-    return PictureList(source.path, list(source)[:120])
+    return ItemList(source.path, list(source)[:120])
 
 
 def content(pixels):
@@ -105,7 +105,7 @@ def test_pictures_are_described_trained_on_and_annotated(encoder_file, emoji, tm
 
 
 def test_every_road_gives_the_same(encoder_file, emoji, tmp_path):
-    few = PictureList(emoji.path, emoji.pictures[:20])
+    few = ItemList(emoji.path, emoji.items[:20])
     encoder = OnnxEncoder(encoder_file, normalise="clip", crop=0.9).fit(few)
     encoder.save(tmp_path / "saved")
     again = load_describer(tmp_path / "saved")
@@ -114,7 +114,7 @@ def test_every_road_gives_the_same(encoder_file, emoji, tmp_path):
     rows = encoder.transform(few, augment=1)
     np.testing.assert_array_equal(again.transform(few, augment=1, executor=Processes(2)).X, rows.X)
     assert not (rows.X[0] == rows.X[1]).all()
-    columns, values = again.transform_one(few.pictures[0].content)
+    columns, values = again.transform_one(few.items[0].content)
     assert columns.tolist() == list(range(WIDTH))
     np.testing.assert_array_equal(values, rows.X[0])
 
@@ -211,7 +211,7 @@ def test_no_finite_numbers_reject_the_picture(tmp_path):
 
     nodes = [helper.make_node("Log", ["picture"], ["logs"]), helper.make_node("Flatten", ["logs"], ["out"])]
     encoder = OnnxEncoder(saved(tmp_path / "a.onnx", nodes, [1, 3, 2, 2], ["out"]), normalise="unit")
-    with pytest.raises(RejectedPicture, match="no finite features"):
+    with pytest.raises(RejectedItem, match="no finite features"):
         said(encoder, np.zeros((2, 2, 3)))
     assert said(encoder, np.full((2, 2, 3), 255)).tolist() == [0.0] * 12
 
@@ -224,7 +224,7 @@ def test_refuses_what_is_no_encoder_of_pictures(tmp_path, encoder_file):
 
     def refused(path, sentence, **options):
         with pytest.raises(InputError, match=sentence) as caught:
-            OnnxEncoder(path, **options).fit(PictureList(tmp_path, []))
+            OnnxEncoder(path, **options).fit(ItemList(tmp_path, []))
         assert "\n" not in str(caught.value)
 
     (tmp_path / "words.onnx").write_text("only words")

@@ -9,9 +9,9 @@ from scipy.sparse import csr_matrix
 
 from wsabie.base.errors import InputError, ModelFolderError
 from wsabie.base.executor import Processes
-from wsabie.features.decode import RejectedPicture, decode
+from wsabie.features.decode import RejectedItem, decode
 from wsabie.features.visual_terms import VisualTerms
-from wsabie.sources.records import Picture, PictureList, Rows
+from wsabie.sources.records import Item, ItemList, Rows
 from wsabie.storage.rejects import Rejects
 
 
@@ -81,18 +81,18 @@ def test_strict_stops_at_the_first_bad_picture(terms, spoilt):
 
 
 def test_a_collection_without_any_good_picture(terms):
-    bad = PictureList("here", [Picture("a", b"words", ("x",))])
+    bad = ItemList("here", [Item("a", b"words", ("x",))])
     with pytest.raises(InputError, match="none of the pictures of here can be read: a is refused as not a picture"):
         VisualTerms().fit(bad)
     with pytest.raises(InputError, match="here holds no pictures"):
-        VisualTerms().fit(PictureList("here", []))
+        VisualTerms().fit(ItemList("here", []))
     rows = terms.transform(bad)
     assert rows.X.shape == (0, 60)
     assert len(rows) == 0
 
 
 def test_pictures_without_labels_have_rows(terms, collection):
-    plain = PictureList(collection.path, [p._replace(labels=(), group=None) for p in collection])
+    plain = ItemList(collection.path, [p._replace(labels=(), group=None) for p in collection])
     rows = terms.transform(plain)
     assert rows.Y.shape == (24, 0)
     assert rows.groups is None
@@ -123,13 +123,13 @@ def test_streams_in_bounded_memory(terms, collection):
 def test_a_sample_is_spread_over_the_collection(collection):
     read = []
 
-    class Watched(PictureList):
+    class Watched(ItemList):
         def __iter__(self):
-            for place, picture in enumerate(self.pictures):
+            for place, picture in enumerate(self.items):
                 read.append(place)
                 yield picture
 
-    VisualTerms(n_terms=20).fit(Watched(collection.path, collection.pictures), max_blocks=6 * 64)
+    VisualTerms(n_terms=20).fit(Watched(collection.path, collection.items), max_blocks=6 * 64)
     assert read[-1] == 20  # 0, 4, 8, 12, 16, 20
 
 
@@ -142,7 +142,7 @@ def test_tfidf(collection, terms):
     wanted /= np.linalg.norm(wanted, axis=1, keepdims=True)
     np.testing.assert_allclose(rows.X.toarray(), wanted, rtol=1e-5)
     assert not rows.counts
-    one = weighted.transform_one(collection.pictures[0].content)
+    one = weighted.transform_one(collection.items[0].content)
     np.testing.assert_array_equal(one[1], rows.X[0].data)
 
 
@@ -175,7 +175,7 @@ def test_refuses_the_folder_of_something_else(tmp_path, terms):
 def test_refuses_rows_of_features(terms):
     rows = Rows(csr_matrix((1, 3)), csr_matrix((1, 1)), ["a"], ["b"])
     for use in (terms.transform, VisualTerms().fit):
-        with pytest.raises(InputError, match="these are rows of features; give a source of pictures"):
+        with pytest.raises(InputError, match="pictures are described and these are rows of features; give pictures"):
             use(rows)
 
 
@@ -219,10 +219,10 @@ def test_augmented_rows_stay_with_their_picture(terms, collection):
     same(more.take(range(0, 72, 3)), plain)
     assert (more.X[0] != more.X[1]).nnz
     assert (more.Y[::3] != more.Y[1::3]).nnz == 0
-    single = PictureList(collection.path, [collection.pictures[5]._replace(group=None)])
+    single = ItemList(collection.path, [collection.items[5]._replace(group=None)])
     alone = terms.transform(single, augment=2)
     assert (more.X[15:18] != alone.X).nnz == 0
-    assert alone.groups == [collection.pictures[5].id] * 3
+    assert alone.groups == [collection.items[5].id] * 3
 
 
 def test_block_map_is_in_pixels_of_the_full_upright_picture(terms, tmp_path):
@@ -260,7 +260,7 @@ def test_crop_looks_at_the_middle(collection):
 
 
 def test_block_map_of_no_picture(terms):
-    with pytest.raises(RejectedPicture):
+    with pytest.raises(RejectedItem):
         terms.block_map(b"words")
 
 

@@ -17,7 +17,7 @@ from PIL import Image
 
 import wsabie
 from wsabie.models.annotator import Annotator
-from wsabie.sources.records import Picture, PictureList
+from wsabie.sources.records import Item, ItemList
 
 FOLDER = Path(__file__).parent
 COLOURS = {"sky": (90, 150, 240), "grass": (40, 150, 50), "brick": (170, 60, 40)}
@@ -36,8 +36,8 @@ def picture(name: str, number: int) -> bytes:
 def annotator() -> Annotator:
     """For pictures, with tf-idf terms and two labels a picture."""
     named = [(name, number) for number in range(4) for name in COLOURS]
-    pictures = [Picture(f"{name} {n}", picture(name, n), (name, "Bild 犬")) for name, n in named]
-    source = PictureList(Path("pictures"), pictures)
+    pictures = [Item(f"{name} {n}", picture(name, n), (name, "Bild 犬")) for name, n in named]
+    source = ItemList(Path("pictures"), pictures)
     terms = wsabie.VisualTerms(12, weighting="tfidf", size=64).fit(source)
     rows = terms.transform(source)
     model = wsabie.Wsabie(**SMALL).fit(rows.X, rows.Y, label_names=rows.label_names)
@@ -59,7 +59,7 @@ def estimator() -> wsabie.Wsabie:
 
 def answers(folder: Path, seen: list[bytes], rows: Any) -> dict[str, Any]:
     """What the saved models say about pictures and rows."""
-    described = PictureList(folder, [Picture(str(n), content, ()) for n, content in enumerate(seen)])
+    described = ItemList(folder, [Item(str(n), content, ()) for n, content in enumerate(seen)])
     loaded, bare = Annotator.load(folder / "annotator"), wsabie.load(folder / "estimator")
     return {
         "annotations": loaded.model.annotate(loaded.rows(described).rows.X, 3),

@@ -10,11 +10,11 @@ from scipy.sparse import random as random_matrix
 
 from wsabie.base.errors import InputError
 from wsabie.sources.fingerprint import MARKED, fingerprint, known_again, marks_of
-from wsabie.sources.records import Picture, PictureList, Rows
+from wsabie.sources.records import Item, ItemList, Rows
 
 X = csr_matrix(np.array([[0, 1, 2], [3, 0, 0]], np.float32))
 ROWS = Rows(X, csr_matrix(np.array([[1, 0], [1, 1]], np.int8)), ["a", "b"], ["x", "y"])
-PICTURES = PictureList(Path("p"), [Picture("1", b"pixels", ("cat",)), Picture("2", b"more", ("cat", "dog"))])
+PICTURES = ItemList(Path("p"), [Item("1", b"pixels", ("cat",)), Item("2", b"more", ("cat", "dog"))])
 
 
 def test_it_is_the_same_on_every_machine_and_in_every_run():
@@ -51,15 +51,15 @@ def test_any_change_of_content_shows(changed):
 def test_pictures_count_by_their_beginnings_and_not_by_their_paths(tmp_path):
     (tmp_path / "a.png").write_bytes(b"pixels")
     (tmp_path / "b.png").write_bytes(b"pixels")
-    first, second = PICTURES.pictures
+    first, second = PICTURES.items
     for place in (tmp_path / "a.png", tmp_path / "b.png"):
-        assert fingerprint(PictureList(tmp_path, [first._replace(content=place), second])) == fingerprint(PICTURES)
+        assert fingerprint(ItemList(tmp_path, [first._replace(content=place), second])) == fingerprint(PICTURES)
     for other in (first._replace(content=b"other"), first._replace(id="3"), first._replace(labels=("dog",))):
-        assert fingerprint(PictureList(tmp_path, [other, second])) != fingerprint(PICTURES)
-    large = [Picture("1", b"x" * 65_536 + tail, ()) for tail in (b"a", b"b")]
-    assert fingerprint(PictureList(tmp_path, large[:1])) == fingerprint(PictureList(tmp_path, large[1:]))
+        assert fingerprint(ItemList(tmp_path, [other, second])) != fingerprint(PICTURES)
+    large = [Item("1", b"x" * 65_536 + tail, ()) for tail in (b"a", b"b")]
+    assert fingerprint(ItemList(tmp_path, large[:1])) == fingerprint(ItemList(tmp_path, large[1:]))
     with pytest.raises(InputError, match="there is no file"):
-        fingerprint(PictureList(tmp_path, [first._replace(content=tmp_path / "gone.png")]))
+        fingerprint(ItemList(tmp_path, [first._replace(content=tmp_path / "gone.png")]))
 
 
 def many_rows(n: int, seed: int = 0) -> Rows:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from wsabie.base.errors import InputError
 from wsabie.sources.iapr import read_iapr
 from wsabie.sources.open import kind_of, open_source
-from wsabie.sources.records import PictureList
+from wsabie.sources.records import ItemList
 from wsabie.storage.rejects import Rejects
 
 DOC = """<DOC>
@@ -59,7 +59,7 @@ def test_pictures_in_the_folder_are_the_collection(root, picture):
     picture(root / "images" / "01" / "1000.jpg")
     rejects = Rejects()
     source = open_source(root, rejects=rejects)
-    assert isinstance(source, PictureList)
+    assert isinstance(source, ItemList)
     assert [(p.id, p.content) for p in source] == [("01/1000", root / "images/01/1000.jpg")]
     assert rejects.counts == {"labels without a picture": 1}
 

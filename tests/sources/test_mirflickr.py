@@ -12,7 +12,7 @@ from wsabie.labels.names import normalise
 from wsabie.sources.build import BadRow
 from wsabie.sources.mirflickr import read_mirflickr, texts_of_list
 from wsabie.sources.open import kind_of, open_source
-from wsabie.sources.records import PictureList, Rows
+from wsabie.sources.records import ItemList, Rows
 from wsabie.storage.rejects import Rejects
 
 TABLE = """0,1,./mirflickr/im1.jpg,"['red', ""l'eau""]"
@@ -37,7 +37,7 @@ def test_pictures_where_the_paths_say_are_the_collection(tmp_path, picture):
     picture(tmp_path / "mirflickr" / "im1.jpg")
     rejects = Rejects()
     source = open_source(tmp_path / "kv.csv", rejects=rejects)
-    assert isinstance(source, PictureList)
+    assert isinstance(source, ItemList)
     assert [(p.id, p.labels) for p in source] == [("mirflickr/im1.jpg", ("l'eau", "red"))]
     assert rejects.counts == {"picture without labels": 1, "labels without a picture": 1}
 

@@ -17,7 +17,7 @@ from scipy.sparse import csr_matrix
 from wsabie.base.errors import InputError
 from wsabie.sources.open import kind_of, open_source
 from wsabie.sources.parquet_rows import write_rows
-from wsabie.sources.records import PictureList, Rows
+from wsabie.sources.records import ItemList, Rows
 from wsabie.storage.rejects import Rejects
 
 ARFF = "% made by hand\n\n@Relation d\n@attribute a numeric\n@attribute sky {0,1}\n@data\n1,1\n"
@@ -78,8 +78,8 @@ def test_what_standard_input_is_piped_to_is_named(tmp_path):
 def test_folders_pictures_and_parquet(tmp_path, picture):
     file = picture(tmp_path / "pictures" / "dog" / "1.png")
     assert kind_of(tmp_path / "pictures") == "folder"
-    assert isinstance(open_source(tmp_path / "pictures"), PictureList)
-    assert kind_of(file) == "picture"
+    assert isinstance(open_source(tmp_path / "pictures"), ItemList)
+    assert kind_of(file) == "file"
     assert len(open_source(file, labels_from="none")) == 1
     (tmp_path / "pictures" / "metadata.csv").write_text("file_name,label\ndog/1.png,wolf\n")
     assert [p.labels for p in open_source(tmp_path / "pictures" / "metadata.csv")] == [("wolf",)]
@@ -92,8 +92,8 @@ def test_folders_pictures_and_parquet(tmp_path, picture):
 
 
 LOOKED_FOR = (
-    "looked for a folder of pictures, Parquet, XC or svmlight text, Mulan ARFF, fastText text with __label__ words, "
-    "a list of id TAB label, and the files of NUS-WIDE, IAPR TC-12, Open Images, MIRFlickr and LEAR"
+    "looked for a folder of pictures or sounds, Parquet, XC or svmlight text, Mulan ARFF, fastText text with "
+    "__label__ words, a list of id TAB label, and the files of NUS-WIDE, IAPR TC-12, Open Images, MIRFlickr and LEAR"
 )
 
 
@@ -125,7 +125,7 @@ def test_what_cannot_be_read_is_said_in_one_sentence(tmp_path, content, sentence
 
 
 def test_an_empty_folder_and_wrong_choices(tmp_path):
-    with pytest.raises(InputError, match="is empty; give a folder of pictures or of Parquet files"):
+    with pytest.raises(InputError, match="is empty; give a folder of pictures, of sounds or of Parquet files"):
         open_source(tmp_path)
     (tmp_path / "notes.txt").write_text("1 1:1\n")
     with pytest.raises(InputError, match="holds no pictures"):

@@ -12,7 +12,7 @@ from wsabie.base.errors import InputError
 from wsabie.labels.names import normalise
 from wsabie.sources.align import align
 from wsabie.sources.pairs import read_pairs
-from wsabie.sources.records import PictureList, Rows
+from wsabie.sources.records import ItemList, Rows
 from wsabie.storage.rejects import Rejects
 
 
@@ -76,7 +76,7 @@ def test_ids_that_are_pictures_make_a_collection_of_pictures(write, picture, tmp
     rejects = Rejects()
     text = "sub/a.png\tsea\nsub/a.png\tsky\nb.png\tsky\t-1\nb.png\tsea\ngone.png\tsea\n../outside.png\tsea\n"
     source = read_pairs(write(text), rejects=rejects)
-    assert isinstance(source, PictureList)
+    assert isinstance(source, ItemList)
     assert [(p.id, p.content.name, p.labels) for p in source] == [
         ("sub/a.png", "a.png", ("sea", "sky")),
         ("b.png", "b.png", ("sea",)),

@@ -17,7 +17,7 @@ from wsabie.sources.fingerprint import fingerprint
 from wsabie.sources.open import open_source
 from wsabie.sources.parquet_pictures import write_pictures
 from wsabie.sources.parquet_rows import write_rows
-from wsabie.sources.records import Picture, PictureList, Rows
+from wsabie.sources.records import Item, ItemList, Rows
 from wsabie.storage.rejects import Rejects
 
 FULL = Rows(
@@ -354,13 +354,13 @@ def test_pictures_come_back_exactly(tmp_path, picture, monkeypatch):
     monkeypatch.setattr(parquet_pictures, "_GROUP_BYTES", 90)
     file = picture(tmp_path / "a.png")
     pictures = [
-        Picture("x", file, ("sky;sea", "犬"), "g", None),
-        *(Picture(f"y{n}", b"%d" % n * 30, ("1",), None, "2020") for n in range(9)),
+        Item("x", file, ("sky;sea", "犬"), "g", None),
+        *(Item(f"y{n}", b"%d" % n * 30, ("1",), None, "2020") for n in range(9)),
     ]
-    write_pictures(PictureList(tmp_path, pictures), tmp_path / "p.parquet")
+    write_pictures(ItemList(tmp_path, pictures), tmp_path / "p.parquet")
     assert list(open_source(tmp_path / "p.parquet")) == [pictures[0]._replace(content=file.read_bytes()), *pictures[1:]]
     assert pq.read_metadata(tmp_path / "p.parquet").num_row_groups > 2
     file.unlink()
     with pytest.raises(InputError, match=r"there is no file or folder .*a\.png"):
-        write_pictures(PictureList(tmp_path, pictures), tmp_path / "q.parquet")
+        write_pictures(ItemList(tmp_path, pictures), tmp_path / "q.parquet")
     assert not (tmp_path / "q.parquet").exists()

@@ -10,7 +10,7 @@ from wsabie.evaluation.splits import Split
 from wsabie.features.visual_terms import VisualTerms
 from wsabie.samples import sample_path
 from wsabie.sources.open import open_source
-from wsabie.sources.records import Picture, PictureList, PicturePart, Rows
+from wsabie.sources.records import Item, ItemList, ItemPart, Rows
 from wsabie.storage.rejects import Rejects
 from wsabie.studies.pictures import describe_split, thumbnail
 
@@ -18,26 +18,26 @@ SIDES = Split(np.arange(24), np.arange(24, 27), np.arange(27, 30))
 
 
 @pytest.fixture(scope="module")
-def emoji() -> PictureList:
+def emoji() -> ItemList:
     source = open_source(sample_path("emoji"))
     assert not isinstance(source, Rows)
-    return PictureList(source.path, [picture for picture, _ in zip(source, range(30), strict=False)])
+    return ItemList(source.path, [picture for picture, _ in zip(source, range(30), strict=False)])
 
 
 def terms() -> VisualTerms:
     return VisualTerms(n_terms=40, size=64)
 
 
-def test_only_the_training_side_teaches_the_dictionary(emoji: PictureList) -> None:
+def test_only_the_training_side_teaches_the_dictionary(emoji: ItemList) -> None:
     taught = terms()
     rows, sides = describe_split(emoji, taught, lambda rows: SIDES)
-    assert taught.fingerprint() == terms().fit(PicturePart(emoji, range(24))).fingerprint()
+    assert taught.fingerprint() == terms().fit(ItemPart(emoji, range(24))).fingerprint()
     assert taught.fingerprint() != terms().fit(emoji).fingerprint()
     assert rows.ids == [picture.id for picture in emoji]
     assert sides.test.tolist() == [27, 28, 29]
 
 
-def test_the_split_sees_labels_and_groups_but_no_features(emoji: PictureList) -> None:
+def test_the_split_sees_labels_and_groups_but_no_features(emoji: ItemList) -> None:
     seen: list[Rows] = []
 
     def choose(rows: Rows) -> Split:
@@ -51,9 +51,9 @@ def test_the_split_sees_labels_and_groups_but_no_features(emoji: PictureList) ->
     assert (outline.Y != rows.Y).nnz == 0
 
 
-def test_a_picture_that_cannot_be_read_is_on_no_side(emoji: PictureList) -> None:
-    bad = Picture("bad", b"no picture", emoji.pictures[25].labels)
-    pictures = PictureList(emoji.path, [*emoji.pictures[:25], bad, *emoji.pictures[26:]])
+def test_a_picture_that_cannot_be_read_is_on_no_side(emoji: ItemList) -> None:
+    bad = Item("bad", b"no picture", emoji.pictures[25].labels)
+    pictures = ItemList(emoji.path, [*emoji.pictures[:25], bad, *emoji.pictures[26:]])
     rejects = Rejects()
     rows, sides = describe_split(pictures, terms(), lambda rows: SIDES, rejects=rejects)
     assert len(rejects) == 1

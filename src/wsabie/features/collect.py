@@ -8,7 +8,7 @@ import numpy as np
 from wsabie.base.arrays import Matrix
 from wsabie.features.viewer import Described
 from wsabie.sources.build import Growing, LabelIndex, label_matrix, row_starts, sparse_features
-from wsabie.sources.records import PictureSource, Rows
+from wsabie.sources.records import ItemSource, Rows
 
 
 def rows_of(
@@ -41,7 +41,7 @@ def rows_of(
     return replace(collected.rows(n_features, dense), counts=counts, dictionary=dictionary, augment=augment)
 
 
-def outline(source: PictureSource) -> Rows:
+def outline(source: ItemSource) -> Rows:
     """What is known of pictures before any is decoded, as rows without features: ids, labels, groups, times."""
     nothing = np.empty(0, np.int32), np.empty(0, np.float32)
     return rows_of((Described(p.id, p.labels, p.group, p.time, *nothing) for p in source), 0)

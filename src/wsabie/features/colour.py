@@ -9,7 +9,7 @@ import numpy as np
 
 from wsabie.base.arrays import Float32, Int32, Int64, UInt8
 from wsabie.base.errors import InputError
-from wsabie.features.describer import MAX_PIXELS, Describer
+from wsabie.features.pictures import MAX_PIXELS, PictureDescriber
 from wsabie.features.pyramid import check_levels, n_cells, spatial_histograms
 from wsabie.features.viewer import Look
 
@@ -46,7 +46,7 @@ class _Colours:
         return filled(np.concatenate(seen))
 
 
-class ColourHistograms(Describer):
+class ColourHistograms(PictureDescriber):
     """Pictures as histograms of their colours in every cell of a spatial pyramid, at several scales.
 
     Parameters

@@ -12,12 +12,12 @@ from wsabie.base.errors import InputError, ModelFolderError
 from wsabie.base.executor import Executor, Processes
 from wsabie.base.progress import SILENT, Progress
 from wsabie.features.collect import rows_of
-from wsabie.features.decode import RejectedPicture
-from wsabie.features.describer import Describer, refuse_what_holds_no_pictures
+from wsabie.features.decode import RejectedItem
+from wsabie.features.describer import Describer
 from wsabie.features.kernel_pca import KIND, KernelPca
 from wsabie.features.learning import nothing_read, spread
-from wsabie.features.viewer import Described, Encode, Look
-from wsabie.sources.records import PicturePart, PictureSource
+from wsabie.features.viewer import Described, Encode, Look, Viewer
+from wsabie.sources.records import ItemPart, ItemSource
 from wsabie.storage.folder import Parts
 from wsabie.storage.rejects import Rejects
 
@@ -33,7 +33,7 @@ class _Mapped:
     def __call__(self, look: Look) -> tuple[Int32, Float32]:
         columns, values = self.encode(look)
         if values.min(initial=0) < 0:
-            raise RejectedPicture(NEGATIVE)
+            raise RejectedItem(NEGATIVE)
         row = self.pca.transform_rows(Csr(np.array([0, len(columns)]), columns, values), threads=1)[0]
         return np.arange(len(row), dtype=np.int32), row
 
@@ -60,7 +60,8 @@ class Components(Describer):
     dense = True
 
     def __init__(self, inner: Describer, pca: KernelPca) -> None:
-        super().__init__(size=inner.size, crop=inner.crop, max_pixels=inner.max_pixels, seed=inner.seed)
+        super().__init__(seed=inner.seed)
+        self.things = inner.things
         self.inner = inner
         self.pca = pca
         self.name = f"components of {inner.name}"  # type: ignore[misc]  # of this one, not of its kind
@@ -72,7 +73,7 @@ class Components(Describer):
 
     def fit(
         self,
-        source: PictureSource,
+        source: ItemSource,
         *,
         executor: Executor | None = None,
         progress: Progress = SILENT,
@@ -89,10 +90,10 @@ class Components(Describer):
         InputError
             As `KernelPca.fit`; or no picture can be read.
         """
-        refuse_what_holds_no_pictures(source)
+        self.refuse(source)
         self.check()
-        self.pca.landmarks_for(len(source), "pictures")  # what cannot be is refused before anything is learned
-        sample = PicturePart(source, spread(len(source), self.pca.rows_for(len(source))))
+        self.pca.landmarks_for(len(source), self.things)  # what cannot be is refused before anything is learned
+        sample = ItemPart(source, spread(len(source), self.pca.rows_for(len(source))))
         self.inner.fit(source, executor=executor, progress=progress, rejects=rejects)
         rejects = Rejects() if rejects is None else rejects
         described = self.inner.iterate(sample, executor=executor, progress=progress, rejects=rejects)
@@ -110,6 +111,10 @@ class Components(Describer):
     def check(self) -> None:
         """Raise InputError where a parameter is out of range."""
         self.inner.check()
+
+    def viewer(self, augment: int = 0) -> Viewer:
+        """How items are looked at."""
+        return self.inner.viewer(augment)
 
     def encoder(self) -> _Mapped:
         """The part that travels to workers, the map with it."""
@@ -176,11 +181,11 @@ class Components(Describer):
             if row.values.min(initial=0) < 0:
                 raise InputError(
                     f"{self.inner.name} gives {row.id} negative values, and the intersection kernel compares "
-                    "histograms, whose values are 0 or more; describe the pictures without components, or otherwise"
+                    "histograms, whose values are 0 or more; describe without components, or otherwise"
                 )
             yield row
 
     def _fitted(self) -> KernelPca:
         if not hasattr(self.pca, "components_"):
-            raise InputError("these components have not been learned yet; call fit with pictures first")
+            raise InputError(f"these components have not been learned yet; call fit with {self.things} first")
         return self.pca

@@ -1,4 +1,4 @@
-"""Several descriptions of a picture side by side in one row."""
+"""Several descriptions of an item side by side in one row."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from wsabie.base.errors import InputError, ModelFolderError
 from wsabie.base.executor import Executor
 from wsabie.base.progress import SILENT, Progress
 from wsabie.features.describer import Describer
-from wsabie.features.viewer import Encode, Look
-from wsabie.sources.records import PictureSource
+from wsabie.features.viewer import Encode, Viewer
+from wsabie.sources.records import ItemSource
 from wsabie.storage.folder import Array, Parts
 from wsabie.storage.rejects import Rejects
 
@@ -50,7 +50,7 @@ class _SideBySide:
     parts: tuple[tuple[Encode, int, bool], ...]  # encoder, first column, of logarithms
     balance: Balance
 
-    def __call__(self, look: Look) -> tuple[Int32, Float32]:
+    def __call__(self, look: Any) -> tuple[Int32, Float32]:
         columns, values = [], []
         for encode, first, logs in self.parts:
             found, value = encode(look)
@@ -60,7 +60,7 @@ class _SideBySide:
 
 
 class Concatenation(Describer):
-    """Pictures as rows that hold several descriptions side by side; none drowns the others.
+    """Rows that hold several descriptions side by side; none drowns the others.
 
     Parameters
     ----------
@@ -89,7 +89,8 @@ class Concatenation(Describer):
         if len(self.parts) < 2:
             raise InputError("a concatenation needs two descriptions or more; use a single one as it is")
         first = self.parts[0]
-        super().__init__(size=first.size, crop=first.crop, max_pixels=first.max_pixels, seed=first.seed)
+        super().__init__(seed=first.seed)
+        self.things = first.things
         self.name = ",".join(part.name for part in self.parts)  # type: ignore[misc]  # of this one, not of its kind
 
     @property
@@ -104,7 +105,7 @@ class Concatenation(Describer):
 
     def fit(
         self,
-        source: PictureSource,
+        source: ItemSource,
         *,
         executor: Executor | None = None,
         progress: Progress = SILENT,
@@ -112,6 +113,7 @@ class Concatenation(Describer):
     ) -> Self:
         """Let every part learn."""
         self.check()
+        self.refuse(source)
         for part in self.parts:
             part.fit(source, executor=executor, progress=progress, rejects=rejects)
         return self
@@ -123,9 +125,12 @@ class Concatenation(Describer):
         for part in self.parts:
             part.check()
             if part.viewer() != self.viewer():
-                raise InputError(
-                    f"{part.name} and {self.parts[0].name} differ in crop, max_pixels or seed; use the same"
-                )
+                other = ", ".join(name for name in part._common if name != "size")
+                raise InputError(f"{part.name} and {self.parts[0].name} differ in one of {other}; use the same")
+
+    def viewer(self, augment: int = 0) -> Viewer:
+        """How items are looked at: as all parts do."""
+        return self.parts[0].viewer(augment)
 
     def encoder(self) -> _SideBySide:
         """The part that travels to workers."""

@@ -17,12 +17,13 @@ from PIL import Image, UnidentifiedImageError, features
 
 from wsabie.base.arrays import UInt8
 from wsabie.base.errors import InputError
-from wsabie.sources.formats import CONVERT, FORMATS, UNSUPPORTED
+from wsabie.sources.formats import FORMATS
+from wsabie.sources.media import PICTURES
 
 NOT_FINITE = "no finite features"  # of a network that describes it
 REASONS = (
     "not a picture",
-    UNSUPPORTED,
+    PICTURES.unsupported,
     "truncated picture",
     "damaged picture",
     "empty file",
@@ -30,7 +31,7 @@ REASONS = (
     "unreadable file",
     NOT_FINITE,
 )
-"""All that a `RejectedPicture` can give as its reason."""
+"""All that a `RejectedItem` can give as its reason."""
 
 _PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
 _SIGNATURES = (b"\xff\xd8\xff", _PNG[:8], b"GIF8", b"II*\0", b"MM\0*", b"BM")
@@ -50,8 +51,8 @@ _ORIENTATION = 0x0112
 _WHITE = (255, 255, 255, 255)
 
 
-class RejectedPicture(Exception):  # noqa: N818 (a verdict about one file, counted and never shown as a traceback)
-    """A picture that cannot be used: one of `REASONS`, and a detail for the list of rejects."""
+class RejectedItem(Exception):  # noqa: N818 (a verdict about one file, counted and never shown as a traceback)
+    """A picture or sound that cannot be used: a reason, and a detail for the list of rejects."""
 
     def __init__(self, reason: str, detail: str = "") -> None:
         super().__init__(reason, detail)
@@ -90,7 +91,7 @@ def decode(content: Path | bytes, *, size: int = 256, max_pixels: int = 64_000_0
 
     Raises
     ------
-    RejectedPicture
+    RejectedItem
         With one of `REASONS`.
 
     Examples
@@ -102,19 +103,19 @@ def decode(content: Path | bytes, *, size: int = 256, max_pixels: int = 64_000_0
     >>> decode(b"plain words")
     Traceback (most recent call last):
     ...
-    wsabie.features.decode.RejectedPicture: ('not a picture', '...')
+    wsabie.features.decode.RejectedItem: ('not a picture', '...')
     """
     return decode_full(content, size=size, max_pixels=max_pixels).pixels
 
 
 def decode_full(content: Path | bytes, *, size: int = 256, max_pixels: int = 64_000_000) -> Decoded:
     """`decode`, together with the full size of the upright picture."""
-    stream = _opened(content)
+    stream = opened(content)
     with stream, _quiet(), _explained(stream):
         image = Image.open(stream, formats=FORMATS)
         width, height = image.size
         if width * height > max_pixels:
-            raise RejectedPicture("too many pixels", f"{width} x {height}, at most {max_pixels:,}")
+            raise RejectedItem("too many pixels", f"{width} x {height}, at most {max_pixels:,}")
         drafted = image.draft("RGB", _scaled(width, height, size))
         image.load()
         if drafted is None:
@@ -126,7 +127,8 @@ def decode_full(content: Path | bytes, *, size: int = 256, max_pixels: int = 64_
         return Decoded(np.array(_turned(small, orientation)), width, height)
 
 
-def _opened(content: Path | bytes) -> IO[bytes]:
+def opened(content: Path | bytes) -> IO[bytes]:
+    """What is to be decoded as a stream; `RejectedItem` where there is nothing or it cannot be read."""
     if isinstance(content, bytes):
         stream: IO[bytes] = io.BytesIO(content)
         length = len(content)
@@ -134,15 +136,15 @@ def _opened(content: Path | bytes) -> IO[bytes]:
         try:
             if not content.is_file():
                 missing = "is not a file" if content.exists() else "is not there"
-                raise RejectedPicture("unreadable file", missing)
+                raise RejectedItem("unreadable file", missing)
             length = content.stat().st_size
             stream = content.open("rb")
         except (OSError, ValueError) as error:
             _refuse_exhausted(error)
-            raise RejectedPicture("unreadable file", str(error)) from error
+            raise RejectedItem("unreadable file", str(error)) from error
     if length == 0:
         stream.close()
-        raise RejectedPicture("empty file")
+        raise RejectedItem("empty file")
     return stream
 
 
@@ -172,18 +174,18 @@ def _quiet() -> Iterator[None]:
 
 @contextmanager
 def _explained(stream: IO[bytes]) -> Iterator[None]:
-    """Turn whatever a decoder raises over bad input into a `RejectedPicture`."""
+    """Turn whatever a decoder raises over bad input into a `RejectedItem`."""
     try:
         yield
-    except RejectedPicture:
+    except RejectedItem:
         raise
     except Image.DecompressionBombError as error:
-        raise RejectedPicture("too many pixels", str(error)) from error
+        raise RejectedItem("too many pixels", str(error)) from error
     except UnidentifiedImageError as error:
-        raise RejectedPicture(*_unidentified(stream)) from error
+        raise RejectedItem(*_unidentified(stream)) from error
     except Exception as error:  # decoders raise almost anything over hostile bytes
         _refuse_exhausted(error)
-        raise RejectedPicture(_reason(error, stream), f"{type(error).__name__}: {error}") from error
+        raise RejectedItem(_reason(error, stream), f"{type(error).__name__}: {error}") from error
 
 
 def _refuse_exhausted(error: Exception) -> None:
@@ -203,7 +205,7 @@ def _unidentified(stream: IO[bytes]) -> tuple[str, str]:
     if head.startswith(_AVIF, 4) and features.check("avif"):
         return "damaged picture", "its header cannot be read"
     if head.startswith((_AVIF, *_FOREIGN), 4):
-        return UNSUPPORTED, CONVERT
+        return PICTURES.unsupported, PICTURES.convert
     return "not a picture", f"begins with {head[:8].hex(' ')}"
 
 

@@ -1,4 +1,4 @@
-"""What turns pictures into rows, whatever it looks at: one base for visual terms, histograms and networks."""
+"""What turns pictures or sounds into rows: one base for visual terms, histograms, networks and words of sound."""
 
 import hashlib
 import json
@@ -16,29 +16,26 @@ from wsabie.base.progress import SILENT, Progress
 from wsabie.features.collect import rows_of
 from wsabie.features.learning import BATCH, batches
 from wsabie.features.viewer import Described, Describing, Encode, Rejected, Viewer, describe_batch
-from wsabie.sources.records import Picture, PictureSource, Rows
+from wsabie.sources.records import Item, ItemSource, Rows, Things
 from wsabie.storage.folder import Array, Parts, load_folder, save_folder
 from wsabie.storage.rejects import Rejects
 
-MAX_PIXELS = 64_000_000
+OTHERWISE = {
+    "pictures": "describe them as terms, colour, textons, hog or onnx:FILE",
+    "sounds": "describe them as mfcc, sai or both",
+}
 AnyDescriber = TypeVar("AnyDescriber", bound="Describer")
 
 
 class Describer(ABC):
-    """Turns pictures into rows: learns what it has to from a collection, then describes any picture.
+    """Turns items into rows: learns what it has to from a collection, then describes any item.
 
     A kind of its own brings `name`, `kind`, `_names`, `n_features_`, `encoder`, and where it learns something `fit`,
-    `_tensors` and `_restore`; `wsabie.features.registry` has to know it.
+    `_tensors` and `_restore`; `wsabie.features.registry` has to know it. Most are a `PictureDescriber` or a
+    `SoundDescriber`.
 
     Parameters
     ----------
-    size : int
-        Longer side in pixels to which pictures are scaled down; smaller ones stay as they are.
-    crop : float
-        Side of the centred window that is looked at, as a share of the picture's. Below 1 it goes well with
-        `augment`, whose random windows then show what the centred one leaves out.
-    max_pixels : int
-        Larger pictures are rejected before they are decoded.
     seed : int
         Of everything random: the sample that it learns from, the random views.
     """
@@ -47,18 +44,17 @@ class Describer(ABC):
     """What `--describe` calls it."""
     kind: ClassVar[str]
     """What its folder says that it holds."""
+    things: Things = "pictures"
+    """What it describes."""
     version: ClassVar[int] = 1
     """Raised when the same parameters give other rows."""
     dense: bool = False
     """Every row holds every column."""
 
     _names: ClassVar[tuple[str, ...]]  # of its parameters
-    _common: ClassVar[tuple[str, ...]] = ("size", "crop", "max_pixels", "seed")
+    _common: ClassVar[tuple[str, ...]] = ("seed",)
 
-    def __init__(self, *, size: int = 256, crop: float = 1.0, max_pixels: int = MAX_PIXELS, seed: int = 0) -> None:
-        self.size = size
-        self.crop = crop
-        self.max_pixels = max_pixels
+    def __init__(self, *, seed: int = 0) -> None:
         self.seed = seed
 
     @property
@@ -83,7 +79,7 @@ class Describer(ABC):
 
     def fit(
         self,
-        source: PictureSource,
+        source: ItemSource,
         *,
         executor: Executor | None = None,
         progress: Progress = SILENT,
@@ -97,12 +93,12 @@ class Describer(ABC):
             A parameter is out of range.
         """
         self.check()
-        refuse_what_holds_no_pictures(source)
+        self.refuse(source)
         return self
 
     def transform(
         self,
-        source: PictureSource,
+        source: ItemSource,
         *,
         executor: Executor | None = None,
         progress: Progress = SILENT,
@@ -113,12 +109,12 @@ class Describer(ABC):
 
         Parameters
         ----------
-        source : PictureSource
+        source : ItemSource
         executor : Executor or None
-            Where pictures are decoded; None: this process.
+            Where items are decoded; None: this process.
         progress : Progress
         rejects : Rejects or None
-            Where pictures that cannot be read are listed; they are left out.
+            Where items that cannot be read are listed; they are left out.
         augment : int
             Further views of each picture as rows of their own, for training only. Their ids are the picture's with
             "#1", "#2" ... behind, their group is the picture's (its id where it has none), so that a split by group
@@ -143,17 +139,17 @@ class Describer(ABC):
 
     def iterate(
         self,
-        source: PictureSource,
+        source: ItemSource,
         *,
         executor: Executor | None = None,
         progress: Progress = SILENT,
         rejects: Rejects | None = None,
         augment: int = 0,
     ) -> Iterator[Described]:
-        """The rows of `transform` one by one, in order, with only a few batches of pictures in memory."""
-        refuse_what_holds_no_pictures(source)
+        """The rows of `transform` one by one, in order, with only a few batches of items in memory."""
+        self.refuse(source)
         rejects = Rejects() if rejects is None else rejects
-        with progress.stage("describing pictures", len(source), "pictures") as stage:
+        with progress.stage(f"describing {self.things}", len(source), self.things) as stage:
             for seen in self.describe(batches(source, BATCH), executor=executor, augment=augment):
                 for one in seen:
                     if isinstance(one, Rejected):
@@ -163,35 +159,41 @@ class Describer(ABC):
                 stage.advance(len(seen))
 
     def describe(
-        self, groups: Iterable[tuple[Picture, ...]], *, executor: Executor | None = None, augment: int = 0
+        self, groups: Iterable[tuple[Item, ...]], *, executor: Executor | None = None, augment: int = 0
     ) -> Iterator[list[list[Described] | Rejected]]:
-        """For each group of pictures, for each picture: its rows, or why it was skipped."""
+        """For each group of items, for each item: its rows, or why it was skipped."""
         job = Describing(self.viewer(augment), self.encoder())
         return (executor or Serial()).map_with(describe_batch, job, groups)
 
     def transform_one(self, content: Path | bytes) -> tuple[Int32, Float32]:
-        """Columns (nnz,), ascending, and values (nnz,) of one picture.
+        """Columns (nnz,), ascending, and values (nnz,) of one item.
 
         Raises
         ------
-        RejectedPicture
-            The picture cannot be read.
+        RejectedItem
+            The item cannot be read.
         """
-        row = Describing(self.viewer(), self.encoder()).rows(Picture("", content, ()))[0]
+        row = Describing(self.viewer(), self.encoder()).rows(Item("", content, ()))[0]
         return row.indices, row.values
 
+    @abstractmethod
     def viewer(self, augment: int = 0) -> Viewer:
-        """How pictures are looked at."""
-        return Viewer(self.max_pixels, self.crop, augment, self.seed)
+        """How items are looked at, or listened to."""
+
+    def refuse(self, source: object) -> None:
+        """Raise InputError for what is no source of such items."""
+        if isinstance(source, Rows):
+            raise InputError(f"{self.things} are described and these are rows of features; give {self.things}")
+        if isinstance(source, str | Path):
+            raise InputError(f"{str(source)!r} is a path; give the {self.things} in it: open_source({str(source)!r})")
+        held = getattr(source, "things", self.things)
+        if held != self.things:
+            raise InputError(f"{self.name} describes {self.things} and {source.path} holds {held}; {OTHERWISE[held]}")  # type: ignore[attr-defined]
 
     def check(self) -> None:
         """Raise InputError where a parameter is out of range."""
         if not (isinstance(self.seed, int | np.integer) and 0 <= self.seed < 2**63):
             raise InputError(f"seed is {self.seed}; choose a whole number from 0 to {2**63 - 1}")
-        if not 1 <= self.size <= 4096:
-            raise InputError(f"size is {self.size}; give the longer side in pixels, from 1 to 4096")
-        if not 0 < self.crop <= 1:
-            raise InputError(f"crop is {self.crop}; give a share of the picture's side, above 0 and at most 1")
 
     def to_parts(self) -> Parts:
         """JSON-able parameters and named arrays."""
@@ -286,11 +288,3 @@ def _listed(value: Any) -> Any:
 
 def _tupled(value: Any) -> Any:
     return tuple(_tupled(one) for one in value) if isinstance(value, list) else value
-
-
-def refuse_what_holds_no_pictures(source: object) -> None:
-    """Raise InputError for what is no source of pictures."""
-    if isinstance(source, Rows):
-        raise InputError("pictures are described and these are rows of features; give a source of pictures")
-    if isinstance(source, str | Path):
-        raise InputError(f"{str(source)!r} is a path; give the pictures in it: open_source({str(source)!r})")

@@ -23,7 +23,7 @@ from wsabie.features.describer import AnyDescriber, Describer
 from wsabie.features.learning import BATCH, Run, batches, nothing_read
 from wsabie.features.shards import OWN_FILES, Finished, finished, merge, shard_path, write_shard
 from wsabie.features.viewer import Described, Rejected
-from wsabie.sources.records import Picture, PictureSource
+from wsabie.sources.records import Item, ItemSource
 from wsabie.storage.rejects import Rejects
 from wsabie.storage.scratch import refuse_strangers
 
@@ -31,7 +31,7 @@ _FORMAT = 3  # of the file; what was begun in another form is begun again
 
 
 def learn(
-    wanted: AnyDescriber, source: PictureSource, executor: Executor | None, progress: Progress, rejects: Rejects | None
+    wanted: AnyDescriber, source: ItemSource, executor: Executor | None, progress: Progress, rejects: Rejects | None
 ) -> AnyDescriber:
     """`wanted`, fitted on a collection that is described next; what cannot be read is listed here only if this fails.
 
@@ -47,7 +47,7 @@ def learn(
 
 
 def extract(
-    source: PictureSource,
+    source: ItemSource,
     describer: Describer,
     out: str | Path,
     *,
@@ -67,7 +67,7 @@ def extract(
 
     Parameters
     ----------
-    source : PictureSource
+    source : ItemSource
     describer : Describer
         Fitted.
     out : str or Path
@@ -122,7 +122,7 @@ class _Plan(NamedTuple):
     key: str  # of the whole
 
 
-def _plan(source: PictureSource, describer: Describer, augment: int, shard_pictures: int, out: Path) -> _Plan:
+def _plan(source: ItemSource, describer: Describer, augment: int, shard_pictures: int, out: Path) -> _Plan:
     settings = hashlib.blake2b(
         json.dumps([_FORMAT, describer.fingerprint(), augment, shard_pictures]).encode(), digest_size=16
     )
@@ -137,7 +137,7 @@ def _plan(source: PictureSource, describer: Describer, augment: int, shard_pictu
     return _Plan(out.with_name(f"{out.name}.parts"), shard_pictures, augment, keys, sizes, whole)
 
 
-def _identity(picture: Picture) -> bytes:
+def _identity(picture: Item) -> bytes:
     """Changes with anything of a picture that a row holds or depends on."""
     if isinstance(picture.content, bytes):
         content = hashlib.blake2b(picture.content, digest_size=16).hexdigest()
@@ -151,7 +151,7 @@ def _identity(picture: Picture) -> bytes:
     return hashlib.blake2b(json.dumps(beside).encode(), digest_size=16).digest()
 
 
-def _carry_out(plan: _Plan, source: PictureSource, describer: Describer, out: Path, run: Run, resume: bool) -> Finished:
+def _carry_out(plan: _Plan, source: ItemSource, describer: Describer, out: Path, run: Run, resume: bool) -> Finished:
     """Describe what is missing, then put everything together."""
     if not resume:
         shutil.rmtree(plan.folder, ignore_errors=True)
@@ -172,17 +172,17 @@ def _carry_out(plan: _Plan, source: PictureSource, describer: Describer, out: Pa
     return merge(plan.folder, len(plan.keys), out, plan.key, noted, describer.dense)
 
 
-def _describe_missing(plan: _Plan, done: set[int], source: PictureSource, describer: Describer, run: Run) -> int:
+def _describe_missing(plan: _Plan, done: set[int], source: ItemSource, describer: Describer, run: Run) -> int:
     """Write the shards that are not `done`, each as soon as it is whole; returns their rows."""
     under_way: deque[int] = deque()  # shards of the batches that were handed out
 
-    def handed_out() -> Iterator[tuple[Picture, ...]]:
+    def handed_out() -> Iterator[tuple[Item, ...]]:
         for number, batch in _missing(plan, done, source):
             under_way.append(number)
             yield batch
 
     n_rows, n_shards, shard = 0, len(done), _Shard([], [])
-    with run.progress.stage("describing pictures", sum(plan.sizes), "pictures") as stage:
+    with run.progress.stage(f"describing {source.things}", sum(plan.sizes), source.things) as stage:
         stage.advance(sum(plan.sizes[number] for number in done))
         for batch in describer.describe(handed_out(), executor=run.executor, augment=plan.augment):
             number = under_way.popleft()
@@ -193,7 +193,7 @@ def _describe_missing(plan: _Plan, done: set[int], source: PictureSource, descri
                 write_shard(path, shard.rows, shard.rejected, plan.keys[number], describer.dense)
                 n_rows, n_shards, shard = n_rows + len(shard.rows), n_shards + 1, _Shard([], [])
     if n_shards < len(plan.keys):
-        raise InputError(f"{source.path} lost pictures while it was read; run the same command again")
+        raise InputError(f"{source.path} lost {source.things} while it was read; run the same command again")
     return n_rows
 
 
@@ -215,7 +215,7 @@ class _Shard:
                 self.rows.extend(one)
 
 
-def _missing(plan: _Plan, done: set[int], source: PictureSource) -> Iterator[tuple[int, tuple[Picture, ...]]]:
+def _missing(plan: _Plan, done: set[int], source: ItemSource) -> Iterator[tuple[int, tuple[Item, ...]]]:
     """(shard, batch of pictures) of all shards that are not done."""
     numbered = ((place // plan.shard_pictures, picture) for place, picture in enumerate(source))
     for number, shard in groupby(numbered, key=lambda pair: pair[0]):

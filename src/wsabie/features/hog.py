@@ -7,7 +7,7 @@ import numpy as np
 from wsabie.base.arrays import Float32, Float64, Int32, UInt8
 from wsabie.base.errors import InputError
 from wsabie.features.colour import filled
-from wsabie.features.describer import MAX_PIXELS, Describer
+from wsabie.features.pictures import MAX_PIXELS, PictureDescriber
 from wsabie.features.pyramid import cells_of, check_levels
 from wsabie.features.viewer import Look
 
@@ -73,7 +73,7 @@ class _Gradients:
         return filled(np.concatenate(found).astype(np.float32))
 
 
-class Hog(Describer):
+class Hog(PictureDescriber):
     """Pictures as histograms of the directions of their edges, block by block.
 
     Parameters

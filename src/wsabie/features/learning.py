@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -10,9 +10,9 @@ from wsabie.base.arrays import Float32
 from wsabie.base.errors import InputError
 from wsabie.base.executor import Executor
 from wsabie.base.progress import Progress
-from wsabie.features.viewer import Describing, Look, Rejected, Sampling, Viewer, describe_batch, sample_batch
+from wsabie.features.viewer import Describing, Rejected, Sampling, Viewer, describe_batch, sample_batch
 from wsabie.features.weighting import idf
-from wsabie.sources.records import PictureSource
+from wsabie.sources.records import ItemSource
 from wsabie.storage.rejects import Rejects
 
 BATCH = 16
@@ -73,22 +73,22 @@ def taken_at(things: Iterable[Thing], places: list[int]) -> Iterator[tuple[int, 
                 return
 
 
-def sample_places(source: PictureSource, max_blocks: int) -> list[int]:
+def sample_places(source: ItemSource, max_blocks: int) -> list[int]:
     """Which pictures a sample of `max_blocks` is drawn from."""
     return spread(len(source), max(1, max_blocks // _FEWEST_BLOCKS))
 
 
 def sample_blocks(
     viewer: Viewer,
-    cut: Callable[[Look], Float32],
-    source: PictureSource,
+    cut: Callable[[Any], Float32],
+    source: ItemSource,
     places: list[int],
     max_blocks: int,
     run: Run,
 ) -> Float32:
-    """An equal number of random blocks from each picture at `places`, as descriptors (n, n_bins).
+    """An equal number of random blocks from each item at `places`, as descriptors (n, n_bins).
 
-    `cut` gives all blocks of a view; it travels to workers.
+    `cut` gives all blocks of a look; it travels to workers.
 
     Raises
     ------
@@ -97,7 +97,7 @@ def sample_blocks(
     """
     job = Sampling(viewer, cut, -(-max_blocks // max(1, len(places))))
     found: list[Float32] = []
-    with run.progress.stage("sampling pictures", len(places), "pictures") as stage:
+    with run.progress.stage(f"sampling {source.things}", len(places), source.things) as stage:
         for seen in run.executor.map_with(sample_batch, job, batches(taken_at(source, places), BATCH)):
             for one in seen:
                 if isinstance(one, Rejected):
@@ -110,19 +110,19 @@ def sample_blocks(
     return np.concatenate(found)
 
 
-def nothing_read(source: PictureSource, rejects: Rejects) -> str:
+def nothing_read(source: ItemSource, rejects: Rejects) -> str:
     """The sentence for a collection of which no picture can be used."""
     if not rejects.listed:
-        return f"{source.path} holds no pictures; give a folder or file that has some"
+        return f"{source.path} holds no {source.things}; give a folder or file that has some"
     where, reason, _ = rejects.listed[-1]
-    return f"none of the pictures of {source.path} can be read: {where} is refused as {reason}; give other pictures"
+    return f"none of the {source.things} of {source.path} can be read: {where} is refused as {reason}; give others"
 
 
-def learn_idf(job: Describing, n_terms: int, source: PictureSource, places: list[int], run: Run) -> Float32:
+def learn_idf(job: Describing, n_terms: int, source: ItemSource, places: list[int], run: Run) -> Float32:
     """The idf of each term over the pictures at `places`, (n_terms,)."""
     seen_in, n = np.zeros(n_terms, np.int64), 0
     items = batches((picture for _, picture in taken_at(source, places)), BATCH)
-    with run.progress.stage("weighing visual terms", len(places), "pictures") as stage:
+    with run.progress.stage("weighing terms", len(places), source.things) as stage:
         for seen in run.executor.map_with(describe_batch, job, items):
             for one in seen:
                 if not isinstance(one, Rejected):

@@ -10,10 +10,10 @@ from wsabie.base.arrays import Float32, Int32
 from wsabie.base.errors import InputError
 from wsabie.base.executor import Executor
 from wsabie.base.progress import SILENT, Progress
-from wsabie.features.describer import MAX_PIXELS, Describer
 from wsabie.features.onnx_network import NORMALISATIONS, Model, Network, opened
+from wsabie.features.pictures import MAX_PIXELS, PictureDescriber
 from wsabie.features.viewer import Look
-from wsabie.sources.records import PictureSource
+from wsabie.sources.records import ItemSource
 from wsabie.storage.folder import Array
 from wsabie.storage.rejects import Rejects
 
@@ -35,7 +35,7 @@ class _Encoded:
         return np.arange(len(values), dtype=np.int32), values
 
 
-class OnnxEncoder(Describer):
+class OnnxEncoder(PictureDescriber):
     """Pictures as what a network in an ONNX file says of them.
 
     The centre of the picture in the shape of the network's input is scaled to it (bicubic), with values from 0 to 1
@@ -97,7 +97,7 @@ class OnnxEncoder(Describer):
 
     def fit(
         self,
-        source: PictureSource,
+        source: ItemSource,
         *,
         executor: Executor | None = None,
         progress: Progress = SILENT,

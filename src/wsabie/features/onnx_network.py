@@ -13,7 +13,7 @@ from PIL import Image
 
 from wsabie.base.arrays import Float32, UInt8
 from wsabie.base.errors import InputError
-from wsabie.features.decode import NOT_FINITE, RejectedPicture
+from wsabie.features.decode import NOT_FINITE, RejectedItem
 from wsabie.features.onnx_message import names_other_files
 from wsabie.storage.atomic import readable
 
@@ -125,7 +125,7 @@ class Network:
 
         Raises
         ------
-        RejectedPicture
+        RejectedItem
             The network gives no finite numbers.
         InputError
             It fails, or gives something other than rows, maps or tokens of numbers.
@@ -142,7 +142,7 @@ class Network:
             raise InputError(f"the ONNX model fails on a picture: {_first_line(error)}; give another model") from error
         out = _averaged(found, wanted.channels_last)
         if not np.isfinite(out).all():
-            raise RejectedPicture(NOT_FINITE)
+            raise RejectedItem(NOT_FINITE)
         return out
 
 

@@ -1,4 +1,4 @@
-"""Every way to describe pictures, by its name on the command line and by the kind in its folder."""
+"""Every way to describe pictures and sounds, by its name on the command line and by the kind in its folder."""
 
 import inspect
 from collections.abc import Mapping
@@ -13,13 +13,18 @@ from wsabie.features.describer import Describer
 from wsabie.features.hog import Hog
 from wsabie.features.kernel_pca import KernelPca
 from wsabie.features.onnx_encoder import OnnxEncoder
+from wsabie.features.sound_words import MfccWords, SaiWords
 from wsabie.features.textons import Textons
 from wsabie.features.visual_terms import VisualTerms
 from wsabie.labels.names import closest
+from wsabie.sources.records import Things
 from wsabie.storage.folder import Parts, load_folder
 
-SINGLE: tuple[type[Describer], ...] = (VisualTerms, ColourHistograms, Textons, Hog, OnnxEncoder)
+SINGLE: tuple[type[Describer], ...] = (VisualTerms, ColourHistograms, Textons, Hog, OnnxEncoder, MfccWords, SaiWords)
 """What may stand alone, or side by side with others."""
+
+USUAL: dict[Things, str] = {"pictures": "terms", "sounds": "mfcc,sai"}
+"""How things are described where nothing else is asked for."""
 
 _NAMED: dict[str, type[Describer]] = {kind.name: kind for kind in SINGLE}
 _JOINED: tuple[type[Describer], ...] = (Concatenation, Components)
@@ -27,13 +32,16 @@ _KINDS: dict[str, type[Describer]] = {kind.kind: kind for kind in SINGLE + _JOIN
 _DEFAULTS = {"n_terms": "auto"}
 
 
-def describer(named: str = "terms", **options: Any) -> Describer:
+def describer(named: str | None = None, *, things: Things = "pictures", **options: Any) -> Describer:
     """The describer of a list of names; each part takes the options that it knows.
 
     Parameters
     ----------
-    named : str
-        Names with commas between: terms, colour, textons, hog, onnx:FILE.
+    named : str or None
+        Names with commas between: terms, colour, textons, hog, onnx:FILE for pictures; mfcc, sai for sounds.
+        None: `USUAL`.
+    things : {"pictures", "sounds"}
+        What is to be described.
     **options
         Parameters of the parts (size, crop, seed, n_terms, weighting, normalise, output ...), and `balance` where there
         are several. The number of visual terms is "auto" unless it is given. With `n_components`, the width of the rows
@@ -55,11 +63,14 @@ def describer(named: str = "terms", **options: Any) -> Describer:
     ...
     wsabie.base.errors.InputError: there is no description called 'color'; did you mean 'colour'?
     """
+    named = named or USUAL[things]
     words = [word.strip() for word in named.split(",") if word.strip()]
     kinds = [_kind_of(word) for word in words]
     for kind in kinds:
         if kinds.count(kind) > 1:
             raise InputError(f"{named!r} names {kind.name} twice; name it once")
+    if len({kind.things for kind in kinds}) > 1:
+        raise InputError(f"{named!r} names descriptions of pictures and of sounds; name those of one")
     if not kinds:
         raise InputError(f"no description is named; choose from {', '.join(_NAMED)}")
     if len(kinds) < 2 and "balance" in options:
@@ -115,7 +126,7 @@ def describer_from_parts(parts: Parts) -> Describer:
     """
     if parts.kind not in _KINDS:
         raise ModelFolderError(
-            f"this is a {parts.kind!r} and nothing that describes pictures; give the folder of a dictionary"
+            f"this is a {parts.kind!r} and nothing that describes pictures or sounds; give the folder of a dictionary"
         )
     return _KINDS[parts.kind].from_parts(parts)
 

@@ -17,12 +17,12 @@ from wsabie.base.errors import InputError
 from wsabie.base.executor import Executor, Serial
 from wsabie.base.progress import SILENT, Progress
 from wsabie.features.colour import filled
-from wsabie.features.describer import MAX_PIXELS, Describer, refuse_what_holds_no_pictures
 from wsabie.features.dictionary import Dictionary, learn_dictionary
 from wsabie.features.learning import Run, sample_blocks, sample_places
+from wsabie.features.pictures import MAX_PIXELS, PictureDescriber
 from wsabie.features.pyramid import check_levels, n_cells, spatial_histograms
 from wsabie.features.viewer import Look
-from wsabie.sources.records import PictureSource
+from wsabie.sources.records import ItemSource
 from wsabie.storage.folder import Array
 from wsabie.storage.rejects import Rejects
 
@@ -121,7 +121,7 @@ class _TextonCounts:
         return filled(spatial_histograms(bins, len(self.textons), self.levels))
 
 
-class Textons(Describer):
+class Textons(PictureDescriber):
     """Pictures as histograms of textons in every cell of a spatial pyramid.
 
     Parameters
@@ -172,7 +172,7 @@ class Textons(Describer):
 
     def fit(
         self,
-        source: PictureSource,
+        source: ItemSource,
         *,
         executor: Executor | None = None,
         progress: Progress = SILENT,
@@ -187,7 +187,7 @@ class Textons(Describer):
             A parameter is out of range, no picture can be read, or there are fewer distinct responses than textons.
         """
         self.check()
-        refuse_what_holds_no_pictures(source)
+        self.refuse(source)
         run = Run(executor or Serial(), progress, Rejects() if rejects is None else rejects)
         places = sample_places(source, max_samples)
         found = sample_blocks(self.viewer(), _Responses(self.size, self._bank()), source, places, max_samples, run)

@@ -1,24 +1,24 @@
-"""From an encoded picture to a row: the part of the work that runs in worker processes."""
+"""From an encoded picture or sound to a row: the part of the work that runs in worker processes."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
 from wsabie.base.arrays import Float32, Float64, Int32, UInt8
 from wsabie.base.errors import InputError
 from wsabie.features.augment import View, augmented_id, looked_at, views
-from wsabie.features.decode import Decoded, RejectedPicture, decode_full
+from wsabie.features.decode import Decoded, RejectedItem, decode_full
 from wsabie.labels.names import normalise
-from wsabie.sources.records import Picture
+from wsabie.sources.records import Item
 
 Found = TypeVar("Found")
 
 
 class Described(NamedTuple):
-    """A picture, or a further view of one, as a sparse row."""
+    """An item, or a further view of one, as a sparse row."""
 
     id: str
     labels: tuple[str, ...]
@@ -29,7 +29,7 @@ class Described(NamedTuple):
 
 
 class Rejected(NamedTuple):
-    """A picture that was skipped, and why."""
+    """An item that was skipped, and why."""
 
     id: str
     reason: str
@@ -59,18 +59,33 @@ class Look(NamedTuple):
 
         Raises
         ------
-        RejectedPicture
+        RejectedItem
         """
         return looked_at(self.decoded(size).pixels, self.view)
 
 
-Encode: TypeAlias = Callable[[Look], tuple[Int32, Float32]]
-"""Columns, ascending, and values of what is seen; can be pickled."""
+Encode: TypeAlias = Callable[[Any], tuple[Int32, Float32]]
+"""Columns, ascending, and values of what is seen or heard; can be pickled."""
+
+
+class Viewer(Protocol):
+    """How items are looked at, or listened to; sent to each worker once."""
+
+    @property
+    def augment(self) -> int:
+        """Further looks at each item."""
+
+    @property
+    def seed(self) -> int:
+        """Of what is random in them."""
+
+    def looks(self, item: Item) -> Iterator[Any]:
+        """What encoders are given: the first look, then the further ones."""
 
 
 @dataclass(frozen=True)
-class Viewer:
-    """How pictures are looked at; sent to each worker once.
+class PictureViewer:
+    """How pictures are looked at.
 
     Attributes
     ----------
@@ -88,43 +103,43 @@ class Viewer:
     augment: int = 0
     seed: int = 0
 
-    def looks(self, picture: Picture) -> Iterator[Look]:
+    def looks(self, item: Item) -> Iterator[Look]:
         """The centred view, then the random ones."""
-        decoded = cache(lambda size: decode_full(picture.content, size=size, max_pixels=self.max_pixels))
-        for view in views(picture.id, self.augment, crop=self.crop, seed=self.seed):
+        decoded = cache(lambda size: decode_full(item.content, size=size, max_pixels=self.max_pixels))
+        for view in views(item.id, self.augment, crop=self.crop, seed=self.seed):
             yield Look(decoded, view)
 
 
 class Describing(NamedTuple):
-    """What workers need to describe pictures."""
+    """What workers need to describe items."""
 
     viewer: Viewer
     encode: Encode
 
-    def rows(self, picture: Picture) -> list[Described]:
-        """A row for each view of a picture."""
-        group = picture.id if picture.group is None and self.viewer.augment else picture.group
+    def rows(self, item: Item) -> list[Described]:
+        """A row for each look at an item."""
+        group = item.id if item.group is None and self.viewer.augment else item.group
         return [
-            Described(augmented_id(picture.id, number), picture.labels, group, picture.time, *self.encode(look))
-            for number, look in enumerate(self.viewer.looks(picture))
+            Described(augmented_id(item.id, number), item.labels, group, item.time, *self.encode(look))
+            for number, look in enumerate(self.viewer.looks(item))
         ]
 
 
-def describe_batch(job: Describing, batch: tuple[Picture, ...]) -> list[list[Described] | Rejected]:
-    """For each picture its rows, or why it was skipped."""
-    return [_or_rejected(picture, job.rows) for picture in batch]
+def describe_batch(job: Describing, batch: tuple[Item, ...]) -> list[list[Described] | Rejected]:
+    """For each item its rows, or why it was skipped."""
+    return [_or_rejected(item, job.rows) for item in batch]
 
 
-def _or_rejected(picture: Picture, look: Callable[[Picture], Found]) -> Found | Rejected:
-    picture = picture._replace(id=_as_text(picture.id), group=picture.group and _as_text(picture.group))
+def _or_rejected(item: Item, look: Callable[[Item], Found]) -> Found | Rejected:
+    item = item._replace(id=_as_text(item.id), group=item.group and _as_text(item.group))
     try:
-        labels = tuple(dict.fromkeys(name for name in map(normalise, picture.labels) if name))
+        labels = tuple(dict.fromkeys(name for name in map(normalise, item.labels) if name))
     except InputError:
-        return Rejected(picture.id, "label that is not valid text", ascii(picture.labels)[:200])
+        return Rejected(item.id, "label that is not valid text", ascii(item.labels)[:200])
     try:
-        return look(picture._replace(labels=labels))
-    except RejectedPicture as rejected:
-        return Rejected(picture.id, rejected.reason, _as_text(rejected.detail))
+        return look(item._replace(labels=labels))
+    except RejectedItem as rejected:
+        return Rejected(item.id, rejected.reason, _as_text(rejected.detail))
 
 
 def _as_text(name: str) -> str:
@@ -136,16 +151,16 @@ class Sampling(NamedTuple):
     """What workers need to draw samples for a dictionary."""
 
     viewer: Viewer
-    cut: Callable[[Look], Float32]  # all that can be drawn of a view, (n, n_bins)
-    per_picture: int
+    cut: Callable[[Any], Float32]  # all that can be drawn of a look, (n, n_bins)
+    per_item: int
 
 
-def sample_batch(job: Sampling, batch: tuple[tuple[int, Picture], ...]) -> list[Float32 | Rejected]:
-    """For each (place in the collection, picture) up to `per_picture` random samples, or why it was skipped."""
-    return [_or_rejected(picture, partial(_sampled, job, place)) for place, picture in batch]
+def sample_batch(job: Sampling, batch: tuple[tuple[int, Item], ...]) -> list[Float32 | Rejected]:
+    """For each (place in the collection, item) up to `per_item` random samples, or why it was skipped."""
+    return [_or_rejected(item, partial(_sampled, job, place)) for place, item in batch]
 
 
-def _sampled(job: Sampling, place: int, picture: Picture) -> Float32:
-    found = job.cut(next(job.viewer.looks(picture)))
-    chosen = np.random.default_rng([job.viewer.seed, place]).permutation(len(found))[: job.per_picture]
+def _sampled(job: Sampling, place: int, item: Item) -> Float32:
+    found = job.cut(next(job.viewer.looks(item)))
+    chosen = np.random.default_rng([job.viewer.seed, place]).permutation(len(found))[: job.per_item]
     return found[np.sort(chosen)]

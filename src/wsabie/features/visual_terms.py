@@ -17,11 +17,12 @@ from wsabie.base.progress import SILENT, Progress
 from wsabie.features.augment import window_of
 from wsabie.features.blocks import N_BINS, BlockPlan, block_boxes, describe_blocks
 from wsabie.features.decode import decode_full
-from wsabie.features.describer import MAX_PIXELS, Describer, refuse_what_holds_no_pictures
 from wsabie.features.dictionary import Dictionary, learn_dictionary
 from wsabie.features.learning import Run, learn_idf, sample_blocks, sample_places
+from wsabie.features.pictures import MAX_PIXELS, PictureDescriber
 from wsabie.features.viewer import BlockMap, Describing, Look
-from wsabie.sources.records import Picture, PictureSource
+from wsabie.features.weighting import weighed
+from wsabie.sources.records import Item, ItemSource
 from wsabie.storage.folder import Array, Parts
 from wsabie.storage.rejects import Rejects
 
@@ -50,14 +51,10 @@ class Terms:
 
     def __call__(self, look: Look) -> tuple[Int32, Float32]:
         terms, n = np.unique(self.dictionary.assign(self.blocks(look)), return_counts=True)
-        counts = n.astype(np.float32)
-        if self.idf is None:
-            return terms, counts
-        values = np.log1p(counts) * self.idf[terms]
-        return terms, (values / np.sqrt(values @ values)).astype(np.float32)
+        return terms, weighed(terms, n.astype(np.float32), self.idf)
 
 
-class VisualTerms(Describer):
+class VisualTerms(PictureDescriber):
     """A dictionary of visual terms, learned from pictures, and the pictures as counts of them.
 
     Parameters
@@ -95,8 +92,8 @@ class VisualTerms(Describer):
     ...     image.paste(colour, (0, 0, n, n // 2))
     ...     image.save(file, "PNG")
     ...     return file.getvalue()
-    >>> from wsabie.sources.records import PictureList
-    >>> source = PictureList(Path(), [Picture(c, striped(c), (c,)) for c in ("red", "teal")])
+    >>> from wsabie.sources.records import ItemList
+    >>> source = ItemList(Path(), [Item(c, striped(c), (c,)) for c in ("red", "teal")])
     >>> terms = VisualTerms(n_terms=20).fit(source)
     >>> rows = terms.transform(source)
     >>> rows.X.shape, rows.label_names
@@ -146,7 +143,7 @@ class VisualTerms(Describer):
 
     def fit(
         self,
-        source: PictureSource,
+        source: ItemSource,
         *,
         executor: Executor | None = None,
         progress: Progress = SILENT,
@@ -157,7 +154,7 @@ class VisualTerms(Describer):
 
         Parameters
         ----------
-        source : PictureSource
+        source : ItemSource
             Read once, and once more for "tfidf".
         executor : Executor or None
             Where pictures are decoded; None: this process.
@@ -178,7 +175,7 @@ class VisualTerms(Describer):
                 f"{self.n_terms:,} visual terms are asked for, but at most {max_blocks:,} blocks are sampled to "
                 "learn them from; ask for fewer"
             )
-        refuse_what_holds_no_pictures(source)
+        self.refuse(source)
         run = Run(executor or Serial(), progress, Rejects() if rejects is None else rejects)
         viewer, cut, places = self.viewer(), self._blocks(), sample_places(source, max_blocks)
         blocks = sample_blocks(viewer, cut, source, places, max_blocks, run)
@@ -199,13 +196,13 @@ class VisualTerms(Describer):
 
         Raises
         ------
-        RejectedPicture
+        RejectedItem
             The picture cannot be read.
         """
         dictionary, plan = self._fitted(), self._plan()
         decoded = decode_full(content, size=self.size, max_pixels=self.max_pixels)
         height, width = decoded.pixels.shape[:2]
-        look = next(self.viewer().looks(Picture("", content, ())))
+        look = next(self.viewer().looks(Item("", content, ())))
         window, part = window_of(look.view, height, width), look._replace(decoded=lambda _: decoded).at(self.size)
         terms = dictionary.assign(describe_blocks(part, plan))
         boxes = block_boxes(part.shape[0], part.shape[1], plan) + np.array([window.left, window.top] * 2)

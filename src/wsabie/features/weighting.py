@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from wsabie.base.arrays import Float32
+from wsabie.base.arrays import Float32, Int32
 
 
 def idf(seen_in: Any, n: int) -> Float32:
@@ -23,3 +23,24 @@ def idf(seen_in: Any, n: int) -> Float32:
     array([3.3025851, 1.       ], dtype=float32)
     """
     return (np.log((1 + n) / (1 + np.asarray(seen_in))) + 1).astype(np.float32)
+
+
+def weighed(terms: Int32, counts: Float32, idf: Float32 | None) -> Float32:
+    """Counts as they are, or log(1 + count) * idf at unit length.
+
+    Parameters
+    ----------
+    terms : (nnz,) int32
+    counts : (nnz,) float32
+    idf : (n_terms,) float32 or None
+        None: counts.
+
+    Examples
+    --------
+    >>> weighed(np.array([0, 2], np.int32), np.array([1, 1], np.float32), np.array([3, 9, 4], np.float32))
+    array([0.6, 0.8], dtype=float32)
+    """
+    if idf is None:
+        return counts
+    values = np.log1p(counts) * idf[terms]
+    return np.asarray(values / np.sqrt(values @ values), np.float32)

@@ -13,7 +13,7 @@ from wsabie.models.base import LabelModel
 from wsabie.models.kinds import model_from
 from wsabie.models.loading import load_one_of
 from wsabie.sources.align import Aligned, align
-from wsabie.sources.records import PictureSource, Rows, Source
+from wsabie.sources.records import ItemSource, Rows, Source
 from wsabie.storage.folder import Parts, save_folder
 from wsabie.storage.rejects import Rejects
 
@@ -61,28 +61,35 @@ class Annotator:
         return align(rows, list(model.vocabulary_), self.feature_names, model.n_features_in_, self.dictionary)
 
     def description(self) -> dict[str, Any]:
-        """How pictures are described, JSON-able: "describe", "size", "crop" below 1, options of a network.
+        """How items are described, JSON-able: "describe", "size", "crop" below 1, options of a network, "rate".
 
         Empty where the model was trained on rows. Of descriptions of several sizes the largest is told.
         """
         if self.terms is None:
             return {}
         known: dict[str, Any] = {}
-        for part in getattr(self.terms, "parts", (self.terms,)):
+        parts: tuple[Any, ...] = getattr(self.terms, "parts", (self.terms,))
+        for part in parts:
             own = part.parameters()
             known |= own | ({"size": max(own["size"], known.get("size", 0))} if "size" in own else {})
-        shown: dict[str, Any] = {name: known[name] for name in ("size", "crop", "normalise", "output") if name in known}
-        if shown["crop"] == 1:
+        shown: dict[str, Any] = {
+            name: known[name] for name in ("size", "crop", "normalise", "output", "rate") if name in known
+        }
+        if "rate" in shown:
+            shown["rate"] = next(part.rate_ for part in parts if hasattr(part, "rate_"))
+        if shown.get("crop") == 1:
             del shown["crop"]
         return {"describe": self.terms.name, **shown}
 
     def _described(
-        self, source: PictureSource, executor: Executor | None, progress: Progress, rejects: Rejects | None
+        self, source: ItemSource, executor: Executor | None, progress: Progress, rejects: Rejects | None
     ) -> Rows:
         from wsabie.base.errors import InputError
 
         if self.terms is None:
-            raise InputError(f"this model was trained on rows of features, and {source.path} holds pictures; give rows")
+            raise InputError(
+                f"this model was trained on rows of features, and {source.path} holds {source.things}; give rows"
+            )
         return self.terms.transform(source, executor=executor or Serial(), progress=progress, rejects=rejects)
 
     def to_parts(self) -> Parts:

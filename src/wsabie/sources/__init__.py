@@ -1,1 +1,1 @@
-"""Files become records: every source ends as `Rows` (features with labels) or as a stream of `Picture`s."""
+"""Files become records: every source ends as `Rows` (features with labels) or as a stream of `Item`s."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from wsabie.base.errors import InputError
 from wsabie.labels.hierarchy import Hierarchy, spelling
-from wsabie.sources.images import SPLITS, read_image_folder
+from wsabie.sources.folders import SPLITS, read_folder
 from wsabie.sources.text import shown
 from wsabie.storage.rejects import Rejects
 
@@ -29,7 +29,7 @@ def of_folder(folder: Path, found: Hierarchy) -> None:
     InputError
         There are no labelled pictures, or no sub-folders one inside the other.
     """
-    source = read_image_folder(folder, rejects=Rejects())
+    source = read_folder(folder, rejects=Rejects())
     placed = ((picture.labels, _levels(str(PurePosixPath(picture.id).parent))) for picture in source)
     _add(placed, found, folder, "its pictures do not lie in sub-folders of sub-folders")
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from wsabie.base.arrays import Int64, Matrix, UInt64
 from wsabie.base.errors import InputError
-from wsabie.sources.records import PictureSource, Rows
+from wsabie.sources.records import ItemSource, Rows
 from wsabie.sources.text import reading
 
 MARKED = 4096
@@ -19,7 +19,7 @@ _LOOKED_AT = 1 << 16
 _32 = np.uint64(32)
 
 
-def fingerprint(source: Rows | PictureSource) -> str:
+def fingerprint(source: Rows | ItemSource) -> str:
     """16 hex digits of a SHA-256 over the content, for reports.
 
     Rows: shapes, features, labels, names, ids, groups, times. Pictures: ids, labels, groups, times and the
@@ -27,9 +27,9 @@ def fingerprint(source: Rows | PictureSource) -> str:
 
     Examples
     --------
-    >>> from wsabie.sources.records import Picture, PictureList
-    >>> a = PictureList(Path("here"), [Picture("1", b"pixels", ("cat",))])
-    >>> b = PictureList(Path("there"), [Picture("1", b"pixels", ("cat",))])
+    >>> from wsabie.sources.records import Item, ItemList
+    >>> a = ItemList(Path("here"), [Item("1", b"pixels", ("cat",))])
+    >>> b = ItemList(Path("there"), [Item("1", b"pixels", ("cat",))])
     >>> fingerprint(a) == fingerprint(b), len(fingerprint(a))
     (True, 16)
     """
@@ -55,7 +55,7 @@ def fingerprint(source: Rows | PictureSource) -> str:
     return digest.hexdigest()[:16]
 
 
-def fingerprint_or_none(source: Rows | PictureSource) -> str | None:
+def fingerprint_or_none(source: Rows | ItemSource) -> str | None:
     """The fingerprint; None where a picture cannot be read, which is for its description to tell."""
     try:
         return fingerprint(source)

@@ -22,7 +22,7 @@ from wsabie.sources.build import BadRow, require_rows
 from wsabie.sources.code_names import read_code_names
 from wsabie.sources.flags import read_names
 from wsabie.sources.id_labels import IdLabels
-from wsabie.sources.records import PictureList, Rows
+from wsabie.sources.records import ItemList, Rows
 from wsabie.sources.safe_xml import parse_xml
 from wsabie.sources.text import numbered_lines, open_bytes, reading, shown
 from wsabie.storage.rejects import Rejects
@@ -50,7 +50,7 @@ def is_iapr(folder: Path) -> bool:
     return next(_descriptions(folder), None) is not None or _has_regions(folder)
 
 
-def read_iapr(folder: Path, *, rejects: Rejects | None = None) -> Rows | PictureList:
+def read_iapr(folder: Path, *, rejects: Rejects | None = None) -> Rows | ItemList:
     """Read descriptions or regions.
 
     Parameters
@@ -62,7 +62,7 @@ def read_iapr(folder: Path, *, rejects: Rejects | None = None) -> Rows | Picture
 
     Returns
     -------
-    Rows or PictureList
+    Rows or ItemList
 
     Raises
     ------
@@ -92,7 +92,7 @@ def _descriptions(folder: Path) -> Iterator[Path]:
     return (file for place in _PLACES for file in folder.glob(place))
 
 
-def _read_descriptions(folder: Path, rejects: Rejects) -> Rows | PictureList:
+def _read_descriptions(folder: Path, rejects: Rejects) -> Rows | ItemList:
     got, places = IdLabels(folder), dict[str, str]()
     beside = (place / DICTIONARY for place in (folder, folder.absolute().parent))
     dictionary = next((file for file in beside if file.is_file()), None)
@@ -140,7 +140,7 @@ def _as_utf8(file: Path) -> bytes:
     return content
 
 
-def _read_regions(folder: Path, rejects: Rejects) -> Rows | PictureList:
+def _read_regions(folder: Path, rejects: Rejects) -> Rows | ItemList:
     names = read_code_names(folder / CODES)
     got, places = IdLabels(folder), dict[str, str]()
     for file in sorted(folder.glob(_REGIONS)):

@@ -13,8 +13,9 @@ import numpy as np
 
 from wsabie.base.arrays import Int64, Matrix
 from wsabie.sources.build import BadRow, LabelIndex, require_rows, row_starts, signed_label_matrix, sparse_features
-from wsabie.sources.images import ENDINGS, UNLABELLED, is_inside, relative_name
-from wsabie.sources.records import Picture, PictureList, Rows
+from wsabie.sources.folders import is_inside, relative_name
+from wsabie.sources.media import PICTURES
+from wsabie.sources.records import Item, ItemList, Rows
 from wsabie.sources.text import shown
 from wsabie.storage.rejects import Rejects
 
@@ -79,7 +80,7 @@ class IdLabels:
         """
         numbers = self.labels.numbers(labels)
         if not numbers:
-            raise BadRow(UNLABELLED, name)
+            raise BadRow(PICTURES.unlabelled, name)
         row = self.row(name) << 32
         self._keys.extend(row | number << 1 for number in numbers)
 
@@ -97,7 +98,7 @@ class IdLabels:
 
     def as_pictures_or_rows(
         self, folder: Path, rejects: Rejects, files: dict[str, str] | None = None
-    ) -> Rows | PictureList:
+    ) -> Rows | ItemList:
         """The pictures, when one of the first 50 ids has a file in the folder, otherwise as `as_rows`.
 
         Parameters
@@ -110,7 +111,7 @@ class IdLabels:
 
         Returns
         -------
-        Rows or PictureList
+        Rows or ItemList
         """
         rows = self.as_rows(rejects)
         places = {name: files.get(name, "") for name in rows.ids} if files is not None else {n: n for n in rows.ids}
@@ -151,7 +152,7 @@ def identity_rows(ids: list[str], Y: Matrix, label_names: list[str]) -> Rows:
 
 
 def _names_picture(folder: Path, name: str) -> bool:
-    return name.lower().endswith(ENDINGS) and _picture_at(folder, name) is not None
+    return name.lower().endswith(PICTURES.endings) and _picture_at(folder, name) is not None
 
 
 def _picture_at(folder: Path, name: str) -> Path | None:
@@ -164,8 +165,8 @@ def _picture_at(folder: Path, name: str) -> Path | None:
         return None
 
 
-def _pictures(path: Path, folder: Path, rows: Rows, places: dict[str, str], rejects: Rejects) -> PictureList:
-    pictures: dict[str, Picture] = {}
+def _pictures(path: Path, folder: Path, rows: Rows, places: dict[str, str], rejects: Rejects) -> ItemList:
+    pictures: dict[str, Item] = {}
     Y = rows.Y
     for row, name in enumerate(rows.ids):
         where = f"{shown(path)} id {name}"
@@ -178,8 +179,8 @@ def _pictures(path: Path, folder: Path, rows: Rows, places: dict[str, str], reje
         if file is None:
             rejects.add(where, "labels without a picture", places[name])
         elif not labels:
-            rejects.add(where, UNLABELLED, name)
+            rejects.add(where, PICTURES.unlabelled, name)
         else:
-            pictures[name] = Picture(name, file, labels)
+            pictures[name] = Item(name, file, labels)
     require_rows(len(pictures), path, rejects, "labelled pictures")
-    return PictureList(path, list(pictures.values()))
+    return ItemList(path, list(pictures.values()))

@@ -12,9 +12,9 @@ import re
 from pathlib import Path
 
 from wsabie.sources.build import BadRow
+from wsabie.sources.folders import relative_name
 from wsabie.sources.id_labels import IdLabels
-from wsabie.sources.images import relative_name
-from wsabie.sources.records import PictureList, Rows
+from wsabie.sources.records import ItemList, Rows
 from wsabie.sources.text import numbered_lines, shown
 from wsabie.storage.rejects import Rejects
 
@@ -26,7 +26,7 @@ _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)")
 _LETTERS = {"n": "\n", "r": "\r", "t": "\t"}
 
 
-def read_mirflickr(path: Path, *, rejects: Rejects | None = None) -> Rows | PictureList:
+def read_mirflickr(path: Path, *, rejects: Rejects | None = None) -> Rows | ItemList:
     """Read a table of pictures with lists of tags.
 
     Parameters
@@ -38,7 +38,7 @@ def read_mirflickr(path: Path, *, rejects: Rejects | None = None) -> Rows | Pict
 
     Returns
     -------
-    Rows or PictureList
+    Rows or ItemList
         Pictures when they lie where the paths say.
 
     Raises

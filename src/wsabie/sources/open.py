@@ -7,28 +7,19 @@ from typing import NamedTuple
 from wsabie.base.errors import InputError
 from wsabie.base.progress import SILENT, Progress
 from wsabie.sources.cells import LABEL_COLUMNS
-from wsabie.sources.formats import CONVERT
-from wsabie.sources.images import (
-    ENDINGS,
-    LABELS_FROM,
-    SPLITS,
-    UNLABELLED,
-    UNREAD,
-    find_pictures,
-    read_image_folder,
-    read_picture,
-)
+from wsabie.sources.folders import LABELS_FROM, SPLITS, find_files, read_file, read_folder
+from wsabie.sources.media import PICTURES, medium_of
 from wsabie.sources.metadata import NAMES
 from wsabie.sources.parquet_features import DENSE, SPARSE
 from wsabie.sources.parquet_file import MAGIC, Table, open_table, shards
 from wsabie.sources.parquet_pictures import IMAGE_COLUMNS, PATH_COLUMNS
 from wsabie.sources.published import published_kind, read_published
-from wsabie.sources.records import PictureSource, Rows
+from wsabie.sources.records import ItemSource, Rows
 from wsabie.sources.text import head, reading, shown
 from wsabie.storage.rejects import Rejects
 
 LOOKED_FOR = (
-    "a folder of pictures, Parquet, XC or svmlight text, Mulan ARFF, fastText text with __label__ words, "
+    "a folder of pictures or sounds, Parquet, XC or svmlight text, Mulan ARFF, fastText text with __label__ words, "
     "a list of id TAB label, and the files of NUS-WIDE, IAPR TC-12, Open Images, MIRFlickr and LEAR"
 )
 _HEAD = 1 << 16
@@ -55,19 +46,20 @@ def open_source(
     n_features: int | None = None,
     rejects: Rejects | None = None,
     progress: Progress = SILENT,
-) -> Rows | PictureSource:
+) -> Rows | ItemSource:
     """Open a collection, whatever form it has.
 
     Parameters
     ----------
     path : str or Path
-        A folder of pictures (see `images`), Parquet or a folder of its shards (`parquet_pictures`,
+        A folder of pictures or sounds (see `folders`), Parquet or a folder of its shards (`parquet_pictures`,
         `parquet_rows`), XC or svmlight text (`svmlight`), Mulan ARFF (`mulan`), fastText text
         (`fasttext`), a pair list (`pairs`), files of a published collection (`open_images`, `mirflickr`,
-        `nus_wide`, `iapr`, `lear`), or one picture. Text may be gzip. A folder that holds both pictures
+        `nus_wide`, `iapr`, `lear`), or one picture or sound. Text may be gzip. A folder that holds both pictures
         and Parquet is refused, unless the table has labels and names files by their paths.
-    labels_from : {"auto", "folders", "metadata", "xmp", "none"}
-        Where labels of pictures come from; "none" when there are none (pictures, rows or lines of words to annotate).
+    labels_from : {"auto", "folders", "metadata", "xmp", "tags", "none"}
+        Where labels of pictures and sounds come from; "none" when there are none (what is to be
+        annotated).
     image_column, label_column : str or None
         Columns with other names than usual, in Parquet or in the metadata of an image folder.
     split : str or None
@@ -85,7 +77,7 @@ def open_source(
 
     Returns
     -------
-    Rows or PictureSource
+    Rows or ItemSource
 
     Raises
     ------
@@ -111,7 +103,7 @@ def open_source(
         raise InputError(f"{shown(path)} has no column of splits to choose {split!r} from; leave split out")
     wanted = _Wanted(labels_from, image_column, label_column, split, counts, min_count, n_features)
     if kind == "folder":
-        return read_image_folder(
+        return read_folder(
             path if path.is_dir() else path.parent,
             labels_from=labels_from,
             image_column=image_column,
@@ -119,8 +111,8 @@ def open_source(
             split=split,
             rejects=rejects,
         )
-    if kind == "picture":
-        return read_picture(path, labels_from=labels_from, rejects=rejects)
+    if kind == "file":
+        return read_file(path, labels_from=labels_from, rejects=rejects)
     if kind == "parquet":
         return _open_parquet(path, wanted, rejects)
     if kind in ("nus-wide", "lear", "iapr"):
@@ -140,7 +132,7 @@ class _Wanted(NamedTuple):
     n_features: int | None
 
 
-def _open_text(path: Path, kind: str, wanted: _Wanted, rejects: Rejects, progress: Progress) -> Rows | PictureSource:
+def _open_text(path: Path, kind: str, wanted: _Wanted, rejects: Rejects, progress: Progress) -> Rows | ItemSource:
     if kind == "arff":
         from wsabie.sources.mulan import read_mulan
 
@@ -166,7 +158,7 @@ def _open_text(path: Path, kind: str, wanted: _Wanted, rejects: Rejects, progres
     return read_svmlight(path, counts=wanted.counts, n_features=wanted.n_features, rejects=rejects, progress=progress)
 
 
-def _open_parquet(path: Path, wanted: _Wanted, rejects: Rejects) -> Rows | PictureSource:
+def _open_parquet(path: Path, wanted: _Wanted, rejects: Rejects) -> Rows | ItemSource:
     from wsabie.sources.parquet_pictures import read_parquet_pictures
     from wsabie.sources.parquet_rows import read_parquet_rows
 
@@ -216,7 +208,7 @@ def _refuse_splits(table: Table) -> None:
 def _settle_beside(table: Table, wanted: _Wanted, rejects: Rejects) -> None:
     """Refuse pictures in a folder of Parquet, unless the table describes them as a metadata file does."""
     found = Rejects()
-    pictures = find_pictures(table.path, found)
+    _, pictures = find_files(table.path, found, PICTURES)
     if not pictures:
         return
     paths = table.first_of(PATH_COLUMNS)
@@ -233,12 +225,12 @@ def _settle_beside(table: Table, wanted: _Wanted, rejects: Rejects) -> None:
         rejects.add(where, reason, detail)
     for name in pictures:
         if name not in named:
-            rejects.add(name, UNLABELLED, "no row in the table")
+            rejects.add(name, PICTURES.unlabelled, "no row in the table")
 
 
 def kind_of(path: Path, *, plain_text: bool = False) -> str:
-    """What a file or folder is: folder, picture, parquet, arff, fasttext, svmlight, pairs, or a published collection
-    (nus-wide, lear, iapr, open-images, mirflickr).
+    """What a file or folder is: folder, file (a picture or sound), parquet, arff, fasttext, svmlight, pairs, or a
+    published collection (nus-wide, lear, iapr, open-images, mirflickr).
 
     Text of no other kind is fastText's if `plain_text` is set: lines without labels.
 
@@ -259,12 +251,12 @@ def kind_of(path: Path, *, plain_text: bool = False) -> str:
     content = head(path, _HEAD)
     if content.startswith(MAGIC):
         return "parquet"
-    if path.name.lower().endswith(ENDINGS):
-        return "picture"  # an empty one is listed beside others
+    if medium_of(path.name):
+        return "file"  # an empty one is listed beside others
     if not content.strip():
         raise InputError(f"{shown(path)} is empty; give a file that holds data")
-    if path.name.lower().endswith(UNREAD):
-        raise InputError(f"{shown(path)} is a picture of a format that is not supported; {CONVERT}")
+    if (medium := medium_of(path.name, unread=True)) is not None:
+        raise InputError(f"{shown(path)} is a {medium.thing} of a format that is not supported; {medium.convert}")
     kind = _kind_of_text(content)
     if kind is None and plain_text and not _MARKUP_OR_BINARY.search(content):
         return "fasttext"
@@ -278,7 +270,7 @@ def _kind_of_folder(path: Path) -> str:
     if shards(path):
         return "parquet"
     if not any(path.iterdir()):
-        raise InputError(f"{shown(path)} is empty; give a folder of pictures or of Parquet files")
+        raise InputError(f"{shown(path)} is empty; give a folder of pictures, of sounds or of Parquet files")
     return "folder"
 
 

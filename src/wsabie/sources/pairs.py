@@ -14,7 +14,7 @@ from pathlib import Path
 
 from wsabie.sources.build import BadRow
 from wsabie.sources.id_labels import IdLabels
-from wsabie.sources.records import PictureList, Rows
+from wsabie.sources.records import ItemList, Rows
 from wsabie.sources.text import numbered_lines, shown
 from wsabie.storage.rejects import Rejects
 
@@ -23,7 +23,7 @@ _ID_HEADS = {"id", "item", "file_name", "path", "image", "picture", "file"}
 _LABEL_HEADS = {"label", "labels", "tag", "tags", "name"}
 
 
-def read_pairs(path: Path, *, rejects: Rejects | None = None) -> Rows | PictureList:
+def read_pairs(path: Path, *, rejects: Rejects | None = None) -> Rows | ItemList:
     """Read a pair list.
 
     Parameters
@@ -35,7 +35,7 @@ def read_pairs(path: Path, *, rejects: Rejects | None = None) -> Rows | PictureL
 
     Returns
     -------
-    Rows or PictureList
+    Rows or ItemList
         Pictures when one of the first 50 ids is the name of a picture beside the list.
 
     Raises

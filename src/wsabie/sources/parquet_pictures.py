@@ -19,9 +19,9 @@ from wsabie.base.arrays import Bool
 from wsabie.base.progress import SILENT, Progress
 from wsabie.sources.build import BadRow, require_rows
 from wsabie.sources.cells import word
-from wsabie.sources.images import clean_labels, is_inside, relative_name
+from wsabie.sources.folders import clean_labels, is_inside, relative_name
 from wsabie.sources.parquet_file import Batch, LabelColumn, Table, label_column_of
-from wsabie.sources.records import Picture, PictureSource
+from wsabie.sources.records import Item, ItemSource, Things
 from wsabie.sources.text import reading
 from wsabie.storage.atomic import replacing
 from wsabie.storage.rejects import Rejects
@@ -148,10 +148,15 @@ class ParquetPictures:
     columns: _Columns = field(repr=False)
     kept: Bool = field(repr=False)  # (n_rows,)
 
+    @property
+    def things(self) -> Things:
+        """Pictures."""
+        return "pictures"
+
     def __len__(self) -> int:
         return int(self.kept.sum())
 
-    def __iter__(self) -> Iterator[Picture]:
+    def __iter__(self) -> Iterator[Item]:
         before = 0
         for batch in self.table.batches([self.columns.image, *self.columns.beside_image()], _BATCH):
             kept = self.kept[before : before + batch.data.num_rows]
@@ -159,7 +164,7 @@ class ParquetPictures:
                 contents = batch.column(self.columns.image)
                 for row, content, keep in zip(self.columns.rows(batch, before), contents, kept, strict=True):
                     if keep and isinstance(row, _Row):
-                        yield Picture(row.id, self._content(row.path, content), row.labels, row.group, row.time)
+                        yield Item(row.id, self._content(row.path, content), row.labels, row.group, row.time)
             before += len(kept)
 
     def _content(self, path: str | None, cell: Any) -> Path | bytes:
@@ -181,12 +186,12 @@ def file_beside(table: Path, name: str | None) -> Path | None:
         return None
 
 
-def write_pictures(source: PictureSource, path: str | Path, *, progress: Progress = SILENT) -> None:
+def write_pictures(source: ItemSource, path: str | Path, *, progress: Progress = SILENT) -> None:
     """Write encoded pictures so that `read_parquet_pictures` gives them back; the file appears whole or not at all.
 
     Parameters
     ----------
-    source : PictureSource
+    source : ItemSource
         Some 32 MB of it are held at a time.
     path : str or Path
         Usually ends with .parquet.
@@ -212,7 +217,7 @@ def write_pictures(source: PictureSource, path: str | Path, *, progress: Progres
             stage.advance(len(group))
 
 
-def _groups(source: PictureSource) -> Iterator[list[dict[str, Any]]]:
+def _groups(source: ItemSource) -> Iterator[list[dict[str, Any]]]:
     """Rows of the table, as many at a time as are about `_GROUP_BYTES`."""
     group: list[dict[str, Any]] = []
     n_bytes = 0

@@ -6,7 +6,7 @@ from wsabie.base.errors import InputError
 from wsabie.sources.iapr import is_iapr, read_iapr
 from wsabie.sources.lear import is_lear, read_lear, sides_of
 from wsabie.sources.nus_wide import is_nus_wide, read_nus_wide
-from wsabie.sources.records import PictureList, Rows
+from wsabie.sources.records import ItemList, Rows
 from wsabie.sources.text import shown
 from wsabie.storage.rejects import Rejects
 
@@ -28,7 +28,7 @@ def published_kind(path: Path) -> str | None:
     return "lear" if path.is_file() and is_lear(path) else None
 
 
-def read_published(path: Path, kind: str, rejects: Rejects) -> Rows | PictureList:
+def read_published(path: Path, kind: str, rejects: Rejects) -> Rows | ItemList:
     """Read a collection of one of these layouts."""
     if kind == "iapr":
         return read_iapr(path, rejects=rejects)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -79,8 +79,12 @@ def groups_of(rows: Rows, index: Sequence[int] | Int64) -> list[str] | None:
     return [rows.groups[i] or f"row {rows.ids[i]}" for i in index]
 
 
-class Picture(NamedTuple):
-    """One picture of a collection, not yet decoded."""
+Things: TypeAlias = Literal["pictures", "sounds"]
+"""What a collection is of."""
+
+
+class Item(NamedTuple):
+    """One picture or sound of a collection, not yet decoded."""
 
     id: str
     content: Path | bytes  # a file, or the encoded bytes
@@ -89,48 +93,56 @@ class Picture(NamedTuple):
     time: str | None = None
 
 
-class PictureSource(Protocol):
-    """A collection of pictures that can be read again and again, one at a time."""
+class ItemSource(Protocol):
+    """A collection of pictures or of sounds that can be read again and again, one at a time."""
 
     @property
     def path(self) -> Path: ...
 
+    @property
+    def things(self) -> Things: ...
+
     def __len__(self) -> int: ...
 
-    def __iter__(self) -> Iterator[Picture]: ...
+    def __iter__(self) -> Iterator[Item]: ...
 
 
 @dataclass(frozen=True)
-class PictureList:
-    """A picture source whose entries are known beforehand (paths, not pixels, are held)."""
+class ItemList:
+    """A source whose entries are known beforehand (paths, not what they hold, are kept)."""
 
     path: Path
-    pictures: list[Picture] = field(repr=False)
+    items: list[Item] = field(repr=False)
+    things: Things = "pictures"
 
     def __len__(self) -> int:
-        return len(self.pictures)
+        return len(self.items)
 
-    def __iter__(self) -> Iterator[Picture]:
-        return iter(self.pictures)
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self.items)
 
 
 @dataclass(frozen=True)
-class PicturePart:
-    """Some of the pictures of a source, by their numbers."""
+class ItemPart:
+    """Some of the items of a source, by their numbers."""
 
-    source: PictureSource
+    source: ItemSource
     index: Sequence[int] | Int64
 
     @property
     def path(self) -> Path:
         return self.source.path
 
+    @property
+    def things(self) -> Things:
+        return self.source.things
+
     def __len__(self) -> int:
         return len(self.index)
 
-    def __iter__(self) -> Iterator[Picture]:
+    def __iter__(self) -> Iterator[Item]:
         kept = set(map(int, self.index))
-        return (picture for number, picture in enumerate(self.source) if number in kept)
+        return (item for number, item in enumerate(self.source) if number in kept)
 
 
-Source: TypeAlias = Rows | PictureSource
+Source: TypeAlias = Rows | ItemSource

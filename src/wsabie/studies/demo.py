@@ -15,7 +15,7 @@ from wsabie.samples import bundled_parts, sample_path
 from wsabie.sources.fingerprint import fingerprint, marks_of
 from wsabie.sources.is_a import read_hierarchy
 from wsabie.sources.open import open_source
-from wsabie.sources.records import Picture, PictureList, Rows
+from wsabie.sources.records import Item, ItemList, Rows
 from wsabie.storage.rejects import Rejects
 from wsabie.studies.compare import compare
 from wsabie.studies.comparison import Comparison
@@ -92,15 +92,15 @@ def demonstrate(
     return Demonstration(found, out / "model", report)
 
 
-def sample_pictures(part: str) -> PictureList:
+def sample_pictures(part: str) -> ItemList:
     """The bundled pictures of a part, or of all parts together."""
     names = parts_of(part)
-    pictures: list[Picture] = []
+    pictures: list[Item] = []
     for name in names:
         source = open_source(sample_path(name))
         if not isinstance(source, Rows):
             pictures += source
-    return PictureList(sample_path(names[0]), pictures)
+    return ItemList(sample_path(names[0]), pictures)
 
 
 def parts_of(part: str) -> list[str]:
@@ -109,7 +109,7 @@ def parts_of(part: str) -> list[str]:
 
 
 def described_sample(
-    pictures: PictureList, *, seed: int = 0, executor: Executor | None = None, progress: Progress = SILENT
+    pictures: ItemList, *, seed: int = 0, executor: Executor | None = None, progress: Progress = SILENT
 ) -> tuple[VisualTerms, Rows, Split]:
     """A dictionary learnt from the training side of a split by group, all pictures as rows of it, and the split.
 
@@ -136,7 +136,7 @@ def _facts(part: str, rows: Rows, seed: int) -> dict[str, Any]:
     }
 
 
-def _report_input(found: Comparison, terms: VisualTerms, pictures: PictureList, part: str, seed: int) -> ReportInput:
+def _report_input(found: Comparison, terms: VisualTerms, pictures: ItemList, part: str, seed: int) -> ReportInput:
     entry, test = found["wsabie"], found.task.test
     similar = read_hierarchy(*map(sample_path, parts_of(part))).similar(test.label_names)
     names = parts_of(part)

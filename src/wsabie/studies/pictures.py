@@ -20,7 +20,7 @@ from wsabie.labels.similar import Similar
 from wsabie.models.annotator import Annotator
 from wsabie.models.explain import explain_picture
 from wsabie.models.wsabie import Wsabie
-from wsabie.sources.records import Picture, PicturePart, PictureSource, Rows
+from wsabie.sources.records import Item, ItemPart, ItemSource, Rows
 from wsabie.storage.rejects import Rejects
 from wsabie.studies.comparison import Entry
 from wsabie.studies.gather import examples, spread_rows
@@ -32,7 +32,7 @@ _SIDE = 320
 
 
 def describe_split(
-    source: PictureSource,
+    source: ItemSource,
     terms: Describer,
     choose: Callable[[Rows], Split],
     *,
@@ -44,7 +44,7 @@ def describe_split(
 
     Parameters
     ----------
-    source : PictureSource
+    source : ItemSource
     terms : Describer
         Is fitted.
     choose : callable
@@ -54,7 +54,7 @@ def describe_split(
     """
     planned = outline(source)
     sides = choose(planned)
-    learn(terms, PicturePart(source, sides.train), executor, progress, rejects)
+    learn(terms, ItemPart(source, sides.train), executor, progress, rejects)
     rows = terms.transform(source, executor=executor, progress=progress, rejects=rejects)
     side_of = dict(zip(planned.ids, sides.sides(len(planned)).tolist(), strict=True))
     side = np.array([side_of[name] for name in rows.ids], np.int64)
@@ -64,7 +64,7 @@ def describe_split(
 def picture_examples(
     entry: Entry,
     test: Rows,
-    source: PictureSource,
+    source: ItemSource,
     terms: Describer,
     *,
     title: Callable[[str], str] = str,
@@ -77,7 +77,7 @@ def picture_examples(
     entry : Entry
     test : Rows
         The evaluated side, with the label columns of the comparison.
-    source : PictureSource
+    source : ItemSource
         Holds the pictures of `test`, by id.
     terms : Describer
     title : callable
@@ -115,7 +115,7 @@ def thumbnail(content: Path | bytes) -> Image:
 
     Raises
     ------
-    RejectedPicture
+    RejectedItem
         It cannot be read.
     """
     file = BytesIO()
@@ -123,7 +123,7 @@ def thumbnail(content: Path | bytes) -> Image:
     return Image(file.getvalue(), "image/webp")
 
 
-def _heat(annotator: Annotator, picture: Picture, label: str) -> HeatMap:
+def _heat(annotator: Annotator, picture: Item, label: str) -> HeatMap:
     explained = explain_picture(annotator, picture.content, label)
     file = BytesIO()
     explained.picture.save(file, "PNG")

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from wsabie.base.errors import InputError
-from wsabie.features.decode import RejectedPicture
+from wsabie.features.decode import RejectedItem
 from wsabie.storage.atomic import write_text
 from wsabie.studies.html import about, labels, models, pictures, training
 from wsabie.studies.html.markup import join
@@ -105,5 +105,5 @@ def shrunk(image: Image) -> Image:
         return image
     try:
         return thumbnail(image.content)
-    except RejectedPicture as error:
+    except RejectedItem as error:
         raise InputError(f"a picture for the report cannot be read ({error.reason}); leave it out") from error

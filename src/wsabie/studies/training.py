@@ -14,7 +14,7 @@ from wsabie.base.executor import Executor
 from wsabie.base.progress import Progress
 from wsabie.features.describer import Describer
 from wsabie.features.extract import extract, learn
-from wsabie.features.registry import describer, load_describer
+from wsabie.features.registry import USUAL, describer, load_describer
 from wsabie.models.annotator import Annotator
 from wsabie.models.base import LabelModel
 from wsabie.models.ensemble import Ensemble
@@ -22,7 +22,7 @@ from wsabie.models.members import column_blocks
 from wsabie.sources.align import Aligned, align
 from wsabie.sources.fingerprint import fingerprint_or_none, marks_of
 from wsabie.sources.open import open_source
-from wsabie.sources.records import Rows, Source, label_counts
+from wsabie.sources.records import ItemSource, Rows, Source, label_counts
 from wsabie.storage.folder import is_model_folder
 from wsabie.storage.rejects import Rejects
 from wsabie.studies.splitting import split_rows
@@ -154,8 +154,8 @@ def train(
 
     Parameters
     ----------
-    source : Rows or PictureSource
-    valid : Rows, PictureSource or None
+    source : Rows or ItemSource
+    valid : Rows, ItemSource or None
         Chooses the epoch; pictures only where the training data are pictures. None: `recipe.hold_out` of the rows.
     recipe : Recipe
     executor : Executor
@@ -224,7 +224,7 @@ def prepare(
         "system": recipe.system,
         "source": recipe.source,
         "fingerprint": own if rows is source else fingerprint_or_none(rows),
-        **({} if rows is source else {"source_fingerprint": own, "describe": recipe.pictures.get("describe", "terms")}),
+        **({} if isinstance(source, Rows) else {"source_fingerprint": own, "describe": _named(source, recipe)}),
         "rows": len(learnt),
         "validation_rows": 0 if validation is None else len(validation),
         "labels": len(learnt.label_names),
@@ -245,6 +245,11 @@ def _with_columns(estimator: LabelModel, names: list[str] | None, terms: Any) ->
     return estimator
 
 
+def _named(source: ItemSource, recipe: Recipe) -> str:
+    """How the items of a source are described, as the command line says it."""
+    return str(recipe.pictures.get("describe", USUAL[source.things]))
+
+
 def _described(
     source: Source, recipe: Recipe, executor: Executor, progress: Progress, rejects: Rejects
 ) -> tuple[Rows, Describer | None]:
@@ -255,7 +260,8 @@ def _described(
         shutil.rmtree(recipe.work, ignore_errors=True)
     folder, pictures = recipe.work / "terms", dict(recipe.pictures)
     augment = pictures.pop("augment", 0)
-    wanted = describer(pictures.pop("describe", "terms"), **pictures, seed=recipe.seed)
+    wanted = describer(pictures.pop("describe", None), things=source.things, **pictures, seed=recipe.seed)
+    wanted.viewer(augment)  # what cannot be is refused before anything is learned
     if is_model_folder(folder):
         terms = load_describer(folder)
         terms.refuse_other(wanted, folder, "go on with the same options, or leave --resume out to begin anew")

@@ -41,11 +41,11 @@ def tune(
 
     Parameters
     ----------
-    source : Rows or PictureSource
+    source : Rows or ItemSource
         Pictures are described once, whatever is tried.
-    valid : Rows, PictureSource or None
+    valid : Rows, ItemSource or None
         Where trials are judged; None: `recipe.hold_out` of the rows.
-    test : Rows, PictureSource or None
+    test : Rows, ItemSource or None
         Read once, after everything is chosen.
     plan : Plan
     recipe : Recipe

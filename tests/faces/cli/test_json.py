@@ -39,7 +39,7 @@ def test_documents_have_the_documented_keys(cli: Cli, rows: Path, pictures: Path
         "annotate": {"marks"},
         "neighbours": {"marks"},
         "features": {"kpca", "map", "components", "landmarks", "bytes", *kernel},
-        "info": {"tuning", "members", "blend", "crop", "normalise", "output"},
+        "info": {"tuning", "members", "blend", "crop", "normalise", "output", "rate"},
     }
     for words in commands:
         found = cli(*words, "--json").json

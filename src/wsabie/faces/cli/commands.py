@@ -24,6 +24,7 @@ from wsabie.faces.cli.options import (
     Normalise,
     Output,
     ParentFirst,
+    Rate,
     Rejects,
     Size,
     Strict,
@@ -106,6 +107,7 @@ def train(
     crop: Crop = None,
     normalise: Normalise = None,
     output: Output = None,
+    rate: Rate = None,
     threads: Threads = None,
     seed: GivenSeed = None,
     hogwild: Annotated[bool, typer.Option("--hogwild", help="Lock-free threads instead of reproducible ones.")] = False,
@@ -149,6 +151,7 @@ def train(
         crop=crop,
         normalise=normalise,
         output=output,
+        rate=rate,
     )
     sides = stated(hold_out=hold_out if trained else 0.0)
     estimator = estimator_of(kind, parameters, run, ensemble, ensemble_by)

@@ -118,7 +118,7 @@ def _sides(
         from wsabie.studies.pictures import describe_split
 
         run = executor(threads)
-        terms = describer(pictures.pop("describe", "terms"), **pictures, seed=plan.seed)
+        terms = describer(pictures.pop("describe", None), things=data.things, **pictures, seed=plan.seed)
         rows, sides = describe_split(data, terms, plan, executor=run, progress=progress, rejects=rejects)
         if test is not None and not isinstance(test, Rows):
             test = terms.transform(test, executor=run, progress=progress, rejects=rejects)
@@ -135,12 +135,13 @@ def _write_report(file: Path, found: "Comparison", data: Path, tested: Source, t
     from wsabie.studies.report_input import DataFacts, ReportInput
 
     shown = []
-    if found.main and not isinstance(tested, Rows):
+    things = "rows" if isinstance(tested, Rows) else tested.things
+    if found.main and not isinstance(tested, Rows) and things == "pictures":
         shown = picture_examples(found.main, found.task.test, tested, terms, similar=found.task.similar)
     given = ReportInput(
         f"Comparison on {data.name}",
         found,
-        things="rows" if isinstance(tested, Rows) else "pictures",
+        things=things,
         data=DataFacts(name=data.name, source=str(data)),
         examples=shown,
         examples_note=SPREAD,

@@ -17,6 +17,7 @@ from wsabie.faces.cli.options import (
     Landmarks,
     Normalise,
     Output,
+    Rate,
     Rejects,
     Seed,
     Size,
@@ -31,16 +32,17 @@ from wsabie.faces.cli.options import (
 
 def features(
     kind: Annotated[
-        Literal["images", "onnx", "kpca"],
+        Literal["images", "audio", "onnx", "kpca"],
         typer.Argument(
-            metavar="KIND", help="images, onnx, or kpca: few dense features from many sparse ones (audio, text: later)."
+            metavar="KIND", help="images, audio, onnx, or kpca: few dense features from many sparse ones (text: later)."
         ),
     ],
     src: Annotated[
         list[Path],
         typer.Argument(
             metavar="SRC",
-            help="Folder of pictures, or Parquet with pictures; after onnx, the ONNX file comes first; for kpca rows.",
+            help="Folder of pictures or sounds, or Parquet with pictures; after onnx, the ONNX file comes first; for "
+            "kpca rows.",
         ),
     ],
     out: Annotated[Path, typer.Option(help="Parquet file to write; it is a source for every other command.")],
@@ -71,13 +73,14 @@ def features(
     ] = None,
     normalise: Normalise = None,
     output: Output = None,
+    rate: Rate = None,
     threads: Threads = None,
     seed: GivenSeed = None,
     strict: Strict = False,
     rejects: Rejects = None,
     json: Json = False,
 ) -> None:
-    """Describe pictures and write them as rows; a stopped run goes on where it was.
+    """Describe pictures or sounds and write them as rows; a stopped run goes on where it was.
 
     Or, with kpca, bring sparse rows to few dense dimensions by kernel PCA with the histogram intersection kernel.
     """
@@ -88,7 +91,7 @@ def features(
 
         pictures_given = stated(
             describe=describe, balance=balance, components=components, terms=terms, size=size, weighting=weighting,
-            dictionary=dictionary, augment=augment, crop=crop, normalise=normalise, output=output,
+            dictionary=dictionary, augment=augment, crop=crop, normalise=normalise, output=output, rate=rate,
         )  # fmt: skip
         refuse_options(pictures_given, "how pictures are described, and kpca takes rows of features")
         wanted = stated(n_components=dim, n_landmarks=landmarks, seed=seed)
@@ -99,7 +102,13 @@ def features(
     pictures, network = pictures_and_network(kind, src, describe)
     given = stated(describe=network or describe, balance=balance, n_terms=terms, size=size, weighting=weighting)
     given |= stated(
-        n_components=components, n_landmarks=landmarks, crop=crop, normalise=normalise, output=output, seed=seed
+        n_components=components,
+        n_landmarks=landmarks,
+        crop=crop,
+        normalise=normalise,
+        output=output,
+        rate=rate,
+        seed=seed,
     )
     features_command(pictures, out, given, dictionary, augment or 0, threads, strict, rejects, json)
 

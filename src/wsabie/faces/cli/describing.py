@@ -63,7 +63,9 @@ def features_command(
     with listing(rejects_file, strict=strict) as rejects:
         source = opened(src, rejects)
         if isinstance(source, Rows):
-            raise InputError(f"{src} holds rows of features already; give a folder of pictures, or Parquet with them")
+            raise InputError(
+                f"{src} holds rows of features already; give a folder of pictures or sounds, or Parquet with pictures"
+            )
         saved = dictionary or out_file.with_name(out_file.name + ".dictionary")
         options = dict(given)
         named = options.pop("describe", None)
@@ -72,7 +74,8 @@ def features_command(
             asked = options | (describer(named).identity() if named else {})
             terms.refuse_options(asked, saved, "leave these options out, or give another --dictionary")
         else:
-            wanted = describer(named or "terms", **options)
+            wanted = describer(named, things=source.things, **options)
+            wanted.viewer(augment)  # what cannot be is refused before anything is learned
             terms = _learned(wanted, saved, lambda: learn(wanted, source, run, progress, rejects))
         written = extract(source, terms, out_file, executor=run, progress=progress, rejects=rejects, augment=augment)
     seconds = time.perf_counter() - started

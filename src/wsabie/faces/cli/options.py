@@ -27,8 +27,8 @@ Data = Annotated[
     Path,
     typer.Argument(
         metavar="DATA",
-        help="Pictures in a folder, Parquet, svmlight/XC, Mulan ARFF, fastText text, pairs in a TSV, or a published "
-        "collection.",
+        help="Pictures or sounds in a folder, Parquet, svmlight/XC, Mulan ARFF, fastText text, pairs in a TSV, or a "
+        "published collection.",
     ),
 ]
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder, as `wsabie train --model` wrote it.")]
@@ -50,7 +50,8 @@ Hierarchies = Annotated[
 ]
 ParentFirst = Annotated[bool, typer.Option("--parent-first", help="Pairs in --hierarchy name the parent first.")]
 Terms = Annotated[
-    int | None, typer.Option(min=2, help="Visual terms in the dictionary (default: 10,000, fewer for few pictures).")
+    int | None,
+    typer.Option(min=2, help="Terms in a dictionary (default: 10,000 of pictures, 2,000 of sounds; fewer for few)."),
 ]
 MinRows = Annotated[int, typer.Option(min=1, help="Leave out labels with fewer training rows than this.")]
 Size = Annotated[
@@ -62,7 +63,7 @@ Describe = Annotated[
     typer.Option(
         metavar="NAMES",
         help="How pictures are described, side by side if several: terms, colour, textons, hog, onnx:FILE (default: "
-        "terms).",
+        "terms); how sounds are: mfcc, sai (default: both).",
     ),
 ]
 Balance = Annotated[
@@ -91,6 +92,14 @@ Normalise = Annotated[
     typer.Option(help="Values that an ONNX model was trained with (default: imagenet)."),
 ]
 Output = Annotated[str | None, typer.Option(metavar="NAME", help="Output of an ONNX model (default: its first).")]
+Rate = Annotated[
+    int | None,
+    typer.Option(
+        min=1_000,
+        max=192_000,
+        help="Samples a second at which sounds are described (default: the collection's, at most 22,050).",
+    ),
+]
 Augment = Annotated[
     int | None,
     typer.Option(min=0, help="Extra flipped, cropped, shifted versions of each picture (default: 0)."),

@@ -10,7 +10,7 @@ from wsabie.evaluation.splits import Split
 from wsabie.faces.cli.common import listing, opened
 from wsabie.faces.cli.terminal import TerminalProgress, note, out, plural, show_json
 from wsabie.features.collect import outline
-from wsabie.sources.records import PicturePart, Rows, Source, label_counts
+from wsabie.sources.records import ItemPart, Rows, Source, label_counts
 from wsabie.storage.atomic import explained
 from wsabie.storage.outputs import Kind, refuse_unwritable
 from wsabie.storage.rejects import Rejects
@@ -61,7 +61,7 @@ def split_command(
         if drop_near is not None:
             sides, left_out = _without_near(rows, sides, drop_near)
         kept = {files[name]: getattr(sides, name) for name in SIDES if len(getattr(sides, name))}
-        part = source.take if isinstance(source, Rows) else partial(PicturePart, source)
+        part = source.take if isinstance(source, Rows) else partial(ItemPart, source)
         _write({file: part(index) for file, index in kept.items()}, folder)
         if left_out is None:
             near.unlink(missing_ok=True)
@@ -125,7 +125,7 @@ def _without_near(rows: Rows, sides: Split, threshold: float) -> tuple[Split, Re
     return kept, left_out
 
 
-def _write(parts: Mapping[Path, Rows | PicturePart], folder: Path) -> None:
+def _write(parts: Mapping[Path, Rows | ItemPart], folder: Path) -> None:
     """The sides, in the form of the whole; all are written before the first takes the place of an older one."""
     from wsabie.sources.parquet_pictures import write_pictures
     from wsabie.sources.parquet_rows import write_rows

@@ -21,6 +21,7 @@ from wsabie.faces.cli.options import (
     Normalise,
     Output,
     ParentFirst,
+    Rate,
     Rejects,
     Seed,
     Size,
@@ -49,6 +50,7 @@ def compare(
     landmarks: Landmarks = None,
     terms: Terms = None,
     size: Size = None,
+    rate: Rate = None,
     threads: Threads = None,
     seed: Seed = 0,
     report: Annotated[Path | None, typer.Option(help="Write an HTML report here.")] = None,
@@ -59,7 +61,9 @@ def compare(
     """One table: every model and baseline on the same split, with time and memory."""
     from wsabie.faces.cli.comparing import compare_command
 
-    pictures = stated(describe=describe, n_components=components, n_landmarks=landmarks, n_terms=terms, size=size)
+    pictures = stated(
+        describe=describe, n_components=components, n_landmarks=landmarks, n_terms=terms, size=size, rate=rate
+    )
     compare_command(
         data,
         models,
@@ -122,6 +126,7 @@ def tune(
     crop: Crop = None,
     normalise: Normalise = None,
     output: Output = None,
+    rate: Rate = None,
     threads: Threads = None,
     seed: Seed = 0,
     strict: Strict = False,
@@ -147,6 +152,7 @@ def tune(
         crop=crop,
         normalise=normalise,
         output=output,
+        rate=rate,
     )
     searched = search(read_changes(config, fix or []), kind)
     estimator = build(kind, threads=threads, seed=seed)

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from wsabie.faces.cli.hierarchies import SHOWN_MARKS, siblings_by
 from wsabie.faces.cli.terminal import TerminalProgress, note, one_line, show_json, show_table
 from wsabie.labels.similar import Mark, SharedParents, marks
 from wsabie.models.base import LabelModel
-from wsabie.sources.records import Picture, PictureList, Rows, Source
+from wsabie.sources.records import ItemList, Rows, Source
 from wsabie.storage.outputs import refuse_unwritable
 from wsabie.storage.rejects import Rejects
 
@@ -62,7 +63,9 @@ def annotate_command(
             if explain is not None:
                 drawn = _explain(annotator, source, explain, label, drawn)
     if not results:
-        raise InputError("nothing could be annotated; give pictures or rows in a format that `wsabie train` reads")
+        raise InputError(
+            "nothing could be annotated; give pictures, sounds or rows in a format that `wsabie train` reads"
+        )
     if json:
         counts = {"skipped": len(rejects), "unknown_features": unknown}
         show_json({"schema": 1, "model": str(model), "results": results, **counts})
@@ -87,7 +90,7 @@ def _mark(results: list[dict[str, Any]], rows: Rows, similar: SharedParents) -> 
 
 
 def _sources(inputs: list[Path], rejects: Rejects, n_features: int | None, *, known: bool) -> list[tuple[str, Source]]:
-    """Every input opened; pictures that were named one by one make one source.
+    """Every input opened; pictures (and sounds) that were named one by one make one source.
 
     Before it stands what tells its ids from those of the other inputs: where they come from, as it was given.
     Labels are read where they are `known`.
@@ -96,27 +99,33 @@ def _sources(inputs: list[Path], rejects: Rejects, n_features: int | None, *, kn
     opened_ones = [(path, opened(path, rejects, labels_from, n_features)) for path in inputs]
     if len(inputs) == 1:
         return [("", opened_ones[0][1])]
-    pictures: list[Picture] = []
+    singles: list[ItemList] = []
     others: list[tuple[str, Source]] = []
     for path, source in opened_ones:
-        if isinstance(source, PictureList) and source.path.is_file():
-            pictures += [picture._replace(id=str(path)) for picture in source]
+        if isinstance(source, ItemList) and source.path.is_file():
+            singles.append(replace(source, items=[item._replace(id=str(path)) for item in source]))
         else:
             others.append((f"{path}/", source))
-    return ([("", PictureList(inputs[0], pictures))] if pictures else []) + others
+    for things in ("sounds", "pictures"):
+        items = [item for source in singles if source.things == things for item in source]
+        if items:
+            others.insert(0, ("", ItemList(inputs[0], items, things)))
+    return others
 
 
 def _explain(annotator: Any, source: Source, folder: Path, label: str | None, number: int) -> int:
     """Heat maps of where a label is seen, one PNG per picture, numbered from `number`; returns the next number."""
-    from wsabie.features.decode import RejectedPicture
+    from wsabie.features.decode import RejectedItem
     from wsabie.models.explain import explain_picture
 
     if isinstance(source, Rows) or annotator.terms is None:
         raise InputError("--explain draws on pictures; this input is rows of features")
+    if source.things != "pictures":
+        raise InputError(f"--explain draws on pictures; {source.path} holds {source.things}")
     for picture in source:
         try:
             explained = explain_picture(annotator, picture.content, label)
-        except RejectedPicture:
+        except RejectedItem:
             continue  # it is on the list already
         file = folder / f"{number:04d}-{Path(picture.id).stem[:60]}-{_file_name(explained.label)}.png"
         explained.save(file)
@@ -160,7 +169,8 @@ def info_command(model: Path, epochs: bool, json: bool) -> None:
     history = getattr(estimator, "history_", [])
     facts: dict[str, Any] = {
         **estimator.facts(),
-        "pictures": annotator.terms is not None,
+        "pictures": annotator.terms is not None and annotator.terms.things == "pictures",
+        "sounds": annotator.terms is not None and annotator.terms.things == "sounds",
         "bytes": folder_bytes(model),
         **annotator.description(),
         **annotator.facts,

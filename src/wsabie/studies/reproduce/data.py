@@ -16,7 +16,7 @@ from wsabie.evaluation.splits import Split
 from wsabie.labels.hierarchy import Hierarchy
 from wsabie.labels.similar import SharedParents
 from wsabie.sources.fingerprint import fingerprint
-from wsabie.sources.records import PictureSource, Rows, Source
+from wsabie.sources.records import ItemSource, Rows, Source
 from wsabie.storage.atomic import UnwritableError
 from wsabie.storage.rejects import Rejects
 from wsabie.studies.splitting import split_rows
@@ -143,9 +143,7 @@ def _three(rows: Rows, sides: Split) -> tuple[Rows, Rows, Rows]:
     return rows.take(sides.train), rows.take(sides.valid), rows.take(sides.test)
 
 
-def _describable(
-    data: Data, source: PictureSource, executor: Executor | None, progress: Progress, **options: Any
-) -> Data:
+def _describable(data: Data, source: ItemSource, executor: Executor | None, progress: Progress, **options: Any) -> Data:
     """The data with a way to describe their pictures anew; sides stay, what is learnt is learnt from the training."""
     side_of = {name: number for number, rows in enumerate((data.train, data.valid, data.test)) for name in rows.ids}
 

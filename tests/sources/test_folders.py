@@ -13,8 +13,9 @@ from PIL import Image, PngImagePlugin
 
 from wsabie.base.errors import InputError
 from wsabie.sources.build import BadRow
+from wsabie.sources.folders import read_file, read_folder
 from wsabie.sources.formats import FORMATS
-from wsabie.sources.images import ENDINGS, UNREAD, read_image_folder, read_picture
+from wsabie.sources.media import PICTURES
 from wsabie.sources.metadata import read_metadata
 from wsabie.sources.xmp import keywords_in, keywords_of
 from wsabie.storage.rejects import Rejects
@@ -35,7 +36,7 @@ def test_every_level_of_folders_is_a_label(folder, picture):
     picture(folder / "animal" / "dog" / "1.JPG")
     picture(folder / "animal" / "animal" / "2.png")
     picture(folder / "plant" / "3.webp")
-    source = read_image_folder(folder)
+    source = read_folder(folder)
     assert listed(source) == {
         "animal/animal/2.png": ("animal",),
         "animal/dog/1.JPG": ("animal", "dog"),
@@ -49,9 +50,9 @@ def test_every_level_of_folders_is_a_label(folder, picture):
 def test_folders_named_by_synsets_are_called_as_words_txt_says(folder, picture):
     for synset in ("n02012849", "n03126707", "n01440764", "n99999999"):
         picture(folder / synset / "1.png")
-    assert next(p.labels for p in read_image_folder(folder)) == ("n01440764",)
+    assert next(p.labels for p in read_folder(folder)) == ("n01440764",)
     (folder / "words.txt").write_text("n02012849\tcrane\nn03126707\tcrane\nn01440764\ttench, Tinca tinca\n")
-    assert [p.labels for p in read_image_folder(folder)] == [
+    assert [p.labels for p in read_folder(folder)] == [
         ("tench, Tinca tinca",),
         ("crane (n02012849)",),
         ("crane (n03126707)",),
@@ -66,7 +67,7 @@ def test_hidden_and_foreign_files_are_left_alone_and_loose_pictures_listed(folde
     picture(folder / "loose.png")
     (folder / "README.txt").write_text("about")
     rejects = Rejects()
-    assert listed(read_image_folder(folder, rejects=rejects)) == {"dog/1.png": ("dog",)}
+    assert listed(read_folder(folder, rejects=rejects)) == {"dog/1.png": ("dog",)}
     assert rejects.counts == {"picture without labels": 1}
     assert rejects.listed[0][0] == "loose.png"
 
@@ -79,28 +80,28 @@ def test_pictures_in_formats_that_are_not_read_are_listed_and_other_files_are_no
     for name in (*FOREIGN, "1.HEIC", "2.cr2"):
         (folder / "dog" / name).write_bytes(b"content")
     rejects = Rejects()
-    assert listed(read_image_folder(folder, rejects=rejects)) == {"dog/1.jpg": ("dog",)}
+    assert listed(read_folder(folder, rejects=rejects)) == {"dog/1.jpg": ("dog",)}
     found = {(where, reason, advice) for where, reason, advice in rejects.listed}
     what = ("unsupported picture format", "convert it to JPEG or PNG")
     assert found == {("dog/1.HEIC", *what), ("dog/2.cr2", *what)}
     with pytest.raises(InputError, match=r"unsupported picture format \(convert it to JPEG or PNG\)"):
-        read_image_folder(folder, rejects=Rejects(strict=True))
+        read_folder(folder, rejects=Rejects(strict=True))
 
 
 def test_a_folder_of_pictures_that_cannot_be_read_says_so(folder, picture):
     for name in ("1.heic", "2.heif"):
         (folder / name).write_bytes(b"content")
     with pytest.raises(InputError, match=r"no pictures that can be read, but 2 in formats .*; convert them to JPEG"):
-        read_image_folder(folder)
+        read_folder(folder)
     picture(folder / "3.png")
     with pytest.raises(InputError, match=r"the pictures of .* have no labels"):
-        read_image_folder(folder)
+        read_folder(folder)
 
 
 def test_every_format_that_is_read_has_its_endings():
     read = {ending for ending, name in Image.registered_extensions().items() if name in FORMATS}
-    assert read - {".apng", ".avifs", ".pfm"} == set(ENDINGS)
-    assert not read & set(UNREAD)
+    assert read - {".apng", ".avifs", ".pfm"} == set(PICTURES.endings)
+    assert not read & set(PICTURES.unread)
 
 
 def test_links_are_followed_only_to_files_inside_and_pipes_are_not_opened(folder, picture):
@@ -113,7 +114,7 @@ def test_links_are_followed_only_to_files_inside_and_pipes_are_not_opened(folder
     (folder / "cat").symlink_to(outside.parent)
     os.mkfifo(folder / "dog" / "pipe.png")
     rejects = Rejects()
-    found = listed(read_image_folder(folder, rejects=rejects))
+    found = listed(read_folder(folder, rejects=rejects))
     assert found == {"dog/1.png": ("dog",), "dog/in.png": ("dog",), "elk/1.png": ("elk",)}
     assert sorted(rejects.listed) == [
         ("cat", "link to a folder, not followed", ""),
@@ -128,29 +129,29 @@ def test_file_names_that_are_not_utf8_are_listed(folder, picture):
     (folder / "dog" / "1.png").rename(folder / "dog" / os.fsdecode(b"\xff.png"))
     picture(folder / "dog" / "2.png")
     rejects = Rejects()
-    assert listed(read_image_folder(folder, rejects=rejects)) == {"dog/2.png": ("dog",)}
+    assert listed(read_folder(folder, rejects=rejects)) == {"dog/2.png": ("dog",)}
     assert rejects.listed[0][:2] == ("dog/\\udcff.png", "file name that is not UTF-8")
 
 
 def test_one_folder_around_all_pictures_is_no_label(folder, picture):
     write_xmp(picture, folder / "images" / "1.webp", xmp("sea"))
     picture(folder / "images" / "2.png")
-    assert listed(read_image_folder(folder)) == {"images/1.webp": ("sea",)}
-    assert listed(read_image_folder(folder, labels_from="folders"))["images/2.png"] == ("images",)
+    assert listed(read_folder(folder)) == {"images/1.webp": ("sea",)}
+    assert listed(read_folder(folder, labels_from="folders"))["images/2.png"] == ("images",)
 
 
 def test_train_beside_test_is_taken_for_a_split(folder, picture):
     picture(folder / "train" / "dog" / "1.png")
     picture(folder / "test" / "dog" / "1.png")
     with pytest.raises(InputError, match="'test' and 'train', which look like a split"):
-        read_image_folder(folder)
-    assert listed(read_image_folder(folder, labels_from="folders"))["train/dog/1.png"] == ("train", "dog")
+        read_folder(folder)
+    assert listed(read_folder(folder, labels_from="folders"))["train/dog/1.png"] == ("train", "dog")
 
 
 def test_pictures_to_annotate_need_no_labels(folder, picture):
     picture(folder / "b.png")
     picture(folder / "sub" / "a.png")
-    assert listed(read_image_folder(folder, labels_from="none")) == {"b.png": (), "sub/a.png": ()}
+    assert listed(read_folder(folder, labels_from="none")) == {"b.png": (), "sub/a.png": ()}
 
 
 METADATA = [
@@ -196,13 +197,13 @@ def write_jsonl(folder, rows):
 def test_metadata_in_either_form(described, write):
     write(described, METADATA)
     rejects = Rejects()
-    source = read_image_folder(described, rejects=rejects)
+    source = read_folder(described, rejects=rejects)
     assert listed(source) == {"a.png": ("sea", "old town", "again"), "sub/b.png": ("sky", "sea")}
     assert [(p.group, p.time) for p in source] == [("7", "2020-01-02"), (None, None)]
     assert rejects.counts == REASONS
-    assert listed(read_image_folder(described, split="test")) == {"sub/b.png": ("sky", "sea")}
+    assert listed(read_folder(described, split="test")) == {"sub/b.png": ("sky", "sea")}
     with pytest.raises(InputError, match="has the split 'val'"):
-        read_image_folder(described, split="val")
+        read_folder(described, split="val")
 
 
 @pytest.mark.parametrize("write", [write_csv, write_jsonl])
@@ -220,7 +221,7 @@ def test_labels_of_several_rows_of_a_picture_are_joined(described, write):
     ]
     write(described, rows)
     rejects = Rejects()
-    source = read_image_folder(described, rejects=rejects)
+    source = read_folder(described, rejects=rejects)
     assert [tuple(p)[:1] + tuple(p)[2:] for p in source] == [
         ("a.png", ("sea", "sky"), "g", "2020"),
         ("c.png", ("dog",), None, None),
@@ -229,7 +230,7 @@ def test_labels_of_several_rows_of_a_picture_are_joined(described, write):
         ["row at odds with another of its picture", "split test and not train"],
         ["labels without a picture", "gone.png"],
     ]
-    assert listed(read_image_folder(described, split="test")) == {"c.png": ("dog",)}
+    assert listed(read_folder(described, split="test")) == {"c.png": ("dog",)}
 
 
 def test_rows_do_not_reach_pictures_outside(described, picture):
@@ -238,7 +239,7 @@ def test_rows_do_not_reach_pictures_outside(described, picture):
     names = ["out.png", "out/1.png", "sub/../../secret/1.png", str(described.parent / "secret" / "1.png"), "a.png"]
     write_jsonl(described, [{"file_name": name, "labels": ["sea"]} for name in names])
     rejects = Rejects()
-    assert listed(read_image_folder(described, rejects=rejects)) == {"a.png": ("sea",)}
+    assert listed(read_folder(described, rejects=rejects)) == {"a.png": ("sea",)}
     assert rejects.counts["labels without a picture"] == 2
     assert rejects.counts["path that leads out of the folder"] == 2
 
@@ -249,7 +250,7 @@ def test_a_line_without_end_is_not_read_whole(described, name, row, filler):
     (described / name).write_bytes(b"file_name,label\n" + row + filler * (40_000_000 // len(filler)))
     tracemalloc.start()
     with pytest.raises(InputError, match=rf"{name}:2 has a line of more than 4 MiB"):
-        read_image_folder(described)
+        read_folder(described)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 20_000_000
@@ -257,16 +258,16 @@ def test_a_line_without_end_is_not_read_whole(described, name, row, filler):
 
 def test_the_separator_is_one_for_the_whole_column(described):
     (described / "metadata.csv").write_text('file_name,tags\na.png,"Washington, D.C.;sea"\nc.png,"one, two"\n')
-    assert listed(read_image_folder(described)) == {"a.png": ("Washington, D.C.", "sea"), "c.png": ("one, two",)}
+    assert listed(read_folder(described)) == {"a.png": ("Washington, D.C.", "sea"), "c.png": ("one, two",)}
 
 
 def test_columns_with_other_names_can_be_given(described):
     (described / "metadata.csv").write_text("Image,Species\na.png,sea lion\n")
     with pytest.raises(InputError, match=r"no column 'file_name' \(it has 'Image', 'Species'\)"):
-        read_image_folder(described)
+        read_folder(described)
     with pytest.raises(InputError, match="no column 'labels' or 'label'"):
-        read_image_folder(described, image_column="Image")
-    source = read_image_folder(described, image_column="Image", label_column="Species")
+        read_folder(described, image_column="Image")
+    source = read_folder(described, image_column="Image", label_column="Species")
     assert listed(source) == {"a.png": ("sea lion",)}
 
 
@@ -294,7 +295,7 @@ def test_columns_with_other_names_can_be_given(described):
 def test_metadata_that_cannot_be_used(described, name, text, sentence):
     (described / name).write_bytes(text)
     with pytest.raises(InputError, match=sentence):
-        read_image_folder(described)
+        read_folder(described)
 
 
 def test_broken_rows_of_metadata_are_listed(described):
@@ -302,7 +303,7 @@ def test_broken_rows_of_metadata_are_listed(described):
     lines += ['{"file_name": "c.png", "labels": ["\\ud800"]}', '{"file_name": "\\ud800.png", "label": 4}']
     (described / "metadata.jsonl").write_text("\n".join(lines[:4] + lines[5:]))
     rejects = Rejects()
-    assert listed(read_image_folder(described, rejects=rejects)) == {"a.png": ("3",)}
+    assert listed(read_folder(described, rejects=rejects)) == {"a.png": ("3",)}
     assert rejects.counts == {
         "malformed JSON": 1,
         "line that is no JSON object": 1,
@@ -312,15 +313,15 @@ def test_broken_rows_of_metadata_are_listed(described):
     }
     (described / "metadata.jsonl").write_text('{"file_name": "a.png", "labels": ["b"]}\n' + lines[4])
     rejects = Rejects()
-    read_image_folder(described, rejects=rejects)
+    read_folder(described, rejects=rejects)
     assert rejects.counts == {"label that is not valid text": 1, "picture without labels": 2}
     (described / "metadata.csv").write_text("file_name,label\na.png,x,y\n")
     with pytest.raises(InputError, match=r"has both metadata\.csv and metadata\.jsonl"):
-        read_image_folder(described)
+        read_folder(described)
     (described / "metadata.jsonl").unlink()
     rejects = Rejects()
     with pytest.raises(InputError, match="no labelled pictures are left"):
-        read_image_folder(described, rejects=rejects)
+        read_folder(described, rejects=rejects)
     assert rejects.counts["wrong number of cells"] == 1
 
 
@@ -350,10 +351,10 @@ def test_keywords_inside_pictures(folder, picture, name):
     write_xmp(picture, folder / name, xmp("sea  lion", "k\u00f6ln", "sea  lion"))
     picture(folder / "bare.png")
     rejects = Rejects()
-    assert listed(read_image_folder(folder, rejects=rejects)) == {name: ("sea lion", "k\u00f6ln")}
+    assert listed(read_folder(folder, rejects=rejects)) == {name: ("sea lion", "k\u00f6ln")}
     assert rejects.counts == {"picture without labels": 1}
-    assert listed(read_picture(folder / name)) == {name: ("sea lion", "k\u00f6ln")}
-    assert listed(read_picture(folder / name, labels_from="none")) == {name: ()}
+    assert listed(read_file(folder / name)) == {name: ("sea lion", "k\u00f6ln")}
+    assert listed(read_file(folder / name, labels_from="none")) == {name: ()}
 
 
 @pytest.mark.parametrize(
@@ -365,7 +366,7 @@ def test_unsafe_packets_are_listed(folder, picture, packet):
     write_xmp(picture, folder / "b.webp", xmp("sea"))
     (folder / "c.jpg").write_bytes(b"no picture")
     rejects = Rejects()
-    assert listed(read_image_folder(folder, rejects=rejects)) == {"b.webp": ("sea",)}
+    assert listed(read_folder(folder, rejects=rejects)) == {"b.webp": ("sea",)}
     assert rejects.counts == {"unreadable XMP packet": 1, "unreadable picture": 1}
 
 
@@ -440,7 +441,7 @@ def test_valid_metadata_comes_back_exactly(tmp_path_factory, rows, form):
 def test_folders_without_what_is_needed_are_refused(folder, picture, labels_from):
     sentence = "has no metadata.csv" if labels_from == "metadata" else "holds no pictures"
     with pytest.raises(InputError, match=sentence):
-        read_image_folder(folder, labels_from=labels_from)
+        read_folder(folder, labels_from=labels_from)
     picture(folder / "a.png")
     sentence = {
         "auto": "no labels: there are no sub-folders to tell them apart, no metadata.csv or metadata.jsonl",
@@ -448,20 +449,20 @@ def test_folders_without_what_is_needed_are_refused(folder, picture, labels_from
         "folders": "no labelled pictures are left",
     }[labels_from]
     with pytest.raises(InputError, match=sentence):
-        read_image_folder(folder, labels_from=labels_from)
+        read_folder(folder, labels_from=labels_from)
 
 
 def test_labels_without_any_picture(folder):
     write_csv(folder, METADATA[:1])
     with pytest.raises(InputError, match=r"holds no pictures .* metadata\.csv alone is not enough"):
-        read_image_folder(folder)
+        read_folder(folder)
 
 
 def test_strict_refuses_the_first_unlabelled_picture(folder, picture):
     picture(folder / "dog" / "1.png")
     picture(folder / "loose.png")
     with pytest.raises(InputError, match=r"loose\.png: picture without labels"):
-        read_image_folder(folder, rejects=Rejects(strict=True))
+        read_folder(folder, rejects=Rejects(strict=True))
 
 
 @pytest.mark.data
@@ -473,7 +474,7 @@ def test_a_thousand_photos_by_metadata(data, folder):
     shutil.copytree(data / "imagen_200x5" / "images", folder / "photos")
     write_csv(folder, [row | {"split": ""} for row in rows])
     rejects = Rejects()
-    source = read_image_folder(folder, rejects=rejects)
+    source = read_folder(folder, rejects=rejects)
     assert len(source) == 1000
     assert len(rejects) == 0
     assert len({label for p in source for label in p.labels}) <= 200

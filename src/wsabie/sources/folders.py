@@ -1,36 +1,30 @@
-"""A folder of pictures, labelled by its sub-folders, by a metadata file, or by keywords inside the pictures.
+"""A folder of pictures or of sounds, labelled by its sub-folders, by a metadata file, or inside the files.
 
 Sub-folders: every level gives one label, so `animal/dog/1.jpg` has the labels "animal" and "dog". Folders named by
 synsets of WordNet (`n02084071`) are called as a file `words.txt` in the folder says, if there is one. Hidden
-files and folders (a leading dot) and files that are no pictures are left alone; pictures in formats that
-are not read (`UNREAD`) are rejected. Links to folders are not followed, links to files only inside the
-folder. The id of a picture is its path in the folder, with `/`; what is rejected is named in the same way.
+files and folders (a leading dot) and files of other kinds are left alone; those in formats that are not read
+(`Medium.unread`) are rejected. Links to folders are not followed, links to files only inside the folder. The id of an
+item is its path in the folder, with `/`; what is rejected is named in the same way. A folder that holds pictures and
+sounds, such as albums with their covers, is a collection of that of which there is more.
 """
 
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
 from wsabie.base.errors import InputError
 from wsabie.labels.names import normalise
 from wsabie.sources.build import BadRow, require_rows
 from wsabie.sources.code_names import read_code_names
-from wsabie.sources.formats import CONVERT, UNSUPPORTED
+from wsabie.sources.media import MEDIA, PICTURES, SOUNDS, Medium, medium_of
 from wsabie.sources.metadata import FILE_COLUMN, NAMES, Entry, agreed, find_metadata, read_metadata
-from wsabie.sources.records import Picture, PictureList
+from wsabie.sources.records import Item, ItemList
 from wsabie.sources.text import reading, shown
-from wsabie.sources.xmp import keywords_in
 from wsabie.storage.rejects import Rejects
 
-ENDINGS = (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif", ".tif", ".tiff", ".bmp", ".avif",
-           ".ppm", ".pgm", ".pbm", ".pnm")  # fmt: skip
-UNREAD = (".heic", ".heif", ".hif", ".jxl", ".jp2", ".psd", ".xcf", ".svg", ".tga", ".exr", ".dng", ".cr2", ".cr3",
-          ".nef", ".arw", ".orf", ".rw2", ".raf", ".pef", ".srw")  # fmt: skip
-"""Endings of pictures in formats that are not read: those of phones and drawing programs, and raw ones of cameras."""
-
-LABELS_FROM = ("auto", "folders", "metadata", "xmp", "none")
+LABELS_FROM = ("auto", "folders", "metadata", "xmp", "tags", "none")
 SPLITS = {"train", "training", "test", "testing", "valid", "validation", "val", "dev"}
 """What sides of a split are called: they are parts of a collection and hardly its labels, nor its shards."""
 
@@ -38,10 +32,9 @@ WORDS = "words.txt"
 """Beside folders named by synsets: what they are called, as WordNet and ImageNet list it (`n02084071 TAB dog`)."""
 
 _SYNSET = re.compile(r"(^|/)n\d{8}/")
-UNLABELLED = "picture without labels"
 
 
-def read_image_folder(
+def read_folder(
     folder: Path,
     *,
     labels_from: str = "auto",
@@ -49,94 +42,110 @@ def read_image_folder(
     label_column: str | None = None,
     split: str | None = None,
     rejects: Rejects | None = None,
-) -> PictureList:
-    """List the pictures of a folder with their labels; nothing is decoded.
+) -> ItemList:
+    """List the pictures or sounds of a folder with their labels; nothing is decoded.
 
     Parameters
     ----------
     folder : Path
-    labels_from : {"auto", "folders", "metadata", "xmp", "none"}
-        "auto": the metadata file if there is one, otherwise sub-folders if the pictures lie in several,
-        otherwise embedded XMP keywords. "none": pictures to annotate, without labels.
+    labels_from : {"auto", "folders", "metadata", "xmp", "tags", "none"}
+        "auto": the metadata file if there is one, otherwise sub-folders if the items lie in several, otherwise what is
+        embedded in the files: XMP keywords of pictures ("xmp"), genres and artists in the tags of sounds ("tags").
+        "none": items to annotate, without labels.
     image_column, label_column : str or None
         Columns of the metadata file, when they have other names than usual.
     split : str or None
         Keep only the rows of the metadata file with this `split`.
     rejects : Rejects or None
-        Lists pictures without labels or of unsupported formats, labels without a picture, links and paths that lead
-        out of the folder.
+        Lists items without labels or of unsupported formats, labels without an item, links and paths that lead out of
+        the folder.
 
     Returns
     -------
-    PictureList
+    ItemList
 
     Raises
     ------
     InputError
-        Missing, without pictures, or without a single labelled picture.
+        Missing, without pictures or sounds, or without a single one that is labelled.
     """
     rejects = Rejects() if rejects is None else rejects
-    n_unread, n_listed = rejects.counts[UNSUPPORTED], len(rejects.listed)
-    files = find_pictures(folder, rejects)
+    n_listed = len(rejects.listed)
+    medium, files = find_files(folder, rejects)
     metadata = find_metadata(folder) if labels_from in ("auto", "metadata") else None
     if labels_from == "metadata" and metadata is None:
         raise InputError(f"{shown(folder)} has no {' or '.join(NAMES)}; write one, or take labels from elsewhere")
     if not files:
-        raise _no_pictures(folder, metadata, rejects.counts[UNSUPPORTED] - n_unread)
+        raise _no_files(folder, metadata, medium, rejects)
     if metadata is not None:
         entries = read_metadata(
             metadata, image_column=image_column or FILE_COLUMN, label_column=label_column, rejects=rejects
         )
         if split is not None and not any(entry.split == split for entry in entries):
             raise InputError(f"no row of {shown(metadata)} has the split {split!r}; check the name, or leave it out")
-        unread = {where for where, reason, _ in rejects.listed[n_listed:] if reason == UNSUPPORTED}
-        pictures, labels_from = _by_metadata(files, unread, entries, split, rejects), "metadata"
+        unread = {where for where, reason, _ in rejects.listed[n_listed:] if reason == medium.unsupported}
+        items, labels_from = _by_metadata(files, unread, entries, split, medium, rejects), "metadata"
     else:
-        pictures = _by_themselves(folder, files, labels_from, rejects)
-    _require_labelled(folder, pictures, labels_from, rejects)
-    return PictureList(folder, pictures)
+        items = _by_themselves(folder, files, labels_from, medium, rejects)
+    _require_labelled(folder, items, labels_from, medium, rejects)
+    return ItemList(folder, items, medium.things)
 
 
-def _no_pictures(folder: Path, metadata: Path | None, n_unread: int) -> InputError:
-    if n_unread:
+def _no_files(folder: Path, metadata: Path | None, medium: Medium, rejects: Rejects) -> InputError:
+    if n_unread := rejects.counts[medium.unsupported]:
         return InputError(
-            f"{shown(folder)} holds no pictures that can be read, but {n_unread:,} in formats that are not supported "
-            "(such as HEIC or raw ones of cameras); convert them to JPEG or PNG"
+            f"{shown(folder)} holds no {medium.things} that can be read, but {n_unread:,} in formats that are not "
+            f"supported ({medium.such_as}); {medium.convert.replace(' it ', ' them ')}"
         )
     found = f"; {metadata.name} alone is not enough" if metadata else ""
+    endings = ", ".join(PICTURES.endings + SOUNDS.endings)
     return InputError(
-        f"{shown(folder)} holds no pictures ({', '.join(ENDINGS)}){found}; give a folder that has some, or the file "
+        f"{shown(folder)} holds no pictures and no sounds ({endings}){found}; give a folder that has some, or the file "
         "itself when the data are in one"
     )
 
 
-def read_picture(path: Path, *, labels_from: str = "auto", rejects: Rejects | None = None) -> PictureList:
-    """A single picture, with its XMP keywords unless `labels_from` is "none"."""
+def read_file(path: Path, *, labels_from: str = "auto", rejects: Rejects | None = None) -> ItemList:
+    """A single picture or sound, with the labels inside it unless `labels_from` is "none"."""
     rejects = Rejects() if rejects is None else rejects
+    medium = medium_of(path.name) or PICTURES
     with reading(path):
         path.stat()
-    labels = _labeller(labels_from if labels_from == "none" else "xmp")
-    pictures = _labelled([(path.name, path)], labels, keep_all=labels_from == "none", rejects=rejects)
-    _require_labelled(path, pictures, labels_from, rejects)
-    return PictureList(path, pictures)
+    labels = _labeller(labels_from if labels_from == "none" else medium.inside, medium)
+    items = _labelled([(path.name, path)], labels, keep_all=labels_from == "none", medium=medium, rejects=rejects)
+    _require_labelled(path, items, labels_from, medium, rejects)
+    return ItemList(path, items, medium.things)
 
 
-def find_pictures(folder: Path, rejects: Rejects) -> dict[str, Path]:
-    """Pictures under a folder by their path in it, sorted; unsupported ones and links that lead out are rejected."""
+def find_files(folder: Path, rejects: Rejects, medium: Medium | None = None) -> tuple[Medium, dict[str, Path]]:
+    """Files of a medium under a folder by their path in it, sorted; unsupported ones and links that lead out are
+    rejected.
+
+    Without a medium it is that of most of the files.
+    """
     root = os.path.realpath(folder)
-    found: dict[str, Path] = {}
     with reading(folder):
         os.scandir(folder).close()  # os.walk would pass over a folder that cannot be read
+    read: dict[Medium, list[Path]] = {one: [] for one in MEDIA}
+    unread: dict[Medium, list[Path]] = {one: [] for one in MEDIA}
     for place, folders, names in os.walk(folder, onerror=_unreadable(folder, rejects)):
         for name in [n for n in folders if not n.startswith(".") and Path(place, n).is_symlink()]:
             rejects.add(_id_of(Path(place, name), folder), "link to a folder, not followed")
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in names:
-            if not name.startswith(".") and name.lower().endswith(ENDINGS):
-                _add_file(Path(place, name), folder, root, found, rejects)
-            elif not name.startswith(".") and name.lower().endswith(UNREAD):
-                rejects.add(_id_of(Path(place, name), folder), UNSUPPORTED, CONVERT)
-    return dict(sorted(found.items()))
+            if name.startswith("."):
+                continue
+            if (one := medium_of(name)) is not None:
+                read[one].append(Path(place, name))
+            elif (one := medium_of(name, unread=True)) is not None:
+                unread[one].append(Path(place, name))
+    chosen = medium or max(MEDIA, key=lambda one: (len(read[one]), len(unread[one])))
+    found: dict[str, Path] = {}
+    for path in read[chosen]:
+        _add_file(path, folder, root, found, rejects)
+    for path in unread[chosen]:
+        rejects.add(_id_of(path, folder), chosen.unsupported, chosen.convert)
+    return chosen, dict(sorted(found.items()))
 
 
 def _id_of(path: Path, folder: Path) -> str:
@@ -168,7 +177,7 @@ def is_inside(path: Path, root: str) -> bool:
 
 
 def relative_name(text: str) -> str:
-    """A file name from a table, as `find_pictures` writes it.
+    """A file name from a table, as `find_files` writes it.
 
     Raises
     ------
@@ -182,10 +191,15 @@ def relative_name(text: str) -> str:
 
 
 def _by_metadata(
-    files: dict[str, Path], unread: set[str], entries: list[Entry], split: str | None, rejects: Rejects
-) -> list[Picture]:
+    files: dict[str, Path],
+    unread: set[str],
+    entries: list[Entry],
+    split: str | None,
+    medium: Medium,
+    rejects: Rejects,
+) -> list[Item]:
     named: set[str] = set()
-    rows: dict[str, Entry] = {}  # what is said of each picture, whether it is there or not
+    rows: dict[str, Entry] = {}  # what is said of each item, whether it is there or not
     labels: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for entry in entries:
         try:
@@ -198,16 +212,16 @@ def _by_metadata(
             rejects.add(entry.where, bad.reason, bad.detail)
     for name in files:
         if name not in named:
-            rejects.add(name, UNLABELLED, "no row in the metadata")
-    pictures = []
+            rejects.add(name, medium.unlabelled, "no row in the metadata")
+    items = []
     for name, row in rows.items():
         if split is not None and row.split != split:
             continue
         if name in files and labels[name]:
-            pictures.append(Picture(name, files[name], tuple(labels[name]), row.group, row.time))
+            items.append(Item(name, files[name], tuple(labels[name]), row.group, row.time))
         elif name not in unread:
-            rejects.add(row.where, UNLABELLED if name in files else "labels without a picture", name)
-    return pictures
+            rejects.add(row.where, medium.unlabelled if name in files else f"labels without a {medium.thing}", name)
+    return items
 
 
 def clean_labels(names: Iterable[str]) -> tuple[str, ...]:
@@ -224,17 +238,19 @@ def clean_labels(names: Iterable[str]) -> tuple[str, ...]:
         raise BadRow("label that is not valid text", ascii(list(names))[:100]) from error
 
 
-def _by_themselves(folder: Path, files: dict[str, Path], labels_from: str, rejects: Rejects) -> list[Picture]:
+def _by_themselves(
+    folder: Path, files: dict[str, Path], labels_from: str, medium: Medium, rejects: Rejects
+) -> list[Item]:
     if labels_from == "auto":
-        labels_from = "folders" if _tell_apart(files) else "xmp"
+        labels_from = "folders" if _tell_apart(files) else medium.inside
         if labels_from == "folders":
             _refuse_splits(folder, files)
-    labels = _labeller(labels_from, _synset_names(folder, files) if labels_from == "folders" else {})
-    return _labelled(files.items(), labels, keep_all=labels_from == "none", rejects=rejects)
+    labels = _labeller(labels_from, medium, _synset_names(folder, files) if labels_from == "folders" else {})
+    return _labelled(files.items(), labels, keep_all=labels_from == "none", medium=medium, rejects=rejects)
 
 
 def _tell_apart(files: Iterable[str]) -> bool:
-    """Whether sub-folders say anything; one that holds all the pictures ("images") does not."""
+    """Whether sub-folders say anything; one that holds all the files ("images") does not."""
     places = [PurePosixPath(name).parent for name in files]
     return any(place.name for place in places) and (len(places) == 1 or len(set(places)) > 1)
 
@@ -245,32 +261,37 @@ def _synset_names(folder: Path, files: Iterable[str]) -> dict[str, str]:
     return read_code_names(words) if words.is_file() and any(_SYNSET.search(name) for name in files) else {}
 
 
-def _labeller(labels_from: str, names: dict[str, str] | None = None) -> Callable[[str, Path], tuple[str, ...]]:
+def _labeller(
+    labels_from: str, medium: Medium, names: dict[str, str] | None = None
+) -> Callable[[str, Path], Sequence[str]]:
     if labels_from == "folders":
         names = names or {}
         return lambda name, path: tuple(names.get(part, part) for part in PurePosixPath(name).parts[:-1])
-    if labels_from == "xmp":
-        return lambda name, path: keywords_in(path)
+    if labels_from == medium.inside:
+        return lambda name, path: medium.labels_in(path)
+    if labels_from in {one.inside for one in MEDIA}:
+        raise InputError(f"{medium.things} have no {labels_from}; say labels_from={medium.inside!r}")
     return lambda name, path: ()
 
 
 def _labelled(
     files: Iterable[tuple[str, Path]],
-    labels_of: Callable[[str, Path], tuple[str, ...]],
+    labels_of: Callable[[str, Path], Sequence[str]],
     *,
     keep_all: bool,
+    medium: Medium,
     rejects: Rejects,
-) -> list[Picture]:
-    pictures = []
+) -> list[Item]:
+    items = []
     for name, path in files:
         try:
             labels = clean_labels(labels_of(name, path))
             if not labels and not keep_all:
-                raise BadRow(UNLABELLED)
-            pictures.append(Picture(name, path, labels))
+                raise BadRow(medium.unlabelled)
+            items.append(Item(name, path, labels))
         except BadRow as bad:
             rejects.add(shown(name), bad.reason, bad.detail)
-    return pictures
+    return items
 
 
 def _refuse_splits(folder: Path, files: Iterable[str]) -> None:
@@ -284,12 +305,12 @@ def _refuse_splits(folder: Path, files: Iterable[str]) -> None:
         )
 
 
-def _require_labelled(folder: Path, pictures: list[Picture], labels_from: str, rejects: Rejects) -> None:
-    if pictures:
+def _require_labelled(folder: Path, items: list[Item], labels_from: str, medium: Medium, rejects: Rejects) -> None:
+    if items:
         return
-    if labels_from == "auto" and rejects.counts[UNLABELLED] + rejects.counts[UNSUPPORTED] == len(rejects):
+    if labels_from == "auto" and rejects.counts[medium.unlabelled] + rejects.counts[medium.unsupported] == len(rejects):
         raise InputError(
-            f"the pictures of {shown(folder)} have no labels: there are no sub-folders to tell them apart, "
-            f"no {' or '.join(NAMES)}, and no embedded XMP keywords; label them in one of these ways"
+            f"the {medium.things} of {shown(folder)} have no labels: there are no sub-folders to tell them apart, "
+            f"no {' or '.join(NAMES)}, and no {medium.written}; label them in one of these ways"
         )
-    require_rows(0, folder, rejects, "labelled pictures")
+    require_rows(0, folder, rejects, f"labelled {medium.things}")

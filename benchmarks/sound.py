@@ -1,0 +1,118 @@
+"""Seconds of sound described per second of CPU, one process: `python -m benchmarks.sound FOLDER`.
+
+FOLDER holds recordings of any length and rate; about ten minutes of them are joined to one track, which is written as
+MP3 of 44,100 samples a second in two channels, the usual form of music, and described from the file to the row.
+
+--draw FILE instead draws stabilised images of sounds whose pitch is known.
+"""
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.machine import told, verdict
+from wsabie.base.arrays import Float32
+from wsabie.features.auditory import SaiPlan, channel_frequencies, images
+from wsabie.features.registry import describer
+from wsabie.features.sound import Sound
+from wsabie.sources.records import Item, ItemList
+
+BARS = {"mfcc": 60.0, "sai": 8.0}
+SECONDS, RATE, ROUNDS = 600, 44_100, 3
+
+
+def track(folder: Path) -> Float32:
+    """The recordings of a folder one after the other, as often as it takes."""
+    found: list[Float32] = []
+    files = sorted(folder.rglob("*.wav"))
+    if not files:
+        raise SystemExit(f"{folder} holds no .wav files; give a folder of recordings")
+    n = 0
+    while n < SECONDS * RATE:
+        for file in files:
+            found += list(Sound(file, 3600).pieces(RATE))
+            n += len(found[-1])
+            if n >= SECONDS * RATE:
+                break
+    return np.concatenate(found)[: SECONDS * RATE]
+
+
+def rate_of(work: Any) -> float:
+    """Seconds of the track per second of CPU: the median of some rounds."""
+    rounds = []
+    for _ in range(ROUNDS):
+        started = time.process_time()
+        work()
+        rounds.append(SECONDS / (time.process_time() - started))
+    return float(np.median(rounds))
+
+
+def draw(file: Path) -> None:
+    """Images of clicks, of harmonics without their fundamental, of a tone and of noise."""
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    from matplotlib import pyplot as plt
+
+    rate, plan = 16_000, SaiPlan(16_000)
+    t = np.arange(rate) / rate
+    clicks = np.zeros(rate)
+    clicks[:: rate // 100] = 0.5
+    sounds = {
+        "100 clicks a second": clicks,
+        "harmonics 3 to 19 of 150 Hz": sum(0.1 * np.cos(2 * np.pi * k * 150 * t) for k in range(3, 20)),
+        "a tone of 440 Hz": 0.3 * np.sin(2 * np.pi * 440 * t),
+        "noise": 0.1 * np.random.default_rng(0).standard_normal(rate),
+    }
+    hertz = channel_frequencies(plan)
+    figure, places = plt.subplots(2, 2, figsize=(9, 5), layout="constrained", sharex=True, sharey=True)
+    for axes, (name, samples) in zip(places.flat, sounds.items(), strict=True):
+        *_, last = images(np.asarray(samples, np.float32), plan)
+        lags = 1000 * np.arange(plan.n_lags) / rate
+        axes.pcolormesh(lags, np.arange(len(hertz)), np.sqrt(last), cmap="magma", rasterized=True)
+        axes.set_title(name, fontsize=10)
+    places[0, 0].invert_yaxis()  # shared by all
+    rows = np.linspace(0, len(hertz) - 1, 6).astype(int)
+    for axes in places[:, 0]:
+        axes.set_yticks(rows, [f"{hertz[row]:,.0f}" for row in rows])
+        axes.set_ylabel("channel, Hz")
+    for axes in places[1]:
+        axes.set_xlabel("lag, ms")
+    figure.savefig(file, dpi=110)
+    plt.close(figure)
+
+
+def main() -> None:
+    import soundfile
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, nargs="?")
+    parser.add_argument("--draw", type=Path)
+    asked = parser.parse_args()
+    if asked.draw:
+        draw(asked.draw)
+        return
+    if asked.folder is None:
+        parser.error("give a folder of recordings")
+    folder = asked.folder
+    print(told())
+    with tempfile.TemporaryDirectory() as place:
+        file = Path(place) / "track.mp3"
+        soundfile.write(file, np.repeat(track(folder)[:, None], 2, axis=1), RATE)
+        source = ItemList(Path(place), [Item("track", file, ())], "sounds")
+        decoding = rate_of(lambda: sum(map(len, Sound(file, 3600).pieces(22_050))))
+        print(f"decoding and rate alone {decoding:8.0f} times real time")
+        for named in ("mfcc", "sai", "mfcc,sai"):
+            learnt = describer(named).fit(source)
+            learnt.transform_one(file)  # compilation
+            found = rate_of(lambda learnt=learnt: learnt.transform_one(file))
+            bar = f", {verdict(found, least=BARS[named])}" if named in BARS else ""
+            print(f"{named:<23} {found:8.0f} times real time{bar}")
+
+
+if __name__ == "__main__":
+    main()

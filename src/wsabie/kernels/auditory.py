@@ -1,0 +1,164 @@
+"""A cochlea and its stabilised image: a cascade of filters, rectified and held to one level, integrated from strobes.
+
+The cascade is that of asymmetric resonators (Lyon 2011, "Cascades of two-pole-two-zero asymmetric resonators are good
+models of peripheral auditory function"), the image that of Patterson and Lyon (Lyon, Rehn, Bengio, Walters, Chechik
+2010, "Sound retrieval and ranking using sparse auditory representations").
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from wsabie.base.arrays import Float32, Int64
+from wsabie.kernels._jit import entry, jit
+
+GAIN_SAMPLES = 16
+"""Samples for which gains are kept."""
+
+
+class Cascade(NamedTuple):
+    """Filters from high to low frequencies, and how their output is held to one level.
+
+    Attributes
+    ----------
+    real, imaginary : (n_channels,) float32
+        r cos(theta) and r sin(theta) of each pair of poles.
+    zero : (n_channels,) float32
+        h: how much of the second state goes to the output.
+    gain : (n_channels,) float32
+        g, so that a constant passes unchanged.
+    smooth : float32
+        Share of a new sample in the level.
+    floor : float32
+        Level below which nothing is raised.
+    """
+
+    real: Float32
+    imaginary: Float32
+    zero: Float32
+    gain: Float32
+    smooth: np.float32
+    floor: np.float32
+
+
+class Hearing(NamedTuple):
+    """What goes on from one piece of a sound to the next.
+
+    Attributes
+    ----------
+    first, second : (n_channels,) float32
+        States of the filters.
+    level : (n_channels,) float32
+        Smoothed rectified output.
+    gain : (n_channels,) float32
+        What the rectified output is multiplied by.
+    threshold : (n_channels,) float32
+        What a peak has to exceed to be a strobe.
+    since : (n_channels,) int64
+        Samples since the last strobe.
+    image : (n_channels, n_lags) float32
+        The stabilised image, the largest lag first.
+    """
+
+    first: Float32
+    second: Float32
+    level: Float32
+    gain: Float32
+    threshold: Float32
+    since: Int64
+    image: Float32
+
+    @classmethod
+    def silent(cls, n_channels: int, n_lags: int) -> "Hearing":
+        """Before anything was heard."""
+        first, second, level, gain, threshold = np.zeros((5, n_channels), np.float32)
+        since, image = np.zeros(n_channels, np.int64), np.zeros((n_channels, n_lags), np.float32)
+        return cls(first, second, level, gain, threshold, since, image)
+
+
+@jit
+def _set_gains(floor, level, gain):
+    """1 / sqrt(level of the channel * level of all): halves the differences of level, in time and along the cochlea."""
+    total = np.float32(0)
+    for c in range(len(level)):
+        total += level[c]
+    all_of_them = floor + total / np.float32(len(level))
+    for c in range(len(level)):
+        gain[c] = np.float32(1) / np.sqrt((floor + level[c]) * all_of_them)
+
+
+def _make_hear(checksum):
+    def hear(samples, cascade, state, out):
+        """Run samples through the cochlea.
+
+        Parameters
+        ----------
+        samples : (n,) float32
+        cascade : Cascade
+        state : Hearing
+        out : (n_channels, n_before + n) float32
+            The last n columns are filled.
+        """
+        _ = checksum
+        before = out.shape[1] - len(samples)
+        n_channels = len(cascade.real)
+        keep = np.float32(1) - cascade.smooth
+        for t in range(len(samples)):
+            if t % GAIN_SAMPLES == 0:
+                _set_gains(cascade.floor, state.level, state.gain)
+            x = samples[t]
+            for c in range(n_channels):
+                a, b = cascade.real[c], cascade.imaginary[c]
+                first, second = state.first[c], state.second[c]
+                state.first[c] = a * first - b * second + x
+                state.second[c] = b * first + a * second
+                x = cascade.gain[c] * (x + cascade.zero[c] * state.second[c])
+                loud = max(x, np.float32(0))
+                state.level[c] = keep * state.level[c] + cascade.smooth * loud
+                out[c, before + t] = loud * state.gain[c]
+
+    return hear
+
+
+def _make_integrate(checksum):
+    def integrate(heard, n, decay, forget, least, state):
+        """Find strobes among the last n samples, and bring what lies before each into the image.
+
+        A strobe is a peak above a threshold that it then sets, and that decays. The image forgets by the time since
+        the last strobe, so that it is a mean over the same time whatever the rate of strobes.
+
+        Parameters
+        ----------
+        heard : (n_channels, n_lags + n) float32
+        n : int
+            The very last sample cannot be a strobe yet: it is looked at with the samples that follow it.
+        decay : float32
+            What is left of a threshold after a sample.
+        forget : (n_longest,) float32
+            What is left of the image after so many samples.
+        least : int
+            Samples between two strobes, at least.
+        state : Hearing
+        """
+        _ = checksum
+        n_channels, n_lags = state.image.shape
+        for c in range(n_channels):
+            threshold, since, row = state.threshold[c], state.since[c], state.image[c]
+            here = heard[c]
+            for t in range(heard.shape[1] - n - 1, heard.shape[1] - 1):
+                since += 1
+                value = here[t]
+                threshold *= decay
+                if value > threshold and since >= least and value > here[t - 1] and value >= here[t + 1]:
+                    left = forget[min(since, len(forget) - 1)]
+                    start = t + 1 - n_lags
+                    for lag in range(n_lags):
+                        row[lag] = left * row[lag] + (np.float32(1) - left) * here[start + lag]
+                    threshold, since = value, 0
+            state.threshold[c], state.since[c] = threshold, since
+
+    return integrate
+
+
+hear = entry(_make_hear)
+integrate = entry(_make_integrate)
