@@ -2,19 +2,21 @@
 
 import io
 import wave
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from wsabie.base.errors import InputError
+from wsabie.base.errors import InputError, ModelFolderError
 from wsabie.base.executor import Processes
-from wsabie.features import sound
+from wsabie.features import sound, sound_words
 from wsabie.features.decode import RejectedItem
+from wsabie.features.dictionary import Dictionary
 from wsabie.features.registry import describer, load_describer
 from wsabie.features.sound import REASONS, Listener, Sound
-from wsabie.features.sound_words import MfccWords, SaiWords
+from wsabie.features.sound_words import MfccWords, SaiWords, Words
 from wsabie.sources.records import Item, ItemList
 from wsabie.storage.rejects import Rejects
 
@@ -104,6 +106,7 @@ def test_channels_are_averaged_and_rates_changed() -> None:
     frequency = np.random.default_rng(0).uniform(100, 1000)
     expected = 0.1 * np.sin(2 * np.pi * frequency * t)
     assert np.corrcoef(found[1000:20_000], expected)[0, 1] > 0.98
+    assert found[1000:20_000].std() == pytest.approx(expected.std(), rel=0.1)
 
 
 @pytest.mark.parametrize("rate", [8_000, 11_025])
@@ -117,11 +120,37 @@ def test_pieces_are_the_whole(rate: int, monkeypatch: pytest.MonkeyPatch) -> Non
     assert np.concatenate(pieces) == pytest.approx(whole, abs=1e-5)
 
 
-def test_what_comes_too_late_is_not_heard() -> None:
+@pytest.mark.parametrize("rate", [8_000, 11_025])
+def test_what_comes_too_late_is_not_heard(rate: int) -> None:
     content = as_wav(hum(3))
-    (first,) = Sound(content, 1.5).pieces(8_000)
-    (whole,) = Sound(content, 60).pieces(8_000)
-    assert np.array_equal(first, whole[:12_000])
+    (first,) = Sound(content, 1.5).pieces(rate)
+    (whole,) = Sound(content, 60).pieces(rate)
+    assert len(first) == round(1.5 * rate)
+    assert first[:-100] == pytest.approx(whole[: len(first) - 100], abs=1e-4)
+
+
+def test_a_crumb_at_the_end_is_no_piece() -> None:
+    assert [len(piece) for piece in Sound(as_wav(hum(30.005)), 60).pieces(8_000)] == [240_000]
+
+
+def test_words_are_counted_after_shift_and_scale() -> None:
+    """Of two columns, each with a dictionary: (x - 1) * 2 is 0, 4 and 0, 8."""
+    dictionaries = (Dictionary(np.float32([[0], [4]])), Dictionary(np.float32([[0], [5], [9]])))
+    words = Words(np.float32([1, 1]), np.float32([2, 2]), dictionaries)
+    assert words.counts(np.float32([[1, 1], [3, 5]])).tolist() == [1, 1, 1, 0, 1]
+
+
+def test_boxes_share_the_words() -> None:
+    assert SaiWords(56).fit(hums()).n_features_ == 56  # 28 boxes at 8,000 samples a second
+    assert SaiWords(2).fit(hums()).n_features_ == 28
+
+
+def test_words_are_learnt_from_the_first_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = ItemList(Path("here"), [Item("two", as_wav(np.concatenate([hum(1), hum(1, seed=9)])), ())], "sounds")
+    first = ItemList(Path("here"), [Item("one", as_wav(hum(1)), ())], "sounds")
+    monkeypatch.setattr(sound_words, "_LEARNT_SECONDS", 1.0)
+    one, two = (MfccWords(9).fit(each).words_.dictionaries[0].centres for each in (first, source))
+    assert np.array_equal(one, two)
 
 
 def test_the_rate_is_the_median_of_the_collection() -> None:
@@ -155,12 +184,47 @@ def test_what_cannot_be_heard_is_listed(content: bytes | Path, reason: str) -> N
     assert reason in REASONS
 
 
-def test_samples_that_are_no_numbers_are_refused() -> None:
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e20])
+def test_samples_that_are_no_numbers_are_refused(value: float) -> None:
     samples, file = hum(1), io.BytesIO()
-    samples[4000] = np.nan
+    samples[4000] = value
     soundfile.write(file, samples, 8_000, format="WAV", subtype="FLOAT")
     with pytest.raises(RejectedItem, match="no finite samples"):
         list(Sound(file.getvalue(), 60).pieces(8_000))
+
+
+def test_many_channels_are_refused() -> None:
+    file = io.BytesIO()
+    soundfile.write(file, np.zeros((800, 33)), 8_000, format="WAV")
+    with pytest.raises(RejectedItem, match="too many channels"):
+        list(Sound(file.getvalue(), 60).pieces(8_000))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"rate": None},
+        {"rate": np.array([0])},
+        {"centres": None},
+        {"centres": np.zeros(5, np.float32)},
+        {"sizes": np.array([3])},
+        {"sizes": np.zeros(0, np.int64)},
+        {"scale": np.ones(3, np.float32)},
+        {"idf": np.ones(3, np.float32)},
+    ],
+)
+def test_a_damaged_folder_is_refused(kind: Any, damage: dict[str, Any]) -> None:
+    parts = kind(60).fit(hums()).to_parts()
+    tensors = {name: array for name, array in {**parts.tensors, **damage}.items() if array is not None}
+    with pytest.raises(ModelFolderError):
+        kind.from_parts(replace(parts, tensors=tensors))
+
+
+def test_numbers_of_numpy_are_parameters() -> None:
+    assert MfccWords(np.int64(9), rate=np.int64(8_000)).fit(hums(2)).fingerprint() == (
+        MfccWords(9, rate=8_000).fit(hums(2)).fingerprint()
+    )
 
 
 def test_a_truncated_sound_is_heard_as_far_as_it_goes() -> None:

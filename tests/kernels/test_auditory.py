@@ -95,3 +95,22 @@ def test_half_as_loud_looks_the_same():
     samples = np.random.default_rng(0).standard_normal(2000)
     loud, soft = (image_of(samples * factor, cascade(5, floor=1e-6)) for factor in (1, 0.5))
     np.testing.assert_allclose(loud, soft, rtol=1e-2, atol=1e-2)
+
+
+def test_an_echo_ends():
+    """After a click and enough silence nothing is left, and nothing so small that arithmetic is slow."""
+    filters, state = cascade(5), Hearing.silent(5, N_LAGS)
+    samples = np.zeros(20_000, np.float32)
+    samples[10] = 1
+    ring = np.zeros((5, N_LAGS + 1 + len(samples)), np.float32)
+    hear(samples, filters, state, ring)
+    integrate(ring, len(samples), DECAY, FORGET, LEAST, state)
+    for left in (state.first, state.second, state.level, state.threshold):
+        assert not left.any()
+
+
+def test_of_a_plateau_the_first_sample_is_the_peak():
+    sound = np.array([[0, 0, 0, 2, 2, 0, 0]], np.float32)
+    state = Hearing.silent(1, 4)
+    integrate(np.hstack([np.zeros((1, 5), np.float32), sound]), 7, DECAY, FORGET, 3, state)
+    assert state.since[0] == 5 - 3

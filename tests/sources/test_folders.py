@@ -227,7 +227,7 @@ def test_labels_of_several_rows_of_a_picture_are_joined(described, write):
         ("c.png", ("dog",), None, None),
     ]
     assert [why for _, *why in rejects.listed if why[1] != "no row in the metadata"] == [
-        ["row at odds with another of its picture", "split test and not train"],
+        ["row at odds with another of its file", "split test and not train"],
         ["labels without a picture", "gone.png"],
     ]
     assert listed(read_folder(described, split="test")) == {"c.png": ("dog",)}

@@ -55,7 +55,7 @@ def test_labels_in_columns_by_semicolons_are_separated_by_commas(folder):
 @pytest.mark.parametrize("labels_from", ["auto", "metadata"])
 def test_a_file_without_rows_is_told(folder, name, text, labels_from):
     (folder / name).write_text(text)
-    with pytest.raises(InputError, match=rf"{name} has no rows; write one for each picture, or remove the file"):
+    with pytest.raises(InputError, match=rf"{name} has no rows; write one for each file, or remove the file"):
         read_folder(folder, labels_from=labels_from)
 
 

@@ -53,10 +53,13 @@ def test_covers_are_left_alone_among_sounds_and_sounds_among_pictures(tmp_path: 
     rejects = Rejects()
     assert len(open_source(tmp_path, rejects=rejects)) == 4
     assert not len(rejects)
+    for number in range(3):
+        Image.new("RGB", (8, 8)).save(tmp_path / "jazz" / f"{number}.png")
+    assert len(open_source(tmp_path)) == 4  # as many pictures as sounds
     for number in range(8):
         Image.new("RGB", (8, 8)).save(tmp_path / "rock" / f"{number}.png")
     source: Any = open_source(tmp_path)
-    assert (source.things, len(source)) == ("pictures", 9)
+    assert (source.things, len(source)) == ("pictures", 12)
 
 
 @pytest.mark.parametrize("ending", ["flac", "ogg", "mp3"])

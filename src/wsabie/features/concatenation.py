@@ -124,6 +124,10 @@ class Concatenation(Describer):
             raise InputError(f'balance is {self.balance!r}; choose "length" or "mass"')
         for part in self.parts:
             part.check()
+            if part.things != self.things:
+                raise InputError(
+                    f"{part.name} describes {part.things} and {self.parts[0].name} {self.things}; use one of them"
+                )
             if part.viewer() != self.viewer():
                 other = ", ".join(name for name in part._common if name != "size")
                 raise InputError(f"{part.name} and {self.parts[0].name} differ in one of {other}; use the same")

@@ -283,6 +283,7 @@ class Describer(ABC):
 
 
 def _listed(value: Any) -> Any:
+    value = value.item() if isinstance(value, np.generic) else value
     return [_listed(one) for one in value] if isinstance(value, tuple) else value
 
 

@@ -36,6 +36,7 @@ PIECE_SECONDS = 30.0
 
 _MOST_CHANNELS = 32
 _BLOCK = 1 << 16  # frames that are decoded at once
+_LOUDEST = 1e9  # samples are from -1 to 1; powers of what is far above leave the range of floats
 _SHORTEST = 0.02  # seconds: less than a frame tells nothing
 
 
@@ -92,9 +93,10 @@ class Sound(NamedTuple):
                 frames = _read(file, min(left, _BLOCK))
                 left -= len(frames)
                 last = not len(frames) or left <= 0
-                mono = frames.mean(axis=1, dtype=np.float32)
-                if not np.isfinite(mono).all():
-                    raise RejectedItem("no finite samples")
+                with np.errstate(all="ignore"):
+                    mono = frames.mean(axis=1, dtype=np.float32)
+                if not (np.abs(mono) <= _LOUDEST).all():
+                    raise RejectedItem("no finite samples", f"or some above {_LOUDEST:g}")
                 block = mono if stream is None else stream.resample_chunk(mono, last=last)
                 if len(block):
                     yield block
@@ -184,7 +186,7 @@ def _decoder(content: Path | bytes) -> Iterator[Any]:
         try:
             file = soundfile.SoundFile(stream)
         except (soundfile.SoundFileError, OSError) as error:
-            raise RejectedItem("not a sound", str(error)) from error
+            raise RejectedItem("not a sound", getattr(error, "error_string", str(error))) from error
         with file:
             low, high = RATES
             if not 1 <= file.channels <= _MOST_CHANNELS:
@@ -200,5 +202,5 @@ def _read(file: Any, n: int) -> Float32:
     try:
         found: Float32 = file.read(n, dtype="float32", always_2d=True)
     except (soundfile.SoundFileError, OSError) as error:
-        raise RejectedItem("damaged sound", str(error)) from error
+        raise RejectedItem("damaged sound", getattr(error, "error_string", str(error))) from error
     return found

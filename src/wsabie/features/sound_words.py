@@ -11,12 +11,12 @@ from wsabie.base.arrays import Float32, Int32
 from wsabie.base.errors import InputError
 from wsabie.base.executor import Executor, Serial
 from wsabie.base.progress import SILENT, Progress
-from wsabie.features.auditory import BOX_FEATURES, SaiPlan, describe_boxes, images
+from wsabie.features.auditory import BOX_FEATURES, SaiPlan, boxes, channel_frequencies, describe_boxes, images
 from wsabie.features.decode import RejectedItem
 from wsabie.features.dictionary import Dictionary, learn_dictionary, suggested_terms
 from wsabie.features.learning import Run, learn_idf, sample_blocks, sample_places, spread, taken_at
 from wsabie.features.mfcc import MfccPlan, mfcc, with_derivatives
-from wsabie.features.sound import Listener, Sound, SoundDescriber, require_audio
+from wsabie.features.sound import RATES, Listener, Sound, SoundDescriber, require_audio
 from wsabie.features.viewer import Describing
 from wsabie.features.weighting import weighed
 from wsabie.sources.records import ItemSource
@@ -145,7 +145,7 @@ class SoundWords(SoundDescriber):
 
     def __init__(
         self,
-        n_terms: int | Literal["auto"] = WORDS,
+        n_terms: int | Literal["auto"] = "auto",
         *,
         weighting: Weighting = "counts",
         rate: int | Literal["auto"] = "auto",
@@ -212,10 +212,8 @@ class SoundWords(SoundDescriber):
     def check(self) -> None:
         """Raise InputError where a parameter is out of range."""
         super().check()
-        if self.n_terms != "auto" and not (
-            isinstance(self.n_terms, int | np.integer) and 1 <= self.n_terms <= 1_000_000
-        ):
-            raise InputError(f'n_terms is {self.n_terms}; give a number of words from 1 to 1,000,000, or "auto"')
+        if self.n_terms != "auto" and not (isinstance(self.n_terms, int | np.integer) and 1 <= self.n_terms <= 10_000):
+            raise InputError(f'n_terms is {self.n_terms}; give a number of words from 1 to 10,000, or "auto"')
         if self.weighting not in ("counts", "tfidf"):
             raise InputError(f'weighting is {self.weighting!r}; choose "counts" or "tfidf"')
 
@@ -244,13 +242,26 @@ class SoundWords(SoundDescriber):
         return found if self.idf_ is None else {**found, "idf": self.idf_}
 
     def _restore(self, tensors: dict[str, Any]) -> None:
-        self.rate_ = int(tensors["rate"][0])
-        sizes = np.cumsum(tensors["sizes"])[:-1]
-        dictionaries = tuple(Dictionary(centres) for centres in np.split(np.asarray(tensors["centres"]), sizes))
-        self.words_ = Words(tensors["shift"], tensors["scale"], dictionaries)
-        self.idf_ = tensors.get("idf")
-        if len(self.words_.shift) != sum(each.centres.shape[1] for each in dictionaries):
+        try:
+            (rate,), sizes = tensors["rate"], np.asarray(tensors["sizes"])
+            centres, shift, scale = (np.asarray(tensors[name]) for name in ("centres", "shift", "scale"))
+        except (KeyError, ValueError, TypeError) as error:
+            raise self._other_version() from error
+        idf = tensors.get("idf")
+        low, high = RATES
+        whole = low <= rate <= high and sizes.ndim == 1 and len(sizes) > 0 and bool((sizes > 0).all())
+        whole = whole and centres.ndim == 2 and int(sizes.sum()) == len(centres) and bool(np.isfinite(centres).all())
+        whole = whole and shift.shape == scale.shape == (len(sizes) * centres.shape[1],)
+        whole = whole and (idf is None) == self.counts and (idf is None or idf.shape == (len(centres),))
+        self.rate_, self.idf_ = int(rate), idf
+        if not whole or shift.shape != (self._n_columns(),):
             raise self._other_version()
+        parts = np.split(centres, np.cumsum(sizes)[:-1])
+        self.words_ = Words(shift, scale, tuple(map(Dictionary, parts)))
+
+    @abstractmethod
+    def _n_columns(self) -> int:
+        """Of what is cut from a sound at the rate that was learnt."""
 
     def _fitted(self) -> Words:
         found: Words | None = getattr(self, "words_", None)
@@ -273,6 +284,9 @@ class MfccWords(SoundWords):
         """Frames at the rate that was learnt."""
         return Coefficients(MfccPlan(self.rate_))
 
+    def _n_columns(self) -> int:
+        return 3 * MfccPlan(self.rate_).n_coefficients
+
     def learn(self, samples: Float32, progress: Progress) -> Words:
         """One dictionary of all columns."""
         shift, deviation = samples.mean(axis=0), samples.std(axis=0)
@@ -283,7 +297,8 @@ class MfccWords(SoundWords):
 class SaiWords(SoundWords):
     """Sounds as counts of typical boxes of their stabilised auditory images, an image every 20 ms.
 
-    Each box has a dictionary of its own, all of them together `n_terms` words (Lyon et al. 2010). See `SoundWords`.
+    Each box has a dictionary of its own, all of them together `n_terms` words, one or more each (Lyon et al. 2010).
+    See `SoundWords`.
     """
 
     name = "sai"
@@ -293,6 +308,10 @@ class SaiWords(SoundWords):
     def cut(self) -> Boxes:
         """Boxes at the rate that was learnt."""
         return Boxes(SaiPlan(self.rate_))
+
+    def _n_columns(self) -> int:
+        plan = SaiPlan(self.rate_)
+        return BOX_FEATURES * len(boxes(len(channel_frequencies(plan)), plan.n_lags))
 
     def learn(self, samples: Float32, progress: Progress) -> Words:
         """A dictionary of each box."""

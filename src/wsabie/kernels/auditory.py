@@ -15,6 +15,8 @@ from wsabie.kernels._jit import entry, jit
 GAIN_SAMPLES = 16
 """Samples for which gains are kept."""
 
+_NOTHING = np.float32(1e-20)  # what is smaller is set to 0: an echo that dies away would end in slow subnormal numbers
+
 
 class Cascade(NamedTuple):
     """Filters from high to low frequencies, and how their output is held to one level.
@@ -78,13 +80,23 @@ class Hearing(NamedTuple):
 
 @jit
 def _set_gains(floor, level, gain):
-    """1 / sqrt(level of the channel * level of all): halves the differences of level, in time and along the cochlea."""
+    """1 / sqrt(level of the channel * level of all): halves what is between channels, in decibels, and takes out the
+    level of the whole."""
     total = np.float32(0)
     for c in range(len(level)):
         total += level[c]
     all_of_them = floor + total / np.float32(len(level))
     for c in range(len(level)):
         gain[c] = np.float32(1) / np.sqrt((floor + level[c]) * all_of_them)
+
+
+@jit
+def _end_echoes(first, second, level):
+    for c in range(len(level)):
+        if abs(first[c]) + abs(second[c]) < _NOTHING:
+            first[c] = second[c] = 0
+        if level[c] < _NOTHING:
+            level[c] = 0
 
 
 def _make_hear(checksum):
@@ -105,6 +117,7 @@ def _make_hear(checksum):
         keep = np.float32(1) - cascade.smooth
         for t in range(len(samples)):
             if t % GAIN_SAMPLES == 0:
+                _end_echoes(state.first, state.second, state.level)
                 _set_gains(cascade.floor, state.level, state.gain)
             x = samples[t]
             for c in range(n_channels):
@@ -148,7 +161,7 @@ def _make_integrate(checksum):
             for t in range(heard.shape[1] - n - 1, heard.shape[1] - 1):
                 since += 1
                 value = here[t]
-                threshold *= decay
+                threshold = decay * threshold if threshold > _NOTHING else np.float32(0)
                 if value > threshold and since >= least and value > here[t - 1] and value >= here[t + 1]:
                     left = forget[min(since, len(forget) - 1)]
                     start = t + 1 - n_lags

@@ -5,7 +5,8 @@ synsets of WordNet (`n02084071`) are called as a file `words.txt` in the folder 
 files and folders (a leading dot) and files of other kinds are left alone; those in formats that are not read
 (`Medium.unread`) are rejected. Links to folders are not followed, links to files only inside the folder. The id of an
 item is its path in the folder, with `/`; what is rejected is named in the same way. A folder that holds pictures and
-sounds, such as albums with their covers, is a collection of that of which there is more.
+sounds, such as albums with their covers, is a collection of that of which
+there is more, and of the sounds where there are as many of both.
 """
 
 import os
@@ -139,7 +140,7 @@ def find_files(folder: Path, rejects: Rejects, medium: Medium | None = None) -> 
                 read[one].append(Path(place, name))
             elif (one := medium_of(name, unread=True)) is not None:
                 unread[one].append(Path(place, name))
-    chosen = medium or max(MEDIA, key=lambda one: (len(read[one]), len(unread[one])))
+    chosen = medium or max(MEDIA, key=lambda one: (len(read[one]), one is SOUNDS and bool(read[one]), len(unread[one])))
     found: dict[str, Path] = {}
     for path in read[chosen]:
         _add_file(path, folder, root, found, rejects)

@@ -52,7 +52,7 @@ def agreed(before: Entry, entry: Entry) -> Entry:
     for name in _SAID_ONCE:
         old, new = getattr(before, name), getattr(entry, name)
         if None not in (old, new) and old != new:
-            raise BadRow("row at odds with another of its picture", f"{name} {new} and not {old}")
+            raise BadRow("row at odds with another of its file", f"{name} {new} and not {old}")
         filled[name] = new if old is None else old
     return before._replace(**filled)
 
@@ -94,12 +94,11 @@ def read_metadata(
     before = len(rejects)
     rows = list(_csv_rows(path, rejects) if path.suffix.lower() == ".csv" else _json_rows(path, rejects))
     if not rows and len(rejects) == before:
-        raise InputError(f"{shown(path)} has no rows; write one for each picture, or remove the file")
+        raise InputError(f"{shown(path)} has no rows; write one for each file, or remove the file")
     columns = {name for _, row in rows for name in row}
     if rows and image_column not in columns:
         raise InputError(
-            f"{shown(path)} has no column {image_column!r} (it has {_listed(columns)}); "
-            "name the files of the pictures in one"
+            f"{shown(path)} has no column {image_column!r} (it has {_listed(columns)}); name the files in one"
         )
     column = _label_column(path, columns, label_column) if rows else ""
     cells = LabelCells(column)

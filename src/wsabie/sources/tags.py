@@ -46,7 +46,7 @@ def tags_in(path: Path) -> Tags:
         ) from error
     try:
         file = mutagen.File(path, easy=True)
-    except (mutagen.MutagenError, OSError, ValueError) as error:
+    except Exception as error:
         raise BadRow("tags that cannot be read", str(error)[:200]) from error
     held = getattr(file, "tags", None)
     if not held:

@@ -289,7 +289,9 @@ def transformed(
     if isinstance(valid, Rows):
         return valid
     if terms is None:
-        raise InputError(f"the training data are rows of features and {valid.path} holds pictures; give the same kind")
+        raise InputError(
+            f"the training data are rows of features and {valid.path} holds {valid.things}; give the same kind"
+        )
     return terms.transform(valid, executor=executor, progress=progress, rejects=rejects)
 
 

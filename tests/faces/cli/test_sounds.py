@@ -111,3 +111,21 @@ def test_pictures_are_no_sounds_to_a_model(cli: Cli, model: Path, pictures: Path
     ran = cli("annotate", model, next(pictures.glob("*.webp")))
     assert ran.code == 1
     assert "mfcc,sai describes sounds and" in ran.err
+
+
+def test_other_commands_say_what_to_do(cli: Cli, model: Path, digits: Path, pictures: Path, tmp_path: Path) -> None:
+    split = cli("split", digits / "train", "--out", tmp_path / "s")
+    assert split.code == 1
+    assert f"describe them first: wsabie features audio {digits / 'train'}" in split.err
+    wrong = cli("features", "images", digits / "train", "--out", tmp_path / "f.parquet")
+    assert wrong.code == 1
+    assert f"holds sounds; run: wsabie features audio {digits / 'train'}" in wrong.err
+    sound, picture = next((digits / "test").rglob("*.wav")), next(pictures.glob("*.webp"))
+    mixed = cli("annotate", model, sound, picture)
+    assert mixed.code == 1
+    assert f"{picture} holds pictures" in mixed.err
+
+
+def test_a_table_on_sounds(cli: Cli, digits: Path, tmp_path: Path) -> None:
+    ran = cli("reproduce", "wsabie-table-1", "--data", digits / "train", "--out", tmp_path / "t")
+    assert ran.code == 0, ran.err

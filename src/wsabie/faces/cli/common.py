@@ -11,7 +11,7 @@ from wsabie.base.machine import available_cores
 from wsabie.base.progress import Progress
 from wsabie.faces.cli.terminal import TerminalProgress, note, plural
 from wsabie.sources.align import MAPPED
-from wsabie.sources.records import Rows, Source
+from wsabie.sources.records import ItemSource, Rows, Source, Things
 from wsabie.storage.rejects import Rejects
 
 if TYPE_CHECKING:
@@ -69,12 +69,21 @@ def _settle(rejects: Rejects, file: Path | None) -> None:
         note(rejects.summary() + (f" (listed in {file})" if file else "; --rejects FILE lists them"))
 
 
+KINDS: dict[Things, str] = {"pictures": "images", "sounds": "audio"}
+"""What `wsabie features` calls the description of things."""
+
+
+def describe_first(source: ItemSource, path: Path) -> str:
+    """The end of a sentence where rows are wanted."""
+    return f"describe them first: wsabie features {KINDS[source.things]} {path} --out FILE.parquet"
+
+
 def refuse_without_effect(source: Source, path: Path, pictures: dict[str, Any]) -> None:
     """Refuse options that say how pictures are described where there are none."""
     if isinstance(source, Rows) and pictures:
         flag = next(iter(pictures)).removeprefix("n_")
         raise InputError(
-            f"--{flag} says how pictures are described, and {path} holds rows of features; leave --{flag} out"
+            f"--{flag} says how pictures or sounds are described, and {path} holds rows of features; leave --{flag} out"
         )
 
 
@@ -95,18 +104,19 @@ def aligned_rows(
         if annotator.terms is not None and described and described != annotator.dictionary:
             raise InputError(
                 "the data was described by another dictionary than the training data; give the "
-                f"pictures, or describe them again: wsabie features images PICTURES --dictionary {model} --out FILE"
+                f"{annotator.terms.things}, or describe them again: wsabie features {KINDS[annotator.terms.things]} "
+                f"FOLDER --dictionary {model} --out FILE"
             )
     elif annotator.terms is None:
         remedy = "give rows"
         if annotator.dictionary:
             remedy = (
-                f"describe them first: wsabie features images {source.path} --out FILE.parquet --dictionary FOLDER, "
+                f"{describe_first(source, source.path)} --dictionary FOLDER, "
                 "with the folder of the dictionary that described the training data"
             )
             if annotator.dictionary.startswith(MAPPED):
                 remedy += ", and map them: wsabie features kpca FILE.parquet --map FOLDER --out MAPPED.parquet"
-        raise InputError(f"{model} was trained on rows of features and {source.path} holds pictures; {remedy}")
+        raise InputError(f"{model} was trained on rows of features and {source.path} holds {source.things}; {remedy}")
     return annotator.rows(source, executor=run, progress=progress, rejects=rejects)
 
 

@@ -111,7 +111,9 @@ def _sides(
     """Training, validation and test rows, all with the same columns, and the dictionary that was learnt."""
     if isinstance(data, Rows):
         if test is not None and not isinstance(test, Rows):
-            raise InputError("the training data are rows of features and the test data pictures; give the same kind")
+            raise InputError(
+                f"the training data are rows of features and the test data {test.things}; give the same kind"
+            )
         rows, sides, terms = data, plan(data), None
     else:
         from wsabie.features.registry import describer

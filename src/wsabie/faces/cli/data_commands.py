@@ -57,8 +57,8 @@ def features(
     dictionary: Annotated[
         Path | None,
         typer.Option(
-            help="Use this saved dictionary, or that of this picture model; otherwise one is learned and saved beside "
-            "OUT."
+            help="Use this saved dictionary, or that of this model of pictures or sounds; otherwise one is learned and "
+            "saved beside OUT."
         ),
     ] = None,
     augment: Augment = None,
@@ -93,7 +93,7 @@ def features(
             describe=describe, balance=balance, components=components, terms=terms, size=size, weighting=weighting,
             dictionary=dictionary, augment=augment, crop=crop, normalise=normalise, output=output, rate=rate,
         )  # fmt: skip
-        refuse_options(pictures_given, "how pictures are described, and kpca takes rows of features")
+        refuse_options(pictures_given, "how pictures or sounds are described, and kpca takes rows of features")
         wanted = stated(n_components=dim, n_landmarks=landmarks, seed=seed)
         kpca_command(one_of(src), out, wanted, map_folder, threads, strict, rejects, json)
         return
@@ -110,7 +110,7 @@ def features(
         rate=rate,
         seed=seed,
     )
-    features_command(pictures, out, given, dictionary, augment or 0, threads, strict, rejects, json)
+    features_command(kind, pictures, out, given, dictionary, augment or 0, threads, strict, rejects, json)
 
 
 def split(

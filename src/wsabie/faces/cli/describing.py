@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wsabie.base.errors import InputError
-from wsabie.faces.cli.common import executor, listing, opened
+from wsabie.faces.cli.common import KINDS, executor, listing, opened
 from wsabie.faces.cli.mapping import map_facts
 from wsabie.faces.cli.terminal import TerminalProgress, out, show_json
 from wsabie.sources.records import Rows
@@ -41,6 +41,7 @@ def one_of(paths: list[Path]) -> Path:
 
 
 def features_command(
+    kind: str,
     src: Path,
     out_file: Path,
     given: dict[str, Any],
@@ -65,6 +66,10 @@ def features_command(
         if isinstance(source, Rows):
             raise InputError(
                 f"{src} holds rows of features already; give a folder of pictures or sounds, or Parquet with pictures"
+            )
+        if kind not in ("onnx", KINDS[source.things]):
+            raise InputError(
+                f"{src} holds {source.things}; run: wsabie features {KINDS[source.things]} {src} --out {out_file}"
             )
         saved = dictionary or out_file.with_name(out_file.name + ".dictionary")
         options = dict(given)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsabie.base.arrays import Float32, Matrix
 from wsabie.base.errors import InputError
-from wsabie.faces.cli.common import listing, opened, tell_unknown_features
+from wsabie.faces.cli.common import describe_first, listing, opened, tell_unknown_features
 from wsabie.faces.cli.terminal import TerminalProgress, note, out, plural, show_json
 from wsabie.sources.records import Rows
 from wsabie.storage.outputs import refuse_unwritable
@@ -68,10 +68,7 @@ def _loaded(saved: Path, named: Path | None, given: dict[str, Any]) -> "KernelPc
 def _rows(src: Path, rejects: Rejects, n_features: int | None) -> Rows:
     rows = opened(src, rejects, n_features=n_features)
     if not isinstance(rows, Rows):
-        raise InputError(
-            f"{src} holds pictures and kpca takes rows of features; describe them first: "
-            f"wsabie features images {src} --out FILE.parquet"
-        )
+        raise InputError(f"{src} holds {rows.things} and kpca takes rows of features; {describe_first(rows, src)}")
     return rows
 
 

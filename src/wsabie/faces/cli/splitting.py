@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 from wsabie.base.errors import InputError
 from wsabie.evaluation.splits import Split
-from wsabie.faces.cli.common import listing, opened
+from wsabie.faces.cli.common import describe_first, listing, opened
 from wsabie.faces.cli.terminal import TerminalProgress, note, out, plural, show_json
 from wsabie.features.collect import outline
 from wsabie.sources.records import ItemPart, Rows, Source, label_counts
@@ -47,10 +47,13 @@ def split_command(
             return
         valid, test = (0.1 if share is None else share for share in (valid, test))
         rows = source if isinstance(source, Rows) else outline(source)
-        if drop_near is not None and rows is not source:
+        if drop_near is not None and not isinstance(source, Rows):
             raise InputError(
-                f"--drop-near compares features and {data} holds pictures; describe them first: "
-                f"wsabie features images {data} --out FILE.parquet"
+                f"--drop-near compares features and {data} holds {source.things}; {describe_first(source, data)}"
+            )
+        if not isinstance(source, Rows) and source.things != "pictures":
+            raise InputError(
+                f"split writes rows or pictures and {data} holds {source.things}; {describe_first(source, data)}"
             )
         sides = split_rows(rows, by, valid, test, seed)
         n_views = int((sides.sides(len(rows)) < 0).sum())
@@ -89,8 +92,8 @@ def _split_labels(
     valid, test, least, seed = asked
     if not isinstance(source, Rows):
         raise InputError(
-            f"--by one-label deals out the labels of rows and {data} holds pictures; describe them first: "
-            f"wsabie features images {data} --out FILE.parquet"
+            f"--by one-label deals out the labels of rows and {data} holds {source.things}; "
+            f"{describe_first(source, data)}"
         )
     sides = split_labels(source, valid, 1.0 if test is None else test, seed, 2 if least is None else least)
     _refuse_older(files, list(sides))

@@ -107,9 +107,9 @@ def _sources(inputs: list[Path], rejects: Rejects, n_features: int | None, *, kn
         else:
             others.append((f"{path}/", source))
     for things in ("sounds", "pictures"):
-        items = [item for source in singles if source.things == things for item in source]
-        if items:
-            others.insert(0, ("", ItemList(inputs[0], items, things)))
+        same = [source for source in singles if source.things == things]
+        if same:
+            others.insert(0, ("", ItemList(same[0].path, [item for one in same for item in one], things)))
     return others
 
 

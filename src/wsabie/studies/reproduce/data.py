@@ -248,7 +248,9 @@ def _collection(path: Path, seed: int, executor: Executor | None, progress: Prog
     by = "row" if rows.groups is None else "group"
     about = f"{path.name}, a tenth each for validation and test, by {by}, seed {seed}"
     data = Data(path.name, about, *_three(rows, sides))
-    return data if isinstance(source, Rows) else _describable(data, source, executor, progress, seed=seed)
+    if isinstance(source, Rows) or source.things != "pictures":
+        return data
+    return _describable(data, source, executor, progress, seed=seed)
 
 
 def _split(
@@ -261,8 +263,8 @@ def _split(
 ) -> tuple[Rows, Any]:
     if isinstance(source, Rows):
         return source, choose(source)
-    from wsabie.features.visual_terms import VisualTerms
+    from wsabie.features.registry import describer
     from wsabie.studies.pictures import describe_split
 
-    terms = VisualTerms(n_terms="auto", seed=seed)
+    terms = describer(things=source.things, seed=seed)
     return describe_split(source, terms, choose, executor=executor, progress=progress, rejects=rejects)
