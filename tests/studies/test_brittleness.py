@@ -38,13 +38,13 @@ def test_one_neighbour_is_judged_as_the_model_is(dense: bool) -> None:
     X, Y, _ = toy(160, dense=dense)
     noisy = sp.csr_matrix(np.where(np.random.default_rng(0).random(Y.shape) < 0.2, 1, Y.toarray()))
     train, test = rows(X[:120], noisy[:120], "a"), rows(X[120:], noisy[120:], "b")
-    found = brittleness(train, test, depths=(0, 2, 9))
+    found = brittleness(train, test, depths=(0, 3, 9))
     exact, trees = found[0], [f for f in found if f.kind == "tree"]
-    assert [f.leaf for f in trees] == [120, 30]
+    assert [f.leaf for f in trees] == [120, 15]
     assert trees[0][4:7] == exact[4:7]
     assert trees[1].found < 1
     assert trees[1].shared < 1
-    for model, p1 in ((NearestNeighbours(1), exact.p1), (ApproximateNeighbours(2, 1), trees[1].p1)):
+    for model, p1 in ((NearestNeighbours(1), exact.p1), (ApproximateNeighbours(3, 1), trees[1].p1)):
         scores = model.fit(train.X, train.Y).scores(test.X)
         assert p1 == pytest.approx(evaluate_scores([(0, scores)], test.Y, ks=(1,)).means["p@1"])
 

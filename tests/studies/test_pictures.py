@@ -52,13 +52,13 @@ def test_the_split_sees_labels_and_groups_but_no_features(emoji: ItemList) -> No
 
 
 def test_a_picture_that_cannot_be_read_is_on_no_side(emoji: ItemList) -> None:
-    bad = Item("bad", b"no picture", emoji.pictures[25].labels)
-    pictures = ItemList(emoji.path, [*emoji.pictures[:25], bad, *emoji.pictures[26:]])
+    bad = Item("bad", b"no picture", emoji.items[25].labels)
+    pictures = ItemList(emoji.path, [*emoji.items[:25], bad, *emoji.items[26:]])
     rejects = Rejects()
     rows, sides = describe_split(pictures, terms(), lambda rows: SIDES, rejects=rejects)
     assert len(rejects) == 1
-    assert [rows.ids[i] for i in sides.valid] == [emoji.pictures[24].id, emoji.pictures[26].id]
-    assert [rows.ids[i] for i in sides.test] == [picture.id for picture in emoji.pictures[27:]]
+    assert [rows.ids[i] for i in sides.valid] == [emoji.items[24].id, emoji.items[26].id]
+    assert [rows.ids[i] for i in sides.test] == [picture.id for picture in emoji.items[27:]]
 
 
 def test_thumbnails_are_small_and_upright() -> None:

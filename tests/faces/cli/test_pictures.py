@@ -247,7 +247,7 @@ def test_the_dictionary_within_a_model_describes_pictures_for_it(
     assert cli(*describe, "--out", theirs, "--terms", 20, "--size", 32).code == 0
     refused = cli("annotate", model, theirs)
     assert refused.code == 1
-    advice = f"wsabie features images PICTURES --dictionary {model} --out FILE"
+    advice = f"wsabie features images FOLDER --dictionary {model} --out FILE"
     assert advice in refused.err
     words = advice.replace("PICTURES", str(pictures)).replace("FILE", str(ours)).split()[1:]
     assert cli(*words).code == 0
