@@ -147,7 +147,10 @@ def test_components_are_of_histograms(cli: Cli, drawings: Path, network: Path, t
     [
         (("images", "PICTURES", "--components", 121), "121 components are asked for, but 120 pictures have no more"),
         (("images", "PICTURES", "--landmarks", 9), "landmarks are those of kernel components"),
-        (("kpca", "PICTURES", "--components", 9), "--components says how pictures or sounds are described, and kpca takes rows"),
+        (
+            ("kpca", "PICTURES", "--components", 9),
+            "--components says how pictures or sounds are described, and kpca takes rows",
+        ),
         (("images", "PICTURES", "--describe", "colors"), "no description called 'colors'; did you mean 'colour'?"),
         (("images", "PICTURES", "--describe", "hog", "--terms", 9), "terms is no option of hog; leave it out"),
         (("images", "PICTURES", "--describe", "onnx:gone.onnx"), "there is no ONNX file at gone.onnx"),
