@@ -65,8 +65,9 @@ def channel_frequencies(plan: SaiPlan) -> Float64:
 
     Examples
     --------
-    >>> channel_frequencies(SaiPlan(16_000)).round()[[0, 1, -1]].tolist()
-    [6800.0, 6424.0, 40.0...]
+    >>> found = channel_frequencies(SaiPlan(16_000))
+    >>> len(found), round(float(found[0]))
+    (59, 6800)
     """
     found, hertz = [], _HIGHEST * plan.rate / 2
     while hertz >= _LOWEST:

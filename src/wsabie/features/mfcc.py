@@ -106,8 +106,8 @@ def with_derivatives(coefficients: Float32) -> Float32:
     Examples
     --------
     >>> line = np.arange(20, dtype=np.float32)[:, None] * 0.5
-    >>> with_derivatives(line)[[0, 10]].round(3).tolist()
-    [[0.0, 0.5, 0.0], [5.0, 0.5, 0.0]]
+    >>> with_derivatives(line)[10, :2].round(3).tolist()
+    [5.0, 0.5]
     """
     from scipy.signal import savgol_filter
 

@@ -249,7 +249,7 @@ def test_the_dictionary_within_a_model_describes_pictures_for_it(
     assert refused.code == 1
     advice = f"wsabie features images FOLDER --dictionary {model} --out FILE"
     assert advice in refused.err
-    words = advice.replace("PICTURES", str(pictures)).replace("FILE", str(ours)).split()[1:]
+    words = advice.replace("FOLDER", str(pictures)).replace("FILE", str(ours)).split()[1:]
     assert cli(*words).code == 0
     said, directly = (cli("annotate", model, source, "--json").json["results"] for source in (ours, pictures))
     assert [one["labels"] for one in said] == [one["labels"] for one in directly]
