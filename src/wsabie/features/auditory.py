@@ -104,7 +104,7 @@ def images(samples: Float32, plan: SaiPlan) -> Iterator[Float32]:
     n = len(filters.real)
     state = Hearing.silent(n, n_lags)
     decay = np.float32(np.exp(-1 / (_THRESHOLD_SECONDS * rate)))
-    forget = np.exp(-np.arange(round(1 * rate)) / (_MEMORY_SECONDS * rate)).astype(np.float32)
+    forget = np.exp(-np.arange(rate) / (_MEMORY_SECONDS * rate)).astype(np.float32)
     least = round(_LEAST_SECONDS * rate)
     heard = np.zeros((n, n_lags + hop + 1), np.float32)
     for start in range(0, len(samples), hop):

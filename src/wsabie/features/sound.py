@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -139,7 +139,7 @@ class SoundDescriber(Describer):
     things: Things = "sounds"
     _common: ClassVar[tuple[str, ...]] = ("rate", "max_seconds", "seed")
 
-    def __init__(self, *, rate: Any = "auto", max_seconds: float = 3600.0, seed: int = 0) -> None:
+    def __init__(self, *, rate: int | Literal["auto"] = "auto", max_seconds: float = 3600.0, seed: int = 0) -> None:
         super().__init__(seed=seed)
         self.rate = rate
         self.max_seconds = max_seconds

@@ -1,6 +1,6 @@
 """Sounds as histograms of words: typical coefficients, or typical boxes of stabilised images ([S], part II)."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
@@ -33,32 +33,37 @@ _IMAGES_AT_ONCE = 64
 _LEARNT_SECONDS = 60.0  # of a sound: words are learnt from its beginning
 
 
-@dataclass(frozen=True)
-class Coefficients:
-    """Frames of a sound, (n, 39); travels to workers."""
+class Cut(ABC):
+    """Parts of a sound, (n, n_columns); travels to workers."""
 
-    plan: MfccPlan
+    @abstractmethod
+    def pieces(self, sound: Sound) -> Iterator[Float32]:
+        """A few at a time."""
 
     def __call__(self, sound: Sound) -> Float32:
         return np.concatenate(list(self.pieces(sound)))
 
+
+@dataclass(frozen=True)
+class Frames(Cut):
+    """Coefficients and their derivatives, (n, 39)."""
+
+    plan: MfccPlan
+
     def pieces(self, sound: Sound) -> Iterator[Float32]:
-        """The same in bounded memory."""
+        """Those of `PIECE_SECONDS` at a time."""
         for piece in sound.pieces(self.plan.rate):
             yield with_derivatives(mfcc(piece, self.plan))
 
 
 @dataclass(frozen=True)
-class Boxes:
-    """Boxes of the images of a sound, (n, n_boxes * BOX_FEATURES); travels to workers."""
+class ImageBoxes(Cut):
+    """Boxes of stabilised images, (n, n_boxes * BOX_FEATURES)."""
 
     plan: SaiPlan
 
-    def __call__(self, sound: Sound) -> Float32:
-        return np.concatenate(list(self.pieces(sound)))
-
     def pieces(self, sound: Sound) -> Iterator[Float32]:
-        """The same in bounded memory."""
+        """Those of a few images at a time."""
         for piece in sound.pieces(self.plan.rate):
             stack: list[Float32] = []
             for image in images(piece, self.plan):
@@ -108,7 +113,7 @@ class Words:
 class WordCounts:
     """The words of a sound and how often each is found; travels to workers."""
 
-    cut: Coefficients | Boxes
+    cut: Cut
     words: Words
     idf: Float32 | None = None
 
@@ -167,7 +172,7 @@ class SoundWords(SoundDescriber):
         return self.weighting == "counts"
 
     @abstractmethod
-    def cut(self) -> Coefficients | Boxes:
+    def cut(self) -> Cut:
         """What is cut from a sound at the rate that was learnt."""
 
     @abstractmethod
@@ -280,9 +285,9 @@ class MfccWords(SoundWords):
     kind = "mfcc_words"
     max_samples = 200_000
 
-    def cut(self) -> Coefficients:
+    def cut(self) -> Frames:
         """Frames at the rate that was learnt."""
-        return Coefficients(MfccPlan(self.rate_))
+        return Frames(MfccPlan(self.rate_))
 
     def _n_columns(self) -> int:
         return 3 * MfccPlan(self.rate_).n_coefficients
@@ -305,9 +310,9 @@ class SaiWords(SoundWords):
     kind = "sai_words"
     max_samples = 16_000
 
-    def cut(self) -> Boxes:
+    def cut(self) -> ImageBoxes:
         """Boxes at the rate that was learnt."""
-        return Boxes(SaiPlan(self.rate_))
+        return ImageBoxes(SaiPlan(self.rate_))
 
     def _n_columns(self) -> int:
         plan = SaiPlan(self.rate_)

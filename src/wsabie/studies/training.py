@@ -44,8 +44,8 @@ class Recipe:
         Folder that it is saved to.
     estimator : LabelModel
         Not yet fitted; its threads and seed serve the rest too, unless it has none.
-    pictures : dict
-        How pictures are described, as far as it is given: describe, augment, and options of `describer`.
+    description : dict
+        How items are described, as far as it is given: describe, augment, and options of `describer`.
     hold_out : float
         Share of the rows (whole groups) that chooses the epoch where no validation data are given.
     min_rows : int
@@ -61,7 +61,7 @@ class Recipe:
     source: str
     model: Path
     estimator: LabelModel
-    pictures: dict[str, Any]
+    description: dict[str, Any]
     hold_out: float = 0.1
     min_rows: int = 1
     resume: bool = False
@@ -247,7 +247,7 @@ def _with_columns(estimator: LabelModel, names: list[str] | None, terms: Any) ->
 
 def _named(source: ItemSource, recipe: Recipe) -> str:
     """How the items of a source are described, as the command line says it."""
-    return str(recipe.pictures.get("describe", USUAL[source.things]))
+    return str(recipe.description.get("describe", USUAL[source.things]))
 
 
 def _described(
@@ -258,9 +258,9 @@ def _described(
         return source, None
     if not recipe.resume:
         shutil.rmtree(recipe.work, ignore_errors=True)
-    folder, pictures = recipe.work / "terms", dict(recipe.pictures)
-    augment = pictures.pop("augment", 0)
-    wanted = describer(pictures.pop("describe", None), things=source.things, **pictures, seed=recipe.seed)
+    folder, options = recipe.work / "terms", dict(recipe.description)
+    augment = options.pop("augment", 0)
+    wanted = describer(options.pop("describe", None), things=source.things, **options, seed=recipe.seed)
     wanted.viewer(augment)  # what cannot be is refused before anything is learned
     if is_model_folder(folder):
         terms = load_describer(folder)

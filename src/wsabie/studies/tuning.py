@@ -172,7 +172,7 @@ def _identity(source: Source, valid: Source | None, plan: Plan, recipe: Recipe) 
         "seed": recipe.seed,
         "hold_out": recipe.hold_out if valid is None else None,
         "min_rows": recipe.min_rows,
-        "pictures": recipe.pictures,
+        "pictures": recipe.description,
         "halving": plan.halving,
     }
 

@@ -159,7 +159,7 @@ def _tell_order_statistic(estimator: "LabelModel") -> None:
 def _opened(asked: Asked, rejects: Rejects) -> tuple[Source, Source | None]:
     """The data and the validation data, of one kind."""
     source = opened(asked.data, rejects)
-    refuse_without_effect(source, asked.data, asked.recipe.pictures)
+    refuse_without_effect(source, asked.data, asked.recipe.description)
     valid = None if asked.valid is None else opened(asked.valid, rejects, n_features=width_of(source))
     return source, valid
 

@@ -51,7 +51,7 @@ def tune_command(asked: Asked) -> None:
     progress = TerminalProgress()
     with listing(asked.rejects, strict=asked.strict) as rejects:
         source = opened(asked.data, rejects)
-        refuse_without_effect(source, asked.data, asked.recipe.pictures)
+        refuse_without_effect(source, asked.data, asked.recipe.description)
         valid, test = (
             None if path is None else opened(path, rejects, n_features=width_of(source)) for path in inputs[1:]
         )
