@@ -110,7 +110,7 @@ def run_one_block(problem: Problem, bounds: Any) -> tuple[Any, Any, Any, float]:
     with Threads(n_threads) as threads:
         threads.each(
             lambda t: run_blocks(
-                pattern, labels, targets, problem.rule, problem.sampler, block, cuts, 0, 1, works[t],
+                pattern, labels, targets, problem.rule, problem.sampler, block, cuts, 0, 1, works[t], works[t],
                 threads.counts, t, counters[t], losses[t], space.width,
             )
         )  # fmt: skip

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from wsabie.models.popularity import Popularity
     from wsabie.models.presets import opt_auc, pamir, vse_ens
     from wsabie.models.registry import load
+    from wsabie.models.relations import Kind, Relation
+    from wsabie.models.space import Space
     from wsabie.models.wsabie import Wsabie
     from wsabie.search.exact import top_k
     from wsabie.sources.is_a import read_hierarchy
@@ -36,6 +38,9 @@ __version__ = "0.1.0"
 _SHELF = {
     "Wsabie": "wsabie.models.wsabie",
     "Ensemble": "wsabie.models.ensemble",
+    "Space": "wsabie.models.space",
+    "Kind": "wsabie.models.relations",
+    "Relation": "wsabie.models.relations",
     "LinearRanker": "wsabie.models.linear",
     "FullRank": "wsabie.models.full_rank",
     "vse_ens": "wsabie.models.presets",
@@ -65,6 +70,9 @@ _SHELF = {
 __all__ = [
     "Wsabie",
     "Ensemble",
+    "Space",
+    "Kind",
+    "Relation",
     "LinearRanker",
     "FullRank",
     "vse_ens",

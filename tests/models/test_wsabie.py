@@ -1,5 +1,6 @@
 """The estimator: known answers, its contract, determinism, growth, and every refusal."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -320,10 +321,11 @@ def test_partial_fit_repeats_no_epoch_and_heeds_the_seed(monkeypatch: pytest.Mon
     orders: list[bytes] = []
     streams: list[tuple[int, int]] = []
 
-    def run(space: Any, block: Any, rule: Any, samplers: Any, order: Any, *rest: Any) -> None:
+    def run(space: Any, block: Any, rule: Any, samplers: Any, order: Any, *rest: Any) -> Iterator[int]:
         if len(order) > 1:  # not the rehearsal
             orders.append(order.tobytes())
             streams.append((rule.seed, rule.epoch))
+        return iter(())
 
     monkeypatch.setattr(trainer, "run_blocks", run)
     for seed in (3, 4, 3):

@@ -82,22 +82,17 @@ def test_threads_whose_first_fails_leave_their_scratch_clean(monkeypatch: pytest
 
     def failing(*arguments: Any) -> None:
         works.append(arguments[9].starts)
-        if arguments[11] == 0:
+        if arguments[12] == 0:
             time.sleep(0.01)
             raise ZeroDivisionError
         kernel(*arguments)
 
     monkeypatch.setattr(blocks, "run_blocks", failing)
     with Threads(4) as threads, pytest.raises(ZeroDivisionError):
-        run_blocks(
-            make_space(),
-            block,
-            problem.rule,
-            Sampling([problem.sampler] * 4),
-            np.arange(n),
-            threads,
-            Tally.new(4),
-            lambda visits: None,
+        list(
+            run_blocks(
+                make_space(), block, problem.rule, Sampling([problem.sampler] * 4), np.arange(n), threads, Tally.new(4)
+            )
         )
     assert len(works) > 1
     assert not any(starts.any() for starts in works)
@@ -118,9 +113,7 @@ def after_blocks(problem: Problem, n_threads: int) -> JointSpace:
     space, block = problem.space.copy(), RowBlock(problem.inputs, problem.targets)
     with Threads(n_threads) as threads:
         sampling = Sampling([problem.sampler] * n_threads)
-        run_blocks(
-            space, block, problem.rule, sampling, problem.order, threads, Tally.new(n_threads), lambda visits: None
-        )
+        list(run_blocks(space, block, problem.rule, sampling, problem.order, threads, Tally.new(n_threads)))
     return space
 
 
@@ -156,12 +149,13 @@ def test_a_pass_is_planned_once_however_often_the_sampler_looks(
     run: Any, n_threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every visit has one pair here: 700 of them make three parts, which end where a block ends."""
-    problem, planned, plan = one_label_a_row(700, 1.2), [], loops._owners
-    monkeypatch.setattr(loops, "_owners", lambda *given: planned.append(given) or plan(*given))
+    problem, planned, plan = one_label_a_row(700, 1.2), [], loops.works
+    monkeypatch.setattr(loops, "works", lambda *given: planned.append(given) or plan(*given))
     sampling, tally = Looks(problem, n_threads, 300), Tally.new(n_threads)
     block = RowBlock(problem.inputs, problem.targets)
     with Threads(n_threads) as threads:
-        run(problem.space, block, problem.rule, sampling, problem.order, threads, tally, sampling.visited.append)
+        for visits in run(problem.space, block, problem.rule, sampling, problem.order, threads, tally):
+            sampling.visited.append(visits)
     assert sampling.looks == [0, 300, 600]
     assert tally.counters[:, VISITED].sum() == sum(sampling.visited) == 700
     assert len(planned) == (run is run_blocks)
@@ -179,7 +173,7 @@ def test_looks_change_the_cuts_and_nothing_else() -> None:
         ):
             for order in orders:
                 sampling = Looks(problem, 1, period)
-                run_blocks(space, block, problem.rule, sampling, order, threads, Tally.new(1), lambda visits: None)
+                list(run_blocks(space, block, problem.rule, sampling, order, threads, Tally.new(1)))
     assert np.array_equal(whole.features, parts.features)
     assert np.array_equal(whole.labels, parts.labels)
 

@@ -1,5 +1,6 @@
 """The loop over epochs: determinism, schedule, best model, patience, divergence, figures."""
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -97,9 +98,10 @@ def test_rows_that_no_step_touches_are_held_to_the_limit_too(deterministic: bool
 def record_orders(monkeypatch: pytest.MonkeyPatch, orders: list[Any]) -> None:
     """Every order that the loop would visit; the rehearsal, of one visit, is none."""
 
-    def run(space: Any, block: Any, rule: Any, samplers: Any, order: Any, *rest: Any) -> None:
+    def run(space: Any, block: Any, rule: Any, samplers: Any, order: Any, *rest: Any) -> Iterator[int]:
         if len(order) > 1:
             orders.append(order.tolist())
+        return iter(())
 
     monkeypatch.setattr(trainer, "run_blocks", run)
 

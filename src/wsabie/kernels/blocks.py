@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from wsabie.kernels._jit import entry, jit
 from wsabie.kernels.barrier import meet
-from wsabie.kernels.candidates import limit, push
+from wsabie.kernels.candidates import gather, limit, place, push, spread_labels
 from wsabie.kernels.patterns import fold, recall, spread_block
 from wsabie.kernels.vector import zero
 from wsabie.kernels.warp import propose
@@ -37,12 +37,13 @@ class Block(NamedTuple):
 @entry
 def run_blocks(checksum: int) -> Any:
     def run_blocks(
-        pattern, labels, targets, rule, sampler, whole, cuts, lo, hi, work, counts, t, counters, loss, width
+        pattern, labels, targets, rule, sampler, whole, cuts, lo, hi, work, label_work, counts, t, counters, loss, width
     ):
         """The part of thread t in blocks lo..hi-1, which are whole.order[cuts[lo]:cuts[lo + 1]] and so on.
 
         Every thread of `counts` (`barrier.meet`) must be in here; when one will not come the others leave after the
-        phase that they are in. `work`, `counters` and `loss` are the thread's own.
+        phase that they are in. `work` (of the query's tower), `label_work` (of the candidates'), `counters` and `loss`
+        are the thread's own.
         """
         _ = checksum
         n = len(counts) - 1
@@ -50,11 +51,17 @@ def run_blocks(checksum: int) -> Any:
             block = part_of(whole, cuts[number], cuts[number + 1])
             slots = len(block.order)
             first, last = slots * t // n, slots * (t + 1) // n
+            gathered = gather(labels, targets, rule, block, t, n, width)
+            if gathered and not meet(counts, t):
+                return
             propose_slots(pattern, labels, targets, rule, sampler, block, first, last, counters, width)
             if not meet(counts, t):
                 return
             apply_labels(pattern, labels, targets, rule, block, t, n, width)
+            if gathered and not meet(counts, t):
+                return
             spread_block(pattern, targets.rows, 0, block, rule, t, n, work, width)
+            spread_labels(labels, block, rule, t, n, label_work, width)
             if t == 0:
                 for b in range(slots):
                     loss[0] += block.losses[b]
@@ -90,7 +97,8 @@ def propose_slots(pattern, labels, targets, rule, sampler, block, lo, hi, counte
         zero(g, width)
         moved, loss = False, 0.0
         for pair in range(targets.starts[visit], targets.starts[visit + 1]):
-            y, v, weight, lost = propose(targets, labels, rule, sampler, i, pair, q, g, counters, width)
+            y = place(labels, targets, pair, at)
+            y, v, weight, lost = propose(targets, labels, rule, sampler, i, pair, y, q, g, counters, width)
             loss += lost
             block.positives[at] = y
             block.violators[at] = v

@@ -3,8 +3,11 @@
     points (Dot, Euclidean, Cosine)   the query is a point        f_y = s(q, W_y)              ([W] eq. 2)
     Weights                           the query is the row        f_y = w_y . x                ([W] section 6.3)
     Summed                            the query is both           f_y = w_y . x + s(q, W_y)    ([W] eq. 1)
+    Pool                              labels are points of a tower, those of a block in slots (`wsabie.kernels.pools`)
 
 A step looks at a label through `score`, `pull`, `push` and `limit` alone, which are dispatched on the labels' type.
+Only a pool has work to do around a block (`gather`, `spread_labels`), and numbers of its own (`place`, `name`,
+`n_ranked`).
 
 The weights of a label have as many numbers as there are features, and a step may touch those of the row's non-zeros
 alone. So a label is stored as scale times table row, which makes decay and projection one multiplication, and its
@@ -22,6 +25,7 @@ from numba.extending import overload
 from wsabie.base.arrays import LANES
 from wsabie.kernels import similarity
 from wsabie.kernels._jit import INLINE, cold, jit
+from wsabie.kernels.pools import Pool, gather_pool, push_pool, spread_pool
 from wsabie.kernels.similarity import Cosine, Dot, Euclidean
 from wsabie.kernels.vector import multiply, project
 
@@ -106,6 +110,10 @@ def _score_summed(labels, q, y, width):
     return score(labels.points, q.point, y, width) + score(labels.weights, q.row, y, width)
 
 
+def _score_pool(labels, q, y, width):
+    return similarity.score(labels.points, q, y, width)
+
+
 # ---- the direction of the query
 
 
@@ -123,6 +131,10 @@ def _pull_weights(labels, q, y, v, weight, g, width):
 
 def _pull_summed(labels, q, y, v, weight, g, width):
     pull(labels.points, q.point, y, v, weight, g, width)
+
+
+def _pull_pool(labels, q, y, v, weight, g, width):
+    pull(labels.points, q, y, v, weight, g, width)
 
 
 # ---- moves
@@ -223,21 +235,66 @@ def _limit_summed(labels, rule, y, width):
     limit(labels.weights, rule, y, width)
 
 
+def _limit_nothing(labels, rule, y, width):
+    return
+
+
+# ---- around a block
+
+
+def _gather_nothing(labels, targets, rule, block, t, n, width):
+    return False
+
+
+def _spread_nothing(labels, block, rule, owner, n_owners, work, width):
+    return
+
+
+def _place_of_label(labels, targets, pair, at):
+    return np.int64(targets.labels[pair])
+
+
+def _place_in_pool(labels, targets, pair, at):
+    return labels.n_sampled + at
+
+
+def _name_of_label(labels, y):
+    return y
+
+
+def _name_in_pool(labels, y):
+    return np.int64(labels.ids[y])
+
+
+def _n_labels(labels, targets):
+    return np.int64(targets.n_labels)
+
+
+def _n_pool(labels, targets):
+    return np.int64(targets.n_labels) if labels.n_sampled > 0 else labels.drawn[0]
+
+
 # ---- dispatch
 
 _POINTS = (Dot, Euclidean, Cosine)
 _SCORE: dict[type, Callable[..., Any]] = {
-    **dict.fromkeys(_POINTS, _score_point), Weights: _score_weights, Summed: _score_summed
+    **dict.fromkeys(_POINTS, _score_point), Weights: _score_weights, Summed: _score_summed, Pool: _score_pool
 }  # fmt: skip
 _PULL: dict[type, Callable[..., Any]] = {
-    **dict.fromkeys(_POINTS, _pull_point), Weights: _pull_weights, Summed: _pull_summed
+    **dict.fromkeys(_POINTS, _pull_point), Weights: _pull_weights, Summed: _pull_summed, Pool: _pull_pool
 }  # fmt: skip
 _PUSH: dict[type, Callable[..., Any]] = {
-    **dict.fromkeys(_POINTS, _push_point), Weights: _push_weights, Summed: _push_summed
+    **dict.fromkeys(_POINTS, _push_point), Weights: _push_weights, Summed: _push_summed, Pool: push_pool
 }  # fmt: skip
 _LIMIT: dict[type, Callable[..., Any]] = {
-    **dict.fromkeys(_POINTS, _limit_point), Weights: _limit_weights, Summed: _limit_summed
+    **dict.fromkeys(_POINTS, _limit_point), Weights: _limit_weights, Summed: _limit_summed, Pool: _limit_nothing
 }  # fmt: skip
+_TABLES = (*_POINTS, Weights, Summed)
+_GATHER: dict[type, Callable[..., Any]] = {**dict.fromkeys(_TABLES, _gather_nothing), Pool: gather_pool}
+_SPREAD: dict[type, Callable[..., Any]] = {**dict.fromkeys(_TABLES, _spread_nothing), Pool: spread_pool}
+_PLACE: dict[type, Callable[..., Any]] = {**dict.fromkeys(_TABLES, _place_of_label), Pool: _place_in_pool}
+_NAME: dict[type, Callable[..., Any]] = {**dict.fromkeys(_TABLES, _name_of_label), Pool: _name_in_pool}
+_N_RANKED: dict[type, Callable[..., Any]] = {**dict.fromkeys(_TABLES, _n_labels), Pool: _n_pool}
 
 
 def score(labels: Any, q: Any, y: Any, width: Any) -> Any:
@@ -260,6 +317,31 @@ def limit(labels: Any, rule: Any, y: Any, width: Any) -> Any:
     return _LIMIT[type(labels)](labels, rule, y, width)
 
 
+def gather(labels: Any, targets: Any, rule: Any, block: Any, t: int, n: int, width: Any) -> Any:
+    """What thread t of n does before the candidates of a block are looked at; True where the threads then meet."""
+    return _GATHER[type(labels)](labels, targets, rule, block, t, n, width)
+
+
+def spread_labels(labels: Any, block: Any, rule: Any, owner: int, n_owners: int, work: Any, width: Any) -> Any:
+    """Hand the directions of a block's candidates back to the rows behind them that `owner` owns."""
+    return _SPREAD[type(labels)](labels, block, rule, owner, n_owners, work, width)
+
+
+def place(labels: Any, targets: Any, pair: int, at: int) -> Any:
+    """Where the true label of a pair, the block's at-th, stands among the labels."""
+    return _PLACE[type(labels)](labels, targets, pair, at)
+
+
+def name(labels: Any, y: Any) -> Any:
+    """Which label stands at place y."""
+    return _NAME[type(labels)](labels, y)
+
+
+def n_ranked(labels: Any, targets: Any) -> Any:
+    """How many labels a rank is among."""
+    return _N_RANKED[type(labels)](labels, targets)
+
+
 @overload(score, jit_options=INLINE)
 def _score(labels, q, y, width):
     return _SCORE[labels.instance_class]
@@ -278,3 +360,28 @@ def _push(labels, rule, y, q, weight, width):
 @overload(limit, jit_options=INLINE)
 def _limit(labels, rule, y, width):
     return _LIMIT[labels.instance_class]
+
+
+@overload(gather, jit_options=INLINE)
+def _gather(labels, targets, rule, block, t, n, width):
+    return _GATHER[labels.instance_class]
+
+
+@overload(spread_labels, jit_options=INLINE)
+def _spread_labels(labels, block, rule, owner, n_owners, work, width):
+    return _SPREAD[labels.instance_class]
+
+
+@overload(place, jit_options=INLINE)
+def _place(labels, targets, pair, at):
+    return _PLACE[labels.instance_class]
+
+
+@overload(name, jit_options=INLINE)
+def _name(labels, y):
+    return _NAME[labels.instance_class]
+
+
+@overload(n_ranked, jit_options=INLINE)
+def _n_ranked(labels, targets):
+    return _N_RANKED[labels.instance_class]

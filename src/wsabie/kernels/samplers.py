@@ -58,6 +58,10 @@ class FullSort(NamedTuple):
     ranks: Alias
 
 
+class FromPool(NamedTuple):
+    """The sampled things of a block, or else its positives, every slot alike (`wsabie.kernels.pools`)."""
+
+
 @jit
 def pick(alias, counter):
     """A number with the chances of the table."""
@@ -139,11 +143,16 @@ def _draw_full_sort(sampler, labels, q, counter, width):
     return label_of_rank(sampler.scores, sampler.order, pick(sampler.ranks, mix(counter)))
 
 
+def _draw_from_pool(sampler, labels, q, counter, width):
+    return below(counter, labels.drawn[0])
+
+
 _DRAW: dict[type, Callable[..., Any]] = {
     Uniform: _draw_uniform,
     Weighted: _draw_weighted,
     Adaptive: _draw_adaptive,
     FullSort: _draw_full_sort,
+    FromPool: _draw_from_pool,
 }
 
 

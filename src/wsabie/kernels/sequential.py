@@ -3,7 +3,7 @@
 from typing import Any
 
 from wsabie.kernels._jit import entry, jit
-from wsabie.kernels.candidates import limit, push
+from wsabie.kernels.candidates import limit, place, push
 from wsabie.kernels.patterns import fold, spread
 from wsabie.kernels.vector import zero
 from wsabie.kernels.warp import propose
@@ -29,7 +29,8 @@ def run_visits(checksum: int) -> Any:
             zero(g, width)
             moved = False
             for pair in range(targets.starts[visit], targets.starts[visit + 1]):
-                y, v, weight, lost = propose(targets, labels, rule, sampler, i, pair, q, g, counters, width)
+                y = place(labels, targets, pair, 0)
+                y, v, weight, lost = propose(targets, labels, rule, sampler, i, pair, y, q, g, counters, width)
                 loss[0] += lost
                 if v >= 0:
                     move_label(labels, rule, y, q, weight, width)

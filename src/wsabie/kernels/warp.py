@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wsabie.kernels._jit import cold, jit
-from wsabie.kernels.candidates import pull, score
+from wsabie.kernels.candidates import n_ranked, name, pull, score
 from wsabie.kernels.rng import advance, below, mix, stream
 from wsabie.kernels.samplers import draw, unit
 
@@ -47,7 +47,7 @@ class Targets(NamedTuple):
     starts: Any  # (n_visits + 1,) int64: visit t has pairs starts[t]..starts[t + 1] - 1
     labels: Any  # (n_pairs,) int32: the true label
     weights: Any  # (n_pairs,) float32
-    indptr: Any  # (n + 1,) int64: all positives of an example, sorted
+    indptr: Any  # (n + 1,) int64: what is never drawn against an example: its positives and itself, sorted
     indices: Any  # int32
     masks: Any  # uint64: a hash set of the positives of each example, 16 bits a label
     mask_starts: Any  # (n + 1,) int64: example i has words mask_starts[i]..mask_starts[i + 1] - 1, at least one
@@ -144,7 +144,7 @@ def find_violator(targets, labels, rule, sampler, i, q, threshold, n_negatives, 
     for _ in range(2 * limit + 10):
         counter = advance(counter)
         v = draw(sampler, labels, q, counter, width)
-        if is_positive(targets, i, v):
+        if is_positive(targets, i, name(labels, v)):
             counters[REJECTED] += 1
             continue
         drawn += 1
@@ -214,13 +214,12 @@ def surrogate(rule, gap):
 
 
 @jit
-def propose(targets, labels, rule, sampler, i, pair, q, g, counters, width):
+def propose(targets, labels, rule, sampler, i, pair, y, q, g, counters, width):
     """One step without moving anything: adds the descent direction of the query to g.
 
-    Returns (positive, violator, weight, loss); violator -1 means no step.
+    `y` is where the pair's label stands. Returns (positive, violator, weight, loss); violator -1 means no step.
     """
-    y = np.int64(targets.labels[pair])
-    n_negatives = targets.n_labels - (targets.indptr[i + 1] - targets.indptr[i])
+    n_negatives = n_ranked(labels, targets) - (targets.indptr[i + 1] - targets.indptr[i])
     counters[VISITED] += 1
     if n_negatives <= 0 or targets.weights[pair] == 0:
         counters[SKIPPED] += 1

@@ -1,19 +1,21 @@
 """Checked feature rows, sparse or dense: how many there are, some of them, and how other libraries know them."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from wsabie.base.arrays import Csr, Float32, Int64, Matrix
+from wsabie.space import protocol
 
 Inputs = Csr | Float32
+AnyInputs = TypeVar("AnyInputs", Csr | Float32, protocol.Inputs)
 
 BLOCK_BYTES = 32 << 20
 """Scores held at once while ranking or evaluating."""
 
 
-def n_rows(inputs: Inputs) -> int:
+def n_rows(inputs: protocol.Inputs) -> int:
     """Rows of checked features."""
     return inputs.n_rows if isinstance(inputs, Csr) else len(inputs)
 
@@ -33,7 +35,7 @@ def rows_between(inputs: Inputs, lo: int, hi: int) -> Inputs:
     return Csr(inputs.indptr[lo : hi + 1] - start, inputs.indices[start:end], inputs.data[start:end])
 
 
-def take_rows(inputs: Inputs, rows: Int64) -> Inputs:
+def take_rows(inputs: AnyInputs, rows: Int64) -> AnyInputs:
     """A copy of the rows of those numbers, in their order.
 
     Examples
@@ -43,10 +45,11 @@ def take_rows(inputs: Inputs, rows: Int64) -> Inputs:
     [0, 2, 4]
     """
     if not isinstance(inputs, Csr):
-        return np.ascontiguousarray(inputs[rows])
+        return np.ascontiguousarray(inputs[rows])  # type: ignore[return-value]
     counts = np.diff(inputs.indptr)[rows]
     at = np.repeat(inputs.indptr[rows] - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
-    return Csr(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), inputs.indices[at], inputs.data[at])
+    starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return Csr(starts, inputs.indices[at], inputs.data[at])
 
 
 def row_ranges(n: int, width: int, n_bytes: int | None = None) -> Iterator[tuple[int, int]]:

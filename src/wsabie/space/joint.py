@@ -1,7 +1,8 @@
 """One space of `dim` dimensions in which things and labels are points.
 
 Four patterns were drawn before this file was written; all of them are tables plus a way to fold everything but one
-slot into a query (`wsabie.kernels.patterns`), see ARCHITECTURE.md. The pair (thing - label) is built here.
+slot into a query (`wsabie.kernels.patterns`), see ARCHITECTURE.md. The pair (thing - label) is built here; relations
+between many kinds of things are such pairs over shared tables (`wsabie.space.shared`).
 """
 
 from collections.abc import Callable, Mapping
@@ -33,6 +34,10 @@ class JointSpace:
         W: row y is the point of label y.
     bias : (n_labels,) float32
         Added to every score of a label; zeros unless the model has biases.
+    candidates : Csr, (n, n_features) float32 or None
+        Rows of what is ranked where that has features; `labels` is then the map of these features, and `bias` empty.
+    negatives : int
+        Such candidates that are drawn for a block of pairs; 0: the positives of the block are each other's negatives.
     """
 
     dim: int
@@ -40,6 +45,8 @@ class JointSpace:
     features: Float32
     labels: Float32
     bias: Float32
+    candidates: Inputs | None = None
+    negatives: int = 0
 
     @classmethod
     def random(
@@ -63,7 +70,7 @@ class JointSpace:
 
     @property
     def n_labels(self) -> int:
-        return len(self.labels)
+        return len(self.labels) if self.candidates is None else n_things(self.candidates)
 
     @property
     def nbytes(self) -> int:
@@ -84,6 +91,10 @@ class JointSpace:
 
     def label_arrays(self) -> Any:
         """The labels as kernels take them; the type carries the similarity."""
+        return self.scored(under_one_type(self.labels), under_one_type(self.bias))
+
+    def scored(self, table: Float32, bias: Float32) -> Any:
+        """Any points as kernels score them by this space's similarity."""
         from wsabie.kernels import similarity
 
         kinds: dict[str, Callable[..., Any]] = {
@@ -91,7 +102,7 @@ class JointSpace:
             "euclidean": similarity.Euclidean,
             "cosine": similarity.Cosine,
         }
-        return kinds[self.similarity](under_one_type(self.labels), under_one_type(self.bias))
+        return kinds[self.similarity](table, bias)
 
     def points(self, inputs: Inputs, run: Callable[[Callable[[int, int], None], int], None] | None = None) -> Float32:
         """Points of rows of features, (n, padded dim), summed in a fixed order.
@@ -100,7 +111,7 @@ class JointSpace:
         """
         from wsabie.kernels.towers import encode_rows
 
-        n = inputs.n_rows if isinstance(inputs, Csr) else len(inputs)
+        n = n_things(inputs)
         out = tables.zeros(n, self.dim)
         tower, width = self.tower(inputs), self.width
         if run is None:
@@ -110,12 +121,12 @@ class JointSpace:
         return out
 
     def tower(self, inputs: Inputs) -> Any:
-        """The feature tower over these rows, as kernels take it."""
-        from wsabie.kernels import towers
+        """The tower over things that ask, as kernels take it."""
+        return _tower(self.features, inputs)
 
-        if isinstance(inputs, Csr):
-            return towers.Linear(self.features, *map(under_one_type, inputs))
-        return towers.Dense(self.features, under_one_type(inputs))
+    def candidate_tower(self) -> Any:
+        """The tower over the candidates, where they have features."""
+        return _tower(self.labels, self.candidates)
 
     def pattern(self, inputs: Inputs) -> Any:
         """What is scored against the labels for these rows, as the loops of training take it: a thing through V."""
@@ -148,10 +159,36 @@ class JointSpace:
 
     def toy(self) -> "JointSpace":
         """One feature and two labels."""
-        return JointSpace.random(1, 2, self.dim, self.similarity, np.random.default_rng(0))
+        toy = JointSpace.random(1, 2, self.dim, self.similarity, np.random.default_rng(0))
+        if self.candidates is None:
+            return toy
+        two = toy_things(self.candidates, 2)
+        return replace(toy, labels=toy.labels[:1], bias=toy.bias[:0], candidates=two, negatives=self.negatives)
 
     def with_more_labels(self, n: int, rng: np.random.Generator) -> "JointSpace":
         """The same space with `n` fresh labels behind the old ones, whose numbers stay."""
         fresh = tables.gaussian(n, self.dim, self.dim**-0.5, rng)
         labels = tables.grown(self.labels, self.dim, fresh)
         return replace(self, labels=labels, bias=np.append(self.bias, np.zeros(n, np.float32)))
+
+
+def _tower(table: Float32, inputs: Inputs | None) -> Any:
+    from wsabie.kernels import towers
+
+    if isinstance(inputs, Csr):
+        return towers.Linear(table, *map(under_one_type, inputs))
+    if inputs is None:
+        raise TypeError("no things")
+    return (towers.Lookup if inputs.ndim == 1 else towers.Dense)(table, under_one_type(inputs))
+
+
+def n_things(inputs: Inputs) -> int:
+    """Things that inputs stand for."""
+    return inputs.n_rows if isinstance(inputs, Csr) else len(inputs)
+
+
+def toy_things(inputs: Inputs, n: int) -> Inputs:
+    """Things of the same type with one feature, or the free vector 0: for compilation."""
+    if isinstance(inputs, Csr):
+        return Csr(np.arange(n + 1), np.zeros(n, np.int32), np.ones(n, np.float32))
+    return np.zeros(n, np.int32) if inputs.ndim == 1 else np.ones((n, 1), np.float32)

@@ -46,6 +46,7 @@ class LinearSpace:
     norm2: Float32 = field(init=False)
     similarity = "weights"
     dim = 0
+    candidates = None
 
     def __post_init__(self) -> None:
         self.scale, self.norm2 = np.ones(self.n_labels, np.float32), np.zeros(self.n_labels, np.float32)
@@ -150,6 +151,7 @@ class FullSpace:
 
     joint: JointSpace
     linear: LinearSpace
+    candidates = None
 
     @property
     def similarity(self) -> str:

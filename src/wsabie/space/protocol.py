@@ -2,9 +2,10 @@
 
 from typing import Any, NamedTuple, Protocol, Self
 
-from wsabie.base.arrays import Csr, Float32
+from wsabie.base.arrays import Csr, Float32, Int32
 
-Inputs = Csr | Float32
+Inputs = Csr | Float32 | Int32
+"""Things as towers take them: sparse rows, dense rows, or (n,) numbers of rows of a table."""
 
 
 class Traffic(NamedTuple):
@@ -15,41 +16,19 @@ class Traffic(NamedTuple):
     step: float
 
 
-class Space(Protocol):
-    """Tables that score labels for rows and can be trained by the loops.
+class Trainable(Protocol):
+    """Tables that an epoch moves, be they one space or shared by several relations.
 
     Attributes
     ----------
     similarity : str
         How labels are scored; "weights" where they have no points.
-    dim : int
-        Coordinates of a point; 0 without points.
     """
 
     similarity: Any
-    dim: int
-
-    @property
-    def n_features(self) -> int: ...
-
-    @property
-    def n_labels(self) -> int: ...
-
-    @property
-    def width(self) -> tuple[None, ...]:
-        """The padded width of a query's point in the form that kernels take."""
-        ...
 
     def arrays(self) -> dict[str, Any]:
         """Everything that training moves, by name."""
-        ...
-
-    def label_arrays(self) -> Any:
-        """The labels as kernels take them."""
-        ...
-
-    def pattern(self, inputs: Inputs) -> Any:
-        """What is scored against the labels for these rows, as the loops take it."""
         ...
 
     def settle(self, max_norm: float | None, max_norm_weights: float | None) -> None:
@@ -66,6 +45,40 @@ class Space(Protocol):
 
     def assign(self, other: Self) -> None:
         """Overwrite with another space of the same shape."""
+        ...
+
+
+class Space(Trainable, Protocol):
+    """Tables that score labels for rows and can be trained by the loops.
+
+    Attributes
+    ----------
+    dim : int
+        Coordinates of a point; 0 without points.
+    candidates : Csr, (n, n_features) float32 or None
+        Rows of what is ranked, where that is encoded as queries are; None: labels, with rows of tables of their own.
+    """
+
+    dim: int
+    candidates: Any
+
+    @property
+    def n_features(self) -> int: ...
+
+    @property
+    def n_labels(self) -> int: ...
+
+    @property
+    def width(self) -> tuple[None, ...]:
+        """The padded width of a query's point in the form that kernels take."""
+        ...
+
+    def label_arrays(self) -> Any:
+        """The labels as kernels take them."""
+        ...
+
+    def pattern(self, inputs: Inputs) -> Any:
+        """What is scored against the labels for these rows, as the loops take it."""
         ...
 
     def toy(self) -> Self:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from wsabie.base.errors import InputError, ModelFolderError
-from wsabie.space.protocol import Space
+from wsabie.space.protocol import Trainable
 from wsabie.storage.folder import Parts, folder_kind, load_folder, refuse_foreign, save_folder
 from wsabie.training.stats import EpochStats
 
@@ -21,7 +21,7 @@ class Progressed:
     epoch: int  # epochs finished
     history: list[EpochStats]
     best_figure: float | None
-    best: Space | None
+    best: Trainable | None
 
 
 class Checkpoints:
@@ -49,7 +49,7 @@ class Checkpoints:
         self.every = every
         self._due = -math.inf
 
-    def save(self, space: Space, state: Progressed) -> None:
+    def save(self, space: Trainable, state: Progressed) -> None:
         """Save, unless the last save was too short a while ago for what it took."""
         started = time.monotonic()
         if started < self._due:
@@ -67,7 +67,7 @@ class Checkpoints:
         saved = time.monotonic()
         self._due = saved + self.every * (saved - started)
 
-    def restore(self, space: Space) -> Progressed | None:
+    def restore(self, space: Trainable) -> Progressed | None:
         """Load the newest checkpoint into `space`; None when there is none or `resume` is off.
 
         Raises
@@ -113,6 +113,6 @@ class Checkpoints:
         return kind == KIND
 
 
-def _fill(space: Space, tensors: dict[str, Any], prefix: str) -> None:
+def _fill(space: Trainable, tensors: dict[str, Any], prefix: str) -> None:
     for name, array in space.arrays().items():
         array[:] = tensors[prefix + name]

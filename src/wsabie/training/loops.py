@@ -1,6 +1,6 @@
 """One pass over a block of rows: Hogwild, or block-synchronous with the same bits for any number of threads."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -9,7 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from wsabie.base.arrays import LANES, Csr, Float64, Int64
-from wsabie.space.protocol import Space
+from wsabie.space.joint import JointSpace, toy_things
+from wsabie.space.protocol import Inputs, Space
+from wsabie.training.pools import most_drawn, new_pool
 from wsabie.training.samplers import PAIRS_PER_BLOCK, Sampler, Sampling, sampling_of
 from wsabie.training.targets import RowBlock, build_targets
 from wsabie.training.threads import Threads
@@ -18,8 +20,6 @@ VISITS_PER_CHUNK = 4096
 BLOCKS_PER_CHUNK = 16
 VISITS_PER_OWPC_CHUNK = 64
 _SAMPLED = 1 << 17  # non-zeros that tell how the features' work is spread
-
-OnChunk = Callable[[int], None]
 
 
 @dataclass
@@ -44,8 +44,7 @@ def run_hogwild(
     order: Int64,
     threads: Threads,
     tally: Tally,
-    on_chunk: OnChunk,
-) -> None:
+) -> Iterator[int]:
     """Algorithm 1 in `threads` threads that share the tables without locks (one thread: the plain sequential loop).
 
     Weights that are decayed or held to a norm are left to one of them: a step over a scale that another thread is just
@@ -71,7 +70,7 @@ def run_hogwild(
                     )  # fmt: skip
 
             threads.each(work)
-            on_chunk(stop - start)
+            yield stop - start
 
 
 def run_blocks(
@@ -82,14 +81,13 @@ def run_blocks(
     order: Int64,
     threads: Threads,
     tally: Tally,
-    on_chunk: OnChunk,
-) -> None:
+) -> Iterator[int]:
     """Blocks against frozen tables, then owner-computes updates (`wsabie.kernels.blocks`)."""
     from wsabie.kernels import blocks
 
-    pattern, labels = space.pattern(block.inputs), space.label_arrays()
     plan = _Plan(space, block, order, sampling, threads.n)
-    step = BLOCKS_PER_CHUNK * threads.n
+    pattern, labels = space.pattern(block.inputs), plan.labels
+    step = block.turn or BLOCKS_PER_CHUNK * threads.n
     for first, last in plan.parts:
         sampling.refresh(space, threads)
         for lo in range(first, last, step):
@@ -98,11 +96,11 @@ def run_blocks(
             def work(t: int, lo: int = lo, hi: int = hi) -> None:
                 blocks.run_blocks(
                     pattern, labels, block.targets, rule, sampling.per_thread[t], plan.whole, plan.cuts, lo, hi,
-                    plan.work[t], threads.counts, t, tally.counters[t], tally.loss[t], space.width,
+                    plan.work[t], plan.label_work[t], threads.counts, t, tally.counters[t], tally.loss[t], space.width,
                 )  # fmt: skip
 
             threads.each(work)
-            on_chunk(int(plan.cuts[hi] - plan.cuts[lo]))
+            yield int(plan.cuts[hi] - plan.cuts[lo])
 
 
 def run_owpc(
@@ -113,8 +111,7 @@ def run_owpc(
     order: Int64,
     threads: Threads,
     tally: Tally,
-    on_chunk: OnChunk,
-) -> None:
+) -> Iterator[int]:
     """Exact ranks, all violators at once, one visit after the other in this thread: nothing is drawn."""
     from wsabie.kernels.owpc import run_visits_owpc
 
@@ -126,7 +123,7 @@ def run_owpc(
             pattern, labels, block.targets, rule, order, start, stop, scores, scratch,
             tally.counters[0], tally.loss[0], space.width,
         )  # fmt: skip
-        on_chunk(stop - start)
+        yield stop - start
 
 
 def _scratch(space: Space, n_threads: int) -> npt.NDArray[np.float32]:
@@ -134,7 +131,8 @@ def _scratch(space: Space, n_threads: int) -> npt.NDArray[np.float32]:
     return np.zeros((n_threads, 2, LANES * len(space.width) + 32), np.float32)
 
 
-Run = Callable[[Space, RowBlock, Any, Sampling, Int64, Threads, Tally, OnChunk], None]
+Run = Callable[[Space, RowBlock, Any, Sampling, Int64, Threads, Tally], Iterator[int]]
+"""A pass over visits in their order; says after every chunk how many it made."""
 
 
 def rehearse(space: Space, block: RowBlock, rule: Any, sampler: Sampler, run: Run) -> None:
@@ -145,13 +143,13 @@ def rehearse(space: Space, block: RowBlock, rule: Any, sampler: Sampler, run: Ru
     from scipy.sparse import csr_matrix
 
     toy = space.toy()
-    one = np.ones((1, 1), np.float32)
-    inputs = Csr(np.arange(2), np.zeros(1, np.int32), one[0]) if isinstance(block.inputs, Csr) else one
+    inputs = toy_things(block.inputs, 1)
     rows = RowBlock(inputs, build_targets(csr_matrix([[1, 0]], dtype=np.int8), None, "mean"))
     rule = rule._replace(losses=rule.losses[:3])
     with Threads(1) as threads:
         sampling = sampling_of(sampler, toy, np.ones(2, np.int64), 1)
-        run(toy, rows, rule, sampling, np.arange(1), threads, Tally.new(1), lambda visits: None)
+        for _ in run(toy, rows, rule, sampling, np.arange(1), threads, Tally.new(1)):
+            pass
 
 
 class _Plan:
@@ -177,7 +175,17 @@ class _Plan:
             np.zeros(pairs, np.int64),
             np.zeros(pairs, np.float32),
         )
-        self.work = _owners(space, block, order, self.cuts, n_threads)
+        bounds = _bounds(space.n_features, block.inputs, n_threads)
+        most = _most(self.cuts, _entries(block.inputs, block.targets.rows[order]))
+        self.work = self.label_work = works(space.n_features, most, bounds)
+        self.labels = space.label_arrays()
+        if isinstance(space, JointSpace) and space.candidates is not None:
+            self.labels = new_pool(space, pairs)
+            if space.labels is not space.features:  # else the same rows have the same owner on both sides
+                bounds = _bounds(len(space.labels), space.candidates, n_threads)
+            most = _most(firsts[self.cuts], _entries(space.candidates, _labels_in(block, order)))
+            most += most_drawn(space)
+            self.label_work = works(len(space.labels), most, bounds)
 
 
 def _pairs_before(block: RowBlock, order: Int64) -> Int64:
@@ -192,20 +200,39 @@ def _cut(firsts: Int64) -> Int64:
     return np.unique(np.searchsorted(firsts, wanted)).astype(np.int64)
 
 
-def _owners(space: Space, block: RowBlock, order: Int64, cuts: Int64, n_threads: int) -> list[Any]:
-    """Per thread: a range of features with an equal share of the non-zeros, and room to sort a block's share."""
+def _labels_in(block: RowBlock, order: Int64) -> npt.NDArray[np.int32]:
+    """The label of every pair, in the order of the visits."""
+    starts, counts = block.targets.starts[order], np.diff(block.targets.starts)[order]
+    first = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    at = np.arange(counts.sum()) + np.repeat(starts - first, counts)
+    labels: npt.NDArray[np.int32] = block.targets.labels[at]
+    return labels
+
+
+def _entries(inputs: Inputs, rows: npt.NDArray[np.int32]) -> Int64:
+    """Non-zeros before each of some rows, and of all; none where rows are not sparse."""
+    sizes = np.diff(inputs.indptr)[rows] if isinstance(inputs, Csr) else np.zeros(len(rows), np.int64)
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+def _most(cuts: Int64, ends: Int64) -> int:
+    """The most entries between two cuts."""
+    return int(np.diff(ends[cuts]).max(initial=0))
+
+
+def _bounds(n: int, inputs: Inputs, n_threads: int) -> Int64:
+    """A range of features per thread with an equal share of the non-zeros, (n_threads + 1,)."""
+    load = np.arange(1, n + 1)
+    if isinstance(inputs, Csr):
+        load = np.cumsum(np.bincount(_sample(inputs.indices), minlength=n))
+    share = np.arange(1, n_threads) * (load[-1] / n_threads) if n else np.zeros(0)
+    return np.concatenate([[0], np.searchsorted(load, share), [n]]).astype(np.int64)
+
+
+def works(n: int, capacity: int, bounds: Int64) -> list[Any]:
+    """Room for each owner to sort so many non-zeros of a block by their features, of which there are n."""
     from wsabie.kernels.towers import Work
 
-    n = space.n_features
-    if isinstance(block.inputs, Csr):
-        sizes = np.diff(block.inputs.indptr)[block.targets.rows[order]]
-        ends = np.concatenate([[0], np.cumsum(sizes)])
-        capacity = int(np.diff(ends[cuts]).max(initial=0))
-        load = np.cumsum(np.bincount(_sample(block.inputs.indices), minlength=n))
-    else:
-        capacity, load = 0, np.arange(1, n + 1)
-    share = np.arange(1, n_threads) * (load[-1] / n_threads) if n else np.zeros(0)
-    bounds = np.concatenate([[0], np.searchsorted(load, share), [n]]).astype(np.int64)
     return [
         Work(
             np.zeros(n, np.int32),
@@ -214,7 +241,7 @@ def _owners(space: Space, block: RowBlock, order: Int64, cuts: Int64, n_threads:
             np.zeros(capacity, np.float32),
             bounds,
         )
-        for _ in range(n_threads)
+        for _ in range(len(bounds) - 1)
     ]
 
 

@@ -233,9 +233,11 @@ def sampling_of(sampler: Sampler, space: Space, counts: Int64, n_threads: int) -
     InputError
         "adaptive" for labels that are not points under the inner product.
     """
-    from wsabie.kernels.samplers import FullSort, Uniform, Weighted
+    from wsabie.kernels.samplers import FromPool, FullSort, Uniform, Weighted
 
     n = space.n_labels
+    if space.candidates is not None:
+        return Sampling([FromPool()] * n_threads)
     if sampler.name == "uniform":
         return Sampling([Uniform(np.int64(n))] * n_threads)
     if sampler.name == "frequency":

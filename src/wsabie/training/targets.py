@@ -5,7 +5,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from wsabie.base.arrays import Csr, Float32, Int64, Matrix, UInt64
+from wsabie.base.arrays import Float32, Int64, Matrix, UInt64
+from wsabie.space.protocol import Inputs
 
 PAIRS_PER_VISIT = 8
 """Pairs of one row that share its query. More would save more encoding and leave the query staler."""
@@ -19,16 +20,21 @@ Positives = Literal["mean", "pairs"]
 class RowBlock(NamedTuple):
     """Some rows with their targets: what the trainer eats. Arrays in memory are one block."""
 
-    inputs: Csr | Float32
+    inputs: Inputs
     targets: Any  # kernels.warp.Targets
+    ends: Any = None  # of the relation (`space.shared.Ends`) where the space has several
+    weight: float = 1.0  # visits of a pair in an epoch
+    turn: int | None = None  # kernels' blocks between those of other relations
 
 
-def row_blocks(inputs: Csr | Float32, Y: Matrix, weights: Float32 | None, positives: Positives) -> Iterator[RowBlock]:
+def row_blocks(inputs: Inputs, Y: Matrix, weights: Float32 | None, positives: Positives) -> Iterator[RowBlock]:
     """The one-block iterator over arrays in memory."""
     yield RowBlock(inputs, build_targets(Y, weights, positives))
 
 
-def build_targets(Y: Matrix, sample_weight: Float32 | None, positives: Positives, first_pair: int = 0) -> Any:
+def build_targets(
+    Y: Matrix, sample_weight: Float32 | None, positives: Positives, first_pair: int = 0, hidden: Matrix | None = None
+) -> Any:
     """Targets of rows with label matrix Y.
 
     Parameters
@@ -38,6 +44,8 @@ def build_targets(Y: Matrix, sample_weight: Float32 | None, positives: Positives
     sample_weight : (n,) or None
     positives : {"mean", "pairs"}
         Weight of a pair: sample_weight / number of positives of the row, or sample_weight (convention 3).
+    hidden : csr_matrix (n, n_labels) or None
+        Non-zeros are not drawn against the row although they are no label of it: the thing itself, among its like.
     """
     from wsabie.kernels.warp import Targets
 
@@ -48,14 +56,15 @@ def build_targets(Y: Matrix, sample_weight: Float32 | None, positives: Positives
     if positives == "mean":
         weights = weights / np.maximum(counts, 1)
     visit_rows, starts = _visits(true.indptr)
-    masks, mask_starts = _masks(true)
+    known = true if hidden is None else _together(true, hidden, Y.shape)
+    masks, mask_starts = _masks(known)
     return Targets(
         rows=visit_rows,
         starts=starts,
         labels=true.indices,
         weights=weights[rows].astype(np.float32),
-        indptr=true.indptr,
-        indices=true.indices,
+        indptr=known.indptr,
+        indices=known.indices,
         masks=masks,
         mask_starts=mask_starts,
         against_indptr=against.indptr,
@@ -73,6 +82,14 @@ class _Lists(NamedTuple):
 def _entries(Y: Matrix, chosen: Any) -> _Lists:
     indptr = np.concatenate([[0], np.cumsum(chosen)])[Y.indptr].astype(np.int64)
     return _Lists(indptr, np.ascontiguousarray(Y.indices[chosen], np.int32))
+
+
+def _together(true: _Lists, hidden: Matrix, shape: tuple[int, int]) -> _Lists:
+    from scipy.sparse import csr_matrix
+
+    both = csr_matrix((np.ones(len(true.indices), np.float32), true.indices, true.indptr), shape) + abs(hidden)
+    both.sort_indices()
+    return _entries(both, both.data > 0)
 
 
 def _visits(indptr: Int64) -> tuple[Any, Int64]:

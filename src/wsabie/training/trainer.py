@@ -1,7 +1,7 @@
 """The training loop over epochs: schedule, validation, best model, divergence, checkpoints."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -10,7 +10,7 @@ import numpy as np
 from wsabie.base.arrays import Csr, Float32, Int64
 from wsabie.base.errors import DivergenceError
 from wsabie.base.progress import SILENT, Progress, Stage
-from wsabie.space.protocol import Space
+from wsabie.space.protocol import Inputs, Space, Trainable
 from wsabie.training.checkpoints import Checkpoints, Progressed
 from wsabie.training.loops import Run, Tally, rehearse, run_blocks, run_hogwild, run_owpc
 from wsabie.training.losses import losses_for
@@ -19,6 +19,7 @@ from wsabie.training.settings import Settings
 from wsabie.training.stats import EpochStats, summarise
 from wsabie.training.targets import RowBlock
 from wsabie.training.threads import Threads
+from wsabie.training.turns import advancing, in_turns, one_by_one
 
 Blocks = Callable[[], Iterable[RowBlock]]
 OnEpoch = Callable[[EpochStats], None]
@@ -30,7 +31,7 @@ _rehearsed: set[tuple[Any, ...]] = set()
 class Monitor(Protocol):
     """Looks at the space after every epoch."""
 
-    def figures(self, space: Space) -> Mapping[str, float]:
+    def figures(self, space: Any) -> Mapping[str, float]:
         """Figures by name, higher is better. The first decides; the others are kept beside it."""
         ...
 
@@ -39,7 +40,7 @@ class Monitor(Protocol):
 class Rehearsed(Monitor, Protocol):
     """A monitor with something to compile."""
 
-    def rehearse(self, space: Space) -> None:
+    def rehearse(self, space: Any) -> None:
         """Do what `figures` does once, on as little as possible."""
         ...
 
@@ -73,7 +74,7 @@ class Trainer:
         self.checkpoints = checkpoints
         self.progress = progress
 
-    def train(self, space: Space, blocks: Blocks, n_pairs: int) -> list[EpochStats]:
+    def train(self, space: Trainable, blocks: Blocks, n_pairs: int) -> list[EpochStats]:
         """Run all epochs; afterwards `space` is the best one seen (the last one without a monitor).
 
         Raises
@@ -84,16 +85,14 @@ class Trainer:
         state = self._resume(space) or Progressed(0, [], None, None)
         left = n_pairs * (self.settings.epochs - state.epoch)
         if left:
-            self._compile(space, next(iter(blocks())))
-        sampling = sampling_of(
-            self.settings.sampler, space, _label_counts(blocks, space.n_labels), self.settings.threads
-        )
+            self._compile(space, blocks)
+        samplings = self._samplings(space, blocks)
         with (
             Threads(self.settings.threads) as threads,
             self.progress.stage("training", left, "pairs") as stage,
         ):
             while state.epoch < self.settings.epochs and not self._exhausted(state.history):
-                stats = self._epoch(space, blocks, n_pairs, state.epoch, sampling, threads, stage)
+                stats = self._epoch(space, blocks, n_pairs, state.epoch, samplings, threads, stage)
                 state = self._after(space, state, stats)
                 self.on_epoch(stats)
                 if self.checkpoints is not None:
@@ -102,19 +101,46 @@ class Trainer:
             space.assign(state.best)
         return state.history
 
-    def _compile(self, space: Space, block: RowBlock) -> None:
+    def _compile(self, space: Any, blocks: Blocks) -> None:
         """Have everything compiled, which may take longer than the epochs, under a name of its own."""
         run, monitor, sampler = self._run, self.monitor, self.settings.sampler
-        types = (run, sampler.name, space.similarity, space.width, type(block.inputs), type(monitor))
-        if types in _rehearsed:
+        missing: dict[Any, tuple[Space, RowBlock]] = {}
+        for block in blocks():
+            seen = seen_by(space, block)
+            pooled = getattr(seen, "candidates", None)
+            types = (
+                run,
+                sampler.name,
+                space.similarity,
+                seen.width,
+                *map(_form, (block.inputs, pooled)),
+                type(monitor),
+            )
+            if types not in _rehearsed:
+                missing.setdefault(types, (seen, block))
+            if block.ends is None:
+                break  # the others have the same types
+        if not missing:
             return
         with self.progress.stage("compiling (once)", None, ""):
-            rehearse(space, block, self._rule(space, 0), sampler, run)
+            for seen, block in missing.values():
+                rehearse(seen, block, self._rule(seen, 0), sampler, run)
             if isinstance(monitor, Rehearsed):
                 monitor.rehearse(space)
-        _rehearsed.add(types)
+        _rehearsed.update(missing)
 
-    def _after(self, space: Space, state: Progressed, stats: EpochStats) -> Progressed:
+    def _samplings(self, space: Any, blocks: Blocks) -> dict[str | None, Sampling]:
+        """The sampler of each relation; there is one without a name where the space has no relations."""
+        counts: dict[str | None, Int64] = {}
+        views: dict[str | None, Space] = {}
+        for block in blocks():
+            seen = views.setdefault(_relation(block), seen_by(space, block))
+            own = counts.setdefault(_relation(block), np.zeros(seen.n_labels, np.int64))
+            own += np.bincount(block.targets.labels, minlength=seen.n_labels)
+        settings = self.settings
+        return {key: sampling_of(settings.sampler, seen, counts[key], settings.threads) for key, seen in views.items()}
+
+    def _after(self, space: Trainable, state: Progressed, stats: EpochStats) -> Progressed:
         """The state with one more epoch; the space is kept when it is the best so far."""
         state = replace(state, epoch=state.epoch + 1, history=[*state.history, stats])
         figure = stats.validation
@@ -125,7 +151,7 @@ class Trainer:
         state.best.assign(space)
         return replace(state, best_figure=figure)
 
-    def _resume(self, space: Space) -> Progressed | None:
+    def _resume(self, space: Trainable) -> Progressed | None:
         return self.checkpoints.restore(space) if self.checkpoints is not None else None
 
     def _exhausted(self, history: list[EpochStats]) -> bool:
@@ -141,21 +167,30 @@ class Trainer:
 
     def _epoch(
         self,
-        space: Space,
+        space: Any,
         blocks: Blocks,
         n_pairs: int,
         epoch: int,
-        sampling: Sampling,
+        samplings: dict[str | None, Sampling],
         threads: Threads,
         stage: Stage,
     ) -> EpochStats:
         tally = Tally.new(threads.n)
         rows_read = unlabelled = 0
         started = time.perf_counter()
-        for number, block in enumerate(blocks()):
-            rows_read += _feature_rows(block)
-            unlabelled += int((np.diff(block.targets.indptr) == 0).sum())
-            self._pass(space, block, epoch, number, sampling, threads, tally, _advancing(stage, block))
+
+        def passes() -> Iterator[tuple[int, Iterator[int]]]:
+            nonlocal rows_read, unlabelled
+            for number, block in enumerate(blocks()):
+                rows_read += _feature_rows(block)
+                unlabelled += int((np.diff(block.targets.indptr) == 0).sum())
+                order = self._order(block, epoch, number)
+                seen, sampling = seen_by(space, block), samplings[_relation(block)]
+                run = self._run(seen, block, self._rule(seen, epoch), sampling, order, threads, tally)
+                yield len(order), advancing(run, stage, block)
+
+        for _ in in_turns(passes()) if None not in samplings else one_by_one(passes()):
+            pass
         space.settle(self.settings.max_norm, self.settings.max_norm_weights)
         seconds = time.perf_counter() - started
         stats = summarise(tally, epoch, self._rate(epoch), seconds, space.traffic(rows_read / max(n_pairs, 1)))
@@ -165,29 +200,21 @@ class Trainer:
         stage.advance(0, **{name: value})
         return stats
 
-    def _validated(self, space: Space, stats: EpochStats) -> EpochStats:
+    def _order(self, block: RowBlock, epoch: int, number: int) -> Int64:
+        """The visits of an epoch: all of them in a random order, as often as the relation's weight says."""
+        rng, n = np.random.default_rng([self.settings.seed, 1, epoch, number]), len(block.targets.rows)
+        if block.weight == 1:
+            return rng.permutation(n)
+        wanted = max(1, round(n * block.weight))
+        return np.concatenate([rng.permutation(n) for _ in range(-(-wanted // n))])[:wanted] if n else np.zeros(0, int)
+
+    def _validated(self, space: Trainable, stats: EpochStats) -> EpochStats:
         if self.monitor is None:
             return stats
         started = time.perf_counter()
         figures = dict(self.monitor.figures(space))
         seconds, decides = time.perf_counter() - started, next(iter(figures.values()))
         return replace(stats, validation=decides, validation_metrics=figures, validation_seconds=seconds)
-
-    def _pass(
-        self,
-        space: Space,
-        block: RowBlock,
-        epoch: int,
-        number: int,
-        sampling: Sampling,
-        threads: Threads,
-        tally: Tally,
-        on_chunk: Callable[[int], None],
-    ) -> None:
-        rng = np.random.default_rng([self.settings.seed, 1, epoch, number])
-        order = rng.permutation(len(block.targets.rows))
-        rule = self._rule(space, epoch)
-        self._run(space, block, rule, sampling, order, threads, tally, on_chunk)
 
     @property
     def _run(self) -> Run:
@@ -231,7 +258,7 @@ class Trainer:
             epoch=epoch,
         )
 
-    def _check(self, space: Space, stats: EpochStats) -> None:
+    def _check(self, space: Trainable, stats: EpochStats) -> None:
         coordinates = [table for name, table in space.arrays().items() if name != "norm2"]
         peak = float(np.max([*map(_peak, coordinates), abs(stats.loss)]))
         if not np.isfinite(peak) or peak > EXPLODED:
@@ -243,27 +270,19 @@ class Trainer:
             )
 
 
-def _label_counts(blocks: Blocks, n_labels: int) -> Int64:
-    """Training rows of each label."""
-    counts = np.zeros(n_labels, np.int64)
-    for block in blocks():
-        counts += np.bincount(block.targets.indices, minlength=n_labels)
-    return counts
+def seen_by(space: Any, block: RowBlock) -> Space:
+    """What the loops see of a space: all of it, or the relation that the block is of."""
+    seen: Space = space if block.ends is None else space.view(block.ends)
+    return seen
 
 
-def _advancing(stage: Stage, block: RowBlock) -> Callable[[int], None]:
-    """Tell the progress bar about visits in pairs."""
-    pairs_per_visit = len(block.targets.labels) / max(len(block.targets.rows), 1)
-    visited = told = 0
+def _relation(block: RowBlock) -> str | None:
+    return None if block.ends is None else block.ends.name
 
-    def advance(visits: int) -> None:
-        nonlocal visited, told
-        visited += visits
-        pairs = round(visited * pairs_per_visit)
-        stage.advance(pairs - told)
-        told = pairs
 
-    return advance
+def _form(inputs: Inputs | None) -> tuple[Any, ...]:
+    """What a kernel is compiled for."""
+    return type(inputs), getattr(inputs, "ndim", 0)
 
 
 def _peak(table: Float32) -> float:
@@ -275,4 +294,4 @@ def _feature_rows(block: RowBlock) -> int:
     """Feature rows read when every visit is encoded once."""
     if isinstance(block.inputs, Csr):
         return int(np.diff(block.inputs.indptr)[block.targets.rows].sum())
-    return int(len(block.targets.rows) * block.inputs.shape[1])
+    return int(len(block.targets.rows) * (block.inputs.shape[1] if block.inputs.ndim == 2 else 1))

@@ -1,0 +1,144 @@
+"""What a fitted `Space` knows of a kind of things: their names, how features are scaled, where their points are."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from wsabie.base.arrays import Float32, Int64
+from wsabie.base.errors import InputError
+from wsabie.base.validation import check_features, require
+from wsabie.labels.names import Vocabulary
+from wsabie.models.relations import Kind
+from wsabie.models.scaling import RowScaling
+from wsabie.space import tables
+from wsabie.space.protocol import Inputs
+from wsabie.space.shared import Ends, SharedSpace
+from wsabie.training.threads import Threads
+
+
+@dataclass
+class KnownKind:
+    """A kind of things in a fitted space.
+
+    Attributes
+    ----------
+    name : str
+    things : Vocabulary
+        Names and numbers; a number never changes.
+    table : str
+        Of the space: the map from features that is behind its points, or the points themselves.
+    n_features : int
+        0 without features.
+    scaling : RowScaling or None
+    points : (n, dim) float32 or None
+        Of the things with features, which are not kept.
+    """
+
+    name: str
+    things: Vocabulary
+    table: str
+    n_features: int = 0
+    scaling: RowScaling | None = None
+    points: Float32 | None = None
+
+    def inputs(self, X: Any, what: str = "X") -> Inputs:
+        """Scaled rows of features; None stands for all known things, which have free vectors.
+
+        Raises
+        ------
+        InputError
+            Features for a kind that has none, or the other way round; of another width, or not finite.
+        """
+        if self.scaling is None:
+            require(X is None, f"things of the kind {self.name!r} have no features; give their names or numbers")
+            return np.arange(len(self.things), dtype=np.int32)
+        return self.scaling(check_features(X, n_features=self.n_features, what=what, who=f"the kind {self.name!r}"))
+
+    def ids(self, things: Any) -> Int64:
+        """Numbers of things from names or numbers.
+
+        Raises
+        ------
+        InputError
+            A thing that is not known.
+        """
+        listed = [things] if isinstance(things, (str, int, np.integer)) else list(things)
+        named = [thing for thing in listed if isinstance(thing, str)]
+        if named and len(named) == len(listed):
+            return self.things.ids(named)
+        given = np.asarray(listed)
+        require(
+            not given.size or np.issubdtype(given.dtype, np.integer),
+            f"things of the kind {self.name!r} are names or whole numbers, not {given.dtype}",
+        )
+        self.things.names(given)  # refuses numbers out of range
+        return given.astype(np.int64)
+
+    def points_of(self, space: SharedSpace, rows: Inputs | None, threads: Threads | None = None) -> Float32:
+        """Points (n, dim) float32 of scaled rows, or of all known things."""
+        if rows is None:
+            return space.tables[self.table][:, : space.dim] if self.points is None else self.points
+        view = space.view(Ends(self.name, self.table, self.table))
+        points = view.points(rows, None if threads is None else threads.split)
+        return np.ascontiguousarray(points[:, : space.dim])
+
+
+def known_kinds(kinds: Mapping[str, Kind]) -> dict[str, KnownKind]:
+    """What is known of kinds before pairs are looked at; scaling is learned by the first kind of each map.
+
+    Raises
+    ------
+    InputError
+        Kinds of one map with features of different numbers, or a map that is called as a kind without features is.
+    """
+    found: dict[str, KnownKind] = {}
+    scalings: dict[str, tuple[RowScaling, int]] = {}
+    for name, kind in kinds.items():
+        known = found[name] = KnownKind(name, kind.names(), kind.mapped_by)
+        if kind.X is None:
+            continue
+        inputs = check_features(kind.X, what=f"the features of {name!r}", who="this space")
+        width = int(kind.X.shape[1])
+        if known.table not in scalings:
+            scalings[known.table] = RowScaling.learned(inputs, width, kind.rows, constant=True), width
+        known.scaling, known.n_features = scalings[known.table]
+        if known.n_features != width:
+            raise InputError(
+                f"the kinds of the map {known.table!r} have {known.n_features:,} and {width:,} features; "
+                "describe them alike, or leave `map` out"
+            )
+    free = {known.table for known in found.values() if known.scaling is None}
+    clash = sorted(free & scalings.keys())
+    require(not clash, f"{clash[:1]} is a map of features and a kind without them; call the map otherwise")
+    return found
+
+
+def kind_parts(kind: KnownKind) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The config and the arrays that a kind is saved with."""
+    config = {"things": list(kind.things), "table": kind.table, "n_features": kind.n_features, "scaling": None}
+    tensors: dict[str, Any] = {}
+    if kind.scaling is not None:
+        config["scaling"] = kind.scaling.method
+        tensors = {f"{kind.name}/{name}": array for name, array in kind.scaling.tensors().items()}
+    if kind.points is not None:
+        tensors[f"{kind.name}/points"] = kind.points
+    return config, tensors
+
+
+def kind_from(name: str, config: Mapping[str, Any], tensors: Mapping[str, Any]) -> KnownKind:
+    """The kind that `kind_parts` described; points stay mapped from the file."""
+    known = KnownKind(name, Vocabulary(config["things"]), config["table"], int(config["n_features"]))
+    if config["scaling"] is not None:
+        own = {key.removeprefix(f"{name}/"): array for key, array in tensors.items() if key.startswith(f"{name}/")}
+        known.scaling = RowScaling.restored(config["scaling"], own, known.n_features)
+        known.points = own["points"]
+        if len(own["points"]) != len(known.things):
+            raise ValueError(f"the points of {name} do not agree with its things")
+    return known
+
+
+def space_from(tensors: Mapping[str, Any], dim: int, similarity: Any, names: list[str]) -> SharedSpace:
+    """The tables out of a folder, in padded memory of their own."""
+    return SharedSpace(dim, similarity, {name: tables.padded(tensors[f"tables/{name}"]) for name in names})

@@ -1,0 +1,419 @@
+"""Many kinds of things in one space, trained on all their relations together ([S], parts II and III)."""
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from wsabie.base.arrays import Float32, Int64
+from wsabie.base.machine import available_cores, versions
+from wsabie.base.plain import plain
+from wsabie.base.progress import SILENT, Progress
+from wsabie.base.validation import require, whole_number
+from wsabie.evaluation.evaluate import Evaluation
+from wsabie.models import defaults
+from wsabie.models.judging import SpaceMonitor, evaluate_judged
+from wsabie.models.known import KnownKind, kind_from, kind_parts, space_from
+from wsabie.models.loading import load_one_of
+from wsabie.models.parameters import check_parameters, resolve
+from wsabie.models.relations import Relation
+from wsabie.models.told import judged, told
+from wsabie.space.joint import SimilarityName
+from wsabie.space.shared import SharedSpace
+from wsabie.storage.folder import Parts, save_folder
+from wsabie.training.checkpoints import Checkpoints
+from wsabie.training.losses import RankWeight
+from wsabie.training.settings import Schedule, Settings
+from wsabie.training.stats import EpochStats
+from wsabie.training.threads import Threads
+from wsabie.training.trainer import Trainer
+
+if TYPE_CHECKING:
+    from wsabie.search.exact import ExactIndex
+
+Auto = Literal["auto"]
+MOST_NEGATIVES = 1 << 16
+
+
+class Space(BaseEstimator):  # type: ignore[misc]
+    """Tracks, artists, tags, documents: points of one space, near to each other where they belong together.
+
+    Each kind of things has a table: free vectors, or a map from features (V, so that things which training never saw
+    have a point too). A relation is a ranking task over two of them: given a thing of the first kind, the things of
+    the second that belong to it are to come first ([S], part II: artists of a track, tracks of an artist, artists like
+    an artist, tracks like a track, tags of a track; part III: documents like a document). All are learned together with
+    the WARP loss, a block of pairs of one relation after a block of another.
+
+    Parameters
+    ----------
+    dim : int, default 100
+    loss : {"warp", "auc"}, default "warp"
+    similarity : {"dot", "euclidean", "cosine"}, default "dot"
+    max_norm : float, "auto" or None
+        Rows of all tables are held to this norm; None leaves them free.
+    epochs : int or "auto"
+        Passes over the pairs of all relations; "auto" is as for `Wsabie`, by the number of all pairs.
+    learning_rate : float or "auto"
+        Step of the first epoch for all tables.
+    schedule : {"linear", "constant"}, default "linear"
+    margin : float, default 1.0
+    rank_weight : {"precision", "mean_rank", "top1"} or array, default "precision"
+    max_trials : int, "auto" or None
+        Negatives drawn in search of a violator.
+    negatives : int, default 256
+        Where things with features are ranked: how many of them are encoded for a block of pairs, so that its negatives
+        are drawn from these. 0: the positives of a block are each other's negatives, and ranks are ranks among them.
+    patience : int or None
+        With held-out pairs: epochs without a better figure before training stops, in the second half of the schedule.
+    threads : int or None
+        None uses every core that this process may use; the bits do not depend on it.
+    seed : int, default 0
+
+    Attributes
+    ----------
+    kinds_ : dict of str to KnownKind
+        Names (`things`) and points of every kind.
+    relations_ : list of (name, query kind, target kind)
+    history_ : list of EpochStats
+    settings_ : dict
+    space_ : SharedSpace
+
+    Examples
+    --------
+    >>> from wsabie import Kind, Relation
+    >>> tracks = Kind("track", np.eye(4, dtype=np.float32), ["a", "b", "c", "d"])
+    >>> by = [("a", "Bach"), ("b", "Bach"), ("c", "Cage"), ("d", "Cage")]
+    >>> space = Space(dim=8, epochs=30, threads=1).fit([Relation(tracks, "artist", by)])
+    >>> [space.annotate("track", "artist", np.eye(4)[[i]], k=1)[0][0][0] for i in (0, 3)]
+    ['Bach', 'Cage']
+    """
+
+    kind: ClassVar[str] = "space"
+    kinds_: dict[str, KnownKind]
+    relations_: list[tuple[str, str, str]]
+    history_: list[EpochStats]
+    settings_: dict[str, Any]
+    space_: SharedSpace
+
+    def __init__(
+        self,
+        dim: int = 100,
+        *,
+        loss: Literal["warp", "auc"] = "warp",
+        similarity: SimilarityName = "dot",
+        max_norm: float | Auto | None = "auto",
+        epochs: int | Auto = "auto",
+        learning_rate: float | Auto = "auto",
+        schedule: Schedule = "linear",
+        margin: float = 1.0,
+        rank_weight: RankWeight = "precision",
+        max_trials: int | Auto | None = "auto",
+        negatives: int = 256,
+        patience: int | None = None,
+        threads: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.dim = dim
+        self.loss = loss
+        self.similarity = similarity
+        self.max_norm = max_norm
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.margin = margin
+        self.rank_weight = rank_weight
+        self.max_trials = max_trials
+        self.negatives = negatives
+        self.patience = patience
+        self.threads = threads
+        self.seed = seed
+
+    # ---- training
+
+    def fit(
+        self,
+        relations: Sequence[Relation],
+        *,
+        validation: Sequence[Relation] = (),
+        stop_on: str = "mean",
+        checkpoint: str | Path | None = None,
+        resume: bool = False,
+        fingerprint: str = "",
+        progress: Progress = SILENT,
+        on_epoch: Callable[[EpochStats], None] | None = None,
+    ) -> Self:
+        """Train from nothing (or, with `resume`, from the checkpoint).
+
+        Parameters
+        ----------
+        relations : sequence of Relation
+        validation : sequence of Relation
+            Held-out pairs of some of them, by the same names. A kind with features of its own (`Kind("track", X)`)
+            brings things that training does not see; else the pairs are between things that it does.
+        stop_on : str
+            What chooses the epoch: "mean" (of the mean average precision over these relations), or one of them.
+        checkpoint, resume, fingerprint, progress, on_epoch
+            As of `Wsabie.fit`.
+
+        Raises
+        ------
+        InputError
+            Kinds, pairs or parameters that cannot be used; the sentence says which.
+        DivergenceError
+            Training produced numbers that are not finite.
+        """
+        self.check_parameters()
+        data = told(relations)
+        settings = self._settings(data.n_pairs)
+        fitted = copy(self)
+        fitted.kinds_ = data.known
+        fitted.relations_ = [(one.name, one.query_kind, one.target_kind) for one in relations]
+        fitted.settings_ = plain(asdict(settings))
+        fitted.space_ = SharedSpace.random(
+            data.table_sizes, self.dim, self.similarity, np.random.default_rng([self.seed, 0])
+        )
+        monitor = None
+        if validation:
+            monitor = SpaceMonitor([data.judged(one) for one in validation], settings.threads, stop_on)
+        checkpoints = None
+        if checkpoint is not None:
+            checkpoints = Checkpoints(checkpoint, self._identity(settings, data, fingerprint), resume=resume)
+        trainer = Trainer(settings, monitor=monitor, on_epoch=on_epoch, checkpoints=checkpoints, progress=progress)
+        blocks = data.blocks(self.negatives)
+        fitted.history_ = trainer.train(fitted.space_, lambda: blocks, _visits(blocks))
+        with Threads(settings.threads) as threads:
+            for kind in fitted.kinds_.values():
+                if kind.n_features:
+                    kind.points = kind.points_of(fitted.space_, data.inputs[kind.name], threads)
+        self.__dict__.pop("_searched", None)
+        self.__dict__.update(fitted.__dict__)
+        return self
+
+    def check_parameters(self) -> None:
+        """Refuse values that no training can use, by name; InputError."""
+        require(self.loss in ("warp", "auc"), f"loss is {self.loss!r}; choose one of warp, auc")
+        negatives = self.negatives
+        usable = (
+            isinstance(negatives, (int, np.integer)) and not isinstance(negatives, bool) and 0 <= negatives <= 65536
+        )
+        require(usable, f"negatives is {negatives!r}; choose a whole number from 0 to 65,536")
+        check_parameters({**_FIXED, **self.get_params()})
+
+    def _settings(self, n_pairs: int) -> Settings:
+        """Every "auto" resolved; a relation with many pairs a query weighs them in `told.pair_weights`."""
+        return resolve({**_FIXED, **self.get_params()}, defaults.Shape(n_pairs, n_pairs, 2**31 - 1))
+
+    def _identity(self, settings: Settings, data: Any, fingerprint: str) -> dict[str, Any]:
+        named = {name: getattr(self, name) for name in ("dim", "similarity", "negatives")}
+        identity = {**asdict(settings), **named, "data": [fingerprint, data.checksum()]}
+        del identity["threads"]
+        same: dict[str, Any] = plain(identity)
+        return same
+
+    # ---- use
+
+    def things(self, kind: str) -> list[str]:
+        """Names of the known things of a kind, in the order of their numbers."""
+        return list(self._kind(kind).things)
+
+    def points(self, kind: str, things: Any = None) -> Float32:
+        """Points of things, (n, dim) float32.
+
+        Parameters
+        ----------
+        kind : str
+        things : list of names or numbers, sparse matrix or array (n, n_features), or None
+            Known things, or features of any; None: all known things.
+        """
+        known = self._kind(kind)
+        if things is None:
+            return known.points_of(self.space_, None)
+        if hasattr(things, "tocsr") or getattr(things, "ndim", 1) == 2:
+            return known.points_of(self.space_, known.inputs(things))
+        return np.ascontiguousarray(known.points_of(self.space_, None)[known.ids(things)])
+
+    def rank(
+        self, query: str, target: str, things: Any, k: int = 10, *, exclude: Any = None, candidates: Any = None
+    ) -> tuple[Int64, Float32]:
+        """The k best things of a kind for things of another, or of the same one.
+
+        Parameters
+        ----------
+        query, target : str
+            Kinds; no relation between them needs to have been learned.
+        things : list of names or numbers, or rows of features
+            As for `points`. A known thing is no candidate for itself.
+        k : int
+        exclude : sparse matrix (n, n_targets) or None
+            Non-zeros are no candidates.
+        candidates : list of names or numbers, or None
+            Only these.
+
+        Returns
+        -------
+        ids : (n, k) int64, best first, equal scores by number; -1 where there are fewer than k candidates
+        scores : (n, k) float32, -inf where ids is -1
+
+        Raises
+        ------
+        InputError
+            An unknown kind or thing, another width of features, or k below 1.
+        """
+        from scipy.sparse import csr_matrix
+
+        k = whole_number(k, "k")
+        points, known = self.points(query, things), self._kind(target)
+        if query == target and not (hasattr(things, "tocsr") or getattr(things, "ndim", 1) == 2):
+            ids = known.ids(things)
+            own = csr_matrix((np.ones(len(ids), np.int8), ids, np.arange(len(ids) + 1)), (len(ids), len(known.things)))
+            exclude = own if exclude is None else csr_matrix(exclude != 0).astype(np.int8) + own
+        chosen = None if candidates is None else known.ids(candidates)
+        index: ExactIndex = self._index(target)
+        return index.top_k(points, k, exclude=exclude, candidates=chosen, threads=self.threads)
+
+    def annotate(
+        self, query: str, target: str, things: Any, k: int = 10, **options: Any
+    ) -> list[list[tuple[str, float]]]:
+        """As `rank`, by name: for each thing the best (name, score), best first."""
+        known = self._kind(target)
+        ids, scores = self.rank(query, target, things, min(whole_number(k, "k"), max(len(known.things), 1)), **options)
+        names = list(known.things)
+        return [
+            [(names[y], float(s)) for y, s in zip(row, own, strict=True) if y >= 0]
+            for row, own in zip(ids, scores, strict=True)
+        ]
+
+    def similar(self, kind: str, thing: str | int, k: int = 10) -> list[tuple[str, float]]:
+        """The k things of its kind that are nearest to a known thing by cosine, with their cosines."""
+        from wsabie.search.neighbours import neighbours_of_labels
+
+        known = self._kind(kind)
+        k = min(whole_number(k, "k"), max(len(known.things) - 1, 1))
+        ids, cosines = neighbours_of_labels(known.points_of(self.space_, None), known.ids(thing), k)
+        found = [(int(i), float(c)) for i, c in zip(ids[0], cosines[0], strict=True) if i >= 0]
+        return list(zip(known.things.names([i for i, _ in found]), [c for _, c in found], strict=True))
+
+    def evaluate(self, relations: Sequence[Relation], ks: Sequence[int] = (1, 5, 10)) -> dict[str, Evaluation]:
+        """Every relation's figures on pairs that training did not see: p@k, recall@k, MAP and the rest.
+
+        Things whose features are given (`Kind("track", X)`) are ranked among themselves, others among all known ones;
+        pairs with a thing that is not known are left out.
+
+        Raises
+        ------
+        InputError
+            An unknown kind, or a relation without a pair of known things.
+        """
+        self._check_fitted()
+        threads = self.threads or available_cores()
+        return {one.name: evaluate_judged(judged(one, self.kinds_), self.space_, threads, ks) for one in relations}
+
+    def _kind(self, name: str) -> KnownKind:
+        self._check_fitted()
+        require(name in self.kinds_, f"the space knows no kind {name!r}; it knows {', '.join(self.kinds_)}")
+        return self.kinds_[name]
+
+    def _index(self, kind: str) -> "ExactIndex":
+        """The known things of a kind made ready for searches, once for a fitted space."""
+        from wsabie.search.exact import ExactIndex
+
+        searched: tuple[Any, dict[str, ExactIndex]] | None = self.__dict__.get("_searched")
+        if searched is None or searched[0] is not self.space_:
+            searched = self.space_, {}
+            self._searched = searched
+        if kind not in searched[1]:
+            points = self.kinds_[kind].points_of(self.space_, None)
+            searched[1][kind] = ExactIndex(points, similarity=self.space_.similarity)
+        return searched[1][kind]
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_searched"}
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "space_"):
+            from sklearn.exceptions import NotFittedError
+
+            raise NotFittedError("this Space is not fitted yet; call fit(relations) first")
+
+    # ---- storage
+
+    def facts(self) -> dict[str, Any]:
+        """Sizes and figures that tell what the space is, JSON-able."""
+        self._check_fitted()
+        known = [stats for stats in self.history_ if stats.validation is not None]
+        best = max(known, key=lambda stats: stats.validation or 0.0, default=None)
+        return {
+            "kind": self.kind,
+            "dimensions": self.space_.dim,
+            "similarity": self.space_.similarity,
+            "kinds": {name: len(kind.things) for name, kind in self.kinds_.items()},
+            "relations": [name for name, _, _ in self.relations_],
+            "bytes_of_points": self.space_.nbytes,
+            "epochs": len(self.history_),
+            "validation": {} if best is None else best.validation_metrics,
+        }
+
+    def to_parts(self) -> Parts:
+        """What the space is made of: JSON-able config and named arrays."""
+        self._check_fitted()
+        tensors = {f"tables/{name}": table[:, : self.space_.dim] for name, table in self.space_.tables.items()}
+        kinds = {}
+        for name, kind in self.kinds_.items():
+            kinds[name], arrays = kind_parts(kind)
+            tensors |= {f"kinds/{key}": array for key, array in arrays.items()}
+        parameters = plain({**self.get_params(), "dim": self.space_.dim, "similarity": self.space_.similarity})
+        config = {
+            "parameters": parameters,
+            "kinds": kinds,
+            "relations": [list(one) for one in self.relations_],
+            "settings": self.settings_,
+            "history": [stats.as_dict() for stats in self.history_],
+            "versions": versions(),
+        }
+        return Parts(self.kind, config, tensors)
+
+    @classmethod
+    def from_parts(cls, parts: Parts) -> Self:
+        """The space that `to_parts` described."""
+        config = parts.config
+        model = cls(**config["parameters"])
+        own = parts.under("kinds", "", {}).tensors
+        model.kinds_ = {name: kind_from(name, one, own) for name, one in config["kinds"].items()}
+        tables = sorted({kind.table for kind in model.kinds_.values()})
+        model.space_ = space_from(parts.tensors, model.dim, model.similarity, tables)
+        model.relations_ = [(name, query, target) for name, query, target in config["relations"]]
+        model.settings_, model.history_ = config["settings"], [EpochStats(**one) for one in config["history"]]
+        return model
+
+    def save(self, path: str | Path) -> None:
+        """Write the folder, atomically."""
+        save_folder(path, self.to_parts())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Open a saved space."""
+        model: Self = load_one_of(path, {cls.kind: cls.from_parts})
+        return model
+
+
+_FIXED: Mapping[str, Any] = {
+    "order_statistic": None,
+    "sampler": "uniform",
+    "rank_from": "auto",
+    "surrogate": "hinge",
+    "l2": 0.0,
+    "positives": "mean",
+    "label_bias": False,
+    "deterministic": True,
+}
+"""Parameters of `Wsabie` that a space has no choice of."""
+
+
+def _visits(blocks: Sequence[Any]) -> int:
+    """Pairs that are visited in an epoch."""
+    return int(sum(round(len(block.targets.labels) * block.weight) for block in blocks))

@@ -1,0 +1,104 @@
+"""One space for many kinds of things: a table for each kind, and relations that borrow two of them.
+
+A kind of thing has a free vector for each of its things (artists, tags), or a map from features (tracks, documents);
+several kinds may share a map. A relation asks for the things of one kind, given a thing of another or of the same one
+([S], part II: track - artist, artist - track, artist - artist, track - track, track - genre).
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wsabie.base.arrays import Float32
+from wsabie.space import tables
+from wsabie.space.joint import JointSpace, SimilarityName
+from wsabie.space.protocol import Inputs, Traffic
+
+
+class Ends(NamedTuple):
+    """What a relation joins.
+
+    Attributes
+    ----------
+    name : str
+    query, target : str
+        Tables by name.
+    candidates : Csr, (n, n_features) float32 or None
+        Rows of the things that are ranked, where those have features; None: they are the rows of the table.
+    negatives : int
+        Candidates with features that are drawn for a block of pairs; 0: only the positives of the same block.
+    """
+
+    name: str
+    query: str
+    target: str
+    candidates: Inputs | None = None
+    negatives: int = 0
+
+
+@dataclass
+class SharedSpace:
+    """The tables of all kinds.
+
+    Attributes
+    ----------
+    dim : int
+    similarity : {"dot", "euclidean", "cosine"}
+    tables : dict of str to (n, padded dim) float32
+    """
+
+    dim: int
+    similarity: SimilarityName
+    tables: dict[str, Float32]
+
+    @classmethod
+    def random(
+        cls, sizes: dict[str, int], dim: int, similarity: SimilarityName, rng: np.random.Generator
+    ) -> "SharedSpace":
+        """Tables of so many rows each before training: Gaussian, standard deviation 1/sqrt(dim)."""
+        made = {name: tables.gaussian(n, dim, dim**-0.5, rng) for name, n in sizes.items()}
+        return cls(dim, similarity, made)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the tables, without padding."""
+        return 4 * self.dim * sum(map(len, self.tables.values()))
+
+    def view(self, ends: Ends) -> JointSpace:
+        """A relation; it shares the memory of the tables."""
+        features, labels = self.tables[ends.query], self.tables[ends.target]
+        bias = np.zeros(0 if ends.candidates is not None else len(labels), np.float32)
+        return JointSpace(self.dim, self.similarity, features, labels, bias, ends.candidates, ends.negatives)
+
+    def arrays(self) -> dict[str, Any]:
+        """Everything that training moves, by name."""
+        return dict(self.tables)
+
+    def settle(self, max_norm: float | None, max_norm_weights: float | None) -> None:
+        """Hold the rows of all tables to the limit."""
+        for table in self.tables.values():
+            tables.project_rows(table, max_norm)
+
+    def traffic(self, rows_per_pair: float) -> Traffic:
+        """Rows read for a query, a draw and a step; a candidate with features counts as one row, that of its pool."""
+        row = 4 * tables.padded_width(self.dim)
+        return Traffic(row * rows_per_pair, row, 2 * row * (rows_per_pair + 2))
+
+    def copy(self) -> "SharedSpace":
+        """The same in memory of its own."""
+        return replace(self, tables={name: tables.padded(table[:, : self.dim]) for name, table in self.tables.items()})
+
+    def assign(self, other: "SharedSpace") -> None:
+        """Overwrite with another space of the same shape."""
+        for name, table in self.tables.items():
+            table[:] = other.tables[name]
+
+    def grown(self, sizes: dict[str, int], rng: np.random.Generator) -> "SharedSpace":
+        """The same with tables of at least so many rows, the new ones random; rows keep their numbers."""
+        made = self.copy().tables
+        for name, n in sizes.items():
+            old = made.get(name, tables.zeros(0, self.dim))
+            if n > len(old):
+                made[name] = tables.grown(old, self.dim, tables.gaussian(n - len(old), self.dim, self.dim**-0.5, rng))
+        return replace(self, tables=made)

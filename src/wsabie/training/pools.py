@@ -1,0 +1,33 @@
+"""Candidates that are points of a tower, for the block-synchronous loop: the memory that the threads share."""
+
+from typing import Any
+
+import numpy as np
+
+from wsabie.base.arrays import LANES, Csr
+from wsabie.space.joint import JointSpace
+
+
+def new_pool(space: JointSpace, most_pairs: int) -> Any:
+    """Room for the candidates of a block: the drawn ones and the positives of at most `most_pairs` pairs."""
+    from wsabie.kernels.pools import Pool
+
+    slots, width = space.negatives + most_pairs, LANES * len(space.width)
+    points, directions = np.zeros((2, slots, width), np.float32)
+    return Pool(
+        points=space.scored(points, np.zeros(slots, np.float32)),
+        tower=space.candidate_tower(),
+        ids=np.zeros(slots, np.int32),
+        directions=directions,
+        moved=np.zeros(slots, np.bool_),
+        order=np.arange(slots),
+        drawn=np.zeros(1, np.int64),
+        n_sampled=space.negatives,
+    )
+
+
+def most_drawn(space: JointSpace) -> int:
+    """Non-zeros of the drawn candidates of a block at most: the longest row may be drawn again and again."""
+    if not isinstance(space.candidates, Csr):
+        return 0
+    return space.negatives * int(np.diff(space.candidates.indptr).max(initial=0))
