@@ -15,9 +15,9 @@ from wsabie.sources.related import Related
 from wsabie.sources.relations import relations_in_metadata, relations_in_tags, relations_of
 from wsabie.storage.rejects import Rejects
 
-TABLE = """file_name,artist,genres,tag,split,group
-a.wav,"Earth, Wind & Fire","funk, soul",slow;quiet,train,1
-./b.wav,Nina;Simone,soul,,test,2
+TABLE = """file_name,artist,album,genres,tag,split,group
+a.wav,"Earth, Wind & Fire","I am, you are|Live","funk, soul",slow;quiet,train,1
+./b.wav,Nina,Blue,soul,,test,2
 """
 
 
@@ -30,7 +30,8 @@ def test_each_column_is_a_kind_and_commas_separate_in_the_plural(tmp_path: Path)
     related = relations_of(write(tmp_path / "metadata.csv", TABLE))
     assert related.ids == ["a.wav", "b.wav"]
     assert related.pairs == {
-        "artist": [("a.wav", "Earth, Wind & Fire"), ("b.wav", "Nina"), ("b.wav", "Simone")],
+        "artist": [("a.wav", "Earth, Wind & Fire"), ("b.wav", "Nina")],
+        "album": [("a.wav", "I am, you are"), ("a.wav", "Live"), ("b.wav", "Blue")],
         "genres": [("a.wav", "funk"), ("a.wav", "soul"), ("b.wav", "soul")],
         "tag": [("a.wav", "slow;quiet")],
     }
@@ -144,6 +145,6 @@ def test_nothing_to_read_is_one_sentence(tmp_path: Path) -> None:
 def test_sides_of_a_split(tmp_path: Path) -> None:
     related = relations_of(write(tmp_path / "metadata.csv", TABLE))
     assert related.on("test").ids == ["b.wav"]
-    assert related.on("test").pairs["artist"] == [("b.wav", "Nina"), ("b.wav", "Simone")]
+    assert related.on("test").pairs["artist"] == [("b.wav", "Nina")]
     with pytest.raises(InputError, match="on the side 'dev' of a split; choose one of test, train"):
         related.on("dev")

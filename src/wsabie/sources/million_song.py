@@ -65,7 +65,8 @@ def relations_in_million_song(
             if track in tracks:
                 raise BadRow("duplicate id", track)
             tracks[track] = artist
-            songs[song].append(track)
+            if listeners is not None:
+                songs[song].append(track)
         except BadRow as bad:
             rejects.add(where, bad.reason, bad.detail)
     genres = _only_list(folder) if genres is None else genres
