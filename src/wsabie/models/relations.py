@@ -142,6 +142,10 @@ class Relation:
         return self.target if isinstance(self.target, str) else self.target.name
 
     @property
+    def n_pairs(self) -> int:
+        return int(self.pairs.nnz) if hasattr(self.pairs, "nnz") else len(self.pairs)
+
+    @property
     def within(self) -> bool:
         """Whether both things are of one kind."""
         return self.query_kind == self.target_kind
@@ -188,7 +192,7 @@ def pair_matrix(relation: Relation, queries: Vocabulary, targets: Vocabulary, gr
     except InputError as error:
         raise InputError(f"the pairs of {relation.name!r} cannot be used: {error}") from error
     Y = csr_matrix((np.ones(len(rows), np.int8), (rows, columns)), shape)
-    if relation.within:
+    if relation.within and (queries is targets or relation.query is relation.target):
         Y = Y.maximum(Y.T.tocsr()).tocsr()
         Y.setdiag(0)
         Y.eliminate_zeros()

@@ -218,7 +218,7 @@ class Space(BaseEstimator):  # type: ignore[misc]
 
     def things(self, kind: str) -> list[str]:
         """Names of the known things of a kind, in the order of their numbers."""
-        return list(self._kind(kind).things)
+        return list(self.known(kind).things)
 
     def points(self, kind: str, things: Any = None) -> Float32:
         """Points of things, (n, dim) float32.
@@ -229,7 +229,7 @@ class Space(BaseEstimator):  # type: ignore[misc]
         things : list of names or numbers, sparse matrix or array (n, n_features), or None
             Known things, or features of any; None: all known things.
         """
-        known = self._kind(kind)
+        known = self.known(kind)
         if things is None:
             return known.points_of(self.space_, None)
         if hasattr(things, "tocsr") or getattr(things, "ndim", 1) == 2:
@@ -266,7 +266,7 @@ class Space(BaseEstimator):  # type: ignore[misc]
         from scipy.sparse import csr_matrix
 
         k = whole_number(k, "k")
-        points, known = self.points(query, things), self._kind(target)
+        points, known = self.points(query, things), self.known(target)
         if query == target and not (hasattr(things, "tocsr") or getattr(things, "ndim", 1) == 2):
             ids = known.ids(things)
             own = csr_matrix((np.ones(len(ids), np.int8), ids, np.arange(len(ids) + 1)), (len(ids), len(known.things)))
@@ -279,7 +279,7 @@ class Space(BaseEstimator):  # type: ignore[misc]
         self, query: str, target: str, things: Any, k: int = 10, **options: Any
     ) -> list[list[tuple[str, float]]]:
         """As `rank`, by name: for each thing the best (name, score), best first."""
-        known = self._kind(target)
+        known = self.known(target)
         ids, scores = self.rank(query, target, things, min(whole_number(k, "k"), max(len(known.things), 1)), **options)
         names = list(known.things)
         return [
@@ -291,7 +291,7 @@ class Space(BaseEstimator):  # type: ignore[misc]
         """The k things of its kind that are nearest to a known thing by cosine, with their cosines."""
         from wsabie.search.neighbours import neighbours_of_labels
 
-        known = self._kind(kind)
+        known = self.known(kind)
         k = min(whole_number(k, "k"), max(len(known.things) - 1, 1))
         ids, cosines = neighbours_of_labels(known.points_of(self.space_, None), known.ids(thing), k)
         found = [(int(i), float(c)) for i, c in zip(ids[0], cosines[0], strict=True) if i >= 0]
@@ -312,7 +312,7 @@ class Space(BaseEstimator):  # type: ignore[misc]
         threads = self.threads or available_cores()
         return {one.name: evaluate_judged(judged(one, self.kinds_), self.space_, threads, ks) for one in relations}
 
-    def _kind(self, name: str) -> KnownKind:
+    def known(self, name: str) -> KnownKind:
         self._check_fitted()
         require(name in self.kinds_, f"the space knows no kind {name!r}; it knows {', '.join(self.kinds_)}")
         return self.kinds_[name]

@@ -12,7 +12,7 @@ import logging
 import math
 from pathlib import Path
 
-from wsabie.sources.build import BadRow
+from wsabie.sources.build import BadRow, require_rows
 from wsabie.sources.id_labels import IdLabels
 from wsabie.sources.records import ItemList, Rows
 from wsabie.sources.text import numbered_lines, shown
@@ -45,6 +45,27 @@ def read_pairs(path: Path, *, rejects: Rejects | None = None) -> Rows | ItemList
     """
     rejects = Rejects() if rejects is None else rejects
     return _collect(path, rejects).as_pictures_or_rows(path.parent, rejects)
+
+
+def read_couples(path: Path, *, rejects: Rejects | None = None) -> list[tuple[str, str]]:
+    """The two ids of every line of a pair list, in the order of the file; those of weight 0 or less are left out.
+
+    Raises
+    ------
+    InputError
+        Missing, or without a single usable line.
+    """
+    rejects = Rejects() if rejects is None else rejects
+    found: list[tuple[str, str]] = []
+    for line_number, line in numbered_lines(path):
+        try:
+            cells = _cells(line)
+            if cells and not (line_number == 1 and _is_header(cells)) and _weight(cells) > 0:
+                found.append((cells[0], cells[1]))
+        except BadRow as bad:
+            rejects.add(f"{shown(path)}:{line_number}", bad.reason, bad.detail)
+    require_rows(len(found), path, rejects, "pairs")
+    return found
 
 
 def _collect(path: Path, rejects: Rejects) -> IdLabels:

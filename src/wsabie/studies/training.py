@@ -1,7 +1,7 @@
 """From a collection to a model folder: describe the pictures, hold rows out, train, save; stopped work goes on."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from inspect import signature
 from pathlib import Path
@@ -258,9 +258,22 @@ def _described(
         return source, None
     if not recipe.resume:
         shutil.rmtree(recipe.work, ignore_errors=True)
-    folder, options = recipe.work / "terms", dict(recipe.description)
+    return described(source, recipe.description, recipe.work, recipe.seed, executor, progress, rejects)
+
+
+def described(
+    source: ItemSource,
+    description: Mapping[str, Any],
+    work: Path,
+    seed: int,
+    executor: Executor,
+    progress: Progress,
+    rejects: Rejects,
+) -> tuple[Rows, Describer]:
+    """The rows of items, and what describes them; what lies in the folder `work` from a run before is used again."""
+    folder, options = work / "terms", dict(description)
     augment = options.pop("augment", 0)
-    wanted = describer(options.pop("describe", None), things=source.things, **options, seed=recipe.seed)
+    wanted = describer(options.pop("describe", None), things=source.things, **options, seed=seed)
     wanted.viewer(augment)  # what cannot be is refused before anything is learned
     if is_model_folder(folder):
         terms = load_describer(folder)
@@ -268,7 +281,7 @@ def _described(
     else:
         terms = learn(wanted, source, executor, progress, rejects)
         terms.save(folder)
-    table = recipe.work / "features.parquet"
+    table = work / "features.parquet"
     extract(source, terms, table, executor=executor, progress=progress, rejects=rejects, augment=augment)
     rows = open_source(table)
     if not isinstance(rows, Rows):

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 import typer
 
 from wsabie.base.errors import InputError
+from wsabie.base.validation import require
 from wsabie.faces.cli import data_commands, study_commands
 from wsabie.faces.cli.options import (
     AllowOverlap,
@@ -32,6 +33,7 @@ from wsabie.faces.cli.options import (
     Threads,
     Top,
     positive,
+    refuse_options,
     stated,
 )
 
@@ -110,6 +112,14 @@ def train(
     rate: Rate = None,
     threads: Threads = None,
     seed: GivenSeed = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="RELATION", help="Of a TOML file: learn this relation, and others that are named so."),
+    ] = None,
+    stop_on: Annotated[
+        str | None,
+        typer.Option(metavar="RELATION", help="Of a TOML file: the relation that chooses the epoch (default: all)."),
+    ] = None,
     hogwild: Annotated[bool, typer.Option("--hogwild", help="Lock-free threads instead of reproducible ones.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from where a stopped run was.")] = False,
     log: Annotated[
@@ -121,11 +131,36 @@ def train(
 ) -> None:
     """Train a model on tagged data; new data is then annotated with `wsabie annotate`."""
     from wsabie.faces.cli.settings_file import read_parameters
+    from wsabie.faces.cli.spaces import is_declaration, train_space_command
     from wsabie.faces.cli.training import Asked, estimator_of, refuse_without_epochs, train_command
     from wsabie.models.systems import system_of
     from wsabie.studies.training import Recipe
 
     run = stated(threads=threads, seed=seed)
+    if is_declaration(data):
+        others: dict[str, Any] = {"valid": valid, "config": config, "ensemble": ensemble, "ensemble-by": ensemble_by}
+        others |= {"describe": describe, "components": components, "terms": terms, "size": size, "augment": augment}
+        others |= {"landmarks": landmarks, "crop": crop, "normalise": normalise, "output": output, "rate": rate}
+        refuse_options(stated(**others), "what a TOML file says, or what a space has not")
+        plain_space = kind == "wsabie" and min_rows == 1 and not hogwild
+        require(plain_space, "a space has no --kind, --min-rows and --hogwild; leave them out, or give other data")
+        own = stated(dim=dim, loss=loss, similarity=similarity, epochs=epochs, learning_rate=learning_rate)
+        share = 0.1 if hold_out is None else hold_out
+        train_space_command(
+            data,
+            model,
+            {**own, **stated(max_norm=max_norm), **run},
+            hold_out=share,
+            only=only or (),
+            stop_on=stop_on or "mean",
+            resume=resume,
+            log=log,
+            rejects_file=rejects,
+            strict=strict,
+            json=json,
+        )
+        return
+    refuse_options(stated(only=only, **{"stop-on": stop_on}), "which relations of a TOML file count")
     trained = system_of(kind).trained
     refuse_without_epochs(kind, {"valid": valid, "hold-out": hold_out, "log": log})
     parameters: dict[str, Any] = {} if config is None else read_parameters(config, kind)
@@ -177,16 +212,29 @@ def evaluate(
 ) -> None:
     """Measure a model on data with known labels: p@k, recall@k, MAP, AUC, nDCG, coverage, with intervals."""
     from wsabie.faces.cli.evaluating import evaluate_command
+    from wsabie.faces.cli.spaces import evaluate_space_command, space_in
 
+    space = space_in(model, threads)
+    if space is not None:
+        refuse_options(stated(hierarchy=hierarchy, exclude=exclude), "what labels a row has")
+        evaluate_space_command(space, model, data, threads, strict, rejects, json)
+        return
     evaluate_command(model, data, allow_overlap, exclude, threads, strict, rejects, json, hierarchy, parent_first)
 
 
 def annotate(
     model: Model,
     inputs: Annotated[
-        list[Path], typer.Argument(metavar="INPUTS", help="Pictures, folders, or data in any source format.")
-    ],
+        list[Path] | None, typer.Argument(metavar="INPUTS", help="Pictures, folders, or data in any source format.")
+    ] = None,
     k: Top = 10,
+    text: Annotated[
+        list[str] | None, typer.Option(metavar="TEXT", help="A text in place of INPUTS, where documents are asked for.")
+    ] = None,
+    relation: Annotated[
+        str | None,
+        typer.Option(help="Of a space: which relation answers, or two kinds as query:target (default: its first)."),
+    ] = None,
     explain: Annotated[
         Path | None, typer.Option(help="Folder for heat maps: where in the picture the best label is seen.")
     ] = None,
@@ -198,23 +246,39 @@ def annotate(
     rejects: Rejects = None,
     json: Json = False,
 ) -> None:
-    """Give new pictures or rows their best labels."""
+    """Give new pictures or rows their best labels; of a space, the things that belong to new or known ones."""
+    from wsabie.faces.cli.spaces import annotate_space_command, space_in
     from wsabie.faces.cli.using import annotate_command
 
-    annotate_command(model, inputs, k, explain, label, threads, strict, rejects, json, hierarchy, parent_first)
+    space = space_in(model, threads)
+    if space is not None:
+        refuse_options(stated(explain=explain, label=label, hierarchy=hierarchy), "what labels are")
+        annotate_space_command(space, model, inputs or (), text or (), k, relation, threads, strict, rejects, json)
+        return
+    refuse_options(stated(relation=relation), "which relation of a space answers")
+    require(bool(inputs), "nothing to annotate; give pictures, folders, or data in any source format")
+    annotate_command(model, inputs or [], k, explain, label, threads, strict, rejects, json, hierarchy, parent_first)
 
 
 def neighbours(
     model: Model,
-    label: Annotated[str, typer.Argument(metavar="LABEL", help="A label of the model.")],
+    label: Annotated[str, typer.Argument(metavar="LABEL", help="A label of the model, or a thing of a space.")],
     k: Top = 10,
+    of: Annotated[str | None, typer.Option(metavar="KIND", help="Of a space: the kind of the thing.")] = None,
     hierarchy: Hierarchies = None,
     parent_first: ParentFirst = False,
     json: Json = False,
 ) -> None:
     """The labels nearest to a label: synonyms, translations, near misses."""
+    from wsabie.faces.cli.spaces import neighbours_space_command, space_in
     from wsabie.faces.cli.using import neighbours_command
 
+    space = space_in(model)
+    if space is not None:
+        refuse_options(stated(hierarchy=hierarchy), "what labels are")
+        neighbours_space_command(space, label, of, k, json)
+        return
+    refuse_options(stated(of=of), "which kind of things of a space")
     neighbours_command(model, label, k, json, hierarchy, parent_first)
 
 
@@ -224,6 +288,11 @@ def info(
     json: Json = False,
 ) -> None:
     """What a model is: sizes, parameters, training data, last figures."""
+    from wsabie.faces.cli.spaces import info_space_command, space_in
     from wsabie.faces.cli.using import info_command
 
+    space = space_in(model)
+    if space is not None:
+        info_space_command(space, model, epochs, json)
+        return
     info_command(model, epochs, json)

@@ -85,7 +85,7 @@ def train_command(asked: Asked) -> None:
     _refuse_early(asked)
     _tell_order_statistic(asked.recipe.estimator)
     progress, recipe = TerminalProgress(), asked.recipe
-    with _resumable(), listing(asked.rejects, strict=asked.strict) as rejects:
+    with resumable(), listing(asked.rejects, strict=asked.strict) as rejects:
         source, valid = _opened(asked, rejects)
         trained = train(
             source,
@@ -94,7 +94,7 @@ def train_command(asked: Asked) -> None:
             executor=executor(recipe.threads),
             progress=progress,
             rejects=rejects,
-            on_epoch=_logging_to(asked.log, recipe.resume),
+            on_epoch=logging_to(asked.log, recipe.resume),
         )
     shutil.rmtree(recipe.work, ignore_errors=True)
     if trained.validation is not None:
@@ -107,7 +107,7 @@ def train_command(asked: Asked) -> None:
 
 
 @contextmanager
-def _resumable() -> Iterator[None]:
+def resumable() -> Iterator[None]:
     """A full disk or a closed folder loses nothing that is finished, if the next run goes on from it."""
     try:
         yield
@@ -193,7 +193,7 @@ def _tell(asked: Asked, facts: dict[str, Any], history: list[EpochStats]) -> Non
     note(f"next: wsabie annotate {quote(str(asked.recipe.model))} NEW_DATA")
 
 
-def _logging_to(log: Path | None, resume: bool) -> Callable[[EpochStats], None] | None:
+def logging_to(log: Path | None, resume: bool) -> Callable[[EpochStats], None] | None:
     """Writes one JSON object per epoch, flushed, so that a run can be watched and a stopped one keeps its lines.
 
     A resumed run makes the epochs after the last checkpoint again: those whose line is there get no second one.

@@ -1,0 +1,372 @@
+"""From a declaration to a space: describe the things of every kind, hold some out, train, save, judge."""
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wsabie.base.arrays import Matrix
+from wsabie.base.errors import InputError
+from wsabie.base.executor import Executor
+from wsabie.base.progress import Progress
+from wsabie.base.validation import require
+from wsabie.evaluation.evaluate import Evaluation
+from wsabie.evaluation.splits import keyed_hash
+from wsabie.features.describer import Describer
+from wsabie.models.relations import Kind, Relation
+from wsabie.models.space import Space
+from wsabie.models.space_annotator import SpaceAnnotator
+from wsabie.sources.declaration import Declared, DeclaredKind, DeclaredRelation
+from wsabie.sources.open import open_source
+from wsabie.sources.pairs import read_couples
+from wsabie.sources.records import Rows, Source
+from wsabie.sources.relations import relations_of
+from wsabie.sources.text import shown
+from wsabie.storage.rejects import Rejects
+from wsabie.studies.splitting import split_rows
+from wsabie.studies.training import described
+from wsabie.training.stats import EpochStats
+
+KEPT = r"kinds|checkpoint"
+"""What is kept beside the space until it is saved."""
+LABELS = "labels"
+MOST_ALIKE = 10
+"""Others that a thing is visited with in an epoch where things belong together because they share a name."""
+MOST_PAIRS = 100_000_000
+Couples = list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class SpaceRecipe:
+    """How a space is made.
+
+    Attributes
+    ----------
+    declared : Declared
+    model : Path
+        Folder that it is saved to.
+    space : Space
+        Not yet fitted.
+    hold_out : float
+        Share of the things with features, and of the pairs of things without, that chooses the epoch.
+    only : tuple of str
+        Relations that are learned; empty: all.
+    stop_on : str
+        As of `Space.fit`.
+    resume : bool
+    """
+
+    declared: Declared
+    model: Path
+    space: Space
+    hold_out: float = 0.1
+    only: tuple[str, ...] = ()
+    stop_on: str = "mean"
+    resume: bool = False
+
+    @property
+    def work(self) -> Path:
+        """Where unfinished work is kept; whoever is sure of the space removes it."""
+        return self.model.with_name(self.model.name + ".training")
+
+
+@dataclass(frozen=True)
+class Collected:
+    """The data of a declaration.
+
+    Attributes
+    ----------
+    rows : dict of str to Rows
+        Of the kinds with data.
+    couples : dict of str to list of (query id, target id)
+        The pairs of every relation.
+    """
+
+    rows: dict[str, Rows]
+    couples: dict[str, Couples]
+
+
+def collect(
+    declared: Declared,
+    relations: list[DeclaredRelation],
+    rows_of: Callable[[DeclaredKind, Source], Rows],
+    rejects: Rejects,
+) -> Collected:
+    """Open everything that some relations need; `rows_of` describes what is not rows.
+
+    Raises
+    ------
+    InputError
+        Data that cannot be opened, or a relation without pairs.
+    """
+    wanted = dict.fromkeys(name for one in relations for name in (one.query, one.target))
+    rows = {}
+    for name in wanted:
+        kind = declared.kinds[name]
+        if kind.data is not None:
+            rows[name] = rows_of(kind, _opened(kind, relations, rejects))
+    couples = {one.name: _couples(one, declared.kinds, rows, rejects) for one in relations}
+    return Collected(rows, couples)
+
+
+def _opened(kind: DeclaredKind, relations: list[DeclaredRelation], rejects: Rejects) -> Source:
+    labelled = any(one.names == LABELS and kind.name in (one.query, one.target) for one in relations)
+    labels_from = "auto" if labelled or kind.split is not None else "none"
+    return open_source(str(kind.data), labels_from=labels_from, split=kind.split, rejects=rejects)
+
+
+def _couples(
+    relation: DeclaredRelation, kinds: Mapping[str, DeclaredKind], rows: dict[str, Rows], rejects: Rejects
+) -> Couples:
+    """The pairs of a relation; where things belong together because they share a name, (thing, name)."""
+    if relation.pairs is not None:
+        ends = [set(rows[name].ids) if name in rows else None for name in (relation.query, relation.target)]
+        return list(_with_data(read_couples(relation.pairs, rejects=rejects), ends, relation.pairs, rejects))
+    by_query = relation.query in rows
+    things = relation.query if by_query else relation.target
+    named = _named(kinds[things], rows[things], str(relation.names), rejects)
+    return named if by_query else [(name, thing) for thing, name in named]
+
+
+def _with_data(
+    couples: Couples, ends: list[set[str] | None], path: Path, rejects: Rejects
+) -> Iterator[tuple[str, str]]:
+    """The pairs whose things have rows, where their kind has any; others are listed."""
+    for pair in couples:
+        missing = [name for name, known in zip(pair, ends, strict=True) if known is not None and name not in known]
+        if missing:
+            rejects.add(f"{shown(path)} {shown(pair[0])} {shown(pair[1])}", "pair of a thing without data", missing[0])
+        else:
+            yield pair
+
+
+def _named(kind: DeclaredKind, rows: Rows, names: str, rejects: Rejects) -> Couples:
+    """(thing, name) of all things that have rows."""
+    if names == LABELS:
+        Y = rows.Y.tocoo()
+        return [(rows.ids[i], rows.label_names[y]) for i, y, v in zip(Y.row, Y.col, Y.data, strict=True) if v > 0]
+    known = set(rows.ids)
+    related = relations_of(str(kind.data), kinds=[names], rejects=rejects)
+    return [pair for pair in related.pairs[names] if pair[0] in known]
+
+
+def _shares_names(one: DeclaredRelation) -> bool:
+    """Whether two things of a kind belong together because they have a name in common."""
+    return one.names is not None and one.query == one.target
+
+
+def related_by(one: DeclaredRelation, couples: Couples, query: Kind | str, target: Kind | str) -> Relation:
+    """A relation between these ends as a space is told of it.
+
+    Things that share a name are all positives of each other; an epoch visits about MOST_ALIKE of them for each thing.
+
+    Raises
+    ------
+    InputError
+        Names that are shared by too many things.
+    """
+    if not _shares_names(one):
+        return Relation(query, target, couples, one.name, one.weight)
+    if not isinstance(query, Kind):
+        raise TypeError("things that share names have data")
+    names = {name: number for number, name in enumerate(dict.fromkeys(name for _, name in couples))}
+    own, other = (_membership(end, couples, names) for end in (query, target if isinstance(target, Kind) else query))
+    n_pairs = int(np.asarray(own.sum(0)).ravel() @ np.asarray(other.sum(0)).ravel())
+    require(
+        n_pairs <= MOST_PAIRS,
+        f"the relation {one.name!r} makes {n_pairs:,} pairs of things that share a name of {one.names!r}, more than "
+        f"{MOST_PAIRS:,}; choose other names, or give pairs",
+    )
+    Y = own @ other.T
+    per_thing = Y.nnz / max(Y.shape[0], 1)
+    return Relation(query, target, Y, one.name, one.weight * min(1.0, MOST_ALIKE / max(per_thing, 1.0)))
+
+
+def _membership(kind: Kind, couples: Couples, names: Mapping[str, int]) -> Matrix:
+    """Which things have which names, csr_matrix (things, names)."""
+    from scipy.sparse import csr_matrix
+
+    number = {name: i for i, name in enumerate(kind.ids or ())}
+    pairs = [(number[thing], names[name]) for thing, name in couples if thing in number]
+    rows, columns = zip(*pairs, strict=True) if pairs else ((), ())
+    return csr_matrix((np.ones(len(pairs), np.int32), (rows, columns)), (len(number), len(names)))
+
+
+def kind_from(declared: DeclaredKind, rows: Rows) -> Kind:
+    """Things with features."""
+    return Kind(declared.name, rows.X, rows.ids, declared.scaling, declared.map)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Dealt:
+    """Training and held-out relations."""
+
+    learnt: list[Relation]
+    held_out: list[Relation]
+
+
+def deal(declared: Declared, relations: list[DeclaredRelation], data: Collected, share: float, seed: int) -> Dealt:
+    """Set a share of the things with features aside, with all their pairs, and of the pairs between other things.
+
+    A thing that was set aside asks, and is to be found among its like that were set aside; where both ends are of one
+    kind, it looks for those that were not.
+    """
+    sides = {name: split_rows(rows, "auto", share, 0, seed) for name, rows in data.rows.items()} if share else {}
+    learnt, held = dict[str, Kind](), dict[str, Kind]()
+    for name, rows in data.rows.items():
+        kind = declared.kinds[name]
+        learnt[name] = kind_from(kind, rows.take(sides[name].train) if share else rows)
+        if share:
+            held[name] = kind_from(kind, rows.take(sides[name].valid))
+    first, second = list[Relation](), list[Relation]()
+    for one in relations:
+        query, target = (learnt.get(name, name) for name in (one.query, one.target))
+        couples, rest = _dealt(one, data.couples[one.name], learnt, held, share, seed)
+        first.append(related_by(one, couples, query, target))
+        if rest:
+            asking = held.get(one.query, one.query)
+            found = target if one.query == one.target else held.get(one.target, one.target)
+            second.append(related_by(one, rest, asking, found))
+    return Dealt(first, second)
+
+
+def _dealt(
+    one: DeclaredRelation, couples: Couples, learnt: dict[str, Kind], held: dict[str, Kind], share: float, seed: int
+) -> tuple[Couples, Couples]:
+    """The pairs of training, and those that are held out."""
+    if not share or _shares_names(one):
+        return couples, couples if share else []
+    names = (one.query, one.target)
+    ends = [end for end in (0, 1) if names[end] in learnt]
+    if not ends:
+        aside = {pair for pair in couples if keyed_hash("\t".join(sorted(pair)), seed) < share * 2.0**64}
+        return [pair for pair in couples if pair not in aside], [pair for pair in couples if pair in aside]
+    inside = {end: set(learnt[names[end]].ids or ()) for end in ends}
+    outside = {end: set(held[names[end]].ids or ()) for end in ends}
+    first = [pair for pair in couples if all(pair[end] in inside[end] for end in ends)]
+    if one.query == one.target:
+        turned = [*couples, *((b, a) for a, b in couples)]
+        return first, [pair for pair in turned if pair[0] in outside[0] and pair[1] in inside[0]]
+    return first, [pair for pair in couples if all(pair[end] in outside[end] for end in ends)]
+
+
+@dataclass(frozen=True)
+class TrainedSpace:
+    """A saved space: its facts and the figures of its epochs."""
+
+    facts: dict[str, Any]
+    history: list[EpochStats]
+
+
+def train_space(
+    recipe: SpaceRecipe,
+    *,
+    executor: Executor,
+    progress: Progress,
+    rejects: Rejects,
+    on_epoch: Callable[[EpochStats], None] | None = None,
+) -> TrainedSpace:
+    """Train on what a file declares, and save the space with what describes its things.
+
+    Raises
+    ------
+    InputError
+        Data that cannot be used, or what `Space.fit` refuses.
+    """
+    declared, seed = recipe.declared, recipe.space.seed
+    relations = chosen(declared, recipe.only)
+    terms: dict[str, Describer] = {}
+    if not recipe.resume:
+        shutil.rmtree(recipe.work, ignore_errors=True)
+
+    def rows_of(kind: DeclaredKind, source: Source) -> Rows:
+        if isinstance(source, Rows):
+            require(not kind.description, f"[kinds.{kind.name}] says how to describe what is rows of features already")
+            return source
+        work = recipe.work / "kinds" / f"{len(terms)}"
+        rows, terms[kind.name] = described(source, kind.description, work, seed, executor, progress, rejects)
+        return rows
+
+    data = collect(declared, relations, rows_of, rejects)
+    dealt = deal(declared, relations, data, recipe.hold_out, seed)
+    recipe.space.fit(
+        dealt.learnt,
+        validation=dealt.held_out,
+        stop_on=recipe.stop_on,
+        checkpoint=recipe.work / "checkpoint",
+        resume=recipe.resume,
+        progress=progress,
+        on_epoch=on_epoch,
+    )
+    columns = {
+        name: {"feature_names": rows.feature_names, "dictionary": rows.dictionary} for name, rows in data.rows.items()
+    }
+    facts = {
+        "source": str(declared.path),
+        "pairs": {one.name: one.n_pairs for one in dealt.learnt},
+        "held_out_pairs": {one.name: one.n_pairs for one in dealt.held_out},
+        "skipped": len(rejects),
+    }
+    SpaceAnnotator(recipe.space, terms, columns, facts).save(recipe.model)
+    return TrainedSpace(facts, recipe.space.history_)
+
+
+def chosen(declared: Declared, only: tuple[str, ...]) -> list[DeclaredRelation]:
+    """The relations of these names; all without names.
+
+    Raises
+    ------
+    InputError
+        There is no such relation.
+    """
+    known = {one.name: one for one in declared.relations}
+    odd = [name for name in only if name not in known]
+    if odd:
+        raise InputError(f"{declared.path} declares no relation {odd[0]!r}; it declares {', '.join(known)}")
+    return [known[name] for name in only] if only else declared.relations
+
+
+def evaluate_space(
+    annotator: SpaceAnnotator,
+    declared: Declared,
+    ks: tuple[int, ...],
+    *,
+    executor: Executor,
+    progress: Progress,
+    rejects: Rejects,
+) -> dict[str, Evaluation]:
+    """The figures of every relation on the things and pairs of another declaration."""
+    known = {name for name, _, _ in annotator.space.relations_}
+    relations = [one for one in declared.relations if one.name in known]
+    require(
+        bool(relations),
+        f"{declared.path} declares none of the relations that were learned: {', '.join(sorted(known))}",
+    )
+
+    def rows_of(kind: DeclaredKind, source: Source) -> Rows:
+        return annotator.rows(kind.name, source, executor=executor, progress=progress, rejects=rejects).rows
+
+    data = collect(declared, relations, rows_of, rejects)
+    kinds = {name: kind_from(declared.kinds[name], rows) for name, rows in data.rows.items()}
+    told = [
+        related_by(one, data.couples[one.name], kinds.get(one.query, one.query), kinds.get(one.target, one.target))
+        for one in relations
+    ]
+    return annotator.space.evaluate(told, ks)
+
+
+def with_parameters(space: Space, declared: Declared, given: Mapping[str, Any]) -> Space:
+    """A space with the parameters of a declaration, and those of the command line before them.
+
+    Raises
+    ------
+    InputError
+        There is no such parameter.
+    """
+    known = space.get_params()
+    odd = sorted(set(declared.parameters) - set(known))
+    require(not odd, f"{declared.path} [space] says {odd[:1]}; the parameters are {', '.join(known)}")
+    return space.set_params(**{**declared.parameters, **given})  # type: ignore[no-any-return]
