@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -16,10 +16,11 @@ from wsabie.base.progress import SILENT, Progress
 from wsabie.base.validation import require, whole_number
 from wsabie.evaluation.evaluate import Evaluation
 from wsabie.models import defaults
+from wsabie.models.growing import grown
 from wsabie.models.judging import SpaceMonitor, evaluate_judged
 from wsabie.models.known import KnownKind, kind_from, kind_parts, space_from
 from wsabie.models.loading import load_one_of
-from wsabie.models.parameters import check_parameters, resolve
+from wsabie.models.parameters import check_parameters, continued, resolve
 from wsabie.models.relations import Relation
 from wsabie.models.told import judged, told
 from wsabie.space.joint import SimilarityName
@@ -191,6 +192,64 @@ class Space(BaseEstimator):  # type: ignore[misc]
                     kind.points = kind.points_of(fitted.space_, data.inputs[kind.name], threads)
         self.__dict__.pop("_searched", None)
         self.__dict__.update(fitted.__dict__)
+        return self
+
+    def partial_fit(self, relations: Sequence[Relation], *, epochs: int = 5) -> Self:
+        """Go on with more things and pairs; numbers stay, new things get the next ones.
+
+        What features are mapped by stays as it is, so that all points keep their meaning and no features need to be
+        given again. New things with features are where the map puts them; new ones without begin at the mean of the
+        points that they are paired with. Then free vectors are trained on the given pairs, against everything known,
+        with a quarter of `fit`'s learning rate. On a space that was never fitted this is `fit`.
+
+        Parameters
+        ----------
+        relations : sequence of Relation
+            Pairs that involve new things, known ones or both; other relations than `fit` had are learned too, between
+            kinds of which one has no features.
+        epochs : int
+
+        Raises
+        ------
+        InputError
+            As `fit`; or features of a kind that the space does not know.
+        DivergenceError
+            The space is as it was.
+
+        Examples
+        --------
+        >>> from wsabie import Kind, Relation
+        >>> tracks = Kind("track", np.eye(4, dtype=np.float32), ["a", "b", "c", "d"])
+        >>> by = [("a", "Bach"), ("b", "Bach"), ("c", "Cage"), ("d", "Cage")]
+        >>> space = Space(dim=8, epochs=30, threads=1).fit([Relation(tracks, "artist", by)])
+        >>> space.partial_fit([Relation("track", "artist", [("d", "John Cage")])]).things("artist")
+        ['Bach', 'Cage', 'John Cage']
+        """
+        check_parameters({**_FIXED, **self.get_params(), "epochs": epochs})
+        if not hasattr(self, "space_"):
+            fresh = self.epochs
+            try:
+                self.set_params(epochs=epochs).fit(relations)
+                return self
+            finally:
+                self.set_params(epochs=fresh)
+        before = len(self.history_)
+        more = grown(self.kinds_, self.space_, relations, self.seed)
+        n_pairs = _visits(more.blocks)
+        history: list[EpochStats] = []
+        if more.blocks:
+            shape = defaults.Shape(n_pairs, n_pairs, 2**31 - 1)
+            parameters = {**_FIXED, **self.get_params()}
+            settings = continued(parameters, self.settings_, shape, epochs, self.seed + before)
+            history = Trainer(settings).train(more.points, lambda: more.blocks, n_pairs)
+        known = {name for name, _, _ in self.relations_}
+        self.relations_ = [
+            *self.relations_,
+            *((one.name, one.query_kind, one.target_kind) for one in relations if one.name not in known),
+        ]
+        self.kinds_, self.space_ = more.kinds, more.settled()
+        self.history_ = [*self.history_, *(replace(stats, epoch=before + stats.epoch) for stats in history)]
+        self.__dict__.pop("_searched", None)
         return self
 
     def check_parameters(self) -> None:

@@ -38,6 +38,9 @@ class JointSpace:
         Rows of what is ranked where that has features; `labels` is then the map of these features, and `bias` empty.
     negatives : int
         Such candidates that are drawn for a block of pairs; 0: the positives of the block are each other's negatives.
+    given : (bool, bool)
+        Whether the rows of `features` and of `labels` are given points that never move; `features` then has free
+        vectors.
     """
 
     dim: int
@@ -47,6 +50,7 @@ class JointSpace:
     bias: Float32
     candidates: Inputs | None = None
     negatives: int = 0
+    given: tuple[bool, bool] = (False, False)
 
     @classmethod
     def random(
@@ -122,7 +126,8 @@ class JointSpace:
 
     def tower(self, inputs: Inputs) -> Any:
         """The tower over things that ask, as kernels take it."""
-        return _tower(self.features, inputs)
+        tower = _tower(self.features, inputs)
+        return _frozen(tower) if self.given[0] else tower
 
     def candidate_tower(self) -> Any:
         """The tower over the candidates, where they have features."""
@@ -159,7 +164,7 @@ class JointSpace:
 
     def toy(self) -> "JointSpace":
         """One feature and two labels."""
-        toy = JointSpace.random(1, 2, self.dim, self.similarity, np.random.default_rng(0))
+        toy = replace(JointSpace.random(1, 2, self.dim, self.similarity, np.random.default_rng(0)), given=self.given)
         if self.candidates is None:
             return toy
         two = toy_things(self.candidates, 2)
@@ -180,6 +185,13 @@ def _tower(table: Float32, inputs: Inputs | None) -> Any:
     if inputs is None:
         raise TypeError("no things")
     return (towers.Lookup if inputs.ndim == 1 else towers.Dense)(table, under_one_type(inputs))
+
+
+def _frozen(tower: Any) -> Any:
+    """The same free vectors, never moved."""
+    from wsabie.kernels.towers import Frozen
+
+    return Frozen(*tower)
 
 
 def n_things(inputs: Inputs) -> int:

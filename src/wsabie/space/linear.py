@@ -47,6 +47,7 @@ class LinearSpace:
     similarity = "weights"
     dim = 0
     candidates = None
+    given = (False, False)
 
     def __post_init__(self) -> None:
         self.scale, self.norm2 = np.ones(self.n_labels, np.float32), np.zeros(self.n_labels, np.float32)
@@ -152,6 +153,7 @@ class FullSpace:
     joint: JointSpace
     linear: LinearSpace
     candidates = None
+    given = (False, False)
 
     @property
     def similarity(self) -> str:

@@ -57,10 +57,13 @@ class Space(Trainable, Protocol):
         Coordinates of a point; 0 without points.
     candidates : Csr, (n, n_features) float32 or None
         Rows of what is ranked, where that is encoded as queries are; None: labels, with rows of tables of their own.
+    given : (bool, bool)
+        Whether what asks, and what is ranked, are given points that never move.
     """
 
     dim: int
     candidates: Any
+    given: Any
 
     @property
     def n_features(self) -> int: ...

@@ -28,6 +28,8 @@ class Ends(NamedTuple):
         Rows of the things that are ranked, where those have features; None: they are the rows of the table.
     negatives : int
         Candidates with features that are drawn for a block of pairs; 0: only the positives of the same block.
+    given : (bool, bool)
+        Tables whose rows are points that never move.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Ends(NamedTuple):
     target: str
     candidates: Inputs | None = None
     negatives: int = 0
+    given: tuple[bool, bool] = (False, False)
 
 
 @dataclass
@@ -69,7 +72,9 @@ class SharedSpace:
         """A relation; it shares the memory of the tables."""
         features, labels = self.tables[ends.query], self.tables[ends.target]
         bias = np.zeros(0 if ends.candidates is not None else len(labels), np.float32)
-        return JointSpace(self.dim, self.similarity, features, labels, bias, ends.candidates, ends.negatives)
+        return JointSpace(
+            self.dim, self.similarity, features, labels, bias, ends.candidates, ends.negatives, ends.given
+        )
 
     def arrays(self) -> dict[str, Any]:
         """Everything that training moves, by name."""

@@ -237,6 +237,8 @@ class Trainer:
             np.float32(1 - float(step) * l2)
             for step, l2 in zip(steps, (s.l2_rows, s.l2_labels, s.l2_weights), strict=True)
         ]
+        if space.given[1]:
+            steps[1], keeps[1] = np.float32(0), np.float32(1)
         return Rule(
             margin=np.float32(s.margin),
             losses=losses_for(s.loss, s.rank_weight, space.n_labels),
@@ -245,7 +247,7 @@ class Trainer:
             step_labels=steps[1],
             step_weights=steps[2],
             max_norm_rows=limit,
-            max_norm_labels=limit,
+            max_norm_labels=np.float32(np.inf) if space.given[1] else limit,
             max_norm_weights=limit_weights,
             keep_rows=keeps[0],
             keep_labels=keeps[1],

@@ -1,0 +1,138 @@
+"""More things and pairs for a fitted space: maps from features stay as they are, so that all points keep their meaning.
+
+New things with features are where the map puts them. New things without are put among those that they are paired with,
+and then the free vectors of all given pairs are trained on, against the points of everything known.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from wsabie.base.arrays import Float32, Int64, Matrix
+from wsabie.base.errors import InputError
+from wsabie.base.validation import require
+from wsabie.labels.names import Vocabulary
+from wsabie.models.known import KnownKind
+from wsabie.models.relations import Kind, Relation, kinds_of, pair_matrix
+from wsabie.models.told import itself, pair_weights
+from wsabie.space import tables
+from wsabie.space.shared import Ends, SharedSpace
+from wsabie.training.targets import RowBlock, build_targets
+
+
+@dataclass(frozen=True)
+class Grown:
+    """A space with more things in it.
+
+    Attributes
+    ----------
+    kinds : dict of str to KnownKind
+    space : SharedSpace
+        The old tables, those of free vectors with more rows.
+    points : SharedSpace
+        Free vectors and, by the names of kinds with features, the points of all their things.
+    blocks : list of RowBlock
+        The pairs of the relations that have a free vector to move.
+    """
+
+    kinds: dict[str, KnownKind]
+    space: SharedSpace
+    points: SharedSpace
+    blocks: list[RowBlock]
+
+    def settled(self) -> SharedSpace:
+        """The space with the free vectors that training has moved."""
+        moved = {name: self.points.tables[name] for name, kind in self.kinds.items() if not kind.n_features}
+        return replace(self.space, tables=self.space.tables | moved)
+
+
+def grown(kinds: dict[str, KnownKind], space: SharedSpace, relations: Sequence[Relation], seed: int) -> Grown:
+    """A copy of a space with the things and the pairs of some relations.
+
+    Raises
+    ------
+    InputError
+        A kind with features that the space does not know, or pairs that cannot be used.
+    """
+    told = kinds_of(relations)
+    kinds = {name: replace(kind, things=Vocabulary(kind.things)) for name, kind in kinds.items()}
+    for name, kind in told.items():
+        if kind.X is not None:
+            require(name in kinds, f"the space knows no kind {name!r}; fit it anew to learn a map of its features")
+            kinds[name] = _with_things(kinds[name], kind, space)
+        else:
+            kinds.setdefault(name, KnownKind(name, Vocabulary(), name))
+    pairs = {relation: _pairs(relation, told, kinds) for relation in relations}
+    points = _points(kinds, space, pairs, seed)
+    blocks, first = [], 0
+    for relation, Y in pairs.items():
+        Y.resize(len(kinds[relation.query_kind].things), len(kinds[relation.target_kind].things))
+        query, target = kinds[relation.query_kind], kinds[relation.target_kind]
+        given = query.n_features > 0, target.n_features > 0
+        if not all(given):
+            targets = build_targets(Y, pair_weights(Y), "mean", first, itself(relation, Y))
+            ends = Ends(relation.name, query.name, target.name, given=given)
+            ids = np.arange(Y.shape[0], dtype=np.int32)
+            blocks.append(RowBlock(ids, targets, ends, relation.weight, 1))
+            first += Y.nnz
+    return Grown(kinds, space, points, blocks)
+
+
+def _with_things(known: KnownKind, kind: Kind, space: SharedSpace) -> KnownKind:
+    """The kind with more things, at the points of their features, which known ones move to."""
+    if known.points is None:
+        raise InputError(f"things of the kind {kind.name!r} have no features; give their names alone")
+    names = list(kind.names())
+    known.things.add([name for name in names if name not in known.things])
+    points = np.zeros((len(known.things), space.dim), np.float32)
+    points[: len(known.points)] = known.points
+    points[known.things.ids(names)] = known.points_of(space, known.inputs(kind.X, f"the features of {kind.name!r}"))
+    return replace(known, points=points)
+
+
+def _pairs(relation: Relation, told: dict[str, Kind], kinds: dict[str, KnownKind]) -> Matrix:
+    """The pairs by the numbers that things have in the space."""
+    from scipy.sparse import csr_matrix
+
+    sides = [told[relation.query_kind], told[relation.target_kind]]
+    known = [kinds[side.name] for side in sides]
+    own = [kind.things if side.X is None else side.names() for side, kind in zip(sides, known, strict=True)]
+    if relation.within:
+        own[1] = own[0]
+    Y = pair_matrix(relation, own[0], own[1], (not known[0].n_features, not known[1].n_features)).tocoo()
+    rows, columns = (_renumbered(n, side, kind) for n, side, kind in zip((Y.row, Y.col), sides, known, strict=True))
+    return csr_matrix((Y.data, (rows, columns)), (len(known[0].things), len(known[1].things)))
+
+
+def _renumbered(numbers: Any, side: Kind, kind: KnownKind) -> Int64:
+    if side.X is None:
+        return np.asarray(numbers, np.int64)
+    ids: Int64 = kind.things.ids(side.names())[numbers]
+    return ids
+
+
+def _points(kinds: dict[str, KnownKind], space: SharedSpace, pairs: dict[Relation, Matrix], seed: int) -> SharedSpace:
+    """Everything as points by kind; a new free vector points to what it is paired with, and has a usual length."""
+    made: dict[str, Float32] = {}
+    for name, kind in kinds.items():
+        old = kind.points if kind.points is not None else space.tables.get(kind.table, tables.zeros(0, space.dim))
+        made[name] = tables.grown(tables.padded(old[:, : space.dim]), space.dim,
+                                  tables.zeros(len(kind.things) - len(old), space.dim))  # fmt: skip
+    sums = {name: np.zeros_like(table) for name, table in made.items()}
+    for relation, Y in pairs.items():
+        Y.resize(len(made[relation.query_kind]), len(made[relation.target_kind]))
+        sums[relation.query_kind] += Y.astype(np.float32) @ made[relation.target_kind]
+        sums[relation.target_kind] += Y.T.astype(np.float32) @ made[relation.query_kind]
+    rng = np.random.default_rng([seed, 2])
+    for name, kind in kinds.items():
+        table = made[name]
+        n_old = len(table) if kind.n_features else len(space.tables.get(kind.table, ()))
+        if n_old == len(table):
+            continue
+        lengths = np.sqrt(np.einsum("ij,ij->i", sums[name][n_old:], sums[name][n_old:]))[:, None]
+        norm = float(np.sqrt(np.einsum("ij,ij->i", table[:n_old], table[:n_old])).mean()) if n_old else 1.0
+        fresh = tables.gaussian(len(table) - n_old, space.dim, space.dim**-0.5, rng)
+        table[n_old:] = np.where(lengths > 0, sums[name][n_old:] * (norm / np.maximum(lengths, 1e-12)), fresh)
+    return SharedSpace(space.dim, space.similarity, made)
