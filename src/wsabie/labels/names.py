@@ -160,8 +160,8 @@ class Vocabulary:
         return found
 
 
-def unknown_label(name: str, names: Sequence[str]) -> str:
-    """The sentence for a label that is not among `names`.
+def unknown_label(name: str, names: Sequence[str], what: str = "label") -> str:
+    """The sentence for a label, or something else with a name, that is not among `names`.
 
     Examples
     --------
@@ -170,6 +170,6 @@ def unknown_label(name: str, names: Sequence[str]) -> str:
     """
     near = [f"'{c}'" for c in closest(name, names)]
     if not near:
-        return f"there is no label '{name}' among the {len(names):,} labels, nor one like it; check the spelling"
+        return f"there is no {what} '{name}' among the {len(names):,} {what}s, nor one like it; check the spelling"
     listed = near[0] if len(near) == 1 else f"{', '.join(near[:-1])} or {near[-1]}"
-    return f"there is no label '{name}'; did you mean {listed}?"
+    return f"there is no {what} '{name}'; did you mean {listed}?"

@@ -9,7 +9,7 @@ import numpy as np
 from wsabie.base.arrays import Float32, Int64
 from wsabie.base.errors import InputError
 from wsabie.base.validation import check_features, require
-from wsabie.labels.names import Vocabulary
+from wsabie.labels.names import Vocabulary, unknown_label
 from wsabie.models.relations import Kind
 from wsabie.models.scaling import RowScaling
 from wsabie.space import tables
@@ -67,6 +67,8 @@ class KnownKind:
         listed = [things] if isinstance(things, (str, int, np.integer)) else list(things)
         named = [thing for thing in listed if isinstance(thing, str)]
         if named and len(named) == len(listed):
+            missing = next((thing for thing in named if thing not in self.things), None)
+            require(missing is None, unknown_label(str(missing), list(self.things), self.name))
             return self.things.ids(named)
         given = np.asarray(listed)
         require(

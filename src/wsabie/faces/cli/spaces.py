@@ -14,6 +14,7 @@ from wsabie.faces.cli.epochs import show_epochs
 from wsabie.faces.cli.evaluating import SHOWN
 from wsabie.faces.cli.terminal import TerminalProgress, note, one_line, out, plural, show_json, show_table
 from wsabie.faces.cli.training import logging_to, resumable
+from wsabie.labels.names import unknown_label
 from wsabie.sources.declaration import ENDING, read_declaration
 from wsabie.storage.outputs import refuse_unwritable
 from wsabie.storage.scratch import refuse_strangers
@@ -211,7 +212,11 @@ def neighbours_space_command(annotator: "SpaceAnnotator", thing: str, kind: str 
     holders = [name for name, known in space.kinds_.items() if thing in known.things]
     if kind is None and len(holders) > 1:
         raise InputError(f"{thing!r} is a thing of the kinds {', '.join(holders)}; choose one by --of")
-    name = kind or next(iter(holders), None) or next(iter(space.kinds_))
+    if kind is None and not holders:
+        raise InputError(
+            unknown_label(thing, [one for known in space.kinds_.values() for one in known.things], "thing")
+        )
+    name = kind or holders[0]
     near = space.similar(name, thing, k)
     if json:
         listed = [[other, round(cosine, 6)] for other, cosine in near]

@@ -1,0 +1,240 @@
+"""Many kinds of things through the commands: spoken digits as recordings, digits and speakers, and small lists."""
+
+import contextlib
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wsabie.faces.cli.main import run
+
+Cli = Callable[..., Any]
+SPEAKERS, TAKES = ("george", "theo", "nicolas"), range(9)
+MUSIC = """
+[kinds.recording]
+data = "digits"
+split = "SIDE"
+describe = "mfcc"
+terms = 200
+
+[relations.digits]
+query = "recording"
+target = "digit"
+names = "digit"
+
+[relations.speakers]
+query = "recording"
+target = "speaker"
+names = "speaker"
+
+[relations.recordings]
+query = "speaker"
+target = "recording"
+names = "speaker"
+
+[relations.voices]
+query = "recording"
+target = "recording"
+names = "speaker"
+
+[space]
+dim = 24
+epochs = 30
+"""
+PAIRS = """
+[relations.near]
+query = "artist"
+target = "artist"
+pairs = "near.tsv"
+
+[relations.genres]
+query = "artist"
+target = "genre"
+pairs = "genres.tsv"
+weight = 2
+
+[space]
+dim = 8
+epochs = 40
+"""
+
+
+def trained(folder: Path, *words: Any) -> Path:
+    """The model that the command trains."""
+    with pytest.MonkeyPatch.context() as patch, contextlib.suppress(SystemExit):
+        patch.setattr(sys, "argv", ["wsabie", "train", *map(str, words), "--model", str(folder)])
+        run()
+    assert (folder / "config.json").exists(), "training failed"
+    return folder
+
+
+@pytest.fixture(scope="module")
+def music(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Takes 0 to 4 (test) and 5 to 8 of four digits by three speakers, as published, and declarations of both sides."""
+    for module in ("soundfile", "soxr"):
+        pytest.importorskip(module, reason=f"{module} is needed for sounds")
+    root = tmp_path_factory.mktemp("music")
+    (root / "digits" / "recordings").mkdir(parents=True)
+    shutil.copy(data_dir / "fsdd" / "metadata.txt", root / "digits")
+    for who in SPEAKERS:
+        for digit in range(4):
+            for take in TAKES:
+                name = f"{digit}_{who}_{take}.wav"
+                shutil.copy(data_dir / "fsdd" / "recordings" / name, root / "digits" / "recordings")
+    for side in ("train", "test"):
+        text = MUSIC.replace("SIDE", side)
+        (root / f"{side}.toml").write_text(
+            text if side == "train" else text.replace('describe = "mfcc"\nterms = 200', "")
+        )
+    return root
+
+
+@pytest.fixture(scope="module")
+def space(music: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return trained(tmp_path_factory.mktemp("space") / "m", music / "train.toml", "--hold-out", 0)
+
+
+@pytest.fixture
+def lists(tmp_path: Path) -> Path:
+    """Artists, what they are like and what they play, as pair lists beside a declaration."""
+    artists = {"rock": ["Ann", "Bob", "Cid"], "jazz": ["Dan", "Eva", "Fay"]}
+    near = [f"{a}\t{b}" for group in artists.values() for a in group for b in group if a < b]
+    (tmp_path / "near.tsv").write_text("\n".join(near) + "\n")
+    genres = [f"{artist}\t{genre}" for genre, group in artists.items() for artist in group]
+    (tmp_path / "genres.tsv").write_text("\n".join(genres) + "\n")
+    (tmp_path / "lists.toml").write_text(PAIRS)
+    return tmp_path
+
+
+def test_recordings_that_training_did_not_see(cli: Cli, space: Path, music: Path) -> None:
+    """The published test takes: chance is 1/4 for the digit, 1/3 for the speaker and for another voice."""
+    said = cli("evaluate", space, music / "test.toml", "--json")
+    assert said.code == 0, said.err
+    figures = {name: one["metrics"] for name, one in said.json["relations"].items()}
+    assert figures["digits"]["p@1"] > 0.8
+    assert figures["speakers"]["p@1"] > 0.8
+    assert figures["recordings"]["MAP"] > 0.7
+    assert figures["voices"]["p@1"] > 0.7
+    assert said.json["relations"]["voices"]["rows"] == 60
+    shown = cli("evaluate", space, music / "test.toml")
+    assert "voices: 60 queries, 60 candidates" in shown.out
+
+
+def test_every_relation_answers(cli: Cli, space: Path, music: Path) -> None:
+    file = music / "digits" / "recordings" / "2_theo_0.wav"
+    (one,) = cli("annotate", space, file, "-k", 2, "--json").json["results"]
+    assert one["digit"][0][0] == "2"
+    (one,) = cli("annotate", space, file, "--relation", "speakers", "-k", 1, "--json").json["results"]
+    assert one["speaker"][0][0] == "theo"
+    (one,) = cli("annotate", space, "george", "--relation", "recordings", "-k", 3, "--json").json["results"]
+    assert all("george" in name for name, _ in one["recording"])
+    (one,) = cli("annotate", space, "george", "--relation", "speaker:digit", "-k", 1, "--json").json["results"]
+    assert one["digit"][0][0] in "0123"
+    line = cli("annotate", space, "nicolas", "--relation", "recordings", "-k", 1).out
+    assert line.startswith("nicolas\t")
+    assert "nicolas" in line.partition("\t")[2]
+
+
+def test_neighbours_and_info(cli: Cli, space: Path) -> None:
+    near = cli("neighbours", space, "theo", "--json").json
+    assert near["kind"] == "speaker"
+    assert {name for name, _ in near["neighbours"]} == {"george", "nicolas"}
+    facts = cli("info", space, "--json").json
+    assert facts["kinds"] == {"recording": 48, "digit": 4, "speaker": 3}
+    assert facts["relations"] == ["digits", "speakers", "recordings", "voices"]
+    assert facts["describe_recording"] == "mfcc"
+    assert "recording 48" in cli("info", space).out
+
+
+def test_things_are_held_out_and_choose_the_epoch(cli: Cli, lists: Path, tmp_path: Path) -> None:
+    said = cli(
+        "train", lists / "lists.toml", "--model", tmp_path / "m", "--hold-out", 0.3, "--stop-on", "genres", "--json"
+    )
+    assert said.code == 0, said.err
+    assert 0 < said.json["held_out_pairs"]["genres"] < 6
+    assert said.json["pairs"]["genres"] + said.json["held_out_pairs"]["genres"] == 6
+    assert next(iter(said.json["validation"])) == "genres"
+    assert not (tmp_path / "m.training").exists()
+
+
+def test_lists_alone(cli: Cli, lists: Path, tmp_path: Path) -> None:
+    model = trained(tmp_path / "m", lists / "lists.toml", "--hold-out", 0)
+    near = cli("neighbours", model, "Ann", "-k", 2, "--json").json["neighbours"]
+    assert {name for name, _ in near} == {"Bob", "Cid"}
+    (one,) = cli("annotate", model, "Eva", "--relation", "genres", "-k", 1, "--json").json["results"]
+    assert one["genre"][0][0] == "jazz"
+    only = trained(tmp_path / "one", lists / "lists.toml", "--only", "near", "--hold-out", 0)
+    assert cli("info", only, "--json").json["relations"] == ["near"]
+
+
+def test_a_stopped_run_goes_on(cli: Cli, lists: Path, tmp_path: Path, every_epoch: None, monkeypatch: Any) -> None:
+    """The bits are those of a run that was not stopped."""
+    from wsabie.training.trainer import Trainer
+
+    whole = trained(tmp_path / "whole", lists / "lists.toml", "--hold-out", 0)
+    after = Trainer._after
+
+    def stopping(self: Any, *arguments: Any) -> Any:
+        state = after(self, *arguments)
+        if state.epoch == 20:
+            self.checkpoints.save(arguments[0], state)
+            raise KeyboardInterrupt
+        return state
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "_after", stopping)
+        assert cli("train", lists / "lists.toml", "--model", tmp_path / "m", "--hold-out", 0).code == 130
+    said = cli("train", lists / "lists.toml", "--model", tmp_path / "m", "--hold-out", 0, "--resume")
+    assert said.code == 0, said.err
+    tensors = [json.loads((folder / "config.json").read_text())["tensors"] for folder in (whole, tmp_path / "m")]
+    assert tensors[0] == tensors[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "sentence"),
+    [
+        (PAIRS, ["--describe", "mfcc"], "--describe says what a TOML file says, or what a space has not"),
+        (PAIRS, ["--only", "artists"], "declares no relation 'artists'; it declares near, genres"),
+        (PAIRS, ["--stop-on", "fame", "--hold-out", "0.3"], "no epoch can be chosen by 'fame'"),
+        (PAIRS.replace("dim = 8", "dims = 8"), [], "[space] says ['dims']; the parameters are dim, epochs"),
+        (PAIRS.replace("near.tsv", "far.tsv"), [], "there is no file or folder"),
+        (PAIRS.replace('pairs = "near.tsv"', ""), [], "[relations.near] says neither pairs and names"),
+        (PAIRS.replace('pairs = "near.tsv"', 'names = "genre"'), [], "neither end has data; say pairs"),
+        (PAIRS.replace('target = "genre"', ""), [], "[relations.genres] lacks its ends"),
+        (PAIRS.replace("weight = 2", "weight = -2"), [], "the weight of 'genres' is -2.0"),
+        (PAIRS.replace("[relations.near]", "[relation.near]"), [], "says ['relation'], which means nothing"),
+        ("[kinds.artist]\nterms = 5", [], "[kinds.artist] has no data"),
+        ("[space]\ndim = 8", [], "declares no relation"),
+        ("dim = [", [], "is no TOML file"),
+    ],
+)
+def test_what_cannot_be_is_said_in_a_sentence(
+    cli: Cli, lists: Path, tmp_path: Path, text: str, words: list[str], sentence: str
+) -> None:
+    (lists / "lists.toml").write_text(text)
+    said = cli("train", lists / "lists.toml", "--model", tmp_path / "m", *words)
+    assert said.code == 1
+    assert sentence in said.err
+    assert "Traceback" not in said.err
+    assert not (tmp_path / "m").exists()
+
+
+def test_wrong_questions(cli: Cli, space: Path, lists: Path, music: Path) -> None:
+    for words, sentence in (
+        (["annotate", space, "nobody", "--relation", "recordings"], "there is no speaker 'nobody'"),
+        (["annotate", space, "x", "--relation", "covers"], "there is no relation 'covers'"),
+        (["annotate", space, "x", "--relation", "speaker:song"], "knows no kind 'song'"),
+        (["annotate", space, "--text", "hello"], "are no documents"),
+        (["annotate", space], "nothing was given"),
+        (["neighbours", space, "gorge"], "there is no thing 'gorge'; did you mean 'george'?"),
+        (["neighbours", space, "theo", "--of", "song"], "knows no kind 'song'"),
+        (["evaluate", space, music / "digits"], "is a space of several kinds of things"),
+        (["evaluate", space, lists / "lists.toml"], "declares none of the relations that were learned"),
+    ):
+        said = cli(*words)
+        assert said.code == 1, words
+        assert sentence in said.err, said.err
