@@ -1,4 +1,4 @@
-"""What turns pictures or sounds into rows: one base for visual terms, histograms, networks and words of sound."""
+"""What turns items into rows: one base for visual terms, histograms, networks, words of sound and of documents."""
 
 import hashlib
 import json
@@ -23,6 +23,7 @@ from wsabie.storage.rejects import Rejects
 OTHERWISE = {
     "pictures": "describe them as terms, colour, textons, hog or onnx:FILE",
     "sounds": "describe them as mfcc, sai or both",
+    "documents": "describe them as words",
 }
 AnyDescriber = TypeVar("AnyDescriber", bound="Describer")
 
@@ -50,6 +51,10 @@ class Describer(ABC):
     """Raised when the same parameters give other rows."""
     dense: bool = False
     """Every row holds every column."""
+    together: ClassVar[int] = BATCH
+    """Items that travel to a worker together."""
+    shard: ClassVar[int] = 1024
+    """Items that `extract` writes at once."""
 
     _names: ClassVar[tuple[str, ...]]  # of its parameters
     _common: ClassVar[tuple[str, ...]] = ("seed",)
@@ -150,7 +155,7 @@ class Describer(ABC):
         self.refuse(source)
         rejects = Rejects() if rejects is None else rejects
         with progress.stage(f"describing {self.things}", len(source), self.things) as stage:
-            for seen in self.describe(batches(source, BATCH), executor=executor, augment=augment):
+            for seen in self.describe(batches(source, self.together), executor=executor, augment=augment):
                 for one in seen:
                     if isinstance(one, Rejected):
                         rejects.add(*one)
@@ -178,7 +183,7 @@ class Describer(ABC):
 
     @abstractmethod
     def viewer(self, augment: int = 0) -> Viewer:
-        """How items are looked at, or listened to."""
+        """How items are looked at, listened to, or read."""
 
     def refuse(self, source: object) -> None:
         """Raise InputError for what is no source of such items."""

@@ -94,8 +94,18 @@ def separator_of(cells: Iterable[str], column: str) -> str | None:
         return None
     found: set[str] = set()
     for cell in cells:
-        found.update(s for s in SEPARATORS if s in cell)
-    return next((s for s in SEPARATORS if s in found), None)
+        found |= separators_in(cell)
+    return first_separator(found, column)
+
+
+def separators_in(cell: str) -> set[str]:
+    """Those that occur in a text."""
+    return {s for s in SEPARATORS if s in cell}
+
+
+def first_separator(found: set[str], column: str) -> str | None:
+    """The one that counts of those that occur in a column."""
+    return None if column in SINGLE else next((s for s in SEPARATORS if s in found), None)
 
 
 def word(cell: object) -> str | None:
