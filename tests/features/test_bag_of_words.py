@@ -137,6 +137,10 @@ def test_saved_and_loaded_it_describes_the_same(tmp_path):
     ],
 )
 def test_a_damaged_dictionary_is_refused(starts):
+    weighed = BagOfWords(weighting="tfidf").fit(notes("the the")).to_parts()
+    weighed.tensors["idf"] = np.ones(2, np.float32)
+    with pytest.raises(ModelFolderError, match="damaged"):
+        BagOfWords.from_parts(weighed)
     parts = BagOfWords().fit(notes("the the")).to_parts()
     parts.tensors["starts"] = starts
     with pytest.raises(ModelFolderError, match="damaged"):

@@ -4,6 +4,8 @@ import gzip
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from wsabie.base.errors import InputError
 from wsabie.sources.glosses import read_glosses
@@ -81,3 +83,17 @@ def test_all_of_wordnet():
     source, rejects = open_source(folder), Rejects()
     labels = {label for item in source for label in item.labels}
     assert (len(source), len(rejects), len(labels)) == (117_659, 0, 45)
+
+
+@given(
+    st.binary(max_size=60)
+    | st.lists(st.sampled_from([NOUNS, "0", " ", "|", "01440764 05 n 02 ", "é"]), max_size=6).map(
+        lambda parts: "".join(parts).encode()
+    )
+)
+def test_any_bytes_give_documents_or_one_sentence(tmp_path_factory, result_or_sentence, content):
+    path = tmp_path_factory.getbasetemp() / "any"
+    path.write_bytes(content)
+    source = result_or_sentence(read_glosses, path)
+    if source is not None:
+        assert len(list(source)) == len(source)

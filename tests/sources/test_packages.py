@@ -4,9 +4,12 @@ import gzip
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from wsabie.base.errors import InputError
 from wsabie.sources.open import kind_of, open_source
+from wsabie.sources.packages import read_packages
 from wsabie.storage.rejects import Rejects
 
 PACKAGES = """Package: 0ad
@@ -81,3 +84,17 @@ def test_what_cannot_be_used_is_listed(lists):
     (lists / NAME).write_text("Package: x\nVersion: 1\n")
     with pytest.raises(InputError, match="no documents are left"):
         open_source(lists / NAME)
+
+
+@given(
+    st.binary(max_size=60)
+    | st.lists(st.sampled_from([PACKAGES, "Package: a", "Tag:", "\n", " ", ",", "é"]), max_size=6).map(
+        lambda parts: "".join(parts).encode()
+    )
+)
+def test_any_bytes_give_documents_or_one_sentence(tmp_path_factory, result_or_sentence, content):
+    path = tmp_path_factory.getbasetemp() / "any"
+    path.write_bytes(content)
+    source = result_or_sentence(read_packages, path)
+    if source is not None:
+        assert len(list(source)) == len(source)

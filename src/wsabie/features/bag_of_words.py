@@ -21,7 +21,7 @@ from wsabie.sources.records import ItemSource, Things
 from wsabie.storage.folder import Array
 from wsabie.storage.rejects import Rejects
 
-KIND = "bag of words"
+KIND = "bag_of_words"
 TERMS = 1_000_000
 """Words of a dictionary where nothing else is asked for."""
 
@@ -236,17 +236,16 @@ class BagOfWords(Describer):
         return found if isinstance(words, Columns) else {**found, "letters": words.letters, "starts": words.starts}
 
     def _restore(self, tensors: dict[str, Array]) -> None:
+        if not self.hashing:
+            if not {"letters", "starts"} <= tensors.keys():
+                raise self._other_version()
+            self.words_ = WordList(tensors["letters"], tensors["starts"])
+            self.missed_ = 0
         self.idf_ = tensors.get("idf")
-        if self.weighting == "tfidf" and self.idf_ is None:
-            raise self._other_version()
-        if self.hashing:
-            return
-        letters, starts = tensors.get("letters"), tensors.get("starts")
-        if letters is None or starts is None:
-            raise self._other_version()
-        self.words_ = WordList(letters, starts)
-        if not self.words_.is_sound():
-            raise ModelFolderError("the words of this bag of words are damaged; learn it again")
+        n_weights = 0 if self.idf_ is None else len(self.idf_)
+        sound = self.hashing or self.words_.is_sound()
+        if not sound or n_weights != (self.n_features_ if self.weighting == "tfidf" else 0):
+            raise ModelFolderError("this bag of words is damaged; learn it again")
 
 
 def _is_whole(value: object, low: int, high: int) -> bool:

@@ -332,7 +332,10 @@ def _kind_of_folder(path: Path) -> str:
 
 def _refuse_rows(folder: Path, file: Path | bytes) -> None:
     """A folder is given where a file of rows in it is meant."""
-    content = head(file, _HEAD) if isinstance(file, Path) else file
+    try:
+        content = head(file, _HEAD) if isinstance(file, Path) else file
+    except InputError:  # it is listed when it is described
+        return
     lines = [line for line in content.split(b"\n") if line.strip()][:_LINES]
     rows = sum(bool(_SPARSE_ROW.match(line) or _PAIR.fullmatch(line) or _FASTTEXT.search(line)) for line in lines)
     if 2 * rows > len(lines):
