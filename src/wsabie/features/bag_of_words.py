@@ -91,7 +91,6 @@ class BagOfWords(Describer):
     kind: ClassVar[str] = KIND
     things: Things = "documents"
     together: ClassVar[int] = 128
-    shard: ClassVar[int] = 4096
     _names: ClassVar[tuple[str, ...]] = ("n_terms", "min_count", "hashing", "weighting")
 
     def __init__(

@@ -14,7 +14,7 @@ from wsabie.base.errors import InputError, ModelFolderError
 from wsabie.base.executor import Executor, Serial
 from wsabie.base.progress import SILENT, Progress
 from wsabie.features.collect import rows_of
-from wsabie.features.learning import BATCH, batches
+from wsabie.features.learning import BATCH, item_batches
 from wsabie.features.viewer import Described, Describing, Encode, Rejected, Viewer, describe_batch
 from wsabie.sources.records import Item, ItemSource, Rows, Things
 from wsabie.storage.folder import Array, Parts, load_folder, save_folder
@@ -52,9 +52,7 @@ class Describer(ABC):
     dense: bool = False
     """Every row holds every column."""
     together: ClassVar[int] = BATCH
-    """Items that travel to a worker together."""
-    shard: ClassVar[int] = 1024
-    """Items that `extract` writes at once."""
+    """Items that travel to a worker together at most."""
 
     _names: ClassVar[tuple[str, ...]]  # of its parameters
     _common: ClassVar[tuple[str, ...]] = ("seed",)
@@ -155,7 +153,7 @@ class Describer(ABC):
         self.refuse(source)
         rejects = Rejects() if rejects is None else rejects
         with progress.stage(f"describing {self.things}", len(source), self.things) as stage:
-            for seen in self.describe(batches(source, self.together), executor=executor, augment=augment):
+            for seen in self.describe(item_batches(source, self.together), executor=executor, augment=augment):
                 for one in seen:
                     if isinstance(one, Rejected):
                         rejects.add(*one)

@@ -20,7 +20,7 @@ from wsabie.base.errors import InputError
 from wsabie.base.executor import Executor, Serial
 from wsabie.base.progress import SILENT, Progress
 from wsabie.features.describer import AnyDescriber, Describer
-from wsabie.features.learning import Run, batches, nothing_read
+from wsabie.features.learning import Run, batches, item_batches, nothing_read
 from wsabie.features.shards import OWN_FILES, Finished, finished, merge, shard_path, write_shard
 from wsabie.features.viewer import Described, Rejected
 from wsabie.sources.records import Item, ItemSource
@@ -55,7 +55,7 @@ def extract(
     progress: Progress = SILENT,
     rejects: Rejects | None = None,
     augment: int = 0,
-    shard_pictures: int | None = None,
+    shard_pictures: int = 1024,
     resume: bool = True,
 ) -> int:
     """Write the rows of `describer.transform(source, augment=augment)` to a Parquet file that any source reader takes.
@@ -79,8 +79,8 @@ def extract(
         Where pictures that cannot be read are listed, those of an earlier, interrupted run too.
     augment : int
         Further views of each picture as rows of their own.
-    shard_pictures : int or None
-        Pictures of a shard: about as many are done again after an interruption. None: `describer.shard`.
+    shard_pictures : int
+        Pictures of a shard: about as many are done again after an interruption.
     resume : bool
         Use what an earlier run of the same work left; False: start anew.
 
@@ -97,7 +97,6 @@ def extract(
     out, rejects = Path(out), Rejects() if rejects is None else rejects
     if out.is_dir():
         raise InputError(f"{out} is a folder; give the name of a file, such as {out / 'features.parquet'}")
-    shard_pictures = describer.shard if shard_pictures is None else shard_pictures
     if shard_pictures < 1:
         raise InputError(f"shard_pictures is {shard_pictures}; give a number of pictures, 1 or more")
     run = Run(executor or Serial(), progress, rejects)
@@ -221,7 +220,7 @@ def _missing(plan: _Plan, done: set[int], source: ItemSource, together: int) -> 
     numbered = ((place // plan.shard_pictures, picture) for place, picture in enumerate(source))
     for number, shard in groupby(numbered, key=lambda pair: pair[0]):
         if number not in done and number < len(plan.keys):  # a collection may grow meanwhile
-            for batch in batches((picture for _, picture in shard), together):
+            for batch in item_batches((picture for _, picture in shard), together):
                 yield number, batch
 
 

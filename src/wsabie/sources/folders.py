@@ -20,7 +20,7 @@ from wsabie.base.errors import InputError
 from wsabie.labels.names import normalise
 from wsabie.sources.build import BadRow, require_rows
 from wsabie.sources.code_names import read_code_names
-from wsabie.sources.media import DOCUMENTS, MEDIA, PICTURES, SOUNDS, Medium, document_of, medium_of
+from wsabie.sources.media import DOCUMENTS, MEDIA, SOUNDS, Medium, document_of, medium_of
 from wsabie.sources.metadata import FILE_COLUMN, NAMES, Entry, agreed, find_metadata, read_metadata
 from wsabie.sources.records import Item, ItemList
 from wsabie.sources.text import reading, shown
@@ -103,9 +103,11 @@ def _no_files(folder: Path, metadata: Path | None, medium: Medium, rejects: Reje
             f"supported ({medium.such_as}); {medium.convert.replace(' it ', ' them ')}"
         )
     found = f"; {metadata.name} alone is not enough" if metadata else ""
-    endings = ", ".join(PICTURES.endings + SOUNDS.endings + DOCUMENTS.endings)
+    media = (DOCUMENTS,) if medium is DOCUMENTS else (*MEDIA, DOCUMENTS)
+    endings = ", ".join(ending for one in media for ending in one.endings)
+    kinds = medium.things if medium is DOCUMENTS else "pictures and no sounds or documents"
     return InputError(
-        f"{shown(folder)} holds no pictures and no sounds or documents ({endings}){found}; give a folder that has "
+        f"{shown(folder)} holds no {kinds} ({endings}){found}; give a folder that has "
         "some, or the file itself when the data are in one"
     )
 

@@ -319,15 +319,16 @@ def kind_of(path: Path, *, plain_text: bool = False, things: Things | None = Non
 def _kind_of_folder(path: Path) -> str:
     if shards(path):
         return "parquet"
-    files = list(path.iterdir())
-    if not files:
+    if not any(path.iterdir()):
         raise InputError(f"{shown(path)} is empty; give a folder of pictures, sounds, documents or Parquet files")
-    if not any(file.is_dir() or medium_of(file.name) for file in files):
-        if any(looks_like_glosses(head(file, _HEAD)) for file in synset_files(path)):
-            return "glosses"
-        if any(looks_like_packages(head(file, _HEAD)) for file in package_lists(path)):
-            return "packages"
-    return "folder"
+    kind = "folder"
+    if any(looks_like_glosses(head(file, _HEAD)) for file in synset_files(path)):
+        kind = "glosses"
+    elif any(looks_like_packages(head(file, _HEAD)) for file in package_lists(path)):
+        kind = "packages"
+    if kind != "folder" and any(file.is_dir() or medium_of(file.name) for file in path.iterdir()):
+        return "folder"
+    return kind
 
 
 def _refuse_rows(folder: Path, file: Path | bytes) -> None:

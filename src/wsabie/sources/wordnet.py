@@ -64,9 +64,10 @@ def parse_synset(line: str) -> Synset:
         at = 4 + 2 * n_words
         # an adjective's place in a phrase, galore(ip), is no part of the word
         words = tuple(_PLACE.sub("", word) if word[-1:] == ")" else word for word in cells[4:at:2])
-        if len(words) != n_words:
-            raise ValueError("too few words")
-        pointers = [cells[at + 1 + 4 * i : at + 5 + 4 * i] for i in range(int(cells[at]))]
+        n_pointers = int(cells[at])
+        if len(words) != n_words or n_pointers > len(cells):
+            raise ValueError("fewer words or pointers than promised")
+        pointers = [cells[at + 1 + 4 * i : at + 5 + 4 * i] for i in range(n_pointers)]
         above = tuple(_synset(kind_up, target) for symbol, target, kind_up, _ in pointers if symbol in _UP)
         return Synset(_synset(kind, offset), _CATEGORIES[file], words, above, gloss.strip())
     except IndexError as error:
