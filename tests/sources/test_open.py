@@ -92,8 +92,9 @@ def test_folders_pictures_and_parquet(tmp_path, picture):
 
 
 LOOKED_FOR = (
-    "looked for a folder of pictures or sounds, Parquet, XC or svmlight text, Mulan ARFF, fastText text with "
-    "__label__ words, a list of id TAB label, and the files of NUS-WIDE, IAPR TC-12, Open Images, MIRFlickr and LEAR"
+    "looked for a folder of pictures, sounds or documents, Parquet, XC or svmlight text, Mulan ARFF, fastText text "
+    "with __label__ words, JSON lines or a table with a column text, a list of id TAB label, and the files of WordNet, "
+    "Debian's package lists, NUS-WIDE, IAPR TC-12, Open Images, MIRFlickr and LEAR"
 )
 
 
@@ -125,7 +126,7 @@ def test_what_cannot_be_read_is_said_in_one_sentence(tmp_path, content, sentence
 
 
 def test_an_empty_folder_and_wrong_choices(tmp_path):
-    with pytest.raises(InputError, match="is empty; give a folder of pictures, of sounds or of Parquet files"):
+    with pytest.raises(InputError, match="is empty; give a folder of pictures, sounds, documents or Parquet files"):
         open_source(tmp_path)
     (tmp_path / "notes.txt").write_text("1 1:1\n")
     with pytest.raises(InputError, match="holds no pictures"):

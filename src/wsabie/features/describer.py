@@ -1,4 +1,4 @@
-"""What turns pictures or sounds into rows: one base for visual terms, histograms, networks and words of sound."""
+"""What turns items into rows: one base for visual terms, histograms, networks, words of sound and of documents."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ from wsabie.base.errors import InputError, ModelFolderError
 from wsabie.base.executor import Executor, Serial
 from wsabie.base.progress import SILENT, Progress
 from wsabie.features.collect import rows_of
-from wsabie.features.learning import BATCH, batches
+from wsabie.features.learning import BATCH, item_batches
 from wsabie.features.viewer import Described, Describing, Encode, Rejected, Viewer, describe_batch
 from wsabie.sources.records import Item, ItemSource, Rows, Things
 from wsabie.storage.folder import Array, Parts, load_folder, save_folder
@@ -23,6 +23,7 @@ from wsabie.storage.rejects import Rejects
 OTHERWISE = {
     "pictures": "describe them as terms, colour, textons, hog or onnx:FILE",
     "sounds": "describe them as mfcc, sai or both",
+    "documents": "describe them as words",
 }
 AnyDescriber = TypeVar("AnyDescriber", bound="Describer")
 
@@ -50,6 +51,8 @@ class Describer(ABC):
     """Raised when the same parameters give other rows."""
     dense: bool = False
     """Every row holds every column."""
+    together: ClassVar[int] = BATCH
+    """Items that travel to a worker together at most."""
 
     _names: ClassVar[tuple[str, ...]]  # of its parameters
     _common: ClassVar[tuple[str, ...]] = ("seed",)
@@ -150,7 +153,7 @@ class Describer(ABC):
         self.refuse(source)
         rejects = Rejects() if rejects is None else rejects
         with progress.stage(f"describing {self.things}", len(source), self.things) as stage:
-            for seen in self.describe(batches(source, BATCH), executor=executor, augment=augment):
+            for seen in self.describe(item_batches(source, self.together), executor=executor, augment=augment):
                 for one in seen:
                     if isinstance(one, Rejected):
                         rejects.add(*one)
@@ -178,7 +181,7 @@ class Describer(ABC):
 
     @abstractmethod
     def viewer(self, augment: int = 0) -> Viewer:
-        """How items are looked at, or listened to."""
+        """How items are looked at, listened to, or read."""
 
     def refuse(self, source: object) -> None:
         """Raise InputError for what is no source of such items."""

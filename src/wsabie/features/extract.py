@@ -20,7 +20,7 @@ from wsabie.base.errors import InputError
 from wsabie.base.executor import Executor, Serial
 from wsabie.base.progress import SILENT, Progress
 from wsabie.features.describer import AnyDescriber, Describer
-from wsabie.features.learning import BATCH, Run, batches, nothing_read
+from wsabie.features.learning import Run, batches, item_batches, nothing_read
 from wsabie.features.shards import OWN_FILES, Finished, finished, merge, shard_path, write_shard
 from wsabie.features.viewer import Described, Rejected
 from wsabie.sources.records import Item, ItemSource
@@ -177,7 +177,7 @@ def _describe_missing(plan: _Plan, done: set[int], source: ItemSource, describer
     under_way: deque[int] = deque()  # shards of the batches that were handed out
 
     def handed_out() -> Iterator[tuple[Item, ...]]:
-        for number, batch in _missing(plan, done, source):
+        for number, batch in _missing(plan, done, source, describer.together):
             under_way.append(number)
             yield batch
 
@@ -215,12 +215,12 @@ class _Shard:
                 self.rows.extend(one)
 
 
-def _missing(plan: _Plan, done: set[int], source: ItemSource) -> Iterator[tuple[int, tuple[Item, ...]]]:
+def _missing(plan: _Plan, done: set[int], source: ItemSource, together: int) -> Iterator[tuple[int, tuple[Item, ...]]]:
     """(shard, batch of pictures) of all shards that are not done."""
     numbered = ((place // plan.shard_pictures, picture) for place, picture in enumerate(source))
     for number, shard in groupby(numbered, key=lambda pair: pair[0]):
         if number not in done and number < len(plan.keys):  # a collection may grow meanwhile
-            for batch in batches((picture for _, picture in shard), BATCH):
+            for batch in item_batches((picture for _, picture in shard), together):
                 yield number, batch
 
 

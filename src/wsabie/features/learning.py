@@ -12,7 +12,7 @@ from wsabie.base.executor import Executor
 from wsabie.base.progress import Progress
 from wsabie.features.viewer import Describing, Rejected, Sampling, Viewer, describe_batch, sample_batch
 from wsabie.features.weighting import idf
-from wsabie.sources.records import ItemSource
+from wsabie.sources.records import Item, ItemSource
 from wsabie.storage.rejects import Rejects
 
 BATCH = 16
@@ -41,6 +41,27 @@ def batches(things: Iterable[Thing], size: int) -> Iterator[tuple[Thing, ...]]:
     iterator = iter(things)
     while batch := tuple(islice(iterator, size)):
         yield batch
+
+
+def item_batches(items: Iterable[Item], size: int, most: int = 1 << 23) -> Iterator[tuple[Item, ...]]:
+    """Tuples of `size` items, or of fewer where their contents come to `most` bytes in memory.
+
+    Examples
+    --------
+    >>> items = [Item(str(n), b"12", ()) for n in range(5)]
+    >>> [len(batch) for batch in item_batches(items, 3)], [len(batch) for batch in item_batches(items, 3, most=4)]
+    ([3, 2], [2, 2, 1])
+    """
+    batch: list[Item] = []
+    held = 0
+    for item in items:
+        batch.append(item)
+        held += len(item.content) if isinstance(item.content, bytes) else 0
+        if len(batch) == size or held >= most:
+            yield tuple(batch)
+            batch, held = [], 0
+    if batch:
+        yield tuple(batch)
 
 
 def spread(n: int, at_most: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""Every way to describe pictures and sounds, by its name on the command line and by the kind in its folder."""
+"""Every way to describe pictures, sounds and documents, by its name and by the kind in its folder."""
 
 import inspect
 from collections.abc import Mapping
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from wsabie.base.errors import InputError, ModelFolderError
+from wsabie.features.bag_of_words import BagOfWords
 from wsabie.features.colour import ColourHistograms
 from wsabie.features.components import Components
 from wsabie.features.concatenation import Concatenation
@@ -20,10 +21,12 @@ from wsabie.labels.names import closest
 from wsabie.sources.records import Things
 from wsabie.storage.folder import Parts, load_folder
 
-SINGLE: tuple[type[Describer], ...] = (VisualTerms, ColourHistograms, Textons, Hog, OnnxEncoder, MfccWords, SaiWords)
+SINGLE: tuple[type[Describer], ...] = (
+    VisualTerms, ColourHistograms, Textons, Hog, OnnxEncoder, MfccWords, SaiWords, BagOfWords,
+)  # fmt: skip
 """What may stand alone, or side by side with others."""
 
-USUAL: dict[Things, str] = {"pictures": "terms", "sounds": "mfcc,sai"}
+USUAL: dict[Things, str] = {"pictures": "terms", "sounds": "mfcc,sai", "documents": "words"}
 """How things are described where nothing else is asked for."""
 
 _NAMED: dict[str, type[Describer]] = {kind.name: kind for kind in SINGLE}
@@ -38,13 +41,13 @@ def describer(named: str | None = None, *, things: Things = "pictures", **option
     Parameters
     ----------
     named : str or None
-        Names with commas between: terms, colour, textons, hog, onnx:FILE for pictures; mfcc, sai for sounds.
-        None: `USUAL`.
-    things : {"pictures", "sounds"}
+        Names with commas between: terms, colour, textons, hog, onnx:FILE for pictures; mfcc, sai for sounds; words for
+        documents. None: `USUAL`.
+    things : {"pictures", "sounds", "documents"}
         What is to be described.
     **options
         Parameters of the parts (size, crop, seed, n_terms, weighting, normalise, output ...), and `balance` where there
-        are several. The number of visual terms is "auto" unless it is given. With `n_components`, the width of the rows
+        are several. The number of terms is "auto" unless it is given. With `n_components`, the width of the rows
         that kernel PCA makes of all that, come `n_landmarks` and, for several, "mass" as the `balance`.
 
     Raises
@@ -69,8 +72,8 @@ def describer(named: str | None = None, *, things: Things = "pictures", **option
     for kind in kinds:
         if kinds.count(kind) > 1:
             raise InputError(f"{named!r} names {kind.name} twice; name it once")
-    if len({kind.things for kind in kinds}) > 1:
-        raise InputError(f"{named!r} names descriptions of pictures and of sounds; name those of one")
+    if len(things_named := {kind.things for kind in kinds}) > 1:
+        raise InputError(f"{named!r} names descriptions of {' and of '.join(sorted(things_named))}; name those of one")
     if not kinds:
         raise InputError(f"no description is named; choose from {', '.join(_NAMED)}")
     if len(kinds) < 2 and "balance" in options:
@@ -126,7 +129,8 @@ def describer_from_parts(parts: Parts) -> Describer:
     """
     if parts.kind not in _KINDS:
         raise ModelFolderError(
-            f"this is a {parts.kind!r} and nothing that describes pictures or sounds; give the folder of a dictionary"
+            f"this is a {parts.kind!r} and nothing that describes pictures, sounds or documents; give the folder of a "
+            "dictionary"
         )
     return _KINDS[parts.kind].from_parts(parts)
 

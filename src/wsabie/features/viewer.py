@@ -1,4 +1,4 @@
-"""From an encoded picture or sound to a row: the part of the work that runs in worker processes."""
+"""From an encoded picture, sound or document to a row: the part of the work that runs in worker processes."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -69,7 +69,7 @@ Encode: TypeAlias = Callable[[Any], tuple[Int32, Float32]]
 
 
 class Viewer(Protocol):
-    """How items are looked at, or listened to; sent to each worker once."""
+    """How items are looked at, listened to, or read; sent to each worker once."""
 
     @property
     def augment(self) -> int:

@@ -102,12 +102,20 @@ def split_cells(cells: Sequence[str], column: str, separators: str = SEPARATORS)
 
 def separator_of(cells: Iterable[str], column: str, separators: str = SEPARATORS) -> str | None:
     """What separates the labels of a column's texts: see `split_cells`; None when nothing does."""
-    if column in SINGLE:
-        return None
     found: set[str] = set()
     for cell in cells:
-        found.update(s for s in separators if s in cell)
-    return next((s for s in separators if s in found), None)
+        found |= separators_in(cell, separators)
+    return first_separator(found, column, separators)
+
+
+def separators_in(cell: str, separators: str = SEPARATORS) -> set[str]:
+    """Those that occur in a text."""
+    return {s for s in separators if s in cell}
+
+
+def first_separator(found: set[str], column: str, separators: str = SEPARATORS) -> str | None:
+    """The one that counts of those that occur in a column."""
+    return None if column in SINGLE else next((s for s in separators if s in found), None)
 
 
 def word(cell: object) -> str | None:

@@ -1,4 +1,4 @@
-"""A folder of pictures or of sounds, labelled by its sub-folders, by a metadata file, or inside the files.
+"""A folder of pictures, of sounds or of documents, labelled by sub-folders, by a metadata file, or inside the files.
 
 Sub-folders: every level gives one label, so `animal/dog/1.jpg` has the labels "animal" and "dog". Folders named by
 synsets of WordNet (`n02084071`) are called as a file `words.txt` in the folder says, if there is one. Hidden
@@ -6,7 +6,8 @@ files and folders (a leading dot) and files of other kinds are left alone; those
 (`Medium.unread`) are rejected. Links to folders are not followed, links to files only inside the folder. The id of an
 item is its path in the folder, with `/`; what is rejected is named in the same way. A folder that holds pictures and
 sounds, such as albums with their covers, is a collection of that of which
-there is more, and of the sounds where there are as many of both.
+there is more, and of the sounds where there are as many of both. Text is a collection of documents where there is
+neither; documents may have no labels.
 """
 
 import os
@@ -19,7 +20,7 @@ from wsabie.base.errors import InputError
 from wsabie.labels.names import normalise
 from wsabie.sources.build import BadRow, require_rows
 from wsabie.sources.code_names import read_code_names
-from wsabie.sources.media import MEDIA, PICTURES, SOUNDS, Medium, medium_of
+from wsabie.sources.media import DOCUMENTS, MEDIA, SOUNDS, Medium, document_of, medium_of
 from wsabie.sources.metadata import FILE_COLUMN, NAMES, Entry, agreed, find_metadata, read_metadata
 from wsabie.sources.records import Item, ItemList
 from wsabie.sources.text import reading, shown
@@ -42,9 +43,10 @@ def read_folder(
     image_column: str | None = None,
     label_column: str | None = None,
     split: str | None = None,
+    medium: Medium | None = None,
     rejects: Rejects | None = None,
 ) -> ItemList:
-    """List the pictures or sounds of a folder with their labels; nothing is decoded.
+    """List the pictures, sounds or documents of a folder with their labels; nothing is decoded.
 
     Parameters
     ----------
@@ -52,11 +54,13 @@ def read_folder(
     labels_from : {"auto", "folders", "metadata", "xmp", "tags", "none"}
         "auto": the metadata file if there is one, otherwise sub-folders if the items lie in several, otherwise what is
         embedded in the files: XMP keywords of pictures ("xmp"), genres and artists in the tags of sounds ("tags").
-        "none": items to annotate, without labels.
+        "none": items to annotate, without labels; so are documents that are not in sub-folders.
     image_column, label_column : str or None
         Columns of the metadata file, when they have other names than usual.
     split : str or None
         Keep only the rows of the metadata file with this `split`.
+    medium : Medium or None
+        What is looked for; None: what the folder holds most of.
     rejects : Rejects or None
         Lists items without labels or of unsupported formats, labels without an item, links and paths that lead out of
         the folder.
@@ -68,11 +72,11 @@ def read_folder(
     Raises
     ------
     InputError
-        Missing, without pictures or sounds, or without a single one that is labelled.
+        Missing, without pictures, sounds and documents, or without a single one that is labelled.
     """
     rejects = Rejects() if rejects is None else rejects
     n_listed = len(rejects.listed)
-    medium, files = find_files(folder, rejects)
+    medium, files = find_files(folder, rejects, medium)
     metadata = find_metadata(folder) if labels_from in ("auto", "metadata") else None
     if labels_from == "metadata" and metadata is None:
         raise InputError(f"{shown(folder)} has no {' or '.join(NAMES)}; write one, or take labels from elsewhere")
@@ -99,17 +103,19 @@ def _no_files(folder: Path, metadata: Path | None, medium: Medium, rejects: Reje
             f"supported ({medium.such_as}); {medium.convert.replace(' it ', ' them ')}"
         )
     found = f"; {metadata.name} alone is not enough" if metadata else ""
-    endings = ", ".join(PICTURES.endings + SOUNDS.endings)
+    media = (DOCUMENTS,) if medium is DOCUMENTS else (*MEDIA, DOCUMENTS)
+    endings = ", ".join(ending for one in media for ending in one.endings)
+    kinds = medium.things if medium is DOCUMENTS else "pictures and no sounds or documents"
     return InputError(
-        f"{shown(folder)} holds no pictures and no sounds ({endings}){found}; give a folder that has some, or the file "
-        "itself when the data are in one"
+        f"{shown(folder)} holds no {kinds} ({endings}){found}; give a folder that has "
+        "some, or the file itself when the data are in one"
     )
 
 
 def read_file(path: Path, *, labels_from: str = "auto", rejects: Rejects | None = None) -> ItemList:
-    """A single picture or sound, with the labels inside it unless `labels_from` is "none"."""
+    """A single picture, sound or document, with the labels inside it unless `labels_from` is "none"."""
     rejects = Rejects() if rejects is None else rejects
-    medium = medium_of(path.name) or PICTURES
+    medium = medium_of(path.name) or DOCUMENTS
     with reading(path):
         path.stat()
     labels = _labeller(labels_from if labels_from == "none" else medium.inside, medium)
@@ -122,13 +128,13 @@ def find_files(folder: Path, rejects: Rejects, medium: Medium | None = None) -> 
     """Files of a medium under a folder by their path in it, sorted; unsupported ones and links that lead out are
     rejected.
 
-    Without a medium it is that of most of the files.
+    Without a medium it is that of most of the files; documents are those of a folder without pictures and sounds.
     """
     root = os.path.realpath(folder)
     with reading(folder):
         os.scandir(folder).close()  # os.walk would pass over a folder that cannot be read
-    read: dict[Medium, list[Path]] = {one: [] for one in MEDIA}
-    unread: dict[Medium, list[Path]] = {one: [] for one in MEDIA}
+    read: dict[Medium, list[Path]] = {one: [] for one in (*MEDIA, DOCUMENTS)}
+    unread: dict[Medium, list[Path]] = {one: [] for one in (*MEDIA, DOCUMENTS)}
     for place, folders, names in os.walk(folder, onerror=_unreadable(folder, rejects)):
         for name in [n for n in folders if not n.startswith(".") and Path(place, n).is_symlink()]:
             rejects.add(_id_of(Path(place, name), folder), "link to a folder, not followed")
@@ -136,11 +142,13 @@ def find_files(folder: Path, rejects: Rejects, medium: Medium | None = None) -> 
         for name in names:
             if name.startswith("."):
                 continue
-            if (one := medium_of(name)) is not None:
+            if (one := medium_of(name) or document_of(name)) is not None:
                 read[one].append(Path(place, name))
-            elif (one := medium_of(name, unread=True)) is not None:
+            elif (one := medium_of(name, unread=True) or document_of(name, unread=True)) is not None:
                 unread[one].append(Path(place, name))
     chosen = medium or max(MEDIA, key=lambda one: (len(read[one]), one is SOUNDS and bool(read[one]), len(unread[one])))
+    if medium is None and not (read[chosen] or unread[chosen]) and (read[DOCUMENTS] or unread[DOCUMENTS]):
+        chosen = DOCUMENTS
     found: dict[str, Path] = {}
     for path in read[chosen]:
         _add_file(path, folder, root, found, rejects)
@@ -284,6 +292,7 @@ def _labelled(
     rejects: Rejects,
 ) -> list[Item]:
     items = []
+    keep_all = keep_all or medium is DOCUMENTS
     for name, path in files:
         try:
             labels = clean_labels(labels_of(name, path))

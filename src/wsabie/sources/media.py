@@ -1,4 +1,4 @@
-"""What a collection of files may be of: how pictures and sounds are told, and where labels lie inside them."""
+"""What a collection of files may be of: how they are told by their endings, and where labels lie inside them."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -74,6 +74,18 @@ SOUNDS = Medium(
     "convert it to FLAC, Ogg or MP3",
 )
 MEDIA = (PICTURES, SOUNDS)
+DOCUMENTS = Medium(
+    "documents",
+    "document",
+    (".txt", ".text", ".md", ".rst", ".txt.gz"),
+    (".pdf", ".doc", ".docx", ".odt", ".rtf", ".html", ".htm", ".epub", ".tex"),
+    "none",
+    "nothing",
+    lambda path: (),
+    "such as PDF or HTML",
+    "convert it to plain text",
+)
+"""Not among `MEDIA`: text lies beside pictures and sounds, and files of text may hold rows."""
 
 
 def medium_of(name: str, unread: bool = False) -> Medium | None:
@@ -85,3 +97,8 @@ def medium_of(name: str, unread: bool = False) -> Medium | None:
     ('sounds', None, 'sounds')
     """
     return next((one for one in MEDIA if name.lower().endswith(one.unread if unread else one.endings)), None)
+
+
+def document_of(name: str, unread: bool = False) -> Medium | None:
+    """The same of documents, which only those ask for who want no rows."""
+    return DOCUMENTS if name.lower().endswith(DOCUMENTS.unread if unread else DOCUMENTS.endings) else None

@@ -7,20 +7,32 @@ from typing import NamedTuple
 from wsabie.base.errors import InputError
 from wsabie.base.progress import SILENT, Progress
 from wsabie.sources.cells import LABEL_COLUMNS
+from wsabie.sources.documents import (
+    holds_texts,
+    json_rows,
+    read_parquet_documents,
+    read_text_table,
+    table_rows,
+    text_columns,
+)
 from wsabie.sources.folders import LABELS_FROM, SPLITS, find_files, read_file, read_folder
-from wsabie.sources.media import PICTURES, medium_of
-from wsabie.sources.metadata import NAMES
+from wsabie.sources.glosses import looks_like_glosses, read_glosses
+from wsabie.sources.media import DOCUMENTS, PICTURES, document_of, medium_of
+from wsabie.sources.metadata import FILE_COLUMN, NAMES
+from wsabie.sources.packages import looks_like_packages, package_lists, read_packages
 from wsabie.sources.parquet_features import DENSE, SPARSE
 from wsabie.sources.parquet_file import MAGIC, Table, open_table, shards
 from wsabie.sources.parquet_pictures import IMAGE_COLUMNS, PATH_COLUMNS
 from wsabie.sources.published import OF_SEVERAL_KINDS, PUBLISHED, published_kind, read_published
-from wsabie.sources.records import ItemSource, Rows
+from wsabie.sources.records import ItemSource, Rows, Things
 from wsabie.sources.text import head, reading, shown
+from wsabie.sources.wordnet import synset_files
 from wsabie.storage.rejects import Rejects
 
 LOOKED_FOR = (
-    "a folder of pictures or sounds, Parquet, XC or svmlight text, Mulan ARFF, fastText text with __label__ words, "
-    "a list of id TAB label, and the files of NUS-WIDE, IAPR TC-12, Open Images, MIRFlickr and LEAR"
+    "a folder of pictures, sounds or documents, Parquet, XC or svmlight text, Mulan ARFF, fastText text with __label__ "
+    "words, JSON lines or a table with a column text, a list of id TAB label, and the files of WordNet, Debian's "
+    "package lists, NUS-WIDE, IAPR TC-12, Open Images, MIRFlickr and LEAR"
 )
 _HEAD = 1 << 16
 _LINES = 50
@@ -31,6 +43,7 @@ _ARFF = re.compile(rb"(\s|%[^\n]*\n)*@(relation|attribute)\b", re.IGNORECASE)
 _MARKUP_OR_BINARY = re.compile(rb"^\s*<|\0")
 _OPEN_IMAGES = re.compile(rb"ImageID,[^\n]*\bLabelName\b[^\n]*\bConfidence\b")
 _MIRFLICKR = re.compile(rb"\d+,\d+,[^,]+,\"?\[.*\]\"?\s*")
+_JSON_DOCUMENT = re.compile(rb'\s*\{.*"text"\s*:')
 _FASTTEXT = re.compile(rb"(^|\s)__label__\S")
 
 
@@ -44,6 +57,7 @@ def open_source(
     counts: bool = False,
     min_count: int = 1,
     n_features: int | None = None,
+    things: Things | None = None,
     rejects: Rejects | None = None,
     progress: Progress = SILENT,
 ) -> Rows | ItemSource:
@@ -52,12 +66,12 @@ def open_source(
     Parameters
     ----------
     path : str or Path
-        A folder of pictures or sounds (see `folders`), Parquet or a folder of its shards (`parquet_pictures`,
-        `parquet_rows`), XC or svmlight text (`svmlight`), Mulan ARFF (`mulan`), fastText text
-        (`fasttext`), a pair list (`pairs`), files of a published collection (`open_images`, `mirflickr`,
-        `nus_wide`, `iapr`, `lear`, `magnatagatune`, `spoken_digits`), or one picture or sound. Text may be gzip. A
-        folder that holds both pictures and Parquet is refused, unless the table has labels and names files by their
-        paths.
+        A folder of pictures, sounds or documents (see `folders`), Parquet or a folder of its shards
+        (`parquet_pictures`, `parquet_rows`, `documents`), XC or svmlight text (`svmlight`), Mulan ARFF (`mulan`),
+        fastText text (`fasttext`), JSON lines or a table with a column `text` (`documents`), a pair list (`pairs`),
+        files of a published collection (`glosses`, `packages`, `open_images`, `mirflickr`, `nus_wide`, `iapr`,
+        `lear`, `magnatagatune`, `spoken_digits`), or one picture or sound. Text may be gzip. A folder that holds both
+        pictures and Parquet is refused, unless the table has labels and names files by their paths.
     labels_from : {"auto", "folders", "metadata", "xmp", "tags", "none"}
         Where labels of pictures and sounds come from; "none" when there are none (what is to be
         annotated). Unless it is "auto", published collections of sounds are folders like any other.
@@ -72,6 +86,9 @@ def open_source(
         Words of a fastText file that are rarer get no column.
     n_features : int or None
         Width of features where the file does not promise one.
+    things : {"pictures", "sounds", "documents"} or None
+        What is wanted, where it is known: with "documents" a file of text that is no collection of documents is one
+        document, and no rows, and a folder is one of text, whatever else it holds.
     rejects : Rejects or None
         Collects what is skipped; a strict one refuses instead.
     progress : Progress
@@ -100,28 +117,46 @@ def open_source(
     rejects = Rejects() if rejects is None else rejects
     if labels_from not in LABELS_FROM:
         raise InputError(f"labels_from is {labels_from!r} but has to be one of {', '.join(LABELS_FROM)}")
-    kind = kind_of(path, plain_text=labels_from == "none")
+    kind = kind_of(path, plain_text=labels_from == "none", things=things)
     if kind in OF_SEVERAL_KINDS and labels_from != "auto":
         kind = "folder"
-    if split is not None and kind not in ("folder", "parquet", *OF_SEVERAL_KINDS):
+    if split is not None and kind not in ("folder", "parquet", *_TEXT_TABLES, *OF_SEVERAL_KINDS):
         raise InputError(f"{shown(path)} has no column of splits to choose {split!r} from; leave split out")
     wanted = _Wanted(labels_from, image_column, label_column, split, counts, min_count, n_features)
     if kind == "folder":
-        return read_folder(
+        found = read_folder(
             path if path.is_dir() else path.parent,
             labels_from=labels_from,
             image_column=image_column,
             label_column=label_column,
             split=split,
+            medium=DOCUMENTS if things == "documents" else None,
             rejects=rejects,
         )
+        if things is None and found.things == "documents":
+            _refuse_rows(path, found.items[0].content)
+        return found
     if kind == "file":
         return read_file(path, labels_from=labels_from, rejects=rejects)
     if kind == "parquet":
         return _open_parquet(path, wanted, rejects)
+    if kind in _TEXT_TABLES:
+        return read_text_table(
+            path,
+            _TEXT_TABLES[kind],
+            labels_from=labels_from,
+            label_column=label_column,
+            split=split,
+            rejects=rejects,
+        )
+    if kind in ("glosses", "packages"):
+        return (read_glosses if kind == "glosses" else read_packages)(path, labels_from=labels_from, rejects=rejects)
     if kind in PUBLISHED:
         return read_published(path, kind, rejects, label_kind=label_column, split=split)
     return _open_text(path, kind, wanted, rejects, progress)
+
+
+_TEXT_TABLES = {"json": json_rows, "table": table_rows}
 
 
 class _Wanted(NamedTuple):
@@ -184,9 +219,17 @@ def _open_parquet(path: Path, wanted: _Wanted, rejects: Rejects) -> Rows | ItemS
             rejects=rejects,
         )
     if wanted.image_column is None and not table.first_of((*IMAGE_COLUMNS, *PATH_COLUMNS)):
+        if holds_texts(table):
+            return read_parquet_documents(
+                table,
+                labels_from=wanted.labels_from,
+                label_column=wanted.label_column,
+                split=wanted.split,
+                rejects=rejects,
+            )
         raise InputError(
             f"{shown(path)} has neither pictures ({', '.join((*IMAGE_COLUMNS, *PATH_COLUMNS))}) nor features "
-            f"({' with '.join(SPARSE)}, or {DENSE}); it has {table.listed_columns()}"
+            f"({' with '.join(SPARSE)}, or {DENSE}) nor texts (text); it has {table.listed_columns()}"
         )
     return read_parquet_pictures(
         table,
@@ -232,11 +275,13 @@ def _settle_beside(table: Table, wanted: _Wanted, rejects: Rejects) -> None:
             rejects.add(name, PICTURES.unlabelled, "no row in the table")
 
 
-def kind_of(path: Path, *, plain_text: bool = False) -> str:
-    """What a file or folder is: folder, file (a picture or sound), parquet, arff, fasttext, svmlight, pairs, or a
-    published collection (nus-wide, lear, iapr, magnatagatune, spoken-digits, open-images, mirflickr).
+def kind_of(path: Path, *, plain_text: bool = False, things: Things | None = None) -> str:
+    """What a file or folder is: folder, file (a picture, sound or document), parquet, arff, fasttext, svmlight, pairs,
+    documents (json, table, glosses, packages), or a published collection (nus-wide, lear, iapr, magnatagatune,
+    spoken-digits, open-images, mirflickr).
 
-    Text of no other kind is fastText's if `plain_text` is set: lines without labels.
+    Text of no other kind is fastText's if `plain_text` is set: lines without labels. Where documents are wanted, a
+    file of text that is no collection of them is one.
 
     Raises
     ------
@@ -259,9 +304,13 @@ def kind_of(path: Path, *, plain_text: bool = False) -> str:
         return "file"  # an empty one is listed beside others
     if not content.strip():
         raise InputError(f"{shown(path)} is empty; give a file that holds data")
-    if (medium := medium_of(path.name, unread=True)) is not None:
+    wanted = document_of(path.name, unread=True) if things == "documents" else None
+    if (medium := medium_of(path.name, unread=True) or wanted) is not None:
         raise InputError(f"{shown(path)} is a {medium.thing} of a format that is not supported; {medium.convert}")
-    kind = _kind_of_text(content)
+    kind = _kind_of_documents(content)
+    if kind is None and things == "documents" and not _MARKUP_OR_BINARY.search(content):
+        return "file"
+    kind = kind or _kind_of_text(content)
     if kind is None and plain_text and not _MARKUP_OR_BINARY.search(content):
         return "fasttext"
     if kind is None:
@@ -274,8 +323,42 @@ def _kind_of_folder(path: Path) -> str:
     if shards(path):
         return "parquet"
     if not any(path.iterdir()):
-        raise InputError(f"{shown(path)} is empty; give a folder of pictures, of sounds or of Parquet files")
-    return "folder"
+        raise InputError(f"{shown(path)} is empty; give a folder of pictures, sounds, documents or Parquet files")
+    kind = "folder"
+    if any(looks_like_glosses(head(file, _HEAD)) for file in synset_files(path)):
+        kind = "glosses"
+    elif any(looks_like_packages(head(file, _HEAD)) for file in package_lists(path)):
+        kind = "packages"
+    if kind != "folder" and any(file.is_dir() or medium_of(file.name) for file in path.iterdir()):
+        return "folder"
+    return kind
+
+
+def _refuse_rows(folder: Path, file: Path | bytes) -> None:
+    """A folder is given where a file of rows in it is meant."""
+    try:
+        content = head(file, _HEAD) if isinstance(file, Path) else file
+    except InputError:  # it is listed when it is described
+        return
+    lines = [line for line in content.split(b"\n") if line.strip()][:_LINES]
+    rows = sum(bool(_SPARSE_ROW.match(line) or _PAIR.fullmatch(line) or _FASTTEXT.search(line)) for line in lines)
+    if 2 * rows > len(lines):
+        raise InputError(
+            f"{shown(folder)} holds no pictures and no sounds, and {shown(str(file))} holds rows; give that file"
+        )
+
+
+def _kind_of_documents(content: bytes) -> str | None:
+    """The kind of a collection of documents, from its first lines."""
+    if looks_like_glosses(content):
+        return "glosses"
+    if looks_like_packages(content):
+        return "packages"
+    lines = [line for line in content.split(b"\n") if line.strip()][:_LINES]
+    if any(_JSON_DOCUMENT.match(line) for line in lines):
+        return "json"
+    columns = text_columns(lines[0]) or ()
+    return "table" if columns and not {*columns} & {FILE_COLUMN, *IMAGE_COLUMNS, *PATH_COLUMNS} else None
 
 
 def _kind_of_text(content: bytes) -> str | None:

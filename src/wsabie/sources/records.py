@@ -1,4 +1,4 @@
-"""What sources yield: rows of features with their labels, or pictures with their labels."""
+"""What sources yield: rows of features with their labels, or pictures, sounds or documents with their labels."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -79,22 +79,22 @@ def groups_of(rows: Rows, index: Sequence[int] | Int64) -> list[str] | None:
     return [rows.groups[i] or f"row {rows.ids[i]}" for i in index]
 
 
-Things: TypeAlias = Literal["pictures", "sounds"]
+Things: TypeAlias = Literal["pictures", "sounds", "documents"]
 """What a collection is of."""
 
 
 class Item(NamedTuple):
-    """One picture or sound of a collection, not yet decoded."""
+    """One picture, sound or document of a collection, not yet decoded."""
 
     id: str
-    content: Path | bytes  # a file, or the encoded bytes
+    content: Path | bytes  # a file, or the encoded bytes; of documents UTF-8
     labels: tuple[str, ...]
     group: str | None = None
     time: str | None = None
 
 
 class ItemSource(Protocol):
-    """A collection of pictures or of sounds that can be read again and again, one at a time."""
+    """A collection of pictures, sounds or documents that can be read again and again, one at a time."""
 
     @property
     def path(self) -> Path: ...

@@ -72,7 +72,7 @@ def _csv_rows(path: Path, rejects: Rejects) -> Iterator[tuple[str, dict[str, Any
     with reading(path), open_bytes(path) as stream:
         # escapes stand for bad bytes until the line that holds them is known: text is decoded by the block
         text = io.TextIOWrapper(cast(IO[bytes], stream), "utf-8", errors="surrogateescape", newline="")
-        records = _records(path, csv.reader(_valid_lines(text, path), delimiter=_delimiter(path), strict=True))
+        records = csv_records(path, csv.reader(_valid_lines(text, path), delimiter=csv_delimiter(path), strict=True))
         number, header = next(records, (1, []))
         _check_header(header, (), f"{shown(path)}:{number}")
         for number, cells in records:
@@ -94,8 +94,14 @@ def _valid_lines(text: IO[str], path: Path) -> Iterator[str]:
         yield line
 
 
-def _records(path: Path, reader: Any) -> Iterator[tuple[int, list[str]]]:
-    """(line on which it begins, cells) of each record that is not blank; a quoted cell may hold ends of lines."""
+def csv_records(path: Path, reader: Any) -> Iterator[tuple[int, list[str]]]:
+    """(line on which it begins, cells) of each record that is not blank; a quoted cell may hold ends of lines.
+
+    Raises
+    ------
+    InputError
+        Malformed CSV.
+    """
     while True:
         number = reader.line_num + 1
         try:
@@ -111,7 +117,8 @@ def _records(path: Path, reader: Any) -> Iterator[tuple[int, list[str]]]:
             yield number, cells
 
 
-def _delimiter(path: Path) -> str:
+def csv_delimiter(path: Path) -> str:
+    """What separates the columns: the first of comma, semicolon and tab that is in the first line."""
     first = head(path).lstrip().partition(b"\n")[0]
     return next((d for d in ",;\t" if d.encode() in first), ",")
 

@@ -88,6 +88,25 @@ def numbered_lines(path: Path, longest: int | None = None) -> Iterator[tuple[int
             yield number, line.rstrip(b"\r\n")
 
 
+def lines_up_to(path: Path, longest: int) -> Iterator[tuple[int, bytes | None]]:
+    """(line number from 1, line without its end) of a file; None for a line of more than `longest` bytes, which is
+    passed over.
+
+    Raises
+    ------
+    InputError
+        As `reading`.
+    """
+    number = 0
+    with reading(path), open_bytes(path) as stream:
+        while line := stream.readline(longest + 1):
+            number += 1
+            whole = len(line) <= longest
+            yield number, line.rstrip(b"\r\n") if whole else None
+            while not whole and not line.endswith(b"\n") and line:
+                line = stream.readline(longest)
+
+
 def bounded_lines(stream: IO[AnyStr], path: Path, longest: int | None = None) -> Iterator[AnyStr]:
     """The lines of an open file, with their ends; no more than `longest` bytes or letters of one are ever read.
 

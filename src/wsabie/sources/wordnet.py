@@ -6,7 +6,9 @@ list of words ("tench, Tinca tinca"), as ImageNet's labels are written. Instance
 """
 
 import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from wsabie.base.errors import InputError
 from wsabie.labels.hierarchy import Hierarchy
@@ -16,9 +18,83 @@ LONGEST = 1 << 20
 SYNSET = re.compile(rb"(?m)^\d{8} \d\d [nvasr] [0-9a-f]{2} \S+ [0-9a-f] ")
 PROLOG = re.compile(rb"(?m)^(hyp|ins)\((\d)(\d{8}),(\d)(\d{8})\)\.\s*$")
 WORDS = re.compile(rb"(?m)^[nvasr]\d{8}\t(?![nvasr]\d{8}\s*$)\S")
+_PLACE = re.compile(r"\((a|p|ip)\)$")
 _WNID = re.compile(r"[nvasr]\d{8}")
 _KINDS = {1: "n", 2: "v", 3: "a", 4: "r", 5: "s"}
 _UP = ("@", "@i")
+_FILES = ("data.noun", "data.verb", "data.adj", "data.adv")
+_CATEGORIES = (
+    "adj.all", "adj.pert", "adv.all", "noun.Tops", "noun.act", "noun.animal", "noun.artifact", "noun.attribute",
+    "noun.body", "noun.cognition", "noun.communication", "noun.event", "noun.feeling", "noun.food", "noun.group",
+    "noun.location", "noun.motive", "noun.object", "noun.person", "noun.phenomenon", "noun.plant", "noun.possession",
+    "noun.process", "noun.quantity", "noun.relation", "noun.shape", "noun.state", "noun.substance", "noun.time",
+    "verb.body", "verb.change", "verb.cognition", "verb.communication", "verb.competition", "verb.consumption",
+    "verb.contact", "verb.creation", "verb.emotion", "verb.motion", "verb.perception", "verb.possession",
+    "verb.social", "verb.stative", "verb.weather", "adj.ppl",
+)  # fmt: skip
+
+
+class Synset(NamedTuple):
+    """A line of `data.noun` and its like."""
+
+    id: str
+    category: str  # the lexicographers' file
+    words: tuple[str, ...]
+    above: tuple[str, ...]  # what it is a kind or an instance of
+    gloss: str
+
+
+def parse_synset(line: str) -> Synset:
+    """Offset, file, kind, number of words in hex, (word, id) each, number of pointers, four cells each, | and a gloss.
+
+    Raises
+    ------
+    ValueError
+        It is no such line.
+
+    Examples
+    --------
+    >>> parse_synset("00000300 05 n 02 toad 0 anuran 0 001 @ 00000200 n 0000 | hops")
+    Synset(id='n00000300', category='noun.animal', words=('toad', 'anuran'), above=('n00000200',), gloss='hops')
+    """
+    data, _, gloss = line.partition(" | ")
+    cells = data.split(" ")
+    try:
+        offset, file, kind, n_words = cells[0], int(cells[1]), cells[2], int(cells[3], 16)
+        at = 4 + 2 * n_words
+        # an adjective's place in a phrase, galore(ip), is no part of the word
+        words = tuple(_PLACE.sub("", word) if word[-1:] == ")" else word for word in cells[4:at:2])
+        n_pointers = int(cells[at])
+        if len(words) != n_words or n_pointers > len(cells):
+            raise ValueError("fewer words or pointers than promised")
+        pointers = [cells[at + 1 + 4 * i : at + 5 + 4 * i] for i in range(n_pointers)]
+        above = tuple(_synset(kind_up, target) for symbol, target, kind_up, _ in pointers if symbol in _UP)
+        return Synset(_synset(kind, offset), _CATEGORIES[file], words, above, gloss.strip())
+    except IndexError as error:
+        raise ValueError("too few cells") from error
+
+
+def synset_files(path: Path) -> list[Path]:
+    """The file itself, or those of a folder that hold synsets."""
+    return [path / name for name in _FILES if (path / name).is_file()] if path.is_dir() else [path]
+
+
+def is_a_pairs(path: str | Path) -> Iterator[tuple[str, str]]:
+    """(child, parent) of synsets, one by one, as their files have them; nothing is held.
+
+    Parameters
+    ----------
+    path : str or Path
+        `data.noun`, `data.verb`, or a folder with such files.
+
+    Raises
+    ------
+    InputError
+        Missing, or a line is not one of a synset; the sentence names it.
+    """
+    for file in synset_files(Path(path)):
+        for synset in _synsets(file):
+            yield from ((synset.id, parent) for parent in synset.above)
 
 
 def read_synsets(path: Path, found: Hierarchy) -> None:
@@ -29,29 +105,23 @@ def read_synsets(path: Path, found: Hierarchy) -> None:
     InputError
         A line is not one of a synset; the sentence names it.
     """
+    for synset in _synsets(path):
+        _name(found, synset.id, synset.words)
+        for parent in synset.above:
+            found.add(synset.id, parent)
+
+
+def _synsets(path: Path) -> Iterator[Synset]:
     for number, raw in numbered_lines(path, LONGEST):
         line = raw.decode("utf-8", "replace")
         if line.startswith("  "):  # the licence
             continue
         try:
-            _add_synset(found, line.partition(" | ")[0].split(" "))
-        except (IndexError, ValueError) as error:
+            yield parse_synset(line)
+        except ValueError as error:
             raise InputError(
                 f"{shown(path)}:{number} is no line of a synset of WordNet; fetch the file again"
             ) from error
-
-
-def _add_synset(found: Hierarchy, cells: list[str]) -> None:
-    """One line: offset, file, kind, number of words in hex, (word, id) each, number of pointers, four cells each."""
-    offset, kind, n_words = cells[0], cells[2], int(cells[3], 16)
-    words = [cells[4 + 2 * i] for i in range(n_words)]
-    at = 4 + 2 * n_words
-    pointers = [cells[at + 1 + 4 * i : at + 5 + 4 * i] for i in range(int(cells[at]))]
-    synset = _synset(kind, offset)
-    _name(found, synset, words)
-    for symbol, target, target_kind, _ in pointers:
-        if symbol in _UP:
-            found.add(synset, _synset(target_kind, target))
 
 
 def read_prolog(path: Path, found: Hierarchy) -> None:
@@ -98,7 +168,5 @@ def _synset(kind: str, offset: str) -> str:
     return kind + offset
 
 
-def _name(found: Hierarchy, synset: str, words: list[str]) -> None:
-    # an adjective's place in a phrase, galore(ip), is no part of the word
-    words = [re.sub(r"\((a|p|ip)\)$", "", word) for word in words]
+def _name(found: Hierarchy, synset: str, words: Sequence[str]) -> None:
     found.also_called(synset, words if len(words) == 1 else [*words, ", ".join(words)])

@@ -310,6 +310,8 @@ def transformed(
 
 def _sides(rows: Rows, valid: Aligned | None, recipe: Recipe) -> tuple[Rows, Rows | None]:
     """Training and validation rows, with the labels that have enough training rows."""
+    if not rows.label_names:
+        raise InputError(f"nothing in {recipe.source} has a label; label the data, or describe them without training")
     learnt, held_out = _held_out(rows, recipe) if valid is None else (rows, valid.rows)
     counts = label_counts(learnt)
     keep = np.flatnonzero(counts >= recipe.min_rows) if recipe.min_rows > 1 else np.arange(len(counts))

@@ -149,7 +149,7 @@ def test_components_are_of_histograms(cli: Cli, drawings: Path, network: Path, t
         (("images", "PICTURES", "--landmarks", 9), "landmarks are those of kernel components"),
         (
             ("kpca", "PICTURES", "--components", 9),
-            "--components says how pictures or sounds are described, and kpca takes rows",
+            "--components says how pictures, sounds or documents are described, and kpca takes rows",
         ),
         (("images", "PICTURES", "--describe", "colors"), "no description called 'colors'; did you mean 'colour'?"),
         (("images", "PICTURES", "--describe", "hog", "--terms", 9), "terms is no option of hog; leave it out"),

@@ -194,7 +194,7 @@ def test_rare_labels_may_be_left_out_and_a_model_is_not_replaced_unsaid(cli: Cli
         (("train", "x", "--model", "y", "--threads", "1025"), "--threads"),
         (("features", "images", "x", "--out", "y", "--seed", "-1"), "--seed"),
         (("features", "images", "x", "--out", "y", "--weighting", "idf"), "'tfidf'"),
-        (("features", "text", "x", "--out", "y"), "'images'"),
+        (("features", "words", "x", "--out", "y"), "'images'"),
         (("split", "x", "--out", "y", "--seed", str(2**63)), "--seed"),
         (("compare", "x", "--by", "colour"), "'time'"),
         (("compare", "x", "--seed", "-1"), "--seed"),

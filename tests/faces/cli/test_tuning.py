@@ -95,7 +95,7 @@ def test_corel5k(cli: Cli, data_dir: Path, tmp_path: Path) -> None:
         (("--fix", "dim="), "is not NAME=VALUE"),
         (("--fix", "threads=3"), "threads is an option of its own"),
         (("--metric", "p@10"), "with 3 labels p@10 is the same for every model"),
-        (("--terms", "50"), "--terms says how pictures or sounds are described"),
+        (("--terms", "50"), "--terms says how pictures, sounds or documents are described"),
     ],
 )
 def test_bad_input_is_one_sentence(cli: Cli, rows: Path, tmp_path: Path, words: tuple[str, ...], said: str) -> None:

@@ -19,12 +19,22 @@ if TYPE_CHECKING:
     from wsabie.sources.align import Aligned
 
 
-def opened(path: Path, rejects: Rejects, labels_from: str = "auto", n_features: int | None = None) -> Source:
-    """The source at a path, refusing an empty one; `n_features` is the width where the rows do not tell theirs."""
+def opened(
+    path: Path,
+    rejects: Rejects,
+    labels_from: str = "auto",
+    n_features: int | None = None,
+    things: Things | None = None,
+) -> Source:
+    """The source at a path, refusing an empty one; `n_features` is the width where the rows do not tell theirs, and
+    `things` what is wanted, where that is known.
+    """
     from wsabie.sources.open import open_source
 
     progress = TerminalProgress()
-    source = open_source(path, labels_from=labels_from, n_features=n_features, rejects=rejects, progress=progress)
+    source = open_source(
+        path, labels_from=labels_from, n_features=n_features, things=things, rejects=rejects, progress=progress
+    )
     if not len(source):
         raise InputError(f"{path} holds nothing to use{_because(rejects)}; look at the list that --rejects FILE writes")
     return source
@@ -69,7 +79,7 @@ def _settle(rejects: Rejects, file: Path | None) -> None:
         note(rejects.summary() + (f" (listed in {file})" if file else "; --rejects FILE lists them"))
 
 
-KINDS: dict[Things, str] = {"pictures": "images", "sounds": "audio"}
+KINDS: dict[Things, str] = {"pictures": "images", "sounds": "audio", "documents": "text"}
 """What `wsabie features` calls the description of things."""
 
 
@@ -83,7 +93,8 @@ def refuse_without_effect(source: Source, path: Path, pictures: dict[str, Any]) 
     if isinstance(source, Rows) and pictures:
         flag = next(iter(pictures)).removeprefix("n_")
         raise InputError(
-            f"--{flag} says how pictures or sounds are described, and {path} holds rows of features; leave --{flag} out"
+            f"--{flag} says how pictures, sounds or documents are described, and {path} holds rows of features; leave "
+            f"--{flag} out"
         )
 
 

@@ -32,17 +32,17 @@ from wsabie.faces.cli.options import (
 
 def features(
     kind: Annotated[
-        Literal["images", "audio", "onnx", "kpca"],
+        Literal["images", "audio", "text", "onnx", "kpca"],
         typer.Argument(
-            metavar="KIND", help="images, audio, onnx, or kpca: few dense features from many sparse ones (text: later)."
+            metavar="KIND", help="images, audio, text, onnx, or kpca: few dense features from many sparse ones."
         ),
     ],
     src: Annotated[
         list[Path],
         typer.Argument(
             metavar="SRC",
-            help="Folder of pictures or sounds, or Parquet with pictures; after onnx, the ONNX file comes first; for "
-            "kpca rows.",
+            help="Pictures, sounds or documents, as every other command takes them; after onnx, the ONNX file comes "
+            "first; for kpca rows.",
         ),
     ],
     out: Annotated[Path, typer.Option(help="Parquet file to write; it is a source for every other command.")],
@@ -54,11 +54,16 @@ def features(
     weighting: Annotated[
         Literal["counts", "tfidf"] | None, typer.Option(help="counts or tfidf (default: counts).")
     ] = None,
+    min_count: Annotated[
+        int | None, typer.Option(min=1, help="text: leave out words that are found less often (default: 2).")
+    ] = None,
+    hashing: Annotated[
+        bool, typer.Option("--hashing", help="text: no dictionary, --terms columns of hashed words.")
+    ] = False,
     dictionary: Annotated[
         Path | None,
         typer.Option(
-            help="Use this saved dictionary, or that of this model of pictures or sounds; otherwise one is learned and "
-            "saved beside OUT."
+            help="Use this saved dictionary, or that of this model; otherwise one is learned and saved beside OUT."
         ),
     ] = None,
     augment: Augment = None,
@@ -80,7 +85,7 @@ def features(
     rejects: Rejects = None,
     json: Json = False,
 ) -> None:
-    """Describe pictures or sounds and write them as rows; a stopped run goes on where it was.
+    """Describe pictures, sounds or documents and write them as rows; a stopped run goes on where it was.
 
     Or, with kpca, bring sparse rows to few dense dimensions by kernel PCA with the histogram intersection kernel.
     """
@@ -91,9 +96,12 @@ def features(
 
         pictures_given = stated(
             describe=describe, balance=balance, components=components, terms=terms, size=size, weighting=weighting,
-            dictionary=dictionary, augment=augment, crop=crop, normalise=normalise, output=output, rate=rate,
+            min_count=min_count, hashing=hashing or None, dictionary=dictionary, augment=augment, crop=crop,
+            normalise=normalise, output=output, rate=rate,
         )  # fmt: skip
-        refuse_options(pictures_given, "how pictures or sounds are described, and kpca takes rows of features")
+        refuse_options(
+            pictures_given, "how pictures, sounds or documents are described, and kpca takes rows of features"
+        )
         wanted = stated(n_components=dim, n_landmarks=landmarks, seed=seed)
         kpca_command(one_of(src), out, wanted, map_folder, threads, strict, rejects, json)
         return
@@ -102,6 +110,8 @@ def features(
     pictures, network = pictures_and_network(kind, src, describe)
     given = stated(describe=network or describe, balance=balance, n_terms=terms, size=size, weighting=weighting)
     given |= stated(
+        min_count=min_count,
+        hashing=hashing or None,
         n_components=components,
         n_landmarks=landmarks,
         crop=crop,

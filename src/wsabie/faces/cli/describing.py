@@ -62,11 +62,9 @@ def features_command(
     started = time.perf_counter()
     theirs = None if dictionary is None else _dictionary(dictionary)
     with listing(rejects_file, strict=strict) as rejects:
-        source = opened(src, rejects)
+        source = opened(src, rejects, things="documents" if kind == "text" and src.is_dir() else None)
         if isinstance(source, Rows):
-            raise InputError(
-                f"{src} holds rows of features already; give a folder of pictures or sounds, or Parquet with pictures"
-            )
+            raise InputError(f"{src} holds rows of features already; give pictures, sounds or documents")
         if kind not in ("onnx", KINDS[source.things]):
             raise InputError(
                 f"{src} holds {source.things}; run: wsabie features {KINDS[source.things]} {src} --out {out_file}"

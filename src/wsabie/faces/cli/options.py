@@ -27,8 +27,8 @@ Data = Annotated[
     Path,
     typer.Argument(
         metavar="DATA",
-        help="Pictures or sounds in a folder, Parquet, svmlight/XC, Mulan ARFF, fastText text, pairs in a TSV, or a "
-        "published collection.",
+        help="Pictures, sounds or documents in a folder, Parquet, JSON lines or a TSV with a column text, svmlight/XC, "
+        "Mulan ARFF, fastText text, pairs in a TSV, or a published collection.",
     ),
 ]
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder, as `wsabie train --model` wrote it.")]
@@ -51,7 +51,11 @@ Hierarchies = Annotated[
 ParentFirst = Annotated[bool, typer.Option("--parent-first", help="Pairs in --hierarchy name the parent first.")]
 Terms = Annotated[
     int | None,
-    typer.Option(min=2, help="Terms in a dictionary (default: 10,000 of pictures, 2,000 of sounds; fewer for few)."),
+    typer.Option(
+        min=2,
+        help="Terms in a dictionary (default: 10,000 of pictures, 2,000 of sounds, 1,000,000 of documents; fewer for "
+        "few).",
+    ),
 ]
 MinRows = Annotated[int, typer.Option(min=1, help="Leave out labels with fewer training rows than this.")]
 Size = Annotated[
@@ -63,7 +67,7 @@ Describe = Annotated[
     typer.Option(
         metavar="NAMES",
         help="How pictures are described, side by side if several: terms, colour, textons, hog, onnx:FILE (default: "
-        "terms); how sounds are: mfcc, sai (default: both).",
+        "terms); how sounds are: mfcc, sai (default: both); how documents are: words.",
     ),
 ]
 Balance = Annotated[

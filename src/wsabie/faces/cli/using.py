@@ -47,7 +47,7 @@ def annotate_command(
     results: list[dict[str, Any]] = []
     drawn = unknown = 0
     with listing(rejects_file, strict=strict) as rejects:
-        for place, source in _sources(inputs, rejects, annotator.model.n_features_in_, known=similar is not None):
+        for place, source in _sources(inputs, rejects, annotator, known=similar is not None):
             aligned = aligned_rows(annotator, model, source, executor(threads), progress, rejects)
             rows, unknown = aligned.rows, unknown + aligned.unknown_features
             tell_unknown_features(aligned, "the data")
@@ -64,7 +64,7 @@ def annotate_command(
                 drawn = _explain(annotator, source, explain, label, drawn)
     if not results:
         raise InputError(
-            "nothing could be annotated; give pictures, sounds or rows in a format that `wsabie train` reads"
+            "nothing could be annotated; give pictures, sounds, documents or rows in a format that `wsabie train` reads"
         )
     if json:
         counts = {"skipped": len(rejects), "unknown_features": unknown}
@@ -89,14 +89,15 @@ def _mark(results: list[dict[str, Any]], rows: Rows, similar: SharedParents) -> 
         result["marks"] = marks([number[name] for name, _ in result["labels"]], true, similar)
 
 
-def _sources(inputs: list[Path], rejects: Rejects, n_features: int | None, *, known: bool) -> list[tuple[str, Source]]:
-    """Every input opened; pictures (and sounds) that were named one by one make one source.
+def _sources(inputs: list[Path], rejects: Rejects, annotator: Any, *, known: bool) -> list[tuple[str, Source]]:
+    """Every input opened; pictures (sounds, documents) that were named one by one make one source.
 
     Before it stands what tells its ids from those of the other inputs: where they come from, as it was given.
     Labels are read where they are `known`.
     """
     labels_from = "auto" if known else "none"
-    opened_ones = [(path, opened(path, rejects, labels_from, n_features)) for path in inputs]
+    n_features, things = annotator.model.n_features_in_, annotator.terms and annotator.terms.things
+    opened_ones = [(path, opened(path, rejects, labels_from, n_features, things)) for path in inputs]
     if len(inputs) == 1:
         return [("", opened_ones[0][1])]
     singles: list[ItemList] = []
@@ -106,10 +107,10 @@ def _sources(inputs: list[Path], rejects: Rejects, n_features: int | None, *, kn
             singles.append(replace(source, items=[item._replace(id=str(path)) for item in source]))
         else:
             others.append((f"{path}/", source))
-    for things in ("sounds", "pictures"):
-        same = [source for source in singles if source.things == things]
+    for kind in ("documents", "sounds", "pictures"):
+        same = [source for source in singles if source.things == kind]
         if same:
-            others.insert(0, ("", ItemList(same[0].path, [item for one in same for item in one], things)))
+            others.insert(0, ("", replace(same[0], items=[item for one in same for item in one])))
     return others
 
 
@@ -171,6 +172,7 @@ def info_command(model: Path, epochs: bool, json: bool) -> None:
         **estimator.facts(),
         "pictures": annotator.terms is not None and annotator.terms.things == "pictures",
         "sounds": annotator.terms is not None and annotator.terms.things == "sounds",
+        "documents": annotator.terms is not None and annotator.terms.things == "documents",
         "bytes": folder_bytes(model),
         **annotator.description(),
         **annotator.facts,

@@ -1,0 +1,180 @@
+"""Documents as bags of words: what a word is, the dictionary, what cannot be read, saving."""
+
+import gzip
+import unicodedata
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wsabie.base.errors import InputError, ModelFolderError
+from wsabie.base.executor import Processes
+from wsabie.features.bag_of_words import BagOfWords
+from wsabie.features.decode import RejectedItem
+from wsabie.features.documents import REASONS, folded
+from wsabie.features.registry import describer, load_describer
+from wsabie.kernels.words_reference import words_in
+from wsabie.sources.documents import LONGEST
+from wsabie.sources.records import Item, ItemList
+from wsabie.storage.rejects import Rejects
+
+TEXTS = ["The sea, the sky", "the sea and a boat", "Sky? SKY!", "a boat; the wood"]
+
+
+def notes(*texts: str | bytes | Path) -> ItemList:
+    contents = [text.encode() if isinstance(text, str) else text for text in texts]
+    return ItemList(Path("notes"), [Item(str(i), c, ("x",)) for i, c in enumerate(contents)], "documents")
+
+
+def dictionary(bag: BagOfWords) -> list[str]:
+    return [bag.words_.word(i) for i in range(bag.n_features_)]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Don't stop_me 4ever", ["don", "t", "stop_me", "4ever"]),
+        ("STRASSE straße", ["strasse", "strasse"]),
+        ("cafe\u0301 café", ["café", "café"]),
+        ("“no” – yes…sir", ["no", "yes", "sir"]),
+        ("Он шёл\u00a0домой", ["он", "шёл", "домой"]),
+        ("मैं हिन्दी", ["मैं", "हिन्दी"]),
+        ("", []),
+    ],
+)
+def test_what_a_word_is(text, words):
+    assert [word.decode() for word in words_in(folded(text))] == words
+
+
+@given(st.text())
+def test_folding_keeps_to_unicodes_own_words(text):
+    def kind(c):
+        return c == "_" or c.isalnum() or (c > "\x7f" and unicodedata.category(c) in ("Mn", "Mc") and ord(c) < 0x40000)
+
+    plain = unicodedata.normalize("NFC", text.casefold())
+    expected = "".join(c if kind(c) else " " for c in plain).split()
+    assert [word.decode() for word in words_in(folded(text))] == expected
+
+
+def test_the_dictionary_has_the_most_frequent_words_first():
+    bag = BagOfWords().fit(notes(*TEXTS))
+    assert dictionary(bag) == ["the", "sky", "a", "boat", "sea"]
+    rows = bag.transform(notes("the sky the sea", "unknown words"))
+    assert rows.X.toarray().tolist() == [[2, 1, 0, 0, 1], [0, 0, 0, 0, 0]]
+    assert rows.counts
+    assert dictionary(BagOfWords(2).fit(notes(*TEXTS))) == ["the", "sky"]
+    assert dictionary(BagOfWords(min_count=1).fit(notes(*TEXTS)))[-2:] == ["and", "wood"]
+
+
+def test_a_word_is_a_document_of_one_word():
+    bag = BagOfWords().fit(notes(*TEXTS))
+    columns, values = bag.describe_text("Boat")
+    assert (columns.tolist(), values.tolist()) == ([3], [1])
+    assert columns.tolist() == bag.transform_one(b"boat")[0].tolist()
+
+
+def test_tfidf_is_at_unit_length_and_leaves_empty_rows_empty():
+    bag = BagOfWords(weighting="tfidf").fit(notes(*TEXTS))
+    X = bag.transform(notes(*TEXTS, "nothing known")).X.toarray()
+    assert np.linalg.norm(X, axis=1) == pytest.approx([1, 1, 1, 1, 0])
+    the, sea = X[0, 0], X[0, 4]
+    idf = {n: np.log(5 / (1 + n)) + 1 for n in (2, 3)}  # documents that hold the word, of 4
+    assert the / sea == pytest.approx(np.log(3) * idf[3] / (np.log(2) * idf[2]))
+    assert not bag.counts
+
+
+def test_hashing_learns_nothing_and_knows_every_word():
+    bag = BagOfWords(1 << 20, hashing=True)
+    rows = bag.transform(notes(*TEXTS))
+    assert rows.X.shape == (4, 1 << 20)
+    assert rows.X.sum(axis=1).ravel().tolist() == [[4, 5, 2, 4]]
+    assert rows.X[2].indices.tolist() == bag.describe_text("sky")[0].tolist()
+    weighed = BagOfWords(1 << 20, hashing=True, weighting="tfidf").fit(notes(*TEXTS)).transform(notes(*TEXTS)).X
+    assert weighed.multiply(weighed).sum() == pytest.approx(4)
+
+
+def test_what_cannot_be_read_is_listed(tmp_path):
+    packed, long = tmp_path / "a.txt.gz", tmp_path / "long.txt"
+    packed.write_bytes(gzip.compress(b"The sea"))
+    long.write_bytes(b"a " * (LONGEST // 2 + 1))
+    (tmp_path / "empty.txt").touch()
+    (tmp_path / "cut.txt").write_bytes(gzip.compress(b"The sea" * 99)[:20])
+    bad = [b"caf\xe9", "... !", long, tmp_path / "empty.txt", tmp_path / "gone.txt", tmp_path / "cut.txt"]
+    bag, rejects = BagOfWords(min_count=1), Rejects()
+    source = notes(packed, *bad)
+    rows = bag.fit(source).transform(source, rejects=rejects)
+    assert rows.ids == ["0"]
+    assert [reason for _, reason, _ in rejects.listed] == [
+        "not UTF-8", "no words", "too long", "empty file", "unreadable file", "unreadable file",
+    ]  # fmt: skip
+    assert set(rejects.counts) <= set(REASONS)
+    with pytest.raises(RejectedItem, match="not UTF-8"):
+        bag.transform_one(b"\xff")
+
+
+def test_saved_and_loaded_it_describes_the_same(tmp_path):
+    for number, options in enumerate(({}, {"weighting": "tfidf"}, {"hashing": True, "n_terms": 50})):
+        bag = BagOfWords(**options).fit(notes(*TEXTS))
+        bag.save(tmp_path / str(number))
+        again = load_describer(tmp_path / str(number))
+        assert isinstance(again, BagOfWords)
+        assert again.fingerprint() == bag.fingerprint()
+        there = Processes(2) if number == 0 else None
+        assert (again.transform(notes(*TEXTS), executor=there).X != bag.transform(notes(*TEXTS)).X).nnz == 0
+
+
+@pytest.mark.parametrize(
+    "starts",
+    [
+        np.array([0, 9]),
+        np.array([0, 5, 3]),
+        np.array([1, 3]),
+        np.array([], int),
+        np.array([[0, 3]]),
+        np.array([0.0, 3]),
+    ],
+)
+def test_a_damaged_dictionary_is_refused(starts):
+    weighed = BagOfWords(weighting="tfidf").fit(notes("the the")).to_parts()
+    weighed.tensors["idf"] = np.ones(2, np.float32)
+    with pytest.raises(ModelFolderError, match="damaged"):
+        BagOfWords.from_parts(weighed)
+    parts = BagOfWords().fit(notes("the the")).to_parts()
+    parts.tensors["starts"] = starts
+    with pytest.raises(ModelFolderError, match="damaged"):
+        BagOfWords.from_parts(parts)
+    del parts.tensors["starts"]
+    with pytest.raises(ModelFolderError, match="another version"):
+        BagOfWords.from_parts(parts)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"n_terms": 0}, "n_terms is 0; give a number of words"),
+        ({"n_terms": True}, "n_terms is True"),
+        ({"min_count": 0}, "min_count is 0"),
+        ({"hashing": 1}, "hashing is 1; give True or False"),
+        ({"weighting": "bm25"}, "weighting is 'bm25'"),
+        ({"min_count": 9}, "no word is found 9 times in the documents of notes"),
+    ],
+)
+def test_wrong_parameters_are_one_sentence(options, sentence):
+    with pytest.raises(InputError, match=sentence):
+        BagOfWords(**options).fit(notes(*TEXTS))
+
+
+def test_other_things_and_views_are_refused():
+    with pytest.raises(InputError, match=r"words describes documents and .* holds pictures; describe them as terms"):
+        BagOfWords().fit(ItemList(Path("p"), []))
+    with pytest.raises(InputError, match="documents have no further views"):
+        BagOfWords(hashing=True).transform(notes("a"), augment=1)
+    with pytest.raises(InputError, match="has not learned yet"):
+        BagOfWords().transform(notes("a"))
+    with pytest.raises(InputError, match="none of the documents of notes can be read: 0 is refused as no words"):
+        BagOfWords().fit(notes("!"))
+    with pytest.raises(InputError, match="descriptions of documents and of pictures; name those of one"):
+        describer("words,terms")
+    assert describer(things="documents").name == "words"
