@@ -102,6 +102,8 @@ def split_cells(cells: Sequence[str], column: str, separators: str = SEPARATORS)
 
 def separator_of(cells: Iterable[str], column: str, separators: str = SEPARATORS) -> str | None:
     """What separates the labels of a column's texts: see `split_cells`; None when nothing does."""
+    if column in SINGLE:
+        return None
     found: set[str] = set()
     for cell in cells:
         found |= separators_in(cell, separators)

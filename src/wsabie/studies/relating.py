@@ -212,7 +212,7 @@ def deal(declared: Declared, relations: list[DeclaredRelation], data: Collected,
     """Set a share of the things with features aside, with all their pairs, and of the pairs between other things.
 
     A thing that was set aside asks, and is to be found among its like that were set aside; where both ends are of one
-    kind, it looks for those that were not.
+    kind, it looks for those that were not. Pairs with a thing that training will not know judge nothing.
     """
     sides = {name: split_rows(rows, "auto", share, 0, seed) for name, rows in data.rows.items()} if share else {}
     learnt, held = dict[str, Kind](), dict[str, Kind]()
@@ -222,10 +222,18 @@ def deal(declared: Declared, relations: list[DeclaredRelation], data: Collected,
         if share:
             held[name] = kind_from(kind, rows.take(sides[name].valid))
     first, second = list[Relation](), list[Relation]()
+    parts = {one.name: _dealt(one, data.couples[one.name], learnt, held, share, seed) for one in relations}
+    named: dict[str, set[str]] = {}  # things without features that training will know
     for one in relations:
-        query, target = (learnt.get(name, name) for name in (one.query, one.target))
-        couples, rest = _dealt(one, data.couples[one.name], learnt, held, share, seed)
+        for kind, names in zip((one.query, one.target), zip(*parts[one.name][0], strict=True), strict=False):
+            named.setdefault(kind, set()).update(names)
+    for one in relations:
+        ends = one.query, one.target
+        query, target = (learnt.get(name, name) for name in ends)
+        couples, rest = parts[one.name]
         first.append(related_by(one, couples, query, target))
+        free = [(i, named.get(kind, set())) for i, kind in enumerate(ends) if kind not in learnt]
+        rest = [pair for pair in rest if all(pair[i] in known for i, known in free)]
         if rest:
             asking = held.get(one.query, one.query)
             found = target if one.query == one.target else held.get(one.target, one.target)
