@@ -225,8 +225,9 @@ def deal(declared: Declared, relations: list[DeclaredRelation], data: Collected,
     parts = {one.name: _dealt(one, data.couples[one.name], learnt, held, share, seed) for one in relations}
     named: dict[str, set[str]] = {}  # things without features that training will know
     for one in relations:
-        for kind, names in zip((one.query, one.target), zip(*parts[one.name][0], strict=True), strict=False):
-            named.setdefault(kind, set()).update(names)
+        for a, b in parts[one.name][0]:
+            named.setdefault(one.query, set()).add(a)
+            named.setdefault(one.target, set()).add(b)
     for one in relations:
         ends = one.query, one.target
         query, target = (learnt.get(name, name) for name in ends)
