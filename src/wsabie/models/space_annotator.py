@@ -7,6 +7,7 @@ from typing import Any, Self
 from wsabie.base.errors import InputError
 from wsabie.base.executor import Executor, Serial
 from wsabie.base.progress import SILENT, Progress
+from wsabie.base.validation import require, whole_number
 from wsabie.features.describer import Describer
 from wsabie.features.registry import describer_from_parts
 from wsabie.models.loading import load_one_of
@@ -83,6 +84,30 @@ class SpaceAnnotator:
             raise InputError(f"things of the kind {kind!r} are no documents; give a kind that is made of text")
         columns, values = terms.transform_one(text.encode())
         return csr_matrix((values, columns, [0, len(columns)]), (1, terms.n_features_))
+
+    def words_near(self, kind: str, text: str, k: int = 10) -> list[tuple[str, float]]:
+        """The words nearest to a word (or to a text) by cosine, with their cosines: a word is a document of one word.
+
+        Raises
+        ------
+        InputError
+            Things of the kind are no documents, its words are hashed, or the text has no word that is known.
+        """
+        from wsabie.search.exact import top_k
+
+        row = self.text(kind, text)
+        words: Any = getattr(self.terms[kind], "words_", None)
+        if words is None:
+            raise InputError(
+                f"the words of the kind {kind!r} are hashed, so that they have no names; train without hashing"
+            )
+        require(row.nnz > 0, f"no word of {text!r} is in the dictionary; give another")
+        space = self.space.space_
+        table = space.tables[self.space.known(kind).table][:, : space.dim]
+        k = min(whole_number(k, "k"), len(words) - row.nnz)
+        ids, cosines = top_k(self.space.points(kind, row), table, k + row.nnz, similarity="cosine")
+        near = [(int(j), float(c)) for j, c in zip(ids[0], cosines[0], strict=True) if j not in row.indices][:k]
+        return [(words.word(j), cosine) for j, cosine in near]
 
     def to_parts(self) -> Parts:
         """JSON-able config and named arrays, the inner parts nested."""

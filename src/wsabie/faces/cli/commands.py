@@ -265,6 +265,7 @@ def neighbours(
     label: Annotated[str, typer.Argument(metavar="LABEL", help="A label of the model, or a thing of a space.")],
     k: Top = 10,
     of: Annotated[str | None, typer.Option(metavar="KIND", help="Of a space: the kind of the thing.")] = None,
+    words: Annotated[bool, typer.Option("--words", help="Of documents in a space: words nearest to a word.")] = False,
     hierarchy: Hierarchies = None,
     parent_first: ParentFirst = False,
     json: Json = False,
@@ -276,9 +277,9 @@ def neighbours(
     space = space_in(model)
     if space is not None:
         refuse_options(stated(hierarchy=hierarchy), "what labels are")
-        neighbours_space_command(space, label, of, k, json)
+        neighbours_space_command(space, label, of, k, json, words)
         return
-    refuse_options(stated(of=of), "which kind of things of a space")
+    refuse_options(stated(of=of, words=words or None), "which things of a space are meant")
     neighbours_command(model, label, k, json, hierarchy, parent_first)
 
 

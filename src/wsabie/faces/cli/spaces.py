@@ -206,9 +206,15 @@ def _ends(annotator: "SpaceAnnotator", relation: str | None) -> tuple[str, str]:
     return query, target
 
 
-def neighbours_space_command(annotator: "SpaceAnnotator", thing: str, kind: str | None, k: int, json: bool) -> None:
-    """The things nearest to a thing of their kind."""
+def neighbours_space_command(
+    annotator: "SpaceAnnotator", thing: str, kind: str | None, k: int, json: bool, words: bool = False
+) -> None:
+    """The things nearest to a thing of their kind, or the words nearest to a word."""
     space = annotator.space
+    if words:
+        name = kind or next(iter(annotator.terms), next(iter(space.kinds_)))
+        _show_near("word", thing, annotator.words_near(name, thing, k), json)
+        return
     holders = [name for name, known in space.kinds_.items() if thing in known.things]
     if kind is None and len(holders) > 1:
         raise InputError(f"{thing!r} is a thing of the kinds {', '.join(holders)}; choose one by --of")
@@ -217,12 +223,15 @@ def neighbours_space_command(annotator: "SpaceAnnotator", thing: str, kind: str 
             unknown_label(thing, [one for known in space.kinds_.values() for one in known.things], "thing")
         )
     name = kind or holders[0]
-    near = space.similar(name, thing, k)
+    _show_near(name, thing, space.similar(name, thing, k), json)
+
+
+def _show_near(kind: str, thing: str, near: list[tuple[str, float]], json: bool) -> None:
     if json:
         listed = [[other, round(cosine, 6)] for other, cosine in near]
-        show_json({"schema": 1, "kind": name, "label": thing, "neighbours": listed})
+        show_json({"schema": 1, "kind": kind, "label": thing, "neighbours": listed})
         return
-    show_table(f"nearest to {thing}", [name, "cosine"], [[other, f"{cosine:.3f}"] for other, cosine in near])
+    show_table(f"nearest to {thing}", [kind, "cosine"], [[other, f"{cosine:.3f}"] for other, cosine in near])
 
 
 def info_space_command(annotator: "SpaceAnnotator", model: Path, epochs: bool, json: bool) -> None:
