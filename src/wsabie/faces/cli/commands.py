@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal, get_type_hints
 import typer
 
 from wsabie.base.errors import InputError
-from wsabie.base.validation import require
 from wsabie.faces.cli import data_commands, study_commands
 from wsabie.faces.cli.options import (
     AllowOverlap,
@@ -143,7 +142,8 @@ def train(
         others |= {"landmarks": landmarks, "crop": crop, "normalise": normalise, "output": output, "rate": rate}
         refuse_options(stated(**others), "what a TOML file says, or what a space has not")
         plain_space = kind == "wsabie" and min_rows == 1 and not hogwild
-        require(plain_space, "a space has no --kind, --min-rows and --hogwild; leave them out, or give other data")
+        if not plain_space:
+            raise InputError("a space has no --kind, --min-rows and --hogwild; leave them out, or give other data")
         own = stated(dim=dim, loss=loss, similarity=similarity, epochs=epochs, learning_rate=learning_rate)
         share = 0.1 if hold_out is None else hold_out
         train_space_command(
@@ -256,8 +256,9 @@ def annotate(
         annotate_space_command(space, model, inputs or (), text or (), k, relation, threads, strict, rejects, json)
         return
     refuse_options(stated(relation=relation), "which relation of a space answers")
-    require(bool(inputs), "nothing to annotate; give pictures, folders, or data in any source format")
-    annotate_command(model, inputs or [], k, explain, label, threads, strict, rejects, json, hierarchy, parent_first)
+    if not inputs:
+        raise InputError("nothing to annotate; give pictures, folders, or data in any source format")
+    annotate_command(model, inputs, k, explain, label, threads, strict, rejects, json, hierarchy, parent_first)
 
 
 def neighbours(
