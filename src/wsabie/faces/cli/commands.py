@@ -256,9 +256,10 @@ def annotate(
         annotate_space_command(space, model, inputs or (), text or (), k, relation, threads, strict, rejects, json)
         return
     refuse_options(stated(relation=relation), "which relation of a space answers")
-    if not inputs:
+    if not inputs and not text:
         raise InputError("nothing to annotate; give pictures, folders, or data in any source format")
-    annotate_command(model, inputs, k, explain, label, threads, strict, rejects, json, hierarchy, parent_first)
+    given = inputs or [], k, explain, label, threads, strict, rejects, json, hierarchy, parent_first
+    annotate_command(model, *given, text or ())
 
 
 def neighbours(

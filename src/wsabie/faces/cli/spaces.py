@@ -158,7 +158,7 @@ def annotate_space_command(
 ) -> None:
     """The best things of a relation's second kind, for new data or known things of its first."""
     query, target = _ends(annotator, relation)
-    known, progress = annotator.space.known(query), TerminalProgress()
+    known, terms, progress = annotator.space.known(query), annotator.terms.get(query), TerminalProgress()
     refuse_unwritable(("rejects", rejects_file), inputs=(*inputs, model))
     results: list[dict[str, Any]] = []
 
@@ -172,7 +172,7 @@ def annotate_space_command(
     with listing(rejects_file, strict=strict) as rejects:
         for path in inputs:
             if known.n_features and path.exists():
-                source = opened(path, rejects, "none", known.n_features)
+                source = opened(path, rejects, "none", known.n_features, terms and terms.things)
                 aligned = annotator.rows(query, source, executor=executor(threads), progress=progress, rejects=rejects)
                 tell_unknown_features(aligned, path)
                 add(aligned.rows.ids, aligned.rows.X)

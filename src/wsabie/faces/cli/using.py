@@ -13,7 +13,7 @@ from wsabie.faces.cli.hierarchies import SHOWN_MARKS, siblings_by
 from wsabie.faces.cli.terminal import TerminalProgress, note, one_line, show_json, show_table
 from wsabie.labels.similar import Mark, SharedParents, marks
 from wsabie.models.base import LabelModel
-from wsabie.sources.records import ItemList, Rows, Source
+from wsabie.sources.records import Item, ItemList, Rows, Source
 from wsabie.storage.outputs import refuse_unwritable
 from wsabie.storage.rejects import Rejects
 
@@ -30,6 +30,7 @@ def annotate_command(
     json: bool,
     hierarchy: Sequence[Path] | None = None,
     parent_first: bool = False,
+    texts: Sequence[str] = (),
 ) -> None:
     """Rank labels for every input, one line each; with a hierarchy, true labels and their siblings are marked."""
     if label is not None and explain is None:
@@ -47,7 +48,8 @@ def annotate_command(
     results: list[dict[str, Any]] = []
     drawn = unknown = 0
     with listing(rejects_file, strict=strict) as rejects:
-        for place, source in _sources(inputs, rejects, annotator, known=similar is not None):
+        sources = _sources(inputs, rejects, annotator, known=similar is not None) if inputs else []
+        for place, source in [*sources, *_texts(texts)]:
             aligned = aligned_rows(annotator, model, source, executor(threads), progress, rejects)
             rows, unknown = aligned.rows, unknown + aligned.unknown_features
             tell_unknown_features(aligned, "the data")
@@ -87,6 +89,12 @@ def _mark(results: list[dict[str, Any]], rows: Rows, similar: SharedParents) -> 
         at = slice(Y.indptr[row], Y.indptr[row + 1])
         true = Y.indices[at][Y.data[at] > 0]
         result["marks"] = marks([number[name] for name, _ in result["labels"]], true, similar)
+
+
+def _texts(texts: Sequence[str]) -> list[tuple[str, Source]]:
+    """Texts as a source of documents, which they are the ids of."""
+    items = [Item(text, text.encode(), ()) for text in texts]
+    return [("", ItemList(Path("--text"), items, "documents"))] if items else []
 
 
 def _sources(inputs: list[Path], rejects: Rejects, annotator: Any, *, known: bool) -> list[tuple[str, Source]]:
