@@ -172,7 +172,7 @@ def annotate_space_command(
     with listing(rejects_file, strict=strict) as rejects:
         for path in inputs:
             if known.n_features and path.exists():
-                source = opened(path, rejects, "none", known.n_features, terms and terms.things)
+                source = opened(path, rejects, "none", known.n_features, None if terms is None else terms.things)
                 aligned = annotator.rows(query, source, executor=executor(threads), progress=progress, rejects=rejects)
                 tell_unknown_features(aligned, path)
                 add(aligned.rows.ids, aligned.rows.X)
