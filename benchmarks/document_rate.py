@@ -1,0 +1,147 @@
+"""Documents that look for documents, against what the machine allows, in one run: `python -m benchmarks.document_rate`.
+
+1,000,000 words, 100 in a document, 100 dimensions: the table (448 MB) is larger than the cache. Words are drawn with
+chances as 1 / rank. The ceiling is 1 / (encoded * nnz * t_gather + moved * nnz * t_scatter) with the two times of
+`benchmarks.training_rate`, taken here on the same words and with two threads at work; encoded and moved are the
+documents that a pair encodes (itself, its positive, its share of the sampled negatives) and moves, as counted.
+
+`relations` in place of the rate: five relations over shared tables beside each of them alone, in seconds per non-zero
+that is encoded.
+"""
+
+import argparse
+import json
+import sys
+import time
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from benchmarks.machine import machine, told, verdict
+from benchmarks.training_rate import machine_terms
+from wsabie.models.relations import Kind, Relation
+from wsabie.models.space import Space
+from wsabie.training.samplers import PAIRS_PER_BLOCK
+
+WORDS, IN_A_DOCUMENT, DIM, DOCUMENTS, THREADS = 1_000_000, 100, 100, 120_000, 2
+BAR_RATE, BAR_CEILING, BAR_RELATIONS = 60_000, 0.55, 1.10
+ROUNDS = 3
+
+
+def corpus(n: int, rng: np.random.Generator, words: int = WORDS, nnz: int = IN_A_DOCUMENT) -> Any:
+    """Documents of different words, with chances as 1 / rank, numbered at random."""
+    ranks = np.minimum(words ** rng.random((n, nnz)), words - 1).astype(np.int64)
+    ranks.sort(1)
+    while (same := ranks[:, 1:] == ranks[:, :-1]).any():  # a word comes once: the others move on to rarer ones
+        ranks[:, 1:][same] = rng.integers(0, words, int(same.sum()))
+        ranks.sort(1)
+    columns = np.sort(rng.permutation(words)[ranks], axis=1)
+    starts = np.arange(n + 1) * nnz
+    return csr_matrix((np.ones(n * nnz, np.float32), columns.ravel().astype(np.int32), starts), (n, words))
+
+
+def rate(negatives: int) -> dict[str, Any]:
+    """Pairs per second of a first epoch, and the ceiling."""
+    rng = np.random.default_rng(0)
+    X = corpus(DOCUMENTS, rng)
+    documents = Kind("document", X)
+    pairs = np.stack([np.arange(DOCUMENTS), rng.permutation(DOCUMENTS)], 1)[: DOCUMENTS // 2]
+    rounds = []
+    for _ in range(ROUNDS):
+        space = Space(dim=DIM, epochs=1, threads=THREADS, negatives=negatives)
+        space.fit([Relation(documents, documents, pairs)])
+        rounds.append(space.history_[0])
+    stats = sorted(rounds, key=lambda one: one.pairs_per_second)[ROUNDS // 2]
+    inputs = space.kinds_["document"].inputs(X)
+    terms = machine_terms(inputs, 2, THREADS)
+    drawn = negatives / PAIRS_PER_BLOCK
+    steps = stats.violation_rate * PAIRS_PER_BLOCK
+    slots = negatives or PAIRS_PER_BLOCK
+    hit = slots * (1 - (1 - 1 / slots) ** steps) / PAIRS_PER_BLOCK if negatives else 0.0
+    moved = 2 * stats.violation_rate + hit
+    per_pair = IN_A_DOCUMENT * ((2 + drawn) * terms["t_gather"] + moved * terms["t_scatter"])
+    ceiling = 1 / per_pair
+    return {
+        "negatives": negatives,
+        "pairs_per_second": stats.pairs_per_second,
+        "ceiling": ceiling,
+        "ratio": stats.pairs_per_second / ceiling,
+        "encoded": 2 + drawn,
+        "moved": moved,
+        "t_gather": terms["t_gather"],
+        "t_scatter": terms["t_scatter"],
+    }
+
+
+def relations() -> dict[str, Any]:
+    """Seconds per encoded non-zero: five relations together, and each alone."""
+    rng, n = np.random.default_rng(0), 60_000
+    tracks = Kind("track", corpus(n, rng, 4_000, 60))
+    track, artist = np.arange(n), rng.integers(0, 3_000, n)
+    told_ = [
+        Relation(tracks, "artist", np.stack([track, artist], 1), name="artist"),
+        Relation(tracks, "genre", np.stack([track, artist % 40], 1), name="genre"),
+        Relation("artist", tracks, np.stack([artist, track], 1), name="song"),
+        Relation(tracks, tracks, np.stack([track, rng.permutation(n)], 1)[: n // 2], name="similar"),
+        Relation("artist", "artist", np.stack([artist, rng.integers(0, 3_000, n)], 1)[:30_000], name="near"),
+    ]
+    encoded = {"artist": 1, "genre": 1, "song": 2, "similar": 3, "near": 0}  # tracks a pair: query, positive, its draw
+    known = {"artist": Kind("artist", ids=[str(i) for i in range(3_000)]),
+             "genre": Kind("genre", ids=[str(i) for i in range(40)])}  # fmt: skip
+    told_ = [
+        Relation(known.get(r.query_kind, tracks), known.get(r.target_kind, tracks), r.pairs, r.name) for r in told_
+    ]
+    alone, count = {}, {}
+    for relation in told_:
+        alone[relation.name], pairs = _seconds([relation])
+        count[relation.name] = pairs * max(encoded[relation.name] * 60, 1)
+    together, _ = _seconds(told_)
+    return {
+        "alone_seconds": alone,
+        "together_seconds": together,
+        "ratio": together / sum(alone.values()),
+        "nanoseconds_per_non_zero": {"together": 1e9 * together / sum(count.values()),
+                                     "alone": 1e9 * sum(alone.values()) / sum(count.values())},
+    }  # fmt: skip
+
+
+def _seconds(told_: list[Relation]) -> tuple[float, int]:
+    """Of an epoch, median of some; and its pairs."""
+    space = Space(dim=DIM, epochs=ROUNDS + 2, threads=THREADS, schedule="constant").fit(told_)
+    return float(np.median([stats.seconds for stats in space.history_[1:]])), space.history_[0].pairs
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", nargs="?", choices=("rate", "relations"), default="rate")
+    parser.add_argument("--json", action="store_true")
+    asked = parser.parse_args()
+    started = time.time()
+    found = {"rates": [rate(n) for n in (0, 256)]} if asked.what == "rate" else relations()
+    found = {**found, "machine": machine(THREADS), "seconds": round(time.time() - started)}
+    if asked.json:
+        print(json.dumps(found, indent=1))
+        return 0
+    print(told())
+    if asked.what == "relations":
+        print(f"five relations together / alone: {found['ratio']:.3f} ({verdict(found['ratio'], most=BAR_RELATIONS)})")
+        print(found["nanoseconds_per_non_zero"], found["alone_seconds"], found["together_seconds"])
+        return int(found["ratio"] > BAR_RELATIONS)
+    for one in found["rates"]:
+        negatives = (
+            f"{one['negatives']} sampled negatives" if one["negatives"] else "positives of the block as negatives"
+        )
+        print(
+            f"{negatives}: {one['pairs_per_second']:,.0f} pairs/s ({verdict(one['pairs_per_second'], least=BAR_RATE)})"
+        )
+        print(
+            f"  ceiling {one['ceiling']:,.0f} = 1 / ({one['encoded']:.2f} x 100 x {one['t_gather'] * 1e9:.1f} ns + "
+            f"{one['moved']:.2f} x 100 x {one['t_scatter'] * 1e9:.1f} ns); ratio {one['ratio']:.2f} "
+            f"({verdict(one['ratio'], least=BAR_CEILING)})"
+        )
+    return int(max(one["ratio"] for one in found["rates"]) < BAR_CEILING)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
