@@ -1,5 +1,7 @@
 """Cells of a table: labels, ids and other words, whatever type the file gives them."""
 
+import csv
+import io
 import re
 from collections.abc import Iterable, Sequence
 
@@ -71,11 +73,21 @@ def _shown(value: object) -> str:
     return ascii(value)[:60]
 
 
-def split_cells(cells: Sequence[str], column: str) -> list[list[str]]:
+def label_cells(cells: Iterable[object], column: str, separators: str = SEPARATORS) -> list[object]:
+    """Cells of a column in which texts that hold several labels became lists; everything else stays."""
+    held = list(cells)
+    texts = [i for i, cell in enumerate(held) if isinstance(cell, str)]
+    split = split_cells([str(held[i]) for i in texts], column, separators)
+    for i, labels in zip(texts, split, strict=True):
+        held[i] = labels
+    return held
+
+
+def split_cells(cells: Sequence[str], column: str, separators: str = SEPARATORS) -> list[list[str]]:
     """Texts of a column that has one cell a row, each split into labels.
 
-    The separator is the first of `;`, `|` and `,` that occurs anywhere in the column, so that "Washington,
-    D.C." stays whole in a column that uses semicolons. A column named for one label is never split.
+    The separator is the first of `;`, `|` and `,` (or of `separators`) that occurs anywhere in the column, so that
+    "Washington, D.C." stays whole in a column that uses semicolons. A column named for one label is never split.
 
     Examples
     --------
@@ -84,18 +96,18 @@ def split_cells(cells: Sequence[str], column: str) -> list[list[str]]:
     >>> split_cells(["a,b"], "label")
     [['a,b']]
     """
-    separator = separator_of(cells, column)
+    separator = separator_of(cells, column, separators)
     return [cell.split(separator) if separator else [cell] for cell in cells]
 
 
-def separator_of(cells: Iterable[str], column: str) -> str | None:
+def separator_of(cells: Iterable[str], column: str, separators: str = SEPARATORS) -> str | None:
     """What separates the labels of a column's texts: see `split_cells`; None when nothing does."""
     if column in SINGLE:
         return None
     found: set[str] = set()
     for cell in cells:
-        found.update(s for s in SEPARATORS if s in cell)
-    return next((s for s in SEPARATORS if s in found), None)
+        found.update(s for s in separators if s in cell)
+    return next((s for s in separators if s in found), None)
 
 
 def word(cell: object) -> str | None:
@@ -114,3 +126,24 @@ def word(cell: object) -> str | None:
     if re.search("[\ud800-\udfff]", text):
         raise BadRow("text that is not valid", _shown(text))
     return text
+
+
+def cells_of_line(line: bytes, delimiter: str) -> list[str]:
+    """The cells of one line of CSV.
+
+    Raises
+    ------
+    BadRow
+        Not UTF-8, or malformed.
+
+    Examples
+    --------
+    >>> cells_of_line(b'7;"a;b"', ";")
+    ['7', 'a;b']
+    """
+    try:
+        return next(csv.reader(io.StringIO(line.decode("utf-8")), delimiter=delimiter, strict=True), [])
+    except UnicodeDecodeError as error:
+        raise BadRow("text that is not UTF-8", repr(line[:60])) from error
+    except csv.Error as error:
+        raise BadRow("malformed CSV", str(error)) from error

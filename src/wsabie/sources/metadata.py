@@ -10,22 +10,18 @@ A picture may have several rows, as exports of tags do (one row for each label):
 `group`, `split` and `time` need to be said in one of them only; a row that says another is rejected.
 """
 
-import csv
-import io
-import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from wsabie.base.errors import InputError
 from wsabie.sources.build import BadRow
-from wsabie.sources.cells import LABEL_COLUMNS, LabelCells, split_cells, word
-from wsabie.sources.text import bounded_lines, head, numbered_lines, open_bytes, reading, shown
+from wsabie.sources.cells import LABEL_COLUMNS, LabelCells, label_cells, word
+from wsabie.sources.tables import listed_names, table_rows
+from wsabie.sources.text import shown
 from wsabie.storage.rejects import Rejects
 
 NAMES = ("metadata.csv", "metadata.jsonl")
 FILE_COLUMN = "file_name"
-_LONGEST_LINE = 1 << 22
 _SAID_ONCE = ("group", "time", "split")
 
 
@@ -92,18 +88,19 @@ def read_metadata(
         No rows, no such columns, malformed as a whole, a line of more than 4 MiB, or labels of mixed types.
     """
     before = len(rejects)
-    rows = list(_csv_rows(path, rejects) if path.suffix.lower() == ".csv" else _json_rows(path, rejects))
+    rows = list(table_rows(path, rejects))
     if not rows and len(rejects) == before:
         raise InputError(f"{shown(path)} has no rows; write one for each file, or remove the file")
     columns = {name for _, row in rows for name in row}
     if rows and image_column not in columns:
         raise InputError(
-            f"{shown(path)} has no column {image_column!r} (it has {_listed(columns)}); name the files in one"
+            f"{shown(path)} has no column {image_column!r} (it has {listed_names(columns)}); name the files in one"
         )
     column = _label_column(path, columns, label_column) if rows else ""
     cells = LabelCells(column)
     entries = []
-    for (where, row), labels in zip(rows, _label_cells([row.get(column) for _, row in rows], column), strict=True):
+    split = label_cells((row.get(column) for _, row in rows), column)
+    for (where, row), labels in zip(rows, split, strict=True):
         try:
             entries.append(_entry(where, row, image_column, cells.read(labels, where)))
         except BadRow as bad:
@@ -116,24 +113,10 @@ def _label_column(path: Path, columns: set[str], wanted: str | None) -> str:
     found = next((name for name in choices if name in columns), None)
     if found is None:
         raise InputError(
-            f"{shown(path)} has no column {' or '.join(map(repr, choices))} (it has {_listed(columns)}); "
+            f"{shown(path)} has no column {' or '.join(map(repr, choices))} (it has {listed_names(columns)}); "
             "put the labels in one of these"
         )
     return found
-
-
-def _listed(columns: set[str]) -> str:
-    names = sorted(ascii(name)[:40] for name in columns)
-    return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
-
-
-def _label_cells(cells: list[Any], column: str) -> list[Any]:
-    """Texts that hold several labels become lists; everything else stays."""
-    texts = [i for i, cell in enumerate(cells) if isinstance(cell, str)]
-    split = split_cells([cells[i] for i in texts], column)
-    for i, labels in zip(texts, split, strict=True):
-        cells[i] = labels
-    return cells
 
 
 def _entry(where: str, row: dict[str, Any], image_column: str, labels: tuple[str, ...]) -> Entry:
@@ -141,68 +124,3 @@ def _entry(where: str, row: dict[str, Any], image_column: str, labels: tuple[str
     if file_name is None:
         raise BadRow("row without a file name")
     return Entry(where, file_name, labels, word(row.get("group")), word(row.get("time")), word(row.get("split")))
-
-
-def _csv_rows(path: Path, rejects: Rejects) -> Iterator[tuple[str, dict[str, Any]]]:
-    with reading(path), open_bytes(path) as stream:
-        # escapes stand for bad bytes until the line that holds them is known: text is decoded by the block
-        text = io.TextIOWrapper(cast(IO[bytes], stream), "utf-8", errors="surrogateescape", newline="")
-        records = _records(path, csv.reader(_valid_lines(text, path), delimiter=_delimiter(path), strict=True))
-        number, header = next(records, (1, []))
-        if len(set(header)) < len(header):
-            raise InputError(f"{shown(path)}:{number} names a column twice; rename one")
-        for number, cells in records:
-            where = f"{shown(path)}:{number}"
-            if len(cells) == len(header):
-                yield where, dict(zip(header, cells, strict=True))
-            else:
-                rejects.add(where, "wrong number of cells", f"{len(cells)} of {len(header)}")
-
-
-def _valid_lines(text: IO[str], path: Path) -> Iterator[str]:
-    for number, line in enumerate(bounded_lines(text, path, _LONGEST_LINE), start=1):
-        try:
-            line.encode()
-        except UnicodeEncodeError as error:
-            raise InputError(
-                f"{shown(path)}:{number} is not UTF-8 text; convert the file, for instance with iconv"
-            ) from error
-        yield line
-
-
-def _records(path: Path, reader: Any) -> Iterator[tuple[int, list[str]]]:
-    """(line on which it begins, cells) of each record that is not blank; a quoted cell may hold ends of lines."""
-    while True:
-        number = reader.line_num + 1
-        try:
-            cells = next(reader, None)
-        except csv.Error as error:
-            raise InputError(
-                f"{shown(path)}:{number} begins a row of malformed CSV ({error}); close every quote in it, and double "
-                "one that stands inside a quoted text"
-            ) from error
-        if cells is None:
-            return
-        if cells:
-            yield number, cells
-
-
-def _delimiter(path: Path) -> str:
-    first = head(path).lstrip().partition(b"\n")[0]
-    return ";" if b";" in first and b"," not in first else ","
-
-
-def _json_rows(path: Path, rejects: Rejects) -> Iterator[tuple[str, dict[str, Any]]]:
-    for number, line in numbered_lines(path, _LONGEST_LINE):
-        if not line.strip():
-            continue
-        where = f"{shown(path)}:{number}"
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            rejects.add(where, "malformed JSON", str(error)[:100])
-            continue
-        if isinstance(row, dict):
-            yield where, row
-        else:
-            rejects.add(where, "line that is no JSON object")

@@ -6,12 +6,11 @@ Nothing is evaluated: a list is quoted texts between brackets. When the pictures
 the table, they are the collection; otherwise they are known by their paths (see `id_labels`).
 """
 
-import csv
-import io
 import re
 from pathlib import Path
 
 from wsabie.sources.build import BadRow
+from wsabie.sources.cells import cells_of_line
 from wsabie.sources.folders import relative_name
 from wsabie.sources.id_labels import IdLabels
 from wsabie.sources.records import ItemList, Rows
@@ -62,12 +61,7 @@ def read_mirflickr(path: Path, *, rejects: Rejects | None = None) -> Rows | Item
 
 def _parse(line: bytes) -> tuple[str, list[str]]:
     """(path of the picture, its tags) of a line."""
-    try:
-        cells = next(csv.reader(io.StringIO(line.decode("utf-8")), strict=True), [])
-    except UnicodeDecodeError as error:
-        raise BadRow("text that is not UTF-8", repr(line[:60])) from error
-    except csv.Error as error:
-        raise BadRow("malformed CSV", str(error)) from error
+    cells = cells_of_line(line, ",")
     if len(cells) != 4:
         raise BadRow("wrong number of cells", f"{len(cells)} of 4")
     if not cells[2]:

@@ -13,7 +13,7 @@ from wsabie.sources.metadata import NAMES
 from wsabie.sources.parquet_features import DENSE, SPARSE
 from wsabie.sources.parquet_file import MAGIC, Table, open_table, shards
 from wsabie.sources.parquet_pictures import IMAGE_COLUMNS, PATH_COLUMNS
-from wsabie.sources.published import published_kind, read_published
+from wsabie.sources.published import OF_SEVERAL_KINDS, PUBLISHED, published_kind, read_published
 from wsabie.sources.records import ItemSource, Rows
 from wsabie.sources.text import head, reading, shown
 from wsabie.storage.rejects import Rejects
@@ -55,15 +55,17 @@ def open_source(
         A folder of pictures or sounds (see `folders`), Parquet or a folder of its shards (`parquet_pictures`,
         `parquet_rows`), XC or svmlight text (`svmlight`), Mulan ARFF (`mulan`), fastText text
         (`fasttext`), a pair list (`pairs`), files of a published collection (`open_images`, `mirflickr`,
-        `nus_wide`, `iapr`, `lear`), or one picture or sound. Text may be gzip. A folder that holds both pictures
-        and Parquet is refused, unless the table has labels and names files by their paths.
+        `nus_wide`, `iapr`, `lear`, `magnatagatune`, `spoken_digits`), or one picture or sound. Text may be gzip. A
+        folder that holds both pictures and Parquet is refused, unless the table has labels and names files by their
+        paths.
     labels_from : {"auto", "folders", "metadata", "xmp", "tags", "none"}
         Where labels of pictures and sounds come from; "none" when there are none (what is to be
-        annotated).
+        annotated). Unless it is "auto", published collections of sounds are folders like any other.
     image_column, label_column : str or None
-        Columns with other names than usual, in Parquet or in the metadata of an image folder.
+        Columns with other names than usual, in Parquet or in the metadata of an image folder; or the kind of
+        label of MagnaTagATune ("tag", "artist", "album") and spoken digits ("digit", "speaker" ...).
     split : str or None
-        Keep only rows whose column `split` says so.
+        Keep only rows whose column `split` says so, or which a published split puts there.
     counts : bool
         The features are declared counts: rows with negative values are skipped.
     min_count : int
@@ -99,7 +101,9 @@ def open_source(
     if labels_from not in LABELS_FROM:
         raise InputError(f"labels_from is {labels_from!r} but has to be one of {', '.join(LABELS_FROM)}")
     kind = kind_of(path, plain_text=labels_from == "none")
-    if split is not None and kind not in ("folder", "parquet"):
+    if kind in OF_SEVERAL_KINDS and labels_from != "auto":
+        kind = "folder"
+    if split is not None and kind not in ("folder", "parquet", *OF_SEVERAL_KINDS):
         raise InputError(f"{shown(path)} has no column of splits to choose {split!r} from; leave split out")
     wanted = _Wanted(labels_from, image_column, label_column, split, counts, min_count, n_features)
     if kind == "folder":
@@ -115,8 +119,8 @@ def open_source(
         return read_file(path, labels_from=labels_from, rejects=rejects)
     if kind == "parquet":
         return _open_parquet(path, wanted, rejects)
-    if kind in ("nus-wide", "lear", "iapr"):
-        return read_published(path, kind, rejects)
+    if kind in PUBLISHED:
+        return read_published(path, kind, rejects, label_kind=label_column, split=split)
     return _open_text(path, kind, wanted, rejects, progress)
 
 
@@ -230,7 +234,7 @@ def _settle_beside(table: Table, wanted: _Wanted, rejects: Rejects) -> None:
 
 def kind_of(path: Path, *, plain_text: bool = False) -> str:
     """What a file or folder is: folder, file (a picture or sound), parquet, arff, fasttext, svmlight, pairs, or a
-    published collection (nus-wide, lear, iapr, open-images, mirflickr).
+    published collection (nus-wide, lear, iapr, magnatagatune, spoken-digits, open-images, mirflickr).
 
     Text of no other kind is fastText's if `plain_text` is set: lines without labels.
 
