@@ -43,6 +43,11 @@ class KnownKind:
     scaling: RowScaling | None = None
     points: Float32 | None = None
 
+    @property
+    def n_rows(self) -> int:
+        """Rows of its table: one for each feature, or for each thing."""
+        return len(self.things) if self.scaling is None else self.n_features + self.scaling.n_added
+
     def inputs(self, X: Any, what: str = "X") -> Inputs:
         """Scaled rows of features; None stands for all known things, which have free vectors.
 
@@ -134,11 +139,16 @@ def kind_from(name: str, config: Mapping[str, Any], tensors: Mapping[str, Any]) 
         own = {key.removeprefix(f"{name}/"): array for key, array in tensors.items() if key.startswith(f"{name}/")}
         known.scaling = RowScaling.restored(config["scaling"], own, known.n_features)
         known.points = own["points"]
-        if len(own["points"]) != len(known.things):
-            raise ValueError(f"the points of {name} do not agree with its things")
     return known
 
 
-def space_from(tensors: Mapping[str, Any], dim: int, similarity: Any, names: list[str]) -> SharedSpace:
-    """The tables out of a folder, in padded memory of their own."""
-    return SharedSpace(dim, similarity, {name: tables.padded(tensors[f"tables/{name}"]) for name in names})
+def space_from(tensors: Mapping[str, Any], dim: int, similarity: Any, kinds: Iterable[KnownKind]) -> SharedSpace:
+    """The tables out of a folder, in padded memory of their own; sizes that do not agree raise ValueError."""
+    found = {}
+    for kind in kinds:
+        table, points = tensors[f"tables/{kind.table}"], kind.points
+        agree = table.shape == (kind.n_rows, dim) and (points is None or points.shape == (len(kind.things), dim))
+        if not agree:
+            raise ValueError(f"the sizes of the tables, points and things of {kind.name!r} do not agree with the rest")
+        found[kind.table] = tables.padded(table)
+    return SharedSpace(dim, similarity, found)

@@ -384,8 +384,7 @@ class Space(BaseEstimator):  # type: ignore[misc]
         model = cls(**config["parameters"])
         own = parts.under("kinds", "", {}).tensors
         model.kinds_ = {name: kind_from(name, one, own) for name, one in config["kinds"].items()}
-        tables = sorted({kind.table for kind in model.kinds_.values()})
-        model.space_ = space_from(parts.tensors, model.dim, model.similarity, tables)
+        model.space_ = space_from(parts.tensors, model.dim, model.similarity, model.kinds_.values())
         model.relations_ = [(name, query, target) for name, query, target in config["relations"]]
         model.settings_, model.history_ = config["settings"], [EpochStats(**one) for one in config["history"]]
         return model

@@ -45,11 +45,7 @@ class Told:
     @property
     def table_sizes(self) -> dict[str, int]:
         """Rows of each table of the space."""
-        sizes = {}
-        for kind in self.known.values():
-            added = 0 if kind.scaling is None else kind.scaling.n_added
-            sizes[kind.table] = kind.n_features + added or len(kind.things)
-        return sizes
+        return {kind.table: kind.n_rows for kind in self.known.values()}
 
     def blocks(self, negatives: int) -> list[RowBlock]:
         """The pairs of every relation as the trainer eats them."""
