@@ -13,6 +13,7 @@ from wsabie.evaluation.evaluate import Evaluation, evaluate_scores
 from wsabie.evaluation.ranking import ranks_of_points
 from wsabie.models.inputs import row_ranges, take_rows
 from wsabie.models.known import KnownKind
+from wsabie.models.parameters import checksum
 from wsabie.space.protocol import Inputs
 from wsabie.space.shared import Ends, SharedSpace
 from wsabie.training.threads import Threads
@@ -70,6 +71,10 @@ class Judged:
         asked = np.flatnonzero(np.diff(Y.indptr)).astype(np.int64)
         return cls(name, queries, candidates, Y, exclude, np.arange(Y.shape[0])).take(asked)
 
+    @property
+    def sides(self) -> tuple[Things, Things]:
+        return self.queries, self.candidates
+
     def take(self, rows: Int64) -> "Judged":
         """Some of the queries."""
         exclude = None if self.exclude is None else self.exclude[rows]
@@ -108,6 +113,15 @@ class SpaceMonitor:
         require(empty is None, f"the held-out pairs of {empty!r} have no thing that training knows; give others")
         self.judged = [_fewer(one) for one in judged]
         self.threads, self.stop_on = threads, stop_on
+
+    def identity(self) -> list[Any]:
+        """What a run that goes on must be judged by too, JSON-able."""
+        numbers = np.zeros(0, np.int32)
+        judged = [
+            [one.name, *(checksum(numbers if side.rows is None else side.rows, one.Y, None) for side in one.sides)]
+            for one in self.judged
+        ]
+        return [self.stop_on, *judged]
 
     def figures(self, space: SharedSpace) -> dict[str, float]:
         """By name, the deciding one first."""

@@ -181,7 +181,8 @@ class Space(BaseEstimator):  # type: ignore[misc]
             monitor = SpaceMonitor([data.judged(one) for one in validation], settings.threads, stop_on)
         checkpoints = None
         if checkpoint is not None:
-            checkpoints = Checkpoints(checkpoint, self._identity(settings, data, fingerprint), resume=resume)
+            told_of = [fingerprint, data.checksum(), None if monitor is None else monitor.identity()]
+            checkpoints = Checkpoints(checkpoint, self._identity(settings, told_of), resume=resume)
         trainer = Trainer(settings, monitor=monitor, on_epoch=on_epoch, checkpoints=checkpoints, progress=progress)
         blocks = data.blocks(self.negatives)
         fitted.history_ = trainer.train(fitted.space_, lambda: blocks, _visits(blocks))
@@ -207,9 +208,9 @@ class Space(BaseEstimator):  # type: ignore[misc]
         """Every "auto" resolved; a relation with many pairs a query weighs them in `told.pair_weights`."""
         return resolve({**_FIXED, **self.get_params()}, defaults.Shape(n_pairs, n_pairs, 2**31 - 1))
 
-    def _identity(self, settings: Settings, data: Any, fingerprint: str) -> dict[str, Any]:
+    def _identity(self, settings: Settings, data: list[Any]) -> dict[str, Any]:
         named = {name: getattr(self, name) for name in ("dim", "similarity", "negatives")}
-        identity = {**asdict(settings), **named, "data": [fingerprint, data.checksum()]}
+        identity = {**asdict(settings), **named, "data": data}
         del identity["threads"]
         same: dict[str, Any] = plain(identity)
         return same

@@ -63,11 +63,14 @@ class Told:
     def checksum(self) -> int:
         """CRC-32 of everything that is told."""
         crc = 0
+        for kind in self.known.values():
+            crc = zlib.crc32(f"{kind.name} {kind.table} {len(kind.things)}".encode(), crc)
         for inputs in self.inputs.values():
             for array in inputs if isinstance(inputs, Csr) else [inputs]:
                 crc = zlib.crc32(np.ascontiguousarray(array).data, crc)
         for relation, Y in self.pairs.items():
-            crc = zlib.crc32(f"{relation.name} {relation.weight}".encode(), crc)
+            told = f"{relation.name} {relation.query_kind} {relation.target_kind} {relation.weight}"
+            crc = zlib.crc32(told.encode(), crc)
             for array in (Y.indptr, Y.indices):
                 crc = zlib.crc32(np.ascontiguousarray(array).data, crc)
         return crc
@@ -152,4 +155,4 @@ def itself(relation: Relation, Y: Matrix) -> Matrix | None:
     """The thing itself, which is no candidate among its like; None between two kinds."""
     from scipy.sparse import identity
 
-    return identity(Y.shape[0], np.int8, "csr") if relation.within else None
+    return identity(Y.shape[0], np.int8, "csr")
