@@ -67,7 +67,10 @@ class Judged:
 
     @classmethod
     def of(cls, name: str, queries: Things, candidates: Things, Y: Matrix, exclude: Matrix | None) -> "Judged":
-        """The queries that have a pair."""
+        """The queries that have a pair which is not excluded."""
+        if exclude is not None:
+            Y = Y - Y.multiply(exclude != 0)
+            Y.eliminate_zeros()
         asked = np.flatnonzero(np.diff(Y.indptr)).astype(np.int64)
         return cls(name, queries, candidates, Y, exclude, np.arange(Y.shape[0])).take(asked)
 
@@ -110,7 +113,10 @@ class SpaceMonitor:
             f"no epoch can be chosen by {stop_on!r}: choose mean, or a relation with such pairs ({', '.join(names)})",
         )
         empty = next((one.name for one in judged if not one.Y.nnz), None)
-        require(empty is None, f"the held-out pairs of {empty!r} have no thing that training knows; give others")
+        require(
+            empty is None,
+            f"no held-out pair of {empty!r} is of known things and not one of training; give others",
+        )
         self.judged = [_fewer(one) for one in judged]
         self.threads, self.stop_on = threads, stop_on
 

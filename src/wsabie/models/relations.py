@@ -141,11 +141,6 @@ class Relation:
     def target_kind(self) -> str:
         return self.target if isinstance(self.target, str) else self.target.name
 
-    @property
-    def within(self) -> bool:
-        """Whether both things are of one kind."""
-        return self.query_kind == self.target_kind
-
 
 def kinds_of(relations: Sequence[Relation]) -> dict[str, Kind]:
     """The kinds of some relations by name; one that is only named has free vectors.
@@ -172,6 +167,8 @@ def kinds_of(relations: Sequence[Relation]) -> dict[str, Kind]:
 def pair_matrix(relation: Relation, queries: Vocabulary, targets: Vocabulary, grow: tuple[bool, bool]) -> Matrix:
     """The pairs as a csr_matrix (queries, targets) int8 of ones; with `grow` new names are added to their side.
 
+    Where both sides are the same things, a pair counts both ways and none is of a thing with itself.
+
     Raises
     ------
     InputError
@@ -188,7 +185,7 @@ def pair_matrix(relation: Relation, queries: Vocabulary, targets: Vocabulary, gr
     except InputError as error:
         raise InputError(f"the pairs of {relation.name!r} cannot be used: {error}") from error
     Y = csr_matrix((np.ones(len(rows), np.int8), (rows, columns)), shape)
-    if relation.within:
+    if queries is targets:
         Y = Y.maximum(Y.T.tocsr()).tocsr()
         Y.setdiag(0)
         Y.eliminate_zeros()
