@@ -1,6 +1,6 @@
 """What a fitted `Space` knows of a kind of things: their names, how features are scaled, where their points are."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,17 +69,14 @@ class KnownKind:
         InputError
             A thing that is not known.
         """
-        listed = [things] if isinstance(things, (str, int, np.integer)) else list(things)
+        listed = list(things) if isinstance(things, Iterable) and not isinstance(things, str) else [things]
         named = [thing for thing in listed if isinstance(thing, str)]
         if named and len(named) == len(listed):
             return self.things.ids(named)
-        given = np.asarray(listed)
-        require(
-            not given.size or np.issubdtype(given.dtype, np.integer),
-            f"things of the kind {self.name!r} are names or whole numbers, not {given.dtype}",
-        )
-        self.things.names(given)  # refuses numbers out of range
-        return given.astype(np.int64)
+        whole = [isinstance(thing, (int, np.integer)) and not isinstance(thing, bool) for thing in listed]
+        require(all(whole), f"things of the kind {self.name!r} are names or whole numbers; these are {things!r:.80}")
+        self.things.names(listed)  # refuses numbers out of range
+        return np.array(listed, np.int64)
 
     def points_of(self, space: SharedSpace, rows: Inputs | None, threads: Threads | None = None) -> Float32:
         """Points (n, dim) float32 of scaled rows, or of all known things."""
@@ -105,7 +102,8 @@ def known_kinds(kinds: Mapping[str, Kind]) -> dict[str, KnownKind]:
         if kind.X is None:
             continue
         inputs = check_features(kind.X, what=f"the features of {name!r}", who="this space")
-        width = int(kind.X.shape[1])
+        n, width = kind.X.shape
+        require(n * width > 0, f"the kind {name!r} has {n:,} rows of {width:,} features; give at least one of each")
         if known.table not in scalings:
             scalings[known.table] = RowScaling.learned(inputs, width, kind.rows, constant=True), width
         known.scaling, known.n_features = scalings[known.table]
@@ -115,8 +113,8 @@ def known_kinds(kinds: Mapping[str, Kind]) -> dict[str, KnownKind]:
                 "describe them alike, or leave `map` out"
             )
     free = {known.table for known in found.values() if known.scaling is None}
-    clash = sorted(free & scalings.keys())
-    require(not clash, f"{clash[:1]} is a map of features and a kind without them; call the map otherwise")
+    clash = next((table for table in scalings if table in free), None)
+    require(clash is None, f"{clash!r} is a map of features and a kind without them; call the map otherwise")
     return found
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from wsabie.base.arrays import Float32, Int64
+from wsabie.base.lists import excluded_lists
 from wsabie.base.machine import available_cores, versions
 from wsabie.base.plain import plain
 from wsabie.base.progress import SILENT, Progress
@@ -20,7 +21,7 @@ from wsabie.models.judging import SpaceMonitor, evaluate_judged
 from wsabie.models.known import KnownKind, kind_from, kind_parts, space_from
 from wsabie.models.loading import load_one_of
 from wsabie.models.parameters import check_parameters, resolve
-from wsabie.models.relations import Relation
+from wsabie.models.relations import Relation, refuse_twins
 from wsabie.models.told import judged, told
 from wsabie.space.joint import SimilarityName
 from wsabie.space.shared import SharedSpace
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from wsabie.search.exact import ExactIndex
 
 Auto = Literal["auto"]
-MOST_NEGATIVES = 1 << 16
 
 
 class Space(BaseEstimator):  # type: ignore[misc]
@@ -178,6 +178,7 @@ class Space(BaseEstimator):  # type: ignore[misc]
         )
         monitor = None
         if validation:
+            refuse_twins(validation)
             monitor = SpaceMonitor([data.judged(one) for one in validation], settings.threads, stop_on)
         checkpoints = None
         if checkpoint is not None:
@@ -233,7 +234,7 @@ class Space(BaseEstimator):  # type: ignore[misc]
         known = self._kind(kind)
         if things is None:
             return known.points_of(self.space_, None)
-        if hasattr(things, "tocsr") or getattr(things, "ndim", 1) == 2:
+        if _are_rows(things):
             return known.points_of(self.space_, known.inputs(things))
         return np.ascontiguousarray(known.points_of(self.space_, None)[known.ids(things)])
 
@@ -268,8 +269,10 @@ class Space(BaseEstimator):  # type: ignore[misc]
 
         k = whole_number(k, "k")
         points, known = self.points(query, things), self._kind(target)
-        if query == target and not (hasattr(things, "tocsr") or getattr(things, "ndim", 1) == 2):
-            ids = known.ids(things)
+        if query == target and not _are_rows(things):
+            ids = np.arange(len(points)) if things is None else known.ids(things)
+            if exclude is not None:
+                excluded_lists(exclude, len(ids), len(known.things))  # refuses another shape
             own = csr_matrix((np.ones(len(ids), np.int8), ids, np.arange(len(ids) + 1)), (len(ids), len(known.things)))
             exclude = own if exclude is None else csr_matrix(exclude != 0).astype(np.int8) + own
         chosen = None if candidates is None else known.ids(candidates)
@@ -307,9 +310,10 @@ class Space(BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         InputError
-            An unknown kind, or a relation without a pair of known things.
+            An unknown kind, two relations of one name, or one without a pair of known things.
         """
         self._check_fitted()
+        refuse_twins(relations)
         threads = self.threads or available_cores()
         return {one.name: evaluate_judged(judged(one, self.kinds_), self.space_, threads, ks) for one in relations}
 
@@ -412,6 +416,11 @@ _FIXED: Mapping[str, Any] = {
     "deterministic": True,
 }
 """Parameters of `Wsabie` that a space has no choice of."""
+
+
+def _are_rows(things: Any) -> bool:
+    """Whether these are features, and not names or numbers."""
+    return hasattr(things, "tocsr") or getattr(things, "ndim", 1) == 2
 
 
 def _visits(blocks: Sequence[Any]) -> int:

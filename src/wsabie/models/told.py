@@ -96,6 +96,8 @@ def told(relations: Sequence[Relation]) -> Told:
     InputError
         As `kinds_of`, `known_kinds` and `pair_matrix`; or a relation without pairs.
     """
+    usable = isinstance(relations, Sequence) and all(isinstance(one, Relation) for one in relations)
+    require(usable, f"the relations are {relations!r:.80}; give a list of Relation(query, target, pairs)")
     require(len(relations) > 0, "there is no relation to learn; give at least one Relation(query, target, pairs)")
     kinds = kinds_of(relations)
     known = known_kinds(kinds)
