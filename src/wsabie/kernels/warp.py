@@ -230,12 +230,12 @@ def surrogate(rule, gap):
 
 
 @jit
-def propose(targets, labels, rule, sampler, i, pair, y, q, g, counters, width):
+def propose(targets, labels, rule, sampler, i, n_negatives, pair, y, q, g, counters, width):
     """One step without moving anything: adds the descent direction of the query to g.
 
-    `y` is where the pair's label stands. Returns (positive, violator, weight, loss); violator -1 means no step.
+    `n_negatives` is that of `negatives_among`; `y` is where the pair's label stands. Returns (positive, violator,
+    weight, loss); violator -1 means no step.
     """
-    n_negatives = negatives_among(targets, labels, i)
     counters[VISITED] += 1
     if n_negatives <= 0 or targets.weights[pair] == 0:
         counters[SKIPPED] += 1
