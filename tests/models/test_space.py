@@ -487,4 +487,3 @@ def test_citations_of_papers_that_training_never_saw(data_dir: Path) -> None:
     assert found.n_rows == own.sum() > 400
     assert 0.2 < baseline < 0.28
     assert found.means["recall@10"] > baseline + 0.03
-    print(found.means["recall@10"], baseline)
