@@ -13,6 +13,7 @@ import pytest
 
 import wsabie
 from passes import Outcome, fast_block, fast_owpc, fast_sequential
+from pooled import fast_pool, pooled
 from strategies import Problem, label_rows, make_problem, make_rule, random_space, sparse_rows, weighted
 from wsabie.kernels._jit import sources_checksum
 from wsabie.training.samplers import Sampler, sampling_of
@@ -55,7 +56,19 @@ def outcomes() -> dict[str, Outcome]:
         for name, problem in problems.items()
         for run in (fast_sequential, fast_block)
     }
-    return found | {"exact ranks": fast_owpc(problems["dot"])}
+    return found | {"exact ranks": fast_owpc(problems["dot"])} | with_pools()
+
+
+def with_pools() -> dict[str, Outcome]:
+    """Things among their like in one table, and dense things for free vectors, with drawn negatives and without."""
+    found = {}
+    for negatives in (0, 9):
+        rng = np.random.default_rng(4)
+        things, Y = sparse_rows(12, 9, 0.4, rng), label_rows(12, 12, 0.2, 0, rng)
+        for name, queries, candidates in (("like", things, things), ("free", np.arange(12) % 5, things.toarray())):
+            problem = pooled(queries, candidates, Y, "dot", rng, negatives, max_norm_rows=1.2)
+            found[f"{name} {negatives}"] = fast_pool(problem).outcome
+    return found
 
 
 def others(problem: Problem) -> dict[str, Problem]:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strategies import label_rows, seeds
+from wsabie.kernels.reference import positives as known_to
 from wsabie.training.targets import build_targets
 
 
@@ -43,6 +44,26 @@ def test_weights(positives: str, expected: list[float]) -> None:
     Y = sp.csr_matrix(np.array([[1, 0, -1], [1, 1, 1], [0, 0, 0]], np.int8))
     t = build_targets(Y, np.float32([2, 2, 9]), positives)  # type: ignore[arg-type]
     assert t.weights == pytest.approx(expected)
+
+
+@given(seeds, st.integers(1, 12))
+def test_what_is_hidden_is_known_beside_the_labels_and_is_no_pair(seed: int, n: int) -> None:
+    rng = np.random.default_rng(seed)
+    Y = label_rows(n, n, 0.3, 0.2, rng)
+    hidden = sp.csr_matrix(np.diag(rng.integers(-1, 2, n)).astype(np.int8))
+    plain, t = build_targets(Y, None, "mean"), build_targets(Y, None, "mean", hidden=hidden)
+    for name in ("rows", "starts", "labels", "weights", "against_indptr", "against"):
+        assert np.array_equal(getattr(t, name), getattr(plain, name))
+    for i in range(n):
+        assert known_to(t, i) == known_to(plain, i) | ({i} if hidden[i, i] else set())
+        own = t.indices[t.indptr[i] : t.indptr[i + 1]]
+        assert (np.diff(own) > 0).all()
+
+
+def test_hidden_lists_have_the_types_of_others() -> None:
+    Y = sp.csr_matrix(np.eye(3, dtype=np.int8))
+    t, plain = build_targets(Y, None, "mean", hidden=sp.identity(3, np.int8, "csr")), build_targets(Y, None, "mean")
+    assert [np.asarray(a).dtype for a in t] == [np.asarray(a).dtype for a in plain]
 
 
 def test_types_are_those_the_kernels_are_compiled_for() -> None:

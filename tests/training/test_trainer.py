@@ -8,12 +8,14 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, identity
 
 from runs import figure, make_block, make_settings, make_space, train
 from wsabie.base.errors import DivergenceError
+from wsabie.base.validation import check_features
 from wsabie.kernels import blocks, sequential
 from wsabie.space.joint import JointSpace
+from wsabie.space.shared import Ends, SharedSpace
 from wsabie.training import loops, trainer
 from wsabie.training.samplers import PAIRS_PER_BLOCK
 from wsabie.training.targets import RowBlock, build_targets
@@ -269,6 +271,111 @@ def test_several_blocks_of_rows_make_one_epoch() -> None:
     history = Trainer(make_settings(epochs=2)).train(make_space(), lambda: blocks, n_pairs)
     assert [s.pairs for s in history] == [n_pairs] * 2
     assert [s.unlabelled for s in history] == [2] * 2
+
+
+# ---- relations in turns
+
+
+def relations(n: int = 200, **second: Any) -> tuple[Any, list[RowBlock]]:
+    """A space of two tables; things of the one with features are related to things of the other, and to their like."""
+    rng = np.random.default_rng(0)
+    inputs = check_features(csr_matrix(rng.random((n, 30), np.float32) * (rng.random((n, 30)) < 0.2)))
+    space = SharedSpace.random({"thing": 30, "name": 40}, 20, "dot", np.random.default_rng(9))
+    pairs = [(rng.random((n, width)) < rate).astype(np.int8) for width, rate in ((40, 0.05), (n, 0.02))]
+    np.fill_diagonal(pairs[1], 0)
+    names, like = map(csr_matrix, pairs)
+    ends = Ends("names", "thing", "name"), Ends("like", "thing", "thing", inputs, 16)
+    hidden = identity(n, np.int8, "csr")
+    blocks = [
+        RowBlock(inputs, build_targets(names, None, "mean"), ends[0], turn=1),
+        RowBlock(inputs, build_targets(like, None, "mean", names.nnz, hidden), ends[1], turn=1),
+    ]
+    return space, [blocks[0], blocks[1]._replace(**second)]
+
+
+def train_relations(space: Any, blocks: list[RowBlock], **changes: Any) -> Any:
+    """(history, space) after a run; a space of relations has no biases."""
+    n_pairs = sum(round(len(block.targets.labels) * block.weight) for block in blocks)
+    return Trainer(make_settings(bias_rate=0.0, **changes)).train(space, lambda: blocks, n_pairs), space
+
+
+@pytest.mark.parametrize("weight", [0.25, 0.4, 1, 2.5])
+def test_every_pair_of_a_relation_is_visited_as_often_as_its_weight_says(
+    weight: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over four epochs, but for one visit of some where the rounds do not come out."""
+    visits: dict[int, list[Any]] = {}
+
+    def run(space: Any, block: Any, rule: Any, samplers: Any, order: Any, *rest: Any) -> Iterator[int]:
+        visits.setdefault(len(block.targets.rows), []).append(order)
+        yield len(order)
+
+    monkeypatch.setattr(trainer, "run_blocks", run)
+    monkeypatch.setattr(trainer, "rehearse", lambda *given: None)
+    space, (names, like) = relations(weight=weight)
+    train_relations(space, [names, like], epochs=4)
+    for block in (names, like):
+        n, orders = len(block.targets.rows), visits[len(block.targets.rows)]
+        assert [len(order) for order in orders] == pytest.approx([n * block.weight] * 4, abs=1)
+        counts = np.bincount(np.concatenate(orders), minlength=n)
+        assert counts.sum() == round(4 * n * block.weight)
+        assert counts.max() - counts.min() == (counts.sum() % n > 0)
+        assert len({order.tobytes() for order in orders}) == 4
+
+
+def test_relations_end_together_however_long_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[tuple[str, int]] = []
+    run_blocks = trainer.run_blocks
+
+    def run(space: Any, block: Any, *rest: Any) -> Iterator[int]:
+        for visits in run_blocks(space, block, *rest):
+            made.append((block.ends.name, visits))
+            yield visits
+
+    monkeypatch.setattr(trainer, "run_blocks", run)
+    monkeypatch.setattr(trainer, "rehearse", lambda *given: None)
+    space, blocks = relations(600)
+    history, _ = train_relations(space, blocks, epochs=1)
+    assert history[0].pairs == sum(len(block.targets.labels) for block in blocks)
+    totals = {name: sum(visits for own, visits in made if own == name) for name in ("names", "like")}
+    assert len(made) > 10
+    done = dict.fromkeys(totals, 0.0)
+    for name, visits in made:
+        assert done[name] == pytest.approx(min(done.values()))  # it is the turn of the one that has come least far
+        done[name] += visits / totals[name]
+    assert done == pytest.approx({"names": 1, "like": 1})
+
+
+@pytest.mark.parametrize("negatives", [0, 16])
+def test_relations_have_the_same_bits_for_1_2_and_3_threads(negatives: int) -> None:
+    runs = []
+    for threads in (1, 2, 3):
+        space, blocks = relations(400)
+        blocks[1] = blocks[1]._replace(ends=blocks[1].ends._replace(negatives=negatives), weight=1.5)
+        runs.append(train_relations(space, blocks, threads=threads, epochs=3))
+    for history, space in runs[1:]:
+        assert all(np.array_equal(space.tables[name], table) for name, table in runs[0][1].tables.items())
+        assert [s.loss for s in history] == [s.loss for s in runs[0][0]]
+        assert [s.rank_histogram for s in history] == [s.rank_histogram for s in runs[0][0]]
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_relation_alone_is_the_training_of_its_view(number: int) -> None:
+    """Turns cut the pass into calls and change nothing else: the bits are those of a space with the two tables."""
+    space, blocks = relations(400)
+    ends = blocks[number].ends
+    assert space.view(ends).features is space.tables["thing"]
+    alone = space.copy().view(ends)
+    train_relations(space, [blocks[number]])
+    train_relations(alone, [blocks[number]._replace(ends=None, turn=None)])
+    assert np.array_equal(space.tables[ends.query], alone.features)
+    assert np.array_equal(space.tables[ends.target], alone.labels)
+
+
+def test_rows_without_a_pair_are_counted_though_they_hide_themselves() -> None:
+    space, (_, like) = relations(50)
+    history, _ = train_relations(space, [like], epochs=1)
+    assert history[0].unlabelled == 50 - len(np.unique(like.targets.rows)) > 0
 
 
 def test_every_epoch_visits_all_in_another_order_that_the_seed_decides(monkeypatch: Any) -> None:

@@ -14,7 +14,7 @@ from wsabie.kernels.barrier import meet
 from wsabie.kernels.candidates import gather, limit, place, push, spread_labels
 from wsabie.kernels.patterns import fold, recall, spread_block
 from wsabie.kernels.vector import zero
-from wsabie.kernels.warp import propose
+from wsabie.kernels.warp import negatives_among, propose
 
 
 class Block(NamedTuple):
@@ -95,10 +95,10 @@ def propose_slots(pattern, labels, targets, rule, sampler, block, lo, hi, counte
         i = targets.rows[visit]
         q, g = fold(pattern, i, 0, block.queries[b], width), block.directions[b]
         zero(g, width)
-        moved, loss = False, 0.0
+        moved, loss, n = False, 0.0, negatives_among(targets, labels, i)
         for pair in range(targets.starts[visit], targets.starts[visit + 1]):
             y = place(labels, targets, pair, at)
-            y, v, weight, lost = propose(targets, labels, rule, sampler, i, pair, y, q, g, counters, width)
+            y, v, weight, lost = propose(targets, labels, rule, sampler, i, n, pair, y, q, g, counters, width)
             loss += lost
             block.positives[at] = y
             block.violators[at] = v

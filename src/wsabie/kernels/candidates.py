@@ -7,7 +7,7 @@
 
 A step looks at a label through `score`, `pull`, `push` and `limit` alone, which are dispatched on the labels' type.
 Only a pool has work to do around a block (`gather`, `spread_labels`), and numbers of its own (`place`, `name`,
-`n_ranked`).
+`n_places`).
 
 The weights of a label have as many numbers as there are features, and a step may touch those of the row's non-zeros
 alone. So a label is stored as scale times table row, which makes decay and projection one multiplication, and its
@@ -266,12 +266,12 @@ def _name_in_pool(labels, y):
     return np.int64(labels.ids[y])
 
 
-def _n_labels(labels, targets):
-    return np.int64(targets.n_labels)
+def _no_places(labels):
+    return np.int64(0)
 
 
-def _n_pool(labels, targets):
-    return np.int64(targets.n_labels) if labels.n_sampled > 0 else labels.drawn[0]
+def _places_of_pool(labels):
+    return np.int64(0) if labels.n_sampled > 0 else labels.drawn[0]
 
 
 # ---- dispatch
@@ -294,7 +294,7 @@ _GATHER: dict[type, Callable[..., Any]] = {**dict.fromkeys(_TABLES, _gather_noth
 _SPREAD: dict[type, Callable[..., Any]] = {**dict.fromkeys(_TABLES, _spread_nothing), Pool: spread_pool}
 _PLACE: dict[type, Callable[..., Any]] = {**dict.fromkeys(_TABLES, _place_of_label), Pool: _place_in_pool}
 _NAME: dict[type, Callable[..., Any]] = {**dict.fromkeys(_TABLES, _name_of_label), Pool: _name_in_pool}
-_N_RANKED: dict[type, Callable[..., Any]] = {**dict.fromkeys(_TABLES, _n_labels), Pool: _n_pool}
+_N_PLACES: dict[type, Callable[..., Any]] = {**dict.fromkeys(_TABLES, _no_places), Pool: _places_of_pool}
 
 
 def score(labels: Any, q: Any, y: Any, width: Any) -> Any:
@@ -337,9 +337,9 @@ def name(labels: Any, y: Any) -> Any:
     return _NAME[type(labels)](labels, y)
 
 
-def n_ranked(labels: Any, targets: Any) -> Any:
-    """How many labels a rank is among."""
-    return _N_RANKED[type(labels)](labels, targets)
+def n_places(labels: Any) -> Any:
+    """How many places there are, where they are all that is ranked; 0 where every label is."""
+    return _N_PLACES[type(labels)](labels)
 
 
 @overload(score, jit_options=INLINE)
@@ -382,6 +382,6 @@ def _name(labels, y):
     return _NAME[labels.instance_class]
 
 
-@overload(n_ranked, jit_options=INLINE)
-def _n_ranked(labels, targets):
-    return _N_RANKED[labels.instance_class]
+@overload(n_places, jit_options=INLINE)
+def _n_places(labels):
+    return _N_PLACES[labels.instance_class]

@@ -6,7 +6,7 @@ from wsabie.kernels._jit import entry, jit
 from wsabie.kernels.candidates import limit, place, push
 from wsabie.kernels.patterns import fold, spread
 from wsabie.kernels.vector import zero
-from wsabie.kernels.warp import propose
+from wsabie.kernels.warp import negatives_among, propose
 
 
 @jit
@@ -27,10 +27,10 @@ def run_visits(checksum: int) -> Any:
             i = targets.rows[visit]
             q = fold(pattern, i, 0, scratch[0], width)
             zero(g, width)
-            moved = False
+            moved, n = False, negatives_among(targets, labels, i)
             for pair in range(targets.starts[visit], targets.starts[visit + 1]):
                 y = place(labels, targets, pair, 0)
-                y, v, weight, lost = propose(targets, labels, rule, sampler, i, pair, y, q, g, counters, width)
+                y, v, weight, lost = propose(targets, labels, rule, sampler, i, n, pair, y, q, g, counters, width)
                 loss[0] += lost
                 if v >= 0:
                     move_label(labels, rule, y, q, weight, width)

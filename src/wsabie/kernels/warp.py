@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wsabie.kernels._jit import cold, jit
-from wsabie.kernels.candidates import n_ranked, name, pull, score
+from wsabie.kernels.candidates import n_places, name, pull, score
 from wsabie.kernels.rng import advance, below, mix, stream
 from wsabie.kernels.samplers import draw, unit
 
@@ -116,6 +116,22 @@ def is_positive(targets, i, y):
     if (targets.masks[first + np.int64(bit >> np.uint64(6))] >> (bit & np.uint64(63))) & np.uint64(1) == np.uint64(0):
         return False
     return contains(targets.indices, targets.indptr[i], targets.indptr[i + 1], y)
+
+
+@jit
+def negatives_among(targets, labels, i):
+    """How many negatives a rank of example i is among.
+
+    Where a block's positives are all that is ranked, as many as stand among them: the others are never drawn. Things
+    that stand there twice count twice, but for no more than there are: `Rule.losses` ends there.
+    """
+    n = targets.n_labels - (targets.indptr[i + 1] - targets.indptr[i])
+    places, among = n_places(labels), 0
+    if places == 0:
+        return n
+    for y in range(places):
+        among += not is_positive(targets, i, name(labels, y))
+    return min(among, n)
 
 
 @jit
@@ -214,12 +230,12 @@ def surrogate(rule, gap):
 
 
 @jit
-def propose(targets, labels, rule, sampler, i, pair, y, q, g, counters, width):
+def propose(targets, labels, rule, sampler, i, n_negatives, pair, y, q, g, counters, width):
     """One step without moving anything: adds the descent direction of the query to g.
 
-    `y` is where the pair's label stands. Returns (positive, violator, weight, loss); violator -1 means no step.
+    `n_negatives` is that of `negatives_among`; `y` is where the pair's label stands. Returns (positive, violator,
+    weight, loss); violator -1 means no step.
     """
-    n_negatives = n_ranked(labels, targets) - (targets.indptr[i + 1] - targets.indptr[i])
     counters[VISITED] += 1
     if n_negatives <= 0 or targets.weights[pair] == 0:
         counters[SKIPPED] += 1

@@ -72,7 +72,7 @@ def grown(kinds: dict[str, KnownKind], space: SharedSpace, relations: Sequence[R
         query, target = kinds[relation.query_kind], kinds[relation.target_kind]
         given = query.n_features > 0, target.n_features > 0
         if not all(given):
-            targets = build_targets(Y, pair_weights(Y), "mean", first, itself(relation, Y))
+            targets = build_targets(Y, pair_weights(Y), "mean", first, itself(Y) if query is target else None)
             ends = Ends(relation.name, query.name, target.name, given=given)
             ids = np.arange(Y.shape[0], dtype=np.int32)
             blocks.append(RowBlock(ids, targets, ends, relation.weight, 1))
@@ -99,8 +99,8 @@ def _pairs(relation: Relation, told: dict[str, Kind], kinds: dict[str, KnownKind
     sides = [told[relation.query_kind], told[relation.target_kind]]
     known = [kinds[side.name] for side in sides]
     own = [kind.things if side.X is None else side.names() for side, kind in zip(sides, known, strict=True)]
-    if relation.within:
-        own[1] = own[0]
+    if sides[0] is sides[1]:
+        own[1] = own[0]  # being together has no direction then
     Y = pair_matrix(relation, own[0], own[1], (not known[0].n_features, not known[1].n_features)).tocoo()
     rows, columns = (_renumbered(n, side, kind) for n, side, kind in zip((Y.row, Y.col), sides, known, strict=True))
     return csr_matrix((Y.data, (rows, columns)), (len(known[0].things), len(known[1].things)))

@@ -13,6 +13,7 @@ from wsabie.evaluation.evaluate import Evaluation, evaluate_scores
 from wsabie.evaluation.ranking import ranks_of_points
 from wsabie.models.inputs import row_ranges, take_rows
 from wsabie.models.known import KnownKind
+from wsabie.models.parameters import checksum
 from wsabie.space.protocol import Inputs
 from wsabie.space.shared import Ends, SharedSpace
 from wsabie.training.threads import Threads
@@ -66,9 +67,16 @@ class Judged:
 
     @classmethod
     def of(cls, name: str, queries: Things, candidates: Things, Y: Matrix, exclude: Matrix | None) -> "Judged":
-        """The queries that have a pair."""
+        """The queries that have a pair which is not excluded."""
+        if exclude is not None:
+            Y = Y - Y.multiply(exclude != 0)
+            Y.eliminate_zeros()
         asked = np.flatnonzero(np.diff(Y.indptr)).astype(np.int64)
         return cls(name, queries, candidates, Y, exclude, np.arange(Y.shape[0])).take(asked)
+
+    @property
+    def sides(self) -> tuple[Things, Things]:
+        return self.queries, self.candidates
 
     def take(self, rows: Int64) -> "Judged":
         """Some of the queries."""
@@ -105,9 +113,21 @@ class SpaceMonitor:
             f"no epoch can be chosen by {stop_on!r}: choose mean, or a relation with such pairs ({', '.join(names)})",
         )
         empty = next((one.name for one in judged if not one.Y.nnz), None)
-        require(empty is None, f"the held-out pairs of {empty!r} have no thing that training knows; give others")
+        require(
+            empty is None,
+            f"no held-out pair of {empty!r} is of known things and not one of training; give others",
+        )
         self.judged = [_fewer(one) for one in judged]
         self.threads, self.stop_on = threads, stop_on
+
+    def identity(self) -> list[Any]:
+        """What a run that goes on must be judged by too, JSON-able."""
+        numbers = np.zeros(0, np.int32)
+        judged = [
+            [one.name, *(checksum(numbers if side.rows is None else side.rows, one.Y, None) for side in one.sides)]
+            for one in self.judged
+        ]
+        return [self.stop_on, *judged]
 
     def figures(self, space: SharedSpace) -> dict[str, float]:
         """By name, the deciding one first."""

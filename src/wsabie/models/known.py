@@ -1,6 +1,6 @@
 """What a fitted `Space` knows of a kind of things: their names, how features are scaled, where their points are."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +43,11 @@ class KnownKind:
     scaling: RowScaling | None = None
     points: Float32 | None = None
 
+    @property
+    def n_rows(self) -> int:
+        """Rows of its table: one for each feature, or for each thing."""
+        return len(self.things) if self.scaling is None else self.n_features + self.scaling.n_added
+
     def inputs(self, X: Any, what: str = "X") -> Inputs:
         """Scaled rows of features; None stands for all known things, which have free vectors.
 
@@ -64,19 +69,16 @@ class KnownKind:
         InputError
             A thing that is not known.
         """
-        listed = [things] if isinstance(things, (str, int, np.integer)) else list(things)
+        listed = list(things) if isinstance(things, Iterable) and not isinstance(things, str) else [things]
         named = [thing for thing in listed if isinstance(thing, str)]
         if named and len(named) == len(listed):
             missing = next((thing for thing in named if thing not in self.things), None)
             require(missing is None, unknown_label(str(missing), list(self.things), self.name))
             return self.things.ids(named)
-        given = np.asarray(listed)
-        require(
-            not given.size or np.issubdtype(given.dtype, np.integer),
-            f"things of the kind {self.name!r} are names or whole numbers, not {given.dtype}",
-        )
-        self.things.names(given)  # refuses numbers out of range
-        return given.astype(np.int64)
+        whole = [isinstance(thing, (int, np.integer)) and not isinstance(thing, bool) for thing in listed]
+        require(all(whole), f"things of the kind {self.name!r} are names or whole numbers; these are {things!r:.80}")
+        self.things.names(listed)  # refuses numbers out of range
+        return np.array(listed, np.int64)
 
     def points_of(self, space: SharedSpace, rows: Inputs | None, threads: Threads | None = None) -> Float32:
         """Points (n, dim) float32 of scaled rows, or of all known things."""
@@ -102,7 +104,8 @@ def known_kinds(kinds: Mapping[str, Kind]) -> dict[str, KnownKind]:
         if kind.X is None:
             continue
         inputs = check_features(kind.X, what=f"the features of {name!r}", who="this space")
-        width = int(kind.X.shape[1])
+        n, width = kind.X.shape
+        require(n * width > 0, f"the kind {name!r} has {n:,} rows of {width:,} features; give at least one of each")
         if known.table not in scalings:
             scalings[known.table] = RowScaling.learned(inputs, width, kind.rows, constant=True), width
         known.scaling, known.n_features = scalings[known.table]
@@ -112,8 +115,8 @@ def known_kinds(kinds: Mapping[str, Kind]) -> dict[str, KnownKind]:
                 "describe them alike, or leave `map` out"
             )
     free = {known.table for known in found.values() if known.scaling is None}
-    clash = sorted(free & scalings.keys())
-    require(not clash, f"{clash[:1]} is a map of features and a kind without them; call the map otherwise")
+    clash = next((table for table in scalings if table in free), None)
+    require(clash is None, f"{clash!r} is a map of features and a kind without them; call the map otherwise")
     return found
 
 
@@ -136,11 +139,16 @@ def kind_from(name: str, config: Mapping[str, Any], tensors: Mapping[str, Any]) 
         own = {key.removeprefix(f"{name}/"): array for key, array in tensors.items() if key.startswith(f"{name}/")}
         known.scaling = RowScaling.restored(config["scaling"], own, known.n_features)
         known.points = own["points"]
-        if len(own["points"]) != len(known.things):
-            raise ValueError(f"the points of {name} do not agree with its things")
     return known
 
 
-def space_from(tensors: Mapping[str, Any], dim: int, similarity: Any, names: list[str]) -> SharedSpace:
-    """The tables out of a folder, in padded memory of their own."""
-    return SharedSpace(dim, similarity, {name: tables.padded(tensors[f"tables/{name}"]) for name in names})
+def space_from(tensors: Mapping[str, Any], dim: int, similarity: Any, kinds: Iterable[KnownKind]) -> SharedSpace:
+    """The tables out of a folder, in padded memory of their own; sizes that do not agree raise ValueError."""
+    found = {}
+    for kind in kinds:
+        table, points = tensors[f"tables/{kind.table}"], kind.points
+        agree = table.shape == (kind.n_rows, dim) and (points is None or points.shape == (len(kind.things), dim))
+        if not agree:
+            raise ValueError(f"the sizes of the tables, points and things of {kind.name!r} do not agree with the rest")
+        found[kind.table] = tables.padded(table)
+    return SharedSpace(dim, similarity, found)

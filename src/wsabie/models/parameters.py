@@ -11,7 +11,7 @@ from wsabie.base.errors import InputError
 from wsabie.base.machine import available_cores
 from wsabie.base.validation import require
 from wsabie.models import defaults
-from wsabie.models.inputs import Inputs
+from wsabie.space import protocol
 from wsabie.space.joint import SIMILARITIES
 from wsabie.training.losses import places_of, rank_losses, trials
 from wsabie.training.samplers import Sampler
@@ -191,7 +191,7 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
-def checksum(inputs: Inputs, targets: Matrix, sample_weight: Any) -> int:
+def checksum(inputs: protocol.Inputs, targets: Matrix, sample_weight: Any) -> int:
     """CRC-32 of the training data, so that a checkpoint is not taken for that of other rows."""
     rows = list(inputs) if isinstance(inputs, Csr) else [inputs]
     weights = [] if sample_weight is None else [np.asarray(sample_weight, np.float32)]

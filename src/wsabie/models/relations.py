@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from wsabie.base.arrays import Matrix
-from wsabie.base.errors import InputError
+from wsabie.base.errors import InputError, UnknownLabelError
 from wsabie.base.validation import check_columns, require
 from wsabie.labels.names import Vocabulary, normalise
 from wsabie.models.scaling import Rows
@@ -34,7 +34,7 @@ class Kind:
     Raises
     ------
     InputError
-        No name, or not one id for each row.
+        No name, features that are no rows, or not one id for each row.
 
     Examples
     --------
@@ -54,6 +54,8 @@ class Kind:
         require(
             isinstance(self.name, str) and bool(self.name.strip()), f"{self.name!r} is no name for a kind of things"
         )
+        if self.X is not None and not hasattr(self.X, "tocsr"):
+            object.__setattr__(self, "X", _rows(self.X, f"the features of {self.name!r}"))
         if self.X is None:
             require(self.map is None, f"the kind {self.name!r} has no features, and so no map to share; give X")
         elif self.ids is not None and len(self.ids) != self.X.shape[0]:
@@ -81,13 +83,28 @@ class Kind:
         InputError
             Two of them have the same id.
         """
-        ids: Iterable[str] = self.ids or ()
+        ids: Iterable[str] = () if self.ids is None else self.ids
         if self.X is not None and self.ids is None:
             ids = map(str, range(self.X.shape[0]))
         try:
-            return Vocabulary(ids)
+            return Vocabulary(map(_text, ids))
         except InputError as error:
             raise InputError(f"the things of the kind {self.name!r} cannot be told apart: {error}") from error
+
+
+def _rows(X: Any, what: str) -> Any:
+    """Rows as an array, whose values are looked at when they are used."""
+    try:
+        rows = np.asarray(X)
+    except ValueError as error:
+        raise InputError(f"{what} has rows of different lengths; give every row the same features") from error
+    require(rows.ndim == 2, f"{what} has {rows.ndim} dimension(s); give a row of features for each thing")
+    return rows
+
+
+def _text(name: Any) -> str:
+    require(isinstance(name, str), f"{name!r} is no text; give names, or leave ids out to go by number")
+    return str(name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,8 +115,8 @@ class Relation:
     ----------
     query, target : Kind or str
         Kinds of the two; a name stands for the kind of that name in another relation, or in the fitted space.
-    pairs : sequence of (query id, target id), int array (n, 2) of numbers, or sparse matrix (queries, targets)
-        Non-zeros of the matrix are pairs. A pair that comes twice counts once.
+    pairs : sequence of (query id, target id), array (n, 2) of names or numbers, or sparse matrix (queries, targets)
+        Values above 0 of the matrix are pairs. A pair that comes twice counts once.
     name : str or None
         None: "query - target".
     weight : float
@@ -108,7 +125,7 @@ class Relation:
     Raises
     ------
     InputError
-        A weight that is no number above 0.
+        An end that is no kind, or a weight that is no number above 0.
 
     Notes
     -----
@@ -128,6 +145,8 @@ class Relation:
     weight: float = 1.0
 
     def __post_init__(self) -> None:
+        for end in (self.query, self.target):
+            require(isinstance(end, (Kind, str)), f"{end!r} is no kind of things; give a Kind, or the name of one")
         if not self.name:
             object.__setattr__(self, "name", f"{self.query_kind} - {self.target_kind}")
         usable = isinstance(self.weight, (int, float, np.number)) and bool(0 < self.weight <= 1000)
@@ -145,11 +164,6 @@ class Relation:
     def n_pairs(self) -> int:
         return int(self.pairs.nnz) if hasattr(self.pairs, "nnz") else len(self.pairs)
 
-    @property
-    def within(self) -> bool:
-        """Whether both things are of one kind."""
-        return self.query_kind == self.target_kind
-
 
 def kinds_of(relations: Sequence[Relation]) -> dict[str, Kind]:
     """The kinds of some relations by name; one that is only named has free vectors.
@@ -159,9 +173,7 @@ def kinds_of(relations: Sequence[Relation]) -> dict[str, Kind]:
     InputError
         Two different kinds of one name, or two relations of one name.
     """
-    names = [relation.name for relation in relations]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    require(twice is None, f"there are two relations called {twice!r}; give each a name of its own")
+    refuse_twins(relations)
     found: dict[str, Kind] = {}
     for relation in relations:
         for end in (relation.query, relation.target):
@@ -173,8 +185,17 @@ def kinds_of(relations: Sequence[Relation]) -> dict[str, Kind]:
     return found
 
 
+def refuse_twins(relations: Sequence[Relation]) -> None:
+    """InputError where two relations have one name."""
+    names = [relation.name for relation in relations]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    require(twice is None, f"there are two relations called {twice!r}; give each a name of its own")
+
+
 def pair_matrix(relation: Relation, queries: Vocabulary, targets: Vocabulary, grow: tuple[bool, bool]) -> Matrix:
     """The pairs as a csr_matrix (queries, targets) int8 of ones; with `grow` new names are added to their side.
+
+    Where both sides are the same things, a pair counts both ways and none is of a thing with itself.
 
     Raises
     ------
@@ -183,16 +204,17 @@ def pair_matrix(relation: Relation, queries: Vocabulary, targets: Vocabulary, gr
     """
     from scipy.sparse import csr_matrix
 
+    pairs = _listed(relation)
     try:
-        rows, columns = _numbers(relation, queries, targets, grow)
+        rows, columns = _numbers(pairs, queries, targets, grow)
         shape = len(queries), len(targets)
         for ids, n, kind in ((rows, shape[0], relation.query_kind), (columns, shape[1], relation.target_kind)):
             wrong = ids[(ids < 0) | (ids >= n)]
             require(not len(wrong), f"it names number {wrong[:1].sum()} of the {n:,} things of kind {kind!r}")
-    except InputError as error:
+    except (InputError, UnknownLabelError) as error:
         raise InputError(f"the pairs of {relation.name!r} cannot be used: {error}") from error
     Y = csr_matrix((np.ones(len(rows), np.int8), (rows, columns)), shape)
-    if relation.within and (queries is targets or relation.query is relation.target):
+    if queries is targets:
         Y = Y.maximum(Y.T.tocsr()).tocsr()
         Y.setdiag(0)
         Y.eliminate_zeros()
@@ -203,27 +225,38 @@ def pair_matrix(relation: Relation, queries: Vocabulary, targets: Vocabulary, gr
 
 def known_pairs(relation: Relation, queries: Vocabulary, targets: Vocabulary) -> tuple[Relation, int]:
     """The same relation without the pairs that name a thing which is not known, and how many those were."""
-    if hasattr(relation.pairs, "tocoo") or isinstance(relation.pairs, np.ndarray):
+    pairs = _listed(relation)
+    if not isinstance(pairs, list):
         return relation, 0
-    pairs = list(relation.pairs)
-    kept = [
-        pair for pair in pairs
-        if not all(isinstance(end, str) for end in pair) or (pair[0] in queries and pair[1] in targets)
-    ]  # fmt: skip
+    kept = [pair for pair in pairs if not _are_names(pair) or (pair[0] in queries and pair[1] in targets)]
     return replace(relation, pairs=kept), len(pairs) - len(kept)
 
 
-def _numbers(relation: Relation, queries: Vocabulary, targets: Vocabulary, grow: tuple[bool, bool]) -> tuple[Any, Any]:
+def _listed(relation: Relation) -> Any:
+    """The pairs as a list, but for a sparse matrix and an array of numbers."""
     pairs = relation.pairs
+    if hasattr(pairs, "tocoo") or (isinstance(pairs, np.ndarray) and pairs.dtype.kind not in "UO"):
+        return pairs
+    usable = isinstance(pairs, Iterable) and not isinstance(pairs, (str, bytes))
+    require(usable, f"the pairs of {relation.name!r} cannot be used: they are {pairs!r:.80}; give a list of pairs")
+    return pairs.tolist() if isinstance(pairs, np.ndarray) else list(pairs)
+
+
+def _are_names(pair: Any) -> bool:
+    return isinstance(pair, (tuple, list)) and len(pair) == 2 and all(isinstance(end, str) for end in pair)
+
+
+def _numbers(pairs: Any, queries: Vocabulary, targets: Vocabulary, grow: tuple[bool, bool]) -> tuple[Any, Any]:
     if hasattr(pairs, "tocoo"):
         check_columns(pairs.tocsr(), "the matrix")
         found = pairs.tocoo()
         return found.row[found.data > 0].astype(np.int64), found.col[found.data > 0].astype(np.int64)
-    if not isinstance(pairs, np.ndarray):
-        pairs = list(pairs)
-        if pairs and not isinstance(pairs[0], str) and all(isinstance(end, str) for end in pairs[0]):
-            return _named(pairs, queries, targets, grow)
-    given = np.asarray(pairs)
+    if isinstance(pairs, list) and pairs and _are_names(pairs[0]):
+        return _named(pairs, queries, targets, grow)
+    try:
+        given = np.asarray(pairs)
+    except ValueError:  # of different lengths
+        given = np.empty(1)
     usable = not given.size or (given.ndim == 2 and given.shape[1] == 2 and np.issubdtype(given.dtype, np.integer))
     require(usable, "give (query id, target id) pairs of names, two columns of numbers, or a sparse matrix")
     given = given.reshape(-1, 2).astype(np.int64)
@@ -231,15 +264,11 @@ def _numbers(relation: Relation, queries: Vocabulary, targets: Vocabulary, grow:
 
 
 def _named(pairs: list[Any], queries: Vocabulary, targets: Vocabulary, grow: tuple[bool, bool]) -> tuple[Any, Any]:
+    odd = next((pair for pair in pairs if not _are_names(pair)), None)
+    require(odd is None, f"{odd!r} is no pair of names, as others are")
     sides = []
     for side, (known, may_grow) in enumerate(zip((queries, targets), grow, strict=True)):
-        try:
-            names = [pair[side] for pair in pairs if len(pair) == 2]
-            require(len(names) == len(pairs), "a pair has two ends")
-        except (TypeError, IndexError) as error:
-            raise InputError("give (query id, target id) pairs") from error
-        odd = next((name for name in names if not isinstance(name, str)), None)
-        require(odd is None, f"it holds {odd!r} among names")
+        names = [pair[side] for pair in pairs]
         if may_grow:
             fresh = dict.fromkeys(normalise(name) for name in dict.fromkeys(names))
             known.add([name for name in fresh if name not in known])

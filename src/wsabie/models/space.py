@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from wsabie.base.arrays import Float32, Int64
+from wsabie.base.lists import excluded_lists
 from wsabie.base.machine import available_cores, versions
 from wsabie.base.plain import plain
 from wsabie.base.progress import SILENT, Progress
@@ -21,7 +22,7 @@ from wsabie.models.judging import SpaceMonitor, evaluate_judged
 from wsabie.models.known import KnownKind, kind_from, kind_parts, space_from
 from wsabie.models.loading import load_one_of
 from wsabie.models.parameters import check_parameters, continued, resolve
-from wsabie.models.relations import Relation
+from wsabie.models.relations import Relation, refuse_twins
 from wsabie.models.told import judged, told
 from wsabie.space.joint import SimilarityName
 from wsabie.space.shared import SharedSpace
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from wsabie.search.exact import ExactIndex
 
 Auto = Literal["auto"]
-MOST_NEGATIVES = 1 << 16
 
 
 class Space(BaseEstimator):  # type: ignore[misc]
@@ -179,10 +179,12 @@ class Space(BaseEstimator):  # type: ignore[misc]
         )
         monitor = None
         if validation:
+            refuse_twins(validation)
             monitor = SpaceMonitor([data.judged(one) for one in validation], settings.threads, stop_on)
         checkpoints = None
         if checkpoint is not None:
-            checkpoints = Checkpoints(checkpoint, self._identity(settings, data, fingerprint), resume=resume)
+            told_of = [fingerprint, data.checksum(), None if monitor is None else monitor.identity()]
+            checkpoints = Checkpoints(checkpoint, self._identity(settings, told_of), resume=resume)
         trainer = Trainer(settings, monitor=monitor, on_epoch=on_epoch, checkpoints=checkpoints, progress=progress)
         blocks = data.blocks(self.negatives)
         fitted.history_ = trainer.train(fitted.space_, lambda: blocks, _visits(blocks))
@@ -266,9 +268,9 @@ class Space(BaseEstimator):  # type: ignore[misc]
         """Every "auto" resolved; a relation with many pairs a query weighs them in `told.pair_weights`."""
         return resolve({**_FIXED, **self.get_params()}, defaults.Shape(n_pairs, n_pairs, 2**31 - 1))
 
-    def _identity(self, settings: Settings, data: Any, fingerprint: str) -> dict[str, Any]:
+    def _identity(self, settings: Settings, data: list[Any]) -> dict[str, Any]:
         named = {name: getattr(self, name) for name in ("dim", "similarity", "negatives")}
-        identity = {**asdict(settings), **named, "data": [fingerprint, data.checksum()]}
+        identity = {**asdict(settings), **named, "data": data}
         del identity["threads"]
         same: dict[str, Any] = plain(identity)
         return same
@@ -291,7 +293,7 @@ class Space(BaseEstimator):  # type: ignore[misc]
         known = self.known(kind)
         if things is None:
             return known.points_of(self.space_, None)
-        if hasattr(things, "tocsr") or getattr(things, "ndim", 1) == 2:
+        if _are_rows(things):
             return known.points_of(self.space_, known.inputs(things))
         return np.ascontiguousarray(known.points_of(self.space_, None)[known.ids(things)])
 
@@ -326,8 +328,10 @@ class Space(BaseEstimator):  # type: ignore[misc]
 
         k = whole_number(k, "k")
         points, known = self.points(query, things), self.known(target)
-        if query == target and not (hasattr(things, "tocsr") or getattr(things, "ndim", 1) == 2):
-            ids = known.ids(things)
+        if query == target and not _are_rows(things):
+            ids = np.arange(len(points)) if things is None else known.ids(things)
+            if exclude is not None:
+                excluded_lists(exclude, len(ids), len(known.things))  # refuses another shape
             own = csr_matrix((np.ones(len(ids), np.int8), ids, np.arange(len(ids) + 1)), (len(ids), len(known.things)))
             exclude = own if exclude is None else csr_matrix(exclude != 0).astype(np.int8) + own
         chosen = None if candidates is None else known.ids(candidates)
@@ -365,9 +369,10 @@ class Space(BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         InputError
-            An unknown kind, or a relation without a pair of known things.
+            An unknown kind, two relations of one name, or one without a pair of known things.
         """
         self._check_fitted()
+        refuse_twins(relations)
         threads = self.threads or available_cores()
         return {one.name: evaluate_judged(judged(one, self.kinds_), self.space_, threads, ks) for one in relations}
 
@@ -443,8 +448,7 @@ class Space(BaseEstimator):  # type: ignore[misc]
         model = cls(**config["parameters"])
         own = parts.under("kinds", "", {}).tensors
         model.kinds_ = {name: kind_from(name, one, own) for name, one in config["kinds"].items()}
-        tables = sorted({kind.table for kind in model.kinds_.values()})
-        model.space_ = space_from(parts.tensors, model.dim, model.similarity, tables)
+        model.space_ = space_from(parts.tensors, model.dim, model.similarity, model.kinds_.values())
         model.relations_ = [(name, query, target) for name, query, target in config["relations"]]
         model.settings_, model.history_ = config["settings"], [EpochStats(**one) for one in config["history"]]
         return model
@@ -471,6 +475,11 @@ _FIXED: Mapping[str, Any] = {
     "deterministic": True,
 }
 """Parameters of `Wsabie` that a space has no choice of."""
+
+
+def _are_rows(things: Any) -> bool:
+    """Whether these are features, and not names or numbers."""
+    return hasattr(things, "tocsr") or getattr(things, "ndim", 1) == 2
 
 
 def _visits(blocks: Sequence[Any]) -> int:

@@ -2,7 +2,7 @@
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,12 +28,15 @@ class Told:
 
     Attributes
     ----------
+    kinds : dict of str to Kind
+        As they were given.
     known : dict of str to KnownKind
     inputs : dict of str to Csr, (n, n_features) float32 or (n,) int32
         Scaled rows of each kind, or the numbers of its free vectors.
     pairs : dict of Relation to csr_matrix (queries, targets) int8
     """
 
+    kinds: dict[str, Kind]
     known: dict[str, KnownKind]
     inputs: dict[str, Inputs]
     pairs: dict[Relation, Matrix]
@@ -45,11 +48,7 @@ class Told:
     @property
     def table_sizes(self) -> dict[str, int]:
         """Rows of each table of the space."""
-        sizes = {}
-        for kind in self.known.values():
-            added = 0 if kind.scaling is None else kind.scaling.n_added
-            sizes[kind.table] = kind.n_features + added or len(kind.things)
-        return sizes
+        return {kind.table: kind.n_rows for kind in self.known.values()}
 
     def blocks(self, negatives: int) -> list[RowBlock]:
         """The pairs of every relation as the trainer eats them."""
@@ -59,7 +58,7 @@ class Told:
             query, target = self.known[relation.query_kind], self.known[relation.target_kind]
             candidates = self.inputs[target.name] if target.n_features else None
             ends = Ends(relation.name, query.table, target.table, candidates, negatives)
-            targets = build_targets(Y, pair_weights(Y), "mean", first, itself(relation, Y))
+            targets = build_targets(Y, pair_weights(Y), "mean", first, itself(Y) if query is target else None)
             found.append(RowBlock(self.inputs[query.name], targets, ends, relation.weight, turn))
             first += Y.nnz
         return found
@@ -67,19 +66,26 @@ class Told:
     def checksum(self) -> int:
         """CRC-32 of everything that is told."""
         crc = 0
+        for kind in self.known.values():
+            crc = zlib.crc32(f"{kind.name} {kind.table} {len(kind.things)}".encode(), crc)
         for inputs in self.inputs.values():
             for array in inputs if isinstance(inputs, Csr) else [inputs]:
                 crc = zlib.crc32(np.ascontiguousarray(array).data, crc)
         for relation, Y in self.pairs.items():
-            crc = zlib.crc32(f"{relation.name} {relation.weight}".encode(), crc)
+            told = f"{relation.name} {relation.query_kind} {relation.target_kind} {relation.weight}"
+            crc = zlib.crc32(told.encode(), crc)
             for array in (Y.indptr, Y.indices):
                 crc = zlib.crc32(np.ascontiguousarray(array).data, crc)
         return crc
 
     def judged(self, relation: Relation) -> Judged:
-        """Held-out pairs of a relation, while training goes on."""
+        """Held-out pairs of a relation, while training goes on; a kind that training was given is known by its name."""
         trained = next((Y for own, Y in self.pairs.items() if own.name == relation.name), None)
-        return judged(relation, self.known, self.inputs, trained)
+        query, target = (
+            end.name if isinstance(end, Kind) and end is self.kinds.get(end.name) else end
+            for end in (relation.query, relation.target)
+        )
+        return judged(replace(relation, query=query, target=target), self.known, self.inputs, trained)
 
 
 def told(relations: Sequence[Relation]) -> Told:
@@ -90,6 +96,8 @@ def told(relations: Sequence[Relation]) -> Told:
     InputError
         As `kinds_of`, `known_kinds` and `pair_matrix`; or a relation without pairs.
     """
+    usable = isinstance(relations, Sequence) and all(isinstance(one, Relation) for one in relations)
+    require(usable, f"the relations are {relations!r:.80}; give a list of Relation(query, target, pairs)")
     require(len(relations) > 0, "there is no relation to learn; give at least one Relation(query, target, pairs)")
     kinds = kinds_of(relations)
     known = known_kinds(kinds)
@@ -102,7 +110,7 @@ def told(relations: Sequence[Relation]) -> Told:
     for relation, Y in pairs.items():  # later relations may have brought more things
         Y.resize(len(known[relation.query_kind].things), len(known[relation.target_kind].things))
     inputs = {name: kind.inputs(kinds[name].X, f"the features of {name!r}") for name, kind in known.items()}
-    return Told(known, inputs, pairs)
+    return Told(kinds, known, inputs, pairs)
 
 
 def judged(
@@ -125,10 +133,12 @@ def judged(
         Pairs that are no candidates, where both sides are the known things.
     """
     query, names = _side(relation.query, known, inputs)
-    target, candidates = _side(relation.target, known, inputs)
+    target, candidates = query, names
+    if relation.target is not relation.query:
+        target, candidates = _side(relation.target, known, inputs)
     usable, _ = known_pairs(relation, names, candidates)
     Y = pair_matrix(usable, names, candidates, (False, False))
-    exclude = itself(relation, Y) if relation.query is relation.target or names is candidates else None
+    exclude = itself(Y) if names is candidates else None
     if trained is not None and names is query.kind.things and candidates is target.kind.things:
         exclude = trained if exclude is None else exclude + trained
     return Judged.of(relation.name, query, target, Y, exclude)
@@ -152,8 +162,8 @@ def pair_weights(Y: Matrix) -> Any:
     return np.full(Y.shape[0], max(1.0, per_query) ** 0.75, np.float32)
 
 
-def itself(relation: Relation, Y: Matrix) -> Matrix | None:
-    """The thing itself, which is no candidate among its like; None between two kinds."""
+def itself(Y: Matrix) -> Matrix:
+    """The thing itself, which is no candidate among its like."""
     from scipy.sparse import identity
 
-    return identity(Y.shape[0], np.int8, "csr") if relation.within else None
+    return identity(Y.shape[0], np.int8, "csr")

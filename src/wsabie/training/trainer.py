@@ -183,7 +183,7 @@ class Trainer:
             nonlocal rows_read, unlabelled
             for number, block in enumerate(blocks()):
                 rows_read += _feature_rows(block)
-                unlabelled += int((np.diff(block.targets.indptr) == 0).sum())
+                unlabelled += len(block.targets.indptr) - 1 - len(np.unique(block.targets.rows))
                 order = self._order(block, epoch, number)
                 seen, sampling = seen_by(space, block), samplings[_relation(block)]
                 run = self._run(seen, block, self._rule(seen, epoch), sampling, order, threads, tally)
@@ -201,12 +201,15 @@ class Trainer:
         return stats
 
     def _order(self, block: RowBlock, epoch: int, number: int) -> Int64:
-        """The visits of an epoch: all of them in a random order, as often as the relation's weight says."""
-        rng, n = np.random.default_rng([self.settings.seed, 1, epoch, number]), len(block.targets.rows)
-        if block.weight == 1:
-            return rng.permutation(n)
-        wanted = max(1, round(n * block.weight))
-        return np.concatenate([rng.permutation(n) for _ in range(-(-wanted // n))])[:wanted] if n else np.zeros(0, int)
+        """The visits of an epoch: its share of rounds of all of them, each in a random order.
+
+        A relation's weight is the rounds in an epoch: with .5 the second half of a round comes in the next one.
+        """
+        n = len(block.targets.rows)
+        lo, hi = (round(n * block.weight * done) for done in (epoch, epoch + 1))
+        rounds = range(lo // max(n, 1), -(-hi // max(n, 1)))
+        orders = [np.random.default_rng([self.settings.seed, 1, one, number]).permutation(n) for one in rounds]
+        return np.concatenate([np.zeros(0, np.int64), *orders])[lo - n * rounds.start :][: hi - lo]
 
     def _validated(self, space: Trainable, stats: EpochStats) -> EpochStats:
         if self.monitor is None:

@@ -1,0 +1,120 @@
+"""The slow twin of a block with a pool: candidates are encoded into slots, which the step takes for labels.
+
+NumPy, float64, plain loops, with the random numbers of `wsabie.kernels.reference`; the surrogate is the hinge, and the
+number of draws estimates the rank.
+"""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wsabie.base.arrays import Float64
+from wsabie.kernels import reference
+from wsabie.kernels.reference import Moved, Proposal
+from wsabie.kernels.warp import DRAWS, HISTOGRAM, N_COUNTERS, REJECTED, SKIPPED, UPDATES, VISITED
+
+
+class Slots(NamedTuple):
+    """The candidates of a block."""
+
+    points: Any  # Dot, Euclidean or Cosine over (slots, padded dim) float64
+    ids: list[int]  # which thing a slot holds
+    n_drawn: int  # negatives come from the slots below
+
+
+def pairs_of(targets: Any, visit: int) -> range:
+    """The pairs of a visit."""
+    return range(int(targets.starts[visit]), int(targets.starts[visit + 1]))
+
+
+def gather(scored: Any, tower: Any, targets: Any, rule: Any, order: Iterable[int], first: int, n_sampled: int) -> Slots:
+    """Things drawn from all, then the positives of the visits; without drawn ones these are each other's negatives.
+
+    Parameters
+    ----------
+    scored : type
+        Dot, Euclidean or Cosine.
+    tower : towers.Linear or Dense
+        Over all things that may be ranked.
+    first : int
+        Pairs of the pass before this block: the key of its random stream.
+    """
+    counter = reference.mix(reference.stream(rule.seed, rule.epoch, targets.first_pair + first) ^ (2**64 - 1))
+    ids = []
+    for _ in range(n_sampled):
+        counter = reference.advance(counter)
+        ids.append(reference.below(counter, targets.n_labels))
+    ids += [int(targets.labels[pair]) for visit in order for pair in pairs_of(targets, visit)]
+    table = np.array([reference.encode(tower, thing) for thing in ids])
+    return Slots(scored(table, np.zeros(len(ids))), ids, n_sampled or len(ids))
+
+
+def propose(targets: Any, slots: Slots, n_sampled: int, rule: Any, i: int, pair: int, y: int, q: Float64) -> Any:
+    """(what a pair would do, its draws, its rejected draws, its rank); y is the slot of its positive.
+
+    A rank is among all negatives that there are, or, without drawn things, among the slots that hold one, as far as so
+    many things are left.
+    """
+    known = reference.positives(targets, i)
+    n_negatives = targets.n_labels - len(known)
+    if not n_sampled:
+        n_negatives = min(n_negatives, sum(thing not in known for thing in slots.ids))
+    none = Proposal(y, -1, 0.0, np.zeros(1), 0.0)
+    if n_negatives <= 0 or targets.weights[pair] == 0:
+        return none, 0, 0, 0
+    counter = reference.stream(rule.seed, rule.epoch, targets.first_pair + pair)
+    threshold = reference.score(slots.points, q, y) - float(rule.margin)
+    limit, drawn, rejected = min(int(rule.max_trials), n_negatives), 0, 0
+    for _ in range(2 * limit + 10):
+        counter = reference.advance(counter)
+        v = reference.below(counter, slots.n_drawn)
+        if slots.ids[v] in known:
+            rejected += 1
+            continue
+        drawn += 1
+        hinge = reference.score(slots.points, q, v) - threshold
+        if hinge > 0:
+            rank = n_negatives // drawn
+            weight = float(rule.losses[rank]) * float(targets.weights[pair])
+            direction = weight * reference.pull(slots.points, q, y, v)
+            return Proposal(y, v, weight, direction, weight * hinge), drawn, rejected, rank
+        if drawn >= limit:
+            break
+    return none, drawn, rejected, 0
+
+
+def run_block(
+    tower: Any, candidates: Any, scored: Any, targets: Any, rule: Any, order: Any, n_sampled: int, first: int = 0
+) -> Moved:
+    """One block of visits: all proposals against the tables as they stand; then the queries' directions go into the
+    rows behind them, and after those the candidates' directions into theirs, which may be the same table.
+
+    Either hand-over ends with one projection of each row that it moved.
+    """
+    slots = gather(scored, candidates, targets, rule, order, first, n_sampled)
+    counters, loss, at = np.zeros(N_COUNTERS, np.int64), 0.0, n_sampled
+    of_queries: list[tuple[int, Float64]] = []
+    of_slots = np.zeros(slots.points.table.shape)
+    moved: set[int] = set()
+    for visit in order:
+        i = int(targets.rows[visit])
+        q, g, found = reference.encode(tower, i), np.zeros(1), False
+        for pair in pairs_of(targets, visit):
+            step, drawn, rejected, rank = propose(targets, slots, n_sampled, rule, i, pair, at, q)
+            counters[[VISITED, DRAWS, REJECTED]] += 1, drawn, rejected
+            counters[SKIPPED] += step.violator < 0 and drawn == 0
+            at += 1
+            if step.violator < 0:
+                continue
+            counters[[UPDATES, HISTOGRAM + rank.bit_length() - 1]] += 1
+            g, found, loss = g + step.direction, True, loss + step.loss
+            for y, sign in ((step.positive, 1), (step.violator, -1)):
+                a, _, c = reference.slopes(slots.points, q, y)
+                of_slots[y] += sign * step.weight * (a * q + c * slots.points.table[y])
+                moved.add(y)
+        if found:
+            of_queries.append((i, g))
+    reference.apply_directions(tower, rule, of_queries)
+    reference.apply_directions(candidates, rule, [(slots.ids[y], of_slots[y]) for y in sorted(moved)])
+    return Moved(counters, loss)

@@ -1,0 +1,198 @@
+"""Kinds and relations: what they may be, and every refusal."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wsabie.base.errors import InputError
+from wsabie.labels.names import Vocabulary
+from wsabie.models.relations import Kind, Relation, kinds_of, known_pairs, pair_matrix
+
+X = np.eye(3, dtype=np.float32)
+BOTH, NEITHER = (True, True), (False, False)
+
+
+def matrix(pairs: Any, grow: tuple[bool, bool] = NEITHER, names: tuple[str, str] = ("abc", "xy")) -> Any:
+    """The pairs of a query's kind q and a target's kind t as a dense matrix."""
+    return pair_matrix(Relation("q", "t", pairs), *map(Vocabulary, names), grow).toarray()
+
+
+# ---- forms of pairs
+
+
+EXPECTED = [[1, 0], [0, 0], [1, 1]]
+FORMS = [
+    [("a", "x"), ("c", "x"), ("c", "y")],
+    (["a", "x"], ["c", "x"], ["c", "y"]),
+    {("a", "x"), ("c", "x"), ("c", "y")},
+    np.array([["a", "x"], ["c", "x"], ["c", "y"]]),
+    np.array([["a", "x"], ["c", "x"], ["c", "y"]], object),
+    [("c", " x"), ("c", "y "), ("a", "x"), ("c", "x")],
+    [(0, 0), (2, 0), (2, 1)],
+    np.array([[2, 1], [0, 0], [2, 0], [2, 1]], np.uint16),
+    sp.csr_matrix(EXPECTED),
+    sp.coo_matrix(np.array(EXPECTED) * 0.5),
+    sp.csr_array(np.array(EXPECTED) > 0),
+    sp.csr_matrix([[1, -1], [0, 0], [3, 2]]),
+    sp.coo_matrix(([1, 1, 1, 1], ([0, 2, 2, 2], [0, 0, 1, 1]))),
+]
+
+
+@pytest.mark.parametrize("pairs", FORMS)
+def test_names_numbers_and_matrices_say_the_same(pairs: Any) -> None:
+    found = matrix(pairs)
+    assert found.dtype == np.int8
+    assert found.tolist() == EXPECTED
+
+
+def test_pairs_of_a_generator_are_read_once() -> None:
+    assert matrix(pair for pair in FORMS[0]).tolist() == EXPECTED
+
+
+def test_no_pairs_are_none() -> None:
+    for pairs in ([], (), np.zeros((0, 2), int), sp.csr_matrix((3, 2))):
+        assert not matrix(pairs).any()
+
+
+def test_new_names_are_added_in_the_order_in_which_they_come() -> None:
+    queries, targets = Vocabulary(["a"]), Vocabulary()
+    Y = pair_matrix(Relation("q", "t", [("b", "y"), ("a", "x"), ("b ", "x")]), queries, targets, BOTH)
+    assert (list(queries), list(targets)) == (["a", "b"], ["y", "x"])
+    assert Y.toarray().tolist() == [[0, 1], [1, 1]]
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=20))
+def test_pairs_of_one_kind_count_both_ways_and_none_is_of_a_thing_with_itself(pairs: list[tuple[int, int]]) -> None:
+    things = Vocabulary("abcdef")
+    Y = pair_matrix(Relation("q", "q", pairs), things, things, NEITHER).toarray()
+    told = {*pairs, *((b, a) for a, b in pairs)}
+    assert {tuple(map(int, cell)) for cell in np.argwhere(Y)} == {(a, b) for a, b in told if a != b}
+    assert set(np.unique(Y)) <= {0, 1}
+
+
+def test_new_things_and_known_ones_of_a_kind_are_two_sides() -> None:
+    """They have numbers of their own: the first of the one is not the first of the other."""
+    relation = Relation(Kind("doc", X), "doc", [(0, 0), (2, 3)])
+    Y = pair_matrix(relation, Vocabulary("abc"), Vocabulary("vwxyz"), NEITHER)
+    assert np.argwhere(Y.toarray()).tolist() == [[0, 0], [2, 3]]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "sentence"),
+    [
+        (None, "they are None; give a list of pairs"),
+        (3, "they are 3"),
+        ("ax", "they are 'ax'"),
+        ([1, 2], "give .query id, target id. pairs of names, two columns of numbers, or a sparse matrix"),
+        (["ax", "cy"], "give .query id, target id. pairs"),
+        ([("a", "x", "y")], "give .query id, target id. pairs"),
+        ([(0, 1), (2,)], "give .query id, target id. pairs"),
+        ([(0, "x")], "give .query id, target id. pairs"),
+        ([("a", None)], "give .query id, target id. pairs"),
+        (np.ones((2, 2)), "give .query id, target id. pairs"),
+        (np.ones((2, 3), int), "give .query id, target id. pairs"),
+        ({"a": "x"}, "give .query id, target id. pairs"),
+        ([("a", "x"), ("c", 1)], r"\('c', 1\) is no pair of names, as others are"),
+        ([("a", "x"), ()], r"\(\) is no pair of names, as others are"),
+        ([("a", "x"), ("zz", "x")], "there is no label 'zz' among the 3 labels"),
+        ([("a", "x"), ("a", "xx")], "there is no label 'xx'; did you mean 'x'"),
+        ([(0, 0), (3, 1)], "it names number 3 of the 3 things of kind 'q'"),
+        ([(0, -1)], "it names number -1 of the 2 things of kind 't'"),
+        (sp.identity(4), "it names number 3 of the 3 things of kind 'q'"),
+        (sp.csr_matrix((np.ones(1), np.array([5]), np.array([0, 1, 1, 1])), (3, 6))[:, :6], "number 5 of the 2 things"),
+    ],
+)
+def test_pairs_are_refused_in_a_sentence_that_names_the_relation(pairs: Any, sentence: str) -> None:
+    with pytest.raises(InputError, match=f"the pairs of 'q - t' cannot be used: .*{sentence}"):
+        matrix(pairs)
+
+
+def test_a_name_that_is_empty_is_refused_though_names_may_grow() -> None:
+    with pytest.raises(InputError, match=r"the pairs of 'q - t' cannot be used: .* has an empty name"):
+        matrix([("a", " ")], BOTH)
+
+
+def test_pairs_of_unknown_names_are_left_out_and_counted() -> None:
+    sides = Vocabulary("abc"), Vocabulary("xy")
+    pairs = [("a", "x"), ("zz", "x"), ("c", "zz"), ("c", "y")]
+    for given_pairs in (pairs, np.array(pairs), iter(pairs)):
+        relation, left_out = known_pairs(Relation("q", "t", given_pairs), *sides)
+        assert (relation.pairs, left_out) in (
+            ([("a", "x"), ("c", "y")], 2), ([["a", "x"], ["c", "y"]], 2)
+        )  # fmt: skip
+    for numbers in (np.array([[0, 9]]), sp.identity(9)):
+        relation, left_out = known_pairs(Relation("q", "t", numbers), *sides)
+        assert relation.pairs is numbers
+        assert left_out == 0
+
+
+# ---- kinds and relations
+
+
+@pytest.mark.parametrize("ids", [["a", "b", "c"], np.array(["a", "b", "c"]), ("a", " b", "c ")])
+def test_ids_of_any_sequence_are_names(ids: Any) -> None:
+    assert list(Kind("k", X, ids).names()) == ["a", "b", "c"]
+
+
+def test_things_without_ids_are_called_by_their_numbers() -> None:
+    assert list(Kind("k", sp.csr_matrix(X)).names()) == ["0", "1", "2"]
+    assert list(Kind("k").names()) == []
+
+
+def test_features_may_be_lists() -> None:
+    assert repr(Kind("k", X.tolist())) == "Kind('k', 3 things of 3 features)"
+    assert repr(Kind("k", ids=["a"])) == "Kind('k', 1 things)"
+
+
+@pytest.mark.parametrize(
+    ("kind", "sentence"),
+    [
+        (lambda: Kind(""), "'' is no name for a kind of things"),
+        (lambda: Kind(" "), "' ' is no name for a kind of things"),
+        (lambda: Kind(3), "3 is no name for a kind of things"),  # type: ignore[arg-type]
+        (lambda: Kind("k", X[0]), r"the features of 'k' has 1 dimension\(s\); give a row of features for each thing"),
+        (lambda: Kind("k", [[1, 2], [3]]), "the features of 'k' has rows of different lengths"),
+        (lambda: Kind("k", X, ["a"]), "the kind 'k' has 3 rows of features and 1 ids; give an id for each row"),
+        (lambda: Kind("k", map="m"), "the kind 'k' has no features, and so no map to share; give X"),
+        (lambda: Kind("k", X, ["a", "b", "a"]).names(), "the things of the kind 'k' cannot be told apart: .*'a' comes"),
+        (lambda: Kind("k", X, [1, 2, 3]).names(), "'k' cannot be told apart: 1 is no text; give names, or leave ids"),  # type: ignore[list-item]
+        (lambda: Kind("k", X, ["a", "", "c"]).names(), "'k' cannot be told apart: .*empty name"),
+    ],
+)
+def test_kinds_are_refused_in_a_sentence(kind: Any, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        kind()
+
+
+@pytest.mark.parametrize("weight", [0, -1, np.nan, np.inf, 1001, "1", None])
+def test_a_weight_is_a_number_above_0(weight: Any) -> None:
+    with pytest.raises(InputError, match=r"the weight of 'q - t' is .*; choose a number above 0, 1,000 at most"):
+        Relation("q", "t", [], weight=weight)
+
+
+@pytest.mark.parametrize("end", [3, None, ["q"]])
+def test_an_end_is_a_kind(end: Any) -> None:
+    for ends in ((end, "t"), ("q", end)):
+        with pytest.raises(InputError, match="is no kind of things; give a Kind, or the name of one"):
+            Relation(*ends, [])
+
+
+def test_relations_are_called_by_their_kinds_or_as_they_are_told() -> None:
+    assert Relation(Kind("doc", X), "tag", []).name == "doc - tag"
+    assert Relation("a", "b", [], "c").name == "c"
+
+
+def test_kinds_are_one_by_name_wherever_they_stand() -> None:
+    doc = Kind("doc", X)
+    found = kinds_of([Relation("doc", "tag", []), Relation("tag", "doc", []), Relation(doc, doc, [])])
+    assert list(found) == ["doc", "tag"]
+    assert found["doc"] is doc
+    assert found["tag"].X is None
+    with pytest.raises(InputError, match="two different kinds are called 'doc'; make one, and use it in both"):
+        kinds_of([Relation(doc, "tag", []), Relation(Kind("doc", X), "word", [])])
+    with pytest.raises(InputError, match="there are two relations called 'doc - tag'; give each a name of its own"):
+        kinds_of([Relation(doc, "tag", []), Relation(doc, "tag", [])])

@@ -1,0 +1,489 @@
+"""The estimator of many kinds: known answers, use, threads, checkpoints, folders, and every refusal."""
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import TfidfTransformer
+
+from relating import GROUPS, N, by, features, like, make, same, tracks, world
+from wsabie import Kind, Relation, Space
+from wsabie.base.errors import DivergenceError, InputError, ModelFolderError, UnknownLabelError
+from wsabie.storage.folder import Parts, save_folder
+
+HELD_OUT = Relation("track", "track", like(step=12))
+
+
+@pytest.fixture(scope="module")
+def fitted() -> Space:
+    return make().fit(world())
+
+
+# ---- known answers
+
+
+@pytest.mark.parametrize("loss", ["warp", "auc"])
+@pytest.mark.parametrize("similarity", ["dot", "euclidean", "cosine"])
+@pytest.mark.parametrize("negatives", [0, 32])
+def test_all_relations_are_learned_together(loss: str, similarity: str, negatives: int) -> None:
+    """New tracks find the artists of their group, and known tracks of it."""
+    model = make(loss=loss, similarity=similarity, negatives=negatives, epochs=40).fit(world())
+    new, group = features(30, 1), np.arange(30) % GROUPS
+    artists, _ = model.rank("track", "artist", new, 2)
+    assert (np.sort(artists, 1) == np.stack([2 * group, 2 * group + 1], 1)).all(1).mean() > 0.95
+    near, _ = model.rank("track", "track", new, 4)
+    assert (near % GROUPS == group[:, None]).mean() > 0.95
+    assert model.history_[-1].loss < model.history_[0].loss
+
+
+def test_dense_features_learn_the_same_task() -> None:
+    known = Kind("track", features().toarray(), [f"t{i}" for i in range(N)])
+    model = make(epochs=40).fit([Relation(known, "artist", by()), Relation(known, known, like())])
+    artists, _ = model.rank("track", "artist", features(30, 1).toarray(), 2)
+    assert (artists // 2 == (np.arange(30) % GROUPS)[:, None]).mean() > 0.95
+
+
+def test_names_numbers_and_matrices_train_the_same_space() -> None:
+    artists = Kind("artist", ids=[f"artist {k}" for k in range(2 * GROUPS)])
+    numbers = np.array([(i, 2 * (i % GROUPS) + which) for i in range(N) for which in (0, 1)])
+    matrix = sp.csr_matrix((np.ones(2 * N), numbers.T), (N, 2 * GROUPS))
+    models = [make(epochs=2).fit([Relation(tracks(), artists, pairs)]) for pairs in (by(), numbers, matrix)]
+    assert same(models[0], models[1])
+    assert same(models[0], models[2])
+
+
+def test_a_space_without_features_is_learned_too() -> None:
+    """Free vectors on either side, and among their like in one table."""
+    tags = [(f"artist {k}", f"tag {k // 2}") for k in range(12)]
+    alike = [(f"artist {k}", f"artist {k + 1}") for k in range(0, 12, 2)]
+    model = make(epochs=60).fit([Relation("artist", "tag", tags), Relation("artist", "artist", alike)])
+    assert [row[0][0] for row in model.annotate("artist", "tag", model.things("artist"), 1)] == [t for _, t in tags]
+    assert {(a, model.similar("artist", a, 1)[0][0]) for a, _ in alike} == set(alike)
+
+
+def test_kinds_of_one_map_meet_in_it() -> None:
+    """Queries and documents share words: what is learned of a word holds for both."""
+    docs, queries = Kind("doc", features(), map="words"), Kind("query", features(seed=2), map="words")
+    model = make(epochs=40).fit([Relation(queries, docs, [(i, j) for i in range(N) for j in range(i % 6, N, 6)])])
+    assert list(model.space_.tables) == ["words"]
+    ids, _ = model.rank("query", "doc", features(12, 3), 5)
+    assert (ids % GROUPS == (np.arange(12) % GROUPS)[:, None]).mean() > 0.95
+    assert np.array_equal(model.points("doc", features(2, 3)), model.points("query", features(2, 3)))
+
+
+# ---- determinism
+
+
+@pytest.mark.parametrize("negatives", [0, 32])
+def test_same_bits_for_any_number_of_threads_validation_included(negatives: int) -> None:
+    new = tracks(12, 1, "new ")
+    held_out = [HELD_OUT, Relation(new, "artist", by(12, "new "))]
+    one, *others = (make(epochs=3, threads=n, negatives=negatives).fit(world(), validation=held_out) for n in (1, 2, 3))
+    assert all(same(one, other) for other in others)
+    for other in others:
+        for a, b in zip(one.rank("track", "artist", None, 5), other.rank("track", "artist", None, 5), strict=True):
+            assert np.array_equal(a, b)
+
+
+def test_a_seed_is_a_space() -> None:
+    first, again, other = (make(epochs=2, seed=seed).fit(world()) for seed in (3, 3, 4))
+    assert same(first, again)
+    assert not same(first, other)
+
+
+# ---- use
+
+
+def brute(model: Space, similarity: str, q: Any, W: Any) -> Any:
+    if similarity == "euclidean":
+        return -np.linalg.norm(q[:, None] - W[None], axis=2)
+    if similarity == "cosine":
+        q, W = (t / np.linalg.norm(t, axis=1, keepdims=True) for t in (q, W))
+    return q @ W.T
+
+
+@pytest.mark.parametrize("similarity", ["dot", "euclidean", "cosine"])
+def test_rank_is_what_brute_force_finds(similarity: str) -> None:
+    model = make(similarity=similarity, epochs=2).fit(world())
+    new = model.points("track", features(9, 1)).astype(float)
+    tables = {name: model.points(name).astype(float) for name in ("track", "artist")}
+    for target, W in tables.items():
+        expected = brute(model, similarity, new, W)
+        ids, scores = model.rank("track", target, features(9, 1), 7)
+        assert (ids.dtype, scores.dtype) == (np.int64, np.float32)
+        assert np.array_equal(ids, np.argsort(-expected, 1)[:, :7])
+        np.testing.assert_allclose(scores, -np.sort(-expected, 1)[:, :7], rtol=1e-4, atol=1e-5)
+    expected = brute(model, similarity, tables["artist"], tables["track"])  # a relation that was not learned
+    assert np.array_equal(model.rank("artist", "track", None, 5)[0], np.argsort(-expected, 1)[:, :5])
+
+
+def test_a_known_thing_is_no_candidate_for_itself(fitted: Space) -> None:
+    for things in (None, list(range(N)), fitted.things("track"), np.arange(N)):
+        ids, scores = fitted.rank("track", "track", things, N)
+        assert (np.sort(ids, 1)[:, 1:] == [[j for j in range(N) if j != i] for i in range(N)]).all()
+        assert (ids[:, -1] == -1).all()
+        assert (scores[:, -1] == -np.inf).all()
+    assert (np.sort(fitted.rank("track", "track", features(), N)[0], 1) == np.arange(N)).all()  # by features it is
+
+
+def test_rank_leaves_out_and_chooses(fitted: Space) -> None:
+    exclude = sp.csr_matrix(([1, 2.0, -1], ([0, 0, 1], [3, 40, 7])), (2, N))
+    for form in (exclude, exclude.toarray()):
+        ids, _ = fitted.rank("track", "track", ["t1", "t2"], N, exclude=form)
+        assert [set(range(-1, N)) - set(row) for row in ids.tolist()] == [{1, 3, 40}, {2, 7}]
+    ids, _ = fitted.rank("track", "artist", ["t1"], 3, candidates=["artist 4", "artist 0"])
+    assert {*ids[0].tolist()} == {0, 4, -1}
+    assert np.array_equal(ids, fitted.rank("track", "artist", [1], 3, candidates=[0, 4])[0])
+
+
+def test_annotate_speaks_in_names_and_similar_in_cosines(fitted: Space) -> None:
+    found = fitted.annotate("track", "artist", ["t1", "t2"], 2)
+    ids, scores = fitted.rank("track", "artist", ["t1", "t2"], 2)
+    names = fitted.things("artist")
+    assert found == [[(names[y], float(s)) for y, s in zip(*row, strict=True)] for row in zip(ids, scores, strict=True)]
+    assert [len(row) for row in fitted.annotate("track", "artist", ["t1"], 10**12)] == [12]
+    near = fitted.similar("artist", "artist 4", 11)
+    points = fitted.points("artist").astype(float)
+    cosines = brute(fitted, "cosine", points[[4]], points)[0]
+    assert [name for name, _ in near] == [names[y] for y in np.argsort(-cosines) if y != 4]
+    assert [c for _, c in near] == pytest.approx(sorted(np.delete(cosines, 4), reverse=True), abs=1e-5)
+    assert near == fitted.similar("artist", 4, 10**12)
+    assert near[0][0] == "artist 5"
+
+
+def test_points_of_known_things_are_those_of_their_features(fitted: Space) -> None:
+    assert np.array_equal(fitted.points("track"), fitted.points("track", features()))
+    assert np.array_equal(fitted.points("track", ["t5", "t0"]), fitted.points("track")[[5, 0]])
+    assert fitted.points("artist", "artist 3").shape == (1, 20)
+
+
+def test_facts_are_plain(fitted: Space) -> None:
+    facts = json.loads(json.dumps(fitted.facts()))
+    assert facts["kinds"] == {"track": N, "artist": 2 * GROUPS}
+    assert facts["relations"] == ["track - artist", "track - track"]
+    assert facts["bytes_of_points"] == 4 * 20 * (30 + 2 * GROUPS)
+    assert facts["epochs"] == 12
+
+
+# ---- the epoch that is kept
+
+
+def test_the_best_epoch_is_kept_and_patience_ends_the_run() -> None:
+    new = tracks(24, 1, "new ")
+    held_out = [Relation(new, "artist", by(24, "new ")), Relation(new, new, like(24, "new "))]
+    model = make(epochs=40, patience=3).fit(world(), validation=held_out, stop_on="track - track")
+    figures = [stats.validation for stats in model.history_]
+    best = int(np.argmax(figures))
+    assert len(figures) == max(best + 1 + 3, 21) < 40
+    assert list(model.history_[0].validation_metrics) == ["track - track", "mean", "track - artist"]
+    assert model.evaluate(held_out)["track - track"].means["MAP"] == pytest.approx(figures[best], abs=1e-6)
+    assert model.facts()["validation"] == model.history_[best].validation_metrics
+
+
+# ---- a fit that does not come to its end
+
+
+def stopping(after: int) -> Any:
+    def stop(stats: Any) -> None:
+        if stats.epoch == after:
+            raise KeyboardInterrupt
+
+    return stop
+
+
+@pytest.mark.parametrize("wrong", ["interrupt", "divergence", "pairs", "parameters", "validation"])
+def test_a_fit_that_fails_leaves_the_space_as_it_was(wrong: str) -> None:
+    model = make(epochs=2).fit(world())
+    before, things = pickle.loads(pickle.dumps(model)), model.things("artist")  # noqa: S301
+    answers = model.rank("track", "track", None, 5)
+    relations, options = [Relation(tracks(9), "artist", [("t0", "somebody new"), ("t1", "x")])], {}
+    if wrong == "interrupt":
+        options = {"on_epoch": stopping(0)}
+    elif wrong == "divergence":
+        model.set_params(learning_rate=1e9, max_norm=None)
+    elif wrong == "pairs":
+        relations.append(Relation("track", "tag", [("zz", "loud")]))
+    elif wrong == "parameters":
+        model.set_params(dim=0)
+    else:
+        options = {"validation": [Relation("track", "artist", [("zz", "x")])]}
+    with pytest.raises((KeyboardInterrupt, InputError, DivergenceError)):
+        model.fit(relations, **options)
+    assert same(model, before)
+    assert model.things("artist") == things
+    assert model.relations_ == before.relations_
+    model.__dict__.pop("_searched", None)
+    assert all(np.array_equal(a, b) for a, b in zip(model.rank("track", "track", None, 5), answers, strict=True))
+
+
+def test_an_interrupted_first_fit_leaves_nothing() -> None:
+    model = make()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(world(), on_epoch=stopping(1))
+    with pytest.raises(NotFittedError):
+        model.rank("track", "artist", ["t0"])
+
+
+def test_a_space_is_searched_anew_after_another_fit() -> None:
+    model = make(epochs=2).fit(world())
+    before = model.rank("track", "artist", None, 3)[1]
+    assert "_searched" in model.__dict__
+    assert "_searched" not in model.__getstate__()
+    after = model.set_params(seed=9).fit(world()).rank("track", "artist", None, 3)[1]
+    assert not np.array_equal(before, after)
+
+
+# ---- checkpoints
+
+
+@pytest.mark.usefixtures("every_epoch")
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("validation", [(), (HELD_OUT,)])
+def test_a_resumed_fit_is_an_uninterrupted_one(tmp_path: Path, threads: int, validation: Any) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        make(epochs=6).fit(world(), validation=validation, checkpoint=tmp_path / "c", on_epoch=stopping(3))
+    epochs: list[int] = []
+    model = make(epochs=6, threads=threads).fit(
+        world(), validation=validation, checkpoint=tmp_path / "c", resume=True,
+        on_epoch=lambda stats: epochs.append(stats.epoch),
+    )  # fmt: skip
+    assert epochs == [3, 4, 5]
+    assert same(model, make(epochs=6).fit(world(), validation=validation))
+
+
+OTHER_DATA: dict[str, Any] = {
+    "pairs": lambda: {"relations": [world()[0]]},
+    "features": lambda: {"relations": world(seed=1)},
+    "map": lambda: {"relations": world(map="sound")},
+    "validation": lambda: {"validation": [Relation("track", "track", like(step=18))]},
+    "no validation": lambda: {"validation": []},
+    "validation's features": lambda: {"validation": [HELD_OUT, Relation(tracks(9, 1), "artist", by(9))]},
+    "stop_on": lambda: {"stop_on": "track - track"},
+    "fingerprint": lambda: {"fingerprint": "other"},
+}
+
+
+@pytest.mark.usefixtures("every_epoch")
+@pytest.mark.parametrize("what", OTHER_DATA)
+def test_a_checkpoint_of_other_data_is_refused(tmp_path: Path, what: str) -> None:
+    data = {"relations": world(), "validation": [HELD_OUT]}
+    with pytest.raises(KeyboardInterrupt):
+        make(epochs=4).fit(**data, checkpoint=tmp_path / "c", on_epoch=stopping(2))
+    with pytest.raises(InputError, match="was made with other data; use the same settings and data"):
+        make(epochs=4).fit(**{**data, **OTHER_DATA[what]()}, checkpoint=tmp_path / "c", resume=True)
+
+
+@pytest.mark.usefixtures("every_epoch")
+@pytest.mark.parametrize(
+    "change", [{"dim": 21}, {"similarity": "cosine"}, {"negatives": 0}, {"seed": 5}, {"learning_rate": 0.2}]
+)
+def test_a_checkpoint_of_other_settings_is_refused_by_name(tmp_path: Path, change: dict[str, Any]) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        make(epochs=4).fit(world(), checkpoint=tmp_path / "c", on_epoch=stopping(2))
+    with pytest.raises(InputError, match=f"was made with other .*{next(iter(change))}"):
+        make(epochs=4, **change).fit(world(), checkpoint=tmp_path / "c", resume=True)
+
+
+# ---- folders
+
+
+@pytest.mark.parametrize(("similarity", "dim"), [("dot", 20), ("euclidean", 16), ("cosine", 20)])
+@pytest.mark.parametrize("dense", [False, True])
+def test_loaded_answers_are_those_of_the_saved_space(tmp_path: Path, similarity: str, dim: int, dense: bool) -> None:
+    X = features().toarray() if dense else features()
+    known = Kind("track/of sound", X, [f"t{i}" for i in range(N)], map="m")
+    relations = [Relation(known, "artist", by()), Relation(known, known, like())]
+    saved = make(similarity=similarity, dim=dim, epochs=2).fit(relations)
+    saved.save(tmp_path / "m")
+    loaded = Space.load(tmp_path / "m")
+    assert same(saved, loaded)
+    assert loaded.get_params() == saved.get_params()
+    assert loaded.relations_ == saved.relations_
+    assert loaded.settings_ == saved.settings_
+    assert {name: list(kind.things) for name, kind in loaded.kinds_.items()} == {
+        "track/of sound": saved.things("track/of sound"), "artist": saved.things("artist")
+    }  # fmt: skip
+    for target in ("artist", "track/of sound"):
+        for things in (X[:5], ["t3", "t4"], None):
+            pairs = zip(*(m.rank("track/of sound", target, things, 7) for m in (saved, loaded)), strict=True)
+            assert all(np.array_equal(a, b) for a, b in pairs)
+    assert loaded.similar("artist", "artist 3") == saved.similar("artist", "artist 3")
+    held_out = [Relation(Kind("track/of sound", X[:6]), "artist", [(i, i) for i in range(6)])]
+    assert loaded.evaluate(held_out)["track/of sound - artist"].means == (
+        saved.evaluate(held_out)["track/of sound - artist"].means
+    )
+    loaded.save(tmp_path / "m")
+    assert same(Space.load(tmp_path / "m"), saved)
+
+
+def test_a_fitted_space_stays_what_it_is_whatever_is_set_later(tmp_path: Path) -> None:
+    model = make(epochs=2).fit(world())
+    before = model.rank("track", "artist", None, 3)
+    model.set_params(dim=7, similarity="cosine").save(tmp_path / "m")
+    del model._searched
+    for now in (model, Space.load(tmp_path / "m")):
+        assert all(np.array_equal(a, b) for a, b in zip(now.rank("track", "artist", None, 3), before, strict=True))
+
+
+def test_a_pickled_space_is_the_space(fitted: Space) -> None:
+    fitted.rank("track", "artist", ["t0"])
+    copied = pickle.loads(pickle.dumps(fitted))  # noqa: S301
+    assert same(copied, fitted)
+    assert copied.annotate("track", "artist", ["t0"]) == fitted.annotate("track", "artist", ["t0"])
+
+
+def test_a_flipped_bit_in_any_file_is_noticed(tmp_path: Path, fitted: Space) -> None:
+    fitted.save(tmp_path / "m")
+    for file in [p for p in (tmp_path / "m").rglob("*") if p.is_file()]:
+        content = file.read_bytes()
+        file.write_bytes(content[:-5] + bytes([content[-5] ^ 4]) + content[-4:])
+        with pytest.raises(ModelFolderError, match=r"is damaged.*restore the folder from a copy or train again"):
+            Space.load(tmp_path / "m")
+        file.write_bytes(content)
+    Space.load(tmp_path / "m")
+
+
+@pytest.mark.parametrize("part", ["parameters", "kinds", "relations", "settings", "history"])
+def test_a_config_without_a_part_is_refused(tmp_path: Path, fitted: Space, part: str) -> None:
+    parts = fitted.to_parts()
+    config = {name: value for name, value in parts.config.items() if name != part}
+    save_folder(tmp_path / "m", Parts(parts.kind, config, parts.tensors))
+    with pytest.raises(ModelFolderError, match=f"lacks a part of the model .*{part}.*; restore it from a copy"):
+        Space.load(tmp_path / "m")
+
+
+def test_a_folder_without_a_tensor_or_with_one_of_another_size_is_refused(tmp_path: Path, fitted: Space) -> None:
+    parts = fitted.to_parts()
+    for name, array in parts.tensors.items():
+        others = {other: value for other, value in parts.tensors.items() if other != name}
+        sizes = [others] if not len(array) else [others, {**others, name: array[:-1]}]
+        for tensors in sizes:
+            save_folder(tmp_path / "m", Parts(parts.kind, parts.config, tensors))
+            with pytest.raises(
+                ModelFolderError, match=r"lacks a part of the model .*; restore it from a copy or train"
+            ):
+                Space.load(tmp_path / "m")
+
+
+def test_another_kind_of_folder_is_named(tmp_path: Path) -> None:
+    save_folder(tmp_path / "m", Parts("wsabie", {}, {}))
+    with pytest.raises(ModelFolderError, match="holds 'wsabie' where 'space' is needed"):
+        Space.load(tmp_path / "m")
+
+
+# ---- scikit-learn
+
+
+def test_a_clone_has_the_parameters_and_nothing_learned(fitted: Space) -> None:
+    copy = clone(fitted)
+    assert copy.get_params() == fitted.get_params()
+    assert not hasattr(copy, "space_")
+    assert repr(Space()) == "Space()"
+    assert Space().set_params(dim=3).get_params()["dim"] == 3
+
+
+# ---- refusals
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"dim": 0}, "dim is 0; choose a whole number from 1 to 4096"),
+        ({"loss": "owpc"}, "loss is 'owpc'; choose one of warp, auc"),
+        ({"loss": ["warp"]}, "loss is .*; choose one of warp, auc"),
+        ({"similarity": "l2"}, "similarity is 'l2'; choose one of dot, euclidean, cosine"),
+        ({"max_norm": 0}, "max_norm is 0"),
+        ({"epochs": 0}, "epochs is 0"),
+        ({"learning_rate": -1}, "learning_rate is -1"),
+        ({"schedule": "cosine"}, "schedule is 'cosine'"),
+        ({"margin": "1"}, "margin is '1'"),
+        ({"rank_weight": "recall"}, "rank_weight is 'recall'"),
+        ({"max_trials": 0}, "max_trials is 0"),
+        ({"negatives": -1}, "negatives is -1; choose a whole number from 0 to 65,536"),
+        ({"negatives": 65537}, "negatives is 65537; choose a whole number from 0 to 65,536"),
+        ({"negatives": 2.0}, "negatives is 2.0; choose a whole number"),
+        ({"negatives": True}, "negatives is True; choose a whole number"),
+        ({"negatives": None}, "negatives is None; choose a whole number"),
+        ({"patience": 0}, "patience is 0"),
+        ({"threads": 1.5}, "threads is 1.5"),
+        ({"seed": -1}, "seed is -1"),
+    ],
+)
+def test_parameters_are_refused_by_name(change: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        make(**change).fit(world())
+
+
+def test_use_is_refused_in_a_sentence(fitted: Space) -> None:
+    for use in (
+        lambda m: m.rank("track", "artist", ["t0"]),
+        lambda m: m.points("track"),
+        lambda m: m.things("track"),
+        lambda m: m.similar("track", "t0"),
+        lambda m: m.evaluate([]),
+        lambda m: m.facts(),
+        lambda m: m.to_parts(),
+    ):
+        with pytest.raises(NotFittedError, match=r"not fitted yet; call fit\(relations\) first"):
+            use(Space())
+    for unknown in (lambda: fitted.rank("tag", "track", ["t0"]), lambda: fitted.annotate("track", "tag", ["t0"])):
+        with pytest.raises(InputError, match="the space knows no kind 'tag'; it knows track, artist"):
+            unknown()
+    with pytest.raises(UnknownLabelError, match="there is no label 'artist 99'; did you mean 'artist"):
+        fitted.similar("artist", "artist 99")
+    for k in (0, 2.5, True):
+        with pytest.raises(InputError, match=f"k is {k}; choose a whole number above 0"):
+            fitted.rank("track", "artist", ["t0"], k)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="X has 29 features, but the kind 'track' is expecting 30 features as input"):
+        fitted.rank("track", "artist", features()[:, 1:])
+    with pytest.raises(InputError, match="things of the kind 'artist' have no features; give their names or numbers"):
+        fitted.rank("artist", "track", features())
+    for target in ("track", "artist"):
+        with pytest.raises(InputError, match=r"exclude has (2 rows|99 columns)"):
+            fitted.rank("track", target, ["t0"], exclude=sp.csr_matrix((2, 99)))
+    with pytest.raises(InputError, match="names or whole numbers; these are"):
+        fitted.rank("track", "artist", features().toarray().tolist())
+
+
+# ---- on real data
+
+
+def cora(folder: Path) -> tuple[Any, np.ndarray]:
+    """Binary bags of 1,433 words, and the pairs of papers of which one cites the other."""
+    docs = [line.split("\t") for line in (folder / "cora.docs.txt").read_text().splitlines()]
+    words = [[int(word) for word in doc[2].split()] for doc in docs]
+    starts = np.concatenate([[0], np.cumsum([len(row) for row in words])])
+    X = sp.csr_matrix((np.ones(starts[-1], np.float32), np.concatenate(words).astype(int), starts), (len(docs), 1433))
+    return X, np.loadtxt(folder / "cora.links.txt", dtype=np.int64)
+
+
+def test_citations_of_papers_that_training_never_saw(data_dir: Path) -> None:
+    """A fifth of Cora is held out wholly: which known papers does it cite, or is it cited by? Words alone are given."""
+    X, links = cora(data_dir / "planetoid_docs")
+    n = X.shape[0]
+    held = np.zeros(n, bool)
+    held[np.random.default_rng(0).permutation(n)[: n // 5]] = True
+    known, new = np.flatnonzero(~held), np.flatnonzero(held)
+    place = np.empty(n, np.int64)
+    place[known], place[new] = np.arange(len(known)), np.arange(len(new))
+    papers = Kind("paper", X[known])
+    inside = links[~held[links].any(1)]
+    across = np.array([link if held[link[0]] else link[::-1] for link in links[held[links].sum(1) == 1]])
+    model = Space(dim=100, threads=1).fit([Relation(papers, papers, place[inside])])
+    wanted = Relation(Kind("paper", X[new]), "paper", place[across])
+    found = model.evaluate([wanted], ks=[10])["paper - paper"]
+    rows = TfidfTransformer().fit(X[known])
+    cosines = (rows.transform(X[new]) @ rows.transform(X[known]).T).toarray()
+    best = np.argsort(-cosines, 1, kind="stable")[:, :10]
+    Y = sp.csr_matrix((np.ones(len(across)), place[across].T), (len(new), len(known))).toarray() > 0
+    own = Y.any(1)
+    baseline = (np.take_along_axis(Y, best, 1).sum(1)[own] / Y.sum(1)[own]).mean()
+    assert found.n_rows == own.sum() > 400
+    assert 0.2 < baseline < 0.28
+    assert found.means["recall@10"] > baseline + 0.03

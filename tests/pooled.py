@@ -1,0 +1,146 @@
+"""Problems whose candidates have features: made by hypothesis, run through a block of the kernel or its twin."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from hypothesis import strategies as st
+
+from passes import Outcome
+from strategies import label_rows, make_rule, random_space, seeds, sparse_rows
+from wsabie.base.validation import check_features
+from wsabie.kernels import pools_reference, reference
+from wsabie.space import tables
+from wsabie.space.joint import JointSpace
+from wsabie.training.loops import Tally, _Plan
+from wsabie.training.samplers import Sampling
+from wsabie.training.targets import RowBlock, build_targets
+from wsabie.training.threads import Threads
+
+FORMS = (
+    ("sparse", "sparse", "dot"),
+    ("sparse", "sparse", "euclidean"),
+    ("sparse", "sparse", "cosine"),
+    ("dense", "dense", "dot"),
+    ("sparse", "dense", "dot"),
+    ("dense", "sparse", "euclidean"),
+    ("free", "sparse", "dot"),
+    ("free", "dense", "cosine"),
+)
+"""Queries, candidates, similarity: every dispatch, but not every product of them, each of which is compiled."""
+
+
+class Pooled(NamedTuple):
+    """A relation to things with features, as the loops take it."""
+
+    space: JointSpace
+    inputs: Any
+    targets: Any
+    rule: Any
+    order: Any
+
+    @property
+    def block(self) -> RowBlock:
+        return RowBlock(self.inputs, self.targets)
+
+
+def pooled(
+    queries: Any, candidates: Any, Y: Any, similarity: Any, rng: Any, negatives: int, hidden: Any = None, **rule: Any
+) -> Pooled:
+    """Queries may be numbers of free vectors, or the candidates themselves: then both sides share one table."""
+    shared = queries is candidates
+    n_rows = int(queries.max(initial=0)) + 1 if queries.ndim == 1 else queries.shape[1]
+    base = random_space(n_rows, candidates.shape[1], similarity, rng)
+    inputs = queries.astype(np.int32) if queries.ndim == 1 else check_features(queries)
+    labels = base.features if shared else base.labels
+    space = JointSpace(
+        base.dim, similarity, base.features, labels, base.bias[:0],
+        inputs if shared else check_features(candidates), negatives,
+    )  # fmt: skip
+    targets = build_targets(Y, None, "mean", 0, hidden)
+    made = make_rule(Y.shape[1], **rule)
+    for table in (space.features, space.labels):
+        tables.project_rows(table, float(made.max_norm_rows))
+    return Pooled(space, inputs, targets, made, np.arange(len(targets.rows)))
+
+
+@st.composite
+def pooled_problems(draw: Any) -> Pooled:
+    """At most one block of pairs, of every kind."""
+    rng = np.random.default_rng(draw(seeds))
+    form, of_candidates, similarity = draw(st.sampled_from(FORMS))
+    shared = form == of_candidates and draw(st.booleans())
+    n, n_things, d = draw(st.integers(1, 7)), draw(st.integers(1, 14)), draw(st.integers(1, 9))
+    density = draw(st.sampled_from([0.3, 1.0]))
+    things = sparse_rows(n_things, d, density, rng)
+    candidates = things if of_candidates == "sparse" else things.toarray()
+    if shared:
+        queries: Any = candidates
+        n = n_things
+    elif form == "free":
+        queries = rng.integers(0, 5, n)
+    else:
+        queries = sparse_rows(n, draw(st.integers(1, 9)), density, rng)
+        queries = queries if form == "sparse" else queries.toarray()
+    Y, hidden = label_rows(n, n_things, draw(st.sampled_from([0.15, 0.5])), 0, rng).tolil(), None
+    if shared:
+        Y.setdiag(0)
+        hidden = sp.identity(n, np.int8, "csr")
+    problem = pooled(
+        queries, candidates, Y.tocsr(), similarity, rng, draw(st.sampled_from([0, 0, 1, 5, 40])), hidden,
+        margin=draw(st.sampled_from([0.1, 1.0, 3.0])),
+        max_trials=draw(st.sampled_from([1, 3, 1000])),
+        max_norm_rows=draw(st.sampled_from([np.inf, 1.2, 0.8])),
+        keep_rows=draw(st.sampled_from([1.0, 0.9])),
+        seed=draw(seeds),
+        epoch=draw(st.integers(0, 5)),
+    )  # fmt: skip
+    return problem._replace(order=rng.permutation(len(problem.targets.rows)))
+
+
+class Ran(NamedTuple):
+    """What a block of the kernel left behind."""
+
+    outcome: Outcome
+    block: Any
+    pool: Any
+
+
+def copied(space: JointSpace) -> JointSpace:
+    """Tables of its own; one that is shared stays shared."""
+    copy = space.copy()
+    if space.labels is space.features:
+        copy.labels = copy.features
+    return copy
+
+
+def fast_pool(problem: Pooled, n_threads: int = 1) -> Ran:
+    """`kernels.blocks` over an order that is one block."""
+    from wsabie.kernels.blocks import run_blocks
+    from wsabie.kernels.samplers import FromPool
+
+    space, tally = copied(problem.space), Tally.new(n_threads)
+    plan = _Plan(space, problem.block, problem.order.astype(np.int64), Sampling([FromPool()]), n_threads)
+    pattern, n_blocks = space.pattern(problem.inputs), len(plan.cuts) - 1
+    with Threads(n_threads) as threads:
+        threads.each(
+            lambda t: run_blocks(
+                pattern, plan.labels, problem.targets, problem.rule, FromPool(), plan.whole, plan.cuts, 0, n_blocks,
+                plan.work[t], plan.label_work[t], threads.counts, t, tally.counters[t], tally.loss[t], space.width,
+            )
+        )  # fmt: skip
+    outcome = Outcome(space.features, space.labels, None, None, tally.counters.sum(0), float(tally.loss[:, 0].sum()))
+    return Ran(outcome, plan.whole, plan.labels)
+
+
+def slow_pool(problem: Pooled) -> Outcome:
+    """The twin of `fast_pool`."""
+    space = problem.space
+    tower, candidates = (reference.double(one) for one in (space.tower(problem.inputs), space.candidate_tower()))
+    if space.labels is space.features:
+        candidates = candidates._replace(table=tower.table)
+    scored = type(space.label_arrays())
+    moved = pools_reference.run_block(
+        tower, candidates, scored, problem.targets, problem.rule, problem.order, space.negatives
+    )
+    return Outcome(tower.table, candidates.table, None, None, moved.counters, moved.loss)
