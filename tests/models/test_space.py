@@ -435,7 +435,7 @@ def test_use_is_refused_in_a_sentence(fitted: Space) -> None:
     for unknown in (lambda: fitted.rank("tag", "track", ["t0"]), lambda: fitted.annotate("track", "tag", ["t0"])):
         with pytest.raises(InputError, match="the space knows no kind 'tag'; it knows track, artist"):
             unknown()
-    with pytest.raises(UnknownLabelError, match="there is no label 'artist 99'; did you mean 'artist"):
+    with pytest.raises(UnknownLabelError, match="there is no artist 'artist 99'; did you mean 'artist"):
         fitted.similar("artist", "artist 99")
     for k in (0, 2.5, True):
         with pytest.raises(InputError, match=f"k is {k}; choose a whole number above 0"):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from wsabie.base.arrays import Float32, Int64
-from wsabie.base.errors import InputError
+from wsabie.base.errors import InputError, UnknownLabelError
 from wsabie.base.validation import check_features, require
 from wsabie.labels.names import Vocabulary, unknown_label
 from wsabie.models.relations import Kind
@@ -73,7 +73,8 @@ class KnownKind:
         named = [thing for thing in listed if isinstance(thing, str)]
         if named and len(named) == len(listed):
             missing = next((thing for thing in named if thing not in self.things), None)
-            require(missing is None, unknown_label(str(missing), list(self.things), self.name))
+            if missing is not None:
+                raise UnknownLabelError(unknown_label(missing, list(self.things), self.name))
             return self.things.ids(named)
         whole = [isinstance(thing, (int, np.integer)) and not isinstance(thing, bool) for thing in listed]
         require(all(whole), f"things of the kind {self.name!r} are names or whole numbers; these are {things!r:.80}")
