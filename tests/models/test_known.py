@@ -41,9 +41,9 @@ def test_what_is_neither_is_refused(known: dict[str, KnownKind], things: Any) ->
 
 @pytest.mark.parametrize("number", [48, -1, 2**70])
 def test_numbers_without_a_thing_are_refused(known: dict[str, KnownKind], number: int) -> None:
-    with pytest.raises(InputError, match=f"there is no label number {number}"):
+    with pytest.raises(InputError, match=f"there is no track number {number}"):
         known["track"].ids([number])
-    with pytest.raises(UnknownLabelError, match="there is no label 'tt'"):
+    with pytest.raises(UnknownLabelError, match="there is no track 'tt'"):
         known["track"].ids(["tt"])
 
 
