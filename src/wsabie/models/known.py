@@ -78,7 +78,10 @@ class KnownKind:
             return self.things.ids(named)
         whole = [isinstance(thing, (int, np.integer)) and not isinstance(thing, bool) for thing in listed]
         require(all(whole), f"things of the kind {self.name!r} are names or whole numbers; these are {things!r:.80}")
-        self.things.names(listed)  # refuses numbers out of range
+        outside = next((number for number in listed if not 0 <= number < len(self.things)), None)
+        require(
+            outside is None, f"there is no {self.name} number {outside}; the {len(self.things):,} are numbered from 0"
+        )
         return np.array(listed, np.int64)
 
     def points_of(self, space: SharedSpace, rows: Inputs | None, threads: Threads | None = None) -> Float32:

@@ -3,17 +3,23 @@
 from pathlib import Path
 from typing import Any
 
-from wsabie.models import annotator
+from wsabie.models import annotator, space, space_annotator
 from wsabie.models.kinds import KINDS, model_from
 from wsabie.models.loading import load_one_of
 
 
 def load(path: str | Path) -> Any:
-    """The model in a folder: an estimator, or an `Annotator` (model and features) as `wsabie train` saves it.
+    """The model in a folder: an estimator, or an `Annotator` (model and features) as `wsabie train` saves it, or a
+    `Space`, alone or with its features.
 
     Raises
     ------
     ModelFolderError
         Missing, damaged, of another version, or of a kind that this version does not know.
     """
-    return load_one_of(path, {**dict.fromkeys(KINDS, model_from), annotator.KIND: annotator.Annotator.from_parts})
+    whole = {
+        annotator.KIND: annotator.Annotator.from_parts,
+        space.Space.kind: space.Space.from_parts,
+        space_annotator.KIND: space_annotator.SpaceAnnotator.from_parts,
+    }
+    return load_one_of(path, {**dict.fromkeys(KINDS, model_from), **whole})

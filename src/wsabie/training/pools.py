@@ -6,6 +6,7 @@ import numpy as np
 
 from wsabie.base.arrays import LANES, Csr
 from wsabie.space.joint import JointSpace
+from wsabie.training.samplers import PAIRS_PER_BLOCK
 
 
 def new_pool(space: JointSpace, most_pairs: int) -> Any:
@@ -31,3 +32,8 @@ def most_drawn(space: JointSpace) -> int:
     if not isinstance(space.candidates, Csr):
         return 0
     return space.negatives * int(np.diff(space.candidates.indptr).max(initial=0))
+
+
+def pool_trials(space: Any, max_trials: int) -> int:
+    """How many negatives to draw at most where they come from a pool: as many as it has, the same ones come again."""
+    return min(max_trials, space.negatives or PAIRS_PER_BLOCK)

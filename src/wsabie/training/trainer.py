@@ -14,6 +14,7 @@ from wsabie.space.protocol import Inputs, Space, Trainable
 from wsabie.training.checkpoints import Checkpoints, Progressed
 from wsabie.training.loops import Run, Tally, rehearse, run_blocks, run_hogwild, run_owpc
 from wsabie.training.losses import losses_for
+from wsabie.training.pools import pool_trials
 from wsabie.training.samplers import Sampling, sampling_of
 from wsabie.training.settings import Settings
 from wsabie.training.stats import EpochStats, summarise
@@ -245,7 +246,7 @@ class Trainer:
         return Rule(
             margin=np.float32(s.margin),
             losses=losses_for(s.loss, s.rank_weight, space.n_labels),
-            max_trials=s.max_trials,
+            max_trials=s.max_trials if space.candidates is None else pool_trials(space, s.max_trials),
             step_rows=steps[0],
             step_labels=steps[1],
             step_weights=steps[2],
