@@ -237,3 +237,44 @@ def test_wrong_questions(cli: Cli, space: Path, lists: Path, music: Path) -> Non
         said = cli(*words)
         assert said.code == 1, words
         assert sentence in said.err, said.err
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Paragraphs of this project's documentation, those of a page belonging together."""
+    root, docs = tmp_path_factory.mktemp("pages"), Path(__file__).parents[3] / "docs"
+    with (root / "paragraphs.jsonl").open("w") as file:
+        for page in ("sound", "kernel-pca", "vse-ens", "ensembles", "explain", "sources", "model-folder"):
+            for number, text in enumerate((docs / f"{page}.md").read_text(encoding="utf-8").split("\n\n")):
+                if len(text.split()) > 12:
+                    file.write(json.dumps({"id": f"{page}-{number}", "text": text, "labels": [page]}) + "\n")
+    (root / "pages.toml").write_text("""
+[kinds.paragraph]
+data = "paragraphs.jsonl"
+scaling = "tfidf"
+
+[relations.page]
+query = "paragraph"
+target = "paragraph"
+names = "labels"
+
+[space]
+dim = 32
+epochs = 60
+""")
+    return root
+
+
+def test_paragraphs_find_those_of_their_page(cli: Cli, pages: Path, tmp_path: Path) -> None:
+    """Held-out paragraphs among known ones; the documents of a collection, a text, and words."""
+    model = tmp_path / "m"
+    said = cli("train", pages / "pages.toml", "--model", model, "--hold-out", 0.2, "--json")
+    assert said.code == 0, said.err
+    paragraphs = said.json["kinds"]["paragraph"]
+    assert said.json["validation"]["page"] > 0.4, "six of seven pages are others"
+    (one,) = cli("annotate", model, "--text", "loudness of a sound at a sample rate", "-k", 3, "--json").json["results"]
+    assert sum(name.startswith("sound-") for name, _ in one["paragraph"]) >= 2
+    near = cli("neighbours", model, "kernel", "--words", "-k", 8, "--json").json["neighbours"]
+    assert {"kernel", "landmarks", "components", "pca", "map"} & {word for word, _ in near}
+    assert "no word of 'zzz'" in cli("neighbours", model, "zzz", "--words").err
+    assert paragraphs > 100
