@@ -20,6 +20,7 @@ from wsabie.models.relations import Kind, Relation
 from wsabie.models.space import Space
 from wsabie.models.space_annotator import SpaceAnnotator
 from wsabie.sources.declaration import Declared, DeclaredKind, DeclaredRelation
+from wsabie.sources.fingerprint import fingerprint_or_none
 from wsabie.sources.open import open_source
 from wsabie.sources.pairs import read_couples
 from wsabie.sources.records import Rows, Source
@@ -291,10 +292,12 @@ def train_space(
     declared, seed = recipe.declared, recipe.space.seed
     relations = chosen(declared, recipe.only)
     terms: dict[str, Describer] = {}
+    fingerprints: dict[str, str | None] = {}
     if not recipe.resume:
         shutil.rmtree(recipe.work, ignore_errors=True)
 
     def rows_of(kind: DeclaredKind, source: Source) -> Rows:
+        fingerprints[kind.name] = fingerprint_or_none(source)
         if isinstance(source, Rows):
             require(not kind.description, f"[kinds.{kind.name}] says how to describe what is rows of features already")
             return source
@@ -321,6 +324,7 @@ def train_space(
         "pairs": {one.name: one.n_pairs for one in dealt.learnt},
         "held_out_pairs": {one.name: one.n_pairs for one in dealt.held_out},
         "skipped": len(rejects),
+        "fingerprints": fingerprints,
     }
     SpaceAnnotator(recipe.space, terms, columns, facts).save(recipe.model)
     return TrainedSpace(facts, recipe.space.history_)
@@ -346,11 +350,19 @@ def evaluate_space(
     declared: Declared,
     ks: tuple[int, ...],
     *,
+    allow_overlap: bool = False,
     executor: Executor,
     progress: Progress,
     rejects: Rejects,
 ) -> dict[str, Evaluation]:
-    """The figures of every relation on the things and pairs of another declaration."""
+    """The figures of every relation on the things and pairs of another declaration.
+
+    Raises
+    ------
+    InputError
+        It has none of the relations, or the things of training (unless `allow_overlap`).
+    """
+    trained = annotator.facts.get("fingerprints", {})
     known = {name for name, _, _ in annotator.space.relations_}
     relations = [one for one in declared.relations if one.name in known]
     require(
@@ -359,6 +371,11 @@ def evaluate_space(
     )
 
     def rows_of(kind: DeclaredKind, source: Source) -> Rows:
+        own = fingerprint_or_none(source)
+        require(
+            allow_overlap or own is None or own != trained.get(kind.name),
+            f"{kind.data} is what the space was trained on; give other data, or add --allow-overlap",
+        )
         return annotator.rows(kind.name, source, executor=executor, progress=progress, rejects=rejects).rows
 
     data = collect(declared, relations, rows_of, rejects)

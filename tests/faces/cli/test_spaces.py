@@ -232,6 +232,8 @@ def test_wrong_questions(cli: Cli, space: Path, lists: Path, music: Path) -> Non
         (["neighbours", space, "gorge"], "there is no thing 'gorge'; did you mean 'george'?"),
         (["neighbours", space, "theo", "--of", "song"], "knows no kind 'song'"),
         (["evaluate", space, music / "digits"], "is a space of several kinds of things"),
+        (["evaluate", space, music / "train.toml"], "is what the space was trained on; give other data"),
+        (["compare", music / "train.toml"], "says which kinds of things there are"),
         (["evaluate", space, lists / "lists.toml"], "declares none of the relations that were learned"),
     ):
         said = cli(*words)

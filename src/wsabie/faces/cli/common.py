@@ -29,8 +29,13 @@ def opened(
     """The source at a path, refusing an empty one; `n_features` is the width where the rows do not tell theirs, and
     `things` what is wanted, where that is known.
     """
+    from wsabie.sources.declaration import ENDING
     from wsabie.sources.open import open_source
 
+    if path.suffix.lower() == ENDING:
+        raise InputError(
+            f"{path} says which kinds of things there are and what relates them, for train and evaluate; give data here"
+        )
     progress = TerminalProgress()
     source = open_source(
         path, labels_from=labels_from, n_features=n_features, things=things, rejects=rejects, progress=progress

@@ -110,6 +110,7 @@ def evaluate_space_command(
     annotator: "SpaceAnnotator",
     model: Path,
     data: Path,
+    allow_overlap: bool,
     threads: int | None,
     strict: bool,
     rejects_file: Path | None,
@@ -127,8 +128,8 @@ def evaluate_space_command(
     refuse_unwritable(("rejects", rejects_file), inputs=(data, model))
     with listing(rejects_file, strict=strict) as rejects:
         found = evaluate_space(
-            annotator, read_declaration(data), KS, executor=executor(threads), progress=TerminalProgress(),
-            rejects=rejects,
+            annotator, read_declaration(data), KS, allow_overlap=allow_overlap, executor=executor(threads),
+            progress=TerminalProgress(), rejects=rejects,
         )  # fmt: skip
     relations = {}
     for name, evaluation in found.items():
@@ -241,6 +242,8 @@ def info_space_command(annotator: "SpaceAnnotator", model: Path, epochs: bool, j
     space = annotator.space
     described = {f"describe_{name}": terms.name for name, terms in annotator.terms.items()}
     facts: dict[str, Any] = {**space.facts(), "bytes": folder_bytes(model), **described, **annotator.facts}
+    if not json:
+        facts.pop("fingerprints", None)
     if json:
         more: dict[str, Any] = {"parameters": space.to_parts().config["parameters"], "settings": space.settings_}
         if epochs:
