@@ -55,9 +55,9 @@ def open_source(
         A folder of pictures or sounds (see `folders`), Parquet or a folder of its shards (`parquet_pictures`,
         `parquet_rows`), XC or svmlight text (`svmlight`), Mulan ARFF (`mulan`), fastText text
         (`fasttext`), a pair list (`pairs`), files of a published collection (`open_images`, `mirflickr`,
-        `nus_wide`, `iapr`, `lear`, `magnatagatune`, `spoken_digits`), or one picture or sound. Text may be gzip. A
-        folder that holds both pictures and Parquet is refused, unless the table has labels and names files by their
-        paths.
+        `nus_wide`, `iapr`, `lear`, `citations`, `magnatagatune`, `spoken_digits`), or one picture or sound. Text may
+        be gzip. A folder that holds both pictures and Parquet is refused, unless the table has labels and names files
+        by their paths.
     labels_from : {"auto", "folders", "metadata", "xmp", "tags", "none"}
         Where labels of pictures and sounds come from; "none" when there are none (what is to be
         annotated). Unless it is "auto", published collections of sounds are folders like any other.
@@ -234,7 +234,7 @@ def _settle_beside(table: Table, wanted: _Wanted, rejects: Rejects) -> None:
 
 def kind_of(path: Path, *, plain_text: bool = False) -> str:
     """What a file or folder is: folder, file (a picture or sound), parquet, arff, fasttext, svmlight, pairs, or a
-    published collection (nus-wide, lear, iapr, magnatagatune, spoken-digits, open-images, mirflickr).
+    published collection (nus-wide, lear, iapr, citations, magnatagatune, spoken-digits, open-images, mirflickr).
 
     Text of no other kind is fastText's if `plain_text` is set: lines without labels.
 
