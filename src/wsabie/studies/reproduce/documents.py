@@ -18,15 +18,12 @@ from wsabie.sources.records import Rows, Source, groups_of
 from wsabie.sources.text import shown
 from wsabie.storage.rejects import Rejects
 from wsabie.studies.reproduce.data import Data, described_rows, three_sides
-from wsabie.studies.reproduce.in_space import best_space, cosines
+from wsabie.studies.reproduce.in_space import COSINE, best_space, cosines
 from wsabie.studies.reproduce.record import Cell, Findings, Found, Opening, Record, Setting
 from wsabie.studies.splitting import split_rows
 
 KS = (1, 10)
 COLUMNS = ("recall@10", "MAP", "p@1")
-COSINE = "tf-idf cosine"
-SPACES = {"Space, in-batch negatives": 0, "Space, 256 sampled negatives": 256}
-"""Rows, and their `negatives`."""
 _NAME = "document"
 Couples = list[tuple[str, str]]
 
@@ -125,15 +122,21 @@ def documents(record: Record, setting: Setting) -> Findings:
     for what, relation in (("training", learnt), ("validation", held), ("test", test)):
         require(relation.n_pairs > 0, f"no pair of {data.name} is left for {what}; give more pairs")
     Y = test.pairs
-    rows = [_found(COSINE, "cosine of the features", cosines(data.train.X, data.test.X, data.train.X, Y, KS))]
-    notes = [
-        f"{data.train.X.shape[1]:,} features; {learnt.n_pairs // 2:,} pairs to learn from, and {test.n_pairs:,} of "
-        f"{np.count_nonzero(np.diff(Y.indptr)):,} test documents with training documents."
-    ]
-    for row, negatives in SPACES.items():
-        space, rate = best_space([learnt], [held], setting, negatives=negatives)
-        rows.append(_found(row, f"negatives = {negatives}", space.evaluate([test], ks=KS)[test.name]))
-        notes.append(f"{row}: {rate:.3g} times the default learning rate, by the MAP of the validation documents.")
+    rows, notes = (
+        [],
+        [
+            f"{data.train.X.shape[1]:,} features; {learnt.n_pairs // 2:,} pairs to learn from, and {test.n_pairs:,} of "
+            f"{np.count_nonzero(np.diff(Y.indptr)):,} test documents with training documents."
+        ],
+    )
+    for entry in record.entries:
+        if entry.entrant == COSINE:
+            found = cosines(data.train.X, data.test.X, data.train.X, Y, KS)
+        else:
+            space, rate = best_space([learnt], [held], setting, **entry.parameters)
+            found = space.evaluate([test], ks=KS)[test.name]
+            notes.append(f"{entry.row}: {rate:.3g} times the default rate, by the MAP of the validation documents.")
+        rows.append(_found(entry.row, entry.entrant, found))
     return Findings(rows, notes=notes, groups=groups_of(data.test, np.flatnonzero(np.diff(Y.indptr))))
 
 

@@ -9,12 +9,19 @@ from wsabie.base.arrays import Matrix
 from wsabie.base.errors import DivergenceError
 from wsabie.base.validation import check_features
 from wsabie.evaluation.evaluate import Evaluation, evaluate_scores
+from wsabie.models import defaults
 from wsabie.models.inputs import as_matrix, row_ranges
 from wsabie.models.relations import Relation
 from wsabie.models.scaling import RowScaling
 from wsabie.models.space import Space
 from wsabie.studies.reproduce.budget import RATES
 from wsabie.studies.reproduce.record import Cell, Setting
+
+COSINE, SPACE, SPACES = "cosine", "space", "spaces"
+"""Entrants of such tables: the cosine, a space for all tasks, and one for each."""
+
+_RATE = defaults.learning_rate(defaults.Shape(1, 1, 2), "mean")
+"""Of `Space`, whatever the data."""
 
 
 def best_space(
@@ -25,26 +32,25 @@ def best_space(
     Raises
     ------
     DivergenceError
-        With the default rate.
+        With every rate.
     """
     given = {name: value for name, value in setting.parameters.items() if name in Space().get_params()}
     run = {**given, **parameters, "seed": setting.seed, "threads": setting.threads}
-    rate, best, chosen, highest = 0.0, Space(**run), 0.0, -np.inf
+    best: tuple[float, Space, float] | None = None
     for multiple in RATES:
-        space = Space(**run)
-        if rate:
-            space.set_params(learning_rate=multiple * rate)
+        space = Space(**run, learning_rate=multiple * _RATE)
         try:
             space.fit(learnt, validation=held_out, progress=setting.progress)
         except DivergenceError:
-            if not rate:
+            if best is None and multiple == max(RATES):
                 raise
             continue
-        rate = rate or float(space.settings_["learning_rate"])
         figure = max(stats.validation or 0.0 for stats in space.history_)
-        if figure > highest:
-            best, highest, chosen = space, figure, multiple
-    return best, chosen
+        if best is None or figure > best[0]:
+            best = figure, space, multiple
+    if best is None:
+        raise ValueError("there is no rate to try")
+    return best[1], best[2]
 
 
 def cosines(train: Any, queries: Any, candidates: Any, Y: Matrix, ks: Sequence[int], exclude: Any = None) -> Evaluation:

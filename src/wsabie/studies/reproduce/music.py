@@ -13,10 +13,10 @@ from wsabie.sources.declaration import DeclaredRelation
 from wsabie.sources.records import Rows, groups_of, label_counts
 from wsabie.studies.relating import related_by
 from wsabie.studies.reproduce.data import Data
-from wsabie.studies.reproduce.in_space import best_space, cosines, figures_of
+from wsabie.studies.reproduce.in_space import COSINE, SPACE, SPACES, best_space, cosines, figures_of
 from wsabie.studies.reproduce.models import available, compare_on
 from wsabie.studies.reproduce.music_data import ARTISTS, GENRES, SEPARATOR, kinds_in, of_kind
-from wsabie.studies.reproduce.record import Cell, Findings, Found, Record, Setting
+from wsabie.studies.reproduce.record import Cell, Entry, Findings, Found, Record, Setting
 
 KS = (1, 6)
 SONGS, ARTIST, GENRE = "song", "artist", "genre"
@@ -110,24 +110,19 @@ def big_data(record: Record, setting: Setting) -> Findings:
                     f"no two {side} songs of {setting.given.name} have one {music.artists}; choose another kind with "
                     "--artists"
                 )
-    one, missing = _one_vs_rest(record, setting, music)
-    rows, notes = [*one, _cosine(setting.given, test)], [_told(music, test)]
-    for row, together, dim in _SPACES:
-        groups = [list(learnt.relations)] if together else [[task] for task in learnt.relations]
-        found, told = _space(row, dim, groups, (learnt, held, test), setting)
-        rows.append(found)
-        notes.append(told)
+    rows, missing = _classifiers(record, setting, music)
+    notes = [_told(music, test)]
+    for entry in record.entries:
+        if entry.entrant == COSINE:
+            rows.append(_cosine(entry, setting.given, test))
+        elif entry.entrant in (SPACE, SPACES):
+            found, told = _space(entry, (learnt, held, test), setting)
+            rows.append(found)
+            notes.append(told)
     by = groups_of(test.rows, _judged(test, SIMILAR))
     songs = groups_of(test.rows, _judged(test, ARTIST))
     columns = {f"{task} p@{k}": groups for task, groups in ((SIMILAR, by), (ARTIST, songs)) for k in KS if groups}
     return Findings(rows, missing, notes=notes, groups=columns)
-
-
-_SPACES = (
-    ("Wsabie, single task (d = 100)", False, 100),
-    ("Wsabie, all tasks (d = 100)", True, 100),
-    ("Wsabie, all tasks (d = 400)", True, 400),
-)
 
 
 def _judged(tasks: Tasks, task: str) -> Any:
@@ -137,43 +132,43 @@ def _judged(tasks: Tasks, task: str) -> Any:
     return np.flatnonzero(np.diff(pairs.indptr) - own)
 
 
-def _one_vs_rest(record: Record, setting: Setting, music: Music) -> tuple[list[Found], dict[str, str]]:
-    """A classifier of every artist, which ranks artists alone."""
+def _classifiers(record: Record, setting: Setting, music: Music) -> tuple[list[Found], dict[str, str]]:
+    """Models that rank artists alone."""
     data = of_kind(setting.given, music.columns[ARTIST])
-    taking_part, missing = available(record, replace(setting, data=data))
+    entries = tuple(entry for entry in record.entries if entry.entrant not in (COSINE, SPACE, SPACES))
+    taking_part, missing = available(replace(record, entries=entries), replace(setting, data=data))
     found = compare_on(data, taking_part, setting, ks=KS)
     missing |= {skipped.name: skipped.reason for skipped in found.skipped}
     rows = [Found(e.name, e.title, *figures_of(ARTIST, e.evaluation, KS)) for e in found.entries]
     return rows, missing
 
 
-def _cosine(data: Data, test: Tasks) -> Found:
+def _cosine(entry: Entry, data: Data, test: Tasks) -> Found:
     """Songs like a song by their features."""
     relation, X = test.relations[SIMILAR], test.rows.X
     Y = (relation.pairs > 0).astype(np.int8)
     found = cosines(data.train.X, X, X, Y, KS, itself(relation, Y))
-    return Found("cosine similarity", "cosine of the features, tf-idf", *figures_of(SIMILAR, found, KS))
+    return Found(entry.row, "cosine of the features, tf-idf", *figures_of(SIMILAR, found, KS))
 
 
-def _space(
-    row: str, dim: int, groups: list[list[str]], sides: tuple[Tasks, Tasks, Tasks], setting: Setting
-) -> tuple[Found, str]:
-    """A space for every group of tasks, and the figures of all tasks; what was chosen, in words."""
+def _space(entry: Entry, sides: tuple[Tasks, Tasks, Tasks], setting: Setting) -> tuple[Found, str]:
+    """One space for all tasks, or one for each, and the figures of all; what was chosen, in words."""
     learnt, held, test = (side.relations for side in sides)
+    groups = [list(learnt)] if entry.entrant == SPACE else [[task] for task in learnt]
     figures: dict[str, Cell] = {}
     per_row: dict[str, Any] = {}
     rates = []
     for tasks in groups:
         judged = [held[task] for task in tasks if task in held]
-        space, rate = best_space([learnt[task] for task in tasks], judged, setting, dim=dim)
+        space, rate = best_space([learnt[task] for task in tasks], judged, setting, **entry.parameters)
         rates.append(f"{rate:.3g}" if len(groups) == 1 else f"{rate:.3g} ({tasks[0]})")
         told: dict[str, Evaluation] = space.evaluate([test[task] for task in tasks if task in test], ks=KS)
         for task, evaluation in told.items():
             means, values = figures_of(task, evaluation, KS)
             figures |= means
             per_row |= values
-    note = f"{row}: {', '.join(rates)} times the default learning rate, by the MAP of the validation songs."
-    return Found(row, f"{len(groups)} spaces" if len(groups) > 1 else "one space", figures, per_row), note
+    note = f"{entry.row}: {', '.join(rates)} times the default learning rate, by the MAP of the validation songs."
+    return Found(entry.row, entry.entrant, figures, per_row), note
 
 
 def _told(music: Music, test: Tasks) -> str:

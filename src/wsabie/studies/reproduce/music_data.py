@@ -1,5 +1,6 @@
 """What the music tables run on: sounds with names of several kinds, or a generated catalogue of songs."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -37,7 +38,7 @@ def open_sounds(
     progress: Progress = SILENT,
     rejects: Rejects | None = None,
 ) -> Data:
-    """Sounds of a folder, with the names of all kinds as labels, as "kind: name".
+    """Sounds of a folder, with the names of all kinds as labels, as "kind: name"; a name that all have is none.
 
     The sides are those of the published split where there is one, with a tenth of the training side for validation.
 
@@ -70,7 +71,7 @@ def open_sounds(
     rows, sides = described_rows(source, _sides(related, seed), seed, executor, progress, rejects)
     for what, side in (("training", sides.train), ("validation", sides.valid), ("test", sides.test)):
         require(len(side) > 0, f"no sound of {shown(path)} is left for {what}; give more sounds")
-    told = ", ".join(kinds)
+    told = ", ".join(kind for kind in kinds if any(name.startswith(f"{kind}{SEPARATOR}") for name in rows.label_names))
     about = f"{path.name}, with the names of the kinds {told}; {_how_split(related, rows, seed)}"
     return describable(Data(path.name, about, *three_sides(rows, sides)), source, executor, progress, seed=seed)
 
@@ -98,13 +99,16 @@ SONGS = Opening(open_songs, f"{GENERATED}S, or a folder of sounds with artists, 
 
 
 def _named(files: ItemSource, related: Related, rejects: Rejects) -> list[Item]:
-    """The sounds that have names, with all of them."""
-    labels: dict[str, list[str]] = {}
+    """The sounds that have names, with all of them but those that every sound has, which say nothing."""
+    items = list(files)
+    here, labels = {item.id for item in items}, dict[str, list[str]]()
     for kind, pairs in related.pairs.items():
+        counts = Counter(name for thing, name in pairs if thing in here)
         for thing, name in pairs:
-            labels.setdefault(thing, []).append(f"{kind}{SEPARATOR}{name}")
+            if counts[name] < len(items):
+                labels.setdefault(thing, []).append(f"{kind}{SEPARATOR}{name}")
     found = []
-    for item in files:
+    for item in items:
         if item.id in labels:
             found.append(item._replace(labels=tuple(labels[item.id]), group=related.groups.get(item.id)))
         else:

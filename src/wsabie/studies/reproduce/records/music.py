@@ -2,6 +2,7 @@
 
 from wsabie.studies.reproduce import curves, describing, documents, music, texts
 from wsabie.studies.reproduce.claims import Claim
+from wsabie.studies.reproduce.in_space import COSINE, SPACE, SPACES
 from wsabie.studies.reproduce.music_data import SONGS, SOUNDS
 from wsabie.studies.reproduce.record import Entry, Published, Record
 from wsabie.studies.reproduce.records.slides import DOCUMENT
@@ -23,6 +24,7 @@ _BAG = "few pairs teach a map of many words less than its weights by frequency s
 _MFCC, _BOTH = (100, 200, 300, 400), (100, 200, 300, 400, 600, 800)
 _AT_1 = tuple(f"{task} p@1" for task in (music.ARTIST, music.SONGS, music.SIMILAR))
 _ONE, _ALL, _LARGE = "Wsabie, single task (d = 100)", "Wsabie, all tasks (d = 100)", "Wsabie, all tasks (d = 400)"
+_TFIDF, _BATCH, _SAMPLED = "tf-idf cosine", "Space, in-batch negatives", "Space, 256 sampled negatives"
 
 RECORDS = (
     Record(
@@ -169,7 +171,13 @@ RECORDS = (
             Claim(f"cosine similarity > {_ONE} in similar p@1", _COSINE),
             Claim(f"{_ALL} > cosine similarity in similar p@1", _COSINE),
         ),
-        entries=(Entry("one-vs-rest", "one-vs-rest-hinge"),),
+        entries=(
+            Entry("one-vs-rest", "one-vs-rest-hinge"),
+            Entry("cosine similarity", COSINE),
+            Entry(_ONE, SPACES, {"dim": 100}),
+            Entry(_ALL, SPACE, {"dim": 100}),
+            Entry(_LARGE, SPACE, {"dim": 400}),
+        ),
         columns=tuple(f"{task} p@{k}" for task in music.TASKS for k in music.KS),
         tuned=True,
         opening=SONGS,
@@ -190,13 +198,17 @@ RECORDS = (
         claims=tuple(
             Claim(f"{better} > {worse} in {column}", why, ours=True)
             for better, worse, why in (
-                ("Space, 256 sampled negatives", documents.COSINE, _BAG),
-                ("Space, in-batch negatives", documents.COSINE, _BAG),
-                ("Space, 256 sampled negatives", "Space, in-batch negatives", _BLOCK),
+                (_SAMPLED, _TFIDF, _BAG),
+                (_BATCH, _TFIDF, _BAG),
+                (_SAMPLED, _BATCH, _BLOCK),
             )
             for column in ("recall@10", "MAP")
         ),
-        entries=(),
+        entries=(
+            Entry(_TFIDF, COSINE),
+            Entry(_BATCH, SPACE, {"negatives": 0}),
+            Entry(_SAMPLED, SPACE, {"negatives": 256}),
+        ),
         columns=documents.COLUMNS,
         opening=documents.OPENING,
     ),
