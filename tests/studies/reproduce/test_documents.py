@@ -59,7 +59,7 @@ def test_what_it_finds_are_the_pairs_across(data: Data) -> None:
     asked = [i for i, a in enumerate(data.test.ids) if any(frozenset((a, b)) in known for b in data.train.ids)]
     assert len(found.findings["tf-idf cosine"].per_row["p@1"]) == len(asked)
     n_found = [sum(frozenset((data.test.ids[i], b)) in known for b in data.train.ids) for i in asked]
-    assert f"{sum(n_found)} of {len(asked)} test documents" in found.findings.notes[0]
+    assert f"{sum(n_found)} pairs of {len(asked)} test documents" in found.findings.notes[0]
 
 
 def test_a_declaration_says_where_the_pairs_are(tmp_path: Path) -> None:

@@ -122,13 +122,12 @@ def documents(record: Record, setting: Setting) -> Findings:
     for what, relation in (("training", learnt), ("validation", held), ("test", test)):
         require(relation.n_pairs > 0, f"no pair of {data.name} is left for {what}; give more pairs")
     Y = test.pairs
-    rows, notes = (
-        [],
-        [
-            f"{data.train.X.shape[1]:,} features; {learnt.n_pairs // 2:,} pairs to learn from, and {test.n_pairs:,} of "
-            f"{np.count_nonzero(np.diff(Y.indptr)):,} test documents with training documents."
-        ],
-    )
+    asking = np.flatnonzero(np.diff(Y.indptr))
+    notes = [
+        f"{data.train.X.shape[1]:,} features; {learnt.n_pairs // 2:,} pairs to learn from; to be found: "
+        f"{test.n_pairs:,} pairs of {len(asking):,} test documents with training documents."
+    ]
+    rows = []
     for entry in record.entries:
         if entry.entrant == COSINE:
             found = cosines(data.train.X, data.test.X, data.train.X, Y, KS)
@@ -137,7 +136,7 @@ def documents(record: Record, setting: Setting) -> Findings:
             found = space.evaluate([test], ks=KS)[test.name]
             notes.append(f"{entry.row}: {rate:.3g} times the default rate, by the MAP of the validation documents.")
         rows.append(_found(entry.row, entry.entrant, found))
-    return Findings(rows, notes=notes, groups=groups_of(data.test, np.flatnonzero(np.diff(Y.indptr))))
+    return Findings(rows, notes=notes, groups=groups_of(data.test, asking))
 
 
 def _asking(rows: Rows, data: Data) -> Relation:

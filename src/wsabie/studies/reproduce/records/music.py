@@ -117,7 +117,7 @@ RECORDS = (
         DOCUMENT,
         'Slide "Results on TagATune", related tags',
         "A model of 400 dimensions is trained on mfcc+sai, and the tags nearest (cosine) to those of the slide, as far "
-        "as the data have them, or to the ten most frequent tags are listed.",
+        "as the data have them, or to the most frequent tags of each kind are listed.",
         texts.labels_near,
         (
             Published(
