@@ -68,6 +68,45 @@ def test_names_of_all_kinds_are_tags_on_the_published_sides(spoken: Data) -> Non
     assert "the kinds digit, speaker, accent; the published test side" in spoken.about
 
 
+def tones(folder: Path, names: list[str]) -> None:
+    """Tones of two pitches by turns, a little noisy."""
+    soundfile = pytest.importorskip("soundfile", reason="soundfile writes")
+    pytest.importorskip("soxr", reason="soxr changes rates")
+    rng = np.random.default_rng(0)
+    for i, name in enumerate(names):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        wave = np.sin(np.arange(4000) * (0.1, 0.7)[i % 2]) + 0.1 * rng.standard_normal(4000)
+        soundfile.write(folder / name, wave / 2, 8000)
+
+
+def test_clips_of_magnatagatune_are_on_the_sides_of_their_folders(tmp_path: Path) -> None:
+    names = [f"{side}/song-{i}-{i}-0-29.wav" for side in "03cf" for i in range(4)]
+    tones(tmp_path, names)
+    tags = ["\t".join(f'"{cell}"' for cell in (i, 1, i % 2, 1 - i % 2, name)) for i, name in enumerate(names)]
+    (tmp_path / "annotations_final.csv").write_text("\n".join(['"clip_id"\t"any"\t"high"\t"low"\t"mp3_path"', *tags]))
+    makers = [f'"{i}"\t"band {i % 2}"\t"album"' for i in range(len(names))]
+    (tmp_path / "clip_info_final.csv").write_text("\n".join(['"clip_id"\t"artist"\t"album"', *makers]))
+    data = open_sounds(str(tmp_path))
+    sides = [{name[0] for name in rows.ids} for rows in (data.train, data.valid, data.test)]
+    assert sides == [{"0", "3"}, {"c"}, {"f"}]
+    assert data.train.label_names == ["artist: band 0", "artist: band 1", "tag: high", "tag: low"]
+    assert data.about.endswith("names of the kinds tag, artist; the published sides")
+
+
+def test_a_table_beside_sounds_names_their_artists_and_groups(tmp_path: Path) -> None:
+    names = [f"{i}.wav" for i in range(40)]
+    tones(tmp_path, names)
+    lines = [f"{name},band {i % 2},{('rock', 'folk')[i % 2]},take {i // 2}" for i, name in enumerate(names)]
+    (tmp_path / "metadata.csv").write_text("\n".join(["file_name,artist,genre,group", *lines]))
+    data = open_sounds(str(tmp_path))
+    assert (len(data.train), len(data.valid), len(data.test)) == (32, 4, 4)
+    assert data.about.endswith("a tenth each for validation and test, by group, seed 0")
+    assert not set(data.test.groups or ()) & set(data.train.groups or ())
+    found = ran("music-bigdata", data, entries=record("music-bigdata").entries[:2], claims=()).findings
+    assert found["one-vs-rest"].figures["artist p@1"] == 1
+    assert len(found.groups["artist p@1"]) == 4  # type: ignore[index,arg-type,call-overload]
+
+
 def test_tags_of_sounds_by_both_descriptions(spoken: Data) -> None:
     done = ran("tagatune", spoken, entries=tuple(e for e in record("tagatune").entries if e.row.startswith("Wsabie")))
     both = [done.findings[f"Wsabie, {features}"].figures for features in ("mfcc", "mfcc+sai")]
