@@ -85,17 +85,17 @@ class Music:
         }
         if GENRE in said:
             relations[GENRE] = Relation(track, ends[GENRE], said[GENRE], GENRE)
-        return Tasks({name: one for name, one in relations.items() if _has_pairs(one)}, rows)
+        return Tasks({name: one for name, one in relations.items() if _n_pairs(one)}, rows)
 
 
 def _bare(rows: Rows, y: int) -> str:
     return rows.label_names[y].partition(SEPARATOR)[2]
 
 
-def _has_pairs(relation: Relation) -> bool:
-    """Pairs of a thing with itself are none."""
-    own = relation.pairs.diagonal().sum() if relation.within else 0
-    return bool(relation.pairs.nnz > own)
+def _n_pairs(relation: Relation) -> int:
+    """Pairs of two things; those of a thing with itself are none."""
+    own = np.count_nonzero(relation.pairs.diagonal()) if relation.within else 0
+    return relation.n_pairs - int(own)
 
 
 def big_data(record: Record, setting: Setting) -> Findings:
@@ -128,7 +128,7 @@ def big_data(record: Record, setting: Setting) -> Findings:
 def _judged(tasks: Tasks, task: str) -> Any:
     """The songs that ask in a task: those with something to find."""
     pairs = tasks.relations[task].pairs.tocsr()
-    own = pairs.diagonal() if task == SIMILAR else 0
+    own = pairs.diagonal() > 0 if task == SIMILAR else 0
     return np.flatnonzero(np.diff(pairs.indptr) - own)
 
 
@@ -172,6 +172,6 @@ def _space(entry: Entry, sides: tuple[Tasks, Tasks, Tasks], setting: Setting) ->
 
 
 def _told(music: Music, test: Tasks) -> str:
-    known = ", ".join(f"{task}: {test.relations[task].n_pairs:,} pairs" for task in test.relations)
+    known = ", ".join(f"{task}: {_n_pairs(relation):,} pairs" for task, relation in test.relations.items())
     kind = "" if music.artists == ARTIST else f"The kind {music.artists!r} stands for artists. "
     return f"{kind}{len(music.columns[ARTIST]):,} artists; to be found in the test: {known}."
