@@ -70,7 +70,7 @@ def open_source(
         (`parquet_pictures`, `parquet_rows`, `documents`), XC or svmlight text (`svmlight`), Mulan ARFF (`mulan`),
         fastText text (`fasttext`), JSON lines or a table with a column `text` (`documents`), a pair list (`pairs`),
         files of a published collection (`glosses`, `packages`, `open_images`, `mirflickr`, `nus_wide`, `iapr`,
-        `lear`, `magnatagatune`, `spoken_digits`), or one picture or sound. Text may be gzip. A folder that holds both
+        `lear`, `citations`, `magnatagatune`, `spoken_digits`), or one picture or sound. Text may be gzip. A folder that holds both
         pictures and Parquet is refused, unless the table has labels and names files by their paths.
     labels_from : {"auto", "folders", "metadata", "xmp", "tags", "none"}
         Where labels of pictures and sounds come from; "none" when there are none (what is to be
@@ -277,8 +277,8 @@ def _settle_beside(table: Table, wanted: _Wanted, rejects: Rejects) -> None:
 
 def kind_of(path: Path, *, plain_text: bool = False, things: Things | None = None) -> str:
     """What a file or folder is: folder, file (a picture, sound or document), parquet, arff, fasttext, svmlight, pairs,
-    documents (json, table, glosses, packages), or a published collection (nus-wide, lear, iapr, magnatagatune,
-    spoken-digits, open-images, mirflickr).
+    documents (json, table, glosses, packages), or a published collection (nus-wide, lear, iapr, citations,
+    magnatagatune, spoken-digits, open-images, mirflickr).
 
     Text of no other kind is fastText's if `plain_text` is set: lines without labels. Where documents are wanted, a
     file of text that is no collection of them is one.

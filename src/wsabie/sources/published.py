@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from wsabie.base.errors import InputError
+from wsabie.sources.citations import is_citations, read_citations
 from wsabie.sources.iapr import is_iapr, read_iapr
 from wsabie.sources.lear import is_lear, read_lear, sides_of
 from wsabie.sources.magnatagatune import is_magnatagatune, read_magnatagatune
@@ -14,7 +15,7 @@ from wsabie.storage.rejects import Rejects
 
 OF_SEVERAL_KINDS = {"magnatagatune": read_magnatagatune, "spoken-digits": read_spoken_digits}
 """Layouts with labels of several kinds and a published split."""
-PUBLISHED = ("nus-wide", "lear", "iapr", *OF_SEVERAL_KINDS)
+PUBLISHED = ("nus-wide", "lear", "iapr", "citations", *OF_SEVERAL_KINDS)
 
 
 def published_kind(path: Path) -> str | None:
@@ -35,6 +36,8 @@ def published_kind(path: Path) -> str | None:
         return "spoken-digits"
     if is_nus_wide(path):
         return "nus-wide"
+    if path.is_file() and is_citations(path):
+        return "citations"
     return "lear" if path.is_file() and is_lear(path) else None
 
 
@@ -44,6 +47,8 @@ def read_published(
     """Read a collection of one of these layouts; the kind of label and the side of a split where there are several."""
     if kind in OF_SEVERAL_KINDS:
         return OF_SEVERAL_KINDS[kind](path, kind=label_kind, split=split, rejects=rejects)
+    if kind == "citations":
+        return read_citations(path, rejects=rejects)
     if kind == "iapr":
         return read_iapr(path, rejects=rejects)
     return read_nus_wide(path, rejects=rejects) if kind == "nus-wide" else read_lear(path, rejects=rejects)

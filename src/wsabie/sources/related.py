@@ -36,6 +36,8 @@ class Related:
         For each kind (such as "artist") the pairs of a thing and a name, in the order of the files, unique.
     splits : dict of str to str
         The side of the published split on which a thing is, where there is one.
+    groups : dict of str to str
+        What a thing is a part of (the song of a clip), where that is said.
 
     Examples
     --------
@@ -51,6 +53,7 @@ class Related:
     ids: list[str] = field(repr=False)
     pairs: dict[str, list[tuple[str, str]]] = field(repr=False)
     splits: dict[str, str] = field(repr=False)
+    groups: dict[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, path: Path, things: Iterable[Thing], rejects: Rejects | None = None, what: str = "things") -> "Related":
@@ -61,16 +64,18 @@ class Related:
         InputError
             There is none.
         """
-        ids, splits = dict[str, None](), dict[str, str]()
+        ids, splits, groups = dict[str, None](), dict[str, str](), dict[str, str]()
         pairs: defaultdict[str, dict[tuple[str, str], None]] = defaultdict(dict)
         for thing in things:
             ids[thing.id] = None
             if thing.split is not None:
                 splits[thing.id] = thing.split
+            if thing.group is not None:
+                groups[thing.id] = thing.group
             for kind, names in thing.names.items():
                 pairs[kind].update(((thing.id, name), None) for name in names)
         require_rows(len(ids), path, rejects or Rejects(), what)
-        return cls(path, list(ids), {kind: list(held) for kind, held in pairs.items() if held}, splits)
+        return cls(path, list(ids), {kind: list(held) for kind, held in pairs.items() if held}, splits, groups)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -83,6 +88,7 @@ class Related:
             [name for name in self.ids if name in kept],
             {kind: [pair for pair in pairs if pair[0] in kept] for kind, pairs in self.pairs.items()},
             {name: side for name, side in self.splits.items() if name in kept},
+            {name: group for name, group in self.groups.items() if name in kept},
         )
 
     def of_kinds(self, kinds: Iterable[str]) -> "Related":

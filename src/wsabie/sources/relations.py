@@ -156,7 +156,7 @@ def _rows(rows: list[tuple[str, dict[str, Any]]], by: str, kinds: list[str], rej
             }
             if side is not None:
                 sides[name] = side
-            yield Thing(name, said, side)
+            yield Thing(name, said, side, word(row.get("group")))
         except BadRow as bad:
             rejects.add(where, bad.reason, bad.detail)
 

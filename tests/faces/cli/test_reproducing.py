@@ -1,8 +1,11 @@
 """`wsabie reproduce`, as the shell calls it."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 Cli = Callable[..., Any]
 
@@ -54,3 +57,38 @@ def test_files_of_the_users_stay(cli: Cli, tmp_path: Path) -> None:
     assert (tmp_path / "table.csv").read_text() == "mine"
     assert cli("reproduce", "slides-example", "--out", tmp_path / "new").code == 0
     assert cli("reproduce", "slides-example", "--out", tmp_path / "new").code == 0  # its own are replaced
+
+
+def test_papers_find_what_they_cite(cli: Cli, data_dir: Path, tmp_path: Path) -> None:
+    cora = data_dir / "planetoid_docs" / "cora.docs.txt"
+    ran = cli("reproduce", "documents", "--data", cora, "--epochs", 3, "--out", tmp_path / "d", "--json")
+    assert ran.code == 0, ran.err
+    found = {row["row"]: row["figures"]["recall@10"] for row in ran.json["here"]}
+    assert found["tf-idf cosine"] == pytest.approx(0.245, abs=0.001)
+    assert ran.json["data"]["rows"] == {"train": 2166, "valid": 271, "test": 271}
+    assert str(data_dir) not in (tmp_path / "d" / "about.md").read_text()
+
+
+def test_songs_of_spoken_digits(cli: Cli, data_dir: Path, tmp_path: Path) -> None:
+    """From recordings to the table: digits in the place of artists."""
+    pytest.importorskip("soundfile", reason="soundfile decodes")
+    pytest.importorskip("soxr", reason="soxr changes rates")
+    (tmp_path / "digits" / "recordings").mkdir(parents=True)
+    shutil.copy(data_dir / "fsdd" / "metadata.txt", tmp_path / "digits")
+    for name in (f"{digit}_theo_{take}.wav" for digit in range(3) for take in range(2, 15)):
+        shutil.copy(data_dir / "fsdd" / "recordings" / name, tmp_path / "digits" / "recordings")
+    words = ("reproduce", "music-bigdata", "--data", tmp_path / "digits", "--out", tmp_path / "m", "--epochs", 5)
+    assert "no names of the kind 'artist'; choose --artists among digit" in cli(*words).err
+    ran = cli(*words, "--artists", "digit")
+    assert ran.code == 0, ran.err
+    assert "The kind 'digit' stands for artists. 3 artists" in ran.out
+    assert "Wsabie, all tasks (d = 100) > Wsabie, single task (d = 100) in song p@1: " in ran.out
+    assert str(tmp_path) not in (tmp_path / "m" / "about.md").read_text()
+
+
+def test_tables_that_want_data_of_their_own(cli: Cli, rows: Path, tmp_path: Path) -> None:
+    out = ("--out", tmp_path / "t")
+    assert "documents needs data; name some with --data: NAME.docs.txt" in cli("reproduce", "documents", *out).err
+    assert "is no file of documents with pairs" in cli("reproduce", "documents", "--data", rows, *out).err
+    assert "holds no sounds" in cli("reproduce", "tagatune", "--data", rows, *out).err
+    assert "choose from tiny, S, L" in cli("reproduce", "music-bigdata", "--data", "songs:huge", *out).err

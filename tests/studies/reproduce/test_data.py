@@ -24,13 +24,13 @@ def test_a_generated_task_has_families(tmp_path: Path, monkeypatch: pytest.Monke
     data = open_data("visterm:tiny")
     assert (len(data.train), len(data.valid), len(data.test)) == (360, 40, 60)
     assert data.train.X.shape[1] == visterms.N_WORDS
-    parents = visterms.world_of(40).parents
+    parents = visterms.world_of(size).parents
     assert data.train.label_names[7] == f"family {parents[7]} label 7"
     assert data.similar is not None
     similar = data.similar(data.train.label_names)
     alike = np.stack([similar.to([y]) for y in range(40)])
     assert np.array_equal(alike > 0, parents[:, None] == parents)
-    monkeypatch.delattr(visterms, "generate")  # the second time it comes from the cache
+    monkeypatch.delattr(visterms, "made")  # the second time it comes from the cache
     assert (open_data("visterm:tiny").train.X != data.train.X).nnz == 0
 
 
@@ -99,7 +99,9 @@ def test_features_are_compared_on_the_same_pictures(pictures: Path) -> None:
     assert [found.row for found in done.findings.rows] == ["k-NN, visterms", "k-NN, colour"]
     assert done.findings["k-NN, colour"].figures["p@1"] == 1
     assert done.verdicts[0].difference is not None
-    assert [note.partition(":")[0] for note in done.findings.notes] == ["visterms", "colour"]
+    density, *features_told = done.findings.notes
+    assert density.startswith("32 training rows for 2 labels")
+    assert [note.partition(":")[0] for note in features_told] == ["visterms", "colour"]
 
 
 def test_rows_that_are_no_pictures_have_no_features_to_compare(tmp_path: Path) -> None:

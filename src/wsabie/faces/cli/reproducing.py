@@ -30,6 +30,7 @@ def reproduce_command(
     min_rows: int | None,
     hierarchy: Sequence[Path] | None,
     parent_first: bool,
+    artists: str | None,
     strict: bool,
     rejects_file: Path | None,
     json: bool,
@@ -48,14 +49,15 @@ def reproduce_command(
     refuse_folder(folder)
     if data is not None and not wanted.needs_data:
         raise InputError(f"{table} is computed from formulas; leave --data out")
-    if wanted.needs_data and data is None:
+    if wanted.needs_data and data is None and wanted.opening is None:
         data = "sample"
         note("no --data is named: the bundled sample collection is used")
     given, similar = None, siblings_in(hierarchy, parent_first, data)
     if wanted.needs_data and data is not None:
         with listing(rejects_file, strict=strict) as rejects:
-            given = open_data(data, seed=seed, executor=executor(threads), progress=progress, rejects=rejects)
-        changes: dict[str, Any] = {"similar": similar, "min_rows": min_rows}
+            opened = open_data if wanted.opening is None else wanted.opening.open
+            given = opened(data, seed=seed, executor=executor(threads), progress=progress, rejects=rejects)
+        changes: dict[str, Any] = {"similar": similar, "min_rows": min_rows, "artists": artists}
         given = replace(given, **{name: value for name, value in changes.items() if value is not None})
     done = reproduce(wanted, given, seed=seed, threads=threads, parameters=parameters, progress=progress)
     files = done.write(folder)

@@ -178,6 +178,13 @@ def reproduce(
     ] = None,
     hierarchy: Hierarchies = None,
     parent_first: ParentFirst = False,
+    artists: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND",
+            help="music-bigdata: kind of the names that are artists (default: artist, speaker, instrument).",
+        ),
+    ] = None,
     threads: Threads = None,
     seed: Seed = 0,
     strict: Strict = False,
@@ -189,7 +196,7 @@ def reproduce(
 
     parameters = stated(epochs=epochs)
     reproduce_command(
-        table, data, out, parameters, threads, seed, min_rows, hierarchy, parent_first, strict, rejects, json
+        table, data, out, parameters, threads, seed, min_rows, hierarchy, parent_first, artists, strict, rejects, json
     )
 
 

@@ -1,7 +1,7 @@
 """What a paper says about its figures, as statements that a run can check."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wsabie.evaluation.bootstrap import Difference, paired_bootstrap
@@ -9,7 +9,7 @@ from wsabie.evaluation.bootstrap import Difference, paired_bootstrap
 if TYPE_CHECKING:
     from wsabie.studies.reproduce.record import Findings, Published
 
-_FORM = re.compile(r"(.+) > (.+) in (\S+)")
+_FORM = re.compile(r"(.+) > (.+) in (.+)")
 HOLDS, FAILS, OPEN, NOT_RUN = "holds", "does not hold", "not decided", "not run"
 
 
@@ -121,7 +121,8 @@ def _ordered(claim: Claim, findings: "Findings", published: Sequence["Published"
     if metric not in a.per_row or metric not in b.per_row:
         here = HOLDS if one > two else FAILS
         return Verdict(claim.text, paper, here, words if one > two else _because(words, claim.why))
-    gap = paired_bootstrap(a.per_row[metric], b.per_row[metric], groups=findings.groups, seed=seed)
+    groups = findings.groups.get(metric) if isinstance(findings.groups, Mapping) else findings.groups
+    gap = paired_bootstrap(a.per_row[metric], b.per_row[metric], groups=groups, seed=seed)
     here = HOLDS if gap.low > 0 else FAILS if gap.high < 0 else OPEN
     words += f", difference {gap.mean:+.4f} (95 % interval {gap.low:+.4f} to {gap.high:+.4f})"
     return Verdict(claim.text, paper, here, words if here == HOLDS else _because(words, claim.why), gap)

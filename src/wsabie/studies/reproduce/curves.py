@@ -46,6 +46,27 @@ def by_dimension(record: Record, findings: Findings) -> list[Chart]:
     return charts
 
 
+def by_dimension_of_features(record: Record, findings: Findings) -> list[Chart]:
+    """p@3 against the dimensions, a line for each kind of features, the slides' beside ours."""
+    (published,) = record.published
+    ours = {found.row: found.figures.get("p@3") for found in findings.rows}
+    theirs = {row: published.figure(row, "p@3") for row in published.rows}
+    charts = []
+    for name, rows in (("here", ours), (published.data, theirs)):
+        lines: dict[str, list[tuple[float, float]]] = {}
+        for row, value in rows.items():
+            if isinstance(value, (int, float)):
+                dim, _, features = row.removeprefix("d = ").partition(", ")
+                lines.setdefault(features, []).append((float(dim), float(value)))
+        series = [
+            Series(features, [x for x, _ in pairs], [y for _, y in pairs], style=i)
+            for i, (features, pairs) in enumerate(lines.items())
+        ]
+        ticks = [(x, f"{x:g}") for x in sorted({x for pairs in lines.values() for x, _ in pairs})]
+        charts.append(Chart(f"p@3, {name}", series, Axis("dimensions", ticks), Axis("p@3", low=0.0)))
+    return charts
+
+
 def by_labels(record: Record, findings: Findings) -> list[Chart]:
     """p@1 and MAP against the number of labels."""
     return [

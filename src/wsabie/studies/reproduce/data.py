@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,10 @@ class Data:
     described : callable or None
         Names of descriptions (`wsabie.features.registry.describer`) -> the same pictures on the same sides, described
         so; None where rows are no pictures.
+    couples : list of (id, id) or None
+        Rows that belong together.
+    artists : str or None
+        Of names of several kinds the one that stands for artists; None: one that is called so.
     """
 
     name: str
@@ -55,6 +59,8 @@ class Data:
     published_split: bool = False
     similar: SiblingsOf | None = None
     described: "Callable[[str], Data] | None" = None
+    couples: "list[tuple[str, str]] | None" = field(default=None, repr=False)
+    artists: str | None = None
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -135,15 +141,16 @@ def _sample(seed: int, executor: Executor | None, progress: Progress) -> Data:
     )
     kinds = read_hierarchy(*map(sample_path, parts))
     name = "sample" if len(parts) > 1 else parts[0]  # a wheel brings the emoji alone
-    data = Data(name, about, *_three(rows, sides), min_rows=MIN_PICTURES, similar=kinds.similar)
-    return _describable(data, pictures, executor, progress, n_terms=N_TERMS, size=SIZE, seed=seed)
+    data = Data(name, about, *three_sides(rows, sides), min_rows=MIN_PICTURES, similar=kinds.similar)
+    return describable(data, pictures, executor, progress, n_terms=N_TERMS, size=SIZE, seed=seed)
 
 
-def _three(rows: Rows, sides: Split) -> tuple[Rows, Rows, Rows]:
+def three_sides(rows: Rows, sides: Split) -> tuple[Rows, Rows, Rows]:
+    """The rows for training, validation and test."""
     return rows.take(sides.train), rows.take(sides.valid), rows.take(sides.test)
 
 
-def _describable(data: Data, source: ItemSource, executor: Executor | None, progress: Progress, **options: Any) -> Data:
+def describable(data: Data, source: ItemSource, executor: Executor | None, progress: Progress, **options: Any) -> Data:
     """The data with a way to describe their pictures anew; sides stay, what is learnt is learnt from the training."""
     side_of = {name: number for number, rows in enumerate((data.train, data.valid, data.test)) for name in rows.ids}
 
@@ -159,7 +166,7 @@ def _describable(data: Data, source: ItemSource, executor: Executor | None, prog
         how = describer(named, **own)
         known = Rejects()  # the first description has told of what cannot be read
         rows, sides = describe_split(source, how, choose, executor=executor, progress=progress, rejects=known)
-        train, valid, test = _three(rows, sides)
+        train, valid, test = three_sides(rows, sides)
         return replace(data, train=train, valid=valid, test=test, described=described)
 
     return replace(data, described=described)
@@ -172,19 +179,24 @@ def _generated(name: str, progress: Progress) -> Data:
 
     size = visterms.sized(name)
     with progress.stage("pictures as words", None, ""):
-        task, parents = _kept(name), visterms.world_of(size.labels).parents
+        task, parents = kept(name, size), visterms.world_of(size).parents
     names = [f"family {parent} label {y}" for y, parent in enumerate(parents)]
     one = np.ones(len(task.y), np.int8)
     Y = csr_matrix((one, task.y, np.arange(len(task.y) + 1)), shape=(len(task.y), task.n_labels))
     rows = Rows(task.X, Y, names, [f"picture {i}" for i in range(len(task.y))], counts=True)
-    cuts = (range(task.n_fit), range(task.n_fit, task.n_train), range(task.n_train, len(rows)))
     about = (
         f"the generated visual-word task {name}: {size.train:,} training rows (the last tenth of them for validation) "
         f"and {size.test:,} test rows over {visterms.N_WORDS:,} visual words, one of {size.labels:,} labels each, with "
         "the statistics of the first paper's ImageNet experiment"
     )
+    return Data(f"{GENERATED}{name}", about, *generated_sides(rows, task), similar=_families)
+
+
+def generated_sides(rows: Rows, task: Any) -> tuple[Rows, Rows, Rows]:
+    """The rows of a generated task for training, validation and test."""
+    cuts = (range(task.n_fit), range(task.n_fit, task.n_train), range(task.n_train, len(rows)))
     train, valid, test = (rows.take(np.arange(cut.start, cut.stop)) for cut in cuts)
-    return Data(f"{GENERATED}{name}", about, train, valid, test, similar=_families)
+    return train, valid, test
 
 
 def _families(labels: Sequence[str]) -> SharedParents:
@@ -192,15 +204,15 @@ def _families(labels: Sequence[str]) -> SharedParents:
     return Hierarchy((label, label.partition(" label ")[0]) for label in labels).similar(labels)
 
 
-def _kept(name: str) -> Any:
-    """The task, from the user's cache where it is there, and put there where that can be written."""
+def kept(name: str, size: Any) -> Any:
+    """A generated task, from the user's cache where it is there, and put there where that can be written."""
     from wsabie.studies.reproduce import visterms
 
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "wsabie" / "visterms"
     file = folder / f"{name.replace(':', '-')}.npz"
     if file.exists():
         return visterms.read(file)
-    task, _ = visterms.generate(name)
+    task, _ = visterms.made(size)
     with suppress(UnwritableError):  # it is made anew next time
         visterms.save(task, file)
     return task
@@ -242,29 +254,32 @@ def _collection(path: Path, seed: int, executor: Executor | None, progress: Prog
     source = open_source(path, rejects=rejects, progress=progress)
     if not len(source):
         raise InputError(f"{path} holds nothing to use; look at the list that --rejects FILE writes")
-    rows, sides = _split(
+    rows, sides = described_rows(
         source, lambda rows: split_rows(rows, "auto", 0.1, 0.1, seed), seed, executor, progress, rejects
     )
     by = "row" if rows.groups is None else "group"
     about = f"{path.name}, a tenth each for validation and test, by {by}, seed {seed}"
-    data = Data(path.name, about, *_three(rows, sides))
+    data = Data(path.name, about, *three_sides(rows, sides))
     if isinstance(source, Rows) or source.things != "pictures":
         return data
-    return _describable(data, source, executor, progress, seed=seed)
+    return describable(data, source, executor, progress, seed=seed)
 
 
-def _split(
+def described_rows(
     source: Source,
     choose: Callable[[Rows], Any],
     seed: int,
     executor: Executor | None,
     progress: Progress,
     rejects: Rejects,
+    named: str | None = None,
+    **options: Any,
 ) -> tuple[Rows, Any]:
+    """Rows and their sides; what is not rows yet is described by what the training side teaches."""
     if isinstance(source, Rows):
         return source, choose(source)
     from wsabie.features.registry import describer
     from wsabie.studies.pictures import describe_split
 
-    terms = describer(things=source.things, seed=seed)
+    terms = describer(named, things=source.things, seed=seed, **options)
     return describe_split(source, terms, choose, executor=executor, progress=progress, rejects=rejects)

@@ -156,7 +156,8 @@ def reproduce(
     [('AUC prefers both equally', 'holds'), ('L prefers ranks 1 and 101', 'holds')]
     """
     if record.needs_data and data is None:
-        raise InputError(f"{record.name} needs data; name some with --data, such as --data sample")
+        wants = "such as --data sample" if record.opening is None else record.opening.wants
+        raise InputError(f"{record.name} needs data; name some with --data: {wants}")
     used = data if record.needs_data else None
     started = time.perf_counter()
     setting = Setting(used, seed, threads, parameters or {}, progress)

@@ -10,7 +10,7 @@ import numpy as np
 from wsabie.models import defaults
 from wsabie.sources.records import Rows, groups_of, label_counts
 from wsabie.studies import comparison
-from wsabie.studies.compare import compare
+from wsabie.studies.compare import KS, compare
 from wsabie.studies.entrants import NAMES, Entrant, entrants
 from wsabie.studies.reproduce.budget import same_budget, shape_of, within_time
 from wsabie.studies.reproduce.data import Data
@@ -29,11 +29,17 @@ def compared(record: Record, setting: Setting, *, untuned: bool = False) -> Find
         taking_part = [replace(entrant, options=entrant.options[:1]) for entrant in taking_part]
     if not taking_part:
         return Findings([], missing)
-    found = compare_on(setting.given, taking_part, setting)
+    found = compare_on(setting.given, taking_part, setting, ks=_lengths(record))
     missing |= {skipped.name: skipped.reason for skipped in found.skipped}
     groups = groups_of(found.task.test, found.entries[0].evaluation.rows) if found.entries else None
     notes = [density(found.task.facts.train_rows, found.task.facts.labels), *_choices(found)]
     return Findings([_found(entry) for entry in found.entries], missing, notes=notes, groups=groups)
+
+
+def _lengths(record: Record) -> tuple[int, ...]:
+    """The usual lengths of a list, and those of the record's columns."""
+    own = [int(column.rpartition("@")[2]) for column in record.shown if "@" in column]
+    return tuple(sorted({*KS, *own}))
 
 
 def _choices(found: comparison.Comparison) -> list[str]:
@@ -83,14 +89,17 @@ def _without(options: Sequence[dict[str, Any]], fixed: dict[str, Any]) -> tuple[
     return tuple(option for i, option in enumerate(kept) if option not in kept[:i])
 
 
-def compare_on(data: Data, taking_part: Sequence[Entrant], setting: Setting) -> comparison.Comparison:
-    """All entrants on the split of the data."""
+def compare_on(
+    data: Data, taking_part: Sequence[Entrant], setting: Setting, *, ks: Sequence[int] = KS
+) -> comparison.Comparison:
+    """All entrants on the split of the data, with precision at these lengths."""
     return compare(
         data.train,
         data.valid,
         data.test,
         taking_part,
         min_rows=data.min_rows,
+        ks=ks,
         resamples=_RESAMPLES,
         seed=setting.seed,
         allow_overlap=data.published_split,

@@ -54,6 +54,21 @@ class Entry(NamedTuple):
     options: tuple[Mapping[str, Any], ...] = ({},)
 
 
+class Opening(NamedTuple):
+    """How the data of a record are opened where they are none that any record takes.
+
+    Attributes
+    ----------
+    open : callable
+        As `wsabie.studies.reproduce.data.open_data`.
+    wants : str
+        What has to be named, in words.
+    """
+
+    open: Callable[..., "Data"]
+    wants: str
+
+
 @dataclass(frozen=True)
 class Setting:
     """What a run is given.
@@ -114,15 +129,15 @@ class Findings:
     charts : list of Chart
     notes : list of str
         Sentences that belong to the figures.
-    groups : sequence of str or None
-        Groups of the judged rows: intervals draw whole groups.
+    groups : sequence of str, dict of str to such, or None
+        Groups of the judged rows: intervals draw whole groups. By column where columns are judged on other rows.
     """
 
     rows: list[Found]
     missing: dict[str, str] = field(default_factory=dict)
     charts: list[Chart] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    groups: Sequence[str] | None = None
+    groups: Sequence[str] | Mapping[str, Sequence[str]] | None = None
 
     def __getitem__(self, row: str) -> Found:
         for found in self.rows:
@@ -158,6 +173,8 @@ class Record:
     columns : tuple of str
         What is shown; empty = the columns of the first `published`.
     needs_data : bool
+    opening : Opening or None
+        Of data that not every record takes.
     tuned : bool
         Every trained model chooses among the same number of settings on the validation rows.
     chart : callable or None
@@ -176,6 +193,7 @@ class Record:
     entries: tuple[Entry, ...] = ()
     columns: tuple[str, ...] = ()
     needs_data: bool = True
+    opening: Opening | None = None
     tuned: bool = False
     chart: Callable[["Record", Findings], list[Chart]] | None = None
 

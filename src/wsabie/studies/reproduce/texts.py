@@ -1,10 +1,14 @@
 """Runs that show labels instead of figures: the nearest labels of a label, the annotations of a row."""
 
+from itertools import zip_longest
+
 from wsabie.labels.similar import Mark
 from wsabie.studies.comparison import Comparison
 from wsabie.studies.gather import frequent_labels, labels_of, marked, neighbourhoods, spread_rows
 from wsabie.studies.reproduce.models import available, compare_on
+from wsabie.studies.reproduce.music_data import SEPARATOR
 from wsabie.studies.reproduce.record import Findings, Found, Record, Setting
+from wsabie.studies.task import Task
 
 _SHOWN, _NEAREST, _BEST = 10, 8, 10
 _SIGNED: dict[Mark, str] = {"true": "*{}*", "sibling": "[{}]", "other": "{}"}
@@ -15,13 +19,23 @@ def labels_near(record: Record, setting: Setting) -> Findings:
     taking_part, missing = available(record, setting)
     found = compare_on(setting.given, taking_part, setting)
     entry = found.entries[0]
-    known = [row for published in record.published for row in published.rows if row in entry.model.vocabulary_]
-    asked = list(dict.fromkeys([*known, *frequent_labels(found.task, _SHOWN)]))[: max(_SHOWN, len(known))]
+    names = {label.partition(SEPARATOR)[2] or label: label for label in entry.model.vocabulary_}
+    known = {names[row]: row for published in record.published for row in published.rows if row in names}
+    asked = list(dict.fromkeys([*known, *_frequent(found.task)]))[: max(_SHOWN, len(known))]
     rows = []
     for near in neighbourhoods(entry, asked, _NEAREST, found.task.similar):
         told = [_SIGNED["sibling" if name in near.siblings else "other"].format(name) for name, _ in near.near]
-        rows.append(Found(near.label, "nearest labels", {"nearest": ", ".join(told)}))
+        rows.append(Found(known.get(near.label, near.label), "nearest labels", {"nearest": ", ".join(told)}))
     return Findings(rows, missing, notes=[_about_siblings(found, "Labels in [brackets] are siblings.")])
+
+
+def _frequent(task: Task) -> list[str]:
+    """The most frequent labels, of each kind in turn where labels are of several kinds."""
+    kinds: dict[str, list[str]] = {}
+    for label in frequent_labels(task, len(task.counts)):
+        kind, separator, _ = label.partition(SEPARATOR)
+        kinds.setdefault(kind if separator else "", []).append(label)
+    return [label for turn in zip_longest(*kinds.values()) for label in turn if label is not None]
 
 
 def annotations(record: Record, setting: Setting) -> Findings:

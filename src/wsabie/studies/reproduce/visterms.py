@@ -50,6 +50,7 @@ class Size:
     train: int
     test: int
     labels: int
+    words: int = N_WORDS
 
 
 SIZES = {
@@ -90,7 +91,7 @@ def sized(name: str) -> Size:
 class Task(NamedTuple):
     """Rows of word counts and their labels: the first `n_train` rows for training, the rest for the test."""
 
-    X: Any  # csr_matrix (n, N_WORDS) float32, counts
+    X: Any  # csr_matrix (n, n_words) float32, counts
     y: Any  # (n,) int32
     n_train: int
     n_labels: int
@@ -105,19 +106,23 @@ class World(NamedTuple):
     """The truth behind a task."""
 
     labels: Any  # (n_labels, LATENT) float32
-    words: Any  # (N_WORDS, LATENT) float32
-    bias: Any  # (N_WORDS,) float32, log frequency of words
+    words: Any  # (n_words, LATENT) float32
+    bias: Any  # (n_words,) float32, log frequency of words
     popularity: Any  # (n_labels,) float64, probability of labels
     parents: Any  # (n_labels,) int64: labels with one parent are siblings
 
 
 def generate(name: str) -> tuple[Task, World]:
     """Make the task anew, with the truth that made it; names are those of `sized`."""
+    return made(sized(name))
+
+
+def made(size: Size) -> tuple[Task, World]:
+    """A task of this size, with the truth that made it."""
     import scipy.sparse as sp
 
-    size = sized(name)
     rng = np.random.default_rng(SEED + size.labels)
-    world = _world(size.labels, rng)
+    world = _world(size, rng)
     y = _true_labels(size, world.popularity, rng)
     lengths, words, counts = [], [], []
     for start in range(0, len(y), _BLOCK):
@@ -126,18 +131,19 @@ def generate(name: str) -> tuple[Task, World]:
             words.append(found.astype(np.int32))
             counts.append(times.astype(np.float32))
     indptr = np.concatenate([[0], np.cumsum(lengths)])
-    X = sp.csr_matrix((np.concatenate(counts), np.concatenate(words), indptr), shape=(len(y), N_WORDS))
+    X = sp.csr_matrix((np.concatenate(counts), np.concatenate(words), indptr), shape=(len(y), size.words))
     return Task(X, y, size.train, size.labels), world
 
 
-def _world(n_labels: int, rng: np.random.Generator) -> World:
+def _world(size: Size, rng: np.random.Generator) -> World:
+    n_labels, n_words = size.labels, size.words
     points = _normal(rng, max(4, n_labels // 20))
     parents = rng.integers(0, len(points), n_labels)
     labels = 0.7 * points[parents] + 0.7 * _normal(rng, n_labels)
-    words = (rng.standard_normal((N_WORDS, LATENT)) / np.sqrt(LATENT)).astype(np.float32)
-    falling = (-WORD_ZIPF * np.log(np.arange(N_WORDS) + 50.0)).astype(np.float32)
+    words = (rng.standard_normal((n_words, LATENT)) / np.sqrt(LATENT)).astype(np.float32)
+    falling = (-WORD_ZIPF * np.log(np.arange(n_words) + 50.0)).astype(np.float32)
     popularity = (np.arange(n_labels) + 10.0) ** -LABEL_ZIPF
-    return World(labels, words, falling[rng.permutation(N_WORDS)], popularity / popularity.sum(), parents)
+    return World(labels, words, falling[rng.permutation(n_words)], popularity / popularity.sum(), parents)
 
 
 def _normal(rng: np.random.Generator, n: int) -> Any:
@@ -164,7 +170,7 @@ def _pictures(world: World, y: Any, rng: np.random.Generator) -> Iterator[tuple[
 
 
 def _word_chances(world: World, points: Any) -> Any:
-    """(n, N_WORDS) float32: the chance that the next word of a picture at this point is each of them."""
+    """(n, n_words) float32: the chance that the next word of a picture at this point is each of them."""
     chances = points @ world.words.T + world.bias
     chances -= chances.max(1, keepdims=True)
     np.exp(chances, out=chances)
@@ -203,9 +209,9 @@ def figures(task: Task) -> dict[str, float]:
     }
 
 
-def world_of(n_labels: int) -> World:
-    """The truth behind a task with so many labels, without its pictures."""
-    return _world(n_labels, np.random.default_rng(SEED + n_labels))
+def world_of(size: Size) -> World:
+    """The truth behind a task of this size, without its pictures."""
+    return _world(size, np.random.default_rng(SEED + size.labels))
 
 
 def save(task: Task, file: Path) -> None:
@@ -213,7 +219,7 @@ def save(task: Task, file: Path) -> None:
     X = task.X
     arrays = {"data": X.data, "indices": X.indices, "indptr": X.indptr, "y": task.y}
     with replacing(file) as draft, draft.open("wb") as stream:
-        np.savez(stream, n_train=task.n_train, n_labels=task.n_labels, **arrays)
+        np.savez(stream, n_train=task.n_train, n_labels=task.n_labels, n_words=X.shape[1], **arrays)
 
 
 def read(file: Path) -> Task:
@@ -222,6 +228,6 @@ def read(file: Path) -> Task:
 
     with np.load(file) as stored:
         parts = {key: stored[key] for key in stored.files}
-    shape = (len(parts["indptr"]) - 1, N_WORDS)
+    shape = (len(parts["indptr"]) - 1, int(parts.get("n_words", N_WORDS)))
     X = sp.csr_matrix((parts["data"], parts["indices"], parts["indptr"]), shape=shape)
     return Task(X, parts["y"], int(parts["n_train"]), int(parts["n_labels"]))
