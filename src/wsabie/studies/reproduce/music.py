@@ -94,7 +94,7 @@ def _bare(rows: Rows, y: int) -> str:
 
 def _n_pairs(relation: Relation) -> int:
     """Pairs of two things; those of a thing with itself are none."""
-    own = np.count_nonzero(relation.pairs.diagonal()) if relation.within else 0
+    own = np.count_nonzero(relation.pairs.diagonal()) if relation.query is relation.target else 0
     return relation.n_pairs - int(own)
 
 
@@ -147,7 +147,7 @@ def _cosine(entry: Entry, data: Data, test: Tasks) -> Found:
     """Songs like a song by their features."""
     relation, X = test.relations[SIMILAR], test.rows.X
     Y = (relation.pairs > 0).astype(np.int8)
-    found = cosines(data.train.X, X, X, Y, KS, itself(relation, Y))
+    found = cosines(data.train.X, X, X, Y, KS, itself(Y))
     return Found(entry.row, "cosine of the features, tf-idf", *figures_of(SIMILAR, found, KS))
 
 
