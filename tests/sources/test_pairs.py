@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from wsabie.base.errors import InputError
 from wsabie.labels.names import normalise
 from wsabie.sources.align import align
-from wsabie.sources.pairs import read_pairs
+from wsabie.sources.pairs import read_couples, read_pairs
 from wsabie.sources.records import ItemList, Rows
 from wsabie.storage.rejects import Rejects
 
@@ -131,3 +131,17 @@ def test_mirflickr(data, write):
     assert rows.X.nnz == len(rows)
     frequent = np.bincount(rows.Y.indices) >= 20
     assert abs(int(frequent.sum()) - 1_386) <= 3
+
+
+def test_couples_are_the_pairs_as_they_stand_and_those_of_wordnet(tmp_path: Path) -> None:
+    file, rejects = tmp_path / "near.tsv", Rejects()
+    file.write_text("id\tlabel\nb\ta\na\tb\t1\na\tc\t0\nbroken\n")
+    assert read_couples(file, rejects=rejects) == [("b", "a"), ("a", "b")]
+    assert [(where, reason) for where, reason, _ in rejects.listed] == [
+        (f"{file}:5", "line without two or three columns")
+    ]
+    with pytest.raises(InputError, match="holds no pairs"):
+        read_couples(tmp_path)
+    line = "02084071 05 n 01 dog 0 001 @ 02083346 n 0000 | a member of the genus Canis\n"
+    (tmp_path / "data.noun").write_text(line)
+    assert read_couples(tmp_path) == [("n02084071", "n02083346")]

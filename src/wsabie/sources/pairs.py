@@ -16,6 +16,7 @@ from wsabie.sources.build import BadRow, require_rows
 from wsabie.sources.id_labels import IdLabels
 from wsabie.sources.records import ItemList, Rows
 from wsabie.sources.text import numbered_lines, shown
+from wsabie.sources.wordnet import is_a_pairs
 from wsabie.storage.rejects import Rejects
 
 log = logging.getLogger("wsabie")
@@ -50,6 +51,8 @@ def read_pairs(path: Path, *, rejects: Rejects | None = None) -> Rows | ItemList
 def read_couples(path: Path, *, rejects: Rejects | None = None) -> list[tuple[str, str]]:
     """The two ids of every line of a pair list, in the order of the file; those of weight 0 or less are left out.
 
+    Of a folder with WordNet's files they are (child, parent).
+
     Raises
     ------
     InputError
@@ -57,6 +60,10 @@ def read_couples(path: Path, *, rejects: Rejects | None = None) -> list[tuple[st
     """
     rejects = Rejects() if rejects is None else rejects
     found: list[tuple[str, str]] = []
+    if path.is_dir():
+        found = list(is_a_pairs(path))
+        require_rows(len(found), path, rejects, "pairs (nor WordNet's data.noun)")
+        return found
     for line_number, line in numbered_lines(path):
         try:
             cells = _cells(line)

@@ -26,7 +26,6 @@ from wsabie.sources.pairs import read_couples
 from wsabie.sources.records import Rows, Source
 from wsabie.sources.relations import relations_of
 from wsabie.sources.text import shown
-from wsabie.sources.wordnet import is_a_pairs
 from wsabie.storage.rejects import Rejects
 from wsabie.studies.splitting import split_rows
 from wsabie.studies.training import described
@@ -124,8 +123,6 @@ def _couples(
     relation: DeclaredRelation, kinds: Mapping[str, DeclaredKind], rows: dict[str, Rows], rejects: Rejects
 ) -> Couples:
     """The pairs of a relation; where things belong together because they share a name, (thing, name)."""
-    if relation.pairs is not None and relation.pairs.is_dir():
-        return list(is_a_pairs(relation.pairs))
     if relation.pairs is not None:
         ends = [set(rows[name].ids) if name in rows else None for name in (relation.query, relation.target)]
         return list(_with_data(read_couples(relation.pairs, rejects=rejects), ends, relation.pairs, rejects))
