@@ -2,6 +2,7 @@
 
 import csv
 from ast import literal_eval
+from pathlib import Path
 
 import numpy as np
 import pytest
