@@ -220,6 +220,12 @@ def test_the_readme_example_is_the_one_that_runs() -> None:
     assert code in blocks(ROOT / "README.md", "python")
 
 
+def test_pictures_are_found_by_text() -> None:
+    found = dict(line.split(": ") for line in run_example("pictures_by_text.py"))
+    assert set(found) == {"red fruit", "oiseau", "water bird"}
+    assert {"dove", "swan", "penguin", "eagle", "duck", "bird", "parrot"} & set(found["oiseau"].split(", "))
+
+
 def test_the_readme_example_runs() -> None:
     annotation, neighbours = run_example("first_model.py")
     assert "'동물'" in annotation

@@ -1,0 +1,32 @@
+"""Find pictures by free text: pictures and texts are two kinds of things, each with a map of its own into one space."""
+
+from pathlib import Path
+
+import wsabie
+from wsabie.samples import sample_path
+from wsabie.sources.records import Item, ItemList
+
+
+def documents(texts: dict[str, str]) -> ItemList:
+    """Texts by their ids."""
+    return ItemList(Path("texts"), [Item(name, text.encode(), ()) for name, text in texts.items()], "documents")
+
+
+emoji = wsabie.open_source(sample_path("emoji"))
+wanted = {"animal", "fruit", "flower", "vehicle", "drink"}
+pictures = ItemList(emoji.path, [p for p in emoji if wanted & set(p.labels)])
+seen = wsabie.VisualTerms(n_terms=500, size=96).fit(pictures).transform(pictures)
+
+said = documents({p.id: " ".join(p.labels) for p in pictures})  # all that a picture is called, in 25 languages
+words = wsabie.describer("words", things="documents").fit(said)
+told = words.transform(said)
+
+picture, text = wsabie.Kind("picture", seen.X, seen.ids), wsabie.Kind("text", told.X, told.ids)
+same = [(name, name) for name in seen.ids]
+relations = [wsabie.Relation(text, picture, same), wsabie.Relation(picture, text, same)]
+space = wsabie.Space(dim=32, epochs=30).fit(relations)
+
+names = {p.id: p.labels[0] for p in pictures}
+questions = words.transform(documents({q: q for q in ("red fruit", "oiseau", "water bird")}))
+for question, found in zip(questions.ids, space.annotate("text", "picture", questions.X, k=4), strict=True):
+    print(f"{question}: {', '.join(names[name] for name, score in found)}")
