@@ -19,16 +19,17 @@ from wsabie.features.describer import Describer
 from wsabie.models.relations import Kind, Relation
 from wsabie.models.space import Space
 from wsabie.models.space_annotator import SpaceAnnotator
+from wsabie.sources.align import align
 from wsabie.sources.declaration import Declared, DeclaredKind, DeclaredRelation
 from wsabie.sources.fingerprint import fingerprint_or_none
 from wsabie.sources.open import open_source
 from wsabie.sources.pairs import read_couples
-from wsabie.sources.records import Rows, Source
+from wsabie.sources.records import ItemSource, Rows, Source
 from wsabie.sources.relations import relations_of
 from wsabie.sources.text import shown
 from wsabie.storage.rejects import Rejects
 from wsabie.studies.splitting import split_rows
-from wsabie.studies.training import described
+from wsabie.studies.training import described, transformed
 from wsabie.training.stats import EpochStats
 
 KEPT = r"kinds|checkpoint"
@@ -103,11 +104,10 @@ def collect(
     InputError
         Data that cannot be opened, or a relation without pairs.
     """
-    wanted = dict.fromkeys(name for one in relations for name in (one.query, one.target))
+    wanted = {name for one in relations for name in (one.query, one.target)}
     rows = {}
-    for name in wanted:
-        kind = declared.kinds[name]
-        if kind.data is not None:
+    for name, kind in declared.kinds.items():
+        if name in wanted and kind.data is not None:
             rows[name] = rows_of(kind, _opened(kind, relations, rejects))
     couples = {one.name: _couples(one, declared.kinds, rows, rejects) for one in relations}
     return Collected(rows, couples)
@@ -288,21 +288,10 @@ def train_space(
     """
     declared, seed = recipe.declared, recipe.space.seed
     relations = chosen(declared, recipe.only)
-    terms: dict[str, Describer] = {}
-    fingerprints: dict[str, str | None] = {}
     if not recipe.resume:
         shutil.rmtree(recipe.work, ignore_errors=True)
-
-    def rows_of(kind: DeclaredKind, source: Source) -> Rows:
-        fingerprints[kind.name] = fingerprint_or_none(source)
-        if isinstance(source, Rows):
-            require(not kind.description, f"[kinds.{kind.name}] says how to describe what is rows of features already")
-            return source
-        work = recipe.work / "kinds" / f"{len(terms)}"
-        rows, terms[kind.name] = described(source, kind.description, work, seed, executor, progress, rejects)
-        return rows
-
-    data = collect(declared, relations, rows_of, rejects)
+    things = _Things(recipe, executor, progress, rejects)
+    data = collect(declared, relations, things.rows, rejects)
     dealt = deal(declared, relations, data, recipe.hold_out, seed)
     recipe.space.fit(
         dealt.learnt,
@@ -321,10 +310,58 @@ def train_space(
         "pairs": {one.name: one.n_pairs for one in dealt.learnt},
         "held_out_pairs": {one.name: one.n_pairs for one in dealt.held_out},
         "skipped": len(rejects),
-        "fingerprints": fingerprints,
+        "fingerprints": things.fingerprints,
     }
-    SpaceAnnotator(recipe.space, terms, columns, facts).save(recipe.model)
+    SpaceAnnotator(recipe.space, things.terms, columns, facts).save(recipe.model)
     return TrainedSpace(facts, recipe.space.history_)
+
+
+class _Things:
+    """Describes the things of every kind; kinds of one map alike.
+
+    Attributes
+    ----------
+    terms : dict of str to Describer
+    fingerprints : dict of str to str or None
+        Of the data of each kind.
+    """
+
+    def __init__(self, recipe: SpaceRecipe, executor: Executor, progress: Progress, rejects: Rejects) -> None:
+        self.recipe, self.run = recipe, (executor, progress, rejects)
+        self.terms: dict[str, Describer] = {}
+        self.fingerprints: dict[str, str | None] = {}
+        self.first: dict[str, tuple[str, Rows]] = {}
+
+    def rows(self, kind: DeclaredKind, source: Source) -> Rows:
+        """The things of a kind in the features of its map."""
+        self.fingerprints[kind.name] = fingerprint_or_none(source)
+        if kind.map in self.first:
+            return self._alike(kind, source, *self.first[kind.map])
+        rows = source if isinstance(source, Rows) else self._described(kind, source)
+        if rows is source:
+            require(not kind.description, f"[kinds.{kind.name}] says how to describe what is rows of features already")
+        if kind.map is not None:
+            self.first[kind.map] = kind.name, rows
+        return rows
+
+    def _described(self, kind: DeclaredKind, source: ItemSource) -> Rows:
+        work = self.recipe.work / "kinds" / f"{len(self.terms)}"
+        rows, self.terms[kind.name] = described(source, kind.description, work, self.recipe.space.seed, *self.run)
+        return rows
+
+    def _alike(self, kind: DeclaredKind, source: Source, other: str, known: Rows) -> Rows:
+        """As the kind that had the map first."""
+        where = f"[kinds.{kind.name}] shares the map of {other!r}"
+        require(not kind.description, f"{where}, which says how things are described; leave it out here")
+        if not isinstance(source, Rows) and other not in self.terms:
+            raise InputError(
+                f"{kind.data} holds {source.things}, and {other!r}, whose map it shares, is rows; give rows"
+            )
+        if other in self.terms:
+            self.terms[kind.name] = self.terms[other]
+        executor, progress, rejects = self.run
+        rows = transformed(self.terms.get(other), source, executor, progress, rejects)
+        return align(rows, None, known.feature_names, known.X.shape[1], known.dictionary).rows
 
 
 def chosen(declared: Declared, only: tuple[str, ...]) -> list[DeclaredRelation]:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from wsabie.faces.cli.main import run
+from wsabie.models.space_annotator import SpaceAnnotator
 
 Cli = Callable[..., Any]
 SPEAKERS, TAKES = ("george", "theo", "nicolas"), range(9)
@@ -280,3 +281,44 @@ def test_paragraphs_find_those_of_their_page(cli: Cli, pages: Path, tmp_path: Pa
     assert {"kernel", "landmarks", "components", "pca", "map"} & {word for word, _ in near}
     assert "no word of 'zzz'" in cli("neighbours", model, "zzz", "--words").err
     assert paragraphs > 100
+
+
+def test_kinds_of_one_map_are_described_alike(cli: Cli, pages: Path, tmp_path: Path) -> None:
+    """Titles are questions: their words are those of the paragraphs, whichever come first in a file of their own."""
+    paragraphs = [json.loads(line) for line in (pages / "paragraphs.jsonl").read_text().splitlines()]
+    titles = {"sound": "describing sounds", "ensembles": "ensembles of models", "explain": "explain a picture"}
+    lines = [json.dumps({"id": f"title {page}", "text": title}) for page, title in titles.items()]
+    (tmp_path / "titles.jsonl").write_text("\n".join(lines))
+    shutil.copy(pages / "paragraphs.jsonl", tmp_path)
+    pairs = [f"title {p['labels'][0]}\t{p['id']}" for p in paragraphs if p["labels"][0] in titles]
+    (tmp_path / "pairs.tsv").write_text("\n".join(pairs))
+    declared = """
+[kinds.paragraph]
+data = "paragraphs.jsonl"
+map = "words"
+
+[kinds.title]
+data = "titles.jsonl"
+map = "words"
+
+[relations.about]
+query = "title"
+target = "paragraph"
+pairs = "pairs.tsv"
+
+[space]
+dim = 16
+epochs = 20
+"""
+    (tmp_path / "titles.toml").write_text(declared.replace("[kinds.title]", '[kinds.title]\ndescribe = "words"'))
+    said = cli("train", tmp_path / "titles.toml", "--model", tmp_path / "m", "--hold-out", 0)
+    assert "[kinds.title] shares the map of 'paragraph', which says how things are described" in said.err
+    (tmp_path / "titles.toml").write_text(declared)
+    said = cli("train", tmp_path / "titles.toml", "--model", tmp_path / "m", "--hold-out", 0)
+    assert said.code == 0, said.err
+    model = SpaceAnnotator.load(tmp_path / "m")
+    words = [model.text(kind, "sound of a sound").toarray() for kind in ("title", "paragraph")]
+    assert words[0].sum() >= 3, "of, a and sound are words of the paragraphs"
+    assert (words[0] == words[1]).all()
+    (one,) = cli("annotate", tmp_path / "m", "--text", "models of an ensemble", "-k", 3, "--json").json["results"]
+    assert any(name.startswith("ensembles-") for name, _ in one["paragraph"])
