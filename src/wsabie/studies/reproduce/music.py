@@ -11,7 +11,7 @@ from wsabie.models.relations import Kind, Relation
 from wsabie.models.told import itself
 from wsabie.sources.declaration import DeclaredRelation
 from wsabie.sources.records import Rows, groups_of, label_counts
-from wsabie.studies.relating import related_by
+from wsabie.studies.dealing import related_by
 from wsabie.studies.reproduce.data import Data
 from wsabie.studies.reproduce.in_space import COSINE, SPACE, SPACES, best_space, cosines, figures_of
 from wsabie.studies.reproduce.models import available, compare_on
