@@ -20,7 +20,7 @@ from wsabie.sources.fingerprint import fingerprint_or_none
 from wsabie.sources.records import ItemSource, Rows, Source
 from wsabie.storage.rejects import Rejects
 from wsabie.studies.dealing import collect, deal, kind_from, related_by
-from wsabie.studies.training import described, transformed
+from wsabie.studies.training import described, transformed, work_beside
 from wsabie.training.stats import EpochStats
 
 KEPT = r"kinds|checkpoint"
@@ -58,7 +58,7 @@ class SpaceRecipe:
     @property
     def work(self) -> Path:
         """Where unfinished work is kept; whoever is sure of the space removes it."""
-        return self.model.with_name(self.model.name + ".training")
+        return work_beside(self.model)
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,20 @@ KEPT = r"terms|features\.parquet|features\.parquet\.parts|checkpoint"
 """What is kept beside the model until it is saved."""
 
 
+def work_beside(model: Path) -> Path:
+    """Where unfinished work on a model is kept.
+
+    Raises
+    ------
+    InputError
+        The path is no place for a model.
+    """
+    place = model if model.name.strip(".") else model.resolve()
+    if not place.name:
+        raise InputError(f"{model} cannot be a model; name a folder of its own")
+    return place.with_name(place.name + ".training")
+
+
 @dataclass(frozen=True)
 class Recipe:
     """How a model is made.
@@ -82,10 +96,7 @@ class Recipe:
     @property
     def work(self) -> Path:
         """Where unfinished work is kept; whoever is sure of the model removes it."""
-        model = self.model if self.model.name.strip(".") else self.model.resolve()
-        if not model.name:
-            raise InputError(f"{self.model} cannot be a model; name a folder of its own")
-        return model.with_name(model.name + ".training")
+        return work_beside(self.model)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from wsabie.faces.cli.common import executor, listing, opened, tell_unknown_feat
 from wsabie.faces.cli.epochs import show_epochs
 from wsabie.faces.cli.evaluating import SHOWN
 from wsabie.faces.cli.terminal import TerminalProgress, note, one_line, out, plural, show_json, show_table
-from wsabie.faces.cli.training import logging_to, resumable
+from wsabie.faces.cli.training import logging_to, resumable, tell_replaced
 from wsabie.labels.names import unknown_label
 from wsabie.sources.declaration import ENDING, read_declaration
 from wsabie.storage.outputs import refuse_unwritable
@@ -71,6 +71,7 @@ def train_space_command(
     refuse_strangers(recipe.work, KEPT)
     inputs = [kind.data for kind in declared.kinds.values()] + [one.pairs for one in declared.relations]
     refuse_unwritable(("rejects", rejects_file), ("log", log), inputs=(data, *inputs, model, recipe.work), folder=model)
+    tell_replaced(model, recipe.work, resume)
     with resumable(), listing(rejects_file, strict=strict) as rejects:
         trained = train_space(
             recipe,

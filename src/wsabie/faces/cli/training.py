@@ -136,12 +136,17 @@ def _refuse_early(asked: Asked) -> None:
         inputs=(asked.data, asked.valid, model, work),
         folder=model,
     )
+    tell_replaced(model, work, asked.recipe.resume)
+
+
+def tell_replaced(model: Path, work: Path, resume: bool) -> None:
+    """Say what lies where the model goes, and what becomes of unfinished work."""
     if model.is_dir() and any(model.iterdir()):
         note(f"{model} holds a model; it is replaced when training is done")
     unfinished = work.is_dir() and any(work.iterdir())
-    if asked.recipe.resume and not unfinished:
+    if resume and not unfinished:
         note(f"there is no unfinished training at {work}; this one begins at the beginning")
-    elif unfinished and not asked.recipe.resume:
+    elif unfinished and not resume:
         note(f"unfinished training at {work} is replaced; --resume would go on from it")
 
 
