@@ -103,3 +103,16 @@ def test_what_cannot_be_added_is_said_and_nothing_changes(fitted: Space, relatio
         fitted.partial_fit([relation])
     assert fitted.things("artist") == before[0]
     assert np.array_equal(fitted.points("artist"), before[1])
+
+
+def test_things_are_placed_by_their_map_and_nothing_else_moves(fitted: Space) -> None:
+    more = deepcopy(fitted).add(tracks(6, seed=3, prefix="n"))
+    assert more.things("track")[48:] == [f"n{i}" for i in range(6)]
+    assert np.array_equal(more.points("track")[48:], fitted.points("track", features(6, seed=3)))
+    assert np.array_equal(more.points("artist"), fitted.points("artist"))
+    assert (
+        more.annotate("artist", "track", ["artist 0"], k=54)[0]
+        != fitted.annotate("artist", "track", ["artist 0"], k=48)[0]
+    )
+    with pytest.raises(InputError, match="have no features; give their names alone"):
+        deepcopy(fitted).add(Kind("artist", features(1), ["x"]))

@@ -23,7 +23,7 @@ def test_free_kinds_grow_over_all_relations_and_others_do_not() -> None:
     assert [Y.shape for Y in data.pairs.values()] == [(N, 14), (14, 2), (14, 14)]
     assert data.table_sizes == {"track": 30, "artist": 14, "tag": 2}
     assert data.n_pairs == 12 + 2 + 2
-    with pytest.raises(InputError, match="'track - artist' cannot be used: there is no label 'zz'"):
+    with pytest.raises(InputError, match="'track - artist' cannot be used: there is no track 'zz'"):
         told([Relation(tracks(), "artist", [("zz", "a")])])
 
 

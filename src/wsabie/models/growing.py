@@ -61,7 +61,7 @@ def grown(kinds: dict[str, KnownKind], space: SharedSpace, relations: Sequence[R
     for name, kind in told.items():
         if kind.X is not None:
             require(name in kinds, f"the space knows no kind {name!r}; fit it anew to learn a map of its features")
-            kinds[name] = _with_things(kinds[name], kind, space)
+            kinds[name] = with_things(kinds[name], kind, space)
         else:
             kinds.setdefault(name, KnownKind(name, Vocabulary(), name))
     pairs = {relation: _pairs(relation, told, kinds) for relation in relations}
@@ -80,7 +80,7 @@ def grown(kinds: dict[str, KnownKind], space: SharedSpace, relations: Sequence[R
     return Grown(kinds, space, points, blocks)
 
 
-def _with_things(known: KnownKind, kind: Kind, space: SharedSpace) -> KnownKind:
+def with_things(known: KnownKind, kind: Kind, space: SharedSpace) -> KnownKind:
     """The kind with more things, at the points of their features, which known ones move to."""
     if known.points is None:
         raise InputError(f"things of the kind {kind.name!r} have no features; give their names alone")

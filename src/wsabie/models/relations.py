@@ -9,7 +9,7 @@ import numpy as np
 from wsabie.base.arrays import Matrix
 from wsabie.base.errors import InputError, UnknownLabelError
 from wsabie.base.validation import check_columns, require
-from wsabie.labels.names import Vocabulary, normalise
+from wsabie.labels.names import Vocabulary, normalise, unknown_label
 from wsabie.models.scaling import Rows
 
 
@@ -206,7 +206,7 @@ def pair_matrix(relation: Relation, queries: Vocabulary, targets: Vocabulary, gr
 
     pairs = _listed(relation)
     try:
-        rows, columns = _numbers(pairs, queries, targets, grow)
+        rows, columns = _numbers(pairs, queries, targets, grow, (relation.query_kind, relation.target_kind))
         shape = len(queries), len(targets)
         for ids, n, kind in ((rows, shape[0], relation.query_kind), (columns, shape[1], relation.target_kind)):
             wrong = ids[(ids < 0) | (ids >= n)]
@@ -246,13 +246,15 @@ def _are_names(pair: Any) -> bool:
     return isinstance(pair, (tuple, list)) and len(pair) == 2 and all(isinstance(end, str) for end in pair)
 
 
-def _numbers(pairs: Any, queries: Vocabulary, targets: Vocabulary, grow: tuple[bool, bool]) -> tuple[Any, Any]:
+def _numbers(
+    pairs: Any, queries: Vocabulary, targets: Vocabulary, grow: tuple[bool, bool], kinds: tuple[str, str]
+) -> tuple[Any, Any]:
     if hasattr(pairs, "tocoo"):
         check_columns(pairs.tocsr(), "the matrix")
         found = pairs.tocoo()
         return found.row[found.data > 0].astype(np.int64), found.col[found.data > 0].astype(np.int64)
     if isinstance(pairs, list) and pairs and _are_names(pairs[0]):
-        return _named(pairs, queries, targets, grow)
+        return _named(pairs, queries, targets, grow, kinds)
     try:
         given = np.asarray(pairs)
     except ValueError:  # of different lengths
@@ -263,7 +265,9 @@ def _numbers(pairs: Any, queries: Vocabulary, targets: Vocabulary, grow: tuple[b
     return given[:, 0], given[:, 1]
 
 
-def _named(pairs: list[Any], queries: Vocabulary, targets: Vocabulary, grow: tuple[bool, bool]) -> tuple[Any, Any]:
+def _named(
+    pairs: list[Any], queries: Vocabulary, targets: Vocabulary, grow: tuple[bool, bool], kinds: tuple[str, str]
+) -> tuple[Any, Any]:
     odd = next((pair for pair in pairs if not _are_names(pair)), None)
     require(odd is None, f"{odd!r} is no pair of names, as others are")
     sides = []
@@ -272,5 +276,8 @@ def _named(pairs: list[Any], queries: Vocabulary, targets: Vocabulary, grow: tup
         if may_grow:
             fresh = dict.fromkeys(normalise(name) for name in dict.fromkeys(names))
             known.add([name for name in fresh if name not in known])
+        missing = next((name for name in names if name not in known), None)
+        if missing is not None:
+            raise UnknownLabelError(unknown_label(missing, list(known), kinds[side]))
         sides.append(known.ids(names))
     return sides[0], sides[1]

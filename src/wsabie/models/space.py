@@ -11,12 +11,13 @@ import numpy as np
 from wsabie.base.plain import plain
 from wsabie.base.progress import SILENT, Progress
 from wsabie.base.validation import require
+from wsabie.labels.names import Vocabulary
 from wsabie.models import defaults
-from wsabie.models.growing import grown
+from wsabie.models.growing import grown, with_things
 from wsabie.models.judging import SpaceMonitor
 from wsabie.models.known_space import KnownSpace
 from wsabie.models.parameters import check_parameters, continued, resolve
-from wsabie.models.relations import Relation, refuse_twins
+from wsabie.models.relations import Kind, Relation, refuse_twins
 from wsabie.models.told import told
 from wsabie.space.joint import SimilarityName
 from wsabie.space.shared import SharedSpace
@@ -234,6 +235,22 @@ class Space(KnownSpace):
         ]
         self.kinds_, self.space_ = more.kinds, more.settled()
         self.history_ = [*self.history_, *(replace(stats, epoch=before + stats.epoch) for stats in history)]
+        self.__dict__.pop("_searched", None)
+        return self
+
+    def add(self, kind: Kind) -> Self:
+        """Place more things of a kind with features where its map puts them; nothing is trained.
+
+        Things that are known already move to where their new features put them.
+
+        Raises
+        ------
+        InputError
+            The space does not know the kind, its things have no features, or others.
+        """
+        known = self.known(kind.name)
+        more = with_things(replace(known, things=Vocabulary(known.things)), kind, self.space_)
+        self.kinds_ = {**self.kinds_, kind.name: more}
         self.__dict__.pop("_searched", None)
         return self
 

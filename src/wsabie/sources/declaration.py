@@ -17,15 +17,19 @@ pairs = "covers.tsv"              # the pairs: id TAB id
 dim = 50                          # parameters of `Space`
 """
 
+import logging
 import tomllib
 from collections.abc import Mapping
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from wsabie.base.errors import InputError
 from wsabie.base.validation import require
+from wsabie.labels.names import closest
 from wsabie.sources.text import reading, shown
 
+_SLIP = 0.8
 _MOST = 1 << 16  # bytes; long dotted keys take memory by their square
 _DESCRIPTION = {
     "describe": "describe",
@@ -44,6 +48,8 @@ _DESCRIPTION = {
 _KIND = ("data", "split", "map", "scaling", *_DESCRIPTION)
 _RELATION = ("query", "target", "pairs", "names", "weight")
 ENDING = ".toml"
+MOST_WEIGHT = 1000
+log = logging.getLogger("wsabie")
 
 
 class DeclaredKind(NamedTuple):
@@ -120,6 +126,7 @@ def read_declaration(path: Path) -> Declared:
     kinds = {name: _kind(name, one, path) for name, one in _tables(said, "kinds", path).items()}
     relations = [_relation(name, one, path) for name, one in _tables(said, "relations", path).items()]
     require(bool(relations), f"{shown(path)} declares no relation; add a table such as [relations.artists]")
+    _tell_odd(set(kinds), relations, path)
     for relation in relations:
         for name in (relation.query, relation.target):
             kinds.setdefault(name, DeclaredKind(name))
@@ -194,12 +201,24 @@ def _relation(name: str, table: dict[str, Any], path: Path) -> DeclaredRelation:
         raise InputError(f'{shown(path)}{where} lacks its ends; say such as query = "track" and target = "artist"')
     require(
         (pairs is None) != (names is None),
-        f"{shown(path)}{where} says {'both' if pairs else 'neither'} pairs and names; say where its pairs come from",
+        f"{shown(path)}{where} says {'both pairs and' if pairs else 'neither pairs nor'} names; say one of them",
     )
     weight = table.get("weight", 1.0)
-    usable = isinstance(weight, (int, float)) and not isinstance(weight, bool)
-    require(usable, f"{shown(path)}{where}: weight is {weight!r}; give a number")
+    usable = isinstance(weight, (int, float)) and not isinstance(weight, bool) and 0 < weight <= MOST_WEIGHT
+    require(usable, f"{shown(path)}{where}: weight is {weight!r}; give a number above 0, {MOST_WEIGHT:,} at most")
     return DeclaredRelation(name, query, target, None if pairs is None else path.parent / pairs, names, float(weight))
+
+
+def _tell_odd(declared: set[str], relations: list[DeclaredRelation], path: Path) -> None:
+    """Kinds that no relation has, and names of kinds that look like a slip."""
+    named = {name for one in relations for name in (one.query, one.target)}
+    for name in sorted(declared - named):
+        log.warning("%s: no relation has the kind %r, so that it is not learned", shown(path), name)
+    for name in sorted(named - declared):
+        for other in closest(name, sorted((named | declared) - {name}), n=1):
+            once = other in declared or other > name  # of two slips one is told
+            if once and SequenceMatcher(None, name, other).ratio() >= _SLIP:
+                log.warning("%s: %r and %r are two kinds; is one of them misspelt?", shown(path), name, other)
 
 
 def _check_names(relation: DeclaredRelation, kinds: Mapping[str, DeclaredKind], path: Path) -> None:

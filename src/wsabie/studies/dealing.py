@@ -1,7 +1,7 @@
 """What a declaration says, collected: rows of every kind, pairs of every relation, and their two sides."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,7 @@ from wsabie.sources.declaration import Declared, DeclaredKind, DeclaredRelation
 from wsabie.sources.open import open_source
 from wsabie.sources.pairs import read_couples
 from wsabie.sources.records import Rows, Source
+from wsabie.sources.related import Related
 from wsabie.sources.relations import relations_of
 from wsabie.sources.text import shown
 from wsabie.storage.rejects import Rejects
@@ -56,11 +57,12 @@ def collect(
         Data that cannot be opened, or a relation without pairs.
     """
     wanted = {name for one in relations for name in (one.query, one.target)}
+    related = _related(declared, relations, rejects)  # before the work of describing: a name may be wrong
     rows = {}
     for name, kind in declared.kinds.items():
         if name in wanted and kind.data is not None:
-            rows[name] = rows_of(kind, _opened(kind, relations, rejects))
-    couples = {one.name: _couples(one, declared.kinds, rows, rejects) for one in relations}
+            rows[name] = _grouped(rows_of(kind, _opened(kind, relations, rejects)), related.get(name))
+    couples = {one.name: _couples(one, rows, related, rejects) for one in relations}
     return Collected(rows, couples)
 
 
@@ -70,8 +72,28 @@ def _opened(kind: DeclaredKind, relations: list[DeclaredRelation], rejects: Reje
     return open_source(str(kind.data), labels_from=labels_from, split=kind.split, rejects=rejects)
 
 
+def _related(declared: Declared, relations: list[DeclaredRelation], rejects: Rejects) -> dict[str, Related]:
+    """What the data of kinds name, by kind, as far as relations ask for it."""
+    asked: dict[str, list[str]] = {}
+    for one in relations:
+        if one.names is not None and one.names != LABELS:
+            (things,) = {name for name in (one.query, one.target) if declared.kinds[name].data is not None}
+            asked.setdefault(things, []).append(one.names)
+    return {
+        name: relations_of(str(declared.kinds[name].data), kinds=list(dict.fromkeys(names)), rejects=rejects)
+        for name, names in asked.items()
+    }
+
+
+def _grouped(rows: Rows, related: Related | None) -> Rows:
+    """The rows with the groups that a table beside them says."""
+    if related is None or rows.groups is not None or not related.groups:
+        return rows
+    return replace(rows, groups=[related.groups.get(name, name) for name in rows.ids])
+
+
 def _couples(
-    relation: DeclaredRelation, kinds: Mapping[str, DeclaredKind], rows: dict[str, Rows], rejects: Rejects
+    relation: DeclaredRelation, rows: dict[str, Rows], related: Mapping[str, Related], rejects: Rejects
 ) -> Couples:
     """The pairs of a relation; where things belong together because they share a name, (thing, name)."""
     if relation.pairs is not None:
@@ -79,7 +101,7 @@ def _couples(
         return list(_with_data(read_couples(relation.pairs, rejects=rejects), ends, relation.pairs, rejects))
     by_query = relation.query in rows
     things = relation.query if by_query else relation.target
-    named = _named(kinds[things], rows[things], str(relation.names), rejects)
+    named = _named(rows[things], str(relation.names), related.get(things))
     return named if by_query else [(name, thing) for thing, name in named]
 
 
@@ -95,13 +117,12 @@ def _with_data(
             yield pair
 
 
-def _named(kind: DeclaredKind, rows: Rows, names: str, rejects: Rejects) -> Couples:
+def _named(rows: Rows, names: str, related: Related | None) -> Couples:
     """(thing, name) of all things that have rows."""
-    if names == LABELS:
+    if related is None or names == LABELS:
         Y = rows.Y.tocoo()
         return [(rows.ids[i], rows.label_names[y]) for i, y, v in zip(Y.row, Y.col, Y.data, strict=True) if v > 0]
     known = set(rows.ids)
-    related = relations_of(str(kind.data), kinds=[names], rejects=rejects)
     return [pair for pair in related.pairs[names] if pair[0] in known]
 
 
@@ -154,10 +175,11 @@ def kind_from(declared: DeclaredKind, rows: Rows) -> Kind:
 
 @dataclass(frozen=True)
 class Dealt:
-    """Training and held-out relations."""
+    """Training and held-out relations, and the things that were set aside."""
 
     learnt: list[Relation]
     held_out: list[Relation]
+    aside: list[Kind]
 
 
 def deal(declared: Declared, relations: list[DeclaredRelation], data: Collected, share: float, seed: int) -> Dealt:
@@ -191,7 +213,7 @@ def deal(declared: Declared, relations: list[DeclaredRelation], data: Collected,
             asking = held.get(one.query, one.query)
             found = target if one.query == one.target else held.get(one.target, one.target)
             second.append(related_by(one, rest, asking, found))
-    return Dealt(first, second)
+    return Dealt(first, second, list(held.values()))
 
 
 def _dealt(

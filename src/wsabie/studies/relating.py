@@ -1,6 +1,8 @@
 """From a declaration to a space: describe the things of every kind, hold some out, train, save, judge."""
 
+import logging
 import shutil
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +14,7 @@ from wsabie.base.progress import Progress
 from wsabie.base.validation import require
 from wsabie.evaluation.evaluate import Evaluation
 from wsabie.features.describer import Describer
+from wsabie.models.relations import Kind, Relation, known_pairs
 from wsabie.models.space import Space
 from wsabie.models.space_annotator import SpaceAnnotator
 from wsabie.sources.align import align
@@ -23,6 +26,7 @@ from wsabie.studies.dealing import collect, deal, kind_from, related_by
 from wsabie.studies.training import described, transformed, work_beside
 from wsabie.training.stats import EpochStats
 
+log = logging.getLogger("wsabie")
 KEPT = r"kinds|checkpoint"
 """What is kept beside the space until it is saved."""
 
@@ -100,6 +104,8 @@ def train_space(
         progress=progress,
         on_epoch=on_epoch,
     )
+    for kind in dealt.aside:  # the epoch is chosen: they belong to the collection like the others
+        recipe.space.add(kind)
     columns = {
         name: {"feature_names": rows.feature_names, "dictionary": rows.dictionary} for name, rows in data.rows.items()
     }
@@ -109,6 +115,7 @@ def train_space(
         "held_out_pairs": {one.name: one.n_pairs for one in dealt.held_out},
         "skipped": len(rejects),
         "fingerprints": things.fingerprints,
+        "pair_marks": {one.name: _mark(data.couples[one.name]) for one in relations if one.pairs is not None},
     }
     SpaceAnnotator(recipe.space, things.terms, columns, facts).save(recipe.model)
     return TrainedSpace(facts, recipe.space.history_)
@@ -208,13 +215,41 @@ def evaluate_space(
         )
         return annotator.rows(kind.name, source, executor=executor, progress=progress, rejects=rejects).rows
 
+    for one in declared.relations:
+        if one.name not in known:
+            log.warning("%s: the space has learned no relation %r, so that it is not judged", declared.path, one.name)
     data = collect(declared, relations, rows_of, rejects)
+    marks = annotator.facts.get("pair_marks", {})
+    for one in relations:
+        same = one.pairs is not None and _mark(data.couples[one.name]) == marks.get(one.name)
+        require(
+            allow_overlap or not same,
+            f"the pairs of {one.name!r} are those that the space was trained on; give others, or add --allow-overlap",
+        )
     kinds = {name: kind_from(declared.kinds[name], rows) for name, rows in data.rows.items()}
     told = [
         related_by(one, data.couples[one.name], kinds.get(one.query, one.query), kinds.get(one.target, one.target))
         for one in relations
     ]
+    for relation in told:
+        _tell_unknown(relation, annotator.space)
     return annotator.space.evaluate(told, ks)
+
+
+def _tell_unknown(relation: Relation, space: Space) -> None:
+    """Say how many pairs judge nothing, because the space does not know a thing in them."""
+    sides = [
+        end.names() if isinstance(end, Kind) and end.X is not None else space.known(name).things
+        for end, name in ((relation.query, relation.query_kind), (relation.target, relation.target_kind))
+    ]
+    left_out = known_pairs(relation, sides[0], sides[1])[1]
+    if left_out:
+        log.warning("%s: %s pairs are left out, the space does not know their things", relation.name, f"{left_out:,}")
+
+
+def _mark(couples: list[tuple[str, str]]) -> int:
+    """By which the same pairs are known again."""
+    return zlib.crc32("\n".join(sorted(f"{a}\t{b}" for a, b in couples)).encode())
 
 
 def with_parameters(space: Space, declared: Declared, given: Mapping[str, Any]) -> Space:

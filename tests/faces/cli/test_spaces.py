@@ -171,6 +171,55 @@ def test_lists_alone(cli: Cli, lists: Path, tmp_path: Path) -> None:
     assert cli("info", only, "--json").json["relations"] == ["near"]
 
 
+def test_what_looks_like_a_slip_is_told(cli: Cli, lists: Path, tmp_path: Path) -> None:
+    text = PAIRS.replace('query = "artist"\ntarget = "genre"', 'query = "artst"\ntarget = "genre"')
+    (lists / "lists.toml").write_text(text + '\n[kinds.album]\ndata = "albums"\n')
+    said = cli("train", lists / "lists.toml", "--model", tmp_path / "m", "--hold-out", 0)
+    assert said.code == 0
+    assert "'artist' and 'artst' are two kinds; is one of them misspelt?" in said.err
+    assert "no relation has the kind 'album'" in said.err
+
+
+def test_what_judges_nothing_is_told(cli: Cli, lists: Path, tmp_path: Path) -> None:
+    """Pairs of training are refused, those with an unknown thing counted, a relation that was not learned named."""
+    model = trained(tmp_path / "m", lists / "lists.toml", "--hold-out", 0, "--only", "near")
+    said = cli("evaluate", model, lists / "lists.toml")
+    assert said.code == 1
+    assert "the pairs of 'near' are those that the space was trained on" in said.err
+    (lists / "near.tsv").write_text("Ann\tBob\nAnn\tNobody\n")
+    said = cli("evaluate", model, lists / "lists.toml", "--json")
+    assert said.json["relations"]["near"]["rows"] == 2
+    assert "near: 1 pairs are left out, the space does not know their things" in said.err
+    assert "has learned no relation 'genres'" in said.err
+
+
+def test_things_with_data_are_held_out_by_group_and_placed_afterwards(cli: Cli, music: Path, tmp_path: Path) -> None:
+    """All takes of a digit by a speaker are a group: no group is on both sides, and all recordings are in the space."""
+    shutil.copytree(music / "digits" / "recordings", tmp_path / "songs")
+    names = sorted(file.name for file in (tmp_path / "songs").iterdir())
+    rows = [f"{name},{name.split('_')[1]},{name.rsplit('_', 1)[0]}" for name in names]
+    (tmp_path / "songs" / "metadata.csv").write_text("file_name,artist,group\n" + "\n".join(rows) + "\n")
+    (tmp_path / "songs.toml").write_text("""
+[kinds.track]
+data = "songs"
+describe = "mfcc"
+terms = 100
+
+[relations.artists]
+query = "track"
+target = "artist"
+names = "artist"
+
+[space]
+dim = 8
+epochs = 3
+""")
+    said = cli("train", tmp_path / "songs.toml", "--model", tmp_path / "m", "--hold-out", 0.25, "--json")
+    assert said.code == 0, said.err
+    assert said.json["held_out_pairs"]["artists"] == 27, "three groups of nine takes"
+    assert cli("info", tmp_path / "m", "--json").json["kinds"]["track"] == 108
+
+
 def test_a_stopped_run_goes_on(cli: Cli, lists: Path, tmp_path: Path, every_epoch: None, monkeypatch: Any) -> None:
     """The bits are those of a run that was not stopped."""
     from wsabie.training.trainer import Trainer
@@ -197,15 +246,15 @@ def test_a_stopped_run_goes_on(cli: Cli, lists: Path, tmp_path: Path, every_epoc
 @pytest.mark.parametrize(
     ("text", "words", "sentence"),
     [
-        (PAIRS, ["--describe", "mfcc"], "--describe says what a TOML file says, or what a space has not"),
+        (PAIRS, ["--describe", "mfcc"], "--describe says what a TOML file says in its tables"),
         (PAIRS, ["--only", "artists"], "declares no relation 'artists'; it declares near, genres"),
         (PAIRS, ["--stop-on", "fame", "--hold-out", "0.3"], "no epoch can be chosen by 'fame'"),
         (PAIRS.replace("dim = 8", "dims = 8"), [], "[space] says ['dims']; the parameters are dim, epochs"),
         (PAIRS.replace("near.tsv", "far.tsv"), [], "there is no file or folder"),
-        (PAIRS.replace('pairs = "near.tsv"', ""), [], "[relations.near] says neither pairs and names"),
+        (PAIRS.replace('pairs = "near.tsv"', ""), [], "[relations.near] says neither pairs nor names"),
         (PAIRS.replace('pairs = "near.tsv"', 'names = "genre"'), [], "neither end has data; say pairs"),
         (PAIRS.replace('target = "genre"', ""), [], "[relations.genres] lacks its ends"),
-        (PAIRS.replace("weight = 2", "weight = -2"), [], "the weight of 'genres' is -2.0"),
+        (PAIRS.replace("weight = 2", "weight = -2"), [], "[relations.genres]: weight is -2; give a number above 0"),
         (PAIRS.replace("[relations.near]", "[relation.near]"), [], "says ['relation'], which means nothing"),
         ("[kinds.artist]\nterms = 5", [], "[kinds.artist] has no data"),
         ("[space]\ndim = 8", [], "declares no relation"),
@@ -235,6 +284,7 @@ def test_wrong_questions(cli: Cli, space: Path, lists: Path, music: Path) -> Non
         (["evaluate", space, music / "digits"], "is a space of several kinds of things"),
         (["evaluate", space, music / "train.toml"], "is what the space was trained on; give other data"),
         (["compare", music / "train.toml"], "says which kinds of things there are"),
+        (["annotate", space, lists / "near.tsv"], "the data has"),
         (["evaluate", space, lists / "lists.toml"], "declares none of the relations that were learned"),
     ):
         said = cli(*words)

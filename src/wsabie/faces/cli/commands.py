@@ -140,10 +140,9 @@ def train(
         others: dict[str, Any] = {"valid": valid, "config": config, "ensemble": ensemble, "ensemble-by": ensemble_by}
         others |= {"describe": describe, "components": components, "terms": terms, "size": size, "augment": augment}
         others |= {"landmarks": landmarks, "crop": crop, "normalise": normalise, "output": output, "rate": rate}
-        refuse_options(stated(**others), "what a TOML file says, or what a space has not")
-        plain_space = kind == "wsabie" and min_rows == 1 and not hogwild
-        if not plain_space:
-            raise InputError("a space has no --kind, --min-rows and --hogwild; leave them out, or give other data")
+        refuse_options(stated(**others), "what a TOML file says in its tables, or what a space does not have")
+        if kind != "wsabie" or min_rows != 1 or hogwild:
+            raise InputError("a space has no --kind, --min-rows or --hogwild; leave them out, or give other data")
         own = stated(dim=dim, loss=loss, similarity=similarity, epochs=epochs, learning_rate=learning_rate)
         share = 0.1 if hold_out is None else hold_out
         train_space_command(

@@ -104,7 +104,9 @@ def _tell_trained(recipe: Any, trained: Any, json: bool) -> None:
         ],
     )
     out.print("things: " + ", ".join(f"{name} {n:,}" for name, n in facts["kinds"].items()))
-    note(f"next: wsabie annotate {quote(str(recipe.model))} NEW_DATA, or wsabie neighbours with a name")
+    first = recipe.space.relations_[0][1]
+    what = "NEW_DATA" if recipe.space.known(first).n_features else f"the name of a thing of the kind {first!r}"
+    note(f"next: wsabie annotate {quote(str(recipe.model))} with {what}, or wsabie neighbours with a name")
 
 
 def evaluate_space_command(
@@ -182,7 +184,8 @@ def annotate_space_command(
                 add([str(path)], known.ids([str(path)]))
         for text in texts:
             add([text], annotator.text(query, text))
-    require(bool(results), f"nothing was given; name things of the kind {query!r}, or data of them")
+    require(bool(inputs or texts), f"nothing was given; name things of the kind {query!r}, or data of them")
+    require(bool(results), f"nothing of what was given could be used; give things of the kind {query!r}")
     if json:
         show_json({"schema": 1, "model": str(model), "query": query, "target": target, "results": results})
         return
@@ -244,7 +247,7 @@ def info_space_command(annotator: "SpaceAnnotator", model: Path, epochs: bool, j
     described = {f"describe_{name}": terms.name for name, terms in annotator.terms.items()}
     facts: dict[str, Any] = {**space.facts(), "bytes": folder_bytes(model), **described, **annotator.facts}
     if not json:
-        facts.pop("fingerprints", None)
+        facts = {name: value for name, value in facts.items() if name not in ("fingerprints", "pair_marks")}
     if json:
         more: dict[str, Any] = {"parameters": space.to_parts().config["parameters"], "settings": space.settings_}
         if epochs:
