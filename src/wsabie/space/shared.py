@@ -98,12 +98,3 @@ class SharedSpace:
         """Overwrite with another space of the same shape."""
         for name, table in self.tables.items():
             table[:] = other.tables[name]
-
-    def grown(self, sizes: dict[str, int], rng: np.random.Generator) -> "SharedSpace":
-        """The same with tables of at least so many rows, the new ones random; rows keep their numbers."""
-        made = self.copy().tables
-        for name, n in sizes.items():
-            old = made.get(name, tables.zeros(0, self.dim))
-            if n > len(old):
-                made[name] = tables.grown(old, self.dim, tables.gaussian(n - len(old), self.dim, self.dim**-0.5, rng))
-        return replace(self, tables=made)
