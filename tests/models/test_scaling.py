@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from hypothesis import given
 
 from strategies import seeds
+from wsabie.base import mapped
 from wsabie.base.errors import InputError
 from wsabie.base.validation import check_features
 from wsabie.models import scaling
@@ -34,7 +35,7 @@ def test_tfidf_by_hand() -> None:
 def test_idf_counts_the_same_in_parts(values: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = check_features(sp.csr_matrix(COUNTS))
     whole = RowScaling.learned(rows, 3, "tfidf").weight
-    monkeypatch.setattr(scaling, "_VALUES_AT_ONCE", values)
+    monkeypatch.setattr(mapped, "AT_ONCE", values)
     assert np.array_equal(RowScaling.learned(rows, 3, "tfidf").weight, whole)
 
 

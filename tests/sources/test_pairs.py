@@ -137,12 +137,12 @@ def test_mirflickr(data, write):
 def test_couples_are_the_pairs_as_they_stand_and_those_of_wordnet(tmp_path: Path) -> None:
     file, rejects = tmp_path / "near.tsv", Rejects()
     file.write_text("id\tlabel\nb\ta\na\tb\t1\na\tc\t0\nbroken\n")
-    assert read_couples(file, rejects=rejects) == [("b", "a"), ("a", "b")]
+    assert list(read_couples(file, rejects=rejects)) == [("b", "a"), ("a", "b")]
     assert [(where, reason) for where, reason, _ in rejects.listed] == [
         (f"{file}:5", "line without two or three columns")
     ]
     with pytest.raises(InputError, match="holds no pairs"):
-        read_couples(tmp_path)
+        list(read_couples(tmp_path))
     line = "02084071 05 n 01 dog 0 001 @ 02083346 n 0000 | a member of the genus Canis\n"
     (tmp_path / "data.noun").write_text(line)
-    assert read_couples(tmp_path) == [("n02084071", "n02083346")]
+    assert list(read_couples(tmp_path)) == [("n02084071", "n02083346")]

@@ -6,6 +6,7 @@ import numpy as np
 
 from wsabie.base.arrays import Csr, Float32, Matrix
 from wsabie.base.errors import InputError, InputTypeError
+from wsabie.base.mapped import parts
 
 
 def check_features(X: Any, *, n_features: int | None = None, what: str = "X", who: str = "this model") -> Csr | Float32:
@@ -71,16 +72,17 @@ def _sparse(X: Matrix, what: str) -> Csr:
     check_columns(X, what)
     with np.errstate(over="ignore"):
         data = np.asarray(X.data, np.float32)
-    bad = np.flatnonzero(~np.isfinite(data))
-    if len(bad):
-        row = int(np.searchsorted(X.indptr, bad[0], side="right")) - 1
-        raise InputError(
-            f"{what} holds {_named(X.data[bad[0]])} at row {row}, column {X.indices[bad[0]]} (Input contains NaN, "
-            "infinity or a value too large for float32); replace or drop such rows"
-        )
+    for part in parts(len(data)):
+        bad = np.flatnonzero(~np.isfinite(data[part])) + part.start
+        if len(bad):
+            row = int(np.searchsorted(X.indptr, bad[0], side="right")) - 1
+            raise InputError(
+                f"{what} holds {_named(X.data[bad[0]])} at row {row}, column {X.indices[bad[0]]} (Input contains NaN, "
+                "infinity or a value too large for float32); replace or drop such rows"
+            )
     if X.shape[1] > np.iinfo(np.int32).max:
         raise InputError(f"{what} has {X.shape[1]:,} features; at most {np.iinfo(np.int32).max:,} are supported")
-    return Csr(X.indptr.astype(np.int64), np.ascontiguousarray(X.indices, np.int32), data)
+    return Csr(X.indptr.astype(np.int64, copy=False), np.ascontiguousarray(X.indices, np.int32), data)
 
 
 def check_columns(X: Matrix, what: str) -> None:

@@ -29,7 +29,8 @@ def normalise(name: str) -> str:
     1
     """
     if name.isascii():
-        return " ".join(name.split())
+        spelt = " ".join(name.split())
+        return name if name == spelt else spelt  # one text in memory for a name that is known elsewhere too
     try:
         name.encode()
     except UnicodeEncodeError as error:

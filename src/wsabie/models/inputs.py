@@ -20,7 +20,7 @@ def n_rows(inputs: protocol.Inputs) -> int:
     return inputs.n_rows if isinstance(inputs, Csr) else len(inputs)
 
 
-def rows_between(inputs: Inputs, lo: int, hi: int) -> Inputs:
+def rows_between(inputs: AnyInputs, lo: int, hi: int) -> AnyInputs:
     """The rows lo..hi - 1, sharing memory with `inputs`.
 
     Examples

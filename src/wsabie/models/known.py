@@ -6,16 +6,20 @@ from typing import Any
 
 import numpy as np
 
+from wsabie.base import mapped
 from wsabie.base.arrays import Float32, Int64
 from wsabie.base.errors import InputError, UnknownLabelError
 from wsabie.base.validation import check_features, require
 from wsabie.labels.names import Vocabulary, unknown_label
+from wsabie.models.inputs import n_rows, rows_between
 from wsabie.models.relations import Kind
 from wsabie.models.scaling import RowScaling
 from wsabie.space import tables
 from wsabie.space.protocol import Inputs
 from wsabie.space.shared import Ends, SharedSpace
 from wsabie.training.threads import Threads
+
+_ENCODED_AT_ONCE = 1 << 14
 
 
 @dataclass
@@ -89,8 +93,11 @@ class KnownKind:
         if rows is None:
             return space.tables[self.table][:, : space.dim] if self.points is None else self.points
         view = space.view(Ends(self.name, self.table, self.table))
-        points = view.points(rows, None if threads is None else threads.split)
-        return np.ascontiguousarray(points[:, : space.dim])
+        split = None if threads is None else threads.split
+        points = mapped.empty((n_rows(rows), space.dim), np.float32)
+        for part in mapped.parts(len(points), _ENCODED_AT_ONCE):
+            points[part] = view.points(rows_between(rows, part.start, part.stop), split)[:, : space.dim]
+        return points
 
 
 def known_kinds(kinds: Mapping[str, Kind]) -> dict[str, KnownKind]:

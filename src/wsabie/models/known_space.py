@@ -114,9 +114,8 @@ class KnownSpace(BaseEstimator):  # type: ignore[misc]
         """As `rank`, by name: for each thing the best (name, score), best first."""
         known = self.known(target)
         ids, scores = self.rank(query, target, things, min(whole_number(k, "k"), max(len(known.things), 1)), **options)
-        names = list(known.things)
         return [
-            [(names[y], float(s)) for y, s in zip(row, own, strict=True) if y >= 0]
+            list(zip(known.things.names(row[row >= 0]), own[row >= 0].tolist(), strict=True))
             for row, own in zip(ids, scores, strict=True)
         ]
 

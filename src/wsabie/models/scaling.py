@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from wsabie.base import mapped
 from wsabie.base.arrays import Csr, Float32, Float64, Int64
 from wsabie.base.errors import InputError
 from wsabie.features.weighting import idf
@@ -18,7 +19,6 @@ CONSTANT = 0.5
 ONE_UNIT = 3.0
 """Dense columns are taken to be of one unit while their root mean square deviation is at most so many medians."""
 _ROWS_AT_ONCE = 1 << 14  # so that what is held besides the rows stays small
-_VALUES_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -112,17 +112,18 @@ class RowScaling:
     def _unit_logs(self, X: Csr) -> Csr:
         if self.method in ("standard", "homogeneous"):
             raise InputError("this model was trained on dense rows; give a dense array (X.toarray())")
-        low = int(np.argmin(X.data)) if len(X.data) else 0
-        if len(X.data) and X.data[low] < 0:
+        if X.data.min(initial=0) < 0:
+            low = int(np.argmin(X.data))
             row = int(np.searchsorted(X.indptr, low, side="right")) - 1
             raise InputError(
                 f"row {row} has the negative value {X.data[low]:g} where counts are expected (training rows had none); "
                 "correct the row, or train with rows=None"
             )
-        data = np.log1p(X.data)
+        data = mapped.empty(X.data.shape, np.float32)
         for lo in range(0, X.n_rows, _ROWS_AT_ONCE):
             indptr = X.indptr[lo : lo + _ROWS_AT_ONCE + 1]
             part = data[indptr[0] : indptr[-1]]
+            np.log1p(X.data[indptr[0] : indptr[-1]], out=part)
             part *= self.weight[X.indices[indptr[0] : indptr[-1]]]
             lengths = np.maximum(np.sqrt(row_sums(part * part, indptr - indptr[0])), np.float32(1e-12))
             part /= np.repeat(lengths, np.diff(indptr))
@@ -132,8 +133,7 @@ class RowScaling:
 def _seen(X: Csr, n_features: int) -> Int64:
     """In how many rows each feature is above 0, (n_features,)."""
     seen = np.zeros(n_features, np.int64)
-    for lo in range(0, len(X.data), _VALUES_AT_ONCE):
-        part = slice(lo, lo + _VALUES_AT_ONCE)
+    for part in mapped.parts(len(X.data)):
         seen += np.bincount(X.indices[part][X.data[part] > 0], minlength=n_features)
     return seen
 

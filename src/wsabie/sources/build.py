@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from wsabie.base import mapped
 from wsabie.base.arrays import Int32, Int64, Matrix
 from wsabie.base.errors import InputError
 from wsabie.labels.names import normalise
@@ -24,7 +25,7 @@ class BadRow(Exception):  # noqa: N818 (a verdict about one row, never shown to 
 
 
 class Growing:
-    """A one-dimensional array that grows in place: at most a quarter more memory than what it ends with."""
+    """A one-dimensional array that grows: a small one in place, a large one from file to file (`base.mapped`)."""
 
     def __init__(self, dtype: npt.DTypeLike) -> None:
         self._array: npt.NDArray[Any] = np.empty(0, dtype)
@@ -41,14 +42,23 @@ class Growing:
         """Append a copy of `part`."""
         end = self._size + len(part)
         if end > len(self._array):
-            self._array.resize(max(end, len(self._array) * 5 // 4), refcheck=False)
+            self._make_room(max(end, len(self._array) * 3 // 2))
         self._array[self._size : end] = part
         self._size = end
 
     def finish(self) -> npt.NDArray[Any]:
         """The array, cut to size; the collector is spent."""
-        self._array.resize(self._size, refcheck=False)
-        return self._array
+        if self._array.flags.owndata:
+            self._array.resize(self._size, refcheck=False)
+        return self.view()
+
+    def _make_room(self, n: int) -> None:
+        if n * self._array.itemsize < mapped.LARGE:
+            self._array.resize(n, refcheck=False)
+            return
+        room = mapped.empty(n, self._array.dtype)
+        room[: self._size] = self.view()
+        self._array = room
 
 
 class LabelIndex:

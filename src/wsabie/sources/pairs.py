@@ -10,6 +10,7 @@ id has one free vector (see `id_labels`).
 
 import logging
 import math
+from collections.abc import Iterator
 from pathlib import Path
 
 from wsabie.sources.build import BadRow, require_rows
@@ -48,7 +49,7 @@ def read_pairs(path: Path, *, rejects: Rejects | None = None) -> Rows | ItemList
     return _collect(path, rejects).as_pictures_or_rows(path.parent, rejects)
 
 
-def read_couples(path: Path, *, rejects: Rejects | None = None) -> list[tuple[str, str]]:
+def read_couples(path: Path, *, rejects: Rejects | None = None) -> Iterator[tuple[str, str]]:
     """The two ids of every line of a pair list, in the order of the file; those of weight 0 or less are left out.
 
     Of a folder with WordNet's files they are (child, parent).
@@ -56,23 +57,22 @@ def read_couples(path: Path, *, rejects: Rejects | None = None) -> list[tuple[st
     Raises
     ------
     InputError
-        Missing, or without a single usable line.
+        Missing, or (at the end) without a single usable line.
     """
-    rejects = Rejects() if rejects is None else rejects
-    found: list[tuple[str, str]] = []
-    if path.is_dir():
-        found = list(is_a_pairs(path))
-        require_rows(len(found), path, rejects, "pairs (nor WordNet's data.noun)")
-        return found
+    rejects, n = Rejects() if rejects is None else rejects, 0
+    for n, pair in enumerate(is_a_pairs(path) if path.is_dir() else _stated(path, rejects), 1):  # noqa: B007
+        yield pair
+    require_rows(n, path, rejects, "pairs (nor WordNet's data.noun)" if path.is_dir() else "pairs")
+
+
+def _stated(path: Path, rejects: Rejects) -> Iterator[tuple[str, str]]:
     for line_number, line in numbered_lines(path):
         try:
             cells = _cells(line)
             if cells and not (line_number == 1 and _is_header(cells)) and _weight(cells) > 0:
-                found.append((cells[0], cells[1]))
+                yield cells[0], cells[1]
         except BadRow as bad:
             rejects.add(f"{shown(path)}:{line_number}", bad.reason, bad.detail)
-    require_rows(len(found), path, rejects, "pairs")
-    return found
 
 
 def _collect(path: Path, rejects: Rejects) -> IdLabels:

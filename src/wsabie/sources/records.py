@@ -7,7 +7,10 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
+from wsabie.base import mapped
 from wsabie.base.arrays import Int64, Matrix
+
+_ROWS_AT_ONCE = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -56,14 +59,26 @@ class Rows:
         def pick(values: list[str] | None) -> list[str] | None:
             return None if values is None else [values[i] for i in index]
 
-        ids = [self.ids[i] for i in index]
-        return replace(
-            self, X=self.X[index], Y=self.Y[index], ids=ids, groups=pick(self.groups), times=pick(self.times)
-        )
+        X, ids = _rows(self.X, np.asarray(index)), [self.ids[i] for i in index]
+        return replace(self, X=X, Y=self.Y[index], ids=ids, groups=pick(self.groups), times=pick(self.times))
 
     def with_labels(self, keep: Sequence[int] | Int64) -> "Rows":
         """The same rows with only the labels of these numbers."""
         return replace(self, Y=self.Y.tocsr()[:, keep], label_names=[self.label_names[y] for y in keep])
+
+
+def _rows(X: Matrix, index: Int64) -> Matrix:
+    """As `X[index]`, a part after the other."""
+    if not hasattr(X, "tocsr") or X.nnz * X.dtype.itemsize < mapped.LARGE:
+        return X[index]
+    counts = np.diff(X.indptr)[index]
+    indptr = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    data, indices = mapped.empty(indptr[-1], X.data.dtype), mapped.empty(indptr[-1], X.indices.dtype)
+    for part in mapped.parts(len(index), _ROWS_AT_ONCE):
+        some = X[index[part]]
+        filled = slice(indptr[part.start], indptr[part.stop])
+        data[filled], indices[filled] = some.data, some.indices
+    return type(X)((data, indices, indptr), (len(index), X.shape[1]), copy=False)
 
 
 def label_counts(rows: Rows) -> Int64:

@@ -1,6 +1,6 @@
 """What a declaration says, collected: rows of every kind, pairs of every relation, and their two sides."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -97,7 +97,7 @@ def _couples(
 ) -> Couples:
     """The pairs of a relation; where things belong together because they share a name, (thing, name)."""
     if relation.pairs is not None:
-        ends = [set(rows[name].ids) if name in rows else None for name in (relation.query, relation.target)]
+        ends = [_spelt(rows[name]) if name in rows else None for name in (relation.query, relation.target)]
         return list(_with_data(read_couples(relation.pairs, rejects=rejects), ends, relation.pairs, rejects))
     by_query = relation.query in rows
     things = relation.query if by_query else relation.target
@@ -105,16 +105,23 @@ def _couples(
     return named if by_query else [(name, thing) for thing, name in named]
 
 
+def _spelt(rows: Rows) -> dict[str, str]:
+    """The ids of rows, to which pairs refer instead of holding texts of their own."""
+    return dict(zip(rows.ids, rows.ids, strict=True))
+
+
 def _with_data(
-    couples: Couples, ends: list[set[str] | None], path: Path, rejects: Rejects
+    couples: Iterable[tuple[str, str]], ends: list[dict[str, str] | None], path: Path, rejects: Rejects
 ) -> Iterator[tuple[str, str]]:
     """The pairs whose things have rows, where their kind has any; others are listed."""
-    for pair in couples:
-        missing = [name for name, known in zip(pair, ends, strict=True) if known is not None and name not in known]
-        if missing:
-            rejects.add(f"{shown(path)} {shown(pair[0])} {shown(pair[1])}", "pair of a thing without data", missing[0])
+    query, target = ends
+    for a, b in couples:
+        first, second = a if query is None else query.get(a), b if target is None else target.get(b)
+        if first is None or second is None:
+            missing = a if first is None else b
+            rejects.add(f"{shown(path)} {shown(a)} {shown(b)}", "pair of a thing without data", missing)
         else:
-            yield pair
+            yield first, second
 
 
 def _named(rows: Rows, names: str, related: Related | None) -> Couples:

@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from wsabie.base.arrays import Float32, Int64, Matrix, UInt64
+from wsabie.base.mapped import parts
 from wsabie.space.protocol import Inputs
 
 PAIRS_PER_VISIT = 8
@@ -13,6 +14,8 @@ PAIRS_PER_VISIT = 8
 
 MASK_BITS = 16
 """Bits per positive in its row's hash set: one label in 16 or fewer is looked up in vain."""
+
+_ROWS_AT_ONCE = 1 << 17
 
 Positives = Literal["mean", "pairs"]
 
@@ -51,7 +54,6 @@ def build_targets(
 
     true, against = _entries(Y, Y.data > 0), _entries(Y, Y.data < 0)
     counts = np.diff(true.indptr)
-    rows = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
     weights = np.ones(len(counts)) if sample_weight is None else np.asarray(sample_weight, np.float64)
     if positives == "mean":
         weights = weights / np.maximum(counts, 1)
@@ -62,7 +64,7 @@ def build_targets(
         rows=visit_rows,
         starts=starts,
         labels=true.indices,
-        weights=weights[rows].astype(np.float32),
+        weights=np.repeat(weights.astype(np.float32), counts),
         indptr=known.indptr,
         indices=known.indices,
         masks=masks,
@@ -80,6 +82,8 @@ class _Lists(NamedTuple):
 
 
 def _entries(Y: Matrix, chosen: Any) -> _Lists:
+    if chosen.all():
+        return _Lists(Y.indptr.astype(np.int64), np.ascontiguousarray(Y.indices, np.int32))
     indptr = np.concatenate([[0], np.cumsum(chosen)])[Y.indptr].astype(np.int64)
     return _Lists(indptr, np.ascontiguousarray(Y.indices[chosen], np.int32))
 
@@ -87,7 +91,7 @@ def _entries(Y: Matrix, chosen: Any) -> _Lists:
 def _together(true: _Lists, hidden: Matrix, shape: tuple[int, int]) -> _Lists:
     from scipy.sparse import csr_matrix
 
-    both = csr_matrix((np.ones(len(true.indices), np.float32), true.indices, true.indptr), shape) + abs(hidden)
+    both = csr_matrix((np.ones(len(true.indices), np.int8), true.indices, true.indptr), shape) + abs(hidden)
     both.sort_indices()
     return _entries(both, both.data > 0)
 
@@ -109,8 +113,10 @@ def _masks(true: _Lists) -> tuple[UInt64, Int64]:
     counts = np.diff(true.indptr)
     words = np.maximum(1, -(-counts * MASK_BITS // 64))
     starts = np.concatenate([[0], np.cumsum(words)]).astype(np.int64)
-    bits = bit_of(true.indices, np.repeat(words, counts))
     masks = np.zeros(starts[-1], np.uint64)
-    at = np.repeat(starts[:-1], counts) + (bits >> np.uint64(6)).astype(np.int64)
-    np.bitwise_or.at(masks, at, np.uint64(1) << (bits & np.uint64(63)))
+    for part in parts(len(counts), _ROWS_AT_ONCE):
+        some = slice(true.indptr[part.start], true.indptr[part.stop])
+        bits = bit_of(true.indices[some], np.repeat(words[part], counts[part]))
+        at = np.repeat(starts[part], counts[part]) + (bits >> np.uint64(6)).astype(np.int64)
+        np.bitwise_or.at(masks, at, np.uint64(1) << (bits & np.uint64(63)))
     return masks, starts

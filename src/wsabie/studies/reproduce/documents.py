@@ -90,7 +90,7 @@ def _declared(path: Path, rejects: Rejects) -> tuple[Path, Mapping[str, Any], Co
     kind = declared.kinds[one.query]
     if more or one.query != one.target or one.pairs is None or kind.data is None:
         raise InputError(f"{shown(path)} has to declare one relation, within one kind with data, and pairs = a file")
-    return kind.data, kind.description, read_couples(one.pairs, rejects=rejects)
+    return kind.data, kind.description, list(read_couples(one.pairs, rejects=rejects))
 
 
 def _known(couples: Couples, rows: Rows, rejects: Rejects) -> Couples:
