@@ -165,6 +165,12 @@ def test_things_are_drawn_uniformly_anew_for_every_block_epoch_and_seed() -> Non
     assert one.ids != other.ids
 
 
+def test_the_second_block_of_a_pass_has_other_things_than_the_first() -> None:
+    problem = far_queries(1000, 512, 64)
+    first = problem._replace(order=problem.order[:256])
+    assert not np.array_equal(fast_pool(problem).pool.ids[:64], fast_pool(first).pool.ids[:64])
+
+
 def test_negatives_are_tried_in_the_order_of_the_pairs_stream() -> None:
     problem = far_queries(1000, 5, 64, margin=2.0)
     ran = fast_pool(problem)

@@ -6,10 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from relating import features, make, same, tracks, world
+from relating import by, features, make, same, tracks, world
 from wsabie.base.errors import InputError
+from wsabie.models import growing
+from wsabie.models.defaults import Shape
+from wsabie.models.parameters import continued
 from wsabie.models.relations import Kind, Relation
-from wsabie.models.space import Space
+from wsabie.models.space import _FIXED, Space
+from wsabie.training.trainer import Trainer
 
 
 @pytest.fixture(scope="module")
@@ -116,3 +120,41 @@ def test_things_are_placed_by_their_map_and_nothing_else_moves(fitted: Space) ->
     )
     with pytest.raises(InputError, match="have no features; give their names alone"):
         deepcopy(fitted).add(Kind("artist", features(1), ["x"]))
+
+
+@pytest.mark.parametrize("rows", ["auto", None])
+def test_points_of_features_never_move_however_long_they_are(rows: Any) -> None:
+    """Free vectors are held to the limit beside given points that are far longer than it."""
+    known = Kind("track", 40 * features(), [f"t{i}" for i in range(48)], rows=rows)
+    space = make(epochs=3).fit([Relation(known, "artist", by())])
+    pairs = [*by(), *((f"t{i}", "newcomer") for i in range(48))]
+    both = [Relation("track", "artist", pairs), Relation("artist", "track", [(b, a) for a, b in pairs])]
+    more = growing.grown(space.kinds_, space.space_, both, 0)
+    before = {name: table.copy() for name, table in more.points.tables.items()}
+    settings = continued({**_FIXED, **space.get_params()}, space.settings_, Shape(1, 1, 9), 3, 0)
+    Trainer(settings).train(more.points, lambda: more.blocks, 1)
+    assert np.array_equal(more.points.tables["track"], before["track"])
+    assert not np.array_equal(more.points.tables["artist"], before["artist"])
+
+
+def test_a_kind_that_is_called_as_a_map_is_refused() -> None:
+    documents = Kind("document", features(), [f"t{i}" for i in range(48)], map="words")
+    space = make(epochs=2).fit([Relation(documents, "artist", by())])
+    before = deepcopy(space)
+    with pytest.raises(InputError, match="'words' is a map of features in this space; call the new kind otherwise"):
+        space.partial_fit([Relation("document", "words", [("t0", f"word {i}") for i in range(40)])])
+    assert same(space, before)
+
+
+def test_a_relation_that_nothing_was_trained_for_is_not_one_that_was_learned(fitted: Space) -> None:
+    fresh = tracks(6, seed=3, prefix="n")
+    more = grown(fitted, Relation(fresh, fresh, [("n0", "n1")], "near"))
+    assert more.relations_ == fitted.relations_
+
+
+def test_the_first_vector_of_a_new_thing_has_the_length_of_its_kind(fitted: Space) -> None:
+    more = growing.grown(fitted.kinds_, fitted.space_, [Relation("track", "artist", [("t0", "newcomer")])], 0)
+    lengths = np.linalg.norm(more.points.tables["artist"], axis=1)
+    assert lengths[-1] == pytest.approx(lengths[:-1].mean(), rel=1e-5)
+    t0 = fitted.points("track", ["t0"])[0]
+    assert more.points.tables["artist"][-1, :20] @ t0 == pytest.approx(lengths[-1] * np.linalg.norm(t0), rel=1e-5)

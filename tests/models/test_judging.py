@@ -188,3 +188,26 @@ def test_recall_by_hand(fitted: Space) -> None:
     found = fitted.evaluate([Relation(new, "track", pairs)], ks=[5])["track - track"]
     assert found.means["recall@5"] == pytest.approx(expected)
     assert found.n_rows == GROUPS
+
+
+def test_pairs_of_training_are_no_candidates_however_the_things_are_given() -> None:
+    """By the name of the kind, with the features of all of them, and with those of some in another order."""
+    space = make(epochs=3).fit(world())
+    held_out, learnt = [("t0", "t40"), ("t7", "t30")], world()[1]
+    some = [0, 40, 7, 30, 6]
+    ends: dict[str, Any] = {
+        "track": "track",
+        "all": tracks(),
+        "some": Kind("track", features()[some], [f"t{i}" for i in some]),
+    }
+    found = {
+        name: space.evaluate([Relation(end, end, held_out)], trained=[learnt])["track - track"]
+        for name, end in ends.items()
+    }
+    raw = space.evaluate([Relation("track", "track", held_out)])["track - track"]
+    assert found["all"].means == found["track"].means
+    assert found["track"].means["MAP"] > raw.means["MAP"]
+    points = space.points("track")[some]
+    scores = points @ points.T
+    order = [c for c in np.argsort(-scores[0]) if c not in (0, some.index(6))]  # t6 is a track like t0, as was said
+    assert 1 / (order.index(1) + 1) == pytest.approx(found["some"].per_row["MAP"][0], abs=1e-6)

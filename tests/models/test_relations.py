@@ -196,3 +196,10 @@ def test_kinds_are_one_by_name_wherever_they_stand() -> None:
         kinds_of([Relation(doc, "tag", []), Relation(Kind("doc", X), "word", [])])
     with pytest.raises(InputError, match="there are two relations called 'doc - tag'; give each a name of its own"):
         kinds_of([Relation(doc, "tag", []), Relation(doc, "tag", [])])
+
+
+@pytest.mark.parametrize("times", [1, 2, 127, 128, 200, 256, 300])
+def test_a_pair_counts_once_however_often_it_comes(times: int) -> None:
+    things = Vocabulary(["a", "b", "c"])
+    Y = pair_matrix(Relation("d", "d", [("a", "b")] * times + [("c", "b")]), things, things, (False, False))
+    assert Y.toarray().tolist() == [[0, 1, 0], [1, 0, 1], [0, 1, 0]]

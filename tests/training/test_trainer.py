@@ -303,11 +303,11 @@ def train_relations(space: Any, blocks: list[RowBlock], **changes: Any) -> Any:
 def test_every_pair_of_a_relation_is_visited_as_often_as_its_weight_says(
     weight: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Over four epochs, but for one visit of some where the rounds do not come out."""
-    visits: dict[int, list[Any]] = {}
+    """In each of four epochs, and no pair twice in a round, which has its own key for draws."""
+    visits: dict[int, list[tuple[float, int, Any]]] = {}
 
     def run(space: Any, block: Any, rule: Any, samplers: Any, order: Any, *rest: Any) -> Iterator[int]:
-        visits.setdefault(len(block.targets.rows), []).append(order)
+        visits.setdefault(len(block.targets.rows), []).append((float(rule.step_rows), rule.epoch, order))
         yield len(order)
 
     monkeypatch.setattr(trainer, "run_blocks", run)
@@ -315,12 +315,27 @@ def test_every_pair_of_a_relation_is_visited_as_often_as_its_weight_says(
     space, (names, like) = relations(weight=weight)
     train_relations(space, [names, like], epochs=4)
     for block in (names, like):
-        n, orders = len(block.targets.rows), visits[len(block.targets.rows)]
-        assert [len(order) for order in orders] == pytest.approx([n * block.weight] * 4, abs=1)
-        counts = np.bincount(np.concatenate(orders), minlength=n)
-        assert counts.sum() == round(4 * n * block.weight)
-        assert counts.max() - counts.min() == (counts.sum() % n > 0)
-        assert len({order.tobytes() for order in orders}) == 4
+        n, runs = len(block.targets.rows), visits[len(block.targets.rows)]
+        rates = sorted({rate for rate, _, _ in runs})
+        made = [sum(len(order) for own, _, order in runs if own == rate) for rate in rates]
+        assert made == pytest.approx([n * block.weight] * 4, abs=1)
+        rounds = [np.concatenate([order for _, own, order in runs if own == one]) for one in range(runs[-1][1] + 1)]
+        assert [len(order) for order in rounds[:-1]] == [n] * (len(rounds) - 1)
+        assert all(np.bincount(order).max() == 1 for order in rounds)
+        assert sum(map(len, rounds)) == round(4 * n * block.weight)
+        assert len({order.tobytes() for order in rounds}) == len(rounds)
+
+
+def test_every_round_of_an_epoch_draws_anew() -> None:
+    """Nothing moves: with the same draws the mean loss of two rounds would be that of one."""
+    losses = {}
+    for weight in (1, 2):
+        space, blocks = relations(weight=weight)
+        rates = {"learning_rate": 1e-12, "feature_rate": 1e-12}
+        history, _ = train_relations(space, [blocks[1]], epochs=1, **rates)
+        losses[weight] = history[0].loss
+    assert losses[2] == pytest.approx(losses[1], rel=0.1)
+    assert abs(losses[2] - losses[1]) > 1e-6
 
 
 def test_relations_end_together_however_long_they_are(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,6 +39,11 @@ def copy(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return out
 
 
+def settled(value: Any) -> Any:
+    """A large array moved to a file; anything else as it is."""
+    return copy(value) if isinstance(value, np.ndarray) and value.nbytes >= LARGE else value
+
+
 def parts(n: int, step: int | None = None) -> Iterator[slice]:
     """The slices that make up a long array, of `step` values (None: AT_ONCE).
 

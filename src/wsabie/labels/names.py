@@ -105,6 +105,12 @@ class Vocabulary:
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and normalise(name) in self._ids
 
+    def copy(self) -> "Vocabulary":
+        """The same names and numbers, to which others may be added."""
+        other = Vocabulary()
+        other._names, other._ids = self._names.copy(), self._ids.copy()
+        return other
+
     @property
     def numbered(self) -> bool:
         """Whether the names are nothing but the numbers: "0", "1", ..."""

@@ -32,7 +32,7 @@ class Grown:
     space : SharedSpace
         The old tables, those of free vectors with more rows.
     points : SharedSpace
-        Free vectors and, by the names of kinds with features, the points of all their things.
+        Of the kinds that the relations name: free vectors, and as given ones the points of the things with features.
     blocks : list of RowBlock
         The pairs of the relations that have a free vector to move.
     """
@@ -44,7 +44,7 @@ class Grown:
 
     def settled(self) -> SharedSpace:
         """The space with the free vectors that training has moved."""
-        moved = {name: self.points.tables[name] for name, kind in self.kinds.items() if not kind.n_features}
+        moved = {name: table for name, table in self.points.tables.items() if name not in self.points.given}
         return replace(self.space, tables=self.space.tables | moved)
 
 
@@ -54,26 +54,28 @@ def grown(kinds: dict[str, KnownKind], space: SharedSpace, relations: Sequence[R
     Raises
     ------
     InputError
-        A kind with features that the space does not know, or pairs that cannot be used.
+        A kind with features that the space does not know, one without that is called as a map is, or pairs that cannot
+        be used.
     """
     told = kinds_of(relations)
-    kinds = {name: replace(kind, things=Vocabulary(kind.things)) for name, kind in kinds.items()}
+    kinds = {name: replace(kind, things=kind.things.copy()) if name in told else kind for name, kind in kinds.items()}
     for name, kind in told.items():
         if kind.X is not None:
             require(name in kinds, f"the space knows no kind {name!r}; fit it anew to learn a map of its features")
             kinds[name] = with_things(kinds[name], kind, space)
-        else:
-            kinds.setdefault(name, KnownKind(name, Vocabulary(), name))
+        elif name not in kinds:
+            require(
+                name not in space.tables, f"{name!r} is a map of features in this space; call the new kind otherwise"
+            )
+            kinds[name] = KnownKind(name, Vocabulary(), name)
     pairs = {relation: _pairs(relation, told, kinds) for relation in relations}
-    points = _points(kinds, space, pairs, seed)
+    points = _points({name: kinds[name] for name in told}, space, pairs, seed)
     blocks, first = [], 0
     for relation, Y in pairs.items():
-        Y.resize(len(kinds[relation.query_kind].things), len(kinds[relation.target_kind].things))
         query, target = kinds[relation.query_kind], kinds[relation.target_kind]
-        given = query.n_features > 0, target.n_features > 0
-        if not all(given):
+        if not {query.name, target.name} <= points.given:
             targets = build_targets(Y, pair_weights(Y), "mean", first, itself(Y) if query is target else None)
-            ends = Ends(relation.name, query.name, target.name, given=given)
+            ends = Ends(relation.name, query.name, target.name)
             ids = np.arange(Y.shape[0], dtype=np.int32)
             blocks.append(RowBlock(ids, targets, ends, relation.weight, 1))
             first += Y.nnz
@@ -114,25 +116,33 @@ def _renumbered(numbers: Any, side: Kind, kind: KnownKind) -> Int64:
 
 
 def _points(kinds: dict[str, KnownKind], space: SharedSpace, pairs: dict[Relation, Matrix], seed: int) -> SharedSpace:
-    """Everything as points by kind; a new free vector points to what it is paired with, and has a usual length."""
+    """The things of some kinds as points; a new free vector points to what it is paired with, at a usual length."""
     made: dict[str, Float32] = {}
     for name, kind in kinds.items():
         old = kind.points if kind.points is not None else space.tables.get(kind.table, tables.zeros(0, space.dim))
-        made[name] = tables.grown(tables.padded(old[:, : space.dim]), space.dim,
-                                  tables.zeros(len(kind.things) - len(old), space.dim))  # fmt: skip
-    sums = {name: np.zeros_like(table) for name, table in made.items()}
-    for relation, Y in pairs.items():
+        made[name] = tables.zeros(len(kind.things), space.dim)
+        made[name][: len(old), : space.dim] = old[:, : space.dim]
+    for relation, Y in pairs.items():  # later relations may have brought more things
         Y.resize(len(made[relation.query_kind]), len(made[relation.target_kind]))
-        sums[relation.query_kind] += Y.astype(np.float32) @ made[relation.target_kind]
-        sums[relation.target_kind] += Y.T.astype(np.float32) @ made[relation.query_kind]
+    free = [name for name, kind in kinds.items() if not kind.n_features]
+    n_old = {name: len(space.tables.get(name, ())) for name in free}
+    sums = {name: _sums(name, n_old[name], pairs, made) for name in free}
     rng = np.random.default_rng([seed, 2])
-    for name, kind in kinds.items():
-        table = made[name]
-        n_old = len(table) if kind.n_features else len(space.tables.get(kind.table, ()))
-        if n_old == len(table):
-            continue
-        lengths = np.sqrt(np.einsum("ij,ij->i", sums[name][n_old:], sums[name][n_old:]))[:, None]
-        norm = float(np.sqrt(np.einsum("ij,ij->i", table[:n_old], table[:n_old])).mean()) if n_old else 1.0
-        fresh = tables.gaussian(len(table) - n_old, space.dim, space.dim**-0.5, rng)
-        table[n_old:] = np.where(lengths > 0, sums[name][n_old:] * (norm / np.maximum(lengths, 1e-12)), fresh)
-    return SharedSpace(space.dim, space.similarity, made)
+    for name in free:
+        known, fresh = made[name][: n_old[name]], made[name][n_old[name] :]
+        lengths = np.sqrt(np.einsum("ij,ij->i", sums[name], sums[name]))[:, None]
+        norm = float(np.sqrt(np.einsum("ij,ij->i", known, known)).mean()) if len(known) else 1.0
+        anywhere = tables.gaussian(len(fresh), space.dim, space.dim**-0.5, rng)
+        fresh[:] = np.where(lengths > 0, sums[name] * (norm / np.maximum(lengths, 1e-12)), anywhere)
+    return SharedSpace(space.dim, space.similarity, made, frozenset(kinds) - frozenset(free))
+
+
+def _sums(name: str, n_old: int, pairs: dict[Relation, Matrix], points: dict[str, Float32]) -> Float32:
+    """For each new thing of a kind, the sum of the points that it is paired with."""
+    total = np.zeros_like(points[name][n_old:])
+    for relation, Y in pairs.items():
+        if relation.query_kind == name:
+            total += Y[n_old:].astype(np.float32) @ points[relation.target_kind]
+        if relation.target_kind == name:
+            total += Y[:, n_old:].T.astype(np.float32) @ points[relation.query_kind]
+    return total

@@ -142,7 +142,7 @@ class KnownSpace(BaseEstimator):  # type: ignore[misc]
         relations : sequence of Relation
         ks : sequence of int
         trained : sequence of Relation
-            By the same names, pairs between known things that are no candidates: those of training.
+            By the same names, pairs of known things that are no candidates: those of training.
 
         Raises
         ------

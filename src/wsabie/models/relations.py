@@ -213,13 +213,12 @@ def pair_matrix(relation: Relation, queries: Vocabulary, targets: Vocabulary, gr
             require(not len(wrong), f"it names number {wrong[:1].sum()} of the {n:,} things of kind {kind!r}")
     except (InputError, UnknownLabelError) as error:
         raise InputError(f"the pairs of {relation.name!r} cannot be used: {error}") from error
-    Y = csr_matrix((np.ones(len(rows), np.int8), (rows, columns)), shape)
+    Y = csr_matrix((np.ones(len(rows), np.bool_), (rows, columns)), shape).astype(np.int8)  # twice counts once
     if queries is targets:
         Y = Y.maximum(Y.T.tocsr()).tocsr()
         Y.setdiag(0)
         Y.eliminate_zeros()
-    Y.sum_duplicates()
-    Y.data[:] = 1
+    Y.sort_indices()
     return Y
 
 

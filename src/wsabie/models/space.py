@@ -11,7 +11,6 @@ import numpy as np
 from wsabie.base.plain import plain
 from wsabie.base.progress import SILENT, Progress
 from wsabie.base.validation import require
-from wsabie.labels.names import Vocabulary
 from wsabie.models import defaults
 from wsabie.models.growing import grown, with_things
 from wsabie.models.judging import SpaceMonitor
@@ -229,9 +228,10 @@ class Space(KnownSpace):
             settings = continued(parameters, self.settings_, shape, epochs, self.seed + before)
             history = Trainer(settings).train(more.points, lambda: more.blocks, n_pairs)
         known = {name for name, _, _ in self.relations_}
+        learned = {block.ends.name for block in more.blocks} - known
         self.relations_ = [
             *self.relations_,
-            *((one.name, one.query_kind, one.target_kind) for one in relations if one.name not in known),
+            *((one.name, one.query_kind, one.target_kind) for one in relations if one.name in learned),
         ]
         self.kinds_, self.space_ = more.kinds, more.settled()
         self.history_ = [*self.history_, *(replace(stats, epoch=before + stats.epoch) for stats in history)]
@@ -249,7 +249,7 @@ class Space(KnownSpace):
             The space does not know the kind, its things have no features, or others.
         """
         known = self.known(kind.name)
-        more = with_things(replace(known, things=Vocabulary(known.things)), kind, self.space_)
+        more = with_things(replace(known, things=known.things.copy()), kind, self.space_)
         self.kinds_ = {**self.kinds_, kind.name: more}
         self.__dict__.pop("_searched", None)
         return self

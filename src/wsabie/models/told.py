@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from wsabie.base import mapped
 from wsabie.base.arrays import Csr, Matrix
 from wsabie.base.validation import require
 from wsabie.labels.names import Vocabulary
@@ -59,6 +60,7 @@ class Told:
             candidates = self.inputs[target.name] if target.n_features else None
             ends = Ends(relation.name, query.table, target.table, candidates, negatives)
             targets = build_targets(Y, pair_weights(Y), "mean", first, itself(Y) if query is target else None)
+            targets = type(targets)(*map(mapped.settled, targets))
             found.append(RowBlock(self.inputs[query.name], targets, ends, relation.weight, turn))
             first += Y.nnz
         return found
@@ -79,12 +81,16 @@ class Told:
         return crc
 
     def judged(self, relation: Relation) -> Judged:
-        """Held-out pairs of a relation, while training goes on; a kind that training was given is known by its name."""
-        trained = next((Y for own, Y in self.pairs.items() if own.name == relation.name), None)
+        """Held-out pairs of a relation, while training goes on; a kind that training was given is known by its name.
+
+        Things with features of their own are others than those of training, whatever they are called.
+        """
         query, target = (
             end.name if isinstance(end, Kind) and end is self.kinds.get(end.name) else end
             for end in (relation.query, relation.target)
         )
+        others = any(isinstance(end, Kind) and end.X is not None for end in (query, target))
+        trained = None if others else next((Y for own, Y in self.pairs.items() if own.name == relation.name), None)
         return judged(replace(relation, query=query, target=target), self.known, self.inputs, trained)
 
 
@@ -130,7 +136,7 @@ def judged(
     inputs : dict or None
         Scaled rows of the known things, while their points are not there yet.
     trained : csr_matrix or None
-        Pairs that are no candidates, where both sides are the known things.
+        Pairs of known things that are no candidates, wherever both are among those that are judged.
     """
     query, names = _side(relation.query, known, inputs)
     target, candidates = query, names
@@ -139,9 +145,20 @@ def judged(
     usable, _ = known_pairs(relation, names, candidates)
     Y = pair_matrix(usable, names, candidates, (False, False))
     exclude = itself(Y) if names is candidates else None
-    if trained is not None and names is query.kind.things and candidates is target.kind.things:
-        exclude = trained if exclude is None else exclude + trained
+    if trained is not None:
+        hidden = _selected(names, query.kind.things) @ trained @ _selected(candidates, target.kind.things).T
+        exclude = hidden if exclude is None else exclude + hidden
     return Judged.of(relation.name, query, target, Y, exclude)
+
+
+def _selected(names: Vocabulary, known: Vocabulary) -> Matrix:
+    """Which of the known things each of some names is, csr_matrix (names, known) int8."""
+    from scipy.sparse import csr_matrix, identity
+
+    if names is known:
+        return identity(len(known), np.int8, "csr")
+    both = [name for name in names if name in known]
+    return csr_matrix((np.ones(len(both), np.int8), (names.ids(both), known.ids(both))), (len(names), len(known)))
 
 
 def _side(

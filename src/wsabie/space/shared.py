@@ -28,8 +28,6 @@ class Ends(NamedTuple):
         Rows of the things that are ranked, where those have features; None: they are the rows of the table.
     negatives : int
         Candidates with features that are drawn for a block of pairs; 0: only the positives of the same block.
-    given : (bool, bool)
-        Tables whose rows are points that never move.
     """
 
     name: str
@@ -37,7 +35,6 @@ class Ends(NamedTuple):
     target: str
     candidates: Inputs | None = None
     negatives: int = 0
-    given: tuple[bool, bool] = (False, False)
 
 
 @dataclass
@@ -49,11 +46,14 @@ class SharedSpace:
     dim : int
     similarity : {"dot", "euclidean", "cosine"}
     tables : dict of str to (n, padded dim) float32
+    given : set of str
+        Tables whose rows are points that never move.
     """
 
     dim: int
     similarity: SimilarityName
     tables: dict[str, Float32]
+    given: frozenset[str] = frozenset()
 
     @classmethod
     def random(
@@ -72,18 +72,18 @@ class SharedSpace:
         """A relation; it shares the memory of the tables."""
         features, labels = self.tables[ends.query], self.tables[ends.target]
         bias = np.zeros(0 if ends.candidates is not None else len(labels), np.float32)
-        return JointSpace(
-            self.dim, self.similarity, features, labels, bias, ends.candidates, ends.negatives, ends.given
-        )
+        given = ends.query in self.given, ends.target in self.given
+        return JointSpace(self.dim, self.similarity, features, labels, bias, ends.candidates, ends.negatives, given)
 
     def arrays(self) -> dict[str, Any]:
         """Everything that training moves, by name."""
         return dict(self.tables)
 
     def settle(self, max_norm: float | None, max_norm_weights: float | None) -> None:
-        """Hold the rows of all tables to the limit."""
-        for table in self.tables.values():
-            tables.project_rows(table, max_norm)
+        """Hold the rows of the tables that move to the limit."""
+        for name, table in self.tables.items():
+            if name not in self.given:
+                tables.project_rows(table, max_norm)
 
     def traffic(self, rows_per_pair: float) -> Traffic:
         """Rows read for a query, a draw and a step; a candidate with features counts as one row, that of its pool."""

@@ -177,18 +177,17 @@ class Trainer:
         stage: Stage,
     ) -> EpochStats:
         tally = Tally.new(threads.n)
-        rows_read = unlabelled = 0
+        rows_read, unlabelled = 0.0, 0
         started = time.perf_counter()
 
         def passes() -> Iterator[tuple[int, Iterator[int]]]:
             nonlocal rows_read, unlabelled
             for number, block in enumerate(blocks()):
-                rows_read += _feature_rows(block)
+                rows_read += _feature_rows(block) * block.weight
                 unlabelled += len(block.targets.indptr) - 1 - len(np.unique(block.targets.rows))
-                order = self._order(block, epoch, number)
-                seen, sampling = seen_by(space, block), samplings[_relation(block)]
-                run = self._run(seen, block, self._rule(seen, epoch), sampling, order, threads, tally)
-                yield len(order), advancing(run, stage, block)
+                orders = self._orders(block, epoch, number)
+                run = self._visits(space, block, epoch, orders, samplings[_relation(block)], threads, tally)
+                yield sum(map(len, orders.values())), advancing(run, stage, block)
 
         for _ in in_turns(passes()) if None not in samplings else one_by_one(passes()):
             pass
@@ -201,16 +200,34 @@ class Trainer:
         stage.advance(0, **{name: value})
         return stats
 
-    def _order(self, block: RowBlock, epoch: int, number: int) -> Int64:
-        """The visits of an epoch: its share of rounds of all of them, each in a random order.
+    def _visits(
+        self,
+        space: Any,
+        block: RowBlock,
+        epoch: int,
+        orders: dict[int, Int64],
+        sampling: Sampling,
+        threads: Threads,
+        tally: Tally,
+    ) -> Iterator[int]:
+        """The passes of an epoch over a block; every round draws anew."""
+        seen = seen_by(space, block)
+        rule = self._rule(seen, epoch)
+        for number, order in orders.items():
+            yield from self._run(seen, block, rule._replace(epoch=number), sampling, order, threads, tally)
+
+    def _orders(self, block: RowBlock, epoch: int, number: int) -> dict[int, Int64]:
+        """The visits of an epoch by rounds, each of which visits everything once in a random order of its own.
 
         A relation's weight is the rounds in an epoch: with .5 the second half of a round comes in the next one.
         """
         n = len(block.targets.rows)
         lo, hi = (round(n * block.weight * done) for done in (epoch, epoch + 1))
-        rounds = range(lo // max(n, 1), -(-hi // max(n, 1)))
-        orders = [np.random.default_rng([self.settings.seed, 1, one, number]).permutation(n) for one in rounds]
-        return np.concatenate([np.zeros(0, np.int64), *orders])[lo - n * rounds.start :][: hi - lo]
+        orders = {}
+        for one in range(lo // max(n, 1), -(-hi // max(n, 1))):
+            order = np.random.default_rng([self.settings.seed, 1, one, number]).permutation(n)
+            orders[one] = order[max(lo - n * one, 0) : hi - n * one]
+        return orders
 
     def _validated(self, space: Trainable, stats: EpochStats) -> EpochStats:
         if self.monitor is None:
