@@ -26,6 +26,7 @@ FLAGS: dict[str, Any] = {
 
 
 INLINE = {**FLAGS, "forceinline": True}
+STRICT = {"nogil": True, "error_model": "numpy"}
 
 
 def sources_checksum(folder: Path) -> int:
@@ -47,6 +48,11 @@ def jit(function: Callable[..., Any]) -> Any:
 def cold(function: Callable[..., Any]) -> Any:
     """Compile a leaf that stays a call: for the rare branch, so that the frequent one keeps its registers."""
     return numba.njit(**FLAGS)(function)
+
+
+def strict(function: Callable[..., Any]) -> Any:
+    """Compile a leaf of what reads text: it may allocate, and sums in the order that is written."""
+    return numba.njit(**STRICT)(function)
 
 
 def entry(make: Callable[[int], Callable[..., Any]]) -> Any:

@@ -4,17 +4,16 @@
 no longer fits, so that memory does not depend on the size of the file. Every number becomes the float32 that
 `numpy.float32(float(token))` gives: a decimal of up to 18 digits times a tabulated power of ten is within
 2**-50 of the truth, which settles the float32 unless a rounding boundary lies that near; such a token is
-handed back as doubtful and parsed by Python. (Exactness wants strict arithmetic, hence not the fast-math
+handed back as doubtful and parsed by Python. (Exactness wants strict arithmetic, hence `strict` and not the fast-math
 flags of `_jit`; all leaves are in this file, which is what numba's own cache watches.)
 """
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from wsabie.base.arrays import Float32, Int32, Int64
-from wsabie.kernels._jit import cached
+from wsabie.kernels._jit import STRICT, cached, strict
 
 KEPT, BAD_LABEL, BAD_FEATURE, NOT_FINITE, NEGATIVE, REPEATED, LABEL_RANGE, FEATURE_RANGE, FULL = range(9)
 LINES, ROWS, LABELS, FEATURES, BAD, DOUBTS = range(6)
@@ -28,8 +27,6 @@ _EXACT = np.int64(1) << 53
 _LOWEST, _HIGHEST = -65, 38  # 10**18 * 10**-65 rounds to zero, 10**39 to infinity
 _POWERS = np.array([float(f"1e{k}") for k in range(_LOWEST, _HIGHEST + 1)])
 _ERROR = 2.0**-50
-
-strict = numba.njit(nogil=True, error_model="numpy")
 
 
 class Limits(NamedTuple):
@@ -289,7 +286,7 @@ def _keep(batch: Any, line: Any, labels_end: Any, features_end: Any, doubts_end:
     batch.used[DOUBTS] = doubts_end
 
 
-@cached(nogil=True, error_model="numpy")
+@cached(**STRICT)
 def parse_lines(buffer: Any, start: Any, limits: Any, batch: Any) -> Any:
     """Parse whole lines from `start` on until the buffer ends or the batch is full.
 

@@ -8,11 +8,10 @@ compared byte by byte. All leaves are in this file, which is what numba's own ca
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from wsabie.base.arrays import Int32, Int64, UInt8
-from wsabie.kernels._jit import cached
+from wsabie.kernels._jit import STRICT, cached, strict
 
 LONGEST_WORD = 128
 """Bytes; what is longer is no word."""
@@ -20,8 +19,6 @@ LONGEST_WORD = 128
 _BASIS, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 _MIX1, _MIX2, _33 = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53), np.uint64(33)
 WORDS, LETTERS = range(2)
-
-strict = numba.njit(nogil=True, error_model="numpy")
 
 
 class Table(NamedTuple):
@@ -83,7 +80,7 @@ def _slot(table: Any, text: Any, start: Any, end: Any, mixed: Any) -> Any:
     return slot
 
 
-@cached(nogil=True, error_model="numpy")
+@cached(**STRICT)
 def find_words(text: Any, table: Any, found: Any) -> Any:
     """Write the numbers of all words that the table knows, one for each time, and return how many.
 
@@ -104,7 +101,7 @@ def find_words(text: Any, table: Any, found: Any) -> Any:
             n += 1
 
 
-@cached(nogil=True, error_model="numpy")
+@cached(**STRICT)
 def hash_words(text: Any, n_columns: Any, found: Any) -> Any:
     """Write the column, hash modulo `n_columns`, of all words, one for each time, and return how many."""
     n, i = 0, 0
@@ -117,7 +114,7 @@ def hash_words(text: Any, n_columns: Any, found: Any) -> Any:
             n += 1
 
 
-@cached(nogil=True, error_model="numpy")
+@cached(**STRICT)
 def count_runs(found: Any, counts: Any) -> Any:
     """Of sorted numbers keep each once, in place, write how often it was there, and return how many are left."""
     n = 0
@@ -131,7 +128,7 @@ def count_runs(found: Any, counts: Any) -> Any:
     return n
 
 
-@cached(nogil=True, error_model="numpy")
+@cached(**STRICT)
 def count_words(text: Any, at: Any, table: Any, counts: Any, used: Any) -> Any:
     """Count the words of a text and add the new ones to the table, until the text or the room ends.
 
@@ -172,7 +169,7 @@ def count_words(text: Any, at: Any, table: Any, counts: Any, used: Any) -> Any:
         counts[number] += 1
 
 
-@cached(nogil=True, error_model="numpy")
+@cached(**STRICT)
 def fill_slots(letters: Any, starts: Any, n_words: Any, slots: Any) -> Any:
     """Enter the words 0 to `n_words` - 1, which differ, into slots that are -1 everywhere."""
     mask = np.uint64(len(slots) - 1)

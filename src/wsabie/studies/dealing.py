@@ -23,7 +23,8 @@ from wsabie.studies.splitting import split_rows
 LABELS = "labels"
 MOST_ALIKE = 10
 """Others that a thing is visited with in an epoch where things belong together because they share a name."""
-MOST_PAIRS = 100_000_000
+MOST_PAIRS = 20_000_000
+"""Of things that share a name: about 60 bytes each while they are collected."""
 Couples = list[tuple[str, str]]
 
 
