@@ -125,6 +125,29 @@ def test_new_documents_are_annotated(cli: Cli, model: Path, glosses: Path) -> No
     assert judged.json["metrics"]["MAP"] > 0.85
 
 
+def test_a_space_of_glosses_is_judged_by_the_hierarchy(cli: Cli, glosses: Path, tmp_path: Path) -> None:
+    """New glosses look for those of their category; WordNet says which others lie around them."""
+    for side, file in (("train", "data.noun"), ("test", "new.jsonl")):
+        declared = (
+            f'[kinds.gloss]\ndata = "{glosses / file}"\n[relations.category]\nquery = "gloss"\ntarget = "gloss"\n'
+        )
+        (tmp_path / f"{side}.toml").write_text(declared + 'names = "labels"\n[space]\ndim = 8\nepochs = 40\n')
+    model, test = tmp_path / "m", tmp_path / "test.toml"
+    assert cli("train", tmp_path / "train.toml", "--model", model, "--hold-out", 0, "--threads", 1).code == 0
+    said = cli("evaluate", model, test, "--hierarchy", glosses / "all.noun", "--json")
+    assert said.code == 0, said.err
+    found = said.json["relations"]["category"]
+    assert found["metrics"]["hp@1"] == found["metrics"]["p@1"] <= found["metrics"]["psib@1"]
+    assert 0 < found["metrics"]["hp@3"] <= found["ceilings"]["hp@3"] + 1e-6 <= 1
+    assert "hp@5" in cli("evaluate", model, test, "--hierarchy", glosses / "all.noun").out
+    assert "hp@5" not in cli("evaluate", model, test).out
+    (tmp_path / "songs.tsv").write_text("waltz\tdance\n")
+    strange = cli("evaluate", model, test, "--hierarchy", tmp_path / "songs.tsv")
+    assert strange.code == 1
+    assert "the hierarchy names nothing that is looked for by category" in strange.err
+    assert "add --hierarchy" in cli("evaluate", model, test, "--parent-first").err
+
+
 def test_single_files(cli: Cli, model: Path, tmp_path: Path) -> None:
     bird, soup, bad = tmp_path / "bird.txt", tmp_path / "soup.txt", tmp_path / "bad.txt"
     bird.write_text("A small bird, resembling other birds.\n")
