@@ -52,6 +52,7 @@ def register(app: typer.Typer) -> None:
         study_commands.demo,
         info,
         data_commands.hierarchy,
+        data_commands.pairs,
     ):
         for hint in get_type_hints(command, include_extras=True).values():
             for parameter in getattr(hint, "__metadata__", ()):
