@@ -141,10 +141,12 @@ def together(
     with progress.stage("counting pairs", len(usable), "songs") as bar:
         for lo, hi in _blocks(by, by_user):
             found = by[lo:hi] @ by_user
-            row = np.repeat(np.arange(lo, hi), np.diff(found.indptr))
-            alike = found.data / (sizes[row] * sizes[found.indices])
-            keep = (found.indices != row) & (found.data >= least) & (alike >= cosine)
-            row, other, alike, data = row[keep], found.indices[keep], alike[keep], found.data[keep]
+            enough = np.flatnonzero(found.data >= least)
+            row = lo + np.searchsorted(found.indptr, enough, "right") - 1
+            other, data = found.indices[enough], found.data[enough]
+            alike = data / (sizes[row] * sizes[other])
+            keep = (other != row) & (alike >= cosine)
+            row, other, alike, data = row[keep], other[keep], alike[keep], data[keep]
             order = np.lexsort((other, -alike, row))
             starts = np.searchsorted(row[order], np.arange(lo, hi))
             best = order[np.arange(len(order)) - starts[row[order] - lo] < top]
