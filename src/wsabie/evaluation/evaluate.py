@@ -11,12 +11,16 @@ from wsabie.base.errors import InputError
 from wsabie.base.lists import Lists, excluded_lists
 from wsabie.base.plain import plain
 from wsabie.evaluation import metrics
+from wsabie.evaluation.hierarchical import hierarchical_precision
 from wsabie.evaluation.metrics import Ranks
 from wsabie.evaluation.ranking import ranks_of_scores
 from wsabie.evaluation.siblings import sibling_precision
 from wsabie.evaluation.targets import positive_lists, without
 from wsabie.kernels.topk import Heap, hide_labels, new_heap, scan_topk, sort_topk
+from wsabie.labels.hops import Hops
 from wsabie.labels.similar import as_similar
+
+_Named = dict[str, Float64]
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ class Evaluation:
         Rows without one.
     per_row : dict of str to (n_rows,) float32
         "p@k", "recall@k" and "ndcg@k" for each k, "MAP", "MRR" and "AUC" (NaN in a row without negatives); "psib@k"
-        where it is known which labels are alike.
+        where it is known which labels are alike, "hp@k" where it is known how far they are from each other.
     tied_at_cut : dict of int to int
         Rows whose k-th and (k + 1)-th scores are equal.
     tied_positives : int
@@ -62,7 +66,8 @@ class Evaluation:
     coverage : dict of int to float
         Fraction of all labels that appear in the first k of some row (equal scores by label id).
     ceilings : dict of str to float
-        The highest "p@k" and "recall@k" that the numbers of positives allow, and the highest "psib@k" that S does.
+        The highest "p@k" and "recall@k" that the numbers of positives allow, and the highest "psib@k" and
+        "hp@k" that the hierarchy does.
     labels : LabelFigures
     """
 
@@ -111,6 +116,7 @@ def evaluate_scores(
     ks: Sequence[int] = (1, 5, 10),
     exclude: Matrix | None = None,
     similar: Any = None,
+    hops: Hops | None = None,
 ) -> Evaluation:
     """Evaluate a ranker that yields scores block by block.
 
@@ -126,6 +132,8 @@ def evaluate_scores(
         Non-zeros are no candidates of their row, and no positives: the training labels, for leave-one-out.
     similar : csr_matrix (n_labels, n_labels), Similar or None
         Which labels are alike, for the sibling precision: S with values in [0, 1], or `Hierarchy.similar(label_names)`.
+    hops : Hops or None
+        How far labels are from each other, for the hierarchical precision: `Hierarchy.hops(label_names)`.
 
     Returns
     -------
@@ -150,7 +158,7 @@ def evaluate_scores(
     running: _Running | None = None
     for lo, scores in score_blocks:
         block = _as_scores(scores)
-        running = running or _Running(Y, block.shape[1], _checked_ks(ks), exclude, similar)
+        running = running or _Running(Y, block.shape[1], _checked_ks(ks), exclude, similar, hops)
         running.add(lo, block)
         del scores, block  # or the next one is made while this one is held
     if running is None:
@@ -161,12 +169,23 @@ def evaluate_scores(
 class _Running:
     """Sums and values per row while blocks pass by."""
 
-    def __init__(self, Y: Matrix, n_labels: int, ks: tuple[int, ...], exclude: Matrix | None, similar: Any) -> None:
+    def __init__(
+        self,
+        Y: Matrix,
+        n_labels: int,
+        ks: tuple[int, ...],
+        exclude: Matrix | None,
+        similar: Any,
+        hops: Hops | None,
+    ) -> None:
         positives = positive_lists(Y, n_labels)
         n_rows = positives.n_rows
         self.excluded = excluded_lists(exclude, n_rows, n_labels)
         self.positives = without(positives, self.excluded, n_labels)
         self.similar = None if similar is None else as_similar(similar, n_labels)
+        if hops is not None and hops.n_labels != n_labels:
+            raise InputError(f"hops are between {hops.n_labels:,} labels but there are {n_labels:,}; make them anew")
+        self.hops = hops
         self.ks, self.n_rows, self.n_labels = ks, n_rows, n_labels
         self.per_row: dict[str, Float32] = {}
         self.seen = np.zeros(n_rows, bool)
@@ -184,16 +203,22 @@ class _Running:
         ranks = ranks_of_scores(scores, positives, excluded)
         counted = ranks.n_positives > 0
         measured = _values_per_row(ranks, self.ks)
+        given = scores, best, positives, excluded
         if self.similar is not None:
-            alike, highest = sibling_precision(scores, best, positives, excluded, self.similar, self.ks)
-            measured |= alike
-            for name, values in highest.items():
-                self.highest[name] = self.highest.get(name, 0.0) + float(values[counted].sum())
+            measured |= self._judged(counted, *sibling_precision(*given, self.similar, self.ks))
+        if self.hops is not None:
+            measured |= self._judged(counted, *hierarchical_precision(*given, self.hops, self.ks))
         for name, values in measured.items():
             kept = self.per_row.setdefault(name, np.full(self.n_rows, np.nan, np.float32))
             kept[lo:hi] = values
         self._add_best(best, counted)
         self._add_labels(ranks, positives)
+
+    def _judged(self, counted: Bool, values: _Named, highest: _Named) -> _Named:
+        """The values, with the highest possible ones added up."""
+        for name, most in highest.items():
+            self.highest[name] = self.highest.get(name, 0.0) + float(most[counted].sum())
+        return values
 
     def _check_place(self, lo: int, hi: int, scores: Any) -> None:
         if scores.shape[1] != self.n_labels:

@@ -50,7 +50,7 @@ def sibling_precision(
         candidate = np.ones(len(alike), bool)
         candidate[excluded.labels[excluded.indptr[row] : excluded.indptr[row + 1]]] = False
         ranked = best.labels[row] >= 0
-        values[:, row] = _expected(
+        values[:, row] = expected(
             scores[row], best.scores[row][ranked], alike[best.labels[row][ranked]], alike, candidate, ks
         )
         highest[:, row] = _highest(alike[candidate], ks)
@@ -58,7 +58,7 @@ def sibling_precision(
     return dict(zip(names, values, strict=True)), dict(zip(names, highest, strict=True))
 
 
-def _expected(scores: Any, first: Any, gains: Float32, alike: Float32, candidate: Bool, ks: tuple[int, ...]) -> Float64:
+def expected(scores: Any, first: Any, gains: Float32, alike: Float32, candidate: Bool, ks: tuple[int, ...]) -> Float64:
     """psib@k of one row for each k; `first` are the scores of its first labels, `gains` their S."""
     summed = np.concatenate([[0.0], np.cumsum(gains, dtype=np.float64)])
     values = np.empty(len(ks))

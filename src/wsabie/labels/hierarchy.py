@@ -13,6 +13,7 @@ import numpy as np
 
 from wsabie.base.arrays import Int32
 from wsabie.base.errors import InputError
+from wsabie.labels.hops import Hops
 from wsabie.labels.names import normalise
 from wsabie.labels.similar import SharedParents
 
@@ -126,6 +127,29 @@ class Hierarchy:
                 columns.extend(of_label)
         entries = np.ones(len(rows), np.int8), (np.asarray(rows), np.asarray(columns))
         return SharedParents(csr_matrix(entries, shape=(len(labels), 2 * n)))
+
+    def hops(self, labels: Sequence[str]) -> Hops:
+        """How far some labels are from each other, for hierarchical precision.
+
+        Parameters
+        ----------
+        labels : sequence of str
+            Names of a model's labels; one that the hierarchy does not know is near to nothing.
+
+        Examples
+        --------
+        >>> kinds = Hierarchy([("toad", "amphibian"), ("frog", "amphibian"), ("oak", "tree")])
+        >>> kinds.hops(["toad", "oak", "frog"]).around([0], 2)[[0, 2]]
+        array([0, 2], dtype=int32)
+        """
+        from scipy.sparse import csr_matrix
+
+        n, meant = len(self._concepts), [self.senses(label) for label in labels]
+        starts = np.concatenate([[0], np.cumsum([len(senses) for senses in meant], dtype=np.int64)])
+        concepts = np.fromiter((concept for senses in meant for concept in senses), np.int64, starts[-1])
+        children, parents = np.frombuffer(self._children, np.int32), np.frombuffer(self._parents, np.int32)
+        pairs = csr_matrix((np.ones(len(children), bool), (children, parents)), shape=(n, n))
+        return Hops(csr_matrix((np.ones(len(concepts), np.int8), concepts, starts), shape=(len(meant), n)), pairs)
 
     def fingerprint(self) -> str:
         """8 hex digits that tell this hierarchy from others: of its pairs and names, in any order."""

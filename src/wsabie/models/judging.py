@@ -1,6 +1,6 @@
 """How well a space finds held-out pairs: figures that steer training, and the evaluation of every relation."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -149,8 +149,10 @@ def _fewer(one: Judged) -> Judged:
     return one if n <= most else one.take(np.linspace(0, n - 1, most).astype(int))
 
 
-def evaluate_judged(one: Judged, space: SharedSpace, threads: int, ks: Sequence[int]) -> Evaluation:
-    """All figures of a relation; queries without a pair do not count."""
+def evaluate_judged(
+    one: Judged, space: SharedSpace, threads: int, ks: Sequence[int], kinship: Mapping[str, Any]
+) -> Evaluation:
+    """All figures of a relation; queries without a pair do not count; `kinship` goes to `evaluate_scores`."""
     from wsabie.search.dense import all_scores
 
     require(len(one.chosen) > 0, f"no pair of {one.name!r} names things that the space knows; give others")
@@ -161,4 +163,4 @@ def evaluate_judged(one: Judged, space: SharedSpace, threads: int, ks: Sequence[
         for lo, hi in row_ranges(len(queries), len(labels.table)):
             yield lo, all_scores(labels, queries[lo:hi], threads=threads)
 
-    return evaluate_scores(blocks(), one.Y, ks=ks, exclude=one.exclude)
+    return evaluate_scores(blocks(), one.Y, ks=ks, exclude=one.exclude, **kinship)

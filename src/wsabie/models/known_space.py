@@ -13,10 +13,11 @@ from wsabie.base.machine import available_cores, versions
 from wsabie.base.plain import plain
 from wsabie.base.validation import require, whole_number
 from wsabie.evaluation.evaluate import Evaluation
+from wsabie.labels.hierarchy import Hierarchy
 from wsabie.models.judging import evaluate_judged
 from wsabie.models.known import KnownKind, kind_from, kind_parts, space_from
 from wsabie.models.loading import load_one_of
-from wsabie.models.relations import Relation, known_pairs, pair_matrix, refuse_twins
+from wsabie.models.relations import Kind, Relation, known_pairs, pair_matrix, refuse_twins
 from wsabie.models.told import judged
 from wsabie.space.shared import SharedSpace
 from wsabie.storage.folder import Parts, save_folder
@@ -130,7 +131,12 @@ class KnownSpace(BaseEstimator):  # type: ignore[misc]
         return list(zip(known.things.names([i for i, _ in found]), [c for _, c in found], strict=True))
 
     def evaluate(
-        self, relations: Sequence[Relation], ks: Sequence[int] = (1, 5, 10), *, trained: Sequence[Relation] = ()
+        self,
+        relations: Sequence[Relation],
+        ks: Sequence[int] = (1, 5, 10),
+        *,
+        trained: Sequence[Relation] = (),
+        hierarchy: Hierarchy | None = None,
     ) -> dict[str, Evaluation]:
         """Every relation's figures on pairs that training did not see: p@k, recall@k, MAP and the rest.
 
@@ -143,18 +149,36 @@ class KnownSpace(BaseEstimator):  # type: ignore[misc]
         ks : sequence of int
         trained : sequence of Relation
             By the same names, pairs of known things that are no candidates: those of training.
+        hierarchy : Hierarchy or None
+            What is a kind of what, for psib@k and hp@k of the relations whose targets it knows.
 
         Raises
         ------
         InputError
-            An unknown kind, two relations of one name, or one without a pair of known things.
+            An unknown kind, two relations of one name, one without a pair of known things, or a hierarchy that knows
+            no target at all.
         """
         self._check_fitted()
         refuse_twins(relations)
         threads = self.threads or available_cores()
         known = {one.name: self._known_pairs(one) for one in trained}
         sides = {one.name: judged(one, self.kinds_, trained=known.get(one.name)) for one in relations}
-        return {name: evaluate_judged(side, self.space_, threads, ks) for name, side in sides.items()}
+        kin = {one.name: self._kinship(one, hierarchy) for one in relations}
+        require(
+            hierarchy is None or any(kin.values()),
+            f"the hierarchy names nothing that is looked for by {', '.join(sides)}; give an is-a list over such things",
+        )
+        return {name: evaluate_judged(side, self.space_, threads, ks, kin[name]) for name, side in sides.items()}
+
+    def _kinship(self, relation: Relation, hierarchy: Hierarchy | None) -> dict[str, Any]:
+        """What a hierarchy says of the things that a relation looks for; nothing where it does not know them."""
+        if hierarchy is None:
+            return {}
+        end = relation.target
+        given = end.names() if isinstance(end, Kind) and end.X is not None else self.known(relation.target_kind).things
+        names = list(given)
+        hops = hierarchy.hops(names)
+        return {"hops": hops, "similar": hierarchy.similar(names)} if hops.known().any() else {}
 
     def _known_pairs(self, relation: Relation) -> Matrix:
         """The pairs of a relation between known things."""

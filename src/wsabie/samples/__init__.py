@@ -48,5 +48,16 @@ def sample_path(name: str) -> Path:
     return path
 
 
+def documents_path() -> Path:
+    """The bundled documents: JSON lines of id, text and label (the page or file), gzip.
+
+    Examples
+    --------
+    >>> documents_path().name
+    'documentation.jsonl.gz'
+    """
+    return Path(__file__).with_name("documentation.jsonl.gz")
+
+
 def _place(name: str) -> Path:
     return Path(__file__).with_name(f"{name}.parquet")

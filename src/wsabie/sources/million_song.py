@@ -81,6 +81,16 @@ def relations_in_million_song(
     return Related.of(folder, things(), rejects, "tracks")
 
 
+def songs_of_tracks(path: Path, rejects: Rejects) -> Iterator[tuple[str, str]]:
+    """(track, song) of every line of `unique_tracks.txt`, or of the folder that holds it; bad lines are listed."""
+    for where, line in _lines(path / TRACKS if path.is_dir() else path, rejects):
+        try:
+            track, song, _ = _track(line)
+            yield track, song
+        except BadRow as bad:
+            rejects.add(where, bad.reason, bad.detail)
+
+
 def _only_list(folder: Path) -> Path | None:
     found = sorted(folder.glob(GENRES))
     if len(found) > 1:

@@ -7,11 +7,12 @@ from typing import Literal
 from wsabie.base.errors import InputError
 from wsabie.storage.atomic import explained, try_writing
 
-Kind = Literal["html", "is-a", "log", "parquet", "picture", "rejects"]
+Kind = Literal["html", "is-a", "log", "pairs", "parquet", "picture", "rejects"]
 _KINDS: dict[Kind, tuple[str, tuple[bytes, ...]]] = {
     "html": ("HTML page", (b"<!doctype html", b"<html")),
     "is-a": ("is-a list", (b"child\tparent",)),
     "log": ("log of epochs", (b'{"epoch":',)),
+    "pairs": ("pair list", (b"id\tname",)),
     "parquet": ("Parquet file", (b"par1",)),
     "picture": ("PNG picture", (b"\x89png",)),
     "rejects": ("list of what was skipped", (b'{"where":', b'{"not_listed":')),
@@ -28,7 +29,8 @@ def refuse_unwritable(
     Parameters
     ----------
     *results : (kind, Path or None)
-        "html", "is-a" (list), "log" (of epochs), "parquet", "picture" or "rejects", and the file; None is no result.
+        "html", "is-a" (list), "log" (of epochs), "pairs", "parquet", "picture" or "rejects", and the file; None is no
+        result.
     inputs : iterable of Path or None
         What the command reads, and folders that it fills itself: no result may be one of these, nor lie in one.
     folder : Path or None

@@ -84,8 +84,9 @@ def evaluated(
     *,
     exclude: Matrix | None = None,
     similar: Any = None,
+    hops: Any = None,
 ) -> Evaluation:
-    """Judge a model on rows, block by block, in bounded memory; `exclude` and `similar` as in `evaluate_scores`."""
+    """Judge a model on rows, block by block, in bounded memory; the last three as in `evaluate_scores`."""
     with progress.stage(stage, len(rows), "rows") as bar:
 
         def blocks() -> Iterator[tuple[int, Float32]]:
@@ -93,7 +94,7 @@ def evaluated(
                 yield lo, model.scores(rows.X[lo:hi])
                 bar.advance(hi - lo)
 
-        return evaluate_scores(blocks(), rows.Y, ks=ks, exclude=exclude, similar=similar)
+        return evaluate_scores(blocks(), rows.Y, ks=ks, exclude=exclude, similar=similar, hops=hops)
 
 
 def model_bytes(model: Any) -> int:

@@ -14,6 +14,7 @@ from wsabie.base.progress import Progress
 from wsabie.base.validation import require
 from wsabie.evaluation.evaluate import Evaluation
 from wsabie.features.describer import Describer
+from wsabie.labels.hierarchy import Hierarchy
 from wsabie.models.relations import Kind, Relation, known_pairs
 from wsabie.models.space import Space
 from wsabie.models.space_annotator import SpaceAnnotator
@@ -187,6 +188,7 @@ def evaluate_space(
     declared: Declared,
     ks: tuple[int, ...],
     *,
+    hierarchy: Hierarchy | None = None,
     allow_overlap: bool = False,
     executor: Executor,
     progress: Progress,
@@ -233,7 +235,7 @@ def evaluate_space(
     ]
     for relation in told:
         _tell_unknown(relation, annotator.space)
-    return annotator.space.evaluate(told, ks)
+    return annotator.space.evaluate(told, ks, hierarchy=hierarchy)
 
 
 def _tell_unknown(relation: Relation, space: Space) -> None:

@@ -1,6 +1,7 @@
 """From documents to annotations, through the commands: glosses of WordNet, and this project's own documentation."""
 
 import contextlib
+import gzip
 import json
 import shutil
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 from wsabie.faces.cli.main import run
 from wsabie.features.bag_of_words import BagOfWords
+from wsabie.samples import documents_path
 from wsabie.sources.open import open_source
 
 Cli = Callable[..., Any]
@@ -123,6 +125,52 @@ def test_new_documents_are_annotated(cli: Cli, model: Path, glosses: Path) -> No
     assert sum(right) >= 9
     judged = cli("evaluate", model, glosses / "new.jsonl", "--json", "--threads", 1)
     assert judged.json["metrics"]["MAP"] > 0.85
+
+
+def test_a_space_of_glosses_is_judged_by_the_hierarchy(cli: Cli, glosses: Path, tmp_path: Path) -> None:
+    """New glosses look for those of their category; WordNet says which others lie around them."""
+    for side, file in (("train", "data.noun"), ("test", "new.jsonl")):
+        declared = (
+            f'[kinds.gloss]\ndata = "{glosses / file}"\n[relations.category]\nquery = "gloss"\ntarget = "gloss"\n'
+        )
+        (tmp_path / f"{side}.toml").write_text(declared + 'names = "labels"\n[space]\ndim = 8\nepochs = 40\n')
+    model, test = tmp_path / "m", tmp_path / "test.toml"
+    assert cli("train", tmp_path / "train.toml", "--model", model, "--hold-out", 0, "--threads", 1).code == 0
+    said = cli("evaluate", model, test, "--hierarchy", glosses / "all.noun", "--json")
+    assert said.code == 0, said.err
+    found = said.json["relations"]["category"]
+    assert found["metrics"]["hp@1"] == found["metrics"]["p@1"] <= found["metrics"]["psib@1"]
+    assert 0 < found["metrics"]["hp@3"] <= found["ceilings"]["hp@3"] + 1e-6 <= 1
+    assert "hp@5" in cli("evaluate", model, test, "--hierarchy", glosses / "all.noun").out
+    assert "hp@5" not in cli("evaluate", model, test).out
+    (tmp_path / "songs.tsv").write_text("waltz\tdance\n")
+    strange = cli("evaluate", model, test, "--hierarchy", tmp_path / "songs.tsv")
+    assert strange.code == 1
+    assert "the hierarchy names nothing that is looked for by category" in strange.err
+    assert "add --hierarchy" in cli("evaluate", model, test, "--parent-first").err
+
+
+def test_the_demonstration_finds_what_belongs_together(cli: Cli, tmp_path: Path) -> None:
+    """Better than the cosine of the words; the printed commands work, with texts of one's own too."""
+    said = cli("demo", "--part", "documents", "--out", tmp_path / "d", "--threads", 1)
+    assert said.code == 0, said.err
+    assert "tf-idf cosine" in said.out
+    asked = cli("annotate", tmp_path / "d" / "model", "--text", "sounds recorded at another sample rate", "-k", 3)
+    assert all(name.partition(" ")[0] in said.out for name in asked.out.partition("\t")[2].split("  "))
+    assert cli("neighbours", tmp_path / "d" / "model", "kernel", "--words").code == 0
+    toml = said.out.partition("texts.toml:\n\n")[2].partition("$ ")[0]
+    (tmp_path / "texts.toml").write_text(toml)
+    with gzip.open(documents_path(), "rb") as file:
+        (tmp_path / "texts.jsonl").write_bytes(b"".join(file.readlines()[:200]))
+    mine = cli("train", tmp_path / "texts.toml", "--model", tmp_path / "mine", "--threads", 1)
+    assert mine.code == 0, mine.err
+    again = cli("demo", "--part", "documents", "--out", tmp_path / "d", "--threads", 1, "--json").json
+    means = {name: found["metrics"]["recall@10"] for name, found in again["found"].items()}
+    assert again["documents"] > 1500
+    assert means["space"] > 1.15 * means["tf-idf cosine"] > 0.1
+    assert again["difference"]["low"] > 0
+    (tmp_path / "file").write_text("x")
+    assert cli("demo", "--part", "documents", "--out", tmp_path / "file").code == 1
 
 
 def test_single_files(cli: Cli, model: Path, tmp_path: Path) -> None:

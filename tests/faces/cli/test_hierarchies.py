@@ -36,6 +36,7 @@ def test_siblings_from_text_to_measured_annotations(trained: tuple[Path, Path], 
     assert found["siblings"] == {"median": 1.0, "median_of_known": 1.0, "known_labels": 3, "labels": 3}
     assert found["metrics"]["psib@1"] >= found["metrics"]["p@1"]
     assert found["ceilings"]["psib@1"] == 1
+    assert found["metrics"]["hp@1"] == found["metrics"]["p@1"]
     low, high = found["intervals"]["psib@1"]
     assert low <= found["metrics"]["psib@1"] <= high
     table = cli("evaluate", model, test, "--hierarchy", kinds)

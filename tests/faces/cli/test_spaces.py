@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from wsabie.faces.cli.main import run
@@ -270,6 +271,36 @@ def test_what_cannot_be_is_said_in_a_sentence(
     assert sentence in said.err
     assert "Traceback" not in said.err
     assert not (tmp_path / "m").exists()
+
+
+def test_songs_that_the_same_people_hear(cli: Cli, tmp_path: Path) -> None:
+    """From a list of listeners to a space: rock is heard by some, jazz by others."""
+    rng = np.random.default_rng(0)
+    tastes = [[f"SO{'ROCK' if taste else 'JAZZ'}{i:012d}" for i in range(12)] for taste in range(2)]
+    lines = [f"{u:040x}\t{song}\t1\n" for u in range(60) for song in rng.choice(tastes[u % 2], 6, replace=False)]
+    (tmp_path / "train_triplets.txt").write_text("".join(lines) + "no triplet\n")
+    heard = tmp_path / "heard.tsv"
+    said = cli("pairs", "from-listeners", tmp_path / "train_triplets.txt", "--out", heard, "--top", 4, "--json")
+    assert said.code == 0, said.err
+    assert "1 skipped: line that is not user, song and plays" in said.err
+    assert (said.json["songs"], said.json["listeners"], said.json["songs_in_pairs"]) == (24, 60, 24)
+    assert 24 * 4 / 2 <= said.json["pairs"] <= 24 * 4
+    declared = (
+        '[relations.heard]\nquery = "song"\ntarget = "song"\npairs = "heard.tsv"\n[space]\ndim = 8\nepochs = 60\n'
+    )
+    (tmp_path / "songs.toml").write_text(declared)
+    model = trained(tmp_path / "m", tmp_path / "songs.toml", "--hold-out", 0)
+    near = cli("neighbours", model, tastes[1][0], "-k", 5, "--json").json["neighbours"]
+    assert sum("ROCK" in name for name, _ in near) >= 4
+    few = cli("pairs", "from-listeners", tmp_path / "train_triplets.txt", "--out", heard, "--least", 50)
+    assert "no two songs of" in few.err
+    assert "give a lower --least or --cosine" in few.err
+    lost = cli("pairs", "from-listeners", heard, "--out", heard)
+    assert "is read by this command and would be lost" in lost.err
+    strange = cli("pairs", "from-listeners", tmp_path / "songs.toml", "--out", tmp_path / "x.tsv")
+    assert "user TAB song TAB plays" in strange.err
+    other = cli("pairs", "from-listeners", tmp_path / "train_triplets.txt", "--out", tmp_path / "songs.toml")
+    assert {few.code, lost.code, strange.code, other.code} == {1}
 
 
 def test_wrong_questions(cli: Cli, space: Path, lists: Path, music: Path) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from wsabie.base.errors import InputError
+from wsabie.labels.hierarchy import Hierarchy
 from wsabie.storage.rejects import Rejects
 from wsabie.studies.reproduce.catalogue import record
 from wsabie.studies.reproduce.data import Data, open_data
@@ -60,6 +61,20 @@ def test_what_it_finds_are_the_pairs_across(data: Data) -> None:
     assert len(found.findings["tf-idf cosine"].per_row["p@1"]) == len(asked)
     n_found = [sum(frozenset((data.test.ids[i], b)) in known for b in data.train.ids) for i in asked]
     assert f"{sum(n_found)} pairs of {len(asked)} test documents" in found.findings.notes[0]
+
+
+def test_a_hierarchy_says_what_lies_around_the_pairs(data: Data) -> None:
+    """The papers of a topic are one kind: ten right ones are ten of it."""
+    kinds = Hierarchy((name, f"topic {int(name[1:]) % 8}") for name in data.train.ids)
+    cosine = replace(record("documents"), entries=record("documents").entries[:1], claims=())
+    done = reproduce(cosine, replace(data, hierarchy=kinds), threads=1)
+    (found,) = done.findings.rows
+    assert "hp@10, papers" in done.table().headers
+    assert found.figures["recall@10"] < found.figures["hp@10"] < 1  # type: ignore[operator]
+    assert found.per_row["hp@10"].shape == (60,)
+    assert "hp@10, papers" not in reproduce(cosine, data, threads=1).table().headers
+    with pytest.raises(InputError, match="names none of the documents of papers"):
+        reproduce(cosine, replace(data, hierarchy=Hierarchy([("toad", "animal")])), threads=1)
 
 
 def test_a_declaration_says_where_the_pairs_are(tmp_path: Path) -> None:

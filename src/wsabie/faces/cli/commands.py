@@ -52,6 +52,7 @@ def register(app: typer.Typer) -> None:
         study_commands.demo,
         info,
         data_commands.hierarchy,
+        data_commands.pairs,
     ):
         for hint in get_type_hints(command, include_extras=True).values():
             for parameter in getattr(hint, "__metadata__", ()):
@@ -215,8 +216,9 @@ def evaluate(
 
     space = space_in(model, threads)
     if space is not None:
-        refuse_options(stated(hierarchy=hierarchy, exclude=exclude), "what labels a row has")
-        evaluate_space_command(space, model, data, allow_overlap, threads, strict, rejects, json)
+        refuse_options(stated(exclude=exclude), "what labels a row has")
+        given = strict, rejects, json, hierarchy, parent_first
+        evaluate_space_command(space, model, data, allow_overlap, threads, *given)
         return
     evaluate_command(model, data, allow_overlap, exclude, threads, strict, rejects, json, hierarchy, parent_first)
 

@@ -12,7 +12,7 @@ from wsabie.base.errors import InputError
 from wsabie.base.progress import Progress
 from wsabie.evaluation.splits import Split
 from wsabie.faces.cli.common import executor, listing, opened, refuse_without_effect, tell_unknown, width_of
-from wsabie.faces.cli.hierarchies import sibling_facts, siblings_in, tell_siblings
+from wsabie.faces.cli.hierarchies import kinds_in, sibling_facts, siblings_in, tell_siblings
 from wsabie.faces.cli.terminal import TerminalProgress, narrow, note, out, show_json, show_table
 from wsabie.labels.similar import SharedParents
 from wsabie.sources.align import Aligned, align
@@ -52,7 +52,7 @@ def compare_command(
     names = [name.strip() for name in models.split(",") if name.strip()]
     refuse_unwritable(("html", report), ("rejects", rejects_file), inputs=(data, test))
     taking_part = entrants(names, seed=seed, threads=threads)
-    similar = siblings_in(hierarchy, parent_first, data)
+    similar = siblings_in(kinds_in(hierarchy, parent_first), hierarchy, data)
     with listing(rejects_file, strict=strict) as rejects:
         source = opened(data, rejects)
         refuse_without_effect(source, data, pictures)

@@ -176,3 +176,31 @@ def hierarchy(
     from wsabie.faces.cli.hierarchies import hierarchy_command
 
     hierarchy_command(src, out, min_count, labels, json)
+
+
+def pairs(
+    kind: Annotated[
+        Literal["from-listeners"],
+        typer.Argument(metavar="KIND", help="from-listeners: songs that the same people hear."),
+    ],
+    src: Annotated[Path, typer.Argument(metavar="SRC", help="Lines of user TAB song TAB plays, or gzip of them.")],
+    out: Annotated[Path, typer.Option(help="TSV to write: id, id, common listeners; a relation's pairs.")],
+    tracks: Annotated[
+        Path | None,
+        typer.Option(help="unique_tracks.txt of the Million Song Dataset: pairs are of its tracks, not of songs."),
+    ] = None,
+    least: Annotated[int, typer.Option(min=1, help="Common listeners of a pair, at least.")] = 5,
+    cosine: Annotated[float, typer.Option(min=0, max=1, help="Cosine of the listeners of a pair, at least.")] = 0.0,
+    top: Annotated[int, typer.Option(min=1, help="Partners that a song may choose, the highest cosines.")] = 20,
+    heavy: Annotated[
+        int, typer.Option(min=2, help="Of a user with more songs, this many count, drawn at random.")
+    ] = 500,
+    seed: Seed = 0,
+    strict: Strict = False,
+    rejects: Rejects = None,
+    json: Json = False,
+) -> None:
+    """Make pairs of songs from who listens to what, for a relation of a space."""
+    from wsabie.faces.cli.pairing import pairs_command
+
+    pairs_command(src, out, tracks, least, cosine, top, heavy, seed, strict, rejects, json)

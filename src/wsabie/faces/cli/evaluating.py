@@ -15,7 +15,7 @@ from wsabie.faces.cli.common import (
     tell_unknown,
     trained_on,
 )
-from wsabie.faces.cli.hierarchies import sibling_facts, siblings_by, tell_siblings
+from wsabie.faces.cli.hierarchies import kinds_in, sibling_facts, siblings_by, tell_siblings
 from wsabie.faces.cli.terminal import TerminalProgress, note, plural, show_json, show_table
 from wsabie.sources.records import Rows, Source, groups_of
 from wsabie.storage.outputs import refuse_unwritable
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 KS = (1, 5, 10, 50)
 SHOWN = ("p@1", "p@5", "p@10", "recall@5", "recall@10", "recall@50", "MAP", "MRR", "ndcg@10", "AUC",
-         "psib@1", "psib@5", "psib@10")  # fmt: skip
+         "psib@1", "psib@5", "psib@10", "hp@5", "hp@10")  # fmt: skip
 
 
 def evaluate_command(
@@ -50,7 +50,9 @@ def evaluate_command(
 
     refuse_unwritable(("rejects", rejects_file), inputs=(data, model, exclude))
     annotator, progress = loaded(model, threads), TerminalProgress()
-    similar = siblings_by(hierarchy, parent_first, annotator)
+    kinds = kinds_in(hierarchy, parent_first)
+    similar = siblings_by(kinds, hierarchy, annotator)
+    hops = None if kinds is None else kinds.hops(list(annotator.model.vocabulary_))
     with listing(rejects_file, strict=strict) as rejects:
         source = opened(data, rejects, n_features=annotator.model.n_features_in_)
         if not allow_overlap:
@@ -65,7 +67,7 @@ def evaluate_command(
         rows = aligned.rows
         known = None if exclude is None else _known_labels(exclude, rows, data, rejects)
         ks = lengths(len(rows.label_names))
-        found = evaluated(annotator.model, rows, ks, "scoring", progress, exclude=known, similar=similar)
+        found = evaluated(annotator.model, rows, ks, "scoring", progress, exclude=known, similar=similar, hops=hops)
         measured = {name: found.per_row[name] for name in SHOWN if name in found.per_row}
         intervals = bootstrap_all(measured, groups=groups_of(rows, found.rows))
     if json:

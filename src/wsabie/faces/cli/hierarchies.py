@@ -18,12 +18,11 @@ SHOWN_MARKS = {"true": "*", "sibling": "~", "other": ""}
 """What stands before a label: signs and not colours, so that they can be copied, piped and told apart by everybody."""
 
 
-def siblings_by(hierarchy: Sequence[Path] | None, parent_first: bool, annotator: Any) -> "SharedParents | None":
-    """Which labels of a model are siblings by some is-a lists; None without a list.
+def siblings_by(kinds: "Hierarchy | None", hierarchy: Sequence[Path] | None, annotator: Any) -> "SharedParents | None":
+    """Which labels of a model are siblings by what some is-a lists say; None without a list.
 
     A list that training used is told: figures then say little.
     """
-    kinds = _kinds_in(hierarchy, parent_first)
     if kinds is None:
         return None
     similar = _known_siblings(kinds, hierarchy or (), "the model", list(annotator.model.vocabulary_))
@@ -33,14 +32,14 @@ def siblings_by(hierarchy: Sequence[Path] | None, parent_first: bool, annotator:
 
 
 def siblings_in(
-    hierarchy: Sequence[Path] | None, parent_first: bool, data: Any
+    kinds: "Hierarchy | None", hierarchy: Sequence[Path] | None, data: Any
 ) -> "Callable[[Sequence[str]], SharedParents] | None":
     """What says which of some labels of the data are siblings by some is-a lists; None without a list."""
-    kinds = _kinds_in(hierarchy, parent_first)
     return None if kinds is None else partial(_known_siblings, kinds, hierarchy or (), str(data))
 
 
-def _kinds_in(hierarchy: Sequence[Path] | None, parent_first: bool) -> "Hierarchy | None":
+def kinds_in(hierarchy: Sequence[Path] | None, parent_first: bool) -> "Hierarchy | None":
+    """What some is-a lists say; None without a list."""
     from wsabie.sources.is_a import read_hierarchy
 
     if hierarchy:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsabie.base.errors import InputError
 from wsabie.faces.cli.common import executor, listing
-from wsabie.faces.cli.hierarchies import siblings_in
+from wsabie.faces.cli.hierarchies import kinds_in, siblings_in
 from wsabie.faces.cli.terminal import TerminalProgress, note, one_line, out, show_json, show_table
 from wsabie.storage.outputs import refuse_unwritable
 
@@ -52,12 +52,13 @@ def reproduce_command(
     if wanted.needs_data and data is None and wanted.opening is None:
         data = "sample"
         note("no --data is named: the bundled sample collection is used")
-    given, similar = None, siblings_in(hierarchy, parent_first, data)
+    given, kinds = None, kinds_in(hierarchy, parent_first)
+    similar = siblings_in(kinds, hierarchy, data)
     if wanted.needs_data and data is not None:
         with listing(rejects_file, strict=strict) as rejects:
             opened = open_data if wanted.opening is None else wanted.opening.open
             given = opened(data, seed=seed, executor=executor(threads), progress=progress, rejects=rejects)
-        changes: dict[str, Any] = {"similar": similar, "min_rows": min_rows, "artists": artists}
+        changes: dict[str, Any] = {"similar": similar, "hierarchy": kinds, "min_rows": min_rows, "artists": artists}
         given = replace(given, **{name: value for name, value in changes.items() if value is not None})
     done = reproduce(wanted, given, seed=seed, threads=threads, parameters=parameters, progress=progress)
     files = done.write(folder)

@@ -12,6 +12,7 @@ from wsabie.base.validation import require
 from wsabie.faces.cli.common import executor, listing, opened, tell_unknown_features
 from wsabie.faces.cli.epochs import show_epochs
 from wsabie.faces.cli.evaluating import SHOWN
+from wsabie.faces.cli.hierarchies import kinds_in
 from wsabie.faces.cli.terminal import TerminalProgress, note, one_line, out, plural, show_json, show_table
 from wsabie.faces.cli.training import logging_to, resumable, tell_replaced
 from wsabie.labels.names import unknown_label
@@ -118,6 +119,8 @@ def evaluate_space_command(
     strict: bool,
     rejects_file: Path | None,
     json: bool,
+    hierarchy: Sequence[Path] | None = None,
+    parent_first: bool = False,
 ) -> None:
     """Figures of every relation with bootstrap intervals."""
     from wsabie.evaluation.bootstrap import bootstrap_all
@@ -129,10 +132,11 @@ def evaluate_space_command(
         f"that ends with {ENDING}",
     )
     refuse_unwritable(("rejects", rejects_file), inputs=(data, model))
+    kinds = kinds_in(hierarchy, parent_first)
     with listing(rejects_file, strict=strict) as rejects:
         found = evaluate_space(
-            annotator, read_declaration(data), KS, allow_overlap=allow_overlap, executor=executor(threads),
-            progress=TerminalProgress(), rejects=rejects,
+            annotator, read_declaration(data), KS, hierarchy=kinds, allow_overlap=allow_overlap,
+            executor=executor(threads), progress=TerminalProgress(), rejects=rejects,
         )  # fmt: skip
     relations = {}
     for name, evaluation in found.items():

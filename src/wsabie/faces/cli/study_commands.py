@@ -203,13 +203,17 @@ def reproduce(
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the model and the report.")] = Path("wsabie-demo"),
     part: Annotated[
-        Literal["emoji", "drawings", "all"], typer.Option(help="emoji, drawings, or all that is installed.")
+        Literal["emoji", "drawings", "all", "documents"],
+        typer.Option(help="Pictures: emoji, drawings, or all that are installed; or documents, which takes seconds."),
     ] = "all",
     threads: Threads = None,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
     """Train on the bundled sample collection, compare with baselines, write a report."""
-    from wsabie.faces.cli.demonstrating import demo_command
+    from wsabie.faces.cli.demonstrating import demo_command, documents_command
 
+    if part == "documents":
+        documents_command(out, threads, seed, json)
+        return
     demo_command(out, part, threads, seed, json)

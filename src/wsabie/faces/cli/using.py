@@ -9,7 +9,7 @@ from typing import Any
 from wsabie.base.errors import InputError
 from wsabie.faces.cli.common import aligned_rows, executor, listing, loaded, opened, tell_unknown_features
 from wsabie.faces.cli.epochs import epochs_run, show_epochs
-from wsabie.faces.cli.hierarchies import SHOWN_MARKS, siblings_by
+from wsabie.faces.cli.hierarchies import SHOWN_MARKS, kinds_in, siblings_by
 from wsabie.faces.cli.terminal import TerminalProgress, note, one_line, show_json, show_table
 from wsabie.labels.similar import Mark, SharedParents, marks
 from wsabie.models.base import LabelModel
@@ -44,7 +44,7 @@ def annotate_command(
     annotator, progress = loaded(model, threads), TerminalProgress()
     if label is not None:
         annotator.model.vocabulary_.ids([label])  # refuses an unknown label before any work
-    similar = siblings_by(hierarchy, parent_first, annotator)
+    similar = siblings_by(kinds_in(hierarchy, parent_first), hierarchy, annotator)
     results: list[dict[str, Any]] = []
     drawn = unknown = 0
     with listing(rejects_file, strict=strict) as rejects:
@@ -153,7 +153,7 @@ def neighbours_command(
     """Print the labels nearest to a label; with a hierarchy, its siblings are marked ([W] Table 4)."""
     annotator = loaded(model)
     near = LabelModel.neighbours(annotator.model, label, k)  # not those of rows, which neighbours too may have
-    similar = siblings_by(hierarchy, parent_first, annotator)
+    similar = siblings_by(kinds_in(hierarchy, parent_first), hierarchy, annotator)
     found: list[Mark] = []
     if similar is not None:
         ids = annotator.model.vocabulary_.ids

@@ -48,6 +48,8 @@ class Data:
         Rows that belong together.
     artists : str or None
         Of names of several kinds the one that stands for artists; None: one that is called so.
+    hierarchy : Hierarchy or None
+        What is a kind of what, among the ids of rows.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Data:
     described: "Callable[[str], Data] | None" = None
     couples: "list[tuple[str, str]] | None" = field(default=None, repr=False)
     artists: str | None = None
+    hierarchy: Hierarchy | None = field(default=None, repr=False)
 
     @property
     def facts(self) -> dict[str, Any]:

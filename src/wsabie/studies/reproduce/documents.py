@@ -23,7 +23,7 @@ from wsabie.studies.reproduce.record import Cell, Findings, Found, Opening, Reco
 from wsabie.studies.splitting import split_rows
 
 KS = (1, 10)
-COLUMNS = ("recall@10", "MAP", "p@1")
+COLUMNS = ("recall@10", "MAP", "p@1", "hp@10")
 _NAME = "document"
 Couples = list[tuple[str, str]]
 
@@ -127,13 +127,18 @@ def documents(record: Record, setting: Setting) -> Findings:
         f"{data.train.X.shape[1]:,} features; {learnt.n_pairs // 2:,} pairs to learn from; to be found: "
         f"{test.n_pairs:,} pairs of {len(asking):,} test documents with training documents."
     ]
+    hops = None if data.hierarchy is None else data.hierarchy.hops(data.train.ids)
+    if hops is not None:
+        known = int(hops.known().sum())
+        require(known > 0, f"the hierarchy names none of the documents of {data.name}; give pairs of their ids")
+        notes.append(f"The hierarchy knows {known:,} of the {len(data.train):,} training documents.")
     rows = []
     for entry in record.entries:
         if entry.entrant == COSINE:
-            found = cosines(data.train.X, data.test.X, data.train.X, Y, KS)
+            found = cosines(data.train.X, data.test.X, data.train.X, Y, KS, hops=hops)
         else:
             space, rate = best_space([learnt], [held], setting, **entry.parameters)
-            found = space.evaluate([test], ks=KS)[test.name]
+            found = space.evaluate([test], ks=KS, hierarchy=data.hierarchy)[test.name]
             notes.append(f"{entry.row}: {rate:.3g} times the default rate, by the MAP of the validation documents.")
         rows.append(_found(entry.row, entry.entrant, found))
     return Findings(rows, notes=notes, groups=groups_of(data.test, asking))
@@ -158,5 +163,6 @@ def _between(couples: Couples, queries: Rows, targets: Rows) -> Any:
 
 
 def _found(row: str, title: str, evaluation: Any) -> Found:
-    figures: dict[str, Cell] = {column: evaluation.means[column] for column in COLUMNS}
-    return Found(row, title, figures, {column: evaluation.per_row[column] for column in COLUMNS})
+    measured = [column for column in COLUMNS if column in evaluation.per_row]
+    figures: dict[str, Cell] = {column: evaluation.means[column] for column in measured}
+    return Found(row, title, figures, {column: evaluation.per_row[column] for column in measured})

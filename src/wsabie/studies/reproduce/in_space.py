@@ -53,7 +53,7 @@ def best_space(
     return best[1], best[2]
 
 
-def cosines(train: Any, queries: Any, candidates: Any, Y: Matrix, ks: Sequence[int], exclude: Any = None) -> Evaluation:
+def cosines(train: Any, queries: Any, candidates: Any, Y: Matrix, ks: Sequence[int], **judged: Any) -> Evaluation:
     """How well the cosine of features finds the candidates of Y; idf is that of the training rows.
 
     Parameters
@@ -61,7 +61,8 @@ def cosines(train: Any, queries: Any, candidates: Any, Y: Matrix, ks: Sequence[i
     train, queries, candidates : sparse matrix or array, (n, n_features)
     Y : csr_matrix (n_queries, n_candidates)
     ks : sequence of int
-    exclude : csr_matrix (n_queries, n_candidates) or None
+    **judged
+        `exclude`, `similar` and `hops` as in `evaluate_scores`.
     """
     scaling = RowScaling.learned(check_features(train), train.shape[1], "tfidf")
     asked, known = (_unit(as_matrix(scaling(check_features(X)), train.shape[1])) for X in (queries, candidates))
@@ -71,7 +72,7 @@ def cosines(train: Any, queries: Any, candidates: Any, Y: Matrix, ks: Sequence[i
             scores = asked[lo:hi] @ known.T
             yield lo, np.asarray(scores.toarray() if hasattr(scores, "toarray") else scores, np.float32)
 
-    return evaluate_scores(blocks(), Y, ks=ks, exclude=exclude)
+    return evaluate_scores(blocks(), Y, ks=ks, **judged)
 
 
 def _unit(X: Matrix) -> Matrix:

@@ -147,7 +147,7 @@ def _cosine(entry: Entry, data: Data, test: Tasks) -> Found:
     """Songs like a song by their features."""
     relation, X = test.relations[SIMILAR], test.rows.X
     Y = (relation.pairs > 0).astype(np.int8)
-    found = cosines(data.train.X, X, X, Y, KS, itself(Y))
+    found = cosines(data.train.X, X, X, Y, KS, exclude=itself(Y))
     return Found(entry.row, "cosine of the features, tf-idf", *figures_of(SIMILAR, found, KS))
 
 

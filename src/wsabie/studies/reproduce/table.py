@@ -3,7 +3,7 @@
 from wsabie.studies.comparison import Table
 from wsabie.studies.reproduce.record import Cell, Findings, Published, Record
 
-METRICS = ("p@", "psib@", "recall@", "MAP", "AUC", "MRR")
+METRICS = ("p@", "psib@", "hp@", "recall@", "MAP", "AUC", "MRR")
 """How names of metrics begin: what is shown in per cent where the paper does so."""
 
 _WIDEST = 12
