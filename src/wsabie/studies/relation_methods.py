@@ -1,6 +1,5 @@
 """What may find the things of a relation: spaces, the cosine of features, how often things are found, classifiers."""
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -24,10 +23,9 @@ Relations = Mapping[str, Relation]
 
 
 class InSpace(NamedTuple):
-    """A space that was trained on some relations, and their figures; `told` is what its training tells besides."""
+    """The figures of some relations in a space that was trained on them; `told` is what its training tells besides."""
 
     names: Sequence[str]
-    space: Space
     told: Any
     figures: dict[str, Evaluation]
 
@@ -57,7 +55,7 @@ def in_spaces(
         space, told = train([learnt[name] for name in names], [held[name] for name in names if name in held])
         trained = [one for one in excluded if one.name in names]
         figures = space.evaluate([test[name] for name in names if name in test], ks=ks, trained=trained)
-        yield InSpace(names, space, told, figures)
+        yield InSpace(names, told, figures)
 
 
 def cosines(train: Any, queries: Any, candidates: Any, Y: Matrix, ks: Sequence[int], exclude: Any = None) -> Evaluation:
@@ -95,7 +93,7 @@ def frequencies(counts: Any, one: Judged, ks: Sequence[int]) -> Evaluation:
 def classified(
     entrant: Entrant, train: Rows, valid: Rows | None, test: Rows, ks: Sequence[int], tuned_on: str, progress: Progress
 ) -> tuple[Evaluation, float]:
-    """A model of rows and labels, where queries have features and candidates are names; the figures, and the seconds.
+    """A model of rows and labels, where queries have features and candidates are names; the figures, and its seconds.
 
     Names without a training row come last.
 
@@ -104,20 +102,18 @@ def classified(
     UnsuitableError
         The model is too large.
     """
-    started = time.perf_counter()
     task = make_task(train, valid, test)
-    model = fit(entrant, task, tuned_on, progress).model
-    seconds = time.perf_counter() - started
+    fitted = fit(entrant, task, tuned_on, progress)
     place = {name: y for y, name in enumerate(train.label_names)}
     known = [place[name] for name in task.train.label_names]
     last = np.finfo(np.float32).min
 
     def scores(lo: int, hi: int) -> Float32:
         found = np.full((hi - lo, len(place)), last, np.float32)
-        found[:, known] = model.scores(test.X[lo:hi])
+        found[:, known] = fitted.model.scores(test.X[lo:hi])
         return found
 
-    return _evaluated(scores, test.Y, ks), seconds
+    return _evaluated(scores, test.Y, ks), fitted.fit_seconds
 
 
 def features_of(end: Kind | str) -> Any:
