@@ -20,7 +20,7 @@ from wsabie.models.space import Space
 from wsabie.sources.is_a import read_hierarchy
 from wsabie.sources.open import open_source
 from wsabie.sources.wordnet import is_a_pairs
-from wsabie.studies.reproduce.in_space import cosines
+from wsabie.studies.relation_methods import cosines
 
 KS, BAR = (1, 10), 2.0
 

@@ -45,8 +45,9 @@ _DESCRIPTION = {
     "hashing": "hashing",
 }
 """Options of a description as the command line calls them, and as describers do."""
-_KIND = ("data", "split", "map", "scaling", *_DESCRIPTION)
-_RELATION = ("query", "target", "pairs", "names", "weight")
+_KIND = ("data", "split", "ids", "map", "scaling", *_DESCRIPTION)
+_RELATION = ("query", "target", "pairs", "names", "weight", "among")
+KNOWN = "known"
 ENDING = ".toml"
 MOST_WEIGHT = 1000
 log = logging.getLogger("wsabie")
@@ -68,6 +69,8 @@ class DeclaredKind(NamedTuple):
         Kinds of the same map share it.
     scaling : str or None
         Of the rows: "auto", "tfidf" or None.
+    ids : Path or None
+        A list of the things that are meant, one id a line; None: all.
     """
 
     name: str
@@ -76,10 +79,14 @@ class DeclaredKind(NamedTuple):
     description: Mapping[str, Any] = {}
     map: str | None = None
     scaling: str | None = "auto"
+    ids: Path | None = None
 
 
 class DeclaredRelation(NamedTuple):
-    """A relation of two kinds, and where its pairs are: a file, or names that the data of one kind give."""
+    """A relation of two kinds, and where its pairs are: a file, or names that the data of one kind give.
+
+    `among` is "known" where things are looked for among all that a space knows, whatever data there are of their kind.
+    """
 
     name: str
     query: str
@@ -87,6 +94,7 @@ class DeclaredRelation(NamedTuple):
     pairs: Path | None
     names: str | None
     weight: float
+    among: str | None = None
 
 
 class Declared(NamedTuple):
@@ -121,7 +129,7 @@ def read_declaration(path: Path) -> Declared:
     >>> list(declared.kinds), declared.relations[0].pairs.name
     (['artist'], 'near.tsv')
     """
-    said = _toml(path)
+    said = read_tables(path)
     _only(said, ("kinds", "relations", "space"), path, "")
     kinds = {name: _kind(name, one, path) for name, one in _tables(said, "kinds", path).items()}
     relations = [_relation(name, one, path) for name, one in _tables(said, "relations", path).items()]
@@ -135,7 +143,14 @@ def read_declaration(path: Path) -> Declared:
     return Declared(path, kinds, relations, parameters)
 
 
-def _toml(path: Path) -> dict[str, Any]:
+def read_tables(path: Path) -> dict[str, Any]:
+    """The tables of a TOML file as they are written.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, is large, or is no TOML.
+    """
     with reading(path), path.open("rb") as file:
         text = file.read(_MOST + 1)
     require(len(text) <= _MOST, f"{shown(path)} is larger than {_MOST >> 10} KiB; name data by their paths")
@@ -172,7 +187,7 @@ def _text(table: Mapping[str, Any], key: str, path: Path, where: str) -> str | N
 def _kind(name: str, table: dict[str, Any], path: Path) -> DeclaredKind:
     where = f" [kinds.{name}]"
     _only(table, _KIND, path, where)
-    data = _text(table, "data", path, where)
+    data, ids = (_text(table, key, path, where) for key in ("data", "ids"))
     scaling = _text(table, "scaling", path, where) or "auto"
     require(
         scaling in ("auto", "tfidf", "none"),
@@ -190,6 +205,7 @@ def _kind(name: str, table: dict[str, Any], path: Path) -> DeclaredKind:
         description,
         _text(table, "map", path, where),
         None if scaling == "none" else scaling,
+        None if ids is None else path.parent / ids,
     )
 
 
@@ -206,7 +222,13 @@ def _relation(name: str, table: dict[str, Any], path: Path) -> DeclaredRelation:
     weight = table.get("weight", 1.0)
     usable = isinstance(weight, (int, float)) and not isinstance(weight, bool) and 0 < weight <= MOST_WEIGHT
     require(usable, f"{shown(path)}{where}: weight is {weight!r}; give a number above 0, {MOST_WEIGHT:,} at most")
-    return DeclaredRelation(name, query, target, None if pairs is None else path.parent / pairs, names, float(weight))
+    among = _text(table, "among", path, where)
+    require(
+        among in (None, KNOWN) and (among is None or pairs is not None),
+        f'{shown(path)}{where}: among is {among!r}; say among = "{KNOWN}" beside pairs, or leave it out',
+    )
+    file = None if pairs is None else path.parent / pairs
+    return DeclaredRelation(name, query, target, file, names, float(weight), among)
 
 
 def _tell_odd(declared: set[str], relations: list[DeclaredRelation], path: Path) -> None:

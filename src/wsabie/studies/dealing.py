@@ -8,9 +8,10 @@ import numpy as np
 
 from wsabie.base.arrays import Matrix
 from wsabie.base.validation import require
-from wsabie.evaluation.splits import keyed_hash
+from wsabie.evaluation.splits import Split, keyed_hash
 from wsabie.models.relations import Kind, Relation
 from wsabie.sources.declaration import Declared, DeclaredKind, DeclaredRelation
+from wsabie.sources.id_lists import of_ids
 from wsabie.sources.open import open_source
 from wsabie.sources.pairs import read_couples
 from wsabie.sources.records import Rows, Source
@@ -70,7 +71,8 @@ def collect(
 def _opened(kind: DeclaredKind, relations: list[DeclaredRelation], rejects: Rejects) -> Source:
     labelled = any(one.names == LABELS and kind.name in (one.query, one.target) for one in relations)
     labels_from = "auto" if labelled or kind.split is not None else "none"
-    return open_source(str(kind.data), labels_from=labels_from, split=kind.split, rejects=rejects)
+    source = open_source(str(kind.data), labels_from=labels_from, split=kind.split, rejects=rejects)
+    return source if kind.ids is None else of_ids(source, kind.ids, rejects=rejects)
 
 
 def _related(declared: Declared, relations: list[DeclaredRelation], rejects: Rejects) -> dict[str, Related]:
@@ -98,7 +100,10 @@ def _couples(
 ) -> Couples:
     """The pairs of a relation; where things belong together because they share a name, (thing, name)."""
     if relation.pairs is not None:
-        ends = [_spelt(rows[name]) if name in rows else None for name in (relation.query, relation.target)]
+        with_data = [name if name in rows else None for name in (relation.query, relation.target)]
+        if relation.among is not None:
+            with_data[1] = None
+        ends = [None if name is None else _spelt(rows[name]) for name in with_data]
         return list(_with_data(read_couples(relation.pairs, rejects=rejects), ends, relation.pairs, rejects))
     by_query = relation.query in rows
     things = relation.query if by_query else relation.target
@@ -190,13 +195,22 @@ class Dealt:
     aside: list[Kind]
 
 
-def deal(declared: Declared, relations: list[DeclaredRelation], data: Collected, share: float, seed: int) -> Dealt:
+def deal(
+    declared: Declared,
+    relations: list[DeclaredRelation],
+    data: Collected,
+    share: float,
+    seed: int,
+    sides: Mapping[str, Split] | None = None,
+) -> Dealt:
     """Set a share of the things with features aside, with all their pairs, and of the pairs between other things.
 
     A thing that was set aside asks, and is to be found among its like that were set aside; where both ends are of one
-    kind, it looks for those that were not. Pairs with a thing that training will not know judge nothing.
+    kind, it looks for those that were not. Pairs with a thing that training will not know judge nothing. `sides` says
+    which things are on which side where that is settled.
     """
-    sides = {name: split_rows(rows, "auto", share, 0, seed) for name, rows in data.rows.items()} if share else {}
+    if sides is None:
+        sides = {name: split_rows(rows, "auto", share, 0, seed) for name, rows in data.rows.items()} if share else {}
     learnt, held = dict[str, Kind](), dict[str, Kind]()
     for name, rows in data.rows.items():
         kind = declared.kinds[name]

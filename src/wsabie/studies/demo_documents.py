@@ -17,7 +17,7 @@ from wsabie.models.space_annotator import SpaceAnnotator
 from wsabie.samples import documents_path
 from wsabie.sources.open import open_source
 from wsabie.sources.records import ItemSource, Rows
-from wsabie.studies.reproduce.in_space import cosines
+from wsabie.studies.relation_methods import cosines
 from wsabie.studies.splitting import split_rows
 
 KIND = "text"

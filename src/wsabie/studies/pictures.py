@@ -5,7 +5,6 @@ from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
-import numpy as np
 from PIL import Image as Pillow
 
 from wsabie.base.executor import Executor
@@ -25,6 +24,7 @@ from wsabie.storage.rejects import Rejects
 from wsabie.studies.comparison import Entry
 from wsabie.studies.gather import examples, spread_rows
 from wsabie.studies.report_input import Example, HeatMap, Image
+from wsabie.studies.splitting import carried
 
 N_EXAMPLES = 24
 N_HEAT_MAPS = 4
@@ -56,9 +56,7 @@ def describe_split(
     sides = choose(planned)
     learn(terms, ItemPart(source, sides.train), executor, progress, rejects)
     rows = terms.transform(source, executor=executor, progress=progress, rejects=rejects)
-    side_of = dict(zip(planned.ids, sides.sides(len(planned)).tolist(), strict=True))
-    side = np.array([side_of[name] for name in rows.ids], np.int64)
-    return rows, Split(*(np.flatnonzero(side == number) for number in range(3)))
+    return rows, carried(sides, planned, rows)
 
 
 def picture_examples(

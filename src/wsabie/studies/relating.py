@@ -13,18 +13,17 @@ from wsabie.base.executor import Executor
 from wsabie.base.progress import Progress
 from wsabie.base.validation import require
 from wsabie.evaluation.evaluate import Evaluation
-from wsabie.features.describer import Describer
 from wsabie.labels.hierarchy import Hierarchy
 from wsabie.models.relations import Kind, Relation, known_pairs
 from wsabie.models.space import Space
 from wsabie.models.space_annotator import SpaceAnnotator
-from wsabie.sources.align import align
-from wsabie.sources.declaration import Declared, DeclaredKind, DeclaredRelation
+from wsabie.sources.declaration import KNOWN, Declared, DeclaredKind, DeclaredRelation
 from wsabie.sources.fingerprint import fingerprint_or_none
-from wsabie.sources.records import ItemSource, Rows, Source
+from wsabie.sources.records import Rows, Source
 from wsabie.storage.rejects import Rejects
-from wsabie.studies.dealing import collect, deal, kind_from, related_by
-from wsabie.studies.training import described, transformed, work_beside
+from wsabie.studies.dealing import Collected, Dealt, collect, deal, kind_from, related_by
+from wsabie.studies.things import Things
+from wsabie.studies.training import work_beside
 from wsabie.training.stats import EpochStats
 
 log = logging.getLogger("wsabie")
@@ -93,7 +92,7 @@ def train_space(
     relations = chosen(declared, recipe.only)
     if not recipe.resume:
         shutil.rmtree(recipe.work, ignore_errors=True)
-    things = _Things(recipe, executor, progress, rejects)
+    things = Things(seed, executor, progress, rejects, recipe.work)
     data = collect(declared, relations, things.rows, rejects)
     dealt = deal(declared, relations, data, recipe.hold_out, seed)
     recipe.space.fit(
@@ -105,82 +104,54 @@ def train_space(
         progress=progress,
         on_epoch=on_epoch,
     )
-    for kind in dealt.aside:  # the epoch is chosen: they belong to the collection like the others
-        recipe.space.add(kind)
-    columns = {
-        name: {"feature_names": rows.feature_names, "dictionary": rows.dictionary} for name, rows in data.rows.items()
-    }
-    facts = {
-        "source": str(declared.path),
-        "pairs": {one.name: one.n_pairs for one in dealt.learnt},
-        "held_out_pairs": {one.name: one.n_pairs for one in dealt.held_out},
-        "skipped": len(rejects),
-        "fingerprints": things.fingerprints,
-        "pair_marks": {one.name: _mark(data.couples[one.name]) for one in relations if one.pairs is not None},
-    }
-    SpaceAnnotator(recipe.space, things.terms, columns, facts).save(recipe.model)
+    facts = {**facts_of(recipe, relations, data, dealt, things), "skipped": len(rejects)}
+    keep(recipe.space, recipe.model, data, dealt, things, facts)
     return TrainedSpace(facts, recipe.space.history_)
 
 
-class _Things:
-    """Describes the things of every kind; kinds of one map alike.
+def facts_of(
+    recipe: SpaceRecipe, relations: list[DeclaredRelation], data: Collected, dealt: Dealt, things: Things
+) -> dict[str, Any]:
+    """What a space remembers of its training."""
+    return {
+        "source": str(recipe.declared.path),
+        "pairs": {one.name: one.n_pairs for one in dealt.learnt},
+        "held_out_pairs": {one.name: one.n_pairs for one in dealt.held_out},
+        "fingerprints": things.fingerprints,
+        "pair_marks": marks_of(relations, data),
+    }
 
-    Attributes
-    ----------
-    terms : dict of str to Describer
-    fingerprints : dict of str to str or None
-        Of the data of each kind.
-    """
 
-    def __init__(self, recipe: SpaceRecipe, executor: Executor, progress: Progress, rejects: Rejects) -> None:
-        self.recipe, self.run = recipe, (executor, progress, rejects)
-        self.terms: dict[str, Describer] = {}
-        self.fingerprints: dict[str, str | None] = {}
-        self.first: dict[str, tuple[str, Rows]] = {}
-
-    def rows(self, kind: DeclaredKind, source: Source) -> Rows:
-        """The things of a kind in the features of its map."""
-        self.fingerprints[kind.name] = fingerprint_or_none(source)
-        if kind.map in self.first:
-            return self._alike(kind, source, *self.first[kind.map])
-        rows = source if isinstance(source, Rows) else self._described(kind, source)
-        if rows is source:
-            require(not kind.description, f"[kinds.{kind.name}] says how to describe what is rows of features already")
-        if kind.map is not None:
-            self.first[kind.map] = kind.name, rows
-        return rows
-
-    def _described(self, kind: DeclaredKind, source: ItemSource) -> Rows:
-        work = self.recipe.work / "kinds" / f"{len(self.terms)}"
-        rows, self.terms[kind.name] = described(source, kind.description, work, self.recipe.space.seed, *self.run)
-        return rows
-
-    def _alike(self, kind: DeclaredKind, source: Source, other: str, known: Rows) -> Rows:
-        """As the kind that had the map first."""
-        where = f"[kinds.{kind.name}] shares the map of {other!r}"
-        require(not kind.description, f"{where}, which says how things are described; leave it out here")
-        if not isinstance(source, Rows) and other not in self.terms:
-            raise InputError(f"{where}, which is made of rows, and {kind.data} holds {source.things}; give rows")
-        if other in self.terms:
-            self.terms[kind.name] = self.terms[other]
-        executor, progress, rejects = self.run
-        rows = transformed(self.terms.get(other), source, executor, progress, rejects)
-        return align(rows, None, known.feature_names, known.X.shape[1], known.dictionary).rows
+def keep(space: Space, model: Path, data: Collected, dealt: Dealt, things: Things, facts: dict[str, Any]) -> None:
+    """Place what was set aside, for it belongs to the collection like the rest, and save the space."""
+    for kind in dealt.aside:
+        space.add(kind)
+    columns = {
+        name: {"feature_names": rows.feature_names, "dictionary": rows.dictionary} for name, rows in data.rows.items()
+    }
+    SpaceAnnotator(space, things.terms, columns, facts).save(model)
 
 
 def chosen(declared: Declared, only: tuple[str, ...]) -> list[DeclaredRelation]:
-    """The relations of these names; all without names.
+    """The relations of these names, to be learned; all without names.
 
     Raises
     ------
     InputError
-        There is no such relation.
+        There is no such relation, or one that is made to be judged.
     """
     known = {one.name: one for one in declared.relations}
     odd = [name for name in only if name not in known]
     if odd:
         raise InputError(f"{declared.path} declares no relation {odd[0]!r}; it declares {', '.join(known)}")
-    return [known[name] for name in only] if only else declared.relations
+    found = [known[name] for name in only] if only else declared.relations
+    judged = next((one.name for one in found if one.among is not None), None)
+    if judged is not None:
+        raise InputError(
+            f'{declared.path} [relations.{judged}] says among = "{KNOWN}", which is for `wsabie evaluate`; give the '
+            "declaration of training"
+        )
+    return found
 
 
 def evaluate_space(
@@ -201,41 +172,94 @@ def evaluate_space(
     InputError
         It has none of the relations, or the things of training (unless `allow_overlap`).
     """
-    trained = annotator.facts.get("fingerprints", {})
-    known = {name for name, _, _ in annotator.space.relations_}
-    relations = [one for one in declared.relations if one.name in known]
-    require(
-        bool(relations),
-        f"{declared.path} declares none of the relations that were learned: {', '.join(sorted(known))}",
-    )
+    facts, known = annotator.facts, [name for name, _, _ in annotator.space.relations_]
+    seen = Seen(known, facts.get("fingerprints", {}), facts.get("pair_marks", {}), allow_overlap)
 
     def rows_of(kind: DeclaredKind, source: Source) -> Rows:
-        own = fingerprint_or_none(source)
-        require(
-            allow_overlap or own is None or own != trained.get(kind.name),
-            f"{kind.data} is what the space was trained on; give other data, or add --allow-overlap",
-        )
+        seen.refuse_things(kind, source)
         return annotator.rows(kind.name, source, executor=executor, progress=progress, rejects=rejects).rows
 
-    for one in declared.relations:
-        if one.name not in known:
-            log.warning("%s: the space has learned no relation %r, so that it is not judged", declared.path, one.name)
+    relations = seen.of(declared)
     data = collect(declared, relations, rows_of, rejects)
-    marks = annotator.facts.get("pair_marks", {})
-    for one in relations:
-        same = one.pairs is not None and _mark(data.couples[one.name]) == marks.get(one.name)
-        require(
-            allow_overlap or not same,
-            f"the pairs of {one.name!r} are those that the space was trained on; give others, or add --allow-overlap",
-        )
-    kinds = {name: kind_from(declared.kinds[name], rows) for name, rows in data.rows.items()}
-    told = [
-        related_by(one, data.couples[one.name], kinds.get(one.query, one.query), kinds.get(one.target, one.target))
-        for one in relations
-    ]
+    told = asked_by(declared, relations, data, seen)
     for relation in told:
         _tell_unknown(relation, annotator.space)
     return annotator.space.evaluate(told, ks, hierarchy=hierarchy)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What training has seen, which judges nothing.
+
+    Attributes
+    ----------
+    relations : list of str
+    fingerprints : mapping of str to str or None
+        Of the data of each kind.
+    pair_marks : mapping of str to int
+        Of the pairs that are lists.
+    allowed : bool
+        Nothing is refused.
+    """
+
+    relations: list[str]
+    fingerprints: Mapping[str, str | None]
+    pair_marks: Mapping[str, int]
+    allowed: bool = False
+
+    def of(self, declared: Declared) -> list[DeclaredRelation]:
+        """The relations of a declaration that were learned; others are told.
+
+        Raises
+        ------
+        InputError
+            None.
+        """
+        found = [one for one in declared.relations if one.name in self.relations]
+        require(
+            bool(found),
+            f"{declared.path} declares none of the relations that were learned: {', '.join(sorted(self.relations))}",
+        )
+        for one in declared.relations:
+            if one.name not in self.relations:
+                log.warning(
+                    "%s: the space has learned no relation %r, so that it is not judged", declared.path, one.name
+                )
+        return found
+
+    def refuse_things(self, kind: DeclaredKind, source: Source) -> None:
+        """InputError where these are the things of training."""
+        own = fingerprint_or_none(source)
+        require(
+            self.allowed or own is None or own != self.fingerprints.get(kind.name),
+            f"{kind.data} is what the space was trained on; give other data, or add --allow-overlap",
+        )
+
+
+def asked_by(declared: Declared, relations: list[DeclaredRelation], data: Collected, seen: Seen) -> list[Relation]:
+    """The relations of a declaration as they judge.
+
+    Raises
+    ------
+    InputError
+        Pairs that training has seen.
+    """
+    for one in relations:
+        same = one.pairs is not None and mark_of(data.couples[one.name]) == seen.pair_marks.get(one.name)
+        require(
+            seen.allowed or not same,
+            f"the pairs of {one.name!r} are those that the space was trained on; give others, or add --allow-overlap",
+        )
+    kinds = {name: kind_from(declared.kinds[name], rows) for name, rows in data.rows.items()}
+    return [
+        related_by(
+            one,
+            data.couples[one.name],
+            kinds.get(one.query, one.query),
+            one.target if one.among is not None else kinds.get(one.target, one.target),
+        )
+        for one in relations
+    ]
 
 
 def _tell_unknown(relation: Relation, space: Space) -> None:
@@ -249,7 +273,12 @@ def _tell_unknown(relation: Relation, space: Space) -> None:
         log.warning("%s: %s pairs are left out, the space does not know their things", relation.name, f"{left_out:,}")
 
 
-def _mark(couples: list[tuple[str, str]]) -> int:
+def marks_of(relations: list[DeclaredRelation], data: Collected) -> dict[str, int]:
+    """The marks of the pairs that are lists."""
+    return {one.name: mark_of(data.couples[one.name]) for one in relations if one.pairs is not None}
+
+
+def mark_of(couples: list[tuple[str, str]]) -> int:
     """By which the same pairs are known again."""
     return zlib.crc32("\n".join(sorted(f"{a}\t{b}" for a, b in couples)).encode())
 

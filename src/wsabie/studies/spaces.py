@@ -98,7 +98,10 @@ class Kind:
 
     def defaults(self) -> dict[str, Any]:
         """Every parameter with its default."""
-        return parameters_of(self.name)
+        if self.name in KINDS:
+            return parameters_of(self.name)
+        found: dict[str, Any] = self.build().get_params()
+        return found
 
 
 @dataclass(frozen=True)
@@ -184,7 +187,11 @@ def search(changes: Mapping[str, Any] | None = None, kind: str = "wsabie") -> Se
     """
     if kind not in KINDS:
         raise InputError(f"there is no kind of model called {kind!r} to tune; choose from {', '.join(KINDS)}")
-    model = KINDS[kind]
+    return search_of(KINDS[kind], changes)
+
+
+def search_of(model: Kind, changes: Mapping[str, Any] | None = None) -> Search:
+    """As `search`, of a kind of model that has no name there."""
     known = [name for name in model.defaults() if name not in model.untuned]
     fixed: Values = {}
     space: Space = dict(model.space)

@@ -61,6 +61,22 @@ def split_rows(rows: Rows, by: str, valid: float, test: float, seed: int) -> Spl
     return Split(found.train, found.valid[centred[found.valid]], found.test[centred[found.test]])
 
 
+def carried(sides: Split, planned: Rows, rows: Rows) -> Split:
+    """The sides of rows in another order, some of which may be missing: what could not be described.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_matrix
+    >>> def named(ids):
+    ...     return Rows(csr_matrix((len(ids), 0)), csr_matrix((len(ids), 0)), [], list(ids))
+    >>> carried(Split(np.array([0, 1]), np.array([2]), np.array([3])), named("abcd"), named("dca")).train
+    array([2])
+    """
+    side_of = dict(zip(planned.ids, sides.sides(len(planned)).tolist(), strict=True))
+    side = np.array([side_of[name] for name in rows.ids], np.int64)
+    return Split(*(np.flatnonzero(side == number) for number in range(3)))
+
+
 def split_labels(rows: Rows, valid: float, test: float, seed: int, least: int = 2) -> dict[str, Rows]:
     """Labels of the rows dealt out: leave one out.
 

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from wsabie.base.errors import DivergenceError
 from wsabie.base.progress import Progress, Stage
@@ -44,7 +44,24 @@ def falls_behind(figures: Sequence[float], epochs: int, others: Sequence[Trial])
     return False
 
 
-def run_trials(log: Journal, sides: Sides, shape: Shape, plan: Plan, recipe: Recipe, progress: Progress) -> None:
+class Training(NamedTuple):
+    """How trials are trained and judged.
+
+    Attributes
+    ----------
+    fit : callable
+        (parameters, on_epoch or None) -> the fitted model.
+    figure : callable
+        The figure of a model that reported none while it was trained.
+    seed : int
+    """
+
+    fit: Callable[[dict[str, Any], Callable[[EpochStats], None] | None], Any]
+    figure: Callable[[Any], float]
+    seed: int
+
+
+def run_trials(log: Journal, training: Training, shape: Shape, plan: Plan, progress: Progress) -> None:
     """Add trials to the journal until one of the limits is reached; the defaults come first, and to their end."""
     started, before = time.monotonic(), log.seconds
     limit = math.inf if plan.minutes is None else 60 * plan.minutes
@@ -56,9 +73,7 @@ def run_trials(log: Journal, sides: Sides, shape: Shape, plan: Plan, recipe: Rec
     bar = _Bar(plan, len(log.trials), left)
     with progress.stage("tuning", bar.total, bar.unit) as stage:
         while len(log.trials) < max(most, 1) and (left() > 0 or not log.trials):
-            trial = _trial(
-                log.trials, sides, shape, plan, recipe, left, lambda figure: bar.tell(stage, figure, log.trials)
-            )
+            trial = _trial(log.trials, training, shape, plan, left, lambda figure: bar.tell(stage, figure, log.trials))
             if trial is None:
                 return
             log.add(trial)
@@ -89,16 +104,15 @@ class _Bar:
 
 def _trial(
     made: Sequence[Trial],
-    sides: Sides,
+    training: Training,
     shape: Shape,
     plan: Plan,
-    recipe: Recipe,
     left: Callable[[], float],
     tell: Callable[[float], None],
 ) -> Trial | None:
     """The next trial; None when time ran out in its midst."""
     search, number = plan.search, len(made)
-    drawn = search.start(shape) if number == 0 else _proposed(made, plan, recipe)
+    drawn = search.start(shape) if number == 0 else _proposed(made, plan, training.seed)
     parameters = search.fixed if number == 0 else search.parameters(drawn or {}, shape)
     epochs = planned_epochs(search, parameters, shape)
     figures: list[float] = []
@@ -115,9 +129,9 @@ def _trial(
 
     started = time.perf_counter()
     try:
-        model = fit_setting(search, parameters, sides, plan.metric, recipe, on_epoch if search.kind.stepwise else None)
+        model = training.fit(parameters, on_epoch if search.kind.stepwise else None)
         if not search.kind.stepwise:
-            figures.append(_judged(model, sides, plan.metric))
+            figures.append(training.figure(model))
     except StoppedError:
         if why["state"] == "late":
             return None
@@ -127,7 +141,7 @@ def _trial(
     return Trial(number, drawn, parameters, epochs, figures, seconds=seconds, **why)  # type: ignore[arg-type]
 
 
-def _judged(model: Any, sides: Sides, metric: str) -> float:
+def figure_of(model: Any, sides: Sides, metric: str) -> float:
     """The figure of a model that reported none, on the validation rows."""
     rows = sides.validation
     if rows is None:
@@ -140,13 +154,13 @@ def _behind(figures: Sequence[float], epochs: int, made: Sequence[Trial], plan: 
     return plan.halving and falls_behind(figures, epochs, made)
 
 
-def _proposed(made: Sequence[Trial], plan: Plan, recipe: Recipe) -> dict[str, Any]:
+def _proposed(made: Sequence[Trial], plan: Plan, seed: int) -> dict[str, Any]:
     tried = [
         Tried(t.drawn, t.figure, 1.0 if t.state == "done" else len(t.figures) / max(t.epochs, 1))
         for t in made
         if t.drawn is not None
     ]
-    return propose(plan.search.space, tried, recipe.seed, len(made)) if plan.search.space else {}
+    return propose(plan.search.space, tried, seed, len(made)) if plan.search.space else {}
 
 
 def planned_epochs(search: Search, parameters: dict[str, Any], shape: Shape) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,10 @@ from wsabie.sources.fingerprint import fingerprint_or_none
 from wsabie.sources.records import Rows, Source, groups_of
 from wsabie.storage.rejects import Rejects
 from wsabie.studies.fitting import evaluated
-from wsabie.studies.journal import Trial, best_of, journal, write_csv
+from wsabie.studies.journal import Journal, Trial, best_of, journal, write_csv
 from wsabie.studies.proposals import require_optuna
 from wsabie.studies.training import Recipe, Sides, prepare, transformed
-from wsabie.studies.trials import fit_setting, run_trials
+from wsabie.studies.trials import Training, figure_of, fit_setting, run_trials
 from wsabie.studies.tuned import METRICS, Plan, Tested, Tuned
 
 
@@ -78,18 +79,35 @@ def tune(
         _refuse_constant(plan.metric, len(sides.learnt.label_names))
         judged = None if test is None else _judged(test, sides, plan, executor, progress, rejects)
         shape = shape_of(sides.learnt)
-        try:
-            run_trials(log, sides, shape, plan, recipe, progress)
-        finally:
-            write_csv(folder / "trials.csv", log.trials, list(plan.search.space))
-        best = best_of(log.trials)
-        if best is None:
-            reasons = [trial.reason for trial in log.trials if trial.reason]
-            raise InputError(f"no trial came to its end: {reasons[0] if reasons else 'none was begun'}")
+        training = Training(
+            lambda parameters, told: fit_setting(plan.search, parameters, sides, plan.metric, recipe, told),
+            lambda model: figure_of(model, sides, plan.metric),
+            recipe.seed,
+        )
+        best = searched(log, training, shape, plan, folder, progress)
         model, own, tested = _final(log.trials[0], best, sides, judged, plan, recipe, progress)
-        facts = {**own.facts, "tuning": _told(best, log.trials, plan)}
+        facts = {**own.facts, "tuning": remembered(best, log.trials, plan)}
         replace(own, facts=facts).annotator(model).save(recipe.model)
         return Tuned(plan, shape, log.trials, best, facts, tested, judged)
+
+
+def searched(log: Journal, training: Training, shape: Shape, plan: Plan, folder: Path, progress: Progress) -> Trial:
+    """Make the trials, list them in trials.csv; the best one.
+
+    Raises
+    ------
+    InputError
+        None came to its end.
+    """
+    try:
+        run_trials(log, training, shape, plan, progress)
+    finally:
+        write_csv(folder / "trials.csv", log.trials, list(plan.search.space))
+    best = best_of(log.trials)
+    if best is None:
+        reasons = [trial.reason for trial in log.trials if trial.reason]
+        raise InputError(f"no trial came to its end: {reasons[0] if reasons else 'none was begun'}")
+    return best
 
 
 def shape_of(rows: Rows) -> Shape:
@@ -177,7 +195,7 @@ def _identity(source: Source, valid: Source | None, plan: Plan, recipe: Recipe) 
     }
 
 
-def _told(best: Trial, trials: Sequence[Trial], plan: Plan) -> dict[str, Any]:
+def remembered(best: Trial, trials: Sequence[Trial], plan: Plan) -> dict[str, Any]:
     """What the model remembers of its tuning."""
     told = {"metric": plan.metric, "trials": len(trials), "trial": best.number, "figure": best.figure}
     return {**told, "epoch": best.epoch, "defaults": trials[0].figure, "all_rows": plan.all_rows}

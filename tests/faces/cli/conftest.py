@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import json
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 import pyarrow.parquet as pq
 import pytest
 
+from declared import MUSIC, PAIRS, SPEAKERS, TAKES
 from wsabie.faces.cli.main import run
 from wsabie.samples import sample_path
 
@@ -83,3 +85,36 @@ def model(pictures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         run()
     assert (folder / "config.json").exists(), "training failed"
     return folder
+
+
+@pytest.fixture(scope="session")
+def music(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Takes 0 to 4 (test) and 5 to 8 of four digits by three speakers, as published, and declarations of both sides."""
+    for module in ("soundfile", "soxr"):
+        pytest.importorskip(module, reason=f"{module} is needed for sounds")
+    root = tmp_path_factory.mktemp("music")
+    (root / "digits" / "recordings").mkdir(parents=True)
+    shutil.copy(data_dir / "fsdd" / "metadata.txt", root / "digits")
+    for who in SPEAKERS:
+        for digit in range(4):
+            for take in TAKES:
+                name = f"{digit}_{who}_{take}.wav"
+                shutil.copy(data_dir / "fsdd" / "recordings" / name, root / "digits" / "recordings")
+    for side in ("train", "test"):
+        text = MUSIC.replace("SIDE", side)
+        (root / f"{side}.toml").write_text(
+            text if side == "train" else text.replace('describe = "mfcc"\nterms = 200', "")
+        )
+    return root
+
+
+@pytest.fixture
+def lists(tmp_path: Path) -> Path:
+    """Artists, what they are like and what they play, as pair lists beside a declaration."""
+    artists = {"rock": ["Ann", "Bob", "Cid", "Dee", "Eli", "Flo"], "jazz": ["Gil", "Han", "Ida", "Joe", "Kay", "Leo"]}
+    near = [f"{a}\t{b}" for group in artists.values() for a in group for b in group if a < b]
+    (tmp_path / "near.tsv").write_text("\n".join(near) + "\n")
+    genres = [f"{artist}\t{one}" for genre, group in artists.items() for artist in group for one in (genre, "music")]
+    (tmp_path / "genres.tsv").write_text("\n".join(genres) + "\n")
+    (tmp_path / "lists.toml").write_text(PAIRS)
+    return tmp_path

@@ -11,58 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from declared import PAIRS
 from wsabie.faces.cli.main import run
 from wsabie.models.space_annotator import SpaceAnnotator
 
 Cli = Callable[..., Any]
-SPEAKERS, TAKES = ("george", "theo", "nicolas"), range(9)
-MUSIC = """
-[kinds.recording]
-data = "digits"
-split = "SIDE"
-describe = "mfcc"
-terms = 200
-
-[relations.digits]
-query = "recording"
-target = "digit"
-names = "digit"
-
-[relations.speakers]
-query = "recording"
-target = "speaker"
-names = "speaker"
-
-[relations.recordings]
-query = "speaker"
-target = "recording"
-names = "speaker"
-
-[relations.voices]
-query = "recording"
-target = "recording"
-names = "speaker"
-
-[space]
-dim = 24
-epochs = 30
-"""
-PAIRS = """
-[relations.near]
-query = "artist"
-target = "artist"
-pairs = "near.tsv"
-
-[relations.genres]
-query = "artist"
-target = "genre"
-pairs = "genres.tsv"
-weight = 2
-
-[space]
-dim = 8
-epochs = 40
-"""
 
 
 def trained(folder: Path, *words: Any) -> Path:
@@ -75,41 +28,8 @@ def trained(folder: Path, *words: Any) -> Path:
 
 
 @pytest.fixture(scope="module")
-def music(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Takes 0 to 4 (test) and 5 to 8 of four digits by three speakers, as published, and declarations of both sides."""
-    for module in ("soundfile", "soxr"):
-        pytest.importorskip(module, reason=f"{module} is needed for sounds")
-    root = tmp_path_factory.mktemp("music")
-    (root / "digits" / "recordings").mkdir(parents=True)
-    shutil.copy(data_dir / "fsdd" / "metadata.txt", root / "digits")
-    for who in SPEAKERS:
-        for digit in range(4):
-            for take in TAKES:
-                name = f"{digit}_{who}_{take}.wav"
-                shutil.copy(data_dir / "fsdd" / "recordings" / name, root / "digits" / "recordings")
-    for side in ("train", "test"):
-        text = MUSIC.replace("SIDE", side)
-        (root / f"{side}.toml").write_text(
-            text if side == "train" else text.replace('describe = "mfcc"\nterms = 200', "")
-        )
-    return root
-
-
-@pytest.fixture(scope="module")
 def space(music: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return trained(tmp_path_factory.mktemp("space") / "m", music / "train.toml", "--hold-out", 0)
-
-
-@pytest.fixture
-def lists(tmp_path: Path) -> Path:
-    """Artists, what they are like and what they play, as pair lists beside a declaration."""
-    artists = {"rock": ["Ann", "Bob", "Cid", "Dee", "Eli", "Flo"], "jazz": ["Gil", "Han", "Ida", "Joe", "Kay", "Leo"]}
-    near = [f"{a}\t{b}" for group in artists.values() for a in group for b in group if a < b]
-    (tmp_path / "near.tsv").write_text("\n".join(near) + "\n")
-    genres = [f"{artist}\t{one}" for genre, group in artists.items() for artist in group for one in (genre, "music")]
-    (tmp_path / "genres.tsv").write_text("\n".join(genres) + "\n")
-    (tmp_path / "lists.toml").write_text(PAIRS)
-    return tmp_path
 
 
 def test_recordings_that_training_did_not_see(cli: Cli, space: Path, music: Path) -> None:
@@ -314,7 +234,7 @@ def test_wrong_questions(cli: Cli, space: Path, lists: Path, music: Path) -> Non
         (["neighbours", space, "theo", "--of", "song"], "knows no kind 'song'"),
         (["evaluate", space, music / "digits"], "is a space of several kinds of things"),
         (["evaluate", space, music / "train.toml"], "is what the space was trained on; give other data"),
-        (["compare", music / "train.toml"], "says which kinds of things there are"),
+        (["features", "audio", music / "train.toml", "--out", music / "f.parquet"], "says which kinds of things there"),
         (["annotate", space, lists / "near.tsv"], "the data has"),
         (["evaluate", space, lists / "lists.toml"], "declares none of the relations that were learned"),
     ):

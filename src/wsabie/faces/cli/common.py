@@ -34,7 +34,8 @@ def opened(
 
     if path.suffix.lower() == ENDING:
         raise InputError(
-            f"{path} says which kinds of things there are and what relates them, for train and evaluate; give data here"
+            f"{path} says which kinds of things there are and what relates them, for train, evaluate, compare, split "
+            "and tune; give data here"
         )
     progress = TerminalProgress()
     source = open_source(

@@ -156,9 +156,20 @@ def split(
     rejects: Rejects = None,
     json: Json = False,
 ) -> None:
-    """Split rows into train, validation and test without leaks, and list what was left out."""
+    """Split rows, or what a TOML file says, into train, validation and test without leaks; list what was left out."""
+    from wsabie.faces.cli.spaces import is_declaration
     from wsabie.faces.cli.splitting import split_command
 
+    if is_declaration(data):
+        from wsabie.faces.cli.space_studies import split_spaces_command
+
+        others = stated(by=None if by == "auto" else by, least=least, **{"drop-near": drop_near})
+        refuse_options(
+            others, "how rows are split, and things of a TOML file are dealt whole, by groups if there are any"
+        )
+        shares = 0.1 if valid is None else valid, 0.1 if test is None else test
+        split_spaces_command(data, out, shares, seed, strict, rejects, json)
+        return
     split_command(data, out, valid, test, by, least, drop_near, seed, strict, rejects, json)
 
 

@@ -36,9 +36,11 @@ def reproduce_command(
     json: bool,
 ) -> None:
     """List the tables, or run one, print it and write its files."""
+    from wsabie.studies.reproduce.about import MADE_BY
     from wsabie.studies.reproduce.catalogue import RECORDS, record
     from wsabie.studies.reproduce.data import open_data
-    from wsabie.studies.reproduce.engine import refuse_folder, reproduce
+    from wsabie.studies.reproduce.engine import reproduce
+    from wsabie.studies.results_folder import refuse_folder
 
     if table == LIST:
         _list(RECORDS, json)
@@ -46,7 +48,7 @@ def reproduce_command(
     wanted, progress = record(table), TerminalProgress()
     folder = folder or Path("wsabie-reproduce") / table
     refuse_unwritable(("rejects", rejects_file), inputs=(None if data is None else Path(data), folder))
-    refuse_folder(folder)
+    refuse_folder(folder, MADE_BY)
     if data is not None and not wanted.needs_data:
         raise InputError(f"{table} is computed from formulas; leave --data out")
     if wanted.needs_data and data is None and wanted.opening is None:

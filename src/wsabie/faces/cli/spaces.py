@@ -261,10 +261,16 @@ def info_space_command(annotator: "SpaceAnnotator", model: Path, epochs: bool, j
     lines = []
     for name, value in facts.items():
         if isinstance(value, dict):
-            value = ", ".join(f"{key} {v:,}" if isinstance(v, int) else f"{key} {v:.3f}" for key, v in value.items())
+            value = ", ".join(f"{key} {_shown(v)}" for key, v in value.items())
         elif isinstance(value, list):
             value = ", ".join(value)
         lines.append([name.replace("_", " "), f"{value:,}" if isinstance(value, int) else str(value)])
     show_table(str(model), ["", ""], lines)
     if epochs:
         show_epochs(space.history_)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

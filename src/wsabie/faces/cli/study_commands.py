@@ -14,6 +14,7 @@ from wsabie.faces.cli.options import (
     Crop,
     Data,
     Describe,
+    GivenSeed,
     Hierarchies,
     Json,
     Landmarks,
@@ -29,6 +30,7 @@ from wsabie.faces.cli.options import (
     Terms,
     Threads,
     positive,
+    refuse_options,
     stated,
 )
 from wsabie.studies.entrants import NAMES, USUAL
@@ -52,15 +54,42 @@ def compare(
     size: Size = None,
     rate: Rate = None,
     threads: Threads = None,
-    seed: Seed = 0,
+    seed: GivenSeed = None,
     report: Annotated[Path | None, typer.Option(help="Write an HTML report here.")] = None,
+    hold_out: Annotated[
+        float | None,
+        typer.Option(
+            min=0.01,
+            max=0.9,
+            help="Of a TOML file: share that is held out, half to choose the epoch, half to judge (default: 0.2); with "
+            "--test all to choose the epoch (default: 0.1).",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Of a TOML file: folder for table.csv, figure.svg, figure.png and about.md.")
+    ] = None,
     strict: Strict = False,
     rejects: Rejects = None,
     json: Json = False,
 ) -> None:
-    """One table: every model and baseline on the same split, with time and memory."""
+    """One table: every model and baseline on the same split, with time and memory; of a TOML file one a relation."""
     from wsabie.faces.cli.comparing import compare_command
+    from wsabie.faces.cli.spaces import is_declaration
 
+    if is_declaration(data):
+        from wsabie.faces.cli.space_studies import compare_spaces_command
+
+        others = stated(hierarchy=hierarchy, report=report, describe=describe, components=components)
+        others |= stated(
+            landmarks=landmarks, terms=terms, size=size, rate=rate, **{"parent-first": parent_first or None}
+        )
+        refuse_options(others, "what a TOML file says in its tables, or what a space does not have")
+        if by != "auto" or min_rows != 1:
+            raise InputError("a space has no --by and no --min-rows; leave them out, or give other data")
+        run = stated(threads=threads, seed=seed)
+        compare_spaces_command(data, test, allow_overlap, models, hold_out, out, run, strict, rejects, json)
+        return
+    refuse_options(stated(**{"hold-out": hold_out}, out=out), "how the things of a TOML file are compared")
     pictures = stated(
         describe=describe, n_components=components, n_landmarks=landmarks, n_terms=terms, size=size, rate=rate
     )
@@ -75,7 +104,7 @@ def compare(
         parent_first,
         pictures,
         threads,
-        seed,
+        seed or 0,
         report,
         strict,
         rejects,
@@ -112,6 +141,10 @@ def tune(
     config: Annotated[
         Path | None, typer.Option(help="TOML file with parameters, and with a table [space] of what to try.")
     ] = None,
+    stop_on: Annotated[
+        str | None,
+        typer.Option(metavar="RELATION", help="Of a TOML file: the relation that judges trials (default: all)."),
+    ] = None,
     full: Annotated[bool, typer.Option("--full", help="Train all trials to their end, also those behind.")] = False,
     all_rows: Annotated[
         bool, typer.Option("--all-rows", help="Train the model that is saved on the validation rows too.")
@@ -128,12 +161,13 @@ def tune(
     output: Output = None,
     rate: Rate = None,
     threads: Threads = None,
-    seed: Seed = 0,
+    seed: GivenSeed = None,
     strict: Strict = False,
     rejects: Rejects = None,
     json: Json = False,
 ) -> None:
-    """Search for better parameters on validation rows; the best setting becomes a model."""
+    """Search for better parameters on validation rows or held-out pairs; the best setting becomes a model."""
+    from wsabie.faces.cli.spaces import is_declaration
     from wsabie.faces.cli.tuning import Asked, read_changes, tune_command
     from wsabie.models.systems import build
     from wsabie.studies.spaces import search
@@ -154,11 +188,25 @@ def tune(
         output=output,
         rate=rate,
     )
-    searched = search(read_changes(config, fix or []), kind)
-    estimator = build(kind, threads=threads, seed=seed)
+    changes, trials = read_changes(config, fix or []), 30 if trials is None and minutes is None else trials
+    if is_declaration(data):
+        from wsabie.faces.cli.space_studies import tune_spaces_command
+
+        refuse_options(stated(valid=valid, test=test, **pictures), "what a space is not tuned with")
+        if kind != "wsabie" or metric != "MAP" or min_rows != 1 or all_rows or allow_overlap:
+            raise InputError(
+                "a space has no --kind, --metric, --min-rows, --all-rows or --allow-overlap; leave them out, or give "
+                "other data"
+            )
+        limits: dict[str, Any] = {"trials": trials, "minutes": minutes, "halving": not full}
+        run, share = stated(threads=threads, seed=seed), 0.1 if hold_out is None else hold_out
+        tune_spaces_command(data, out, changes, limits, share, stop_on, run, strict, rejects, json)
+        return
+    refuse_options(stated(**{"stop-on": stop_on}), "which relation of a TOML file counts")
+    searched = search(changes, kind)
+    estimator = build(kind, threads=threads, seed=seed or 0)
     rest: dict[str, Any] = {"min_rows": min_rows, "resume": True, "system": kind, **stated(hold_out=hold_out)}
     recipe = Recipe(str(data), out / "model", estimator, pictures, **rest)
-    trials = 30 if trials is None and minutes is None else trials
     plan = Plan(searched, metric, trials, minutes, not full, all_rows, allow_overlap)
     tune_command(Asked(data, valid, test, out, plan, recipe, rejects, strict=strict, json=json))
 

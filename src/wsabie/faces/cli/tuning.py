@@ -63,10 +63,12 @@ def tune_command(asked: Asked) -> None:
     if asked.json:
         show_json({**found.as_dict(), "model": str(asked.recipe.model)})
         return
-    _tell(found, asked)
+    tell(found, asked.recipe.model)
+    note(f"next: wsabie annotate {quote(str(asked.recipe.model))} NEW_DATA")
 
 
-def _tell(found: "Tuned", asked: Asked) -> None:
+def tell(found: "Tuned", model: Path, judged_on: str = "validation rows") -> None:
+    """The best trials, and whether tuning was worth it."""
     from wsabie.studies.tuning_page import trial_table
 
     best = sorted((t for t in found.trials if t.figure is not None), key=lambda t: (-(t.figure or 0.0), t.number))[
@@ -75,7 +77,7 @@ def _tell(found: "Tuned", asked: Asked) -> None:
     table = trial_table(found, best)
     same = [i for i in range(4, len(table.headers)) if len({row[i] for row in table.rows}) == 1 and len(best) > 1]
     kept = [i for i in range(len(table.headers)) if i not in same]
-    title = f"the best {len(best)} of {len(found.trials)} trials, by {found.plan.metric} on the validation rows"
+    title = f"the best {len(best)} of {len(found.trials)} trials, by {found.plan.metric} on the {judged_on}"
     show_table(title, [table.headers[i] for i in kept], [[row[i] for i in kept] for row in table.rows])
     if same:
         note(f"the same in all of these: {', '.join(f'{table.headers[i]} {table.rows[0][i]}' for i in same)}")
@@ -83,8 +85,7 @@ def _tell(found: "Tuned", asked: Asked) -> None:
         note("* stopped early, because it fell behind")
     _tell_test(found)
     out.print(found.verdict())
-    out.print(f"{asked.recipe.model}: trial {found.best.number}; {asked.out / 'tuning.html'} shows all trials")
-    note(f"next: wsabie annotate {quote(str(asked.recipe.model))} NEW_DATA")
+    out.print(f"{model}: trial {found.best.number}; {model.parent / 'tuning.html'} shows all trials")
 
 
 def _tell_test(found: "Tuned") -> None:

@@ -6,12 +6,11 @@ from typing import Any
 from wsabie.studies.comparison import Table
 from wsabie.studies.reproduce.claims import OPEN, Verdict
 from wsabie.studies.reproduce.record import Findings, Record
+from wsabie.studies.results_folder import markdown_table
 
 MADE_BY = "Made by `wsabie reproduce`."
 """How the page ends, so that it is known again."""
 
-_FIGURE = 24
-"""Longer cells are no figures, and stand at the left."""
 _VERSIONS = ("wsabie", "python", "numpy", "numba")
 
 
@@ -28,7 +27,7 @@ def about(
         f"# {record.title}",
         f"{record.document}, {record.place}. {record.here}",
         _run_paragraph(data, run, findings.notes),
-        _table(table),
+        markdown_table(table),
         "![figure](figure.svg)" if findings.charts else "",
         _missing(findings.missing),
         _claims("What the paper says", [verdict for verdict in verdicts if not verdict.ours]),
@@ -53,13 +52,6 @@ def _run_paragraph(data: dict[str, Any] | None, run: dict[str, Any], notes: Sequ
         else "The figures of the paper are those of its own data, and are not to be compared with ours one by one. "
     )
     return " ".join([where, how, others + " ".join(notes)]).strip()
-
-
-def _table(table: Table) -> str:
-    texts = [max((len(cell) for cell in column), default=0) > _FIGURE for column in zip(*table.rows, strict=True)]
-    rule = ["---" if i == 0 or text else "---:" for i, text in enumerate(texts or [False] * len(table.headers))]
-    lines = [table.headers, rule, *table.rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
 def _missing(missing: dict[str, str]) -> str:

@@ -17,8 +17,9 @@ from wsabie.sources.pairs import read_couples
 from wsabie.sources.records import Rows, Source, groups_of
 from wsabie.sources.text import shown
 from wsabie.storage.rejects import Rejects
+from wsabie.studies.relation_methods import cosines
 from wsabie.studies.reproduce.data import Data, described_rows, three_sides
-from wsabie.studies.reproduce.in_space import COSINE, best_space, cosines
+from wsabie.studies.reproduce.in_space import COSINE, best_space
 from wsabie.studies.reproduce.record import Cell, Findings, Found, Opening, Record, Setting
 from wsabie.studies.splitting import split_rows
 

@@ -1,8 +1,5 @@
 """Runs a record and writes what came out: a table, a figure, and a page that says what it was measured on."""
 
-import csv
-import io
-import platform
 import time
 from dataclasses import dataclass
 from datetime import date
@@ -13,15 +10,14 @@ from wsabie.base.errors import InputError
 from wsabie.base.machine import available_cores, versions
 from wsabie.base.plain import plain
 from wsabie.base.progress import SILENT, Progress
-from wsabie.storage.atomic import try_writing, write_bytes, write_text
 from wsabie.studies.comparison import Table
 from wsabie.studies.reproduce import claims
-from wsabie.studies.reproduce.about import MADE_BY, about
+from wsabie.studies.reproduce.about import about
 from wsabie.studies.reproduce.claims import Verdict
 from wsabie.studies.reproduce.data import Data
-from wsabie.studies.reproduce.drawing import png_of, svg_of
 from wsabie.studies.reproduce.record import Findings, Record, Setting
 from wsabie.studies.reproduce.table import figures_table
+from wsabie.studies.results_folder import machine, write_results
 
 
 @dataclass(frozen=True)
@@ -84,40 +80,7 @@ class Reproduction:
 
     def write(self, folder: Path) -> list[Path]:
         """Write table.csv, about.md, and figure.svg and figure.png where there is a figure; the files written."""
-        files: dict[str, str | bytes] = {"table.csv": _csv(self.table())}
-        if self.findings.charts:
-            files["figure.svg"] = svg_of(self.findings.charts)
-            files["figure.png"] = png_of(str(files["figure.svg"]))
-        files["about.md"] = self.about()
-        for name, content in files.items():
-            if isinstance(content, bytes):
-                write_bytes(folder / name, content)
-            else:
-                write_text(folder / name, content)
-        return [folder / name for name in files]
-
-
-FILES = ("table.csv", "figure.svg", "figure.png", "about.md")
-"""What a run may write."""
-
-
-def refuse_folder(folder: Path) -> None:
-    """Refuse a folder for results that cannot be written, or that holds files of their names from elsewhere.
-
-    Raises
-    ------
-    InputError
-        The sentence names the file.
-    """
-    try_writing(folder / FILES[0])
-    there = [folder / name for name in FILES if (folder / name).exists()]
-    page = folder / "about.md"
-    ours = page.is_file() and page.read_text(encoding="utf-8", errors="replace").rstrip().endswith(MADE_BY)
-    if there and not ours:
-        raise InputError(
-            f"cannot write {there[0]}: what is there was not made by an earlier run and would be lost; choose another "
-            "folder"
-        )
+        return write_results(folder, self.table(), self.findings.charts, self.about())
 
 
 def reproduce(
@@ -171,22 +134,7 @@ def reproduce(
         "seed": seed,
         "threads": threads or available_cores(),
         "parameters": parameters or {},
-        "machine": _machine(),
+        "machine": machine(),
         "versions": versions(),
     }
     return Reproduction(record, used.facts if used else None, findings, verdicts, run)
-
-
-def _csv(table: Table) -> str:
-    file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows([table.headers, *table.rows])
-    return file.getvalue()
-
-
-def _machine() -> str:
-    """Processor, cores and system in a line."""
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text(encoding="utf-8", errors="replace").splitlines() if info.exists() else []
-    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    processor = named[0] if named else platform.processor() or platform.machine()
-    return f"{processor}, {available_cores()} cores, {platform.system()}"

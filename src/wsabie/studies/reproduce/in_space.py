@@ -1,18 +1,12 @@
-"""Models of things that are found by things: a space at its best learning rate, and the cosine of the features."""
+"""Models of things that are found by things: a space at its best learning rate."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from wsabie.base.arrays import Matrix
 from wsabie.base.errors import DivergenceError
-from wsabie.base.validation import check_features
-from wsabie.evaluation.evaluate import Evaluation, evaluate_scores
+from wsabie.evaluation.evaluate import Evaluation
 from wsabie.models import defaults
-from wsabie.models.inputs import as_matrix, row_ranges
 from wsabie.models.relations import Relation
-from wsabie.models.scaling import RowScaling
 from wsabie.models.space import Space
 from wsabie.studies.reproduce.budget import RATES
 from wsabie.studies.reproduce.record import Cell, Setting
@@ -51,34 +45,6 @@ def best_space(
     if best is None:
         raise ValueError("there is no rate to try")
     return best[1], best[2]
-
-
-def cosines(train: Any, queries: Any, candidates: Any, Y: Matrix, ks: Sequence[int], **judged: Any) -> Evaluation:
-    """How well the cosine of features finds the candidates of Y; idf is that of the training rows.
-
-    Parameters
-    ----------
-    train, queries, candidates : sparse matrix or array, (n, n_features)
-    Y : csr_matrix (n_queries, n_candidates)
-    ks : sequence of int
-    **judged
-        `exclude`, `similar` and `hops` as in `evaluate_scores`.
-    """
-    scaling = RowScaling.learned(check_features(train), train.shape[1], "tfidf")
-    asked, known = (_unit(as_matrix(scaling(check_features(X)), train.shape[1])) for X in (queries, candidates))
-
-    def blocks() -> Iterator[tuple[int, Any]]:
-        for lo, hi in row_ranges(asked.shape[0], known.shape[0]):
-            scores = asked[lo:hi] @ known.T
-            yield lo, np.asarray(scores.toarray() if hasattr(scores, "toarray") else scores, np.float32)
-
-    return evaluate_scores(blocks(), Y, ks=ks, **judged)
-
-
-def _unit(X: Matrix) -> Matrix:
-    from sklearn.preprocessing import normalize
-
-    return normalize(X)
 
 
 def figures_of(name: str, found: Evaluation, ks: Sequence[int]) -> tuple[dict[str, Cell], dict[str, Any]]:

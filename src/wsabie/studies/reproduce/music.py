@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 
 from wsabie.base.errors import InputError
-from wsabie.evaluation.evaluate import Evaluation
 from wsabie.models.relations import Kind, Relation
 from wsabie.models.told import itself
 from wsabie.sources.declaration import DeclaredRelation
 from wsabie.sources.records import Rows, groups_of, label_counts
 from wsabie.studies.dealing import related_by
+from wsabie.studies.relation_methods import cosines, in_spaces
 from wsabie.studies.reproduce.data import Data
-from wsabie.studies.reproduce.in_space import COSINE, SPACE, SPACES, best_space, cosines, figures_of
+from wsabie.studies.reproduce.in_space import COSINE, SPACE, SPACES, best_space, figures_of
 from wsabie.studies.reproduce.models import available, compare_on
 from wsabie.studies.reproduce.music_data import ARTISTS, GENRES, SEPARATOR, kinds_in, of_kind
 from wsabie.studies.reproduce.record import Cell, Entry, Findings, Found, Record, Setting
@@ -158,12 +158,11 @@ def _space(entry: Entry, sides: tuple[Tasks, Tasks, Tasks], setting: Setting) ->
     figures: dict[str, Cell] = {}
     per_row: dict[str, Any] = {}
     rates = []
-    for tasks in groups:
-        judged = [held[task] for task in tasks if task in held]
-        space, rate = best_space([learnt[task] for task in tasks], judged, setting, **entry.parameters)
-        rates.append(f"{rate:.3g}" if len(groups) == 1 else f"{rate:.3g} ({tasks[0]})")
-        told: dict[str, Evaluation] = space.evaluate([test[task] for task in tasks if task in test], ks=KS)
-        for task, evaluation in told.items():
+    for found in in_spaces(
+        groups, (learnt, held, test), lambda told, judged: best_space(told, judged, setting, **entry.parameters), KS
+    ):
+        rates.append(f"{found.told:.3g}" if len(groups) == 1 else f"{found.told:.3g} ({found.names[0]})")
+        for task, evaluation in found.figures.items():
             means, values = figures_of(task, evaluation, KS)
             figures |= means
             per_row |= values
