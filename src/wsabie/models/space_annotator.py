@@ -75,7 +75,7 @@ class SpaceAnnotator:
         Raises
         ------
         InputError
-            Things of the kind are no documents.
+            Things of the kind are no documents, or no word of the text is known.
         """
         from scipy.sparse import csr_matrix
 
@@ -83,6 +83,7 @@ class SpaceAnnotator:
         if terms is None or str(terms.things) != "documents":
             raise InputError(f"things of the kind {kind!r} are no documents; give a kind that is made of text")
         columns, values = terms.transform_one(text.encode())
+        require(len(columns) > 0, f"no word of {text!r} is in the dictionary; give another text")
         return csr_matrix((values, columns, [0, len(columns)]), (1, terms.n_features_))
 
     def words_near(self, kind: str, text: str, k: int = 10) -> list[tuple[str, float]]:
@@ -101,7 +102,6 @@ class SpaceAnnotator:
             raise InputError(
                 f"the words of the kind {kind!r} are hashed, so that they have no names; train without hashing"
             )
-        require(row.nnz > 0, f"no word of {text!r} is in the dictionary; give another")
         space = self.space.space_
         table = space.tables[self.space.known(kind).table][:, : space.dim]
         k = min(whole_number(k, "k"), len(words) - row.nnz)

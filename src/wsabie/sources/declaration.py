@@ -66,7 +66,7 @@ class DeclaredKind(NamedTuple):
     description : dict
         How pictures, sounds or documents are described: options of `describer`, and "describe".
     map : str or None
-        Kinds of the same map share it.
+        Kinds of the same map share it; the name of a kind is that of its own.
     scaling : str or None
         Of the rows: "auto", "tfidf" or None.
     ids : Path or None
@@ -80,6 +80,11 @@ class DeclaredKind(NamedTuple):
     map: str | None = None
     scaling: str | None = "auto"
     ids: Path | None = None
+
+    @property
+    def mapped_by(self) -> str:
+        """The map of its features."""
+        return self.name if self.map is None else self.map
 
 
 class DeclaredRelation(NamedTuple):

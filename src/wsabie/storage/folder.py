@@ -215,14 +215,21 @@ def _holds(path: Path, digest: str) -> bool:
         return hashlib.file_digest(stream, "sha256").hexdigest() == digest
 
 
-def _config_bytes(path: Path) -> bytes:
-    if not path.exists():
+def require_model(path: Path) -> None:
+    """ModelFolderError where there is no model folder."""
+    with readable(path):
+        there, whole = path.exists(), (path / "config.json").is_file()
+    if not there:
         raise ModelFolderError(f"there is no model at {path}; give the folder that `wsabie train --model` wrote")
-    file = path / "config.json"
-    if not file.is_file():
+    if not whole:
         raise ModelFolderError(
             f"{path} is not a model folder: it has no config.json; give the folder that `wsabie train --model` wrote"
         )
+
+
+def _config_bytes(path: Path) -> bytes:
+    require_model(path)
+    file = path / "config.json"
     if file.stat().st_size > _MAX_CONFIG_BYTES:
         raise ModelFolderError(f"{file} is larger than {_MAX_CONFIG_BYTES >> 20} MiB and was not read")
     return file.read_bytes()

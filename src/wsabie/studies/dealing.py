@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from wsabie.base.arrays import Matrix
+from wsabie.base.errors import InputError
 from wsabie.base.validation import require
 from wsabie.evaluation.splits import Split, keyed_hash
 from wsabie.models.relations import Kind, Relation
@@ -19,7 +20,7 @@ from wsabie.sources.related import Related
 from wsabie.sources.relations import relations_of
 from wsabie.sources.text import shown
 from wsabie.storage.rejects import Rejects
-from wsabie.studies.splitting import split_rows
+from wsabie.studies.splitting import refuse_few, split_rows
 
 LABELS = "labels"
 MOST_ALIKE = 10
@@ -60,6 +61,9 @@ def collect(
     """
     wanted = {name for one in relations for name in (one.query, one.target)}
     related = _related(declared, relations, rejects)  # before the work of describing: a name may be wrong
+    for one in relations:
+        if one.pairs is not None and not one.pairs.exists():
+            raise InputError(f"there is no file or folder {shown(one.pairs)}, the pairs of [relations.{one.name}]")
     rows = {}
     for name, kind in declared.kinds.items():
         if name in wanted and kind.data is not None:
@@ -210,6 +214,8 @@ def deal(
     which things are on which side where that is settled.
     """
     if sides is None:
+        for rows in data.rows.values() if share else ():
+            refuse_few(len(rows), share, "thing")
         sides = {name: split_rows(rows, "auto", share, 0, seed) for name, rows in data.rows.items()} if share else {}
     learnt, held = dict[str, Kind](), dict[str, Kind]()
     for name, rows in data.rows.items():
@@ -234,7 +240,9 @@ def deal(
         if rest:
             asking = held.get(one.query, one.query)
             found = target if one.query == one.target else held.get(one.target, one.target)
-            second.append(related_by(one, rest, asking, found))
+            judged = related_by(one, rest, asking, found)
+            if judged.n_pairs:  # no two that share a name may be left
+                second.append(judged)
     return Dealt(first, second, list(held.values()))
 
 

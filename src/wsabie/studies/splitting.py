@@ -11,6 +11,13 @@ from wsabie.features.augment import original_ids
 from wsabie.sources.records import Rows
 
 
+def refuse_few(n: int, share: float, what: str) -> None:
+    """InputError where too few things are to be held out of."""
+    if n < 2 / share:
+        few = f"1 {what} is too few" if n == 1 else f"{n:,} {what}s are too few"
+        raise InputError(f"{few} to set {100 * share:.3g}% aside; give more {what}s, or --hold-out 0")
+
+
 def split_rows(rows: Rows, by: str, valid: float, test: float, seed: int) -> Split:
     """Row numbers of the three sides.
 

@@ -85,13 +85,12 @@ class Things:
             Data that cannot be described so.
         """
         self.fingerprints[kind.name] = fingerprint_or_none(source)
-        if kind.map in self.first:
-            return self._alike(kind, source, *self.first[kind.map])
+        if kind.mapped_by in self.first:
+            return self._alike(kind, source, *self.first[kind.mapped_by])
         rows = source if isinstance(source, Rows) else self._described(kind, source)
         if rows is source:
             require(not kind.description, f"[kinds.{kind.name}] says how to describe what is rows of features already")
-        if kind.map is not None:
-            self.first[kind.map] = kind.name, rows
+        self.first[kind.mapped_by] = kind.name, rows
         return rows
 
     def described(self, declared: Declared, data: Collected, sources: Mapping[str, Source]) -> Collected:

@@ -25,7 +25,7 @@ from wsabie.sources.open import open_source
 from wsabie.sources.records import ItemSource, Rows, Source, label_counts
 from wsabie.storage.folder import is_model_folder
 from wsabie.storage.rejects import Rejects
-from wsabie.studies.splitting import split_rows
+from wsabie.studies.splitting import refuse_few, split_rows
 from wsabie.training.stats import EpochStats
 
 KEPT = r"terms|features\.parquet|features\.parquet\.parts|checkpoint"
@@ -339,8 +339,6 @@ def _held_out(rows: Rows, recipe: Recipe) -> tuple[Rows, Rows | None]:
     share = recipe.hold_out
     if share == 0:
         return rows, None
-    if len(rows) < 2 / share:
-        few = "1 row is too few" if len(rows) == 1 else f"{len(rows):,} rows are too few"
-        raise InputError(f"{few} to set {100 * share:.3g}% aside; give more rows, or --hold-out 0")
+    refuse_few(len(rows), share, "row")
     sides = split_rows(rows, "auto", share, 0, recipe.seed)
     return rows.take(sides.train), rows.take(sides.valid)

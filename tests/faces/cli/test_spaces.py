@@ -13,7 +13,10 @@ import pytest
 
 from declared import PAIRS
 from wsabie.faces.cli.main import run
+from wsabie.features.collect import outline
 from wsabie.models.space_annotator import SpaceAnnotator
+from wsabie.sources.open import open_source
+from wsabie.studies.splitting import split_rows
 
 Cli = Callable[..., Any]
 
@@ -171,7 +174,7 @@ def test_a_stopped_run_goes_on(cli: Cli, lists: Path, tmp_path: Path, every_epoc
         (PAIRS, ["--only", "artists"], "declares no relation 'artists'; it declares near, genres"),
         (PAIRS, ["--stop-on", "fame", "--hold-out", "0.3"], "no epoch can be chosen by 'fame'"),
         (PAIRS.replace("dim = 8", "dims = 8"), [], "[space] says ['dims']; the parameters are dim, epochs"),
-        (PAIRS.replace("near.tsv", "far.tsv"), [], "there is no file or folder"),
+        (PAIRS.replace("near.tsv", "far.tsv"), [], "far.tsv, the pairs of [relations.near]"),
         (PAIRS.replace('pairs = "near.tsv"', ""), [], "[relations.near] says neither pairs nor names"),
         (PAIRS.replace('pairs = "near.tsv"', 'names = "genre"'), [], "neither end has data; say pairs"),
         (PAIRS.replace('target = "genre"', ""), [], "[relations.genres] lacks its ends"),
@@ -236,6 +239,8 @@ def test_wrong_questions(cli: Cli, space: Path, lists: Path, music: Path) -> Non
         (["evaluate", space, music / "train.toml"], "is what the space was trained on; give other data"),
         (["features", "audio", music / "train.toml", "--out", music / "f.parquet"], "says which kinds of things there"),
         (["annotate", space, lists / "near.tsv"], "the data has"),
+        (["annotate", lists / "none", "x", "--relation", "songs"], "there is no model at"),
+        (["neighbours", lists / "none", "x", "--words"], "there is no model at"),
         (["evaluate", space, lists / "lists.toml"], "declares none of the relations that were learned"),
     ):
         said = cli(*words)
@@ -284,7 +289,33 @@ def test_paragraphs_find_those_of_their_page(cli: Cli, pages: Path, tmp_path: Pa
     assert paragraphs > 100
 
 
-def test_kinds_of_one_map_are_described_alike(cli: Cli, pages: Path, tmp_path: Path) -> None:
+def test_a_text_without_a_known_word_is_no_question(cli: Cli, pages: Path, tmp_path: Path) -> None:
+    assert cli("train", pages / "pages.toml", "--model", tmp_path / "m", "--epochs", 1).code == 0
+    said = cli("annotate", tmp_path / "m", "--text", "xyzzy plugh")
+    assert (said.code, said.out) == (1, "")
+    assert "no word of 'xyzzy plugh' is in the dictionary; give another text" in said.err
+
+
+def test_a_name_that_few_share_leaves_nothing_to_judge_by(cli: Cli, pages: Path, tmp_path: Path) -> None:
+    """The texts that are held out have names of their own: such pairs do not choose the epoch."""
+    held = json.loads(cli("train", pages / "pages.toml", "--model", tmp_path / "m", "--epochs", 1, "--json").out)
+    assert held["held_out_pairs"]["page"] > 0
+    lines = [json.loads(line) for line in (pages / "paragraphs.jsonl").read_text().splitlines()]
+    aside = split_rows(outline(open_source(pages / "paragraphs.jsonl")), "auto", 0.1, 0, 0).valid
+    for number, line in enumerate(lines):
+        line["labels"] = [f"own {number}"] if number in aside else line["labels"]
+    (tmp_path / "paragraphs.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    shutil.copy(pages / "pages.toml", tmp_path)
+    said = cli("train", tmp_path / "pages.toml", "--model", tmp_path / "m", "--epochs", 1, "--json")
+    assert said.code == 0, said.err
+    assert json.loads(said.out)["held_out_pairs"] == {}
+    (tmp_path / "paragraphs.jsonl").write_text("\n".join(map(json.dumps, lines[:4])))
+    said = cli("train", tmp_path / "pages.toml", "--model", tmp_path / "m", "--epochs", 1)
+    assert "4 things are too few to set 10% aside; give more things, or --hold-out 0" in said.err
+
+
+@pytest.mark.parametrize("of_a_kind", [False, True])
+def test_kinds_of_one_map_are_described_alike(cli: Cli, pages: Path, tmp_path: Path, of_a_kind: bool) -> None:
     """Titles are questions: their words are those of the paragraphs, whichever come first in a file of their own."""
     paragraphs = [json.loads(line) for line in (pages / "paragraphs.jsonl").read_text().splitlines()]
     titles = {"sound": "describing sounds", "ensembles": "ensembles of models", "explain": "explain a picture"}
@@ -314,6 +345,7 @@ epochs = 20
     (tmp_path / "titles.toml").write_text(declared.replace("[kinds.title]", '[kinds.title]\ndescribe = "words"'))
     said = cli("train", tmp_path / "titles.toml", "--model", tmp_path / "m", "--hold-out", 0)
     assert "[kinds.title] shares the map of 'paragraph', which says how things are described" in said.err
+    declared = declared.replace('map = "words"\n', "", 1).replace('"words"', '"paragraph"') if of_a_kind else declared
     (tmp_path / "titles.toml").write_text(declared)
     said = cli("train", tmp_path / "titles.toml", "--model", tmp_path / "m", "--hold-out", 0)
     assert said.code == 0, said.err

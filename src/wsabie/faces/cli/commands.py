@@ -226,7 +226,8 @@ def evaluate(
 def annotate(
     model: Model,
     inputs: Annotated[
-        list[Path] | None, typer.Argument(metavar="INPUTS", help="Pictures, folders, or data in any source format.")
+        list[Path] | None,
+        typer.Argument(metavar="INPUTS", help="Pictures, folders, data in any source format; of a space also names."),
     ] = None,
     k: Top = 10,
     text: Annotated[
@@ -248,7 +249,7 @@ def annotate(
     json: Json = False,
 ) -> None:
     """Give new pictures or rows their best labels; of a space, the things that belong to new or known ones."""
-    from wsabie.faces.cli.spaces import annotate_space_command, space_in
+    from wsabie.faces.cli.spaces import annotate_space_command, refuse_of_space, space_in
     from wsabie.faces.cli.using import annotate_command
 
     space = space_in(model, threads)
@@ -256,7 +257,7 @@ def annotate(
         refuse_options(stated(explain=explain, label=label, hierarchy=hierarchy), "what labels are")
         annotate_space_command(space, model, inputs or (), text or (), k, relation, threads, strict, rejects, json)
         return
-    refuse_options(stated(relation=relation), "which relation of a space answers")
+    refuse_of_space(model, stated(relation=relation))
     if not inputs and not text:
         raise InputError("nothing to annotate; give pictures, folders, or data in any source format")
     given = inputs or [], k, explain, label, threads, strict, rejects, json, hierarchy, parent_first
@@ -274,7 +275,7 @@ def neighbours(
     json: Json = False,
 ) -> None:
     """The labels nearest to a label: synonyms, translations, near misses."""
-    from wsabie.faces.cli.spaces import neighbours_space_command, space_in
+    from wsabie.faces.cli.spaces import neighbours_space_command, refuse_of_space, space_in
     from wsabie.faces.cli.using import neighbours_command
 
     space = space_in(model)
@@ -282,7 +283,7 @@ def neighbours(
         refuse_options(stated(hierarchy=hierarchy), "what labels are")
         neighbours_space_command(space, label, of, k, json, words)
         return
-    refuse_options(stated(of=of, words=words or None), "which things of a space are meant")
+    refuse_of_space(model, stated(of=of, words=words or None))
     neighbours_command(model, label, k, json, hierarchy, parent_first)
 
 

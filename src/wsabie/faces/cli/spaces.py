@@ -45,6 +45,15 @@ def space_in(path: Path, threads: int | None = None) -> "SpaceAnnotator | None":
     return found
 
 
+def refuse_of_space(model: Path, given: dict[str, Any]) -> None:
+    """Refuse options that ask things of a space where the model is none."""
+    from wsabie.storage.folder import require_model
+
+    for flag in given:
+        require_model(model)
+        raise InputError(f"{model} is no space of several kinds of things, which --{flag} is for; leave it out")
+
+
 def train_space_command(
     data: Path,
     model: Path,
