@@ -19,6 +19,7 @@ from wsabie.models.relations import Kind, Relation
 from wsabie.models.space import Space
 from wsabie.sources.is_a import read_hierarchy
 from wsabie.sources.open import open_source
+from wsabie.sources.records import ItemPart
 from wsabie.sources.wordnet import is_a_pairs
 from wsabie.studies.relation_methods import cosines
 
@@ -32,17 +33,19 @@ def main() -> int:
     asked = parser.parse_args()
     print(told())
     glosses: Any = open_source(asked.folder, labels_from="none")
-    rows = BagOfWords().fit(glosses).transform(glosses)
-    number = {name: i for i, name in enumerate(rows.ids)}
+    ids = [item.id for item in glosses]
+    number = {name: i for i, name in enumerate(ids)}
     pairs = np.array([(number[a], number[b]) for a, b in is_a_pairs(asked.folder) if a in number and b in number])
     leaves = np.setdiff1d(pairs[:, 0], pairs[:, 1])
     held = np.random.default_rng(asked.seed).permutation(leaves)[: len(np.unique(pairs[:, 0])) // 10]
-    kept = np.setdiff1d(np.arange(len(rows)), held)
-    asking, known = rows.take(held), rows.take(kept)
-    by_name = [(rows.ids[a], rows.ids[b]) for a, b in pairs]
+    kept = np.setdiff1d(np.arange(len(ids)), held)
+    sides = [ItemPart(glosses, np.sort(side)) for side in (kept, held)]
+    words = BagOfWords().fit(sides[0])
+    known, asking = map(words.transform, sides)
+    by_name = [(ids[a], ids[b]) for a, b in pairs]
     aside = set(asking.ids)
     learnt, wanted = ([pair for pair in by_name if (pair[0] in aside) == side] for side in (False, True))
-    print(f"{len(known):,} synsets, {len(learnt):,} pairs; {len(asking):,} held out; {rows.X.shape[1]:,} words")
+    print(f"{len(known):,} synsets, {len(learnt):,} pairs; {len(asking):,} held out; {known.X.shape[1]:,} words")
     truth = Relation(Kind("gloss", asking.X, asking.ids), "gloss", wanted, "is-a")
     hierarchy, base = read_hierarchy(asked.folder / "data.noun", asked.folder / "data.verb"), None
     for scaling, negatives in (("auto", 256), ("tfidf", 256), ("auto", 0)):

@@ -3,8 +3,8 @@
 import logging
 import shutil
 import zlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +94,9 @@ def train_space(
         shutil.rmtree(recipe.work, ignore_errors=True)
     things = Things(seed, executor, progress, rejects, recipe.work)
     data = collect(declared, relations, things.rows, rejects)
-    dealt = deal(declared, relations, data, recipe.hold_out, seed)
+    dealt = deal(declared, relations, data, recipe.hold_out, seed).numbered()
+    facts = facts_of(recipe, relations, data, dealt, things)
+    data = replace(data, couples={})  # pairs by name may take more memory than the space
     recipe.space.fit(
         dealt.learnt,
         validation=dealt.held_out,
@@ -104,7 +106,7 @@ def train_space(
         progress=progress,
         on_epoch=on_epoch,
     )
-    facts = {**facts_of(recipe, relations, data, dealt, things), "skipped": len(rejects)}
+    facts = {**facts, "skipped": len(rejects)}
     keep(recipe.space, recipe.model, data, dealt, things, facts)
     return TrainedSpace(facts, recipe.space.history_)
 
@@ -278,9 +280,9 @@ def marks_of(relations: list[DeclaredRelation], data: Collected) -> dict[str, in
     return {one.name: mark_of(data.couples[one.name]) for one in relations if one.pairs is not None}
 
 
-def mark_of(couples: list[tuple[str, str]]) -> int:
-    """By which the same pairs are known again."""
-    return zlib.crc32("\n".join(sorted(f"{a}\t{b}" for a, b in couples)).encode())
+def mark_of(couples: Iterable[tuple[str, str]]) -> int:
+    """By which the same pairs are known again, in whatever order they come."""
+    return sum(zlib.crc32(f"{a}\t{b}".encode()) for a, b in couples)
 
 
 def with_parameters(space: Space, declared: Declared, given: Mapping[str, Any]) -> Space:
