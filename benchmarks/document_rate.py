@@ -6,7 +6,8 @@ chances as 1 / rank. The ceiling is 1 / (encoded * nnz * t_gather + moved * nnz 
 documents that a pair encodes (itself, its positive, its share of the sampled negatives) and moves, as counted.
 
 `relations` in place of the rate: five relations over shared tables beside each of them alone, in seconds per non-zero
-that is encoded.
+that is encoded. `memory`: what training takes beside the tables and the names of the documents; rows, points and
+targets are mapped from files, whose pages the system may take away, and do not count.
 """
 
 import argparse
@@ -19,13 +20,15 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from benchmarks.machine import machine, told, verdict
+from benchmarks.memory import grown_by
 from benchmarks.training_rate import machine_terms
+from wsabie.base import mapped
 from wsabie.models.relations import Kind, Relation
 from wsabie.models.space import Space
 from wsabie.training.samplers import PAIRS_PER_BLOCK
 
 WORDS, IN_A_DOCUMENT, DIM, DOCUMENTS, THREADS = 1_000_000, 100, 100, 120_000, 2
-BAR_RATE, BAR_CEILING, BAR_RELATIONS = 60_000, 0.55, 1.10
+BAR_RATE, BAR_CEILING, BAR_RELATIONS, BAR_MEMORY = 60_000, 0.55, 1.10, 300
 ROUNDS = 3
 
 
@@ -74,6 +77,29 @@ def rate(negatives: int) -> dict[str, Any]:
     }
 
 
+def memory(n: int) -> dict[str, Any]:
+    """Bytes that a space of n documents takes while it is trained."""
+    rng = np.random.default_rng(0)
+    indices, data = (mapped.empty(n * IN_A_DOCUMENT, dtype) for dtype in (np.int32, np.float32))
+    data[:] = 1
+    for part in mapped.parts(n, 20_000):
+        some = corpus(part.stop - part.start, rng).indices
+        indices[part.start * IN_A_DOCUMENT : part.stop * IN_A_DOCUMENT] = some
+    X = csr_matrix((n, WORDS), dtype=np.float32)
+    X.indptr, X.indices, X.data = np.arange(n + 1, dtype=np.int64) * IN_A_DOCUMENT, indices, data
+    X.has_canonical_format = True
+    few = Kind("document", X[:300])
+    Space(dim=DIM, epochs=1, threads=THREADS).fit([Relation(few, few, [(0, 1)])])  # imports and compilation
+    documents, pairs = Kind("document", X), np.stack([np.arange(n), rng.permutation(n)], 1)
+    grown, names = grown_by(lambda: documents.names(), "RssAnon")
+    del names
+    peak, space = grown_by(
+        lambda: Space(dim=DIM, epochs=1, threads=THREADS).fit([Relation(documents, documents, pairs)]), "RssAnon"
+    )
+    tables = sum(table.nbytes for table in space.space_.tables.values())
+    return {"documents": n, "grown": peak, "tables": tables, "names": grown, "beside": peak - tables - grown}
+
+
 def relations() -> dict[str, Any]:
     """Seconds per encoded non-zero: five relations together, and each alone."""
     rng, n = np.random.default_rng(0), 60_000
@@ -114,11 +140,16 @@ def _seconds(told_: list[Relation]) -> tuple[float, int]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="?", choices=("rate", "relations"), default="rate")
+    parser.add_argument("what", nargs="?", choices=("rate", "relations", "memory"), default="rate")
+    parser.add_argument("--documents", type=int, default=1_000_000, help="for memory")
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
     started = time.time()
-    found = {"rates": [rate(n) for n in (0, 256)]} if asked.what == "rate" else relations()
+    found = {
+        "rate": lambda: {"rates": [rate(n) for n in (0, 256)]},
+        "relations": relations,
+        "memory": lambda: memory(asked.documents),
+    }[asked.what]()
     found = {**found, "machine": machine(THREADS), "seconds": round(time.time() - started)}
     if asked.json:
         print(json.dumps(found, indent=1))
@@ -128,6 +159,10 @@ def main() -> int:
         print(f"five relations together / alone: {found['ratio']:.3f} ({verdict(found['ratio'], most=BAR_RELATIONS)})")
         print(found["nanoseconds_per_non_zero"], found["alone_seconds"], found["together_seconds"])
         return int(found["ratio"] > BAR_RELATIONS)
+    if asked.what == "memory":
+        sizes = {key: f"{found[key] / 1e6:,.0f} MB" for key in ("grown", "tables", "names", "beside")}
+        print(f"{found['documents']:,} documents: {sizes} ({verdict(found['beside'] / 1e6, most=BAR_MEMORY)})")
+        return int(found["beside"] > BAR_MEMORY * 1e6)
     for one in found["rates"]:
         negatives = (
             f"{one['negatives']} sampled negatives" if one["negatives"] else "positives of the block as negatives"

@@ -27,19 +27,20 @@ from wsabie.studies.tuned import Plan
 from wsabie.studies.tuning import tune
 
 
-def resident() -> int:
-    """Bytes in memory now."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+def resident(what: str = "VmRSS") -> int:
+    """Bytes in memory now: all, or "RssAnon", without pages of files, which the system may take away."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{what}:"))
 
 
-def grown_by(work: Callable[[], Any]) -> tuple[int, Any]:
-    """By how much the resident set grows while something is done, at most; and what that gives back."""
-    before, peak, done = resident(), 0, threading.Event()
+def grown_by(work: Callable[[], Any], what: str = "VmRSS") -> tuple[int, Any]:
+    """By how much what is resident grows while something is done, at most; and what that gives back."""
+    before, peak, done = resident(what), 0, threading.Event()
 
     def watch() -> None:
         nonlocal peak
         while not done.is_set():
-            peak = max(peak, resident())
+            peak = max(peak, resident(what))
             time.sleep(0.01)
 
     watcher = threading.Thread(target=watch)
