@@ -167,6 +167,7 @@ def test_the_rate_is_the_median_of_the_collection() -> None:
         (b"", "empty file"),
         (b"no sound at all", "not a sound"),
         (as_wav(hum(1))[:40], "not a sound"),
+        (as_wav(hum(1))[: 44 + 2 * 1_480], "damaged sound"),
         (as_wav(hum(0.01)), "too short"),
         (Path("nowhere.wav"), "unreadable file"),
         (Path(), "unreadable file"),
@@ -227,8 +228,32 @@ def test_numbers_of_numpy_are_parameters() -> None:
     )
 
 
-def test_a_truncated_sound_is_heard_as_far_as_it_goes() -> None:
-    (found,) = Sound(as_wav(hum(2))[: 44 + 2 * 8_000], 60).pieces(8_000)
+def encoded(samples: Any, rate: int, kind: str) -> bytes:
+    file = io.BytesIO()
+    soundfile.write(file, samples, rate, format=kind)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("max_seconds", [60, 0.5])
+@pytest.mark.parametrize("kind", ["WAV", "WAVEX", "RF64", "W64", "AIFF", "AU", "CAF"])
+def test_a_truncated_sound_is_damaged_however_little_of_it_is_heard(kind: str, max_seconds: float) -> None:
+    content = encoded(hum(2), 8_000, kind)
+    assert sum(map(len, Sound(content, max_seconds).pieces(8_000))) == min(2, max_seconds) * 8_000
+    with pytest.raises(RejectedItem, match="damaged sound"):
+        list(Sound(content[: int(0.9 * len(content))], max_seconds).pieces(8_000))
+
+
+@pytest.mark.parametrize("end", [44, 44 + 2, 44 + 2 * 1_480])
+def test_how_much_of_a_truncated_wav_is_there_is_told(end: int) -> None:
+    with pytest.raises(RejectedItem, match=f"{end - 44:,} bytes of 16,000 are there"):
+        Sound(as_wav(hum(1))[:end], 60).native_rate()
+
+
+@pytest.mark.parametrize("stated", [0xFFFFFFFF, 0x7FFFF000, 16_000 + 36])
+def test_a_wav_from_a_pipe_or_a_careless_writer_is_whole(stated: int) -> None:
+    """Who writes into a pipe does not know the length; others count a header."""
+    content = as_wav(hum(1))
+    (found,) = Sound(content[:40] + stated.to_bytes(4, "little") + content[44:], 60).pieces(8_000)
     assert len(found) == 8_000
 
 

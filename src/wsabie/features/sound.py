@@ -5,6 +5,7 @@ libsndfile decodes (WAV, FLAC, Ogg, MP3, AIFF ...), libsoxr changes the rate; bo
 
 import importlib
 import math
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -38,6 +39,8 @@ _MOST_CHANNELS = 32
 _BLOCK = 1 << 16  # frames that are decoded at once
 _LOUDEST = 1e9  # samples are from -1 to 1; powers of what is far above leave the range of floats
 _SHORTEST = 0.02  # seconds: less than a frame tells nothing
+_STATED = re.compile(r"^ *(?:data|SSND|Data Size|riff|Riff size) *: (\d+) \(should be (\d+)\)", re.MULTILINE)
+_UNKNOWN = 0x7FFFF000  # bytes: from here on it is what writers into a pipe put, who do not know the length
 
 
 class Sound(NamedTuple):
@@ -193,7 +196,19 @@ def _decoder(content: Path | bytes) -> Iterator[Any]:
                 raise RejectedItem("too many channels", f"{file.channels}, at most {_MOST_CHANNELS}")
             if not low <= file.samplerate <= high:
                 raise RejectedItem("not a sound", f"{file.samplerate} samples a second, and not {low:,} to {high:,}")
+            _refuse_cut(file)
             yield file
+
+
+def _refuse_cut(file: Any) -> None:
+    """Refuse what is shorter than its header says; libsndfile tells it in its log alone, and goes on with the rest."""
+    found = _STATED.search(file.extra_info)
+    if found is None or int(found[1]) >= _UNKNOWN:
+        return
+    stated, there = int(found[1]), int(found[2])
+    missing = file.frames * (stated / max(there, 1) - 1) / file.samplerate
+    if missing >= _SHORTEST or not file.frames:  # some writers count a few bytes of a header
+        raise RejectedItem("damaged sound", f"{there:,} bytes of {stated:,} are there")
 
 
 def _read(file: Any, n: int) -> Float32:
