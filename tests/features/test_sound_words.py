@@ -44,6 +44,12 @@ def as_wav(samples: Any, rate: int = 8_000) -> bytes:
     return file.getvalue()
 
 
+def encoded(samples: Any, rate: int, kind: str) -> bytes:
+    file = io.BytesIO()
+    soundfile.write(file, samples, rate, format=kind)
+    return file.getvalue()
+
+
 def hum(seconds: float, rate: int = 8_000, seed: int = 0) -> Any:
     rng, t = np.random.default_rng(seed), np.arange(round(seconds * rate)) / rate
     return 0.2 * np.sin(2 * np.pi * rng.uniform(100, 1000) * t) + 0.02 * rng.standard_normal(len(t))
@@ -86,10 +92,12 @@ def test_processes_give_the_same_rows() -> None:
 
 
 @pytest.mark.parametrize("ending", ["FLAC", "OGG", "MP3", "AIFF"])
-def test_formats_sound_alike(ending: str) -> None:
-    samples, file = hum(2, 16_000), io.BytesIO()
-    soundfile.write(file, samples, 16_000, format=ending)
-    (found,) = Sound(file.getvalue(), 60).pieces(16_000)
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_formats_sound_alike(ending: str, in_memory: bool, tmp_path: Path) -> None:
+    samples, file = hum(2, 16_000), tmp_path / "a\udcff.sound"  # a name that is no text
+    content = encoded(samples, 16_000, ending)
+    file.write_bytes(content)
+    (found,) = Sound(content if in_memory else file, 60).pieces(16_000)
     n = len(samples)
     if ending in ("FLAC", "AIFF"):
         assert found == pytest.approx(samples, abs=1e-4)
@@ -226,12 +234,6 @@ def test_numbers_of_numpy_are_parameters() -> None:
     assert MfccWords(np.int64(9), rate=np.int64(8_000)).fit(hums(2)).fingerprint() == (
         MfccWords(9, rate=8_000).fit(hums(2)).fingerprint()
     )
-
-
-def encoded(samples: Any, rate: int, kind: str) -> bytes:
-    file = io.BytesIO()
-    soundfile.write(file, samples, rate, format=kind)
-    return file.getvalue()
 
 
 @pytest.mark.parametrize("max_seconds", [60, 0.5])
