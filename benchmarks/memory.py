@@ -21,7 +21,7 @@ from wsabie.base.progress import SILENT
 from wsabie.models.wsabie import Wsabie
 from wsabie.storage.rejects import Rejects
 from wsabie.studies.reproduce.data import open_data
-from wsabie.studies.spaces import search
+from wsabie.studies.search_spaces import search
 from wsabie.studies.training import Recipe
 from wsabie.studies.tuned import Plan
 from wsabie.studies.tuning import tune

@@ -44,6 +44,12 @@ def as_wav(samples: Any, rate: int = 8_000) -> bytes:
     return file.getvalue()
 
 
+def encoded(samples: Any, rate: int, kind: str) -> bytes:
+    file = io.BytesIO()
+    soundfile.write(file, samples, rate, format=kind)
+    return file.getvalue()
+
+
 def hum(seconds: float, rate: int = 8_000, seed: int = 0) -> Any:
     rng, t = np.random.default_rng(seed), np.arange(round(seconds * rate)) / rate
     return 0.2 * np.sin(2 * np.pi * rng.uniform(100, 1000) * t) + 0.02 * rng.standard_normal(len(t))
@@ -86,10 +92,12 @@ def test_processes_give_the_same_rows() -> None:
 
 
 @pytest.mark.parametrize("ending", ["FLAC", "OGG", "MP3", "AIFF"])
-def test_formats_sound_alike(ending: str) -> None:
-    samples, file = hum(2, 16_000), io.BytesIO()
-    soundfile.write(file, samples, 16_000, format=ending)
-    (found,) = Sound(file.getvalue(), 60).pieces(16_000)
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_formats_sound_alike(ending: str, in_memory: bool, tmp_path: Path) -> None:
+    samples, file = hum(2, 16_000), tmp_path / "a\udcff.sound"  # a name that is no text
+    content = encoded(samples, 16_000, ending)
+    file.write_bytes(content)
+    (found,) = Sound(content if in_memory else file, 60).pieces(16_000)
     n = len(samples)
     if ending in ("FLAC", "AIFF"):
         assert found == pytest.approx(samples, abs=1e-4)
@@ -167,6 +175,7 @@ def test_the_rate_is_the_median_of_the_collection() -> None:
         (b"", "empty file"),
         (b"no sound at all", "not a sound"),
         (as_wav(hum(1))[:40], "not a sound"),
+        (as_wav(hum(1))[: 44 + 2 * 1_480], "damaged sound"),
         (as_wav(hum(0.01)), "too short"),
         (Path("nowhere.wav"), "unreadable file"),
         (Path(), "unreadable file"),
@@ -227,8 +236,26 @@ def test_numbers_of_numpy_are_parameters() -> None:
     )
 
 
-def test_a_truncated_sound_is_heard_as_far_as_it_goes() -> None:
-    (found,) = Sound(as_wav(hum(2))[: 44 + 2 * 8_000], 60).pieces(8_000)
+@pytest.mark.parametrize("max_seconds", [60, 0.5])
+@pytest.mark.parametrize("kind", ["WAV", "WAVEX", "RF64", "W64", "AIFF", "AU", "CAF"])
+def test_a_truncated_sound_is_damaged_however_little_of_it_is_heard(kind: str, max_seconds: float) -> None:
+    content = encoded(hum(2), 8_000, kind)
+    assert sum(map(len, Sound(content, max_seconds).pieces(8_000))) == min(2, max_seconds) * 8_000
+    with pytest.raises(RejectedItem, match="damaged sound"):
+        list(Sound(content[: int(0.9 * len(content))], max_seconds).pieces(8_000))
+
+
+@pytest.mark.parametrize("end", [44, 44 + 2, 44 + 2 * 1_480])
+def test_how_much_of_a_truncated_wav_is_there_is_told(end: int) -> None:
+    with pytest.raises(RejectedItem, match=f"{end - 44:,} bytes of 16,000 are there"):
+        Sound(as_wav(hum(1))[:end], 60).native_rate()
+
+
+@pytest.mark.parametrize("stated", [0xFFFFFFFF, 0x7FFFF000, 16_000 + 36])
+def test_a_wav_from_a_pipe_or_a_careless_writer_is_whole(stated: int) -> None:
+    """Who writes into a pipe does not know the length; others count a header."""
+    content = as_wav(hum(1))
+    (found,) = Sound(content[:40] + stated.to_bytes(4, "little") + content[44:], 60).pieces(8_000)
     assert len(found) == 8_000
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from wsabie.base.errors import InputError
 from wsabie.studies.proposals import STARTED, Tried, propose
-from wsabie.studies.spaces import Choice, Range, Space
+from wsabie.studies.search_spaces import Choice, Range, SearchSpace
 
-SPACE: Space = {
+SPACE: SearchSpace = {
     "rate": Range(0.01, 1.0, log=True),
     "dim": Choice((10, 20, 40)),
     "weights": Choice(("a", None, [1.0, 0.5])),

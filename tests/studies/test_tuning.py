@@ -18,9 +18,9 @@ from wsabie.models.registry import load
 from wsabie.models.wsabie import Wsabie
 from wsabie.sources.records import Rows
 from wsabie.storage.rejects import Rejects
-from wsabie.studies import spaces, trials
+from wsabie.studies import search_spaces, trials
 from wsabie.studies.journal import Trial
-from wsabie.studies.spaces import KINDS, search
+from wsabie.studies.search_spaces import KINDS, search
 from wsabie.studies.training import Recipe
 from wsabie.studies.trials import falls_behind
 from wsabie.studies.tuned import Plan, Tuned
@@ -183,7 +183,7 @@ def test_one_model_is_held_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyP
         return model
 
     kind = replace(KINDS["wsabie"], build=build)
-    monkeypatch.setattr(spaces, "KINDS", {"wsabie": kind})
+    monkeypatch.setattr(search_spaces, "KINDS", {"wsabie": kind})
     tuned(tmp_path, n=5)
     assert len(made) == 6
     assert set(alive) == {0}

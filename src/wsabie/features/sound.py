@@ -4,7 +4,10 @@ libsndfile decodes (WAV, FLAC, Ogg, MP3, AIFF ...), libsoxr changes the rate; bo
 """
 
 import importlib
+import io
 import math
+import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -38,6 +41,9 @@ _MOST_CHANNELS = 32
 _BLOCK = 1 << 16  # frames that are decoded at once
 _LOUDEST = 1e9  # samples are from -1 to 1; powers of what is far above leave the range of floats
 _SHORTEST = 0.02  # seconds: less than a frame tells nothing
+_EMPTY_TAG = b"ID3\x04" + bytes(5) + b"\x0a" + bytes(10)
+_STATED = re.compile(r"^ *(?:data|SSND|Data Size|riff|Riff size) *: (\d+) \(should be (\d+)\)", re.MULTILINE)
+_UNKNOWN = 0x7FFFF000  # bytes: from here on it is what writers into a pipe put, who do not know the length
 
 
 class Sound(NamedTuple):
@@ -182,18 +188,41 @@ def _library(name: str) -> Any:
 @contextmanager
 def _decoder(content: Path | bytes) -> Iterator[Any]:
     soundfile = _library("soundfile")
-    with opened(content) as stream:
-        try:
-            file = soundfile.SoundFile(stream)
-        except (soundfile.SoundFileError, OSError) as error:
-            raise RejectedItem("not a sound", getattr(error, "error_string", str(error))) from error
-        with file:
-            low, high = RATES
-            if not 1 <= file.channels <= _MOST_CHANNELS:
-                raise RejectedItem("too many channels", f"{file.channels}, at most {_MOST_CHANNELS}")
-            if not low <= file.samplerate <= high:
-                raise RejectedItem("not a sound", f"{file.samplerate} samples a second, and not {low:,} to {high:,}")
-            yield file
+    opened(content).close()
+    try:
+        file = soundfile.SoundFile(_openable(content))
+    except (soundfile.SoundFileError, OSError) as error:
+        raise RejectedItem("not a sound", getattr(error, "error_string", str(error))) from error
+    with file:
+        low, high = RATES
+        if not 1 <= file.channels <= _MOST_CHANNELS:
+            raise RejectedItem("too many channels", f"{file.channels}, at most {_MOST_CHANNELS}")
+        if not low <= file.samplerate <= high:
+            raise RejectedItem("not a sound", f"{file.samplerate} samples a second, and not {low:,} to {high:,}")
+        _refuse_cut(file)
+        yield file
+
+
+def _openable(content: Path | bytes) -> bytes | io.BytesIO:
+    """A file by its name, or its content as a stream.
+
+    MP3 without a tag is opened by name alone (soundfile 0.14 with libsndfile 1.2.2); in memory it gets an empty tag.
+    """
+    if isinstance(content, Path):
+        return os.fsencode(content.absolute())  # "-" would be the standard input
+    is_bare = content[:1] == b"\xff" and content[1:2] >= b"\xe0"
+    return io.BytesIO(_EMPTY_TAG + content if is_bare else content)
+
+
+def _refuse_cut(file: Any) -> None:
+    """Refuse what is shorter than its header says; libsndfile tells it in its log alone, and goes on with the rest."""
+    found = _STATED.search(file.extra_info)
+    if found is None or int(found[1]) >= _UNKNOWN:
+        return
+    stated, there = int(found[1]), int(found[2])
+    missing = file.frames * (stated / max(there, 1) - 1) / file.samplerate
+    if missing >= _SHORTEST or not file.frames:  # some writers count a few bytes of a header
+        raise RejectedItem("damaged sound", f"{there:,} bytes of {stated:,} are there")
 
 
 def _read(file: Any, n: int) -> Float32:

@@ -8,15 +8,12 @@ may have no labels. Nothing is held between passes but the numbers of documents 
 Tables are CSV (commas, or semicolons; quoted cells) or have tabs between the cells, which are then taken as they are.
 """
 
-import csv
-import io
-import json
 import re
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, NamedTuple, Protocol, TypeAlias, cast
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -26,8 +23,8 @@ from wsabie.sources.cells import LABEL_COLUMNS, LabelCells, first_separator, sep
 from wsabie.sources.folders import clean_labels
 from wsabie.sources.parquet_file import LabelColumn, Table
 from wsabie.sources.records import Item, Things
-from wsabie.sources.tables import csv_delimiter, csv_records
-from wsabie.sources.text import bounded_lines, head, lines_up_to, open_bytes, reading, shown
+from wsabie.sources.tables import csv_records, json_cells, named_cells
+from wsabie.sources.text import head, lines_up_to, shown
 from wsabie.storage.rejects import Rejects
 
 LONGEST = 1 << 24
@@ -216,19 +213,7 @@ def json_rows(path: Path) -> Iterator[Row]:
     """The rows of JSON lines."""
     for number, line in lines_up_to(path, _LONGEST_LINE):
         if line is None or line.strip():
-            yield Row(f"{shown(path)}:{number}", number, _json_cells(line))
-
-
-def _json_cells(line: bytes | None) -> dict[str, Any] | BadRow:
-    if line is None:
-        return BadRow(_TOO_LONG)
-    try:
-        cells = json.loads(line.decode())
-    except UnicodeDecodeError:
-        return BadRow("not UTF-8")
-    except (ValueError, RecursionError) as error:
-        return BadRow("malformed JSON", str(error))
-    return cells if isinstance(cells, dict) else BadRow("line that is no JSON object")
+            yield Row(f"{shown(path)}:{number}", number, BadRow(_TOO_LONG) if line is None else json_cells(line))
 
 
 def table_rows(path: Path) -> Iterator[Row]:
@@ -240,20 +225,14 @@ def table_rows(path: Path) -> Iterator[Row]:
         A column is named twice; CSV that is malformed, or has a line of more than 64 MiB.
     """
     by_tabs = b"\t" in head(path).lstrip().partition(b"\n")[0]
-    records = _tab_records(path) if by_tabs else _csv_records(path)
+    # escapes stand for bad bytes until the cell that holds them is looked at
+    records = _tab_records(path) if by_tabs else csv_records(path, _LONGEST_LINE, _LONGEST_LINE, escaped=True)
     number, header = next(records, (1, []))
     if isinstance(header, BadRow) or len(set(header)) < len(header):
         raise InputError(f"{shown(path)}:{number} is no header of different columns; name each column once")
     for number, cells in records:
-        yield Row(f"{shown(path)}:{number}", number, _named(header, cells))
-
-
-def _named(header: list[str], cells: list[str] | BadRow) -> dict[str, Any] | BadRow:
-    if isinstance(cells, BadRow):
-        return cells
-    if len(cells) != len(header):
-        return BadRow("wrong number of cells", f"{len(cells)} of {len(header)}")
-    return dict(zip(header, cells, strict=True))
+        named = cells if isinstance(cells, BadRow) else named_cells(header, cells)
+        yield Row(f"{shown(path)}:{number}", number, named)
 
 
 def _tab_records(path: Path) -> Iterator[tuple[int, list[str] | BadRow]]:
@@ -261,26 +240,7 @@ def _tab_records(path: Path) -> Iterator[tuple[int, list[str] | BadRow]]:
         if line is None:
             yield number, BadRow(_TOO_LONG)
         elif line.strip():
-            # escapes stand for bad bytes until the cell that holds them is looked at
             yield number, line.decode("utf-8", "surrogateescape").split("\t")
-
-
-def _csv_records(path: Path) -> Iterator[tuple[int, list[str] | BadRow]]:
-    with reading(path), open_bytes(path) as stream:
-        text = io.TextIOWrapper(cast(IO[bytes], stream), "utf-8", errors="surrogateescape", newline="")
-        lines = bounded_lines(text, path, _LONGEST_LINE)
-        records = csv_records(path, csv.reader(lines, delimiter=csv_delimiter(path), strict=True))
-        while record := _with_long_cells(records):
-            yield record
-
-
-def _with_long_cells(records: Iterator[tuple[int, list[str]]]) -> tuple[int, list[str]] | None:
-    """The next record; the limit on cells is the whole process's, so that it is put back at once."""
-    before = csv.field_size_limit(_LONGEST_LINE)
-    try:
-        return next(records, None)
-    finally:
-        csv.field_size_limit(before)
 
 
 def _parquet_rows(table: Table, labels: _LabelReader | None) -> Iterator[Row]:

@@ -14,6 +14,7 @@ from wsabie.sources.text import bounded_lines, head, numbered_lines, open_bytes,
 from wsabie.storage.rejects import Rejects
 
 LONGEST_LINE = 1 << 22
+_LONGEST_CELL = 1 << 17  # of CSV: a quote that is never closed takes all that follows
 
 
 def table_rows(path: Path, rejects: Rejects) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -27,7 +28,12 @@ def table_rows(path: Path, rejects: Rejects) -> Iterator[tuple[str, dict[str, An
         Malformed as a whole, a column named twice, or a line of more than 4 MiB.
     """
     is_json = path.name.lower().removesuffix(".gz").endswith(".jsonl")
-    return _json_rows(path, rejects) if is_json else _csv_rows(path, rejects)
+    for number, cells in _json_cells(path) if is_json else _csv_cells(path):
+        where = f"{shown(path)}:{number}"
+        if isinstance(cells, BadRow):
+            rejects.add(where, cells.reason, cells.detail)
+        else:
+            yield where, cells
 
 
 def line_rows(path: Path, needed: Iterable[str], rejects: Rejects) -> Iterator[tuple[str, dict[str, str]]]:
@@ -68,23 +74,69 @@ def _check_header(header: list[str], needed: Iterable[str], where: str) -> None:
         raise InputError(f"{where} has no column {missing[0]!r} (it has {listed_names(header)}); fetch the table again")
 
 
-def _csv_rows(path: Path, rejects: Rejects) -> Iterator[tuple[str, dict[str, Any]]]:
+def _csv_cells(path: Path) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
+    records = csv_records(path, LONGEST_LINE)
+    number, header = next(records, (1, []))
+    _check_header(header, (), f"{shown(path)}:{number}")
+    return ((number, named_cells(header, cells)) for number, cells in records)
+
+
+def named_cells(header: list[str], cells: list[str]) -> dict[str, Any] | BadRow:
+    """The cells of a record by column, or what is wrong with it."""
+    if len(cells) != len(header):
+        return BadRow("wrong number of cells", f"{len(cells)} of {len(header)}")
+    return dict(zip(header, cells, strict=True))
+
+
+def csv_records(
+    path: Path, longest: int, longest_cell: int = _LONGEST_CELL, *, escaped: bool = False
+) -> Iterator[tuple[int, list[str]]]:
+    """(line on which it begins, cells) of each record that is not blank; a quoted cell may hold ends of lines.
+
+    Parameters
+    ----------
+    path : Path
+    longest, longest_cell : int
+        Letters of a line and of a cell, at most.
+    escaped : bool
+        Bytes that are not UTF-8 are kept as escapes, and not refused.
+
+    Raises
+    ------
+    InputError
+        Malformed CSV, a longer line, or text that is not UTF-8.
+    """
     with reading(path), open_bytes(path) as stream:
         # escapes stand for bad bytes until the line that holds them is known: text is decoded by the block
         text = io.TextIOWrapper(cast(IO[bytes], stream), "utf-8", errors="surrogateescape", newline="")
-        records = csv_records(path, csv.reader(_valid_lines(text, path), delimiter=csv_delimiter(path), strict=True))
-        number, header = next(records, (1, []))
-        _check_header(header, (), f"{shown(path)}:{number}")
-        for number, cells in records:
-            where = f"{shown(path)}:{number}"
-            if len(cells) == len(header):
-                yield where, dict(zip(header, cells, strict=True))
-            else:
-                rejects.add(where, "wrong number of cells", f"{len(cells)} of {len(header)}")
+        lines = bounded_lines(text, path, longest)
+        reader = csv.reader(lines if escaped else _valid(lines, path), delimiter=csv_delimiter(path), strict=True)
+        while True:
+            number = reader.line_num + 1
+            try:
+                cells = _next_record(reader, longest_cell)
+            except csv.Error as error:
+                raise InputError(
+                    f"{shown(path)}:{number} begins a row of malformed CSV ({error}); close every quote in it, and "
+                    "double one that stands inside a quoted text"
+                ) from error
+            if cells is None:
+                return
+            if cells:
+                yield number, cells
 
 
-def _valid_lines(text: IO[str], path: Path) -> Iterator[str]:
-    for number, line in enumerate(bounded_lines(text, path, LONGEST_LINE), start=1):
+def _next_record(reader: Any, longest_cell: int) -> list[str] | None:
+    """The limit on cells is the whole process's, so that it is put back at once."""
+    before = csv.field_size_limit(longest_cell)
+    try:
+        return next(reader, None)
+    finally:
+        csv.field_size_limit(before)
+
+
+def _valid(lines: Iterable[str], path: Path) -> Iterator[str]:
+    for number, line in enumerate(lines, start=1):
         try:
             line.encode()
         except UnicodeEncodeError as error:
@@ -94,46 +146,23 @@ def _valid_lines(text: IO[str], path: Path) -> Iterator[str]:
         yield line
 
 
-def csv_records(path: Path, reader: Any) -> Iterator[tuple[int, list[str]]]:
-    """(line on which it begins, cells) of each record that is not blank; a quoted cell may hold ends of lines.
-
-    Raises
-    ------
-    InputError
-        Malformed CSV.
-    """
-    while True:
-        number = reader.line_num + 1
-        try:
-            cells = next(reader, None)
-        except csv.Error as error:
-            raise InputError(
-                f"{shown(path)}:{number} begins a row of malformed CSV ({error}); close every quote in it, and double "
-                "one that stands inside a quoted text"
-            ) from error
-        if cells is None:
-            return
-        if cells:
-            yield number, cells
-
-
 def csv_delimiter(path: Path) -> str:
     """What separates the columns: the first of comma, semicolon and tab that is in the first line."""
     first = head(path).lstrip().partition(b"\n")[0]
     return next((d for d in ",;\t" if d.encode() in first), ",")
 
 
-def _json_rows(path: Path, rejects: Rejects) -> Iterator[tuple[str, dict[str, Any]]]:
-    for number, line in numbered_lines(path, LONGEST_LINE):
-        if not line.strip():
-            continue
-        where = f"{shown(path)}:{number}"
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            rejects.add(where, "malformed JSON", str(error)[:100])
-            continue
-        if isinstance(row, dict):
-            yield where, row
-        else:
-            rejects.add(where, "line that is no JSON object")
+def _json_cells(path: Path) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
+    lines = numbered_lines(path, LONGEST_LINE)
+    return ((number, json_cells(line)) for number, line in lines if line.strip())
+
+
+def json_cells(line: bytes) -> dict[str, Any] | BadRow:
+    """The cells of a line of JSON by column, or what is wrong with it."""
+    try:
+        cells = json.loads(line.decode())
+    except UnicodeDecodeError:
+        return BadRow("not UTF-8")
+    except (ValueError, RecursionError) as error:
+        return BadRow("malformed JSON", str(error)[:100])
+    return cells if isinstance(cells, dict) else BadRow("line that is no JSON object")

@@ -10,6 +10,7 @@ from wsabie.base.arrays import Matrix
 from wsabie.base.errors import InputError
 from wsabie.base.validation import require
 from wsabie.evaluation.splits import Split, keyed_hash
+from wsabie.labels.names import normalise
 from wsabie.models.relations import Kind, Relation
 from wsabie.sources.declaration import Declared, DeclaredKind, DeclaredRelation
 from wsabie.sources.id_lists import of_ids
@@ -116,16 +117,19 @@ def _couples(
 
 
 def _spelt(rows: Rows) -> dict[str, str]:
-    """The ids of rows, to which pairs refer instead of holding texts of their own."""
-    return dict(zip(rows.ids, rows.ids, strict=True))
+    """The ids of rows by their one spelling; pairs refer to them instead of holding texts of their own."""
+    return {normalise(name): name for name in rows.ids}
 
 
 def _with_data(
     couples: Iterable[tuple[str, str]], ends: list[dict[str, str] | None], path: Path, rejects: Rejects
 ) -> Iterator[tuple[str, str]]:
-    """The pairs whose things have rows, where their kind has any; others are listed."""
+    """The pairs whose things have rows, where their kind has any; others are listed.
+
+    Names are in the spelling that a space knows, or a pair could be learnt in one and held out in another.
+    """
     query, target = ends
-    for a, b in couples:
+    for a, b in (map(normalise, pair) for pair in couples):
         first, second = a if query is None else query.get(a), b if target is None else target.get(b)
         if first is None or second is None:
             missing = a if first is None else b

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wsabie.base.errors import InputError
-from wsabie.studies.spaces import Choice, Space
+from wsabie.studies.search_spaces import Choice, SearchSpace
 
 STARTED = 8
 """Trials that are drawn at random before the tree-structured Parzen estimator (Bergstra et al. 2011) takes over."""
@@ -35,7 +35,7 @@ class Tried(NamedTuple):
     share: float
 
 
-def propose(space: Space, tried: Sequence[Tried], seed: int, number: int) -> dict[str, Any]:
+def propose(space: SearchSpace, tried: Sequence[Tried], seed: int, number: int) -> dict[str, Any]:
     """A place for trial `number`.
 
     Raises

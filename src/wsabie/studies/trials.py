@@ -12,7 +12,7 @@ from wsabie.models.one_vs_rest import TooLargeError
 from wsabie.studies.fitting import evaluated
 from wsabie.studies.journal import Journal, Trial, best_of
 from wsabie.studies.proposals import Tried, propose
-from wsabie.studies.spaces import Search
+from wsabie.studies.search_spaces import Search
 from wsabie.studies.training import Recipe, Sides, taken_by
 from wsabie.studies.tuned import Plan
 from wsabie.training.stats import EpochStats

@@ -8,7 +8,7 @@ from wsabie.evaluation.bootstrap import Difference, Interval
 from wsabie.models.defaults import Shape
 from wsabie.sources.align import Aligned
 from wsabie.studies.journal import Trial
-from wsabie.studies.spaces import Search
+from wsabie.studies.search_spaces import Search
 
 METRICS = ("MAP", "p@1", "p@10")
 """What can be tuned for, and what the test rows are asked."""

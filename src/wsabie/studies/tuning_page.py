@@ -15,7 +15,7 @@ from wsabie.studies.html.page import Section, chart, facts, numbers, page
 from wsabie.studies.html.parallel import Coordinate, Line, parallel
 from wsabie.studies.html.svg import Axis
 from wsabie.studies.journal import Trial
-from wsabie.studies.spaces import Choice, Range
+from wsabie.studies.search_spaces import Choice, Range
 from wsabie.studies.tuned import Tuned
 
 _CAPTION = (

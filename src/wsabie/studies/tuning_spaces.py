@@ -18,7 +18,7 @@ from wsabie.studies.dealing import Collected, Dealt, deal
 from wsabie.studies.journal import journal
 from wsabie.studies.proposals import require_optuna
 from wsabie.studies.relating import SpaceRecipe, chosen, facts_of, keep, mark_of
-from wsabie.studies.spaces import Choice, Kind, Range, Search, search_of
+from wsabie.studies.search_spaces import Choice, ModelKind, Range, Search, search_of
 from wsabie.studies.things import Things, opened
 from wsabie.studies.trials import Training
 from wsabie.studies.tuned import Plan, Tuned
@@ -55,7 +55,7 @@ def space_search(declared: Declared, changes: Mapping[str, Any]) -> Search:
     """
     encoded = any(declared.kinds[one.target].data is not None for one in declared.relations)
     tried = {**_TRIED, "negatives": _NEGATIVES} if encoded else _TRIED
-    kind = Kind(NAME, Space, tried, _auto, frozenset({"dim", "epochs", "max_trials", "patience", "negatives"}))
+    kind = ModelKind(NAME, Space, tried, _auto, frozenset({"dim", "epochs", "max_trials", "patience", "negatives"}))
     said = {name: value for name, value in declared.parameters.items() if name not in kind.untuned}
     return search_of(kind, {**said, **changes})
 

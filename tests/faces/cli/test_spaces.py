@@ -16,6 +16,8 @@ from wsabie.faces.cli.main import run
 from wsabie.features.collect import outline
 from wsabie.models.space_annotator import SpaceAnnotator
 from wsabie.sources.open import open_source
+from wsabie.studies import relating
+from wsabie.studies.dealing import deal
 from wsabie.studies.splitting import split_rows
 
 Cli = Callable[..., Any]
@@ -117,8 +119,12 @@ def test_what_judges_nothing_is_told(cli: Cli, lists: Path, tmp_path: Path) -> N
     assert "has learned no relation 'genres'" in said.err
 
 
-def test_things_with_data_are_held_out_by_group_and_placed_afterwards(cli: Cli, music: Path, tmp_path: Path) -> None:
+def test_things_with_data_are_held_out_by_group_and_placed_afterwards(
+    cli: Cli, music: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All takes of a digit by a speaker are a group: no group is on both sides, and all recordings are in the space."""
+    found: list[Any] = []
+    monkeypatch.setattr(relating, "deal", lambda *given: found.append(deal(*given)) or found[0])
     shutil.copytree(music / "digits" / "recordings", tmp_path / "songs")
     names = sorted(file.name for file in (tmp_path / "songs").iterdir())
     rows = [f"{name},{name.split('_')[1]},{name.rsplit('_', 1)[0]}" for name in names]
@@ -141,6 +147,10 @@ epochs = 3
     said = cli("train", tmp_path / "songs.toml", "--model", tmp_path / "m", "--hold-out", 0.25, "--json")
     assert said.code == 0, said.err
     assert said.json["held_out_pairs"]["artists"] == 27, "three groups of nine takes"
+    learnt, aside = (
+        {name.rsplit("_", 1)[0] for name in kind.ids} for kind in (found[0].learnt[0].query, found[0].aside[0])
+    )
+    assert (len(learnt), len(aside), learnt & aside) == (9, 3, set())
     assert cli("info", tmp_path / "m", "--json").json["kinds"]["track"] == 108
 
 

@@ -170,7 +170,7 @@ def tune(
     from wsabie.faces.cli.spaces import is_declaration
     from wsabie.faces.cli.tuning import Asked, read_changes, tune_command
     from wsabie.models.systems import build
-    from wsabie.studies.spaces import search
+    from wsabie.studies.search_spaces import search
     from wsabie.studies.training import Recipe
     from wsabie.studies.tuned import Plan
 

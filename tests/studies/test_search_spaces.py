@@ -8,7 +8,7 @@ import pytest
 from wsabie.base.errors import InputError
 from wsabie.models.defaults import Shape, learning_rate
 from wsabie.models.systems import build, parameters_of
-from wsabie.studies.spaces import KINDS, Choice, Range, search
+from wsabie.studies.search_spaces import KINDS, Choice, Range, search
 
 SHAPE = Shape(1000, 4000, 50)
 

@@ -1,6 +1,6 @@
 """What tuning tries: for every kind of model its parameters with the values they may take, as data.
 
-A further kind of model is one more `Kind` in `KINDS`, under a name of `wsabie.models.systems`.
+A further kind of model is one more `ModelKind` in `KINDS`, under a name of `wsabie.models.systems`.
 """
 
 import math
@@ -60,11 +60,11 @@ class Range:
         return {"low": self.low, "high": self.high, "log": self.log, "relative": self.relative}
 
 
-Space = dict[str, Choice | Range]
+SearchSpace = dict[str, Choice | Range]
 
 
 @dataclass(frozen=True)
-class Kind:
+class ModelKind:
     """A kind of model that can be tuned.
 
     Attributes
@@ -110,15 +110,15 @@ class Search:
 
     Attributes
     ----------
-    kind : Kind
+    kind : ModelKind
     fixed : dict
         Parameters that every trial has.
     space : dict of str to Choice or Range
     """
 
-    kind: Kind
+    kind: ModelKind
     fixed: Values
-    space: Space
+    space: SearchSpace
 
     def parameters(self, drawn: Mapping[str, Any], shape: Shape) -> Values:
         """What the estimator is given: multiples of a default become numbers, the rest stays.
@@ -190,11 +190,11 @@ def search(changes: Mapping[str, Any] | None = None, kind: str = "wsabie") -> Se
     return search_of(KINDS[kind], changes)
 
 
-def search_of(model: Kind, changes: Mapping[str, Any] | None = None) -> Search:
+def search_of(model: ModelKind, changes: Mapping[str, Any] | None = None) -> Search:
     """As `search`, of a kind of model that has no name there."""
     known = [name for name in model.defaults() if name not in model.untuned]
     fixed: Values = {}
-    space: Space = dict(model.space)
+    space: SearchSpace = dict(model.space)
     for name, change in (changes or {}).items():
         _refuse_unknown(name, known, model)
         place = space.pop(name, None)
@@ -215,7 +215,7 @@ def _value(given: Any) -> Any:
     return None if given == "none" else given
 
 
-def _range(name: str, given: Mapping[str, Any], place: Choice | Range | None, kind: Kind) -> Range:
+def _range(name: str, given: Mapping[str, Any], place: Choice | Range | None, kind: ModelKind) -> Range:
     form = f"the space of {name} is {dict(given)!r}; write {{low = ..., high = ..., log = true or false"
     relative = name in kind.auto(Shape(1, 1, 1), kind.defaults())
     form += ", relative = true or false}" if relative else "}"
@@ -232,7 +232,7 @@ def _range(name: str, given: Mapping[str, Any], place: Choice | Range | None, ki
     return Range(low, high, log, bool(given.get("relative", False)))
 
 
-def _refuse_unknown(name: str, known: list[str], kind: Kind) -> None:
+def _refuse_unknown(name: str, known: list[str], kind: ModelKind) -> None:
     if name in kind.untuned:
         raise InputError(f"{name} is an option of its own and not tuned; give it on the command line")
     if name not in known:
@@ -275,12 +275,12 @@ def _nothing_auto(shape: Shape, parameters: Mapping[str, Any]) -> Values:
     return {}
 
 
-def _kind(name: str, space: Space, auto: Callable[..., Mapping[str, float]], **rest: Any) -> Kind:
+def _kind(name: str, space: SearchSpace, auto: Callable[..., Mapping[str, float]], **rest: Any) -> ModelKind:
     def made(**parameters: Any) -> Any:
         run = {key: parameters.pop(key) for key in ("seed", "threads") if key in parameters}
         return build(name, parameters, **run)
 
-    return Kind(name, made, space, auto, frozenset({"dim", "epochs", "max_trials", "patience"}), **rest)
+    return ModelKind(name, made, space, auto, frozenset({"dim", "epochs", "max_trials", "patience"}), **rest)
 
 
 _RATE = Range(0.2, 4.0, log=True, relative=True)
@@ -292,7 +292,7 @@ _POSITIVES = Choice(("mean", "pairs"))
 _WEIGHTS = Choice(("precision", "top1", "mean_rank"))
 _L2 = Choice((0.0, 0.001, 0.01, 0.1))
 _PAPER_RATE = Range(0.002, 0.2, log=True)
-_POINTS: Space = {
+_POINTS: SearchSpace = {
     "learning_rate": _RATE,
     "epochs": _EPOCHS,
     "dim": _DIM,
@@ -308,7 +308,7 @@ _POINTS: Space = {
 }
 _PAIRWISE = ("rank_weight", "max_trials")
 """Nothing of an AUC loss, which has no ranks."""
-_WEIGHT_SPACE: Space = {
+_WEIGHT_SPACE: SearchSpace = {
     "learning_rate": _RATE,
     "epochs": _EPOCHS,
     "margin": _MARGIN,
@@ -320,11 +320,11 @@ _WEIGHT_SPACE: Space = {
 }
 
 
-def _without_ranks(space: Space) -> Space:
+def _without_ranks(space: SearchSpace) -> SearchSpace:
     return {name: along for name, along in space.items() if name not in _PAIRWISE}
 
 
-KINDS: Mapping[str, Kind] = {
+KINDS: Mapping[str, ModelKind] = {
     "wsabie": _kind("wsabie", _POINTS, _auto_of_points),
     "wsabie-auc": _kind("wsabie-auc", _without_ranks(_POINTS), _auto_of_points),
     "linear-warp": _kind("linear-warp", _WEIGHT_SPACE, _auto_of_weights),
