@@ -67,7 +67,7 @@ def test_songs_become_their_tracks(tmp_path: Path) -> None:
     assert tracks == {"a": ["T1", "T2"], "b": ["T3"]}
     heard = read_heard(plays(tmp_path / "plays.txt", {"u": "abz"}), known=tracks, rejects=rejects)
     assert write_together(tmp_path / "out.tsv", together(heard, least=1), tracks) == 2
-    assert read_couples(tmp_path / "out.tsv") == [("T1", "T3"), ("T2", "T3")]
+    assert list(read_couples(tmp_path / "out.tsv")) == [("T1", "T3"), ("T2", "T3")]
     assert [(reason, detail) for _, reason, detail in rejects.listed] == [
         ("line that is not track, song, artist and title", "'bad'"),
         ("song that is not in the list", "z"),
