@@ -13,7 +13,7 @@ from wsabie.base.errors import InputError
 from wsabie.labels.knowledge import Knowledge
 from wsabie.labels.matching import match
 from wsabie.sources.is_a import read_hierarchy
-from wsabie.sources.knowledge import read_knowledge, read_label_table, wordnet_pairs
+from wsabie.sources.knowledge import read_knowledge, read_label_table, relation_pairs
 from wsabie.storage.rejects import Rejects
 
 CUT = Path(__file__).with_name("wordnet_cut")
@@ -79,7 +79,8 @@ def test_without_an_index_the_order_is_that_of_the_file_and_that_is_said(tmp_pat
 
 def test_pairs_come_one_by_one_as_the_knowledge_has_them(wordnet):
     for relation in RELATIONS:
-        assert list(wordnet_pairs(CUT, relation)) == list(wordnet.pairs(relation)) != []
+        assert list(relation_pairs(CUT, relation)) == list(wordnet.pairs(relation)) != []
+    assert list(relation_pairs(CUT, "has-part")) == list(wordnet.pairs("has-part"))
     assert sorted([*wordnet.pairs("is-a"), *wordnet.pairs("instance-of")]) == sorted(
         [*read_hierarchy(CUT / "data.noun").pairs(), *read_hierarchy(CUT / "data.verb").pairs()]
     )
@@ -126,7 +127,7 @@ def test_prolog_lists_and_words(tmp_path):
     known = read_knowledge(tmp_path)
     assert known.relations == {"is-a": 1, "part-of": 1}
     assert [known.name(part) for part in known.related(known.senses("auto")[0], "has-part")] == ["wheel"]
-    assert list(wordnet_pairs(tmp_path, "part-of")) == [("n00000300", "n00000200")]
+    assert list(relation_pairs(tmp_path, "part-of")) == [("n00000300", "n00000200")]
     with pytest.raises(InputError, match="hold no is-a pair"):
         read_hierarchy(tmp_path / "wn_mp.pl")
 
@@ -141,6 +142,7 @@ def test_the_hierarchy_of_open_images(tmp_path):
     assert known.senses("unused") == []
     matched = match(known, ["Taxi", "Wheel", "/m/0bl9f"])
     assert matched.expand("Car").parts[0].place == 1
+    assert list(relation_pairs(file, "part-of")) == list(known.pairs("part-of"))
     assert read_hierarchy(file).parents("taxi") == ["/m/0k4j"]
 
 
@@ -188,7 +190,9 @@ def test_any_list_of_pairs_states_a_relation(tmp_path):
 
 
 def test_a_table_of_labels_goes_before_everything(wordnet, tmp_path):
-    file = written(tmp_path, "table.tsv", "label\tid\tgloss\n# by hand\nDolphin\tn02068974\ttoothed\nvehicle\t\n")
+    file = written(
+        tmp_path, "table.tsv", "label\tid\tgloss\n# by hand\nDolphin\tn02068974\ttoothed\nvehicle\t-\ncar\t\n"
+    )
     matched = match(wordnet, ["dolphin", "vehicle", "car"], read_label_table(file))
     assert matched.concepts == ["n02068974", None, "n02958343"]
     assert matched.how == ["table", "table", "name"]

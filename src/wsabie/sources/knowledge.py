@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from wsabie.base.errors import InputError
-from wsabie.labels.knowledge import Knowledge
+from wsabie.labels.knowledge import Knowledge, direction
+from wsabie.labels.matching import Matched
 from wsabie.sources.is_a import read_hierarchy
 from wsabie.sources.open_images import names_beside
 from wsabie.sources.open_images_tree import TREE, tree_pairs
@@ -27,6 +28,7 @@ from wsabie.sources.wordnet import (
     synsets,
     words_of_synsets,
 )
+from wsabie.storage.atomic import replacing
 from wsabie.storage.rejects import Rejects
 
 FILES = ("data.noun", "data.verb")
@@ -81,7 +83,9 @@ def read_knowledge(
 
 
 def read_label_table(path: str | Path) -> dict[str, str]:
-    """What labels mean, by hand: label TAB id on each line; a label without an id means nothing that is known.
+    """What labels mean, by hand: label TAB id on each line.
+
+    An id of "-" (here "") says that the label means nothing that is known; lines without an id say nothing.
 
     Raises
     ------
@@ -90,18 +94,28 @@ def read_label_table(path: str | Path) -> dict[str, str]:
     """
     path, table = Path(path), dict[str, str]()
     for number, raw in numbered_lines(path, LONGEST):
+        where = f"{shown(path)}:{number}"
         try:
-            label, _, concept = raw.decode("utf-8").partition("\t")
+            label, concept, *_ = [*(cell.strip() for cell in raw.decode("utf-8").split("\t")), ""]
         except UnicodeDecodeError as error:
-            raise InputError(f"{shown(path)}:{number} is not UTF-8; write the table in UTF-8") from error
-        if not raw.strip() or raw.startswith(b"# "):
+            raise InputError(f"{where} is not UTF-8; write the table in UTF-8") from error
+        if not raw.strip() or raw.startswith(b"# ") or (number == 1 and (label, concept) == ("label", "id")):
             continue
-        if not label.strip():
-            raise InputError(f"{shown(path)}:{number} has no label; write a label, a tab and its id")
-        table[label] = concept.partition("\t")[0].strip()
-    if "label" in table:  # the header
-        del table["label"]
+        if not label:
+            raise InputError(f"{where} has no label; write a label, a tab and its id")
+        if concept:
+            table[label] = concept.removeprefix("-")
     return table
+
+
+def write_label_table(path: Path, matched: Matched) -> None:
+    """Write what labels mean as `read_label_table` reads it, with more for the eye: how it was found, name, gloss."""
+    known = matched.knowledge
+    with replacing(path) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
+        file.write("label\tid\thow\tname\tgloss\n")
+        for label, concept, how in zip(matched.labels, matched.concepts, matched.how, strict=True):
+            told = ("", "") if concept is None else (known.name(concept), known.concept(concept).gloss)
+            file.write("\t".join([label, concept or "", how, *told]) + "\n")
 
 
 def _files(folder: Path) -> list[Path]:
@@ -178,27 +192,34 @@ _FORMATS: Sequence[tuple[re.Pattern[bytes], Callable[[Path, Knowledge], None]]] 
 )
 
 
-def wordnet_pairs(path: str | Path, relation: str) -> Iterator[tuple[str, str]]:
-    """The pairs of one relation of WordNet's files, one by one; nothing is held.
+def relation_pairs(path: str | Path, relation: str) -> Iterator[tuple[str, str]]:
+    """The pairs of one relation of WordNet or Open Images, one by one; nothing is held.
 
     Parameters
     ----------
     path : str or Path
-        As `read_knowledge`.
+        A folder or file, as `read_knowledge` takes them.
     relation : str
-        "is-a", "instance-of", "part-of", "member-of" or "substance-of".
+        "is-a", "instance-of", "part-of", "member-of" or "substance-of", or the inverse of one, such as "has-part".
 
     Raises
     ------
     InputError
         As `read_knowledge`.
     """
-    path = Path(path)
+    path, (stated, inverse) = Path(path), direction(relation)
     with reading(path):
         files = _files(path) if path.is_dir() else [path]
     for file in files:
-        start = head(file)
-        if SYNSET.search(start):
-            yield from ((s.id, other) for s in synsets(file) for name, other in s.related if name == relation)
-        elif PROLOG.search(start):
-            yield from ((one, other) for name, one, other in prolog_facts(file) if name == relation)
+        for name, one, other in _stated(file):
+            if name == stated:
+                yield (other, one) if inverse else (one, other)
+
+
+def _stated(path: Path) -> Iterator[tuple[str, str, str]]:
+    start = head(path)
+    if SYNSET.search(start):
+        return ((relation, synset.id, other) for synset in synsets(path) for relation, other in synset.related)
+    if PROLOG.search(start):
+        return prolog_facts(path)
+    return tree_pairs(path) if TREE.search(start) else iter(())
