@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from wsabie.base.errors import InputError
 from wsabie.labels import knowledge
 from wsabie.labels.knowledge import DOWN, UP, Knowledge
-from wsabie.labels.matching import match
+from wsabie.labels.matching import match_labels
 
 NAMES = [*"abcdefgh"]
 PAIRS = st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES)), max_size=16)
@@ -52,7 +52,7 @@ def test_reach_is_that_of_a_slow_search(kinds, instances, start, levels):
 @given(PAIRS, PAIRS)
 def test_what_is_inherited_is_what_follows(kinds, parts):
     known = stated(is_a=[*kinds, ("a", "b")], part_of=[*parts, ("c", "a")])
-    labels = match(known, NAMES)
+    labels = match_labels(known, NAMES)
     edges = {pair for pair in [*kinds, ("a", "b")] if pair[0] != pair[1]}
     direct = {pair for pair in [*parts, ("c", "a")] if pair[0] != pair[1]}
     up = {name: slow_reach(edges, [name], None) for name in NAMES}
@@ -69,7 +69,7 @@ def test_what_is_inherited_is_what_follows(kinds, parts):
 def test_an_expansion_is_what_its_definition_says(kinds, parts, name, levels):
     known = stated(is_a=kinds, part_of=parts)
     labels = NAMES[:5]
-    found = match(known, labels).expand(name, levels=levels)
+    found = match_labels(known, labels).expand(name, levels=levels)
     down = {(b, a) for a, b in kinds if a != b}
     below = slow_reach(down, [name], levels)
     assert {labels[one.place]: one.steps for one in found.kinds} == {k: v for k, v in below.items() if k in labels}
@@ -107,7 +107,7 @@ def test_labels_of_several_names_mean_what_has_them_all():
     known.add("n1", ["crane"])
     known.add("n2", ["crane", "lifting_device"], "lifts", "en")
     known.add("n2", ["Kran"], language="de")
-    matched = match(known, ["crane, lifting device", "crane, ship", "CRANE", "kran"])
+    matched = match_labels(known, ["crane, lifting device", "crane, ship", "CRANE", "kran"])
     assert matched.concepts == ["n2", None, "n1", "n2"]
     assert matched.about("Kran") == ("n2", ("crane", "lifting device", "Kran"), ("en", "en", "de"), "lifts")
     with pytest.raises(KeyError, match="did you mean 'kran'"):
@@ -120,7 +120,7 @@ def test_of_several_senses_the_first_with_labels_under_it_is_expanded():
         known.add(number, [name])
     known.relate("part-of", "fin", "n2")
     known.relate("is-a", "orca", "n3")
-    assert match(known, ["orca", "fin"]).expand("Dolphin").concept == "n3"
-    assert match(known, ["fin"]).expand("dolphin").concept == "n2"
-    assert match(known, ["ship"]).expand("dolphin") == ("n1", [], [])
-    assert match(known, ["orca", "dolphin"]).expand("dolphin").concept == "n1"  # the label means its first sense
+    assert match_labels(known, ["orca", "fin"]).expand("Dolphin").concept == "n3"
+    assert match_labels(known, ["fin"]).expand("dolphin").concept == "n2"
+    assert match_labels(known, ["ship"]).expand("dolphin") == ("n1", [], [])
+    assert match_labels(known, ["orca", "dolphin"]).expand("dolphin").concept == "n1"  # the label means its first sense

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from wsabie.base.errors import InputError
 from wsabie.labels.knowledge import Knowledge
-from wsabie.labels.matching import match
+from wsabie.labels.matching import match_labels
 from wsabie.sources.is_a import read_hierarchy
 from wsabie.sources.knowledge import read_knowledge, read_label_table, relation_pairs
 from wsabie.storage.rejects import Rejects
@@ -89,7 +89,7 @@ def test_pairs_come_one_by_one_as_the_knowledge_has_them(wordnet):
 
 def test_what_a_name_stands_for(wordnet):
     labels = ["taxi", "mountain bike", "car wheel", "airbrake", "whale", "dolphin (n02068974)", "toaster", "vehicle"]
-    matched = match(wordnet, labels)
+    matched = match_labels(wordnet, labels)
     assert matched.missing == ["toaster"]
     assert matched.counts == {"name": 6, "id": 1, "missing": 1}
     found = matched.expand("wheeled vehicle")
@@ -140,7 +140,7 @@ def test_the_hierarchy_of_open_images(tmp_path):
     assert known.related("/m/083wq", "part-of") == ["/m/0k4j", "/m/0199g"]
     assert known.related(known.senses("wheel")[0], "has-part") == ["/m/0h9mv"]
     assert known.senses("unused") == []
-    matched = match(known, ["Taxi", "Wheel", "/m/0bl9f"])
+    matched = match_labels(known, ["Taxi", "Wheel", "/m/0bl9f"])
     assert matched.expand("Car").parts[0].place == 1
     assert list(relation_pairs(file, "part-of")) == list(known.pairs("part-of"))
     assert read_hierarchy(file).parents("taxi") == ["/m/0k4j"]
@@ -171,7 +171,7 @@ def test_translations_complete_wordnet(tmp_path):
     assert known.senses("Voiture") == ["n02958343"]
     assert known.concept("n02958343").names[-2:] == ("voiture", "automobile")
     assert known.concept("n02958343").languages[-2:] == ("fra", "fra")
-    assert match(known, ["voiture"]).concepts == ["n02958343"]
+    assert match_labels(known, ["voiture"]).concepts == ["n02958343"]
     written(tmp_path, "wn-data-fra.tab", file.read_text() + "voiture\n")
     with pytest.raises(InputError, match=r"wn-data-fra\.tab:5 is no synset"):
         read_knowledge(file)
@@ -193,14 +193,14 @@ def test_a_table_of_labels_goes_before_everything(wordnet, tmp_path):
     file = written(
         tmp_path, "table.tsv", "label\tid\tgloss\n# by hand\nDolphin\tn02068974\ttoothed\nvehicle\t-\ncar\t\n"
     )
-    matched = match(wordnet, ["dolphin", "vehicle", "car"], read_label_table(file))
+    matched = match_labels(wordnet, ["dolphin", "vehicle", "car"], read_label_table(file))
     assert matched.concepts == ["n02068974", None, "n02958343"]
     assert matched.how == ["table", "table", "name"]
     assert matched.missing == []
     assert matched.about("DOLPHIN").id == "n02068974"
     assert matched.about("vehicle") is None
     with pytest.raises(InputError, match="'n99999999', which is no known concept"):
-        match(wordnet, ["a"], {"a": "n99999999"})
+        match_labels(wordnet, ["a"], {"a": "n99999999"})
     with pytest.raises(InputError, match=r"table\.tsv:1 has no label"):
         read_label_table(written(tmp_path, "table.tsv", "\tn02068974\n"))
     file.write_bytes(b"\xff\tn02068974\n")
@@ -209,7 +209,7 @@ def test_a_table_of_labels_goes_before_everything(wordnet, tmp_path):
 
 
 def test_siblings_and_hops_of_matched_labels(wordnet):
-    matched = match(wordnet, ["taxi", "ambulance", "car", "unknown"])
+    matched = match_labels(wordnet, ["taxi", "ambulance", "car", "unknown"])
     kinds = wordnet.hierarchy(names=False)
     assert kinds.similar(matched.ids()).siblings().tolist() == [1, 1, 0, 0]
     assert kinds.hops(matched.ids()).around([0], 3).tolist()[:3] == [0, 2, 1]
@@ -224,7 +224,7 @@ def test_what_is_missing_is_said(tmp_path):
     with pytest.raises(InputError, match="nothing is known"):
         read_knowledge()
     with pytest.raises(KeyError, match="did you mean 'dolphin'"):
-        match(read_knowledge(CUT), []).expand("dolfin")
+        match_labels(read_knowledge(CUT), []).expand("dolfin")
 
 
 @given(st.lists(st.sampled_from(['{"LabelName":"a"', ',"Part":[', "]", "}", "{", '"', "1", "null", "\n"])).map("".join))
@@ -239,7 +239,7 @@ def test_relations_of_the_prolog_lists(data):
         "is-a": 89_089, "instance-of": 8_577, "part-of": 9_097, "member-of": 12_293, "substance-of": 797,
     }  # fmt: skip
     labels = (data / "imagenet_synsets" / "ilsvrc2012_1k.txt").read_text().split()
-    matched = match(known, labels)
+    matched = match_labels(known, labels)
     found = matched.expand("wheeled vehicle")
     assert (len(found.kinds), len(found.parts)) == (44, 10)
     assert len(list(matched.pairs("part-of"))) == 5

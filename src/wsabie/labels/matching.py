@@ -10,7 +10,7 @@ from wsabie.labels.knowledge import DOWN, UP, Concept, Knowledge, direction
 from wsabie.labels.names import unknown_label
 
 
-def match(knowledge: Knowledge, labels: Iterable[str], table: Mapping[str, str] | None = None) -> "Matched":
+def match_labels(knowledge: Knowledge, labels: Iterable[str], table: Mapping[str, str] | None = None) -> "Matched":
     """Find out which concept each of some labels means.
 
     A label that the table names means what stands there (nothing where that is empty); else the concept whose id it
@@ -34,7 +34,7 @@ def match(knowledge: Knowledge, labels: Iterable[str], table: Mapping[str, str] 
     >>> known = Knowledge()
     >>> known.add("n1", ["crane"], "a bird")
     >>> known.add("n2", ["crane"], "a machine")
-    >>> found = match(known, ["Crane", "crane (n2)", "ship", "lift"], {"lift": "n2"})
+    >>> found = match_labels(known, ["Crane", "crane (n2)", "ship", "lift"], {"lift": "n2"})
     >>> found.concepts, found.how, found.missing
     (['n1', 'n2', None, 'n2'], ['name', 'id', '', 'table'], ['ship'])
     """
@@ -78,7 +78,7 @@ class Expansion(NamedTuple):
 
 
 class Matched:
-    """Labels and what they mean; made by `match`.
+    """Labels and what they mean; made by `match_labels`.
 
     Attributes
     ----------
@@ -141,7 +141,7 @@ class Matched:
         >>> known = Knowledge()
         >>> known.relate("is-a", "car", "vehicle")
         >>> known.relate("part-of", "wheel", "vehicle")
-        >>> labels = match(known, ["wheel", "car", "vehicle"])
+        >>> labels = match_labels(known, ["wheel", "car", "vehicle"])
         >>> list(labels.pairs("part-of")), list(labels.pairs("has-part", inherit=True))
         ([(0, 2)], [(2, 0), (1, 0)])
         """
@@ -179,7 +179,7 @@ class Matched:
         >>> for pair in [("car", "vehicle"), ("taxi", "car"), ("tyre", "wheel")]:
         ...     known.relate("is-a", *pair)
         >>> known.relate("part-of", "wheel", "car")
-        >>> match(known, ["taxi", "tyre", "car"]).expand("vehicle")
+        >>> match_labels(known, ["taxi", "tyre", "car"]).expand("vehicle")
         Expansion(concept='vehicle',
                   kinds=[Reached(place=2, steps=1, via='car'), Reached(place=0, steps=2, via='taxi')],
                   parts=[Reached(place=1, steps=1, via='car')])

@@ -135,7 +135,7 @@ def _convert(
     path: Path, target: Path, limit: int | None, made_from: dict[str, Any], rejects: Rejects, progress: Progress
 ) -> Vectors:
     layout, before, n = _layout(path), Counter(rejects.counts), 0
-    found = _binary_rows(path, layout, rejects) if layout.binary else _text_rows(path, layout, limit, rejects)
+    found = _binary_rows(path, layout, rejects) if layout.binary else _text_rows(path, layout, rejects)
 
     def rows() -> Iterator[_Row]:
         nonlocal n
@@ -220,7 +220,7 @@ def _is_number(cell: bytes) -> bool:
     return True
 
 
-def _text_rows(path: Path, layout: _Layout, limit: int | None, rejects: Rejects) -> Iterator[tuple[str, str, bytes]]:
+def _text_rows(path: Path, layout: _Layout, rejects: Rejects) -> Iterator[tuple[str, str, bytes]]:
     n = 0
     for number, line in lines_up_to(path, _LONGEST_LINE):
         if (number == 1 and layout.n is not None) or (line is not None and not line.strip()):

@@ -18,11 +18,11 @@ _SHOWN = 8
 
 def matched_labels(paths: Sequence[Path], labels: Path, table: Path | None) -> "Matched":
     """The labels of a file or model and what they mean by some files; those that nothing is known of are told."""
-    from wsabie.labels.matching import match
+    from wsabie.labels.matching import match_labels
     from wsabie.sources.knowledge import read_knowledge, read_label_table
 
     names = label_names(labels)
-    matched = match(read_knowledge(*paths), names, None if table is None else read_label_table(table))
+    matched = match_labels(read_knowledge(*paths), names, None if table is None else read_label_table(table))
     if not any(matched.concepts):
         raise InputError(
             f"nothing is known of the {plural(len(names), 'label')} of {labels}, such as {quoted(names)}; give files "
