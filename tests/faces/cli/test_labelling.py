@@ -66,6 +66,17 @@ def test_under_shows_kinds_and_parts(labels: Path, cli: Cli) -> None:
     assert "no label" in cli("labels", "under", "city", "--knowledge", CUT, "--labels", labels).err
 
 
+def test_lists_of_pairs_state_relations(labels: Path, tmp_path: Path, cli: Cli) -> None:
+    (tmp_path / "parts.tsv").write_text("toaster\ttaxi\n")
+    (tmp_path / "kinds.tsv").write_text("taxi\tthing\n")
+    words = "labels", "under", "thing", "--labels", labels, "--knowledge", tmp_path / "kinds.tsv"
+    said = cli(*words, "--pairs", f"part-of={tmp_path / 'parts.tsv'}", "--json").json
+    assert [one["label"] for one in said["kinds"] + said["parts"]] == ["taxi", "toaster"]
+    for wrong in ("part-of", "=x", "has-part=" + str(tmp_path / "parts.tsv"), "part-of=" + str(tmp_path / "none")):
+        ran = cli(*words, "--pairs", wrong)
+        assert (ran.code, ran.err.count("\n")) == (1, 1), ran.err
+
+
 def test_pairs_of_a_relation_can_be_trained_on(labels: Path, tmp_path: Path, cli: Cli) -> None:
     out = tmp_path / "parts.tsv"
     ran = cli("pairs", "from-wordnet", CUT, "--out", out)

@@ -25,6 +25,10 @@ def labels(
             help="WordNet's folder, Open Images' hierarchy, translations or an is-a list; several complete each other."
         ),
     ] = None,
+    pairs: Annotated[
+        list[str] | None,
+        typer.Option(metavar="RELATION=FILE", help="A list of id TAB id that states a relation: part-of=parts.tsv."),
+    ] = None,
     labels: Annotated[
         Path | None, typer.Option(help="For match and under: a file of one label a line, or a model folder.")
     ] = None,
@@ -37,9 +41,10 @@ def labels(
     json: Json = False,
 ) -> None:
     """What WordNet and its like know of labels: meanings, synsets, kinds and parts."""
-    from wsabie.faces.cli.labelling import about_command, match_command, under_command
+    from wsabie.faces.cli.labelling import about_command, known_of, match_command, under_command
+    from wsabie.storage.outputs import refuse_unwritable
 
-    if not knowledge:
+    if not knowledge and not pairs:
         raise InputError("--knowledge names the files that know of labels, such as /usr/share/wordnet; add it")
     if kind != "under":
         refuse_options(stated(levels=levels, inherit=inherit or None), "what lies under a name; it belongs to under")
@@ -51,14 +56,16 @@ def labels(
         raise InputError(f"match takes labels from --labels FILE or MODEL; leave {name!r} out")
     if kind == "about":
         refuse_options(stated(labels=labels, table=table), "which labels there are; it belongs to match and under")
-        about_command(knowledge, name or "", json)
-        return
-    if labels is None:
+    elif labels is None:
         raise InputError("--labels names a file of one label a line, or a model folder; add it")
-    if kind == "match":
-        match_command(knowledge, labels, table, out, json)
+    refuse_unwritable(("labels", out), inputs=(*(knowledge or ()), labels, table))
+    known = known_of(knowledge or (), pairs or ())
+    if labels is None:
+        about_command(known, name or "", json)
+    elif kind == "match":
+        match_command(known, labels, table, out, json)
     else:
-        under_command(knowledge, name or "", labels, table, levels, inherit, json)
+        under_command(known, name or "", labels, table, levels, inherit, json)
 
 
 def vectors(

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from wsabie.base.errors import InputError, UnknownLabelError
 from wsabie.faces.cli.common import label_names, quoted
 from wsabie.faces.cli.terminal import note, one_line, out, plural, show_json, show_table
-from wsabie.storage.outputs import refuse_unwritable
 
 if TYPE_CHECKING:
     from wsabie.labels.knowledge import Knowledge
@@ -16,13 +15,26 @@ if TYPE_CHECKING:
 _SHOWN = 8
 
 
-def matched_labels(paths: Sequence[Path], labels: Path, table: Path | None) -> "Matched":
-    """The labels of a file or model and what they mean by some files; those that nothing is known of are told."""
+def known_of(paths: Sequence[Path], stated: Sequence[str] = ()) -> "Knowledge":
+    """What some files know, and lists of pairs given as RELATION=FILE."""
+    from wsabie.sources.knowledge import read_knowledge
+
+    relations = {}
+    for text in stated:
+        relation, equals, file = text.partition("=")
+        if not equals or not relation or not file or relation in relations:
+            raise InputError(f"--pairs {text!r} is not RELATION=FILE, each relation once, such as part-of=parts.tsv")
+        relations[relation] = Path(file)
+    return read_knowledge(*paths, relations=relations)
+
+
+def matched_labels(known: "Knowledge", labels: Path, table: Path | None) -> "Matched":
+    """The labels of a file or model and what they mean; those that nothing is known of are told."""
     from wsabie.labels.matching import match_labels
-    from wsabie.sources.knowledge import read_knowledge, read_label_table
+    from wsabie.sources.knowledge import read_label_table
 
     names = label_names(labels)
-    matched = match_labels(read_knowledge(*paths), names, None if table is None else read_label_table(table))
+    matched = match_labels(known, names, None if table is None else read_label_table(table))
     if not any(matched.concepts):
         raise InputError(
             f"nothing is known of the {plural(len(names), 'label')} of {labels}, such as {quoted(names)}; give files "
@@ -33,12 +45,10 @@ def matched_labels(paths: Sequence[Path], labels: Path, table: Path | None) -> "
     return matched
 
 
-def about_command(paths: Sequence[Path], name: str, json: bool) -> None:
+def about_command(known: "Knowledge", name: str, json: bool) -> None:
     """Print what a name may mean, and how the first of it is related."""
     from wsabie.labels.names import unknown_label
-    from wsabie.sources.knowledge import read_knowledge
 
-    known = read_knowledge(*paths)
     senses = [known.concept(concept) for concept in known.senses(name)]
     if not senses:
         raise UnknownLabelError(unknown_label(name, list(known.all_names()), "name"))
@@ -56,12 +66,11 @@ def about_command(paths: Sequence[Path], name: str, json: bool) -> None:
             out.print(one_line(f"  {relation}: {', '.join(map(known.name, ids[:_SHOWN]))}{more}"))
 
 
-def match_command(paths: Sequence[Path], labels: Path, table: Path | None, target: Path | None, json: bool) -> None:
+def match_command(known: "Knowledge", labels: Path, table: Path | None, target: Path | None, json: bool) -> None:
     """Find out which concept each label means, and write that as a table which can be corrected."""
     from wsabie.sources.knowledge import write_label_table
 
-    refuse_unwritable(("labels", target), inputs=(*paths, labels, table))
-    matched = matched_labels(paths, labels, table)
+    matched = matched_labels(known, labels, table)
     if target is not None:
         write_label_table(target, matched)
     counts = matched.counts
@@ -77,11 +86,11 @@ def match_command(paths: Sequence[Path], labels: Path, table: Path | None, targe
 
 
 def under_command(
-    paths: Sequence[Path], name: str, labels: Path, table: Path | None, levels: int | None, inherit: bool, json: bool
+    known: "Knowledge", name: str, labels: Path, table: Path | None, levels: int | None, inherit: bool, json: bool
 ) -> None:
     """Print the labels that a name stands for."""
-    matched = matched_labels(paths, labels, table)
-    expansion, known = matched.expand(name, levels=levels, inherit=inherit), matched.knowledge
+    matched = matched_labels(known, labels, table)
+    expansion = matched.expand(name, levels=levels, inherit=inherit)
 
     def listed(reached: "list[Reached]", via: bool) -> list[Any]:
         return [

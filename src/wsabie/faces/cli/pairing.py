@@ -5,7 +5,7 @@ from typing import Any
 
 from wsabie.base.errors import InputError
 from wsabie.faces.cli.common import listing
-from wsabie.faces.cli.labelling import matched_labels
+from wsabie.faces.cli.labelling import known_of, matched_labels
 from wsabie.faces.cli.terminal import TerminalProgress, note, out, plural, show_json
 from wsabie.sources.pairs import write_pairs
 from wsabie.storage.outputs import refuse_unwritable
@@ -65,7 +65,7 @@ def wordnet_command(
     if labels is None:
         pairs, of = list(relation_pairs(src, relation)), "its synsets"
     else:
-        matched, of = matched_labels([src], labels, table), f"the labels of {labels}"
+        matched, of = matched_labels(known_of([src]), labels, table), f"the labels of {labels}"
         names = matched.labels
         pairs = [(names[one], names[other]) for one, other in matched.pairs(relation, inherit=inherit)]
         facts = {"labels": len(names), "missing": matched.missing}
