@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from wsabie.features.registry import describer
     from wsabie.features.visual_terms import VisualTerms
     from wsabie.labels.hierarchy import Hierarchy
+    from wsabie.labels.knowledge import Knowledge
+    from wsabie.labels.matching import match_labels
+    from wsabie.labels.vectors import Vectors
     from wsabie.models.annotator import Annotator
     from wsabie.models.approximate import ApproximateNeighbours
     from wsabie.models.ensemble import Ensemble
@@ -30,8 +33,10 @@ if TYPE_CHECKING:
     from wsabie.models.wsabie import Wsabie
     from wsabie.search.exact import top_k
     from wsabie.sources.is_a import read_hierarchy
+    from wsabie.sources.knowledge import read_knowledge
     from wsabie.sources.open import open_source
     from wsabie.sources.records import Rows
+    from wsabie.sources.vectors import read_vectors
 
 __version__ = "0.1.0"
 
@@ -62,6 +67,11 @@ _SHELF = {
     "evaluate_scores": "wsabie.evaluation.evaluate",
     "Hierarchy": "wsabie.labels.hierarchy",
     "read_hierarchy": "wsabie.sources.is_a",
+    "Knowledge": "wsabie.labels.knowledge",
+    "read_knowledge": "wsabie.sources.knowledge",
+    "match_labels": "wsabie.labels.matching",
+    "Vectors": "wsabie.labels.vectors",
+    "read_vectors": "wsabie.sources.vectors",
     "top_k": "wsabie.search.exact",
     "WsabieError": "wsabie.base.errors",
     "InputError": "wsabie.base.errors",
@@ -94,6 +104,11 @@ __all__ = [
     "evaluate_scores",
     "Hierarchy",
     "read_hierarchy",
+    "Knowledge",
+    "read_knowledge",
+    "match_labels",
+    "Vectors",
+    "read_vectors",
     "top_k",
     "WsabieError",
     "InputError",

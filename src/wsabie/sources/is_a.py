@@ -18,6 +18,7 @@ from wsabie.base.progress import SILENT, Progress
 from wsabie.labels.hierarchy import Hierarchy
 from wsabie.labels.said import Said, sentences
 from wsabie.sources.collection_tree import of_folder, of_table
+from wsabie.sources.open_images_tree import TREE, read_tree
 from wsabie.sources.parquet_file import MAGIC
 from wsabie.sources.text import head, numbered_lines, reading, shown
 from wsabie.sources.wordnet import LONGEST, PROLOG, SYNSET, WORDS, is_synset, read_prolog, read_synsets, read_words
@@ -43,8 +44,8 @@ def read_hierarchy(*paths: str | Path, parent_first: bool = False) -> Hierarchy:
     ----------
     *paths : str or Path
         Pairs of names; WordNet's `data.noun` or a folder with it; `wn_hyp.pl`, `wn_ins.pl`, `wordnet.is_a.txt`
-        (synsets) with `words.txt` (their words); a folder of pictures in sub-folders; Parquet with the columns
-        `labels` and `category`. Text may be gzip.
+        (synsets) with `words.txt` (their words); Open Images' hierarchy in JSON; a folder of pictures in sub-folders;
+        Parquet with the columns `labels` and `category`. Text may be gzip.
     parent_first : bool
         Lists of pairs name the parent first, where no header says otherwise.
 
@@ -136,6 +137,7 @@ _FORMATS: Sequence[tuple[re.Pattern[bytes], Callable[[Path, Hierarchy], None]]] 
     (SYNSET, read_synsets),
     (PROLOG, read_prolog),
     (WORDS, read_words),
+    (TREE, read_tree),
 )
 
 

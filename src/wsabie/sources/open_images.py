@@ -49,7 +49,7 @@ def read_open_images(path: Path, *, rejects: Rejects | None = None) -> Rows:
         Missing, without these columns, or without a single usable line.
     """
     rejects = Rejects() if rejects is None else rejects
-    got, names = IdLabels(path), _names_beside(path)
+    got, names = IdLabels(path), names_beside(path)
     lines = numbered_lines(path, _LONGEST_LINE)
     at, n_columns = _columns(path, lines)
     for number, line in lines:
@@ -68,7 +68,8 @@ def read_open_images(path: Path, *, rejects: Rejects | None = None) -> Rows:
     return got.as_rows(rejects)
 
 
-def _names_beside(path: Path) -> dict[str, str]:
+def names_beside(path: Path) -> dict[str, str]:
+    """The names of codes, from all files of names beside one of Open Images'."""
     names: dict[str, str] = {}
     for pattern in _NAMES:
         for file in sorted(path.parent.glob(pattern)):

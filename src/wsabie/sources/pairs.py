@@ -10,7 +10,7 @@ id has one free vector (see `id_labels`).
 
 import logging
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from wsabie.sources.build import BadRow, require_rows
@@ -18,6 +18,7 @@ from wsabie.sources.id_labels import IdLabels
 from wsabie.sources.records import ItemList, Rows
 from wsabie.sources.text import numbered_lines, shown
 from wsabie.sources.wordnet import is_a_pairs
+from wsabie.storage.atomic import replacing
 from wsabie.storage.rejects import Rejects
 
 log = logging.getLogger("wsabie")
@@ -63,6 +64,13 @@ def read_couples(path: Path, *, rejects: Rejects | None = None) -> Iterator[tupl
     for n, pair in enumerate(is_a_pairs(path) if path.is_dir() else _stated(path, rejects), 1):  # noqa: B007
         yield pair
     require_rows(n, path, rejects, "pairs (nor WordNet's data.noun)" if path.is_dir() else "pairs")
+
+
+def write_pairs(path: Path, pairs: Iterable[tuple[str, str]]) -> None:
+    """Write `id TAB id` lines, which `read_couples` reads."""
+    with replacing(path) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
+        file.write("id\tname\n")
+        file.writelines(f"{one}\t{other}\n" for one, other in pairs)
 
 
 def _stated(path: Path, rejects: Rejects) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""WordNet's own files: `data.noun`, the Prolog lists `wn_hyp.pl` and `wn_ins.pl`, ImageNet's `words.txt`.
+"""WordNet's own files: `data.noun`, `index.noun`, the Prolog lists `wn_hyp.pl` and the like, ImageNet's `words.txt`.
 
 Synsets are called as ImageNet calls them: "n" and the eight digits of their place in `data.noun` of WordNet 3.0, such
 as n01440764; the Prolog files write 1 before these digits. Words name the synsets they stand in, and so does the whole
@@ -16,12 +16,16 @@ from wsabie.sources.text import numbered_lines, shown
 
 LONGEST = 1 << 20
 SYNSET = re.compile(rb"(?m)^\d{8} \d\d [nvasr] [0-9a-f]{2} \S+ [0-9a-f] ")
-PROLOG = re.compile(rb"(?m)^(hyp|ins)\((\d)(\d{8}),(\d)(\d{8})\)\.\s*$")
+PROLOG = re.compile(rb"(?m)^(hyp|ins|mp|mm|ms)\((\d)(\d{8}),(\d)(\d{8})\)\.\s*$")
 WORDS = re.compile(rb"(?m)^[nvasr]\d{8}\t(?![nvasr]\d{8}\s*$)\S")
 _PLACE = re.compile(r"\((a|p|ip)\)$")
 _WNID = re.compile(r"[nvasr]\d{8}")
 _KINDS = {1: "n", 2: "v", 3: "a", 4: "r", 5: "s"}
-_UP = ("@", "@i")
+IS_A, INSTANCE_OF = "is-a", "instance-of"
+_UP = (IS_A, INSTANCE_OF)
+_SYMBOLS = {"@": IS_A, "@i": INSTANCE_OF, "#p": "part-of", "#m": "member-of", "#s": "substance-of"}
+"""Pointers from the smaller to the larger; every one of them stands in the file in the other direction too."""
+_FACTS = {"hyp": IS_A, "ins": INSTANCE_OF, "mp": "part-of", "mm": "member-of", "ms": "substance-of"}
 _FILES = ("data.noun", "data.verb", "data.adj", "data.adv")
 _CATEGORIES = (
     "adj.all", "adj.pert", "adv.all", "noun.Tops", "noun.act", "noun.animal", "noun.artifact", "noun.attribute",
@@ -40,8 +44,13 @@ class Synset(NamedTuple):
     id: str
     category: str  # the lexicographers' file
     words: tuple[str, ...]
-    above: tuple[str, ...]  # what it is a kind or an instance of
+    related: tuple[tuple[str, str], ...]  # (relation, synset): "is-a", "instance-of", "part-of" and the like
     gloss: str
+
+    @property
+    def above(self) -> tuple[str, ...]:
+        """What it is a kind or an instance of."""
+        return tuple(target for relation, target in self.related if relation in _UP)
 
 
 def parse_synset(line: str) -> Synset:
@@ -55,7 +64,8 @@ def parse_synset(line: str) -> Synset:
     Examples
     --------
     >>> parse_synset("00000300 05 n 02 toad 0 anuran 0 001 @ 00000200 n 0000 | hops")
-    Synset(id='n00000300', category='noun.animal', words=('toad', 'anuran'), above=('n00000200',), gloss='hops')
+    Synset(id='n00000300', category='noun.animal', words=('toad', 'anuran'), related=(('is-a', 'n00000200'),),
+           gloss='hops')
     """
     data, _, gloss = line.partition(" | ")
     cells = data.split(" ")
@@ -68,8 +78,12 @@ def parse_synset(line: str) -> Synset:
         if len(words) != n_words or n_pointers > len(cells):
             raise ValueError("fewer words or pointers than promised")
         pointers = [cells[at + 1 + 4 * i : at + 5 + 4 * i] for i in range(n_pointers)]
-        above = tuple(_synset(kind_up, target) for symbol, target, kind_up, _ in pointers if symbol in _UP)
-        return Synset(_synset(kind, offset), _CATEGORIES[file], words, above, gloss.strip())
+        related = tuple(
+            (_SYMBOLS[symbol], _synset(its_kind, target))
+            for symbol, target, its_kind, _ in pointers
+            if symbol in _SYMBOLS
+        )
+        return Synset(_synset(kind, offset), _CATEGORIES[file], words, related, gloss.strip())
     except IndexError as error:
         raise ValueError("too few cells") from error
 
@@ -93,7 +107,7 @@ def is_a_pairs(path: str | Path) -> Iterator[tuple[str, str]]:
         Missing, or a line is not one of a synset; the sentence names it.
     """
     for file in synset_files(Path(path)):
-        for synset in _synsets(file):
+        for synset in synsets(file):
             yield from ((synset.id, parent) for parent in synset.above)
 
 
@@ -105,13 +119,20 @@ def read_synsets(path: Path, found: Hierarchy) -> None:
     InputError
         A line is not one of a synset; the sentence names it.
     """
-    for synset in _synsets(path):
+    for synset in synsets(path):
         _name(found, synset.id, synset.words)
         for parent in synset.above:
             found.add(synset.id, parent)
 
 
-def _synsets(path: Path) -> Iterator[Synset]:
+def synsets(path: Path) -> Iterator[Synset]:
+    """The synsets of a file, one by one.
+
+    Raises
+    ------
+    InputError
+        A line is not one of a synset; the sentence names it.
+    """
     for number, raw in numbered_lines(path, LONGEST):
         line = raw.decode("utf-8", "replace")
         if line.startswith("  "):  # the licence
@@ -130,6 +151,19 @@ def read_prolog(path: Path, found: Hierarchy) -> None:
     Raises
     ------
     InputError
+        As `prolog_facts`.
+    """
+    for relation, low, high in prolog_facts(path):
+        if relation in _UP:
+            found.add(low, high)
+
+
+def prolog_facts(path: Path) -> Iterator[tuple[str, str, str]]:
+    """(relation, synset, synset) of `wn_hyp.pl`, `wn_ins.pl`, `wn_mp.pl` (part of), `wn_mm.pl` and `wn_ms.pl`.
+
+    Raises
+    ------
+    InputError
         A line is no such fact; the sentence names it.
     """
     for number, line in numbered_lines(path, LONGEST):
@@ -139,7 +173,7 @@ def read_prolog(path: Path, found: Hierarchy) -> None:
         low, high = (int(fact[2]), int(fact[4])) if fact else (0, 0)
         if fact is None or low not in _KINDS or high not in _KINDS:
             raise InputError(f"{shown(path)}:{number} is no fact like hyp(100001930,100001740).; take it out")
-        found.add(_KINDS[low] + fact[3].decode(), _KINDS[high] + fact[5].decode())
+        yield _FACTS[fact[1].decode()], _KINDS[low] + fact[3].decode(), _KINDS[high] + fact[5].decode()
 
 
 def read_words(path: Path, found: Hierarchy) -> None:
@@ -150,11 +184,51 @@ def read_words(path: Path, found: Hierarchy) -> None:
     InputError
         A line is something else; the sentence names it.
     """
+    for synset, words in words_of_synsets(path):
+        _name(found, synset, words)
+
+
+def words_of_synsets(path: Path) -> Iterator[tuple[str, list[str]]]:
+    """(synset, its words) of ImageNet's `words.txt`.
+
+    Raises
+    ------
+    InputError
+        A line is something else; the sentence names it.
+    """
     for number, line in numbered_lines(path, LONGEST):
         synset, _, words = line.decode("utf-8", "replace").partition("\t")
         if not _WNID.fullmatch(synset) or not words.strip():
             raise InputError(f"{shown(path)}:{number} is not a synset, a tab and its words; correct the line")
-        _name(found, synset, [word for word in words.split(", ") if word.strip()])
+        yield synset, [word for word in words.split(", ") if word.strip()]
+
+
+def index_of(path: Path) -> Path:
+    """The index beside a file of synsets: `index.noun` of `data.noun`."""
+    return path.with_name(path.name.replace("data", "index", 1))
+
+
+def senses_in_index(path: Path) -> Iterator[tuple[str, list[str]]]:
+    """(lemma, its synsets, the most frequent sense first) of `index.noun` and its like.
+
+    Raises
+    ------
+    InputError
+        A line is something else; the sentence names it.
+    """
+    for number, raw in numbered_lines(path, LONGEST):
+        line = raw.decode("utf-8", "replace")
+        if line.startswith("  ") or not line.strip():  # the licence
+            continue
+        cells = line.split()
+        try:
+            kind, n, n_pointers = cells[1], int(cells[2]), int(cells[3])
+            offsets = cells[6 + n_pointers :]  # behind the pointers, two counts
+            if not n or len(offsets) != n:
+                raise ValueError("fewer senses than promised")
+            yield cells[0], [_synset(kind, offset) for offset in offsets]
+        except (IndexError, ValueError) as error:
+            raise InputError(f"{shown(path)}:{number} is no line of WordNet's index; fetch the file again") from error
 
 
 def is_synset(name: str) -> bool:

@@ -1,5 +1,6 @@
 """What a command will write, looked at before its work: it can be written, and nothing of the user's is lost by it."""
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
@@ -7,15 +8,17 @@ from typing import Literal
 from wsabie.base.errors import InputError
 from wsabie.storage.atomic import explained, try_writing
 
-Kind = Literal["html", "is-a", "log", "pairs", "parquet", "picture", "rejects"]
-_KINDS: dict[Kind, tuple[str, tuple[bytes, ...]]] = {
+Kind = Literal["html", "is-a", "labels", "log", "pairs", "parquet", "picture", "rejects", "vectors"]
+_KINDS: dict[Kind, tuple[str, tuple[bytes, ...] | re.Pattern[bytes]]] = {
     "html": ("HTML page", (b"<!doctype html", b"<html")),
     "is-a": ("is-a list", (b"child\tparent",)),
+    "labels": ("table of labels", (b"label\tid",)),
     "log": ("log of epochs", (b'{"epoch":',)),
     "pairs": ("pair list", (b"id\tname",)),
     "parquet": ("Parquet file", (b"par1",)),
     "picture": ("PNG picture", (b"\x89png",)),
     "rejects": ("list of what was skipped", (b'{"where":', b'{"not_listed":')),
+    "vectors": ("file of word vectors", re.compile(rb"\d+ \d+\n\S")),
 }
 """What each kind of result is called, and how a file that it may replace begins, in small letters."""
 _LOOKED_AT = 1024
@@ -29,8 +32,8 @@ def refuse_unwritable(
     Parameters
     ----------
     *results : (kind, Path or None)
-        "html", "is-a" (list), "log" (of epochs), "pairs", "parquet", "picture" or "rejects", and the file; None is no
-        result.
+        "html", "is-a" (list), "labels" (what they mean), "log" (of epochs), "pairs", "parquet", "picture", "rejects" or
+        "vectors", and the file; None is no result.
     inputs : iterable of Path or None
         What the command reads, and folders that it fills itself: no result may be one of these, nor lie in one.
     folder : Path or None
@@ -102,7 +105,9 @@ def _refuse_other(file: Path, kind: Kind) -> None:
     with file.open("rb") as stream:
         head = stream.read(_LOOKED_AT)
     called, beginnings = _KINDS[kind]
-    if head and not head.lstrip().lower().startswith(beginnings):
+    start = head.lstrip().lower()
+    alike = beginnings.match(start) if isinstance(beginnings, re.Pattern) else start.startswith(beginnings)
+    if head and not alike:
         raise InputError(
             f"cannot write {file}: the file that is there is no {called} and would be lost; give another name, or "
             "move it away"

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 import typer
 
 from wsabie.base.errors import InputError
-from wsabie.faces.cli import data_commands, study_commands
+from wsabie.faces.cli import data_commands, label_commands, study_commands
 from wsabie.faces.cli.options import (
     AllowOverlap,
     Augment,
@@ -53,6 +53,8 @@ def register(app: typer.Typer) -> None:
         info,
         data_commands.hierarchy,
         data_commands.pairs,
+        label_commands.labels,
+        label_commands.vectors,
     ):
         for hint in get_type_hints(command, include_extras=True).values():
             for parameter in getattr(hint, "__metadata__", ()):

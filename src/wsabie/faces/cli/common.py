@@ -164,6 +164,16 @@ def tell_unknown_features(aligned: "Aligned", where: object) -> None:
         note(f"{values} of {where} left out: the model does not know their features (words, ids or columns)")
 
 
+def label_names(labels: Path) -> list[str]:
+    """The labels of a model folder, or the lines of a file up to a tab, each once."""
+    from wsabie.sources.text import numbered_lines
+
+    if labels.is_dir():
+        return list(loaded(labels).model.vocabulary_)
+    lines = (line.decode("utf-8", "replace").partition("\t")[0] for _, line in numbered_lines(labels, 1 << 20))
+    return list(dict.fromkeys(line for line in lines if line.strip()))
+
+
 def quoted(names: Sequence[str]) -> str:
     """The first few names, as they are written."""
     return ", ".join(f"'{name}'" for name in names[:3])

@@ -1,4 +1,4 @@
-"""Commands that make data: features, split, hierarchy."""
+"""Commands that make data: features, split, hierarchy, pairs."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -19,10 +19,12 @@ from wsabie.faces.cli.options import (
     Output,
     Rate,
     Rejects,
+    RelationName,
     Seed,
     Size,
     SplitBy,
     Strict,
+    Table,
     Terms,
     Threads,
     refuse_options,
@@ -191,27 +193,63 @@ def hierarchy(
 
 def pairs(
     kind: Annotated[
-        Literal["from-listeners"],
-        typer.Argument(metavar="KIND", help="from-listeners: songs that the same people hear."),
+        Literal["from-listeners", "from-wordnet"],
+        typer.Argument(
+            metavar="KIND",
+            help="from-listeners: songs that the same people hear; from-wordnet: wheel and car, dolphin and whale.",
+        ),
     ],
-    src: Annotated[Path, typer.Argument(metavar="SRC", help="Lines of user TAB song TAB plays, or gzip of them.")],
+    src: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SRC",
+            help="Lines of user TAB song TAB plays, or gzip of them; or WordNet's folder, or Open Images' hierarchy.",
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="TSV to write: id, id, common listeners; a relation's pairs.")],
     tracks: Annotated[
         Path | None,
         typer.Option(help="unique_tracks.txt of the Million Song Dataset: pairs are of its tracks, not of songs."),
     ] = None,
-    least: Annotated[int, typer.Option(min=1, help="Common listeners of a pair, at least.")] = 5,
-    cosine: Annotated[float, typer.Option(min=0, max=1, help="Cosine of the listeners of a pair, at least.")] = 0.0,
-    top: Annotated[int, typer.Option(min=1, help="Partners that a song may choose, the highest cosines.")] = 20,
+    least: Annotated[int | None, typer.Option(min=1, help="Common listeners of a pair, at least (default: 5).")] = None,
+    cosine: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Cosine of the listeners of a pair, at least (default: 0).")
+    ] = None,
+    top: Annotated[
+        int | None, typer.Option(min=1, help="Partners that a song may choose, the highest cosines (default: 20).")
+    ] = None,
     heavy: Annotated[
-        int, typer.Option(min=2, help="Of a user with more songs, this many count, drawn at random.")
-    ] = 500,
-    seed: Seed = 0,
+        int | None,
+        typer.Option(min=2, help="Of a user with more songs, this many count, drawn at random (default: 500)."),
+    ] = None,
+    relation: Annotated[
+        RelationName | None, typer.Option(help="Of WordNet: which relation (default: part-of; the part comes first).")
+    ] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(help="Of WordNet: pairs of these labels, not of synsets: one label a line, or a model folder."),
+    ] = None,
+    table: Table = None,
+    inherit: Annotated[
+        bool, typer.Option("--inherit", help="With --labels: what is said of vehicles is said of cars too.")
+    ] = False,
+    seed: GivenSeed = None,
     strict: Strict = False,
     rejects: Rejects = None,
     json: Json = False,
 ) -> None:
-    """Make pairs of songs from who listens to what, for a relation of a space."""
-    from wsabie.faces.cli.pairing import pairs_command
+    """Make pairs for a relation of a space: from who listens to what, or from what WordNet knows."""
+    from wsabie.faces.cli.pairing import listeners_command, wordnet_command
 
-    pairs_command(src, out, tracks, least, cosine, top, heavy, seed, strict, rejects, json)
+    heard = stated(tracks=tracks, least=least, cosine=cosine, top=top, heavy=heavy, seed=seed, rejects=rejects)
+    heard |= stated(strict=strict or None)
+    known = stated(relation=relation, labels=labels, table=table, inherit=inherit or None)
+    if kind == "from-wordnet":
+        refuse_options(heard, "how listeners are read or counted, and WordNet has none")
+        if labels is None:
+            refuse_options(stated(table=table, inherit=inherit or None), "what labels mean, and there is no --labels")
+        wordnet_command(src, out, relation or "part-of", labels, table, inherit, json)
+        return
+    refuse_options(known, "which pairs of WordNet are meant")
+    counts = 5 if least is None else least, cosine or 0.0, 20 if top is None else top, 500 if heavy is None else heavy
+    listeners_command(src, out, tracks, *counts, seed or 0, strict, rejects, json)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wsabie.base.errors import InputError
-from wsabie.faces.cli.common import loaded, quoted, trained_on
+from wsabie.faces.cli.common import label_names, quoted, trained_on
 from wsabie.faces.cli.terminal import TerminalProgress, note, out, plural, show_json
 from wsabie.storage.outputs import refuse_unwritable
 
@@ -122,12 +122,5 @@ def hierarchy_command(src: Path, target: Path, min_count: int, labels: Path | No
 def _known(labels: Path | None) -> Callable[[str], bool] | None:
     """Tells the labels of a model, or the lines of a file, by their spelling."""
     from wsabie.labels.hierarchy import spelling
-    from wsabie.sources.text import numbered_lines
 
-    if labels is None:
-        return None
-    if labels.is_dir():
-        names = list(loaded(labels).model.vocabulary_)
-    else:
-        names = [line.decode("utf-8", "replace") for _, line in numbered_lines(labels, 1 << 20)]
-    return {spelling(name) for name in names if name.strip()}.__contains__
+    return None if labels is None else {spelling(name) for name in label_names(labels)}.__contains__

@@ -118,6 +118,15 @@ Crop = Annotated[
     ),
 ]
 
+RelationName = Literal[
+    "is-a", "instance-of", "part-of", "member-of", "substance-of",
+    "has-kind", "has-instance", "has-part", "has-member", "has-substance",
+]  # fmt: skip
+Table = Annotated[
+    Path | None,
+    typer.Option(help="What labels mean, by hand: label TAB id a line, as `wsabie labels match` writes them."),
+]
+
 
 def stated(**options: Any) -> dict[str, Any]:
     """The options that the command line names."""

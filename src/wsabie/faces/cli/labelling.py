@@ -1,0 +1,122 @@
+"""`wsabie labels`: what is known of names, which label means what, which labels a name stands for."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wsabie.base.errors import InputError, UnknownLabelError
+from wsabie.faces.cli.common import label_names, quoted
+from wsabie.faces.cli.terminal import note, one_line, out, plural, show_json, show_table
+
+if TYPE_CHECKING:
+    from wsabie.labels.knowledge import Knowledge
+    from wsabie.labels.matching import Matched, Reached
+
+_SHOWN = 8
+
+
+def known_of(paths: Sequence[Path], stated: Sequence[str] = ()) -> "Knowledge":
+    """What some files know, and lists of pairs given as RELATION=FILE."""
+    from wsabie.sources.knowledge import read_knowledge
+
+    relations = {}
+    for text in stated:
+        relation, equals, file = text.partition("=")
+        if not equals or not relation or not file or relation in relations:
+            raise InputError(f"--pairs {text!r} is not RELATION=FILE, each relation once, such as part-of=parts.tsv")
+        relations[relation] = Path(file)
+    return read_knowledge(*paths, relations=relations)
+
+
+def matched_labels(known: "Knowledge", labels: Path, table: Path | None) -> "Matched":
+    """The labels of a file or model and what they mean; those that nothing is known of are told."""
+    from wsabie.labels.matching import match_labels
+    from wsabie.sources.knowledge import read_label_table
+
+    names = label_names(labels)
+    matched = match_labels(known, names, None if table is None else read_label_table(table))
+    if not any(matched.concepts):
+        raise InputError(
+            f"nothing is known of the {plural(len(names), 'label')} of {labels}, such as {quoted(names)}; give files "
+            "that know them, or a --table of what they mean"
+        )
+    if missing := matched.missing:
+        note(f"nothing is known of {len(missing):,} of {plural(len(names), 'label')}, such as {quoted(missing)}")
+    return matched
+
+
+def about_command(known: "Knowledge", name: str, json: bool) -> None:
+    """Print what a name may mean, and how the first of it is related."""
+    from wsabie.labels.names import unknown_label
+
+    senses = [known.concept(concept) for concept in known.senses(name)]
+    if not senses:
+        raise UnknownLabelError(unknown_label(name, list(known.all_names()), "name"))
+    related = {relation: ids for relation in _both_ways(known) if (ids := known.related(senses[0].id, relation))}
+    if json:
+        listed = [
+            {"id": one.id, "names": [*zip(one.names, one.languages, strict=True)], "gloss": one.gloss} for one in senses
+        ]
+        show_json({"schema": 1, "name": name, "senses": listed, "related": related})
+        return
+    for one in senses:
+        out.print(one_line(f"{one.id}  {', '.join(one.names)}: {one.gloss}"))
+        for relation, ids in (related if one is senses[0] else {}).items():
+            more = f" and {len(ids) - _SHOWN:,} more" if len(ids) > _SHOWN else ""
+            out.print(one_line(f"  {relation}: {', '.join(map(known.name, ids[:_SHOWN]))}{more}"))
+
+
+def match_command(known: "Knowledge", labels: Path, table: Path | None, target: Path | None, json: bool) -> None:
+    """Find out which concept each label means, and write that as a table which can be corrected."""
+    from wsabie.sources.knowledge import write_label_table
+
+    matched = matched_labels(known, labels, table)
+    if target is not None:
+        write_label_table(target, matched)
+    counts = matched.counts
+    if json:
+        written = {} if target is None else {"out": str(target)}
+        meant = dict(zip(matched.labels, matched.concepts, strict=True))
+        show_json({"schema": 1, **written, "counts": counts, "missing": matched.missing, "meant": meant})
+        return
+    how = ", ".join(f"{n:,} {'known of nothing' if name == 'missing' else f'by {name}'}" for name, n in counts.items())
+    out.print(f"{labels}: {plural(len(matched.labels), 'label')}: {how}")
+    if target is not None:
+        note(f"{target}: correct its ids where they are wrong, and give it as --table")
+
+
+def under_command(
+    known: "Knowledge", name: str, labels: Path, table: Path | None, levels: int | None, inherit: bool, json: bool
+) -> None:
+    """Print the labels that a name stands for."""
+    matched = matched_labels(known, labels, table)
+    expansion = matched.expand(name, levels=levels, inherit=inherit)
+
+    def listed(reached: "list[Reached]", via: bool) -> list[Any]:
+        return [
+            {"label": matched.labels[one.place], "steps": one.steps, **({"of": one.via} if via else {})}
+            for one in reached
+        ]
+
+    if json:
+        parts = listed(expansion.parts, True)
+        show_json({"schema": 1, "name": name, "concept": expansion.concept, "kinds": listed(expansion.kinds, False),
+                   "parts": parts})  # fmt: skip
+        return
+    if not expansion.kinds and not expansion.parts:
+        raise InputError(
+            f"no label of {labels} is a kind or part of {known.name(expansion.concept)}; give other labels"
+        )
+    lines = [[matched.labels[one.place], "kind" if one.steps else "itself", f"{one.steps}"] for one in expansion.kinds]
+    lines += [[matched.labels[one.place], f"part of {known.name(one.via)}", f"{one.steps}"] for one in expansion.parts]
+    out.print(
+        one_line(f"{known.name(expansion.concept)} ({expansion.concept}): {known.concept(expansion.concept).gloss}")
+    )
+    show_table("", ["label", "", "steps"], lines)
+
+
+def _both_ways(known: "Knowledge") -> list[str]:
+    from wsabie.labels.knowledge import INVERSES
+
+    inverses = {stated: name for name, stated in INVERSES.items()}
+    return [way for name in known.relations for way in (name, inverses.get(f"^{name}", f"^{name}"))]

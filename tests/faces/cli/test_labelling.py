@@ -1,0 +1,183 @@
+"""What is known of labels, pairs out of it, and word vectors, through the commands, on a real cut of WordNet."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from wsabie.samples import documents_path
+from wsabie.sources.vectors import read_vectors
+
+Cli = Callable[..., Any]
+CUT = Path(__file__).parents[2] / "sources" / "wordnet_cut"
+
+
+@pytest.fixture
+def labels(tmp_path: Path) -> Path:
+    file = tmp_path / "labels.txt"
+    file.write_text("taxi\nambulance\ncar wheel\nairbrake\nmountain bike\ndolphin\ntoaster\n")
+    return file
+
+
+def test_about_tells_senses_and_relations(cli: Cli) -> None:
+    ran = cli("labels", "about", "dolphin", "--knowledge", CUT)
+    assert ran.code == 0
+    first, second = (line for line in ran.out.splitlines() if line.startswith("n"))
+    assert first.startswith("n02581957  dolphinfish, dolphin, mahimahi: large slender food and game fish widely")
+    assert second.startswith("n02068974  dolphin: any of various small toothed whales with a beaklike snout")
+    said = cli("labels", "about", "n02068974", "--knowledge", CUT, "--json").json
+    assert said["senses"][0]["names"] == [["dolphin", "en"]]
+    assert (said["related"]["is-a"], said["related"]["has-kind"][0]) == (["n02066707"], "n02069412")
+    lost = cli("labels", "about", "dolfin", "--knowledge", CUT)
+    assert (lost.code, lost.err.count("\n")) == (1, 1)
+    assert "did you mean 'dolphin'" in lost.err
+
+
+def test_match_lists_what_is_missing_and_its_table_can_be_corrected(labels: Path, tmp_path: Path, cli: Cli) -> None:
+    table = tmp_path / "table.tsv"
+    ran = cli("labels", "match", "--knowledge", CUT, "--labels", labels, "--out", table, "--json")
+    assert ran.json["counts"] == {"name": 6, "missing": 1}
+    assert ran.json["missing"] == ["toaster"]
+    assert "nothing is known of 1 of 7 labels, such as 'toaster'" in ran.err
+    lines = table.read_text().splitlines()
+    assert lines[0] == "label\tid\thow\tname\tgloss"
+    assert lines[6].startswith("dolphin\tn02581957\tname\tdolphinfish\tlarge slender")
+    table.write_text(table.read_text().replace("n02581957", "n02068974").replace("toaster\t", "toaster\t-"))
+    ran = cli("labels", "match", "--knowledge", CUT, "--labels", labels, "--table", table, "--json")
+    assert (ran.json["meant"]["dolphin"], ran.json["counts"], ran.err) == ("n02068974", {"table": 7}, "")
+    table.write_text("dolphin\tn02\n")
+    assert (
+        "'n02', which is no known concept"
+        in cli("labels", "match", "--knowledge", CUT, "--labels", labels, "--table", table).err
+    )
+
+
+def test_under_shows_kinds_and_parts(labels: Path, cli: Cli) -> None:
+    words = "labels", "under", "motor vehicle", "--knowledge", CUT, "--labels", labels
+    said = cli(*words, "--json").json
+    assert [(one["label"], one["steps"]) for one in said["kinds"]] == [("ambulance", 2), ("taxi", 2)]
+    parts = [(one["label"], one["of"]) for one in said["parts"]]
+    assert parts == [("airbrake", "n03791235"), ("car wheel", "n03791235")]
+    assert "part of motor vehicle" in cli(*words).out
+    assert cli(*words, "--levels", 1, "--json").json["kinds"] == []
+    assert "no label" in cli("labels", "under", "city", "--knowledge", CUT, "--labels", labels).err
+
+
+def test_lists_of_pairs_state_relations(labels: Path, tmp_path: Path, cli: Cli) -> None:
+    (tmp_path / "parts.tsv").write_text("toaster\ttaxi\n")
+    (tmp_path / "kinds.tsv").write_text("taxi\tthing\n")
+    words = "labels", "under", "thing", "--labels", labels, "--knowledge", tmp_path / "kinds.tsv"
+    said = cli(*words, "--pairs", f"part-of={tmp_path / 'parts.tsv'}", "--json").json
+    assert [one["label"] for one in said["kinds"] + said["parts"]] == ["taxi", "toaster"]
+    for wrong in ("part-of", "=x", "has-part=" + str(tmp_path / "parts.tsv"), "part-of=" + str(tmp_path / "none")):
+        ran = cli(*words, "--pairs", wrong)
+        assert (ran.code, ran.err.count("\n")) == (1, 1), ran.err
+
+
+def test_pairs_of_a_relation_can_be_trained_on(labels: Path, tmp_path: Path, cli: Cli) -> None:
+    out = tmp_path / "parts.tsv"
+    ran = cli("pairs", "from-wordnet", CUT, "--out", out)
+    assert (ran.code, ran.out) == (0, f"{out}: 8 pairs of 15 synsets, part-of\n")
+    assert "n02974003\tn03791235\n" in out.read_text()
+    assert out.read_text().startswith("id\tname\n")
+    among = "--labels", labels, "--inherit", "--relation", "has-part"
+    ran = cli("pairs", "from-wordnet", CUT, "--out", out, *among, "--json")
+    assert ran.json["pairs"] == 4
+    assert ran.json["missing"] == ["toaster"]
+    assert sorted(out.read_text().splitlines()[1:]) == [
+        "ambulance\tairbrake", "ambulance\tcar wheel", "taxi\tairbrake", "taxi\tcar wheel",
+    ]  # fmt: skip
+    (tmp_path / "space.toml").write_text(
+        f'[relations.parts]\nquery = "whole"\ntarget = "part"\npairs = "{out.name}"\n\n[space]\ndim = 4\nepochs = 2\n'
+    )
+    ran = cli("train", tmp_path / "space.toml", "--model", tmp_path / "m", "--hold-out", 0, "--threads", 1)
+    assert ran.code == 0, ran.err
+    (one,) = cli("annotate", tmp_path / "m", "taxi", "--relation", "parts", "--json").json["results"]
+    assert sorted(name for name, _ in one["part"]) == ["airbrake", "car wheel"]
+
+
+def test_what_does_not_fit_is_one_sentence(labels: Path, tmp_path: Path, cli: Cli) -> None:
+    out = tmp_path / "out.tsv"
+    labels.write_text("taxi\ndolphin\n")
+    (empty := tmp_path / "empty").mkdir()
+    for words, sentence in [
+        (("labels", "about", "car"), "--knowledge names the files"),
+        (("labels", "about", "--knowledge", CUT), "which name?"),
+        (("labels", "under", "car", "--knowledge", CUT), "--labels names a file"),
+        (("labels", "match", "car", "--knowledge", CUT, "--labels", labels), "leave 'car' out"),
+        (("labels", "about", "car", "--knowledge", CUT, "--levels", 2), "--levels says"),
+        (("labels", "match", "--knowledge", CUT, "--labels", labels, "--out", labels), "would be lost"),
+        (("pairs", "from-wordnet", CUT, "--out", out, "--least", 3), "--least says"),
+        (("pairs", "from-wordnet", CUT, "--out", out, "--inherit"), "--inherit says"),
+        (("pairs", "from-listeners", labels, "--out", out, "--relation", "is-a"), "--relation says"),
+        (("pairs", "from-wordnet", CUT, "--out", out, "--labels", labels, "--relation", "member-of"), "states no pair"),
+        (("pairs", "from-wordnet", empty, "--out", out), "holds no data.noun"),
+        (("vectors", "near", labels, "a"), "no file of word vectors"),
+        (("vectors", "near", labels), "near to which word"),
+        (("vectors", "info", labels, "a"), "leave 'a' out"),
+        (("vectors", "info", labels, "--dim", 3), "--dim says"),
+        (("vectors", "train", labels), "give both"),
+        (("vectors", "train", labels, "--out", out, "--limit", 3), "--limit says"),
+        (("vectors", "train", labels, "--out", labels), "would be lost"),
+    ]:
+        ran = cli(*words)
+        assert (ran.code, ran.err.count("\n")) == (1, 1), ran.err
+        assert sentence in ran.err
+    assert not out.exists()
+
+
+def test_vectors_are_looked_into(tmp_path: Path, cli: Cli) -> None:
+    file = tmp_path / "few.vec"
+    file.write_text("4 2\ndog 1 0\ncat 1 .5\noak 0 1\nbroken 1\n")
+    said = cli("vectors", "info", file, "--json", "--rejects", tmp_path / "bad.jsonl")
+    assert said.json == {
+        "schema": 1, "vectors": str(file), "words": 3, "dimensions": 2, "first": ["dog", "cat", "oak"],
+        "skipped": {"line with another number of values": 1},
+    }  # fmt: skip
+    assert json.loads((tmp_path / "bad.jsonl").read_text())["where"] == f"{file}:5"
+    near = cli("vectors", "near", file, "Dog", "-k", 1, "--json").json
+    assert (near["words"], near["near"]) == (["dog"], [["cat", 0.894427]])
+    assert "cat" in cli("vectors", "near", file, "dog oak").out
+    assert "did you mean 'oak'" in cli("vectors", "near", file, "oaks").err
+    assert (tmp_path / "few.vec.npy").exists()
+    assert cli("vectors", "info", file, "--strict").code == 1
+
+
+def test_without_gensim_the_command_that_installs_it_is_told(
+    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "gensim", None)
+    monkeypatch.setitem(sys.modules, "gensim.models", None)
+    ran = cli("vectors", "train", documents_path(), "--out", tmp_path / "own.vec")
+    assert ran.code == 1
+    assert "pip install 'wsabie[text]'" in ran.err
+    assert not (tmp_path / "own.vec").exists()
+
+
+def test_vectors_are_learnt_from_text(tmp_path: Path, cli: Cli) -> None:
+    pytest.importorskip("gensim")
+    out = tmp_path / "own.vec"
+    words = "vectors", "train", documents_path(), "--out", out, "--dim", 16, "--epochs", 2, "--json"
+    said = cli(*words)
+    assert said.code == 0, said.err
+    assert said.json["words"] > 1000
+    assert said.json["phrases"] > 50
+    first = out.read_bytes()
+    vectors = read_vectors(out)
+    assert (len(vectors), vectors.dim) == (said.json["words"], 16)
+    assert "label_names" in vectors.words
+    assert "label names" in vectors
+    assert np.isfinite(vectors.table).all()
+    assert cli(*words).code == 0  # a file of its kind is replaced
+    assert out.read_bytes() == first  # and one thread gives the same again
+    assert cli("vectors", "near", out, "picture", "-k", 3).code == 0
+    nothing = tmp_path / "few.txt"
+    nothing.write_text("Only once. Each word.\n")
+    assert "no word is found 5 times" in cli("vectors", "train", nothing, "--out", out).err
+    nothing.write_text("sea salt\n" * 50)
+    assert cli("vectors", "train", nothing, "--out", out, "--phrases", 0, "--dim", 2, "--json").json["words"] == 2
