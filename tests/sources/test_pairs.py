@@ -146,3 +146,10 @@ def test_couples_are_the_pairs_as_they_stand_and_those_of_wordnet(tmp_path: Path
     line = "02084071 05 n 01 dog 0 001 @ 02083346 n 0000 | a member of the genus Canis\n"
     (tmp_path / "data.noun").write_text(line)
     assert list(read_couples(tmp_path)) == [("n02084071", "n02083346")]
+
+
+def test_citations_are_pairs(tmp_path: Path) -> None:
+    (tmp_path / "papers.links.txt").write_text("a b\nc\nb c\n")
+    rejects = Rejects()
+    assert list(read_couples(tmp_path / "papers.links.txt", rejects=rejects)) == [("a", "b"), ("b", "c")]
+    assert rejects.counts == {"line that is not two documents": 1}

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from wsabie.sources.build import BadRow, require_rows
+from wsabie.sources.citations import LINKS, read_links
 from wsabie.sources.id_labels import IdLabels
 from wsabie.sources.records import ItemList, Rows
 from wsabie.sources.text import numbered_lines, shown
@@ -53,7 +54,7 @@ def read_pairs(path: Path, *, rejects: Rejects | None = None) -> Rows | ItemList
 def read_couples(path: Path, *, rejects: Rejects | None = None) -> Iterator[tuple[str, str]]:
     """The two ids of every line of a pair list, in the order of the file; those of weight 0 or less are left out.
 
-    Of a folder with WordNet's files they are (child, parent).
+    Of a folder with WordNet's files they are (child, parent), of NAME.links.txt two documents of a citation.
 
     Raises
     ------
@@ -61,6 +62,9 @@ def read_couples(path: Path, *, rejects: Rejects | None = None) -> Iterator[tupl
         Missing, or (at the end) without a single usable line.
     """
     rejects, n = Rejects() if rejects is None else rejects, 0
+    if path.name.endswith(LINKS):
+        yield from read_links(path, rejects=rejects)
+        return
     for n, pair in enumerate(is_a_pairs(path) if path.is_dir() else _stated(path, rejects), 1):  # noqa: B007
         yield pair
     require_rows(n, path, rejects, "pairs (nor WordNet's data.noun)" if path.is_dir() else "pairs")
