@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from wsabie.base.arrays import Float32, Int64, Matrix
+from wsabie.base.arrays import Float32, Int64
 from wsabie.base.lists import excluded_lists
 from wsabie.base.machine import available_cores, versions
 from wsabie.base.plain import plain
@@ -17,8 +17,8 @@ from wsabie.labels.hierarchy import Hierarchy
 from wsabie.models.judging import evaluate_judged
 from wsabie.models.known import KnownKind, kind_from, kind_parts, space_from
 from wsabie.models.loading import load_one_of
-from wsabie.models.relations import Kind, Relation, known_pairs, pair_matrix, refuse_twins
-from wsabie.models.told import judged
+from wsabie.models.relations import Kind, Relation, refuse_twins
+from wsabie.models.told import judged, known_matrix
 from wsabie.space.shared import SharedSpace
 from wsabie.storage.folder import Parts, save_folder
 from wsabie.training.stats import EpochStats
@@ -161,7 +161,7 @@ class KnownSpace(BaseEstimator):  # type: ignore[misc]
         self._check_fitted()
         refuse_twins(relations)
         threads = self.threads or available_cores()
-        known = {one.name: self._known_pairs(one) for one in trained}
+        known = {one.name: known_matrix(one, self.kinds_) for one in trained}
         sides = {one.name: judged(one, self.kinds_, trained=known.get(one.name)) for one in relations}
         kin = {one.name: self._kinship(one, hierarchy) for one in relations}
         require(
@@ -179,11 +179,6 @@ class KnownSpace(BaseEstimator):  # type: ignore[misc]
         names = list(given)
         hops = hierarchy.hops(names)
         return {"hops": hops, "similar": hierarchy.similar(names)} if hops.known().any() else {}
-
-    def _known_pairs(self, relation: Relation) -> Matrix:
-        """The pairs of a relation between known things."""
-        query, target = self.known(relation.query_kind).things, self.known(relation.target_kind).things
-        return pair_matrix(known_pairs(relation, query, target)[0], query, target, (False, False))
 
     def known(self, name: str) -> KnownKind:
         self._check_fitted()

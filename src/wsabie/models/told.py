@@ -151,6 +151,17 @@ def judged(
     return Judged.of(relation.name, query, target, Y, exclude)
 
 
+def known_matrix(relation: Relation, known: Mapping[str, KnownKind]) -> Matrix:
+    """The pairs of a relation between known things, csr_matrix (queries, targets) int8; others are left out."""
+    query, target = (_known(name, known).things for name in (relation.query_kind, relation.target_kind))
+    return pair_matrix(known_pairs(relation, query, target)[0], query, target, (False, False))
+
+
+def _known(name: str, known: Mapping[str, KnownKind]) -> KnownKind:
+    require(name in known, f"the space knows no kind {name!r}; it knows {', '.join(known)}")
+    return known[name]
+
+
 def _selected(names: Vocabulary, known: Vocabulary) -> Matrix:
     """Which of the known things each of some names is, csr_matrix (names, known) int8."""
     from scipy.sparse import csr_matrix, identity
@@ -165,8 +176,7 @@ def _side(
     end: Kind | str, known: Mapping[str, KnownKind], inputs: Mapping[str, Inputs] | None
 ) -> tuple[Things, Vocabulary]:
     name = end if isinstance(end, str) else end.name
-    require(name in known, f"the space knows no kind {name!r}; it knows {', '.join(known)}")
-    kind = known[name]
+    kind = _known(name, known)
     if isinstance(end, str) or end.X is None:
         rows = None if inputs is None or not kind.n_features else inputs[name]
         return Things(kind, rows), kind.things

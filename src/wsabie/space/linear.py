@@ -1,12 +1,12 @@
 """Labels with a weight per feature and no point: f_y(x) = w_y . x ([W] section 6.3), alone or beside points (eq. 1)."""
 
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from wsabie.base import mapped
 from wsabie.base.arrays import LANES, Csr, Float32, under_one_type
 from wsabie.base.errors import InputError
 from wsabie.base.machine import available_memory
@@ -110,8 +110,8 @@ class LinearSpace:
         return Traffic(4 * rows_per_pair, 4 * rows_per_pair, 16 * rows_per_pair)
 
     def copy(self) -> "LinearSpace":
-        """The same with weights in a file without a name, so that memory holds the large array once."""
-        kept = LinearSpace(_on_disk(self.weights), self.bias.copy())
+        """The same with large weights in a file without a name, so that memory holds them once."""
+        kept = LinearSpace(mapped.copy(self.weights), self.bias.copy())
         kept.scale[:], kept.norm2[:] = self.scale, self.norm2
         return kept
 
@@ -131,19 +131,6 @@ class LinearSpace:
     def scores(self, inputs: Inputs, run: Run | None = None) -> Float32:
         """All scores of a block of rows, (n, n_labels), summed in a fixed order; `run` may share labels out."""
         return _scores(self.pattern(inputs), self.label_arrays(), np.zeros((1, LANES), np.float32), inputs, self, run)
-
-
-def _on_disk(array: Float32) -> Float32:
-    with tempfile.TemporaryFile(prefix="wsabie-") as file:
-        try:
-            kept = np.memmap(file, np.float32, "w+", shape=array.shape)
-            kept[:] = array
-        except OSError as error:
-            raise InputError(
-                f"cannot keep the best epoch's {array.nbytes / 1e9:.1f} GB of weights in {tempfile.gettempdir()}: "
-                f"{error.strerror}; free some space, name another folder by TMPDIR, or train without validation rows"
-            ) from error
-    return kept
 
 
 @dataclass

@@ -16,9 +16,9 @@ from wsabie.base.validation import require
 from wsabie.evaluation.bootstrap import bootstrap_all, paired_bootstrap
 from wsabie.models.judging import Judged
 from wsabie.models.known import KnownKind
-from wsabie.models.relations import Kind, Relation, known_pairs, pair_matrix
+from wsabie.models.relations import Kind, Relation
 from wsabie.models.space import Space
-from wsabie.models.told import judged, told
+from wsabie.models.told import judged, known_matrix, told
 from wsabie.sources.declaration import Declared
 from wsabie.sources.records import Rows, groups_of
 from wsabie.storage.rejects import Rejects
@@ -102,13 +102,13 @@ def compare_declared(
     if tested is not None:
         relations, asking = _given(tested, declared, how, things, data, rejects)
         dealt = replace(dealt, test=relations)
-    told = {name: {"train": len(own.train), "valid": len(own.valid)} for name, own in sides.items()}
+    sizes = {name: {"train": len(own.train), "valid": len(own.valid)} for name, own in sides.items()}
     facts = {
         "source": str(declared.path),
         "test": None if tested is None else str(tested.path),
         "hold_out": hold_out,
         "parameters": space.get_params(),
-        "things": {name: {**counts, "test": len(asking.get(name, ()))} for name, counts in told.items()},
+        "things": {name: {**counts, "test": len(asking.get(name, ()))} for name, counts in sizes.items()},
         "skipped": len(rejects),
     }
     found = compare_relations(dealt, space, how, asking, progress=progress)
@@ -216,7 +216,7 @@ class _World:
             for one in sides.learnt
         }
         excluded = [one for one in sides.known if {one.query_kind, one.target_kind} <= set(names)]
-        both = {one.name: _between(one, known) for one in excluded}
+        both = {one.name: known_matrix(one, known) for one in excluded}
         mapped = {end.name: end for one in sides.learnt for end in (one.query, one.target) if isinstance(end, Kind)}
         test = [
             replace(one, target=mapped.get(one.target_kind, one.target)) if isinstance(one.target, str) else one
@@ -242,12 +242,6 @@ class _World:
             raise TypeError("queries of a classifier have features")
         ids, names = list(kind.names()), list(self.known[relation.target_kind].things)
         return Rows(kind.X[chosen], Y, names, [ids[i] for i in chosen])
-
-
-def _between(relation: Relation, known: Mapping[str, KnownKind]) -> Matrix:
-    """The pairs of known things."""
-    queries, targets = known[relation.query_kind].things, known[relation.target_kind].things
-    return pair_matrix(known_pairs(relation, queries, targets)[0], queries, targets, (False, False))
 
 
 def _spaces(world: _World, space: Space, progress: Progress) -> Iterator[tuple[str, Method]]:
@@ -296,10 +290,10 @@ def _with_intervals(
     skipped = [one for one in found if isinstance(one, Skipped)]
     one = OneRelation(name, relation.query_kind, relation.target_kind, methods, skipped)
     drawn: dict[str, Any] = {"groups": groups, "resamples": how.resamples, "seed": how.seed}
-    told = []
+    judged_methods = []
     for method in methods:
         per_row = {metric: method.evaluation.per_row[metric] for metric in one.metrics}
         against = {m: paired_bootstrap(values, first.per_row[m], **drawn) for m, values in per_row.items()}
         against = {} if method is methods[0] else against
-        told.append(replace(method, intervals=bootstrap_all(per_row, **drawn), against=against))
-    return replace(one, methods=told)
+        judged_methods.append(replace(method, intervals=bootstrap_all(per_row, **drawn), against=against))
+    return replace(one, methods=judged_methods)
