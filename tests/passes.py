@@ -7,7 +7,10 @@ import numpy as np
 
 from strategies import Problem
 from wsabie.kernels import reference
+from wsabie.space.protocol import things_of
 from wsabie.training.threads import Threads
+
+TABLES = ("features", "labels", "weights", "bias", "words")
 
 
 class Outcome(NamedTuple):
@@ -17,6 +20,7 @@ class Outcome(NamedTuple):
     labels: Any
     weights: Any
     bias: Any
+    words: Any
     counters: Any
     loss: float
 
@@ -66,7 +70,7 @@ def outcome(space: Any, counters: Any, loss: float) -> Outcome:
     """What a space came to; tables that it lacks are None."""
     space.settle(None, None)
     arrays = space.arrays()
-    return Outcome(*(arrays.get(name) for name in ("features", "labels", "weights", "bias")), counters, loss)
+    return Outcome(*(arrays.get(name) for name in TABLES), counters, loss)
 
 
 def fast_proposals(problem: Problem) -> Proposed:
@@ -99,7 +103,8 @@ def run_one_block(problem: Problem, bounds: Any) -> tuple[Any, Any, Any, float]:
         *np.zeros((2, firsts[-1]), np.int64),
         np.zeros(firsts[-1], np.float32),
     )
-    room = int(np.diff(problem.X.indptr)[targets.rows].sum()) if hasattr(problem.X, "indptr") else 0
+    rows = things_of(problem.inputs, targets.rows)
+    room = int(np.diff(problem.X.indptr)[rows].sum()) if hasattr(problem.X, "indptr") else 0
     owned = np.array(bounds, np.int64)
     works = [
         Work(*np.zeros((2, d + 1), np.int32), np.zeros(room, np.int32), np.zeros(room, np.float32), owned)
@@ -132,6 +137,8 @@ def slow_owpc(problem: Problem) -> Outcome:
 def _twin(problem: Problem, run: Any) -> Outcome:
     pattern = reference.double(problem.space.pattern(problem.inputs))
     labels, tower = reference.double(problem.space.label_arrays()), reference.tower_of(pattern)
+    if hasattr(pattern, "who"):  # the label beside a thing is a row of the table that is ranked
+        pattern = pattern._replace(table=labels.words if hasattr(labels, "words") else labels.table)
     moved = run(pattern, labels, problem.targets, problem.rule)
     points, weights = getattr(labels, "points", labels), getattr(labels, "weights", labels)
     has_points, has_weights = tower is not None, hasattr(weights, "scale")
@@ -140,6 +147,7 @@ def _twin(problem: Problem, run: Any) -> Outcome:
         points.table if has_points else None,
         weights.table if has_weights else None,
         points.bias,
+        getattr(labels, "words", None),
         moved.counters,
         moved.loss,
     )
@@ -149,7 +157,7 @@ def assert_same(fast: Outcome, twin: Outcome) -> None:
     """Counters equal, numbers within what float32 leaves of them."""
     np.testing.assert_array_equal(fast.counters, twin.counters)
     assert math.isclose(fast.loss, twin.loss, rel_tol=1e-4, abs_tol=1e-5)
-    for name in ("features", "labels", "weights", "bias"):
+    for name in TABLES:
         if getattr(twin, name) is None:
             assert getattr(fast, name) is None
             continue

@@ -63,7 +63,7 @@ class Watch(NamedTuple):
 def train(block: RowBlock, space: JointSpace, settings: Settings, *, monitor: Any = None, **options: Any) -> Any:
     """(history, space) after a run; `monitor` is a function of the space."""
     watch = None if monitor is None else Watch(monitor)
-    history = Trainer(settings, monitor=watch, **options).train(space, lambda: [block], len(block.targets.labels))
+    history = Trainer(settings, monitor=watch, **options).train(space, lambda epoch: [block], len(block.targets.labels))
     return history, space
 
 

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from wsabie.base.validation import check_features
 from wsabie.space import tables
 from wsabie.space.joint import SIMILARITIES, JointSpace
+from wsabie.space.parts import PartsSpace
+from wsabie.space.protocol import Sides
 from wsabie.training.losses import losses_for
 from wsabie.training.targets import build_targets
 
@@ -144,6 +146,16 @@ def with_free_vectors(problem: Problem) -> Problem:
     space = FreeVectors(**{**vars(problem.space), "similarity": "dot"})
     ids = np.arange(problem.Y.shape[0], dtype=np.int32) % np.int32(space.n_features)
     return problem._replace(space=space, X=ids, inputs=ids)
+
+
+def with_labels_beside(problem: Problem, *, shared: bool, rng: np.random.Generator) -> Problem:
+    """Every row, but for some, asks with a label beside it; a thing may be asked for by several examples."""
+    n, n_labels = problem.Y.shape
+    things = JointSpace(**{**vars(problem.space.copy()), "similarity": "dot"})
+    words = None if shared else random_space(1, n_labels, "dot", rng).labels
+    who, other = rng.integers(0, n, n).astype(np.int32), rng.integers(-1, n_labels, n).astype(np.int32)
+    sides = Sides(problem.inputs, who, who[problem.targets.rows], other)
+    return problem._replace(space=PartsSpace.of(things, words, 0.7), inputs=sides)
 
 
 @st.composite

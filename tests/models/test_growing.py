@@ -132,7 +132,7 @@ def test_points_of_features_never_move_however_long_they_are(rows: Any) -> None:
     more = growing.grown(space.kinds_, space.space_, both, 0)
     before = {name: table.copy() for name, table in more.points.tables.items()}
     settings = continued({**_FIXED, **space.get_params()}, space.settings_, Shape(1, 1, 9), 3, 0)
-    Trainer(settings).train(more.points, lambda: more.blocks, 1)
+    Trainer(settings).train(more.points, lambda epoch: more.blocks, 1)
     assert np.array_equal(more.points.tables["track"], before["track"])
     assert not np.array_equal(more.points.tables["artist"], before["artist"])
 

@@ -99,7 +99,7 @@ def test_a_run_counts_the_rows_of_each_label_in_all_blocks(monkeypatch: pytest.M
 
     monkeypatch.setattr(trainer, "sampling_of", spied)
     settings = make_settings(sampler=Sampler("frequency"), rank_sample=10, epochs=1)
-    Trainer(settings).train(make_space(), lambda: blocks, sum(len(b.targets.labels) for b in blocks))
+    Trainer(settings).train(make_space(), lambda epoch: blocks, sum(len(b.targets.labels) for b in blocks))
     assert counted[-1].tolist() == sum(np.bincount(b.targets.labels, minlength=40) for b in blocks).tolist()
     assert counted[-1].max() > counted[-1].min() > 0
 

@@ -111,7 +111,7 @@ def record_orders(monkeypatch: pytest.MonkeyPatch, orders: list[Any]) -> None:
 def test_every_block_of_an_epoch_has_an_order_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     orders: list[Any] = []
     record_orders(monkeypatch, orders)
-    Trainer(make_settings(epochs=2)).train(make_space(), lambda: [BLOCK, BLOCK], 2 * len(BLOCK.targets.labels))
+    Trainer(make_settings(epochs=2)).train(make_space(), lambda epoch: [BLOCK, BLOCK], 2 * len(BLOCK.targets.labels))
     assert len(orders) == len({tuple(order) for order in orders}) == 4
     assert {tuple(sorted(order)) for order in orders} == {tuple(range(len(BLOCK.targets.rows)))}
 
@@ -268,7 +268,7 @@ def test_several_blocks_of_rows_make_one_epoch() -> None:
 
     blocks = [make_block(50), make_block(90)]
     n_pairs = sum(len(b.targets.labels) for b in blocks)
-    history = Trainer(make_settings(epochs=2)).train(make_space(), lambda: blocks, n_pairs)
+    history = Trainer(make_settings(epochs=2)).train(make_space(), lambda epoch: blocks, n_pairs)
     assert [s.pairs for s in history] == [n_pairs] * 2
     assert [s.unlabelled for s in history] == [2] * 2
 
@@ -296,7 +296,7 @@ def relations(n: int = 200, **second: Any) -> tuple[Any, list[RowBlock]]:
 def train_relations(space: Any, blocks: list[RowBlock], **changes: Any) -> Any:
     """(history, space) after a run; a space of relations has no biases."""
     n_pairs = sum(round(len(block.targets.labels) * block.weight) for block in blocks)
-    return Trainer(make_settings(bias_rate=0.0, **changes)).train(space, lambda: blocks, n_pairs), space
+    return Trainer(make_settings(bias_rate=0.0, **changes)).train(space, lambda epoch: blocks, n_pairs), space
 
 
 @pytest.mark.parametrize("weight", [0.25, 0.4, 1, 2.5])

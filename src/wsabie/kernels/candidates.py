@@ -3,6 +3,7 @@
     points (Dot, Euclidean, Cosine)   the query is a point        f_y = s(q, W_y)              ([W] eq. 2)
     Weights                           the query is the row        f_y = w_y . x                ([W] section 6.3)
     Summed                            the query is both           f_y = w_y . x + s(q, W_y)    ([W] eq. 1)
+    Joined                            the query is two points     f_y = q1 . U_y + q2 . W_y    ([P] 6.2, unshared)
     Pool                              labels are points of a tower, those of a block in slots (`wsabie.kernels.pools`)
 
 A step looks at a label through `score`, `pull`, `push` and `limit` alone, which are dispatched on the labels' type.
@@ -27,7 +28,7 @@ from wsabie.kernels import similarity
 from wsabie.kernels._jit import INLINE, cold, jit
 from wsabie.kernels.pools import Pool, gather_pool, push_pool, spread_pool
 from wsabie.kernels.similarity import Cosine, Dot, Euclidean
-from wsabie.kernels.vector import multiply, project
+from wsabie.kernels.vector import add, dot, multiply, project
 
 _SMALLEST = np.float32(1e-6)  # of a scale, before it is multiplied into its row
 
@@ -66,6 +67,14 @@ class Summed(NamedTuple):
 
     points: Any
     weights: Any
+
+
+class Joined(NamedTuple):
+    """Labels with two points: one for each half of the query."""
+
+    points: Any  # Dot
+    words: Any  # (n_labels, padded dim) float32
+    half: Any  # width of either in the form of `width`
 
 
 # ---- scores
@@ -110,6 +119,11 @@ def _score_summed(labels, q, y, width):
     return score(labels.points, q.point, y, width) + score(labels.weights, q.row, y, width)
 
 
+def _score_joined(labels, q, y, width):
+    n, half = LANES * len(labels.half), labels.half
+    return similarity.score(labels.points, q[:n], y, half) + dot(q[n:], labels.words[y], half)
+
+
 def _score_pool(labels, q, y, width):
     return similarity.score(labels.points, q, y, width)
 
@@ -131,6 +145,13 @@ def _pull_weights(labels, q, y, v, weight, g, width):
 
 def _pull_summed(labels, q, y, v, weight, g, width):
     pull(labels.points, q.point, y, v, weight, g, width)
+
+
+def _pull_joined(labels, q, y, v, weight, g, width):
+    n, half = LANES * len(labels.half), labels.half
+    pull(labels.points, q[:n], y, v, weight, g[:n], half)
+    add(g[n:], weight, labels.words[y], half)
+    add(g[n:], -weight, labels.words[v], half)
 
 
 def _pull_pool(labels, q, y, v, weight, g, width):
@@ -217,6 +238,14 @@ def _push_summed(labels, rule, y, q, weight, width):
     push(labels.weights, rule, y, q.row, weight, width)
 
 
+def _push_joined(labels, rule, y, q, weight, width):
+    n, half, row = LANES * len(labels.half), labels.half, labels.words[y]
+    push(labels.points, rule, y, q[:n], weight, half)
+    if rule.keep_labels != 1:
+        multiply(row, rule.keep_labels, half)
+    add(row, rule.step_labels * weight, q[n:], half)
+
+
 # ---- limits
 
 
@@ -233,6 +262,11 @@ def _limit_weights(labels, rule, y, width):
 def _limit_summed(labels, rule, y, width):
     limit(labels.points, rule, y, width)
     limit(labels.weights, rule, y, width)
+
+
+def _limit_joined(labels, rule, y, width):
+    limit(labels.points, rule, y, labels.half)
+    project(labels.words[y], rule.max_norm_labels, labels.half)
 
 
 def _limit_nothing(labels, rule, y, width):
@@ -278,18 +312,22 @@ def _places_of_pool(labels):
 
 _POINTS = (Dot, Euclidean, Cosine)
 _SCORE: dict[type, Callable[..., Any]] = {
-    **dict.fromkeys(_POINTS, _score_point), Weights: _score_weights, Summed: _score_summed, Pool: _score_pool
+    **dict.fromkeys(_POINTS, _score_point),
+    Weights: _score_weights, Summed: _score_summed, Joined: _score_joined, Pool: _score_pool
 }  # fmt: skip
 _PULL: dict[type, Callable[..., Any]] = {
-    **dict.fromkeys(_POINTS, _pull_point), Weights: _pull_weights, Summed: _pull_summed, Pool: _pull_pool
+    **dict.fromkeys(_POINTS, _pull_point),
+    Weights: _pull_weights, Summed: _pull_summed, Joined: _pull_joined, Pool: _pull_pool
 }  # fmt: skip
 _PUSH: dict[type, Callable[..., Any]] = {
-    **dict.fromkeys(_POINTS, _push_point), Weights: _push_weights, Summed: _push_summed, Pool: push_pool
+    **dict.fromkeys(_POINTS, _push_point),
+    Weights: _push_weights, Summed: _push_summed, Joined: _push_joined, Pool: push_pool
 }  # fmt: skip
 _LIMIT: dict[type, Callable[..., Any]] = {
-    **dict.fromkeys(_POINTS, _limit_point), Weights: _limit_weights, Summed: _limit_summed, Pool: _limit_nothing
+    **dict.fromkeys(_POINTS, _limit_point),
+    Weights: _limit_weights, Summed: _limit_summed, Joined: _limit_joined, Pool: _limit_nothing
 }  # fmt: skip
-_TABLES = (*_POINTS, Weights, Summed)
+_TABLES = (*_POINTS, Weights, Summed, Joined)
 _GATHER: dict[type, Callable[..., Any]] = {**dict.fromkeys(_TABLES, _gather_nothing), Pool: gather_pool}
 _SPREAD: dict[type, Callable[..., Any]] = {**dict.fromkeys(_TABLES, _spread_nothing), Pool: spread_pool}
 _PLACE: dict[type, Callable[..., Any]] = {**dict.fromkeys(_TABLES, _place_of_label), Pool: _place_in_pool}

@@ -6,7 +6,8 @@ for all gradients of a block, as far as they concern the rows of one owner. The 
 A query that was folded once comes back by `recall`, out of the memory that it was folded into.
 
 `Pair` (thing - label) is the first paper's pattern. `Given` hands the row itself to labels that have a weight per
-feature, and has nothing behind it that could move; `Both` does the two at once (the paper's full-rank model).
+feature, and has nothing behind it that could move; `Both` does the two at once (the paper's full-rank model). `Beside`
+and `Apart` (thing and label - label) are those of objects and their parts, `wsabie.kernels.beside`.
 """
 
 from collections.abc import Callable
@@ -14,7 +15,9 @@ from typing import Any, NamedTuple
 
 from numba.extending import overload
 
+from wsabie.kernels import beside
 from wsabie.kernels._jit import INLINE
+from wsabie.kernels.beside import Apart, Beside
 from wsabie.kernels.candidates import DenseRow, Row, Two
 from wsabie.kernels.towers import backprop, encode, scatter
 
@@ -64,7 +67,7 @@ def _fold_both(pattern, i, slot, q, width):
     return Two(fold(pattern.pair, i, slot, q, width), fold(pattern.given, i, slot, q, width))
 
 
-def _recall_pair(pattern, i, slot, q, width):
+def _recall_point(pattern, i, slot, q, width):
     return q
 
 
@@ -101,19 +104,27 @@ _FOLD: dict[type, Callable[..., Any]] = {
     Given: _fold_given,
     GivenDense: _fold_given_dense,
     Both: _fold_both,
+    Beside: beside.fold_beside,
+    Apart: beside.fold_apart,
 }
-_RECALL: dict[type, Callable[..., Any]] = {**_FOLD, Pair: _recall_pair, Both: _recall_both}
+_RECALL: dict[type, Callable[..., Any]] = {
+    **_FOLD, **dict.fromkeys((Pair, Beside, Apart), _recall_point), Both: _recall_both
+}  # fmt: skip
 _SPREAD: dict[type, Callable[..., Any]] = {
     Pair: _spread_pair,
     Given: _spread_given,
     GivenDense: _spread_given,
     Both: _spread_both,
+    Beside: beside.spread_beside,
+    Apart: beside.spread_apart,
 }
 _SPREAD_BLOCK: dict[type, Callable[..., Any]] = {
     Pair: _spread_block_pair,
     Given: _spread_block_given,
     GivenDense: _spread_block_given,
     Both: _spread_block_both,
+    Beside: beside.spread_block_beside,
+    Apart: beside.spread_block_apart,
 }
 
 

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wsabie.base.arrays import Float64
-from wsabie.kernels.candidates import Summed, Weights
+from wsabie.kernels.beside import Apart, Beside
+from wsabie.kernels.candidates import Joined, Summed, Weights
 from wsabie.kernels.patterns import Both, Given, GivenDense, Pair
 from wsabie.kernels.samplers import Adaptive, Uniform, Weighted
 from wsabie.kernels.similarity import Dot, Euclidean
@@ -28,7 +29,9 @@ def double(arrays: Any) -> Any:
     """The same labels, tower or pattern with float64 tables of its own."""
     if isinstance(arrays, (Summed, Pair, Both)):
         return type(arrays)(*map(double, arrays))
-    tables = ("table", "bias", "scale", "norm2")
+    parts = {name: double(getattr(arrays, name)) for name in ("points", "tower") if name in arrays._fields}
+    arrays = arrays._replace(**parts)
+    tables = ("table", "words", "bias", "scale", "norm2")
     fields = {name: np.array(getattr(arrays, name), np.float64) for name in tables if name in arrays._fields}
     return arrays._replace(**fields)
 
@@ -84,6 +87,9 @@ def score(labels: Any, q: Any, y: int) -> float:
     """f_y = s(q, w_y) + b_y for points, w_y . x + b_y for weights, or the sum of both."""
     if isinstance(labels, Summed):
         return score(labels.points, q.point, y) + score(labels.weights, q.row, y)
+    if isinstance(labels, Joined):
+        first, second = np.split(q, 2)
+        return score(labels.points, first, y) + float(second @ labels.words[y])
     if isinstance(labels, Weights):
         return float(labels.scale[y] * labels.table[y, : len(q)] @ q + labels.bias[y])
     w, bias = labels.table[y], float(labels.bias[y])
@@ -158,6 +164,11 @@ def backprop(tower: Any, i: int, g: Float64, rule: Any) -> None:
 
 def fold(pattern: Any, i: int) -> Any:
     """The query of example i: its point, its row, or both."""
+    if isinstance(pattern, (Beside, Apart)):
+        other = pattern.other[i]
+        label = float(pattern.weight) * pattern.table[other] if other >= 0 else np.zeros(pattern.table.shape[1])
+        point = encode(pattern.tower, pattern.who[i])
+        return point + label if isinstance(pattern, Beside) else np.concatenate([point, label])
     if isinstance(pattern, Both):
         return Point(fold(pattern.pair, i), fold(pattern.given, i))
     if isinstance(pattern, GivenDense):
@@ -173,6 +184,26 @@ def fold(pattern: Any, i: int) -> Any:
 def tower_of(pattern: Any) -> Any:
     """The tower behind the query's point; None when there is none."""
     return pattern.pair.tower if isinstance(pattern, Both) else getattr(pattern, "tower", None)
+
+
+def spread(pattern: Any, directions: list[tuple[int, Float64]], rule: Any) -> None:
+    """Hand directions of queries back: all decays and moves, then one projection of each row that moved.
+
+    A row of features decays once for every visit that moves it, before it moves; free vectors and dense rows in turn.
+    """
+    if isinstance(pattern, (Beside, Apart)):
+        halves = [np.split(g, 2) if isinstance(pattern, Apart) else (g, g) for _, g in directions]
+        things = [(int(pattern.who[i]), g) for (i, _), (g, _) in zip(directions, halves, strict=True)]
+        apply_directions(pattern.tower, rule, things)
+        labels = [(pattern.other[i], g) for (i, _), (_, g) in zip(directions, halves, strict=True)]
+        labels = [(label, g) for label, g in labels if label >= 0]
+        for label, g in labels:
+            decay(pattern.table[label], rule.keep_labels)
+            pattern.table[label] += float(rule.step_labels) * float(pattern.weight) * g
+        for label in {label for label, _ in labels}:
+            project(pattern.table[label], float(rule.max_norm_labels))
+        return
+    apply_directions(tower_of(pattern), rule, directions)
 
 
 # ---- the WARP step
@@ -327,6 +358,8 @@ def pull(labels: Any, q: Any, y: int, v: int) -> Float64:
         return np.zeros(1)
     if isinstance(labels, Summed):
         return pull(labels.points, q.point, y, v)
+    if isinstance(labels, Joined):
+        return np.concatenate([labels.points.table[y] - labels.points.table[v], labels.words[y] - labels.words[v]])
     (a_y, b_y, _), (a_v, b_v, _) = slopes(labels, q, y), slopes(labels, q, v)
     direction: Float64 = a_y * labels.table[y] + b_y * q - a_v * labels.table[v] - b_v * q
     return direction
@@ -337,6 +370,12 @@ def push(labels: Any, rule: Any, y: int, q: Any, weight: float) -> None:
     if isinstance(labels, Summed):
         push(labels.points, rule, y, q.point, weight)
         push(labels.weights, rule, y, q.row, weight)
+        return
+    if isinstance(labels, Joined):
+        first, second = np.split(q, 2)
+        push(labels.points, rule, y, first, weight)
+        decay(labels.words[y], rule.keep_labels)
+        labels.words[y] += float(rule.step_labels) * weight * second
         return
     row = labels.table[y]
     if isinstance(labels, Weights):
@@ -355,6 +394,10 @@ def limit(labels: Any, rule: Any, y: int) -> None:
         limit(labels.points, rule, y)
         limit(labels.weights, rule, y)
         return
+    if isinstance(labels, Joined):
+        limit(labels.points, rule, y)
+        project(labels.words[y], float(rule.max_norm_labels))
+        return
     weights = isinstance(labels, Weights)
     project(labels.table[y], float(rule.max_norm_weights if weights else rule.max_norm_labels))
 
@@ -368,7 +411,7 @@ class Moved(NamedTuple):
 
 def run_visits(pattern: Any, labels: Any, targets: Any, rule: Any, sampler: Any, order: Iterable[int]) -> Moved:
     """Algorithm 1: one visit after the other; the pairs of a visit share the query and add up its direction."""
-    counters, loss, tower = np.zeros(N_COUNTERS, np.int64), 0.0, tower_of(pattern)
+    counters, loss = np.zeros(N_COUNTERS, np.int64), 0.0
     for visit in order:
         i = int(targets.rows[visit])
         q = fold(pattern, i)
@@ -381,14 +424,14 @@ def run_visits(pattern: Any, labels: Any, targets: Any, rule: Any, sampler: Any,
                 for y, sign in ((step.positive, 1), (step.violator, -1)):
                     push(labels, rule, y, q, sign * step.weight)
                     limit(labels, rule, y)
-        if moved and tower is not None:
-            backprop(tower, i, g, rule)
+        if moved:
+            spread(pattern, [(i, g)], rule)
     return Moved(counters, loss)
 
 
 def run_visits_owpc(pattern: Any, labels: Any, targets: Any, rule: Any, order: Iterable[int]) -> Moved:
     """[W] eq. 5: every violator shares in L(rank) / rank times its own hinge."""
-    counters, loss, tower = np.zeros(N_COUNTERS, np.int64), 0.0, tower_of(pattern)
+    counters, loss = np.zeros(N_COUNTERS, np.int64), 0.0
     for visit in order:
         i = int(targets.rows[visit])
         q, known = fold(pattern, i), positives(targets, i)
@@ -416,8 +459,8 @@ def run_visits_owpc(pattern: Any, labels: Any, targets: Any, rule: Any, order: I
                 loss += share * hinge
             push(labels, rule, y, q, share * len(over))
             limit(labels, rule, y)
-        if moved and tower is not None:
-            backprop(tower, i, g, rule)
+        if moved:
+            spread(pattern, [(i, g)], rule)
     return Moved(counters, loss)
 
 
@@ -444,7 +487,7 @@ def run_block(pattern: Any, labels: Any, targets: Any, rule: Any, sampler: Any, 
         push(labels, rule, y, q, weight)
     for y in {y for y, _, _ in steps}:
         limit(labels, rule, y)
-    apply_directions(tower_of(pattern), rule, directions)
+    spread(pattern, directions, rule)
     return Moved(counters, loss)
 
 

@@ -170,7 +170,7 @@ class Space(KnownSpace):
             checkpoints = Checkpoints(checkpoint, self._identity(settings, told_of), resume=resume)
         trainer = Trainer(settings, monitor=monitor, on_epoch=on_epoch, checkpoints=checkpoints, progress=progress)
         blocks = data.blocks(self.negatives)
-        fitted.history_ = trainer.train(fitted.space_, lambda: blocks, _visits(blocks))
+        fitted.history_ = trainer.train(fitted.space_, lambda epoch: blocks, _visits(blocks))
         with Threads(settings.threads) as threads:
             for kind in fitted.kinds_.values():
                 if kind.n_features:
@@ -226,7 +226,7 @@ class Space(KnownSpace):
             shape = defaults.Shape(n_pairs, n_pairs, 2**31 - 1)
             parameters = {**_FIXED, **self.get_params()}
             settings = continued(parameters, self.settings_, shape, epochs, self.seed + before)
-            history = Trainer(settings).train(more.points, lambda: more.blocks, n_pairs)
+            history = Trainer(settings).train(more.points, lambda epoch: more.blocks, n_pairs)
         known = {name for name, _, _ in self.relations_}
         learned = {block.ends.name for block in more.blocks} - known
         self.relations_ = [

@@ -154,7 +154,7 @@ class TrainedModel(LabelModel):
             )
             require(bool(weights.any()), "sample_weight is zero for every row; give at least one row a weight")
         (block,) = row_blocks(inputs, targets, weights, self.positives)
-        return trainer.train(self.space_, lambda: [block], len(block.targets.labels))
+        return trainer.train(self.space_, lambda epoch: [block], len(block.targets.labels))
 
     def _monitor(
         self, X: Any, Y: Any, threads: int, max_rows: int | None, what: str = "validation X", metric: str = "MAP"

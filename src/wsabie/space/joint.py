@@ -13,7 +13,7 @@ import numpy as np
 
 from wsabie.base.arrays import LANES, Csr, Float32, under_one_type
 from wsabie.space import tables
-from wsabie.space.protocol import Inputs, Traffic
+from wsabie.space.protocol import Inputs, Sides, Traffic
 
 SimilarityName = Literal["dot", "euclidean", "cosine"]
 SIMILARITIES: tuple[SimilarityName, ...] = ("dot", "euclidean", "cosine")
@@ -199,8 +199,11 @@ def n_things(inputs: Inputs) -> int:
     return inputs.n_rows if isinstance(inputs, Csr) else len(inputs)
 
 
-def toy_things(inputs: Inputs, n: int) -> Inputs:
+def toy_things(inputs: Any, n: int) -> Any:
     """Things of the same type with one feature, or the free vector 0: for compilation."""
+    if isinstance(inputs, Sides):
+        none = np.zeros(n, np.int32)
+        return Sides(toy_things(inputs.things, n), none, none, none)
     if isinstance(inputs, Csr):
         return Csr(np.arange(n + 1), np.zeros(n, np.int32), np.ones(n, np.float32))
     return np.zeros(n, np.int32) if inputs.ndim == 1 else np.ones((n, 1), np.float32)

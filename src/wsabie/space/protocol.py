@@ -8,6 +8,25 @@ Inputs = Csr | Float32 | Int32
 """Things as towers take them: sparse rows, dense rows, or (n,) numbers of rows of a table."""
 
 
+class Sides(NamedTuple):
+    """Examples that are a thing with, or without, a label beside it (`wsabie.space.parts`)."""
+
+    things: Inputs
+    who: Int32  # (n,): the thing of an example
+    visits: Int32  # (n_visits,): the thing of a visit
+    other: Int32  # (n,): the label beside it, -1 without one
+
+
+def of_things(inputs: Inputs | Sides) -> Inputs:
+    """What towers encode."""
+    return inputs.things if isinstance(inputs, Sides) else inputs
+
+
+def things_of(inputs: Inputs | Sides, examples: Int32) -> Int32:
+    """Which things some examples are of."""
+    return inputs.who[examples] if isinstance(inputs, Sides) else examples
+
+
 class Traffic(NamedTuple):
     """Bytes that are read and written for a pair, for a drawn negative, and for a step."""
 
@@ -80,7 +99,7 @@ class Space(Trainable, Protocol):
         """The labels as kernels take them."""
         ...
 
-    def pattern(self, inputs: Inputs) -> Any:
+    def pattern(self, inputs: Any) -> Any:
         """What is scored against the labels for these rows, as the loops take it."""
         ...
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from wsabie.base.arrays import LANES, Csr, Float64, Int64
 from wsabie.space.joint import JointSpace, toy_things
-from wsabie.space.protocol import Inputs, Space
+from wsabie.space.protocol import Inputs, Space, of_things, things_of
 from wsabie.training.pools import most_drawn, new_pool
 from wsabie.training.samplers import PAIRS_PER_BLOCK, Sampler, Sampling, sampling_of
 from wsabie.training.targets import RowBlock, build_targets
@@ -175,8 +175,9 @@ class _Plan:
             np.zeros(pairs, np.int64),
             np.zeros(pairs, np.float32),
         )
-        bounds = _bounds(space.n_features, block.inputs, n_threads)
-        most = _most(self.cuts, _entries(block.inputs, block.targets.rows[order]))
+        inputs = of_things(block.inputs)
+        bounds = _bounds(space.n_features, inputs, n_threads)
+        most = _most(self.cuts, _entries(inputs, things_of(block.inputs, block.targets.rows[order])))
         self.work = self.label_work = works(space.n_features, most, bounds)
         self.labels = space.label_arrays()
         if isinstance(space, JointSpace) and space.candidates is not None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from wsabie.base.arrays import Float32, Int64, Matrix, UInt64
 from wsabie.base.mapped import parts
-from wsabie.space.protocol import Inputs
+from wsabie.space.protocol import Inputs, Sides
 
 PAIRS_PER_VISIT = 8
 """Pairs of one row that share its query. More would save more encoding and leave the query staler."""
@@ -23,7 +23,7 @@ Positives = Literal["mean", "pairs"]
 class RowBlock(NamedTuple):
     """Some rows with their targets: what the trainer eats. Arrays in memory are one block."""
 
-    inputs: Inputs
+    inputs: Inputs | Sides
     targets: Any  # kernels.warp.Targets
     ends: Any = None  # of the relation (`space.shared.Ends`) where the space has several
     weight: float = 1.0  # visits of a pair in an epoch

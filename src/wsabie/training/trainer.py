@@ -10,7 +10,7 @@ import numpy as np
 from wsabie.base.arrays import Csr, Float32, Int64
 from wsabie.base.errors import DivergenceError
 from wsabie.base.progress import SILENT, Progress, Stage
-from wsabie.space.protocol import Inputs, Space, Trainable
+from wsabie.space.protocol import Inputs, Sides, Space, Trainable, of_things, things_of
 from wsabie.training.checkpoints import Checkpoints, Progressed
 from wsabie.training.loops import Run, Tally, rehearse, run_blocks, run_hogwild, run_owpc
 from wsabie.training.losses import losses_for
@@ -22,7 +22,8 @@ from wsabie.training.targets import RowBlock
 from wsabie.training.threads import Threads
 from wsabie.training.turns import advancing, in_turns, one_by_one
 
-Blocks = Callable[[], Iterable[RowBlock]]
+Blocks = Callable[[int], Iterable[RowBlock]]
+"""What an epoch, by its number, goes over."""
 OnEpoch = Callable[[EpochStats], None]
 EXPLODED = 1e6
 _rehearsed: set[tuple[Any, ...]] = set()
@@ -106,7 +107,7 @@ class Trainer:
         """Have everything compiled, which may take longer than the epochs, under a name of its own."""
         run, monitor, sampler = self._run, self.monitor, self.settings.sampler
         missing: dict[Any, tuple[Space, RowBlock]] = {}
-        for block in blocks():
+        for block in blocks(0):
             seen = seen_by(space, block)
             pooled = getattr(seen, "candidates", None)
             types = (
@@ -134,7 +135,7 @@ class Trainer:
         """The sampler of each relation; there is one without a name where the space has no relations."""
         counts: dict[str | None, Int64] = {}
         views: dict[str | None, Space] = {}
-        for block in blocks():
+        for block in blocks(0):
             seen = views.setdefault(_relation(block), seen_by(space, block))
             own = counts.setdefault(_relation(block), np.zeros(seen.n_labels, np.int64))
             own += np.bincount(block.targets.labels, minlength=seen.n_labels)
@@ -182,7 +183,7 @@ class Trainer:
 
         def passes() -> Iterator[tuple[int, Iterator[int]]]:
             nonlocal rows_read, unlabelled
-            for number, block in enumerate(blocks()):
+            for number, block in enumerate(blocks(epoch)):
                 rows_read += _feature_rows(block) * block.weight
                 unlabelled += len(block.targets.indptr) - 1 - len(np.unique(block.targets.rows))
                 orders = self._orders(block, epoch, number)
@@ -303,8 +304,10 @@ def _relation(block: RowBlock) -> str | None:
     return None if block.ends is None else block.ends.name
 
 
-def _form(inputs: Inputs | None) -> tuple[Any, ...]:
+def _form(inputs: Inputs | Sides | None) -> tuple[Any, ...]:
     """What a kernel is compiled for."""
+    if isinstance(inputs, Sides):
+        return Sides, *_form(inputs.things)
     return type(inputs), getattr(inputs, "ndim", 0)
 
 
@@ -315,6 +318,7 @@ def _peak(table: Float32) -> float:
 
 def _feature_rows(block: RowBlock) -> int:
     """Feature rows read when every visit is encoded once."""
-    if isinstance(block.inputs, Csr):
-        return int(np.diff(block.inputs.indptr)[block.targets.rows].sum())
-    return int(len(block.targets.rows) * (block.inputs.shape[1] if block.inputs.ndim == 2 else 1))
+    inputs, things = of_things(block.inputs), things_of(block.inputs, block.targets.rows)
+    if isinstance(inputs, Csr):
+        return int(np.diff(inputs.indptr)[things].sum())
+    return int(len(things) * (inputs.shape[1] if inputs.ndim == 2 else 1))

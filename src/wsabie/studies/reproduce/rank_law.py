@@ -145,4 +145,4 @@ def _visited(n: int, k: int, trials: int | None, rank_weight: RankWeight, rows: 
     }
     settings = replace(resolve(parameters, Shape(rows, rows, n + 1)), learning_rate=0.0, feature_rate=0.0)
     (block,) = row_blocks(check_features(np.ones((rows, 1), np.float32)), Y, None, "pairs")
-    return Trainer(settings).train(space, lambda: [block], rows)[0]
+    return Trainer(settings).train(space, lambda epoch: [block], rows)[0]
