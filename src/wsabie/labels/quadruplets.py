@@ -26,8 +26,8 @@ class Drawn(NamedTuple):
     part_labels: Int32
 
 
-class _Pictures(NamedTuple):
-    """The pictures of label y: `rows[indptr[y]:indptr[y + 1]]`."""
+class Pictures(NamedTuple):
+    """The pictures of label y, sorted: `rows[indptr[y]:indptr[y + 1]]`."""
 
     indptr: Int64  # (n_labels + 1,)
     rows: Int64  # (nnz,)
@@ -74,7 +74,7 @@ class Quadruplets:
     """
 
     def __init__(self, Y: Matrix, relations: Any, *, rows: Any = None) -> None:
-        self._pictures = _pictures(Y, rows)
+        self._pictures = pictures_of(Y, rows)
         self.relations = checked_relations(relations, Y.shape[1])
         self.counts = _counts(self._pictures, self.relations)
         _refuse_empty(self.relations, self.counts, np.diff(self._pictures.indptr))
@@ -143,7 +143,7 @@ def count_quadruplets(Y: Matrix, relations: Any, *, rows: Any = None) -> Int64:
     >>> count_quadruplets(np.array([[1, 1, 0], [0, 1, 0]]), [(0, 1), (1, 2)])
     array([1, 0])
     """
-    return _counts(_pictures(Y, rows), checked_relations(relations, Y.shape[1]))
+    return _counts(pictures_of(Y, rows), checked_relations(relations, Y.shape[1]))
 
 
 def checked_relations(relations: Any, n_labels: int) -> Int32:
@@ -172,7 +172,8 @@ def checked_relations(relations: Any, n_labels: int) -> Int32:
     return pairs.astype(np.int32)
 
 
-def _pictures(Y: Matrix, rows: Any) -> _Pictures:
+def pictures_of(Y: Matrix, rows: Any = None) -> Pictures:
+    """The pictures of each label, of all rows or of some."""
     lists = lists_of(Y, Y.shape[1], "Y", lambda data: data > 0)
     of = np.repeat(np.arange(lists.n_rows, dtype=np.int64), np.diff(lists.indptr))
     labels = lists.labels
@@ -184,10 +185,10 @@ def _pictures(Y: Matrix, rows: Any) -> _Pictures:
     order = np.argsort(labels, kind="stable")
     counts = np.bincount(labels, minlength=Y.shape[1])
     shared = bool(len(of) > 1 and (of[1:] == of[:-1]).any())
-    return _Pictures(np.concatenate([[0], np.cumsum(counts)]), of[order], shared)
+    return Pictures(np.concatenate([[0], np.cumsum(counts)]), of[order], shared)
 
 
-def _counts(pictures: _Pictures, relations: Int32) -> Int64:
+def _counts(pictures: Pictures, relations: Int32) -> Int64:
     sizes = np.diff(pictures.indptr)
     counts: Int64 = sizes[relations[:, 0]] * sizes[relations[:, 1]]
     if not pictures.shared:
