@@ -20,6 +20,8 @@ from wsabie.evaluation.targets import positive_lists
 By = Literal["row", "group", "label", "time"]
 
 TRAIN, VALID, TEST = 0, 1, 2
+FREE = -1
+"""A unit that is on no side yet."""
 
 
 @dataclass(frozen=True)
@@ -90,20 +92,16 @@ def split(
     >>> len(parts.train), len(parts.valid), len(parts.test)
     (5, 2, 3)
     """
-    if not (valid >= 0 and test >= 0 and valid + test < 1):
-        raise InputError(f"valid = {valid} and test = {test} but both are 0 or more and their sum is below 1")
-    if not 0 <= seed < 2**63:
-        raise InputError(f"seed is {seed}; choose a whole number from 0 to {2**63 - 1}")
-    given = {"ids": ids, "groups": groups, "times": times, "Y": Y}
-    _check_given(n, by, given)
-    units = _units(n, ids, None if by == "row" else groups, seed)
+    check_fractions(valid, test, seed)
+    check_given(n, by, {"ids": ids, "groups": groups, "times": times, "Y": Y})
+    units = units_of(n, ids, None if by == "row" else groups, seed)
     if by == "time":
         side = _by_time(units, _timestamps(times, range(n) if ids is None else ids), valid, test)
     elif by == "label":
         side = _by_label(units, Y, valid, test)
     else:
-        side = _by_hash(units, valid, test)
-    return _as_split(side[units.of_row], valid, test)
+        side = by_hash(units, valid, test)
+    return as_split(side[units.of_row], valid, test)
 
 
 def check_overlap(train_ids: Sequence[str], train_X: Matrix, test_ids: Sequence[str], test_X: Matrix) -> None:
@@ -135,14 +133,23 @@ def check_overlap(train_ids: Sequence[str], train_X: Matrix, test_ids: Sequence[
         )
 
 
-class _Units(NamedTuple):
+class Units(NamedTuple):
     """What is dealt out, in ascending order of its hash."""
 
     of_row: Int64  # (n_rows,) the unit of each row
     size: Int64  # (n_units,) rows of each unit
 
 
-def _check_given(n: int, by: str, given: dict[str, Any]) -> None:
+def check_fractions(valid: float, test: float, seed: int) -> None:
+    """Refuse sizes of sides and seeds that are out of range."""
+    if not (valid >= 0 and test >= 0 and valid + test < 1):
+        raise InputError(f"valid = {valid} and test = {test} but both are 0 or more and their sum is below 1")
+    if not 0 <= seed < 2**63:
+        raise InputError(f"seed is {seed}; choose a whole number from 0 to {2**63 - 1}")
+
+
+def check_given(n: int, by: str, given: dict[str, Any]) -> None:
+    """Refuse what is of another length than the rows, and a split without what it goes by."""
     needs = {"row": None, "group": "groups", "label": "Y", "time": "times"}
     if by not in needs:
         raise InputError(f"a split by {by!r} is unknown; choose one of {', '.join(map(repr, needs))}")
@@ -155,7 +162,8 @@ def _check_given(n: int, by: str, given: dict[str, Any]) -> None:
             raise InputError(f"{name} has {rows} entries for {n} rows; give one per row")
 
 
-def _units(n: int, ids: Sequence[str] | None, groups: Sequence[str | None] | None, seed: int) -> _Units:
+def units_of(n: int, ids: Sequence[str] | None, groups: Sequence[str | None] | None, seed: int) -> Units:
+    """Rows of one group, or of one id, as one unit."""
     row_names = [f"row {name}" for name in (range(n) if ids is None else ids)]
     names = row_names
     if groups is not None:
@@ -167,7 +175,7 @@ def _units(n: int, ids: Sequence[str] | None, groups: Sequence[str | None] | Non
     rank = np.empty(len(number), np.int64)
     rank[np.argsort(hashes, kind="stable")] = np.arange(len(number))
     of_row = rank[first_seen]
-    return _Units(of_row, np.bincount(of_row, minlength=len(number)))
+    return Units(of_row, np.bincount(of_row, minlength=len(number)))
 
 
 def keyed_hash(name: str, seed: int) -> int:
@@ -176,14 +184,14 @@ def keyed_hash(name: str, seed: int) -> int:
     return int.from_bytes(digest.digest(), "little")
 
 
-def _by_hash(units: _Units, valid: float, test: float) -> Int64:
-    """Fill the test, then the validation, with units in hash order as long as they fit."""
-    side = np.full(len(units.size), TRAIN)
+def by_hash(units: Units, valid: float, test: float, dealt: Int64 | None = None) -> Int64:
+    """Fill the test, then the validation, with units in hash order as long as they fit; units dealt before stay."""
+    side = np.full(len(units.size), FREE) if dealt is None else dealt.copy()
     total = units.size.sum()
     for number, target in ((TEST, test * total), (VALID, valid * total)):
-        free = np.flatnonzero(side == TRAIN)
-        side[free[_fill(units.size[free], target)]] = number
-    return side
+        free = np.flatnonzero(side == FREE)
+        side[free[_fill(units.size[free], target - units.size[side == number].sum())]] = number
+    return np.where(side == FREE, TRAIN, side)
 
 
 def _fill(size: Int64, target: float) -> Bool:
@@ -203,7 +211,7 @@ def _fill(size: Int64, target: float) -> Bool:
     return chosen
 
 
-def _by_time(units: _Units, times: Float64, valid: float, test: float) -> Int64:
+def _by_time(units: Units, times: Float64, valid: float, test: float) -> Int64:
     """Cut the units, ordered by time, between two times."""
     when = np.full(len(units.size), -np.inf)
     np.maximum.at(when, units.of_row, times)
@@ -242,7 +250,7 @@ def _timestamp(text: str, name: Any) -> float:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def _by_label(units: _Units, Y: Matrix, valid: float, test: float) -> Int64:
+def _by_label(units: Units, Y: Matrix, valid: float, test: float) -> Int64:
     """Deal out evenly along the units ordered by their rarest label; units with an only label stay in
     training.
     """
@@ -270,7 +278,7 @@ def _evenly(size: Int64, target: float) -> Bool:
     return chosen
 
 
-def _labels_of_units(units: _Units, Y: Matrix) -> Any:
+def _labels_of_units(units: Units, Y: Matrix) -> Any:
     """(n_units, n_labels) 0/1 in CSR: the labels that a unit carries."""
     from scipy.sparse import csr_matrix
 
@@ -304,7 +312,8 @@ def _give_back(side: Int64, carried: Any) -> Int64:
     return side
 
 
-def _as_split(side: Int64, valid: float, test: float) -> Split:
+def as_split(side: Int64, valid: float, test: float) -> Split:
+    """The split of rows on these sides, none of which may be empty."""
     rows = [np.flatnonzero(side == number) for number in (TRAIN, VALID, TEST)]
     wanted = {"training": 1.0, "validation": valid, "test": test}
     for name, found, fraction in zip(wanted, rows, wanted.values(), strict=True):
