@@ -26,6 +26,7 @@ FLAGS: dict[str, Any] = {
 
 
 INLINE = {**FLAGS, "forceinline": True}
+IN_ORDER = {**FLAGS, "fastmath": {"contract"}}
 STRICT = {"nogil": True, "error_model": "numpy"}
 
 
@@ -48,6 +49,14 @@ def jit(function: Callable[..., Any]) -> Any:
 def cold(function: Callable[..., Any]) -> Any:
     """Compile a leaf that stays a call: for the rare branch, so that the frequent one keeps its registers."""
     return numba.njit(**FLAGS)(function)
+
+
+def in_order(function: Callable[..., Any]) -> Any:
+    """Compile a leaf that stays a call and sums in the order that is written, as NumPy does with the same terms.
+
+    A product that is added may go into the sum unrounded.
+    """
+    return numba.njit(**IN_ORDER)(function)
 
 
 def strict(function: Callable[..., Any]) -> Any:

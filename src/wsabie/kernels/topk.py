@@ -41,7 +41,7 @@ def _better(score, label, other_score, other_label):
 
 
 @jit
-def _sift_down(scores, labels, size, hole, score, label):
+def sift_down(scores, labels, size, hole, score, label):
     """Put the pair into the hole and let it sink below everything worse."""
     while 2 * hole + 1 < size:
         child = 2 * hole + 1
@@ -66,7 +66,7 @@ def _offer(row, start, stop, first, scores, labels):
             if score != score:
                 bad += 1
             else:
-                _sift_down(scores, labels, len(scores), 0, score, first + j)
+                sift_down(scores, labels, len(scores), 0, score, first + j)
     return bad
 
 
@@ -126,11 +126,11 @@ def _make_sort(checksum):
         for i in range(lo, hi):
             scores, labels = heap.scores[i], heap.labels[i]
             for hole in range(len(scores) // 2 - 1, -1, -1):
-                _sift_down(scores, labels, len(scores), hole, scores[hole], labels[hole])
+                sift_down(scores, labels, len(scores), hole, scores[hole], labels[hole])
             for size in range(len(scores) - 1, 0, -1):
                 score, label = scores[size], labels[size]
                 scores[size], labels[size] = scores[0], labels[0]
-                _sift_down(scores, labels, size, 0, score, label)
+                sift_down(scores, labels, size, 0, score, label)
 
     return sort_topk
 
