@@ -109,8 +109,9 @@ def split_quadruplets(
         why = reasons[0] or _taken(side for side in sides if lacking[side][0])
         raise InputError(f"none of {len(pairs)} relations can be on every side (the first: {why}); add pictures")
     dropped = [
-        DroppedRelation(*pairs[i].tolist(), reasons[i] or _taken(side for side in sides if lacking[side][i]))
-        for i in np.flatnonzero(~kept)
+        DroppedRelation(one, other, reasons[i] or _taken(side for side in sides if lacking[side][i]))
+        for i, (one, other) in enumerate(pairs.tolist())
+        if not kept[i]
     ]
     return QuadrupletSplit(parts, pairs[kept], dropped)
 
