@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from wsabie.models.linear import LinearRanker
     from wsabie.models.nearest import NearestNeighbours
     from wsabie.models.one_vs_rest import OneVsRest
+    from wsabie.models.parts import Parts
     from wsabie.models.popularity import Popularity
     from wsabie.models.presets import opt_auc, pamir, vse_ens
     from wsabie.models.registry import load
@@ -44,6 +45,7 @@ _SHELF = {
     "Wsabie": "wsabie.models.wsabie",
     "Ensemble": "wsabie.models.ensemble",
     "Space": "wsabie.models.space",
+    "Parts": "wsabie.models.parts",
     "Kind": "wsabie.models.relations",
     "Relation": "wsabie.models.relations",
     "LinearRanker": "wsabie.models.linear",
@@ -81,6 +83,7 @@ __all__ = [
     "Wsabie",
     "Ensemble",
     "Space",
+    "Parts",
     "Kind",
     "Relation",
     "LinearRanker",

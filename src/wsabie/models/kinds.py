@@ -9,6 +9,7 @@ from wsabie.storage.folder import Parts
 
 KINDS = {
     "wsabie": "wsabie.models.wsabie:Wsabie",
+    "parts": "wsabie.models.parts:Parts",
     "linear": "wsabie.models.linear:LinearRanker",
     "full-rank": "wsabie.models.full_rank:FullRank",
     "ensemble": "wsabie.models.ensemble:Ensemble",

@@ -28,7 +28,7 @@ from wsabie.training.settings import Settings
 from wsabie.training.stats import EpochStats
 from wsabie.training.targets import row_blocks
 from wsabie.training.threads import Threads
-from wsabie.training.trainer import Trainer
+from wsabie.training.trainer import Blocks, Trainer
 
 
 class TrainedModel(LabelModel):
@@ -142,7 +142,10 @@ class TrainedModel(LabelModel):
         same: dict[str, Any] = plain(identity)
         return same
 
-    def _train(self, trainer: Trainer, inputs: Inputs, targets: Matrix, sample_weight: Any) -> list[EpochStats]:
+    def _train(
+        self, trainer: Trainer, inputs: Inputs, targets: Matrix, sample_weight: Any, *, more: bool = False
+    ) -> list[EpochStats]:
+        """`more` goes on from a trained model."""
         weights = None
         if sample_weight is not None:
             weights = np.asarray(sample_weight, np.float32)
@@ -153,8 +156,17 @@ class TrainedModel(LabelModel):
                 f"sample_weight must be {targets.shape[0]} finite non-negative numbers, one per row",
             )
             require(bool(weights.any()), "sample_weight is zero for every row; give at least one row a weight")
+        blocks, n_pairs = self._visited(inputs, targets, weights, more)
+        return trainer.train(self._moved(more), blocks, n_pairs)
+
+    def _visited(self, inputs: Inputs, targets: Matrix, weights: Float32 | None, more: bool) -> tuple[Blocks, int]:
+        """What an epoch goes over, and its pairs."""
         (block,) = row_blocks(inputs, targets, weights, self.positives)
-        return trainer.train(self.space_, lambda epoch: [block], len(block.targets.labels))
+        return lambda epoch: [block], len(block.targets.labels)
+
+    def _moved(self, more: bool) -> Any:
+        """What training moves."""
+        return self.space_
 
     def _monitor(
         self, X: Any, Y: Any, threads: int, max_rows: int | None, what: str = "validation X", metric: str = "MAP"
@@ -228,7 +240,12 @@ class TrainedModel(LabelModel):
 
     def check_parameters(self) -> None:
         """Refuse values that no training can use, by name; InputError."""
-        check_parameters(self.get_params())
+        check_parameters(self._parameters())
+
+    def _parameters(self) -> dict[str, Any]:
+        """Everything that decides training, what the estimator leaves no choice of included."""
+        parameters: dict[str, Any] = self.get_params()
+        return parameters
 
     def _trained_config(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """The config and the arrays that every trained model is saved with, but for its space."""

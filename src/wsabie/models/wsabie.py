@@ -195,7 +195,7 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
         >>> list(model.partial_fit(np.eye(3)[:1], ["crimson"]).vocabulary_)
         ['red', 'green', 'blue', 'crimson']
         """
-        check_parameters({**self.get_params(), "epochs": epochs})
+        check_parameters({**self._parameters(), "epochs": epochs})
         if not hasattr(self, "space_"):
             fresh = self.get_params()["epochs"]
             try:
@@ -210,9 +210,9 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
         inputs = self.scaling_(inputs)
         fitted.space_ = trainable(self.space_, len(fitted.vocabulary_), inputs, targets, self.seed)
         shape = shape_of(targets)
-        settings = continued(self.get_params(), self.settings_, shape, epochs, self.seed + before)
+        settings = continued(self._parameters(), self.settings_, shape, epochs, self.seed + before)
         trainer = Trainer(settings)
-        history = fitted._train(trainer, inputs, targets, sample_weight)
+        history = fitted._train(trainer, inputs, targets, sample_weight, more=True)
         fitted.history_ = [*self.history_, *(replace(s, epoch=before + s.epoch) for s in history)]
         fitted.calibration_ = None
         fitted.__dict__.pop("_searched", None)
@@ -221,7 +221,7 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
         return self
 
     def _resolved(self, shape: defaults.Shape) -> Settings:
-        return resolve(self.get_params(), shape)
+        return resolve(self._parameters(), shape)
 
     def _new_space(self, n_features: int) -> JointSpace:
         std = per_table(self.init_scale if self.init_scale is not None else "auto", self.dim**-0.5, "init_scale")

@@ -30,7 +30,7 @@ from wsabie.kernels.label_pairs import (
     top_pairs,
 )
 from wsabie.kernels.topk import Heap, new_heap, sort_topk
-from wsabie.search.ready import flat, float32_rows, numbers
+from wsabie.search.ready import flat, float32_rows
 
 _CELLS = 2**18
 """Scores of the queries that are put in order together: 1 MiB a copy."""

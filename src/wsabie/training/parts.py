@@ -30,12 +30,23 @@ class QuadrupletVisits:
     weights : (n,) float32 or None
     positives : {"mean", "pairs"}
         A pair weighs 1 / labels of its picture, or 1.
+    strict : bool
+        No quadruplet without another picture of the other label among these; False when a trained model goes on, which
+        has seen others.
     """
 
     def __init__(
-        self, inputs: Inputs, Y: Matrix, relations: Int64, weights: Float32 | None, positives: Positives, seed: int
+        self,
+        inputs: Inputs,
+        Y: Matrix,
+        relations: Int64,
+        weights: Float32 | None,
+        positives: Positives,
+        seed: int,
+        *,
+        strict: bool = True,
     ) -> None:
-        self.inputs, self.Y, self.seed = inputs, Y, seed
+        self.inputs, self.Y, self.seed, self.strict = inputs, Y, seed, strict
         self.relations = _Relations(relations, Y.shape[1])
         true = Y > 0
         counts = np.diff(true.indptr)
@@ -74,6 +85,8 @@ class QuadrupletVisits:
 
     def _elsewhere(self, other: Int64) -> Bool:
         """Whether another picture carries the other label."""
+        if not self.strict:
+            return np.ones(len(other), bool)
         own = self._annotated(self.who, np.maximum(other, 0))
         return self._frequency[np.maximum(other, 0)] - own > 0
 

@@ -1,0 +1,77 @@
+"""Validation of objects and parts during training: how far up the true pair of labels stands ([P] 6.2, "selection")."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from wsabie.base.arrays import Float32, Int64
+from wsabie.labels.quadruplets import Drawn
+from wsabie.models.inputs import Inputs, row_ranges, take_rows
+from wsabie.models.monitor import ValidationMap, scores_of
+from wsabie.search.label_pairs import LabelPairs
+from wsabie.space.joint import JointSpace
+from wsabie.space.parts import PartsSpace
+from wsabie.training.threads import Threads
+
+PAIRS = "pairs"
+"""The figure's name: share of all other pairs of labels that stand below the true one, a mean rank upside down."""
+
+_MOST_COUPLES = 1 << 22  # pairs of labels that a true pair is ranked among; so many are drawn where there are more
+
+
+class PairMonitor(ValidationMap):
+    """A `ValidationMap` of pictures, and `PAIRS` of drawn quadruplets beside it.
+
+    Parameters
+    ----------
+    pictures : ValidationMap
+        Its figures are kept.
+    inputs : Csr or (n, n_features) float32
+        Scaled rows that the quadruplets are of.
+    quadruplets : Drawn
+    pairs_of : callable
+        Makes of a PartsSpace what scores pairs of labels.
+    decides : bool
+        `PAIRS` chooses the epoch, and not the figure of the pictures.
+    """
+
+    def __init__(
+        self,
+        pictures: ValidationMap,
+        inputs: Inputs,
+        quadruplets: Drawn,
+        pairs_of: Callable[[PartsSpace], LabelPairs],
+        *,
+        decides: bool,
+    ) -> None:
+        self.__dict__.update(vars(pictures))
+        self.objects, self.parts = (take_rows(inputs, rows) for rows in (quadruplets.objects, quadruplets.parts))
+        self.quadruplets, self.pairs_of, self.decides = quadruplets, pairs_of, decides
+
+    def figures(self, space: Any) -> dict[str, float]:
+        """By name; the one that decides first."""
+        if isinstance(space, JointSpace):
+            return super().figures(space)
+        of_pictures, of_pairs = super().figures(space.things), {PAIRS: self._above(space)}
+        return of_pairs | of_pictures if self.decides else of_pictures | of_pairs
+
+    def rehearse(self, space: Any) -> None:
+        """Nothing: a figure takes no longer than an epoch, and compiles what it needs."""
+
+    def _above(self, space: PartsSpace) -> float:
+        n, n_labels, pairs = len(self.quadruplets.objects), space.n_labels, self.pairs_of(space)
+        couples = None
+        if n_labels**2 > _MOST_COUPLES:
+            couples = np.random.default_rng(0).integers(n_labels, size=(_MOST_COUPLES, 2))
+        ranks: list[Int64] = []
+        with Threads(self.threads) as threads:
+            for lo, hi in row_ranges(n, 2 * n_labels):
+                a, b = (self._scores(space, inputs, lo, hi, threads) for inputs in (self.objects, self.parts))
+                labels = self.quadruplets.object_labels[lo:hi], self.quadruplets.part_labels[lo:hi]
+                ranks.append(pairs.ranks(a, b, *labels, couples=couples))
+        among = n_labels**2 if couples is None else len(couples)
+        return float(1 - (np.concatenate(ranks).mean() - 1) / max(among - 1, 1))
+
+    def _scores(self, space: PartsSpace, inputs: Inputs, lo: int, hi: int, threads: Threads) -> Float32:
+        return scores_of(space.things, take_rows(inputs, np.arange(lo, hi)), threads)

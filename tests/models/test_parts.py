@@ -1,0 +1,225 @@
+"""Objects and parts: what the estimator says is what [P]'s scores say, and training finds what is there to be found."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import wsabie
+from wsabie import Parts, Wsabie
+from wsabie.base.errors import DivergenceError, InputError, UnknownLabelError
+
+OBJECTS = [f"object {i}" for i in range(8)]
+PARTS = [f"part {i}" for i in range(8)]
+RELATIONS = list(zip(OBJECTS, PARTS, strict=True))
+NAMES = OBJECTS + PARTS
+
+
+def pictures(n: int = 320, seed: int = 0) -> tuple[Any, list[str]]:
+    """Objects are told by their looks; two parts look the same, and what they belong to tells them apart."""
+    rng, label = np.random.default_rng(seed), np.arange(n) % 16
+    looks = np.where(label < 8, label, 8 + (label - 8) // 2)
+    X = np.zeros((n, 36), np.float32)
+    for i, look in enumerate(looks):
+        X[i, 3 * look + rng.choice(3, 2, replace=False)] = 1
+    return X, [NAMES[y] for y in label]
+
+
+X, Y = pictures()
+FRESH, FRESH_Y = pictures(64, seed=1)
+
+
+def fit(**changes: Any) -> Parts:
+    validation = changes.pop("validation", None)
+    options = {name: changes.pop(name) for name in ("metric", "checkpoint", "resume", "on_epoch") if name in changes}
+    return Parts(RELATIONS, **{"dim": 20, "epochs": 12, "threads": 1, **changes}).fit(
+        X, Y, validation=validation, **options
+    )
+
+
+def quadruplets() -> tuple[Any, Any, list[str], list[str]]:
+    """One of each relation: rows of objects, rows of parts, their labels."""
+    objects, parts = ([FRESH_Y.index(name) for name in names] for names in (OBJECTS, PARTS))
+    return FRESH[objects], FRESH[parts], OBJECTS, PARTS
+
+
+@pytest.fixture(scope="module", params=["shared", "unshared"])
+def model(request: pytest.FixtureRequest) -> Parts:
+    return fit(tables=request.param)
+
+
+def all_pairs(model: Parts, objects: Any, parts: Any, weight: float) -> Any:
+    """f_q of all pairs of labels, (n, n_labels, n_labels), as [P] 6.2 writes it."""
+    V, W = model.space_, model.words_[:, : model.dim]
+    a, b = (rows @ V.labels[:, : model.dim].T for rows in (model.transform(objects), model.transform(parts)))
+    return a[:, :, None] + b[:, None, :] + weight * (W @ W.T)
+
+
+def test_related_labels_tell_apart_what_looks_the_same(model: Parts) -> None:
+    objects, parts, of_objects, of_parts = quadruplets()
+    assert (model.ranks_of_pairs(objects, parts, of_objects, of_parts) == 1).all()
+    given = model.annotate_given(parts, of_objects, side="part", k=1)
+    assert [top[0][0] for top in given] == of_parts
+    alone = [top[0][0] for top in model.annotate(parts, k=1)]
+    assert sum(one == part for one, part in zip(alone, of_parts, strict=True)) <= 4
+    near = 1 if model.tables == "unshared" else 2  # shared vectors are near where looks are too ([P] Table 6)
+    assert all(p in [name for name, _ in model.related(o, k=near)] for o, p in RELATIONS)
+
+
+@pytest.mark.parametrize(("label_scores", "weight"), [("learned", 0.3), ("none", 0.0), ("known", 0.0)])
+def test_scores_are_those_of_the_paper(model: Parts, label_scores: Any, weight: float) -> None:
+    used = clone(model).set_params(label_scores=label_scores, score_weight=0.3, known_score=7.0)
+    used.__dict__.update({name: value for name, value in vars(model).items() if name.endswith("_")})
+    objects, parts, of_objects, of_parts = quadruplets()
+    scores = all_pairs(model, objects, parts, weight)
+    told = used.relations_ if label_scores == "known" else np.zeros((0, 2), np.int64)
+    scores[:, told[:, 0], told[:, 1]] += 7
+    flat = scores.reshape(len(scores), -1)
+    one, two, best = used.rank_pairs(objects, parts, k=5)
+    np.testing.assert_allclose(best, -np.sort(-flat, axis=1)[:, :5], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(scores[np.arange(8)[:, None], one, two], best, rtol=1e-4, atol=1e-4)
+    given = used.scores_given(objects, of_parts, side="object")
+    others = used.vocabulary_.ids(of_parts)
+    own = model.transform(parts) @ model.label_vectors.T
+    expected = scores[np.arange(8), :, others] - own[np.arange(8), others][:, None]
+    np.testing.assert_allclose(given, expected, rtol=1e-4, atol=1e-4)
+    ranks = used.ranks_of_pairs(objects, parts, of_objects, of_parts)
+    true = flat[np.arange(8), [o * 16 + p for o, p in zip(used.vocabulary_.ids(of_objects), others, strict=True)]]
+    assert ranks.tolist() == (1 + (flat > true[:, None] + 1e-4).sum(1)).tolist()
+
+
+def test_given_couples_are_all_that_is_ranked(model: Parts) -> None:
+    objects, parts, _, _ = quadruplets()
+    couples = [("object 1", "part 5"), ("object 5", "part 1")]
+    found = model.annotate_pairs(objects, parts, k=5, couples=couples)
+    assert all({pair for pair, _ in top} == set(couples) for top in found)
+
+
+def test_saved_and_loaded_is_the_same(tmp_path: Path, model: Parts) -> None:
+    model.save(tmp_path / "m")
+    loaded = wsabie.load(tmp_path / "m")
+    assert isinstance(loaded, Parts)
+    objects, parts, _, _ = quadruplets()
+    for one, other in zip(model.rank_pairs(objects, parts, 3), loaded.rank_pairs(objects, parts, 3), strict=True):
+        assert np.array_equal(one, other)
+    assert model.related("part 3") == loaded.related("part 3")
+    assert np.array_equal(model.relations_, loaded.relations_)
+    assert [tuple(pair) for pair in loaded.relations] == RELATIONS
+    loaded.partial_fit(X[:32], Y[:32], epochs=1)
+
+
+@pytest.mark.parametrize("tables", ["shared", "unshared"])
+def test_threads_change_no_bit(tables: Any) -> None:
+    one, two = fit(tables=tables, epochs=3), fit(tables=tables, epochs=3, threads=2)
+    assert np.array_equal(one.words_, two.words_)
+    assert np.array_equal(one.space_.features, two.space_.features)
+    other = fit(tables=tables, epochs=3, seed=1)
+    assert not np.array_equal(one.words_, other.words_)
+
+
+def test_hogwild_learns_too() -> None:
+    objects, parts, of_objects, of_parts = quadruplets()
+    ranks = fit(deterministic=False, threads=2).ranks_of_pairs(objects, parts, of_objects, of_parts)
+    assert ranks.mean() < 2
+
+
+def test_a_stopped_run_goes_on_to_the_same_bits(tmp_path: Path) -> None:
+    def stop(stats: Any) -> None:
+        if stats.epoch == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(checkpoint=tmp_path / "c", on_epoch=stop)
+    resumed = fit(checkpoint=tmp_path / "c", resume=True)
+    assert len(resumed.history_) == 12
+    assert np.array_equal(resumed.words_, fit().words_)
+    with pytest.raises(InputError, match="same settings and data"):
+        Parts(RELATIONS[:4], dim=20, epochs=12, threads=1).fit(X, Y, checkpoint=tmp_path / "c", resume=True)
+
+
+def test_pairs_choose_the_epoch() -> None:
+    model = fit(validation=(FRESH, FRESH_Y), metric="pairs")
+    figures = [stats.validation_metrics for stats in model.history_]
+    assert next(iter(figures[0])) == "pairs"
+    assert figures[-1]["pairs"] > 0.99 > figures[0]["pairs"]
+    objects, parts, of_objects, of_parts = quadruplets()
+    ranks = model.ranks_of_pairs(objects, parts, of_objects, of_parts)
+    best = max(stats.validation for stats in model.history_)
+    assert abs((1 - (ranks.mean() - 1) / 255) - best) < 0.02  # one of each relation, beside 2,000 drawn
+    assert model.predict_proba(FRESH).shape == (64, 16)
+    assert "pairs" in fit(validation=(FRESH, FRESH_Y)).history_[0].validation_metrics
+
+
+def test_labels_in_no_relation_are_learned_as_by_wsabie() -> None:
+    """With relations that no label has a share in but two, the others are told apart as well as without."""
+    few = Parts(RELATIONS[:1], dim=20, epochs=12, threads=1).fit(X, Y)
+    plain = Wsabie(dim=20, epochs=12, threads=1).fit(X, Y)
+    assert few.score(FRESH, FRESH_Y) > plain.score(FRESH, FRESH_Y) - 0.05
+    assert few.facts()["relations"] == 1
+
+
+def test_relations_of_missing_labels_are_left_out() -> None:
+    model = Parts([*RELATIONS, ("object 1", "anchor")], dim=20, epochs=1, threads=1).fit(X, Y)
+    assert len(model.relations_) == len(RELATIONS)
+
+
+def test_new_labels_and_their_relations_are_learned_later() -> None:
+    more = [*RELATIONS, ("object 0", "bell")]
+    model = Parts(more, dim=20, epochs=12, threads=1).fit(X, Y)
+    before = model.vocabulary_.ids(NAMES)
+    rows = np.zeros((20, 36), np.float32)
+    rows[:, 35] = 1
+    model.partial_fit(rows, ["bell"] * 20, epochs=10)
+    assert np.array_equal(model.vocabulary_.ids(NAMES), before)
+    assert model.annotate(rows[:1], k=1)[0][0][0] == "bell"
+    assert "bell" in [name for name, _ in model.related("object 0", k=3)]
+
+
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "tables": ({"tables": "both"}, "tables is 'both'"),
+    "scores": ({"label_scores": True}, "label_scores is True"),
+    "weight": ({"relation_weight": "much"}, "relation_weight is 'much'"),
+    "nan": ({"score_weight": float("nan")}, "score_weight is nan"),
+    "loss": ({"loss": "owpc"}, "loss is 'owpc'"),
+    "none": ({"relations": ()}, "relations must be a list of pairs"),
+    "triples": ({"relations": [("a", "b", "c")]}, "relations must be a list of pairs"),
+    "text": ({"relations": "car wheel"}, "relations must be a list of pairs"),
+    "unknown": ({"relations": [("moon", "crater")]}, "none of the 1 relations"),
+    "itself": ({"relations": [("part 1", "part 1")]}, "none of the 1 relations"),
+}
+
+
+@pytest.mark.parametrize(("changes", "message"), WRONG.values(), ids=WRONG)
+def test_what_cannot_be_learned_is_refused(changes: dict[str, Any], message: str) -> None:
+    model = Parts(**{"relations": RELATIONS, "dim": 20, "epochs": 1, "threads": 1, **changes})
+    with pytest.raises(InputError, match=message):
+        model.fit(X, Y)
+    assert not hasattr(model, "space_")
+
+
+def test_what_cannot_be_asked_is_refused(model: Parts) -> None:
+    with pytest.raises(InputError, match="2 rows of objects and 1 of parts"):
+        model.rank_pairs(X[:2], X[:1])
+    with pytest.raises(InputError, match="give two labels for each"):
+        model.ranks_of_pairs(X[:2], X[:2], ["object 1"], ["part 1"])
+    with pytest.raises(InputError, match="give one for each row"):
+        model.scores_given(X[:2], ["part 1"])
+    with pytest.raises(InputError, match="side is 'whole'"):
+        model.scores_given(X[:1], ["part 1"], side="whole")  # type: ignore[arg-type]
+    with pytest.raises(UnknownLabelError, match="part 33"):
+        model.related("part 33")
+    with pytest.raises(InputError, match="couples must be pairs"):
+        model.rank_pairs(X[:1], X[:1], couples=[("object 1",)])
+    with pytest.raises(InputError, match="so that no epoch can be chosen"):
+        fit(validation=(X[:1], Y[:1]), metric="pairs")
+
+
+def test_too_long_a_step_leaves_the_model_as_it_was(model: Parts) -> None:
+    words = model.words_.copy()
+    broken = clone(model).set_params(learning_rate=1e9, max_norm=None)
+    broken.__dict__.update({name: value for name, value in vars(model).items() if name.endswith("_")})
+    with pytest.raises(DivergenceError):
+        broken.fit(X, Y)
+    assert np.array_equal(model.words_, words)
