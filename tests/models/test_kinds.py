@@ -18,6 +18,7 @@ SMALL = {
     "ensemble": {"n": 2},
     "linear": {"epochs": 3},
     "full-rank": {"blend": 2.0},
+    "parts": {"dim": 16, "epochs": 3, "relations": [["label 0", "label 3"]], "tables": "unshared"},
     "one-vs-rest": {"rows": "auto"},
 }
 

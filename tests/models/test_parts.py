@@ -64,8 +64,11 @@ def test_related_labels_tell_apart_what_looks_the_same(model: Parts) -> None:
     assert [top[0][0] for top in given] == of_parts
     alone = [top[0][0] for top in model.annotate(parts, k=1)]
     assert sum(one == part for one, part in zip(alone, of_parts, strict=True)) <= 4
-    near = 1 if model.tables == "unshared" else 2  # shared vectors are near where looks are too ([P] Table 6)
-    assert all(p in [name for name, _ in model.related(o, k=near)] for o, p in RELATIONS)
+    own = 0
+    for name, part in RELATIONS:
+        near = [other for other, _ in model.related(name, k=15)]
+        own += min(PARTS, key=near.index) == part
+    assert own >= 6  # of 8; with shared vectors labels that look the same are near, too ([P] Table 6)
 
 
 @pytest.mark.parametrize(("label_scores", "weight"), [("learned", 0.3), ("none", 0.0), ("known", 0.0)])
