@@ -107,6 +107,14 @@ def test_the_null_setting_tells_of_relations_none_of_which_holds(tiny):
     Quadruplets(null.Y, null.told, rows=null.split.valid)
 
 
+def test_pictures_can_be_handed_on(tiny):
+    handed = generate("parts:tiny", null=True, pictures=tiny.pictures)
+    assert handed.pictures is tiny.pictures
+    np.testing.assert_array_equal(handed.told, generate("parts:tiny", null=True).told)
+    with pytest.raises(InputError, match="not those of parts:tiny with seed 1"):
+        generate("parts:tiny", seed=1, pictures=tiny.pictures)
+
+
 def test_likeness_moves_relations_and_leaves_pictures(tiny):
     other = generate("parts:tiny", likeness=1.0)
     assert (other.pictures.X != tiny.pictures.X).nnz == 0

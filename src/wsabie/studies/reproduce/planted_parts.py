@@ -118,7 +118,9 @@ class PartsTask(NamedTuple):
         return csr_matrix(entries, shape=(len(y), self.pictures.n_labels))
 
 
-def generate(name: str, *, likeness: float = LIKENESS, null: bool = False, seed: int = 0) -> PartsTask:
+def generate(
+    name: str, *, likeness: float = LIKENESS, null: bool = False, seed: int = 0, pictures: Task | None = None
+) -> PartsTask:
     """Make a collection with planted relations.
 
     Parameters
@@ -131,11 +133,13 @@ def generate(name: str, *, likeness: float = LIKENESS, null: bool = False, seed:
         Training is told of relations that do not hold.
     seed : int
         Another one makes another collection, pictures and relations.
+    pictures : Task or None
+        Those of a call with this name and seed, which need not be made again; None = make them.
 
     Raises
     ------
     InputError
-        There is no such collection, or the likeness or the seed is out of range.
+        There is no such collection, the likeness or the seed is out of range, or the pictures are others.
 
     Examples
     --------
@@ -152,7 +156,10 @@ def generate(name: str, *, likeness: float = LIKENESS, null: bool = False, seed:
     if null:
         told = _dealt_anew(true, size.relations, _stream(seed, _NULL))
     y = _labels_in_order(size, looks, seed)
-    pictures = Task(_pictures(size, looks, y, seed), y, size.train, size.labels)
+    if pictures is None:
+        pictures = Task(_pictures(size, looks, y, seed), y, size.train, size.labels)
+    elif not np.array_equal(pictures.y, y):
+        raise InputError(f"the pictures given are not those of {name} with seed {seed}; leave them out")
     ends = np.cumsum([0, size.train, size.valid, size.test])
     sides = Split(*(np.arange(lo, hi) for lo, hi in pairwise(ends)))
     return PartsTask(pictures, sides, true, told, unseen, looks)
