@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from wsabie.base.errors import InputError, WsabieError
     from wsabie.evaluation.evaluate import evaluate_scores
     from wsabie.evaluation.leave_one_out import hold_out_labels
+    from wsabie.evaluation.quadruplet_splits import split_quadruplets
     from wsabie.evaluation.splits import split
     from wsabie.features.kernel_pca import KernelPca
     from wsabie.features.registry import describer
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from wsabie.labels.hierarchy import Hierarchy
     from wsabie.labels.knowledge import Knowledge
     from wsabie.labels.matching import match_labels
+    from wsabie.labels.quadruplets import Quadruplets
     from wsabie.labels.vectors import Vectors
     from wsabie.models.annotator import Annotator
     from wsabie.models.approximate import ApproximateNeighbours
@@ -65,6 +67,8 @@ _SHELF = {
     "open_source": "wsabie.sources.open",
     "Rows": "wsabie.sources.records",
     "split": "wsabie.evaluation.splits",
+    "split_quadruplets": "wsabie.evaluation.quadruplet_splits",
+    "Quadruplets": "wsabie.labels.quadruplets",
     "hold_out_labels": "wsabie.evaluation.leave_one_out",
     "evaluate_scores": "wsabie.evaluation.evaluate",
     "Hierarchy": "wsabie.labels.hierarchy",
@@ -103,6 +107,8 @@ __all__ = [
     "open_source",
     "Rows",
     "split",
+    "split_quadruplets",
+    "Quadruplets",
     "hold_out_labels",
     "evaluate_scores",
     "Hierarchy",

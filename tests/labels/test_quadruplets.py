@@ -65,6 +65,11 @@ def test_draws_are_uniform(uneven, by):
     assert chi_square(observed, other) > 20  # the test can tell the two ways apart
 
 
+def test_relations_of_one_quadruplet_each_come_alike():
+    drawn = Quadruplets(np.eye(4), [(0, 1), (2, 3)]).sample(10_000, np.random.default_rng(0), by="quadruplet")
+    assert abs(np.count_nonzero(drawn.objects == 0) - 5000) < 4 * 50
+
+
 def test_a_picture_is_never_its_own_part():
     Y = np.ones((2, 2), int)  # every second pair is one picture twice
     drawn = Quadruplets(Y, [(0, 1)]).sample(10_000, np.random.default_rng(0))
