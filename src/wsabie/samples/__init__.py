@@ -1,4 +1,4 @@
-"""The bundled sample collection: pictures under open licences, and what their labels mean; `README.md` tells of them."""
+"""The bundled sample collection: pictures under open licences, and what labels mean; `README.md` tells of them."""
 
 from pathlib import Path
 
