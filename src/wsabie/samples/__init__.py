@@ -1,4 +1,4 @@
-"""The bundled sample collection: pictures under open licences, as Parquet; `README.md` tells of them."""
+"""The bundled sample collection: pictures under open licences, and what labels mean; `README.md` tells of them."""
 
 from pathlib import Path
 
@@ -6,6 +6,8 @@ from wsabie.base.errors import InputError
 
 PARTS = ("emoji", "drawings")
 """Names of the parts; a wheel bundles "emoji", a checkout of the repository has both."""
+TABLES = ("meanings", "not_parts", "car_parts", "married")
+"""Names of the tables about labels, all of them bundled."""
 
 
 def bundled_parts() -> tuple[str, ...]:
@@ -46,6 +48,50 @@ def sample_path(name: str) -> Path:
             "checkout of the repository, or build it there with `python scripts/build_sample.py`"
         )
     return path
+
+
+def table_path(name: str) -> Path:
+    """A table of what is known of labels, made by hand; synsets are those of WordNet 3.0.
+
+    Parameters
+    ----------
+    name : {"meanings", "not_parts", "car_parts", "married"}
+        "meanings": label of the sample and synset, or "-", as `read_label_table` and `--table` take it.
+        "not_parts": pairs of synsets that no part-of pair should be made of, though WordNet implies it.
+        "car_parts": class of the car parts of Pasupa et al. (2021) and synset, several to one.
+        "married": couples of labels of the emoji, for group pictures.
+
+    Returns
+    -------
+    Path
+        Columns between tabs; lines that begin with "# " tell of the table.
+
+    Raises
+    ------
+    InputError
+        No table has this name.
+
+    Examples
+    --------
+    >>> table_path("meanings").name
+    'meanings.tsv'
+    """
+    if name not in TABLES:
+        raise InputError(f"there is no table called {name!r}; choose one of {', '.join(TABLES)}")
+    return Path(__file__).with_name(f"{name}.tsv")
+
+
+def not_parts() -> frozenset[tuple[str, str]]:
+    """Part and whole of each pair of synsets that the table "not_parts" rules out.
+
+    Examples
+    --------
+    >>> ("n02709367", "n02951358") in not_parts()  # no anchor of a canoe
+    True
+    """
+    lines = table_path("not_parts").read_text("utf-8").splitlines()
+    pairs = (line.split("\t") for line in lines if not line.startswith("# "))
+    return frozenset((part, whole) for part, whole, *_ in pairs)
 
 
 def documents_path() -> Path:

@@ -1,5 +1,6 @@
 """What is known of labels, pairs out of it, and word vectors, through the commands, on a real cut of WordNet."""
 
+import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wsabie.samples import documents_path
+from wsabie.samples import documents_path, table_path
 from wsabie.sources.vectors import read_vectors
 
 Cli = Callable[..., Any]
@@ -53,6 +54,19 @@ def test_match_lists_what_is_missing_and_its_table_can_be_corrected(labels: Path
         "'n02', which is no known concept"
         in cli("labels", "match", "--knowledge", CUT, "--labels", labels, "--table", table).err
     )
+
+
+def test_the_table_of_the_sample_says_what_its_labels_mean(tmp_path: Path, cli: Cli, data_dir: Path) -> None:
+    labels, out = tmp_path / "labels.txt", tmp_path / "meant.tsv"
+    labels.write_text("mouse\nlove\nseal\nlovebird\n")
+    known = ("--knowledge", data_dir / "wordnet_partof", "--knowledge", data_dir / "imagenet_synsets" / "words.txt")
+    words = ("labels", "match", *known, "--labels", labels, "--table", table_path("meanings"))
+    ran = cli(*words, "--out", out, "--json")
+    assert (ran.code, ran.json["counts"]) == (0, {"table": 3, "name": 1})
+    with out.open(newline="") as file:
+        found = {row["label"]: row["name"] for row in csv.DictReader(file, delimiter="\t")}
+    assert found == {"mouse": "mouse", "love": "", "seal": "seal", "lovebird": "lovebird"}
+    assert ran.json["meant"]["mouse"] == "n02330245"
 
 
 def test_under_shows_kinds_and_parts(labels: Path, cli: Cli) -> None:
