@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from wsabie.models.one_vs_rest import OneVsRest
     from wsabie.models.parts import Parts
     from wsabie.models.popularity import Popularity
-    from wsabie.models.presets import opt_auc, pamir, vse_ens
+    from wsabie.models.presets import objects_and_parts, opt_auc, pamir, vse_ens
     from wsabie.models.registry import load
     from wsabie.models.relations import Kind, Relation
     from wsabie.models.space import Space
@@ -53,6 +53,7 @@ _SHELF = {
     "LinearRanker": "wsabie.models.linear",
     "FullRank": "wsabie.models.full_rank",
     "vse_ens": "wsabie.models.presets",
+    "objects_and_parts": "wsabie.models.presets",
     "opt_auc": "wsabie.models.presets",
     "pamir": "wsabie.models.presets",
     "Annotator": "wsabie.models.annotator",
@@ -93,6 +94,7 @@ __all__ = [
     "LinearRanker",
     "FullRank",
     "vse_ens",
+    "objects_and_parts",
     "opt_auc",
     "pamir",
     "Annotator",

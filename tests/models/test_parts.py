@@ -34,7 +34,7 @@ FRESH, FRESH_Y = pictures(64, seed=1)
 def fit(**changes: Any) -> Parts:
     validation = changes.pop("validation", None)
     options = {name: changes.pop(name) for name in ("metric", "checkpoint", "resume", "on_epoch") if name in changes}
-    return Parts(RELATIONS, **{"dim": 20, "epochs": 12, "threads": 1, **changes}).fit(
+    return Parts(RELATIONS, **{"dim": 20, "epochs": 12, "threads": 1, "relation_weight": 1.0, **changes}).fit(
         X, Y, validation=validation, **options
     )
 
@@ -73,7 +73,7 @@ def test_related_labels_tell_apart_what_looks_the_same(model: Parts) -> None:
 
 @pytest.mark.parametrize(("label_scores", "weight"), [("learned", 0.3), ("none", 0.0), ("known", 0.0)])
 def test_scores_are_those_of_the_paper(model: Parts, label_scores: Any, weight: float) -> None:
-    used = clone(model).set_params(label_scores=label_scores, score_weight=0.3, known_score=7.0)
+    used = clone(model).set_params(label_scores=label_scores, score_weight=0.3, known_score=7.0, same=True)
     used.__dict__.update({name: value for name, value in vars(model).items() if name.endswith("_")})
     objects, parts, of_objects, of_parts = quadruplets()
     scores = all_pairs(model, objects, parts, weight)
@@ -91,6 +91,18 @@ def test_scores_are_those_of_the_paper(model: Parts, label_scores: Any, weight: 
     ranks = used.ranks_of_pairs(objects, parts, of_objects, of_parts)
     true = flat[np.arange(8), [o * 16 + p for o, p in zip(used.vocabulary_.ids(of_objects), others, strict=True)]]
     assert ranks.tolist() == (1 + (flat > true[:, None] + 1e-4).sum(1)).tolist()
+
+
+def test_a_label_stands_beside_itself_only_where_it_may(model: Parts) -> None:
+    objects, parts, of_objects, _ = quadruplets()
+    one, two, _ = model.rank_pairs(objects, parts, k=300)
+    assert (one == two)[one >= 0].sum() == 0
+    assert (one >= 0).sum(1).tolist() == [16 * 15] * 8
+    given = model.annotate_given(parts, of_objects, side="part", k=16)
+    assert all(len(top) == 15 and own not in dict(top) for own, top in zip(of_objects, given, strict=True))
+    used = clone(model).set_params(same=True)
+    used.__dict__.update({name: value for name, value in vars(model).items() if name.endswith("_")})
+    assert (used.rank_pairs(objects, parts, k=300)[0] >= 0).sum(1).tolist() == [16 * 16] * 8
 
 
 def test_given_couples_are_all_that_is_ranked(model: Parts) -> None:
@@ -146,7 +158,8 @@ def test_pairs_choose_the_epoch() -> None:
     model = fit(validation=(FRESH, FRESH_Y), metric="pairs")
     figures = [stats.validation_metrics for stats in model.history_]
     assert next(iter(figures[0])) == "pairs"
-    assert figures[-1]["pairs"] > 0.99 > figures[0]["pairs"]
+    assert figures[-1]["pairs"] > 0.99
+    assert figures[-1]["pairs"] > figures[0]["pairs"]
     objects, parts, of_objects, of_parts = quadruplets()
     ranks = model.ranks_of_pairs(objects, parts, of_objects, of_parts)
     best = max(stats.validation for stats in model.history_)
@@ -170,7 +183,7 @@ def test_relations_of_missing_labels_are_left_out() -> None:
 
 def test_new_labels_and_their_relations_are_learned_later() -> None:
     more = [*RELATIONS, ("object 0", "bell")]
-    model = Parts(more, dim=20, epochs=12, threads=1).fit(X, Y)
+    model = Parts(more, dim=20, epochs=12, threads=1, relation_weight=1.0).fit(X, Y)
     before = model.vocabulary_.ids(NAMES)
     rows = np.zeros((20, 36), np.float32)
     rows[:, 35] = 1

@@ -58,16 +58,18 @@ class Parts(Wsabie):
     relations : sequence of (object label, part label)
         By name; those with a label that has no pictures are left out (`relations_` has the others).
     dim : int, default 100
-    tables : {"shared", "unshared"}, default "shared"
-        One vector per label for pictures and for other labels, or one for each ([P] 6.2).
-    relation_weight : float, default 1
-        r in training.
+    tables : {"unshared", "shared"}, default "unshared"
+        A vector per label for pictures and one for other labels, or the same for both ([P] 6.2).
+    relation_weight : float, default .1
+        r in training. What a label means to others is then learned mostly where pictures do not tell.
     label_scores : {"learned", "known", "none"}, default "learned"
         What speaks for two labels together when pictures are labelled: r f_L ("Image-Word" in [P]); `known_score`
         for the relations that training was told of, whatever was learned ("IO"); nothing ("Image").
-    score_weight : float or None, default None
-        r in scoring, None = that of training. [P] has 1 in training and .1 in scoring.
+    score_weight : float, default 1
+        r in scoring. [P] has 1 in training and .1 in scoring, which is worse wherever we tried.
     known_score : float, default 100
+    same : bool, default False
+        Whether a label may be ranked beside itself, as its own part; [P] ranks all pairs.
     loss, rows, max_norm, epochs, learning_rate, schedule, margin, rank_weight, max_trials, l2, positives, init_scale, \
 patience, threads, deterministic, seed
         As of `Wsabie`. An epoch visits every annotated pair of picture and label once, with a relation drawn anew.
@@ -83,7 +85,7 @@ patience, threads, deterministic, seed
     Examples
     --------
     >>> X = np.eye(4, dtype=np.float32)
-    >>> model = Parts([("car", "wheel"), ("house", "door")], dim=8, epochs=60, threads=1)
+    >>> model = Parts([("car", "wheel"), ("house", "door")], dim=8, epochs=60, relation_weight=1, threads=1)
     >>> model = model.fit(X, ["car", "wheel", "house", "door"])
     >>> model.annotate_pairs(X[:1], X[1:2], k=1)[0][0][0]
     ('car', 'wheel')
@@ -100,11 +102,12 @@ patience, threads, deterministic, seed
         relations: Sequence[tuple[str, str]] = (),
         dim: int = 100,
         *,
-        tables: Literal["shared", "unshared"] = "shared",
-        relation_weight: float = 1.0,
+        tables: Literal["unshared", "shared"] = "unshared",
+        relation_weight: float = 0.1,
         label_scores: Literal["learned", "known", "none"] = "learned",
-        score_weight: float | None = None,
+        score_weight: float = 1.0,
         known_score: float = 100.0,
+        same: bool = False,
         loss: Literal["warp", "auc"] = "warp",
         rows: Rows = "auto",
         max_norm: float | Auto | None = "auto",
@@ -134,19 +137,20 @@ patience, threads, deterministic, seed
         self.label_scores = label_scores
         self.score_weight = score_weight
         self.known_score = known_score
+        self.same = same
 
     # ---- training
 
     def check_parameters(self) -> None:
         """Refuse values that no training can use, by name; InputError."""
-        for name, choices in (("tables", ("shared", "unshared")), ("label_scores", ("learned", "known", "none")),
+        for name, choices in (("tables", ("unshared", "shared")), ("label_scores", ("learned", "known", "none")),
                               ("loss", ("warp", "auc"))):  # fmt: skip
             value = getattr(self, name)
             require(value in choices, f"{name} is {value!r}; choose one of {', '.join(choices)}")
         for name in ("relation_weight", "score_weight", "known_score"):
             value = getattr(self, name)
             usable = isinstance(value, (int, float)) and not isinstance(value, bool) and np.isfinite(value)
-            require(usable or (value is None and name == "score_weight"), f"{name} is {value!r}; choose a number")
+            require(usable, f"{name} is {value!r}; choose a number")
         super().check_parameters()
 
     def _parameters(self) -> dict[str, Any]:
@@ -212,12 +216,12 @@ patience, threads, deterministic, seed
 
     def _pairs_in(self, space: PartsSpace) -> LabelPairs:
         """The labels of a space made ready to be ranked in pairs."""
-        return LabelPairs(space.words[:, : self.dim], self._scoring_weight(), *self._known())
+        return LabelPairs(space.words[:, : self.dim], self._scoring_weight(), *self._known(), same=self.same)
 
     def _scoring_weight(self) -> float:
         if self.label_scores != "learned":
             return 0.0
-        return float(self.relation_weight if self.score_weight is None else self.score_weight)
+        return float(self.score_weight)
 
     def _known(self) -> tuple[Int64 | None, float]:
         """Couples with a score of their own, and that score."""
@@ -250,7 +254,7 @@ patience, threads, deterministic, seed
         Examples
         --------
         >>> X = np.eye(4, dtype=np.float32)
-        >>> model = Parts([(0, 1), (2, 3)], dim=8, epochs=60, threads=1).fit(X, [0, 1, 2, 3])
+        >>> model = Parts([(0, 1), (2, 3)], dim=8, epochs=60, relation_weight=1, threads=1).fit(X, [0, 1, 2, 3])
         >>> objects, parts, scores = model.rank_pairs(X[[0, 2]], X[[1, 3]], k=2)
         >>> objects[:, 0].tolist(), parts[:, 0].tolist(), scores.shape
         ([0, 2], [1, 3], (2, 2))
@@ -294,7 +298,7 @@ patience, threads, deterministic, seed
         ----------
         X : sparse matrix or array, (n, n_features)
         others : list of label names or numbers, (n,)
-            The label of the other picture of each.
+            The label of the other picture of each; it is no candidate itself (-inf), unless `same`.
         side : {"object", "part"}
             What X shows; the other labels are of the other side.
 
@@ -317,6 +321,8 @@ patience, threads, deterministic, seed
         if known is not None:
             for one, two in known[:, :: 1 if side == "object" else -1]:
                 scores[other == two, one] += np.float32(offset)
+        if not self.same:
+            scores[np.arange(n), other] = -np.inf
         return scores
 
     def annotate_given(self, X: Any, others: Any, side: Side = "object", k: int = 10) -> list[list[tuple[str, float]]]:
@@ -325,13 +331,13 @@ patience, threads, deterministic, seed
         Examples
         --------
         >>> X = np.eye(4, dtype=np.float32)
-        >>> model = Parts([("car", "wheel"), ("house", "door")], dim=8, epochs=60, threads=1)
+        >>> model = Parts([("car", "wheel"), ("house", "door")], dim=8, epochs=60, relation_weight=1, threads=1)
         >>> model = model.fit(X, ["car", "wheel", "house", "door"])
         >>> model.annotate_given(X[3:], ["house"], side="part", k=1)[0][0][0]
         'door'
         """
         scores, names = self.scores_given(X, others, side), list(self.vocabulary_)
-        best = np.argsort(-scores, axis=1, kind="stable")[:, : whole_number(k, "k")]
+        best = np.argsort(-scores, axis=1, kind="stable")[:, : min(whole_number(k, "k"), len(names) - (not self.same))]
         return [[(names[y], float(row[y])) for y in top] for row, top in zip(scores, best, strict=True)]
 
     def related(self, label: str | int, k: int = 10) -> list[tuple[str, float]]:

@@ -1,9 +1,12 @@
 """The papers' systems under their own names: estimators with the settings that a paper gives; any may be changed."""
 
+from collections.abc import Sequence
 from typing import Any
 
+from wsabie.base.errors import InputError
 from wsabie.models.full_rank import FullRank
 from wsabie.models.linear import LinearRanker
+from wsabie.models.parts import Parts
 from wsabie.models.wsabie import Wsabie
 
 
@@ -102,4 +105,44 @@ _AS_IN_V: dict[str, Any] = {
     "init_scale": 0.1,
     "max_norm": None,
     "positives": "pairs",
+}
+
+
+def objects_and_parts(name: str, relations: Sequence[tuple[str, str]], **changes: Any) -> Parts:
+    """The models of [P] 6.2 and 6.5 by their names there, with the settings of [P] 4.3.3.
+
+    Parameters
+    ----------
+    name : {"Shared (IW)", "Unshared (IW)", "Shared (I)", "Unshared (I)", "Shared (IO)", "Unshared (IO)"}
+        Tables of labels; IW scores pairs of labels by what was learned, I not at all, IO by whether training was told
+        of them. What is not scored is learned all the same where tables are shared; unshared it is WSABIE.
+    relations : sequence of (object label, part label)
+    **changes
+        Other parameters of `Parts`.
+
+    Examples
+    --------
+    >>> model = objects_and_parts("Unshared (IO)", [("car", "wheel")], dim=100)
+    >>> model.tables, model.label_scores, model.relation_weight, model.dim
+    ('unshared', 'known', 0.0, 100)
+    """
+    tables, _, scored = name.lower().partition(" ")
+    scores = {"(iw)": "learned", "(i)": "none", "(io)": "known"}
+    if tables not in ("shared", "unshared") or scored not in scores:
+        raise InputError(f"[P] has no model {name!r}; choose Shared or Unshared and (IW), (I) or (IO)")
+    alone = tables == "unshared" and scored != "(iw)"
+    own = {"tables": tables, "label_scores": scores[scored], "relation_weight": 0.0 if alone else 1.0}
+    return Parts(relations, **{**_AS_IN_P, **own, **changes})
+
+
+_AS_IN_P: dict[str, Any] = {
+    "dim": 50,
+    "score_weight": 0.1,
+    "known_score": 100.0,
+    "same": True,
+    "rank_weight": "top1",
+    "max_trials": 100,
+    "max_norm": 1.0,
+    "learning_rate": {"V": 0.1, "W": 0.01},
+    "schedule": "constant",
 }
