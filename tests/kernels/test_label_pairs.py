@@ -49,10 +49,10 @@ WITHOUT_JIT = """
 import numpy as np
 from wsabie.search.label_pairs import LabelPairs
 rng = np.random.default_rng(3)
-W, a, b = (rng.integers(-3, 4, shape).astype(np.float32) for shape in ((70, 5), (2, 70), (2, 70)))
+W, a, b = (rng.integers(-3, 4, shape).astype(np.float32) for shape in ((9, 3), (2, 9), (2, 9)))
 pairs = LabelPairs(W, 0.5, [[1, 2], [3, 3]], 2.0, same=False)
-print([found.tolist() for found in pairs.top(a, b, 6)], pairs.ranks(a, b, [0, 69], [1, 2]).tolist())
-print([found.tolist() for found in pairs.top(a, b, 6, couples=[[1, 2], [5, 60]])], pairs.looked_.tolist())
+print([found.tolist() for found in pairs.top(a, b, 6)], pairs.ranks(a, b, [0, 8], [1, 2]).tolist())
+print([found.tolist() for found in pairs.top(a, b, 6, couples=[[1, 2], [5, 6]])], pairs.looked_.tolist())
 """
 
 
