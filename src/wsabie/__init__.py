@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from wsabie.models.space import Space
     from wsabie.models.wsabie import Wsabie
     from wsabie.search.exact import top_k
+    from wsabie.search.label_pairs import LabelPairs
     from wsabie.sources.is_a import read_hierarchy
     from wsabie.sources.knowledge import read_knowledge
     from wsabie.sources.open import open_source
@@ -80,6 +81,7 @@ _SHELF = {
     "Vectors": "wsabie.labels.vectors",
     "read_vectors": "wsabie.sources.vectors",
     "top_k": "wsabie.search.exact",
+    "LabelPairs": "wsabie.search.label_pairs",
     "WsabieError": "wsabie.base.errors",
     "InputError": "wsabie.base.errors",
 }
@@ -121,6 +123,7 @@ __all__ = [
     "Vectors",
     "read_vectors",
     "top_k",
+    "LabelPairs",
     "WsabieError",
     "InputError",
     "__version__",

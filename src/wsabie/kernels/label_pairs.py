@@ -2,7 +2,8 @@
 
 The pair (i, j) scores (a[i] + b[j]) + e(i, j): the scores of two things for a label each, and the edge between the
 labels, e(i, j) = sum_d W[i, d] * (weight * W[j, d]). An edge is summed from the first dimension to the last, whoever
-asks for it, so that equal pairs have equal bits. A pair is known by its code, i * n_labels + j; equal scores go by it.
+asks for it, so that equal pairs have equal bits. A pair is known by its code, i * n_labels + j, by which equal scores
+go.
 
 Twice an inner product is |u|^2 + |w|^2 - |u - w|^2, and minus twice it the same with |u + w|^2. So no pair scores more
 than up(i) + up(j), a thing's score plus |weight| |W_i|^2 / 2 each. With the labels in descending order of these, the

@@ -63,7 +63,7 @@ class LabelPairs:
     Attributes
     ----------
     looked_ : (n,) int64
-        Pairs that the last `top` scored for each query.
+        Scores that the last `top` made for each query; labels beside themselves and known pairs may count twice.
 
     Raises
     ------
@@ -96,7 +96,7 @@ class LabelPairs:
             raise InputError("label vectors are not finite, or too long for float32; the model has diverged")
         self._labels = Labels(*flat(table), self.n_labels, np.float32(weight))
         self._half: Float32 = (norm2 / 2).astype(np.float32)
-        self._largest = float(norm2.max(initial=0)) + abs(offset)
+        self._largest = float(norm2.max())
         self._numbers = np.arange(self.n_labels)
         self._known = np.empty(0, np.int64) if known is None else self._codes(known, "the known pairs")
         self._offset, self._same = np.float32(offset), same
@@ -285,8 +285,9 @@ class LabelPairs:
     def _own(self, asked: Asked, codes: Int64) -> Float32:
         """Score of one pair of each query, added up in the kernels' order."""
         listed, rows = self._list(codes), np.arange(len(codes))
-        own: Float32 = (asked.a[rows, listed.objects] + asked.b[rows, listed.parts]) + listed.edges
-        return own + listed.extra
+        plain: Float32 = (asked.a[rows, listed.objects] + asked.b[rows, listed.parts]) + listed.edges
+        own: Float32 = plain + listed.extra
+        return own
 
     def _slack(self, size: Float64) -> Float32:
         """Twice what rounding may do to a sum of `dim` products and a few scores whose sizes sum up to `size`."""
