@@ -168,6 +168,15 @@ def test_pairs_choose_the_epoch() -> None:
     assert "pairs" in fit(validation=(FRESH, FRESH_Y)).history_[0].validation_metrics
 
 
+def test_of_many_labels_some_pairs_are_drawn_to_judge_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    all_pairs = fit(validation=(FRESH, FRESH_Y), metric="pairs", epochs=3)
+    monkeypatch.setattr("wsabie.models.pair_monitor._MOST_COUPLES", 200)
+    some = fit(validation=(FRESH, FRESH_Y), metric="pairs", epochs=3)
+    figures = [[stats.validation for stats in model.history_] for model in (all_pairs, some)]
+    assert figures[0] != figures[1]
+    np.testing.assert_allclose(figures[0], figures[1], atol=0.03)
+
+
 def test_labels_in_no_relation_are_learned_as_by_wsabie() -> None:
     """With relations that no label has a share in but two, the others are told apart as well as without."""
     few = Parts(RELATIONS[:1], dim=20, epochs=12, threads=1).fit(X, Y)

@@ -61,9 +61,7 @@ class PairMonitor(ValidationMap):
 
     def _above(self, space: PartsSpace) -> float:
         n, n_labels, pairs = len(self.quadruplets.objects), space.n_labels, self.pairs_of(space)
-        couples = None
-        if n_labels**2 > _MOST_COUPLES:
-            couples = np.random.default_rng(0).integers(n_labels, size=(_MOST_COUPLES, 2))
+        couples = self._couples(n_labels) if n_labels**2 > _MOST_COUPLES else None
         ranks: list[Int64] = []
         with Threads(self.threads) as threads:
             for lo, hi in row_ranges(n, 2 * n_labels):
@@ -72,6 +70,12 @@ class PairMonitor(ValidationMap):
                 ranks.append(pairs.ranks(a, b, *labels, couples=couples))
         among = n_labels**2 if couples is None else len(couples)
         return float(1 - (np.concatenate(ranks).mean() - 1) / max(among - 1, 1))
+
+    def _couples(self, n_labels: int) -> Int64:
+        """Drawn pairs of labels, and the true ones; none of a label with itself."""
+        drawn = np.random.default_rng(0).integers(n_labels, size=(_MOST_COUPLES, 2))
+        true = np.stack([self.quadruplets.object_labels, self.quadruplets.part_labels], 1)
+        return np.unique(np.concatenate([drawn[drawn[:, 0] != drawn[:, 1]], true]), axis=0)
 
     def _scores(self, space: PartsSpace, inputs: Inputs, lo: int, hi: int, threads: Threads) -> Float32:
         return scores_of(space.things, take_rows(inputs, np.arange(lo, hi)), threads)

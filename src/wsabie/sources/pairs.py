@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from wsabie.base.validation import require
 from wsabie.sources.build import BadRow, require_rows
 from wsabie.sources.citations import LINKS, read_links
 from wsabie.sources.id_labels import IdLabels
@@ -68,6 +69,24 @@ def read_couples(path: Path, *, rejects: Rejects | None = None) -> Iterator[tupl
     for n, pair in enumerate(is_a_pairs(path) if path.is_dir() else _stated(path, rejects), 1):  # noqa: B007
         yield pair
     require_rows(n, path, rejects, "pairs (nor WordNet's data.noun)" if path.is_dir() else "pairs")
+
+
+def read_left_out(path: Path) -> set[frozenset[str]]:
+    """Pairs that do not hold, in either order: `id TAB id` lines with anything behind; # begins a comment.
+
+    Raises
+    ------
+    InputError
+        Missing, or a line without two columns.
+    """
+    found = set()
+    for line_number, line in numbered_lines(path):
+        cells = line.rstrip("\r\n").split("\t")
+        if line.startswith("#") or not line.strip():
+            continue
+        require(len(cells) > 1, f"{shown(path)}:{line_number} has no two columns; write id TAB id, or # for a comment")
+        found.add(frozenset(cell.strip() for cell in cells[:2]))
+    return found
 
 
 def write_pairs(path: Path, pairs: Iterable[tuple[str, str]]) -> None:

@@ -56,6 +56,30 @@ def test_match_lists_what_is_missing_and_its_table_can_be_corrected(labels: Path
     )
 
 
+def test_pairs_are_those_that_a_relation_joins(labels: Path, tmp_path: Path, cli: Cli) -> None:
+    known = "--knowledge", CUT, "--labels", labels
+    ran = cli("labels", "pairs", "has-part", *known, "--inherit")
+    pairs = [tuple(line.split("\t")) for line in ran.out.splitlines()]
+    assert ("taxi", "car wheel") in pairs
+    assert f"{len(pairs)} pairs of labels by has-part" in ran.err
+    out, wrong = tmp_path / "pairs.tsv", tmp_path / "wrong.tsv"
+    wrong.write_text("# a taxi has none\nn02974003\tn02930766\tcar wheel\tcab\n")
+    less = cli("labels", "pairs", "has-part", *known, "--inherit", "--without", wrong, "--out", out, "--json").json
+    assert sorted(map(tuple, less["pairs"])) == sorted(set(pairs) - {("taxi", "car wheel")})
+    assert less["left_out"] == 1
+    assert len(out.read_text().splitlines()) == len(pairs)  # a header, and one less
+    for arguments, told in (
+        (("has-part", *known), "joins no two labels"),
+        (("married-to", *known), "nothing is known of a relation 'married-to'"),
+        ((*known,), "which relation?"),
+        (("has-part", *known, "--without", labels), "has no two columns"),
+        (("has-part", *known, "--levels", "2"), "--levels"),
+    ):
+        lost = cli("labels", "pairs", *arguments)
+        assert (lost.code, lost.err.count("\n")) == (1, 1)
+        assert told in lost.err
+
+
 def test_the_table_of_the_sample_says_what_its_labels_mean(tmp_path: Path, cli: Cli, data_dir: Path) -> None:
     labels, out = tmp_path / "labels.txt", tmp_path / "meant.tsv"
     labels.write_text("mouse\nlove\nseal\nlovebird\n")

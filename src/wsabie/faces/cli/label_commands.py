@@ -11,14 +11,19 @@ from wsabie.faces.cli.options import GivenSeed, Json, Rejects, Strict, Table, re
 
 def labels(
     kind: Annotated[
-        Literal["about", "match", "under"],
+        Literal["about", "match", "under", "pairs"],
         typer.Argument(
             metavar="KIND",
             help="about: what a name may mean; match: which synset each label means; under: the labels that a name "
-            "stands for.",
+            "stands for; pairs: the labels that a relation joins.",
         ),
     ],
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="A name or an id, for about and under.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME", help="A name or an id for about and under; a relation for pairs, such as has-part."
+        ),
+    ] = None,
     knowledge: Annotated[
         list[Path] | None,
         typer.Option(
@@ -30,40 +35,53 @@ def labels(
         typer.Option(metavar="RELATION=FILE", help="A list of id TAB id that states a relation: part-of=parts.tsv."),
     ] = None,
     labels: Annotated[
-        Path | None, typer.Option(help="For match and under: a file of one label a line, or a model folder.")
+        Path | None, typer.Option(help="For all but about: a file of one label a line, or a model folder.")
     ] = None,
     table: Table = None,
-    out: Annotated[Path | None, typer.Option(help="match: TSV to write: label, id, how, name, gloss.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="match, pairs: TSV to write: label, id, how, name, gloss; or label, label.")
+    ] = None,
     levels: Annotated[int | None, typer.Option(min=1, help="under: steps down at most.")] = None,
     inherit: Annotated[
-        bool, typer.Option("--inherit", help="under: also parts of what is more general than the name.")
+        bool, typer.Option("--inherit", help="under, pairs: also parts of what is more general.")
     ] = False,
+    without: Annotated[
+        Path | None, typer.Option(help="pairs: id TAB id lines of pairs that do not hold, in either order.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """What WordNet and its like know of labels: meanings, synsets, kinds and parts."""
-    from wsabie.faces.cli.labelling import about_command, known_of, match_command, under_command
+    from wsabie.faces.cli.labelling import about_command, known_of, match_command, pairs_command, under_command
     from wsabie.storage.outputs import refuse_unwritable
 
     if not knowledge and not pairs:
         raise InputError("--knowledge names the files that know of labels, such as /usr/share/wordnet; add it")
     if kind != "under":
-        refuse_options(stated(levels=levels, inherit=inherit or None), "what lies under a name; it belongs to under")
+        refuse_options(stated(levels=levels), "what lies under a name; it belongs to under")
+    if kind not in ("under", "pairs"):
+        refuse_options(stated(inherit=inherit or None), "what is more general; it belongs to under and pairs")
+    if kind != "pairs":
+        refuse_options(stated(without=without), "which pairs do not hold; it belongs to pairs")
+    if kind not in ("match", "pairs"):
+        refuse_options(stated(out=out), "where to write; it belongs to match and pairs")
     if kind != "match":
-        refuse_options(stated(out=out), "where to write what labels mean; it belongs to match")
         if name is None:
-            raise InputError(f"which name? write it behind `wsabie labels {kind}`")
+            what = "relation? write it, such as has-part," if kind == "pairs" else "name? write it"
+            raise InputError(f"which {what} behind `wsabie labels {kind}`")
     elif name is not None:
         raise InputError(f"match takes labels from --labels FILE or MODEL; leave {name!r} out")
     if kind == "about":
-        refuse_options(stated(labels=labels, table=table), "which labels there are; it belongs to match and under")
+        refuse_options(stated(labels=labels, table=table), "which labels there are; it belongs to the others")
     elif labels is None:
         raise InputError("--labels names a file of one label a line, or a model folder; add it")
-    refuse_unwritable(("labels", out), inputs=(*(knowledge or ()), labels, table))
+    refuse_unwritable(("labels", out), inputs=(*(knowledge or ()), labels, table, without))
     known = known_of(knowledge or (), pairs or ())
     if labels is None:
         about_command(known, name or "", json)
     elif kind == "match":
         match_command(known, labels, table, out, json)
+    elif kind == "pairs":
+        pairs_command(known, name or "", labels, table, inherit, without, out, json)
     else:
         under_command(known, name or "", labels, table, levels, inherit, json)
 

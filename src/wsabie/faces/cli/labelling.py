@@ -1,5 +1,6 @@
 """`wsabie labels`: what is known of names, which label means what, which labels a name stands for."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -113,6 +114,42 @@ def under_command(
         one_line(f"{known.name(expansion.concept)} ({expansion.concept}): {known.concept(expansion.concept).gloss}")
     )
     show_table("", ["label", "", "steps"], lines)
+
+
+def pairs_command(
+    known: "Knowledge",
+    relation: str,
+    labels: Path,
+    table: Path | None,
+    inherit: bool,
+    without: Path | None,
+    target: Path | None,
+    json: bool,
+) -> None:
+    """Print or write the pairs of labels that a relation joins."""
+    from wsabie.sources.pairs import read_left_out, write_pairs
+
+    matched = matched_labels(known, labels, table)
+    wrong = set() if without is None else read_left_out(without)
+    found = list(matched.pairs(relation, inherit=inherit))
+    ids = matched.ids()
+    kept = [(one, other) for one, other in found if frozenset((ids[one], ids[other])) not in wrong]
+    pairs = [(matched.labels[one], matched.labels[other]) for one, other in kept]
+    if not pairs:
+        raise InputError(
+            f"{relation} joins no two labels of {labels}; known are {', '.join(_both_ways(known))}"
+            + ("" if inherit else ", and --inherit adds what follows from more general names")
+        )
+    if target is not None:
+        write_pairs(target, pairs)
+    if json:
+        written = {} if target is None else {"out": str(target)}
+        show_json({"schema": 1, **written, "relation": relation, "pairs": pairs, "left_out": len(found) - len(kept)})
+        return
+    for one, other in pairs if target is None else ():
+        sys.stdout.write(f"{one_line(one)}\t{one_line(other)}\n")  # as it is: `out` would turn the tab into blanks
+    left = f", {len(found) - len(kept):,} left out" if without is not None else ""
+    note(f"{plural(len(pairs), 'pair')} of labels by {relation}{left}" + (f", in {target}" if target else ""))
 
 
 def _both_ways(known: "Knowledge") -> list[str]:
