@@ -49,6 +49,16 @@ def test_dense_features_learn_the_same_task() -> None:
     assert (artists // 2 == (np.arange(30) % GROUPS)[:, None]).mean() > 0.95
 
 
+def test_features_and_free_vectors_begin_as_long_as_they_are_told() -> None:
+    def lengths(scale: Any) -> list[float]:  # of the tracks' map, of the artists
+        space = make(epochs=1, learning_rate=1e-9, max_norm=None, init_scale=scale).fit(world()).space_
+        return [float(space.tables[kind][:, :20].std()) for kind in ("track", "artist")]
+
+    assert lengths(None) == pytest.approx([20**-0.5] * 2, rel=0.15)
+    assert lengths(0.3) == pytest.approx([0.3, 0.3], rel=0.15)
+    assert lengths({"V": 0.05}) == pytest.approx([0.05, 20**-0.5], rel=0.15)
+
+
 def test_names_numbers_and_matrices_train_the_same_space() -> None:
     artists = Kind("artist", ids=[f"artist {k}" for k in range(2 * GROUPS)])
     numbers = np.array([(i, 2 * (i % GROUPS) + which) for i in range(N) for which in (0, 1)])
@@ -281,7 +291,8 @@ def test_a_checkpoint_of_other_data_is_refused(tmp_path: Path, what: str) -> Non
 
 @pytest.mark.usefixtures("every_epoch")
 @pytest.mark.parametrize(
-    "change", [{"dim": 21}, {"similarity": "cosine"}, {"negatives": 0}, {"seed": 5}, {"learning_rate": 0.2}]
+    "change",
+    [{"dim": 21}, {"similarity": "cosine"}, {"negatives": 0}, {"init_scale": 1.0}, {"seed": 5}, {"learning_rate": 0.2}],
 )
 def test_a_checkpoint_of_other_settings_is_refused_by_name(tmp_path: Path, change: dict[str, Any]) -> None:
     with pytest.raises(KeyboardInterrupt):
@@ -410,6 +421,8 @@ def test_a_clone_has_the_parameters_and_nothing_learned(fitted: Space) -> None:
         ({"negatives": 2.0}, "negatives is 2.0; choose a whole number"),
         ({"negatives": True}, "negatives is True; choose a whole number"),
         ({"negatives": None}, "negatives is None; choose a whole number"),
+        ({"init_scale": 0}, "init_scale is 0; choose a number above 0"),
+        ({"init_scale": {"U": 0.1}}, "init_scale names the table 'U'"),
         ({"patience": 0}, "patience is 0"),
         ({"threads": 1.5}, "threads is 1.5"),
         ({"seed": -1}, "seed is -1"),

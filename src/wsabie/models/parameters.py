@@ -134,6 +134,17 @@ def per_table(
     return {table: float(n) for table, n in numbers.items()}
 
 
+def first_scale(value: float | Mapping[str, float] | None, dim: int) -> dict[str, float]:
+    """Standard deviation of each table before training, from `init_scale`.
+
+    Examples
+    --------
+    >>> first_scale({"V": 0.03}, 100)
+    {'V': 0.03, 'W': 0.1}
+    """
+    return per_table("auto" if value is None else value, dim**-0.5, "init_scale")
+
+
 def resolve(parameters: Mapping[str, Any], shape: defaults.Shape) -> Settings:
     """The settings of a run on data of this shape: every "auto" replaced by its documented value."""
     p = parameters

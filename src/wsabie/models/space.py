@@ -15,7 +15,7 @@ from wsabie.models import defaults
 from wsabie.models.growing import grown, with_things
 from wsabie.models.judging import SpaceMonitor
 from wsabie.models.known_space import KnownSpace
-from wsabie.models.parameters import check_parameters, continued, resolve
+from wsabie.models.parameters import check_parameters, continued, first_scale, resolve
 from wsabie.models.relations import Kind, Relation, refuse_twins
 from wsabie.models.told import told
 from wsabie.space.joint import SimilarityName
@@ -58,6 +58,8 @@ class Space(KnownSpace):
     negatives : int, default 256
         Where things with features are ranked: how many of them are encoded for a block of pairs, so that its negatives
         are drawn from these. 0: the positives of a block are each other's negatives, and ranks are ranks among them.
+    init_scale : float, {"V": float, "W": float} or None
+        Standard deviation of the first tables, V of maps from features and W of free vectors; None is 1/sqrt(dim).
     patience : int or None
         With held-out pairs: epochs without a better figure before training stops, in the second half of the schedule.
     threads : int or None
@@ -97,6 +99,7 @@ class Space(KnownSpace):
         rank_weight: RankWeight = "precision",
         max_trials: int | Auto | None = "auto",
         negatives: int = 256,
+        init_scale: float | Mapping[str, float] | None = None,
         patience: int | None = None,
         threads: int | None = None,
         seed: int = 0,
@@ -112,6 +115,7 @@ class Space(KnownSpace):
         self.rank_weight = rank_weight
         self.max_trials = max_trials
         self.negatives = negatives
+        self.init_scale = init_scale
         self.patience = patience
         self.threads = threads
         self.seed = seed
@@ -157,9 +161,10 @@ class Space(KnownSpace):
         fitted.kinds_ = data.known
         fitted.relations_ = [(one.name, one.query_kind, one.target_kind) for one in relations]
         fitted.settings_ = plain(asdict(settings))
-        fitted.space_ = SharedSpace.random(
-            data.table_sizes, self.dim, self.similarity, np.random.default_rng([self.seed, 0])
-        )
+        std = first_scale(self.init_scale, self.dim)
+        scales = {kind.table: std["V" if kind.n_features else "W"] for kind in data.known.values()}
+        rng = np.random.default_rng([self.seed, 0])
+        fitted.space_ = SharedSpace.random(data.table_sizes, self.dim, self.similarity, rng, scales)
         monitor = None
         if validation:
             refuse_twins(validation)
@@ -269,7 +274,7 @@ class Space(KnownSpace):
         return resolve({**_FIXED, **self.get_params()}, defaults.Shape(n_pairs, n_pairs, 2**31 - 1))
 
     def _identity(self, settings: Settings, data: list[Any]) -> dict[str, Any]:
-        named = {name: getattr(self, name) for name in ("dim", "similarity", "negatives")}
+        named = {name: getattr(self, name) for name in ("dim", "similarity", "negatives", "init_scale")}
         identity = {**asdict(settings), **named, "data": data}
         del identity["threads"]
         same: dict[str, Any] = plain(identity)

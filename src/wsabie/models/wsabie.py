@@ -14,7 +14,7 @@ from wsabie.models import defaults
 from wsabie.models.growth import trainable
 from wsabie.models.inputs import n_rows
 from wsabie.models.labelling import label_matrix
-from wsabie.models.parameters import PerTable, check_parameters, continued, per_table, resolve
+from wsabie.models.parameters import PerTable, check_parameters, continued, first_scale, resolve
 from wsabie.models.scaling import Rows
 from wsabie.models.trained import TrainedModel, shape_of
 from wsabie.space import tables
@@ -224,7 +224,7 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
         return resolve(self._parameters(), shape)
 
     def _new_space(self, n_features: int) -> JointSpace:
-        std = per_table(self.init_scale if self.init_scale is not None else "auto", self.dim**-0.5, "init_scale")
+        std = first_scale(self.init_scale, self.dim)
         rng = np.random.default_rng([self.seed, 0])
         return JointSpace.random(n_features, len(self.vocabulary_), self.dim, self.similarity, rng, std)
 

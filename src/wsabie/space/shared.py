@@ -5,6 +5,7 @@ several kinds may share a map. A relation asks for the things of one kind, given
 ([S], part II: track - artist, artist - track, artist - artist, track - track, track - genre).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -57,10 +58,16 @@ class SharedSpace:
 
     @classmethod
     def random(
-        cls, sizes: dict[str, int], dim: int, similarity: SimilarityName, rng: np.random.Generator
+        cls,
+        sizes: dict[str, int],
+        dim: int,
+        similarity: SimilarityName,
+        rng: np.random.Generator,
+        std: Mapping[str, float] | None = None,
     ) -> "SharedSpace":
-        """Tables of so many rows each before training: Gaussian, standard deviation 1/sqrt(dim)."""
-        made = {name: tables.gaussian(n, dim, dim**-0.5, rng) for name, n in sizes.items()}
+        """Tables of so many rows each before training: Gaussian, standard deviation by table or 1/sqrt(dim)."""
+        std = std or {}
+        made = {name: tables.gaussian(n, dim, std.get(name, dim**-0.5), rng) for name, n in sizes.items()}
         return cls(dim, similarity, made)
 
     @property

@@ -154,6 +154,14 @@ epochs = 3
     assert cli("info", tmp_path / "m", "--json").json["kinds"]["track"] == 108
 
 
+def test_first_vectors_are_as_long_as_the_file_says(lists: Path, tmp_path: Path) -> None:
+    (lists / "lists.toml").write_text(
+        PAIRS.replace("epochs = 40", "epochs = 1\nlearning_rate = 1e-9\ninit_scale = {V = 1.0, W = 0.01}")
+    )
+    space = SpaceAnnotator.load(trained(tmp_path / "m", lists / "lists.toml", "--hold-out", 0)).space
+    assert space.points("artist").std() == pytest.approx(0.01, rel=0.3)
+
+
 def test_a_stopped_run_goes_on(cli: Cli, lists: Path, tmp_path: Path, every_epoch: None, monkeypatch: Any) -> None:
     """The bits are those of a run that was not stopped."""
     from wsabie.training.trainer import Trainer
@@ -184,6 +192,7 @@ def test_a_stopped_run_goes_on(cli: Cli, lists: Path, tmp_path: Path, every_epoc
         (PAIRS, ["--only", "artists"], "declares no relation 'artists'; it declares near, genres"),
         (PAIRS, ["--stop-on", "fame", "--hold-out", "0.3"], "no epoch can be chosen by 'fame'"),
         (PAIRS.replace("dim = 8", "dims = 8"), [], "[space] says ['dims']; the parameters are dim, epochs"),
+        (PAIRS.replace("dim = 8", "init_scale = {U = 1}"), [], "init_scale names the table 'U'"),
         (PAIRS.replace("near.tsv", "far.tsv"), [], "far.tsv, the pairs of [relations.near]"),
         (PAIRS.replace('pairs = "near.tsv"', ""), [], "[relations.near] says neither pairs nor names"),
         (PAIRS.replace('pairs = "near.tsv"', 'names = "genre"'), [], "neither end has data; say pairs"),
