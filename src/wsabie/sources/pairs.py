@@ -81,8 +81,8 @@ def read_left_out(path: Path) -> set[frozenset[str]]:
     """
     found = set()
     for line_number, line in numbered_lines(path):
-        cells = line.rstrip("\r\n").split("\t")
-        if line.startswith("#") or not line.strip():
+        cells = line.decode("utf-8", "replace").rstrip("\r\n").split("\t")
+        if line.startswith(b"#") or not line.strip():
             continue
         require(len(cells) > 1, f"{shown(path)}:{line_number} has no two columns; write id TAB id, or # for a comment")
         found.add(frozenset(cell.strip() for cell in cells[:2]))
