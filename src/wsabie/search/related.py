@@ -38,8 +38,8 @@ class KnownRelated:
     """What files know: parts, kinds, wholes and siblings among some labels, the fewest steps away first.
 
     The score is one over the number of steps: a part of it, a kind of it or a whole of it is one away, a part of a kind
-    of it two. That of siblings is one over the number of labels that share the parent; what many share tells little,
-    and siblings among more than eight are left out.
+    of it two. Siblings are as many steps away as labels share the parent, since what many share tells little. What is
+    more than four steps away is left out.
 
     Parameters
     ----------
@@ -81,6 +81,8 @@ class KnownRelated:
         concept = self.matched.expand(name, inherit=self.inherit).concept
         found: dict[str, tuple[int, Link]] = {}
         for reached, steps, why in self._links(concept):
+            if steps > _FAR:
+                continue
             meant = self.matched.concepts[reached.place] or ""
             link = Link(self.matched.labels[reached.place], 1 / steps, f"{self.called}: {why}{stands}")
             known = found.get(meant)
@@ -118,12 +120,13 @@ class KnownRelated:
         for whole in known.related(concept, "part-of") if "part-of" in known.relations else ():
             for one in self.matched.expand(whole).kinds:
                 yield one, 1 + one.steps, f"has the part {name(concept)}"
+        if not any(kind.steps == 0 for kind in near.kinds):
+            return  # what lies beside a word above all labels is far from them
         for parent in known.reach([concept], UP, 1):
-            siblings = [one for one in self.matched.expand(parent, levels=1).kinds if one.steps]
-            if parent != concept and len(siblings) <= _TELLING:
+            if parent != concept:
+                siblings = [one for one in self.matched.expand(parent, levels=1).kinds if one.steps]
                 for one in siblings:
-                    yield one, max(2, len(siblings)), f"a {name(parent)} too"
+                    yield one, len(siblings), f"a {name(parent)} too"
 
 
-_TELLING = 8
-"""Labels that share a parent at most where being siblings tells something."""
+_FAR = 4

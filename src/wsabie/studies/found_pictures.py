@@ -79,7 +79,7 @@ def png_sheet(answer: Answer, pictures: Mapping[str, Image]) -> bytes:
             if one.id in pictures:
                 _paste(sheet, pictures[one.id], x, y)
             caption = f"{one.label} {one.score:.2f}" if len(group.labels) > 1 else f"{one.score:.2f}"
-            _write(draw, (x, y + _TILE), caption, _SMALL, _SOFT, step)
+            _write(draw, (x, y + _TILE), caption, _SMALL, _SOFT, _TILE)
         top += height
     file = BytesIO()
     sheet.save(file, "PNG", optimize=True)
