@@ -128,6 +128,8 @@ def test_a_trained_relation_finds_parts(cli: Cli, given: Given) -> None:
     assert part["why"].startswith("parts: car (trained, ")
     ran = search(cli, given, "car", "--trained", folder / "space", "--relation", "wholes")
     assert "no relation 'wholes'; it has parts" in ran.err
+    ran = cli("search", folder / "space", "car", "--in", given.collection)
+    assert "search takes a model of labels, and a space as --trained" in ran.err
 
 
 def test_pages_and_sheets(cli: Cli, given: Given, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from wsabie.base.errors import InputError
 from wsabie.faces.cli.common import aligned_rows, executor, listing, loaded, opened
 from wsabie.faces.cli.labelling import known_of
+from wsabie.faces.cli.spaces import space_in
 from wsabie.faces.cli.terminal import TerminalProgress, note, one_line, out, plural, show_json
 from wsabie.models.encoded import Encoded, refuse_without_points
 from wsabie.search.asked import Queries, SameThings, listed
@@ -46,6 +47,10 @@ class Asked:
 def search_command(asked: Asked) -> None:
     """Understand the query, rank the collection, show it in groups."""
     _refuse_early(asked)
+    if space_in(asked.model) is not None:
+        raise InputError(
+            f"{asked.model} is a space of several kinds; search takes a model of labels, and a space as --trained"
+        )
     annotator = loaded(asked.model, asked.threads)
     refuse_without_points(annotator.model)
     with listing(asked.rejects, strict=asked.strict) as rejects:
