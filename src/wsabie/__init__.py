@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from wsabie.labels.vectors import Vectors
     from wsabie.models.annotator import Annotator
     from wsabie.models.approximate import ApproximateNeighbours
+    from wsabie.models.encoded import Encoded
     from wsabie.models.ensemble import Ensemble
     from wsabie.models.full_rank import FullRank
     from wsabie.models.linear import LinearRanker
@@ -34,13 +35,16 @@ if TYPE_CHECKING:
     from wsabie.models.relations import Kind, Relation
     from wsabie.models.space import Space
     from wsabie.models.wsabie import Wsabie
+    from wsabie.search.asked import Queries
     from wsabie.search.exact import top_k
     from wsabie.search.label_pairs import LabelPairs
+    from wsabie.search.related import KnownRelated
     from wsabie.sources.is_a import read_hierarchy
     from wsabie.sources.knowledge import read_knowledge
     from wsabie.sources.open import open_source
     from wsabie.sources.records import Rows
     from wsabie.sources.vectors import read_vectors
+    from wsabie.studies.augmented_search import AugmentedSearch
 
 __version__ = "0.1.0"
 
@@ -82,6 +86,10 @@ _SHELF = {
     "read_vectors": "wsabie.sources.vectors",
     "top_k": "wsabie.search.exact",
     "LabelPairs": "wsabie.search.label_pairs",
+    "AugmentedSearch": "wsabie.studies.augmented_search",
+    "Encoded": "wsabie.models.encoded",
+    "Queries": "wsabie.search.asked",
+    "KnownRelated": "wsabie.search.related",
     "WsabieError": "wsabie.base.errors",
     "InputError": "wsabie.base.errors",
 }
@@ -124,6 +132,10 @@ __all__ = [
     "read_vectors",
     "top_k",
     "LabelPairs",
+    "AugmentedSearch",
+    "Encoded",
+    "Queries",
+    "KnownRelated",
     "WsabieError",
     "InputError",
     "__version__",

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 import typer
 
 from wsabie.base.errors import InputError
-from wsabie.faces.cli import data_commands, label_commands, study_commands
+from wsabie.faces.cli import data_commands, label_commands, search_commands, study_commands
 from wsabie.faces.cli.options import (
     AllowOverlap,
     Augment,
@@ -44,6 +44,7 @@ def register(app: typer.Typer) -> None:
         evaluate,
         annotate,
         neighbours,
+        search_commands.search,
         study_commands.compare,
         study_commands.reproduce,
         study_commands.tune,

@@ -1,0 +1,73 @@
+"""The command that finds things by a text: search."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wsabie.base.errors import InputError
+from wsabie.faces.cli.options import Json, Model, Rejects, Strict, Table, Threads
+
+
+def search(
+    model: Model,
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="A label, or a word that means one.")],
+    within: Annotated[
+        list[Path],
+        typer.Option("--in", metavar="DATA", help="What to search: any data that the model takes; several are joined."),
+    ],
+    k: Annotated[int, typer.Option("-k", min=1, help="How many of each group.")] = 10,
+    related: Annotated[int, typer.Option(min=0, help="How many related labels at most.")] = 8,
+    knowledge: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Finds labels by synonyms, translations and kinds, and related ones: WordNet's folder, Open Images' "
+            "hierarchy, translations or an is-a list; several complete each other."
+        ),
+    ] = None,
+    pairs: Annotated[
+        list[str] | None,
+        typer.Option(metavar="RELATION=FILE", help="A list of id TAB id that states a relation: part-of=parts.tsv."),
+    ] = None,
+    table: Table = None,
+    vectors: Annotated[
+        Path | None,
+        typer.Option(help="Word vectors, by which a word that is known of nothing finds its nearest label."),
+    ] = None,
+    trained: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="MODEL",
+            help="Model of objects and parts, or space with a relation of labels, that finds related ones.",
+        ),
+    ] = None,
+    relation: Annotated[
+        str | None, typer.Option(help="Which relation of a space in --trained (default: its first).")
+    ] = None,
+    distinct: Annotated[
+        bool, typer.Option("--distinct", help="Of things of one group of the collection, only the best.")
+    ] = False,
+    points: Annotated[
+        Path | None, typer.Option(help="Folder that keeps the encoded collection for the next search.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Page (.html) or sheet (.png) of the pictures.")] = None,
+    threads: Threads = None,
+    strict: Strict = False,
+    rejects: Rejects = None,
+    json: Json = False,
+) -> None:
+    """Find pictures by a text: those of its label, then those of related labels, grouped and explained."""
+    from wsabie.faces.cli.searching import Asked, search_command
+
+    if not (knowledge or pairs) and table is not None:
+        raise InputError("--table says what labels mean in --knowledge; add it, or leave --table out")
+    if relation is not None and not trained:
+        raise InputError("--relation is one of a space; name that space with --trained, or leave --relation out")
+    search_command(
+        Asked(
+            model, query, tuple(within), k, related,
+            knowledge=tuple(knowledge or ()), pairs=tuple(pairs or ()), table=table, vectors=vectors,
+            trained=tuple(trained or ()), relation=relation, distinct=distinct, points=points, out=out,
+            threads=threads, strict=strict, rejects=rejects, json=json,
+        )
+    )  # fmt: skip

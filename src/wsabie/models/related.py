@@ -1,0 +1,88 @@
+"""Labels that training found to be related: by a model of objects and parts, or by a relation of a space."""
+
+from typing import Any, Literal
+
+from wsabie.base.errors import InputError, UnknownLabelError
+from wsabie.models.known_space import KnownSpace
+from wsabie.search.related import Link
+
+Side = Literal["part", "object"]
+
+
+class PartsRelated:
+    """Parts of a label, or what it is a part of, by f_L(L_o, L_p) = W_Lo . W_Lp ([P] section 3).
+
+    Parameters
+    ----------
+    model : fitted model of objects and parts
+        Answers `related(label, k, side=)` with labels and their f_L.
+    side : {"part", "object"}
+        What is looked for.
+    """
+
+    def __init__(self, model: Any, side: Side = "part") -> None:
+        self.model, self.side = model, side
+
+    def related(self, label: str, k: int = 10) -> list[Link]:
+        """The k labels with the highest f_L; none where the model does not know the label."""
+        said = "part of" if self.side == "part" else "has the part"
+        try:
+            found = self.model.related(label, k, side=self.side)
+        except UnknownLabelError:
+            return []
+        return [Link(name, score, f"{said} {label} (trained, f_L = {score:.2f})") for name, score in found]
+
+
+class SpaceRelated:
+    """What a relation of a space leads to from a label.
+
+    Parameters
+    ----------
+    space : Space
+    relation : str or None
+        One between kinds of things that are labels; None: the space's first.
+
+    Raises
+    ------
+    InputError
+        The space has no such relation.
+
+    Examples
+    --------
+    >>> from wsabie import Relation, Space
+    >>> pairs = [("wheel", "car"), ("door", "car"), ("string", "guitar"), ("neck", "guitar")]
+    >>> space = Space(dim=8, epochs=30, threads=1).fit([Relation("whole", "part", [(b, a) for a, b in pairs], "has")])
+    >>> sorted(link.label for link in SpaceRelated(space).related("guitar", 2)), SpaceRelated(space).related("ship")
+    (['neck', 'string'], [])
+    """
+
+    def __init__(self, space: KnownSpace, relation: str | None = None) -> None:
+        ends = {name: (query, target) for name, query, target in space.relations_}
+        self.relation = next(iter(ends)) if relation is None else relation
+        if self.relation not in ends:
+            raise InputError(f"the space has no relation {relation!r}; it has {', '.join(ends)}")
+        self.space, (self.query, self.target) = space, ends[self.relation]
+
+    def related(self, label: str, k: int = 10) -> list[Link]:
+        """The k best things of the relation's second kind; none where the label is none of its first."""
+        if label not in self.space.known(self.query).things:
+            return []
+        (found,) = self.space.annotate(self.query, self.target, [label], k)
+        return [Link(name, score, f"{self.relation}: {label} (trained, {score:.2f})") for name, score in found]
+
+
+def related_by(model: Any, relation: str | None = None, where: str = "the model") -> "PartsRelated | SpaceRelated":
+    """What a loaded model, of objects and parts or a space, knows of related labels.
+
+    Raises
+    ------
+    InputError
+        It is neither.
+    """
+    for one in (model, getattr(model, "model", None)):
+        if hasattr(one, "related"):
+            return PartsRelated(one)
+    space = getattr(model, "space", model)
+    if isinstance(space, KnownSpace):
+        return SpaceRelated(space, relation)
+    raise InputError(f"{where} does not relate labels to each other; give a model of objects and parts, or a space")

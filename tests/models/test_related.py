@@ -1,0 +1,34 @@
+"""Related labels from training: a model of objects and parts, a relation of a space."""
+
+import pytest
+
+from wsabie import Relation, Space
+from wsabie.base.errors import InputError, UnknownLabelError
+from wsabie.models.popularity import Popularity
+from wsabie.models.related import PartsRelated, SpaceRelated, related_by
+
+
+class Parts:
+    """What a model of objects and parts answers."""
+
+    def related(self, label: str, k: int = 10, *, side: str = "part") -> list[tuple[str, float]]:
+        if label != "car":
+            raise UnknownLabelError("there is no such label")
+        return [("wheel", 0.834), ("door", 0.5)][:k] if side == "part" else [("parking place", 0.25)]
+
+
+def test_parts_say_their_score() -> None:
+    assert PartsRelated(Parts()).related("car", 1) == [("wheel", 0.834, "part of car (trained, f_L = 0.83)")]
+    (whole,) = PartsRelated(Parts(), "object").related("car")
+    assert whole.why == "has the part car (trained, f_L = 0.25)"
+    assert PartsRelated(Parts()).related("ship") == []
+
+
+def test_what_knows_related_labels_is_recognised() -> None:
+    space = Space(dim=4, epochs=5, threads=1).fit([Relation("whole", "part", [("car", "wheel")], "has")])
+    assert isinstance(related_by(Parts()), PartsRelated)
+    assert isinstance(related_by(space), SpaceRelated)
+    with pytest.raises(InputError, match="no relation 'is'; it has has"):
+        related_by(space, "is")
+    with pytest.raises(InputError, match="m does not relate labels"):
+        related_by(Popularity(), None, "m")
