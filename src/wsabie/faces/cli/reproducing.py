@@ -27,6 +27,7 @@ def reproduce_command(
     parameters: dict[str, Any],
     threads: int | None,
     seed: int,
+    seeds: int | None,
     min_rows: int | None,
     hierarchy: Sequence[Path] | None,
     parent_first: bool,
@@ -62,7 +63,9 @@ def reproduce_command(
             given = opened(data, seed=seed, executor=executor(threads), progress=progress, rejects=rejects)
         changes: dict[str, Any] = {"similar": similar, "hierarchy": kinds, "min_rows": min_rows, "artists": artists}
         given = replace(given, **{name: value for name, value in changes.items() if value is not None})
-    done = reproduce(wanted, given, seed=seed, threads=threads, parameters=parameters, progress=progress)
+    done = reproduce(
+        wanted, given, seed=seed, threads=threads, parameters=parameters, seeds=seeds, progress=progress
+    )
     files = done.write(folder)
     if json:
         show_json({**done.as_dict(), "files": [str(file) for file in files]})

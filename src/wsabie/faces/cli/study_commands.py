@@ -235,6 +235,9 @@ def reproduce(
     ] = None,
     threads: Threads = None,
     seed: Seed = 0,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="parts-table3 and its like: trainings of each model (default: 5).")
+    ] = None,
     strict: Strict = False,
     rejects: Rejects = None,
     json: Json = False,
@@ -244,7 +247,8 @@ def reproduce(
 
     parameters = stated(epochs=epochs)
     reproduce_command(
-        table, data, out, parameters, threads, seed, min_rows, hierarchy, parent_first, artists, strict, rejects, json
+        table, data, out, parameters, threads, seed, seeds, min_rows, hierarchy, parent_first, artists, strict, rejects,
+        json,
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,24 @@ from wsabie.studies.splitting import split_rows
 from wsabie.studies.task import SiblingsOf
 
 GENERATED = "visterm:"
+
+
+class Related(NamedTuple):
+    """Relations between labels, as pairs (object label, part label) by name.
+
+    Attributes
+    ----------
+    told : list of pairs
+        What training and validation are told.
+    true : list of pairs
+        What test quadruplets are of; those of `told` but where it is a lie (null setting).
+    unseen : list of pairs
+        Further ones that hold, and that training is not told of.
+    """
+
+    told: list[tuple[str, str]]
+    true: list[tuple[str, str]]
+    unseen: list[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -50,6 +68,8 @@ class Data:
         Of names of several kinds the one that stands for artists; None: one that is called so.
     hierarchy : Hierarchy or None
         What is a kind of what, among the ids of rows.
+    related : Related or None
+        Relations between labels.
     """
 
     name: str
@@ -64,6 +84,7 @@ class Data:
     couples: "list[tuple[str, str]] | None" = field(default=None, repr=False)
     artists: str | None = None
     hierarchy: Hierarchy | None = field(default=None, repr=False)
+    related: Related | None = field(default=None, repr=False)
 
     @property
     def facts(self) -> dict[str, Any]:
