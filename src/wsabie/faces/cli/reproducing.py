@@ -1,6 +1,6 @@
 """`wsabie reproduce`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,7 @@ def reproduce_command(
     hierarchy: Sequence[Path] | None,
     parent_first: bool,
     artists: str | None,
+    options: dict[str, Any],
     strict: bool,
     rejects_file: Path | None,
     json: bool,
@@ -55,22 +56,29 @@ def reproduce_command(
     if wanted.needs_data and data is None and wanted.opening is None:
         data = "sample"
         note("no --data is named: the bundled sample collection is used")
+    refuse_options(set(options).difference(wanted.opening.options if wanted.opening else ()), table)
     given, kinds = None, kinds_in(hierarchy, parent_first)
     similar = siblings_in(kinds, hierarchy, data)
     if wanted.needs_data and data is not None:
         with listing(rejects_file, strict=strict) as rejects:
             opened = open_data if wanted.opening is None else wanted.opening.open
-            given = opened(data, seed=seed, executor=executor(threads), progress=progress, rejects=rejects)
+            given = opened(data, seed=seed, executor=executor(threads), progress=progress, rejects=rejects, **options)
+        if given.related is not None:
+            note(given.about)
         changes: dict[str, Any] = {"similar": similar, "hierarchy": kinds, "min_rows": min_rows, "artists": artists}
         given = replace(given, **{name: value for name, value in changes.items() if value is not None})
-    done = reproduce(
-        wanted, given, seed=seed, threads=threads, parameters=parameters, seeds=seeds, progress=progress
-    )
+    done = reproduce(wanted, given, seed=seed, threads=threads, parameters=parameters, seeds=seeds, progress=progress)
     files = done.write(folder)
     if json:
         show_json({**done.as_dict(), "files": [str(file) for file in files]})
         return
     _show(done, files)
+
+
+def refuse_options(flags: Iterable[str], table: str) -> None:
+    """Refuse options that only the data of other tables have."""
+    for flag in flags:
+        raise InputError(f"--{flag} says nothing to {table}; leave --{flag} out")
 
 
 def _list(records: dict[str, Any], json: bool) -> None:

@@ -233,6 +233,12 @@ def reproduce(
             help="music-bigdata: kind of the names that are artists (default: artist, speaker, instrument).",
         ),
     ] = None,
+    knowledge: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="parts-table3 and its like: WordNet, for pictures.")
+    ] = None,
+    inherit: Annotated[
+        bool, typer.Option("--inherit", help="With --knowledge: wholes have the parts of what they are a kind of.")
+    ] = False,
     threads: Threads = None,
     seed: Seed = 0,
     seeds: Annotated[
@@ -247,9 +253,9 @@ def reproduce(
 
     parameters = stated(epochs=epochs)
     reproduce_command(
-        table, data, out, parameters, threads, seed, seeds, min_rows, hierarchy, parent_first, artists, strict, rejects,
-        json,
-    )
+        table, data, out, parameters, threads, seed, seeds, min_rows, hierarchy, parent_first, artists,
+        stated(knowledge=knowledge, inherit=inherit or None), strict, rejects, json,
+    )  # fmt: skip
 
 
 def demo(

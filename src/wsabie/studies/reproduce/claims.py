@@ -124,7 +124,7 @@ def _ordered(claim: Claim, findings: "Findings", published: Sequence["Published"
         here = HOLDS if one > two else FAILS
         return Verdict(claim.text, paper, here, words if one > two else _because(words, claim.why))
     if findings.seeds:
-        gap, range_ = two_errors(a.per_row[metric], b.per_row[metric]), f"two standard errors of {findings.seeds} seeds:"
+        gap, range_ = two_errors(a.per_row[metric], b.per_row[metric]), "two standard errors:"
     else:
         groups = findings.groups.get(metric) if isinstance(findings.groups, Mapping) else findings.groups
         gap, range_ = paired_bootstrap(a.per_row[metric], b.per_row[metric], groups=groups, seed=seed), "95 % interval"

@@ -1,7 +1,6 @@
 """Runs of [P]'s tables of objects and parts: labels of pictures, of pairs of pictures, and of one beside the other."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,9 +34,8 @@ ANNOTATION, PAIRS, TRIPLET, UNSEEN = "annotation", "pairs", "triplet", "unseen"
 SEEDS = 5
 TESTED = 10_000
 """Test quadruplets of each seed."""
-FEW = 30
-"""Relations below which models are not to be ranked."""
-
+SHOWN, NEAREST = 10, 4
+"""Labels in the table of neighbours, and neighbours of each."""
 _MINUTES = 1.0
 _ROWS = 1 << 12
 Values = dict[str, Any]
@@ -164,9 +162,7 @@ def models_of(record: Record, setting: Setting, seeds: int) -> Iterator[Chosen]:
         parameters = {**setting.parameters, "seed": seed, "threads": setting.threads}
         kept: dict[Candidate, Kept] = {}
         for training, scorings in _trainings(choice).items():
-            found = trained(
-                training, scorings, (data.train, data.valid), related.told, parameters, setting.progress
-            )
+            found = trained(training, scorings, (data.train, data.valid), related.told, parameters, setting.progress)
             kept |= {Candidate(training, scoring): model for scoring, model in found.items()}
         ranks = {row: {one: kept[one].mean_rank for one in tried} for row, tried in choice.items()}
         choice = {row: [min(tried, key=lambda one: tried[one])] for row, tried in ranks.items()}
@@ -221,7 +217,7 @@ def three_tasks(record: Record, setting: Setting) -> Findings:
     """Image annotation, part-object labelling and triplet by every model ([P] Tables 3 and 4)."""
     data, related = setting.given, related_of(setting.given)
     values: dict[str, list[Values]] = {}
-    notes, groups, n = [_about_relations(related), _about_training(data, setting)], {}, setting.seeds or SEEDS
+    notes, groups, n = [_about_training(data, setting)], {}, setting.seeds or SEEDS
     for chosen in models_of(record, setting, n):
         test = test_of(data.test, related.true, TESTED, np.random.default_rng([chosen.seed, 5]))
         if chosen.seed == setting.seed:
@@ -241,7 +237,7 @@ def among_couples(record: Record, setting: Setting) -> Findings:
         raise InputError(f"{data.name} has no unseen relations beside ones that hold; give another collection")
     couples = [*related.told, *related.unseen]
     values: dict[str, list[Values]] = {}
-    notes, n = [_about_relations(related), _about_training(data, setting)], setting.seeds or SEEDS
+    notes, n = [_about_training(data, setting)], setting.seeds or SEEDS
     for chosen in models_of(record, setting, n):
         rng = np.random.default_rng([chosen.seed, 5])
         told, unseen = (test_of(data.test, some, TESTED // 2, rng) for some in (related.true, related.unseen))
@@ -256,6 +252,55 @@ def among_couples(record: Record, setting: Setting) -> Findings:
         f"quadruplets of told and as many of unseen relations, each drawn by relation; `pairs` is both together."
     )
     return _findings(record, values, notes, n, None)
+
+
+def words_near(record: Record, setting: Setting) -> Findings:
+    """The labels nearest to a label, by what was learned of labels, with shared tables and without ([P] Table 6)."""
+    data, related = setting.given, related_of(setting.given)
+    chosen = next(models_of(record, setting, 1))
+    asked = _asked(record, related)
+    near = {row: _nearest(kept.model, asked) for row, kept in chosen.models.items()}
+    partners = _partners(related)
+    rows = []
+    for place, label in enumerate(asked):
+        told = {
+            row: ", ".join(f"*{name}*" if name in partners[label] else name for name in found[place])
+            for row, found in near.items()
+        }
+        rows.append(Found(label, "nearest labels", dict(told)))
+    notes = [
+        _about_training(data, setting),
+        _chosen_note(chosen),
+        "Parts and wholes that training was told of are *starred*.",
+    ]
+    return Findings(rows, notes=notes)
+
+
+def _partners(related: Related) -> dict[str, set[str]]:
+    """Parts and wholes of each label."""
+    found: dict[str, set[str]] = {}
+    for one, other in related.told:
+        found.setdefault(one, set()).add(other)
+        found.setdefault(other, set()).add(one)
+    return found
+
+
+def _asked(record: Record, related: Related) -> list[str]:
+    """The paper's labels as far as they are there, then those with most relations."""
+    partners = _partners(related)
+    paper = {row for published in record.published for row in published.rows}
+    known = [label for label in partners if label.partition(" (")[0] in paper]
+    return list(dict.fromkeys([*known, *sorted(partners, key=lambda label: -len(partners[label]))]))[:SHOWN]
+
+
+def _nearest(model: Any, labels: Sequence[str]) -> list[list[str]]:
+    """The labels with the largest cosine to each, without itself."""
+    words = model.words_[:, : model.dim].astype(np.float64)
+    words = words / np.maximum(np.linalg.norm(words, axis=1), 1e-12)[:, None]
+    names, own = np.array(list(model.vocabulary_)), model.vocabulary_.ids(list(labels))
+    alike = words[own] @ words.T
+    alike[np.arange(len(own)), own] = -np.inf
+    return [names[np.argsort(-row, kind="stable")[:NEAREST]].tolist() for row in alike]
 
 
 def _groups(test: Test) -> dict[str, list[str]]:
@@ -315,8 +360,3 @@ def _annotated(test: Test, model: Any) -> Values:
 def _about_training(data: Data, setting: Setting) -> str:
     epochs = setting.parameters.get("epochs") or epochs_for(data.train)
     return f"Every model has {epochs} passes over the {len(data.train):,} training pictures."
-
-
-def _about_relations(related: Related) -> str:
-    few = f" These are too few to rank models by (fewer than {FEW})." if len(related.told) < FEW else ""
-    return f"Training is told of {len(related.told):,} relations.{few}"

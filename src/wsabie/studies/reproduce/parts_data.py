@@ -1,5 +1,7 @@
 """What the tables of objects and parts run on: pictures, and relations between their labels."""
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,8 @@ from wsabie.studies.reproduce.data import Data, Related, three_sides
 from wsabie.studies.reproduce.record import Opening
 
 PLANTED, NULL = "parts:", ":null"
+FEW = 30
+"""Relations below which models are not to be ranked."""
 
 
 def open_parts(
@@ -22,6 +26,8 @@ def open_parts(
     executor: Executor | None = None,
     progress: Progress = SILENT,
     rejects: Rejects | None = None,
+    knowledge: Path | None = None,
+    inherit: bool = False,
 ) -> Data:
     """Annotated pictures with relations between labels.
 
@@ -29,21 +35,47 @@ def open_parts(
     ----------
     name : str
         A planted collection (`planted_parts.SIZES`); with ":null" behind it training is told of relations that do not
-        hold.
+        hold. "sample" or a path: see `parts_pictures`.
     seed, executor, progress, rejects
         As of `open_data`.
+    knowledge, inherit
+        For pictures: see `parts_pictures.pictures_with_parts`.
 
     Raises
     ------
     InputError
-        There is no such collection.
+        There is no such collection, or it knows of its parts and needs no knowledge, or the other way round.
     """
-    if not name.startswith(PLANTED):
-        raise InputError(f"{name} has no relations between labels; give {OPENING.wants}")
-    return _planted(name, seed, progress)
+    if name.startswith(PLANTED):
+        if knowledge is not None or inherit:
+            raise InputError(f"{name} has relations of its own; leave --knowledge and --inherit out")
+        return _warned(_planted(name, seed, progress))
+    if knowledge is None:
+        raise InputError(f"{name} has no relations between labels; name WordNet with --knowledge FOLDER")
+    from wsabie.studies.reproduce.parts_pictures import pictures_with_parts
+
+    rejects = Rejects() if rejects is None else rejects
+    return _warned(
+        pictures_with_parts(
+            name, knowledge, inherit=inherit, seed=seed, executor=executor, progress=progress, rejects=rejects
+        )
+    )
 
 
-OPENING = Opening(open_parts, "parts:paper, parts:S or parts:tiny (with :null behind it relations do not hold)")
+OPENING = Opening(
+    open_parts,
+    "parts:paper, parts:S or parts:tiny (with :null behind it relations do not hold), or sample or a folder of "
+    "pictures with --knowledge WORDNET",
+    ("knowledge", "inherit"),
+)
+
+
+def _warned(data: Data) -> Data:
+    """The data, with a warning where their relations are few."""
+    told = 0 if data.related is None else len(data.related.told)
+    if told >= FEW:
+        return data
+    return replace(data, about=f"{data.about}. {told} relations are too few to rank models by (fewer than {FEW})")
 
 
 def _planted(name: str, seed: int, progress: Progress) -> Data:

@@ -63,10 +63,13 @@ class Opening(NamedTuple):
         As `wsabie.studies.reproduce.data.open_data`.
     wants : str
         What has to be named, in words.
+    options : tuple of str
+        Further parameters of `open`, and options of the command line.
     """
 
     open: Callable[..., "Data"]
     wants: str
+    options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
