@@ -12,8 +12,8 @@ from wsabie.labels.quadruplets import Drawn, Quadruplets, count_quadruplets
 from wsabie.models.parts import Side
 from wsabie.sources.records import Rows
 from wsabie.studies.entrants import entrants
+from wsabie.studies.reproduce.budget import within_time
 from wsabie.studies.reproduce.data import Data, Related
-from wsabie.studies.reproduce.models import within_time
 from wsabie.studies.reproduce.parts_models import (
     AS_IN_P,
     JUDGES,

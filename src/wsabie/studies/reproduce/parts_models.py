@@ -177,9 +177,10 @@ class _Watched(Parts):
         return model
 
     def _monitor(self, X: Any, Y: Any, threads: int, *given: Any, **named: Any) -> Any:
-        monitor, monitors = super()._monitor(X, Y, threads, JUDGES, metric=PAIRS), {}
+        shared: Any = super()._monitor(X, Y, threads, JUDGES, metric=PAIRS)
+        monitors: dict[Scoring, PairMonitor] = {}
         for scoring in self.scorings:
-            monitors[scoring] = copy(monitor)
+            monitors[scoring] = copy(shared)
             monitors[scoring].pairs_of = self._scoring(scoring)._pairs_in
         self.watch = _Watch(monitors)
         return self.watch
