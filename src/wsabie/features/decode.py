@@ -298,7 +298,7 @@ def _masked(
 
 
 def _inside(points: Float64, shape: tuple[int, ...]) -> Bool:
-    """Which pixels of a shape (height, width) have their middle in a polygon (n, 2): an odd number of edges lies left."""
+    """Which pixels of (height, width) have their middle in a polygon (n, 2): left of it lies an odd number of edges."""
     height, width = shape
     (x1, y1), (x2, y2) = points.T, np.roll(points, -1, axis=0).T
     middles = np.arange(height)[:, None] + 0.5

@@ -14,6 +14,7 @@ LONGEST = 1 << 24
 """Letters of an element, or of a member that is no list, at most."""
 _BLOCK = 1 << 20
 _BLANKS = " \t\r\n"
+_ENDS = {*_BLANKS, ",", "]", "}", ":"}
 _DECODER = json.JSONDecoder()
 
 
@@ -111,7 +112,7 @@ class _Text:
         while True:
             try:
                 value, end = _DECODER.raw_decode(self.held, self.at)
-                if end < len(self.held) or self.ended:  # a number may go on
+                if self.held[end : end + 1] in _ENDS or self.ended:  # a number may go on
                     self.at = end
                     return value
             except RecursionError as error:

@@ -235,6 +235,13 @@ def annotate(
     text: Annotated[
         list[str] | None, typer.Option(metavar="TEXT", help="A text in place of INPUTS, where documents are asked for.")
     ] = None,
+    region: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="X,Y,W,H",
+            help="Labels for a region of the pictures, in pixels or as 10%,20%,30%,40%; or a polygon X1,Y1,X2,Y2 ...",
+        ),
+    ] = None,
     relation: Annotated[
         str | None,
         typer.Option(help="Of a space: which relation answers, or two kinds as query:target (default: its first)."),
@@ -256,14 +263,14 @@ def annotate(
 
     space = space_in(model, threads)
     if space is not None:
-        refuse_options(stated(explain=explain, label=label, hierarchy=hierarchy), "what labels are")
+        refuse_options(stated(explain=explain, label=label, hierarchy=hierarchy, region=region), "what labels are")
         annotate_space_command(space, model, inputs or (), text or (), k, relation, threads, strict, rejects, json)
         return
     refuse_of_space(model, stated(relation=relation))
     if not inputs and not text:
         raise InputError("nothing to annotate; give pictures, folders, or data in any source format")
     given = inputs or [], k, explain, label, threads, strict, rejects, json, hierarchy, parent_first
-    annotate_command(model, *given, text or ())
+    annotate_command(model, *given, text or (), region or ())
 
 
 def neighbours(
