@@ -91,7 +91,7 @@ def read_coco(
             rejects.add(f"{shown(file)} element {number}", bad.reason, bad.detail)
     items = _items(file, read, kind, rejects)
     require_rows(len(items), path, rejects, "regions of pictures")
-    return ItemList(path, items)
+    return ItemList(path, items, kind=kind)
 
 
 class _Image(NamedTuple):

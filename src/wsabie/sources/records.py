@@ -135,11 +135,18 @@ class ItemSource(Protocol):
 
 @dataclass(frozen=True)
 class ItemList:
-    """A source whose entries are known beforehand (paths, not what they hold, are kept)."""
+    """A source whose entries are known beforehand (paths, not what they hold, are kept).
+
+    Attributes
+    ----------
+    kind : str or None
+        Of marked pictures: what an item is ("regions", "boxes", "pictures").
+    """
 
     path: Path
     items: list[Item] = field(repr=False)
     things: Things = "pictures"
+    kind: str | None = None
 
     def __len__(self) -> int:
         return len(self.items)

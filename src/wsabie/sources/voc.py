@@ -83,7 +83,7 @@ def read_voc(
                 raise
             rejects.add(where, "malformed annotations", str(error))
     require_rows(len(items), folder, rejects, "regions of pictures")
-    return ItemList(folder, items)
+    return ItemList(folder, items, kind=kind)
 
 
 def _members(folder: Path, split: str) -> set[str]:

@@ -16,6 +16,7 @@ from wsabie.faces.cli.options import (
     Describe,
     GivenSeed,
     Hierarchies,
+    Items,
     Json,
     Kind,
     Landmarks,
@@ -102,6 +103,7 @@ def train(
         Literal["seed", "rows", "columns"] | None,
         typer.Option(help="How the N models differ: seed, rows (bags) or columns (kinds of features) (default: seed)."),
     ] = None,
+    items: Items = None,
     describe: Describe = None,
     components: Components = None,
     landmarks: Landmarks = None,
@@ -143,6 +145,7 @@ def train(
         others: dict[str, Any] = {"valid": valid, "config": config, "ensemble": ensemble, "ensemble-by": ensemble_by}
         others |= {"describe": describe, "components": components, "terms": terms, "size": size, "augment": augment}
         others |= {"landmarks": landmarks, "crop": crop, "normalise": normalise, "output": output, "rate": rate}
+        others |= {"items": items}
         refuse_options(stated(**others), "what a TOML file says in its tables, or what a space does not have")
         if kind != "wsabie" or min_rows != 1 or hogwild:
             raise InputError("a space has no --kind, --min-rows or --hogwild; leave them out, or give other data")
@@ -194,7 +197,7 @@ def train(
     estimator = estimator_of(kind, parameters, run, ensemble, ensemble_by)
     rest: dict[str, Any] = {"min_rows": min_rows, "resume": resume, "system": kind, "given": run, **sides}
     recipe = Recipe(str(data), model, estimator, pictures, **rest)
-    train_command(Asked(data, valid, recipe, log, rejects, strict=strict, json=json))
+    train_command(Asked(data, valid, recipe, log, rejects, strict=strict, json=json, items=items))
 
 
 def evaluate(

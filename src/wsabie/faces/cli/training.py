@@ -51,6 +51,7 @@ class Asked:
     rejects: Path | None
     strict: bool
     json: bool
+    items: str | None = None
 
 
 def estimator_of(
@@ -163,9 +164,11 @@ def _tell_order_statistic(estimator: "LabelModel") -> None:
 
 def _opened(asked: Asked, rejects: Rejects) -> tuple[Source, Source | None]:
     """The data and the validation data, of one kind."""
-    source = opened(asked.data, rejects)
+    source = opened(asked.data, rejects, items=asked.items)
     refuse_without_effect(source, asked.data, asked.recipe.description)
-    valid = None if asked.valid is None else opened(asked.valid, rejects, n_features=width_of(source))
+    valid = (
+        None if asked.valid is None else opened(asked.valid, rejects, n_features=width_of(source), usual=asked.items)
+    )
     return source, valid
 
 

@@ -126,7 +126,8 @@ def _sources(inputs: list[Path], rejects: Rejects, annotator: Any, *, known: boo
     """
     labels_from = "auto" if known else "none"
     n_features, things = annotator.model.n_features_in_, annotator.terms and annotator.terms.things
-    opened_ones = [(path, opened(path, rejects, labels_from, n_features, things)) for path in inputs]
+    usual = annotator.facts.get("items")
+    opened_ones = [(path, opened(path, rejects, labels_from, n_features, things, usual=usual)) for path in inputs]
     if len(inputs) == 1:
         return [("", opened_ones[0][1])]
     singles: list[ItemList] = []
