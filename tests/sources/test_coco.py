@@ -181,7 +181,7 @@ def test_refusals_are_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no regions of pictures are left"):
         open_source(write(tmp_path / "crowds", annotation(iscrowd=1)))
     path.write_text(path.read_text()[:-30])
-    with pytest.raises(InputError, match="its end|a broken value"):
+    with pytest.raises(InputError, match=r"its end|a broken value"):
         open_source(path)
     write(tmp_path, annotation(), file="other.json")
     with pytest.raises(InputError, match="holds several files of annotations; give one"):

@@ -71,7 +71,7 @@ def test_published_splits(tmp_path: Path) -> None:
         [("missing", "picture without annotations")],
     )
     for name in ("train", "sofa_val", "../../Annotations/a"):
-        with pytest.raises(InputError, match="has no split .*; choose one of val"):
+        with pytest.raises(InputError, match=r"has no split .*; choose one of val"):
             open_source(tmp_path, split=name)
 
 

@@ -1,5 +1,6 @@
 """From boxes and polygons in pictures to labels for a region, through the commands."""
 
+import contextlib
 import json
 import shutil
 from collections import Counter
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
+from wsabie.faces.cli.main import run
 from wsabie.models.annotator import Annotator
 from wsabie.sources.open import open_source
 
@@ -36,14 +38,15 @@ def cars(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def parts_model(cars: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from wsabie.faces.cli.main import run
+    return trained(cars, tmp_path_factory.mktemp("models") / "parts")
 
-    folder = tmp_path_factory.mktemp("models") / "parts"
-    words = ["wsabie", "train", cars / "trainingset", "--model", folder, *QUICK]
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as stop:
+
+def trained(cars: Path, folder: Path, *more: object) -> Path:
+    words = ["wsabie", "train", cars / "trainingset", "--model", folder, *QUICK, *more]
+    with pytest.MonkeyPatch.context() as patch, contextlib.suppress(SystemExit):
         patch.setattr("sys.argv", [*map(str, words)])
         run()
-    assert not stop.value.code
+    assert (folder / "config.json").exists(), "training failed"
     return folder
 
 
@@ -124,6 +127,17 @@ def test_what_is_no_region_is_told_in_one_sentence(
     assert said in answer.err
     with pytest.raises(Exception, match=said.replace("lies outside", "region outside the picture .*has").split(":")[0]):
         Annotator.load(parts_model).annotate_region(picture, region)
+
+
+def test_whole_pictures_with_the_labels_of_their_regions(cli: Any, cars: Path, rows: Path, tmp_path: Path) -> None:
+    """What the items were is known to the model: other data are read in the same way."""
+    model = trained(cars, tmp_path / "pictures", "--items", "pictures")
+    assert cli("info", model, "--json").json["items"] == "pictures"
+    assert cli("evaluate", model, cars / "testset", "--json").json["rows"] == 10
+    names = sorted(file.name for file in (cars / "testset" / "JPEGImages").iterdir())
+    assert sorted(one["id"] for one in cli("annotate", model, cars / "testset", "--json").json["results"]) == names
+    said = cli("train", rows, "--model", tmp_path / "rows", "--items", "boxes")
+    assert (said.code, "is no collection of these" in said.err) == (1, True)
 
 
 def test_regions_are_asked_of_pictures_alone(
