@@ -172,6 +172,12 @@ def test_where_pictures_lie(tmp_path: Path, file: str, places: tuple[str, ...]) 
     assert one.content.picture.resolve() == (tmp_path / places[0] / "car1.jpg").resolve()
 
 
+@pytest.mark.parametrize("more", ['"categories": ["sea"]', '"annotations": [{"start": 1}]'])
+def test_documents_with_lists_of_their_own_stay_documents(tmp_path: Path, more: str) -> None:
+    (tmp_path / "notes.json").write_text(f'{{"text": "waves", {more}}}\n')
+    assert kind_of(tmp_path / "notes.json") == "json"
+
+
 def test_refusals_are_one_sentence(tmp_path: Path) -> None:
     path = write(tmp_path, annotation())
     with pytest.raises(InputError, match="has no kind 'masks'; choose one of regions, boxes, pictures"):

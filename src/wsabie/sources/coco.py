@@ -27,7 +27,8 @@ from wsabie.sources.text import head, shown
 from wsabie.storage.rejects import Rejects
 
 _LISTS = ("images", "categories", "annotations")
-_COCO = re.compile(rb'\s*\{.*"(images|annotations|categories)"\s*:\s*\[', re.DOTALL)
+_COCO = re.compile(rb'\s*\{.*"(images|annotations|categories)"\s*:\s*\[\s*[{\]]', re.DOTALL)
+_MEMBER = re.compile(rb'"(file_name|image_id|supercategory)"\s*:')
 _LARGEST = 1e6  # of a coordinate
 _MOST_NUMBERS = 20_000  # of a region's polygons
 
@@ -41,11 +42,18 @@ def coco_file(path: Path) -> Path | None:
         The folder holds several.
     """
     if not path.is_dir():
-        return path if path.suffix == ".json" and path.is_file() and _COCO.match(head(path)) else None
-    found = [file for file in sorted(path.glob("*.json")) if file.is_file() and _COCO.match(head(file))]
+        return path if path.suffix == ".json" and _looks_like_coco(path) else None
+    found = [file for file in sorted(path.glob("*.json")) if _looks_like_coco(file)]
     if len(found) > 1:
         raise InputError(f"{shown(path)} holds several files of annotations; give one, such as {shown(found[0])}")
     return found[0] if found else None
+
+
+def _looks_like_coco(file: Path) -> bool:
+    if not file.is_file():
+        return False
+    content = head(file)
+    return _COCO.match(content) is not None and _MEMBER.search(content) is not None
 
 
 def read_coco(
