@@ -109,6 +109,11 @@ def test_a_small_region_of_a_large_jpeg_keeps_its_detail() -> None:
     assert whole.pixels.shape == (60, 100, 3)
 
 
+def test_what_lies_outside_costs_no_detail() -> None:
+    found = cut(painted(20, "JPEG", quality=95), -100_000, 200, 1600, 600, size=256)
+    assert found.pixels.shape == (64, 256, 3)
+
+
 def test_a_region_lies_in_the_upright_picture() -> None:
     """Orientation 6: stored 100 x 60, seen 60 x 100 after a quarter turn to the right; (x, y) comes to (60 - y, x)."""
     exif = Image.Exif()

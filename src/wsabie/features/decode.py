@@ -259,11 +259,11 @@ def _enough(size: int, region: Region | None, width: int, height: int) -> int:
     """Longer side of a picture at which that of the region is `size`, whichever way the picture lies."""
     if region is None:
         return size
-    across, down = region.frame or (width, height)
-    ways = [
-        (region.box.width / across * w, region.box.height / down * h) for w, h in ((width, height), (height, width))
-    ]
-    return math.ceil(size * max(width, height) / max(1.0, min(max(sides) for sides in ways)))
+    longer = max(width, height)
+    across, down = region.frame or (longer, longer)
+    seen = region.box.within(Box(0, 0, across, down)).scaled(1 / across, 1 / down)
+    ways = [(width, height), (height, width)] if region.frame else [(longer, longer)]
+    return math.ceil(size * longer / max(1.0, min(max(seen.width * w, seen.height * h) for w, h in ways)))
 
 
 def _cut(upright: Image.Image, region: Region, width: int, height: int, size: int) -> Decoded:
