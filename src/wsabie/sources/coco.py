@@ -13,6 +13,7 @@ of an annotation its numbers are kept.
 import re
 from array import array
 from collections import defaultdict
+from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
@@ -179,18 +180,28 @@ def _region(element: dict[str, Any]) -> Region:
     if not outlines and not box:
         raise BadRow("region without a box", said)
     if outlines:
-        if not isinstance(outlines, list) or not all(isinstance(one, list) for one in outlines):
-            raise BadRow("malformed region", said)
-        if sum(map(len, outlines)) > _MOST_NUMBERS:
-            raise BadRow("outline with too many corners", said)
-        if any(len(one) < 6 or len(one) % 2 or not all(map(_is_number, one)) for one in outlines):
-            raise BadRow("malformed region", said)
-        polygons = tuple(array("f", one) for one in outlines)
-        return Region(hull(polygons), polygons)
+        return _outlined(outlines, said)
     if not isinstance(box, list) or len(box) != 4 or not all(map(_is_number, box)):
         raise BadRow("malformed region", said)
     left, top, width, height = box
     return Region(Box(left, top, left + width, top + height))
+
+
+def _outlined(outlines: Any, said: str) -> Region:
+    if not isinstance(outlines, list) or not all(isinstance(one, list) for one in outlines):
+        raise BadRow("malformed region", said)
+    if sum(map(len, outlines)) > _MOST_NUMBERS:
+        raise BadRow("outline with too many corners", said)
+    try:
+        polygons = tuple(array("f", one) for one in outlines)
+    except (TypeError, OverflowError) as error:
+        raise BadRow("malformed region", said) from error
+    if any(len(one) < 6 or len(one) % 2 or not isfinite(sum(one)) for one in polygons):
+        raise BadRow("malformed region", said)
+    box = hull(polygons)
+    if not all(map(_is_number, box)):
+        raise BadRow("malformed region", said)
+    return Region(box, polygons)
 
 
 def _items(file: Path, read: _Read, kind: str, rejects: Rejects) -> list[Item]:
