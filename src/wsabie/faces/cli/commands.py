@@ -16,6 +16,7 @@ from wsabie.faces.cli.options import (
     Describe,
     GivenSeed,
     Hierarchies,
+    Items,
     Json,
     Kind,
     Landmarks,
@@ -103,6 +104,7 @@ def train(
         Literal["seed", "rows", "columns"] | None,
         typer.Option(help="How the N models differ: seed, rows (bags) or columns (kinds of features) (default: seed)."),
     ] = None,
+    items: Items = None,
     describe: Describe = None,
     components: Components = None,
     landmarks: Landmarks = None,
@@ -144,6 +146,7 @@ def train(
         others: dict[str, Any] = {"valid": valid, "config": config, "ensemble": ensemble, "ensemble-by": ensemble_by}
         others |= {"describe": describe, "components": components, "terms": terms, "size": size, "augment": augment}
         others |= {"landmarks": landmarks, "crop": crop, "normalise": normalise, "output": output, "rate": rate}
+        others |= {"items": items}
         refuse_options(stated(**others), "what a TOML file says in its tables, or what a space does not have")
         if kind != "wsabie" or min_rows != 1 or hogwild:
             raise InputError("a space has no --kind, --min-rows or --hogwild; leave them out, or give other data")
@@ -195,7 +198,7 @@ def train(
     estimator = estimator_of(kind, parameters, run, ensemble, ensemble_by)
     rest: dict[str, Any] = {"min_rows": min_rows, "resume": resume, "system": kind, "given": run, **sides}
     recipe = Recipe(str(data), model, estimator, pictures, **rest)
-    train_command(Asked(data, valid, recipe, log, rejects, strict=strict, json=json))
+    train_command(Asked(data, valid, recipe, log, rejects, strict=strict, json=json, items=items))
 
 
 def evaluate(
@@ -236,6 +239,13 @@ def annotate(
     text: Annotated[
         list[str] | None, typer.Option(metavar="TEXT", help="A text in place of INPUTS, where documents are asked for.")
     ] = None,
+    region: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="X,Y,W,H",
+            help="Labels for a region of the pictures, in pixels or as 10%,20%,30%,40%; or a polygon X1,Y1,X2,Y2 ...",
+        ),
+    ] = None,
     relation: Annotated[
         str | None,
         typer.Option(help="Of a space: which relation answers, or two kinds as query:target (default: its first)."),
@@ -257,14 +267,14 @@ def annotate(
 
     space = space_in(model, threads)
     if space is not None:
-        refuse_options(stated(explain=explain, label=label, hierarchy=hierarchy), "what labels are")
+        refuse_options(stated(explain=explain, label=label, hierarchy=hierarchy, region=region), "what labels are")
         annotate_space_command(space, model, inputs or (), text or (), k, relation, threads, strict, rejects, json)
         return
     refuse_of_space(model, stated(relation=relation))
     if not inputs and not text:
         raise InputError("nothing to annotate; give pictures, folders, or data in any source format")
     given = inputs or [], k, explain, label, threads, strict, rejects, json, hierarchy, parent_first
-    annotate_command(model, *given, text or ())
+    annotate_command(model, *given, text or (), region or ())
 
 
 def neighbours(

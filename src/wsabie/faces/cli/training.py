@@ -51,6 +51,7 @@ class Asked:
     rejects: Path | None
     strict: bool
     json: bool
+    items: str | None = None
 
 
 def estimator_of(
@@ -163,10 +164,11 @@ def _tell_order_statistic(estimator: "LabelModel") -> None:
 
 def _opened(asked: Asked, rejects: Rejects) -> tuple[Source, Source | None]:
     """The data and the validation data, of one kind."""
-    source = opened(asked.data, rejects)
+    source = opened(asked.data, rejects, items=asked.items)
     refuse_without_effect(source, asked.data, asked.recipe.description)
-    valid = None if asked.valid is None else opened(asked.valid, rejects, n_features=width_of(source))
-    return source, valid
+    if asked.valid is None:
+        return source, None
+    return source, opened(asked.valid, rejects, n_features=width_of(source), usual=asked.items)
 
 
 def _tell(asked: Asked, facts: dict[str, Any], history: list[EpochStats]) -> None:
