@@ -1,8 +1,6 @@
 """From boxes and polygons in pictures to labels for a region, through the commands."""
 
 import contextlib
-import json
-import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -16,24 +14,6 @@ from wsabie.models.annotator import Annotator
 from wsabie.sources.open import open_source
 
 QUICK = ("--terms", 60, "--size", 96, "--dim", 16, "--threads", 1)
-
-
-@pytest.fixture(scope="module")
-def cars(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """30 and 10 pictures of the car parts, as they were published."""
-    root = tmp_path_factory.mktemp("cars")
-    for side, n in (("trainingset", 30), ("testset", 10)):
-        whole = data_dir / "car_parts" / side
-        said = json.loads((whole / "annotations.json").read_text())
-        images = said["images"][:n]
-        kept = {image["id"] for image in images}
-        marked = [one for one in said["annotations"] if one["image_id"] in kept]
-        (root / side / "JPEGImages").mkdir(parents=True)
-        for image in images:
-            shutil.copy(whole / image["path"], root / side / "JPEGImages")
-        content = {**said, "images": images, "annotations": marked}
-        (root / side / "annotations.json").write_text(json.dumps(content))
-    return root
 
 
 @pytest.fixture(scope="module")

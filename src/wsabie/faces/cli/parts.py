@@ -17,7 +17,7 @@ def found_command(
     model: Path, picture: Path, given: str | None, k: int, target: Path | None, threads: int | None, json: bool
 ) -> None:
     """What the picture shows, and the parts that are seen in it."""
-    annotator = _opened(model, picture, target, threads)
+    annotator = _opened(model, picture, given, target, threads)
     found = find_parts(annotator, picture, given, k, executor=executor(threads), progress=TerminalProgress())
     _draw(picture, found, target)
     if json:
@@ -39,7 +39,7 @@ def labelled_command(
     json: bool,
 ) -> None:
     """The best labels of the picture and of every place together."""
-    annotator = _opened(model, picture, target, threads)
+    annotator = _opened(model, picture, given, target, threads)
     couples = None if among is None else list(read_couples(among))
     found = label_parts(
         annotator, picture, places, given, k, couples=couples, executor=executor(threads), progress=TerminalProgress()
@@ -55,10 +55,11 @@ def labelled_command(
         show_table(pairs[0].where if pairs else "", ["object", "part", "score"], rows)
 
 
-def _opened(model: Path, picture: Path, target: Path | None, threads: int | None) -> Any:
+def _opened(model: Path, picture: Path, given: str | None, target: Path | None, threads: int | None) -> Any:
     refuse_unwritable(("picture", target), inputs=(picture, model))
     annotator = loaded(model, threads)
     model_of(annotator, str(model))
+    annotator.model.vocabulary_.ids([given] if given else [])  # refuses an unknown label before the work
     if not picture.is_file():
         raise InputError(f"{picture} is no picture; give the file of one")
     return annotator
