@@ -1,13 +1,17 @@
 """Encoded pictures become small RGB arrays; what cannot be read is refused with a reason and never stops a run.
 
-Only the decoders named in `sources.formats` are ever tried.
+Only the decoders named in `sources.formats` are ever tried. Of a region the box is cut out; what lies in the box and
+outside the outlines becomes grey, the same in all pictures, so that a dictionary learns it as one term and its weight
+says that it tells nothing.
 """
 
 import errno
 import io
+import math
 import threading
 import warnings
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -15,12 +19,14 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from PIL import Image, UnidentifiedImageError, features
 
-from wsabie.base.arrays import UInt8
+from wsabie.base.arrays import Bool, Float64, UInt8
 from wsabie.base.errors import InputError
 from wsabie.sources.formats import FORMATS
 from wsabie.sources.media import PICTURES
+from wsabie.sources.regions import OUTSIDE, Box, Content, Cutout, Region
 
 NOT_FINITE = "no finite features"  # of a network that describes it
+TURNED = "region of a picture that lies on its side"
 REASONS = (
     "not a picture",
     PICTURES.unsupported,
@@ -29,6 +35,8 @@ REASONS = (
     "empty file",
     "too many pixels",
     "unreadable file",
+    OUTSIDE,
+    TURNED,
     NOT_FINITE,
 )
 """All that a `RejectedItem` can give as its reason."""
@@ -49,6 +57,7 @@ _TURNS = {
 _SIDEWAYS = (5, 6, 7, 8)
 _ORIENTATION = 0x0112
 _WHITE = (255, 255, 255, 255)
+_GREY = np.uint8(128)
 
 
 class RejectedItem(Exception):  # noqa: N818 (a verdict about one file, counted and never shown as a traceback)
@@ -61,14 +70,14 @@ class RejectedItem(Exception):  # noqa: N818 (a verdict about one file, counted 
 
 
 class Decoded(NamedTuple):
-    """A picture as it is looked at, and the size it had."""
+    """A picture or region as it is looked at, and the size it had."""
 
     pixels: UInt8  # (h, w, 3) RGB
-    width: int  # of the picture in full, upright
+    width: int  # in full, upright
     height: int
 
 
-def decode(content: Path | bytes, *, size: int = 256, max_pixels: int = 64_000_000) -> UInt8:
+def decode(content: Content, *, size: int = 256, max_pixels: int = 64_000_000) -> UInt8:
     """Read a picture as RGB with its longer side scaled down to `size`.
 
     A smaller picture keeps its size: enlarging would add no detail, and the grids of blocks follow the picture.
@@ -78,8 +87,8 @@ def decode(content: Path | bytes, *, size: int = 256, max_pixels: int = 64_000_0
 
     Parameters
     ----------
-    content : Path or bytes
-        A file, or its content.
+    content : Path, bytes or Cutout
+        A file, its content, or a region of one of them.
     size : int
         Longer side of the result in pixels, at most.
     max_pixels : int
@@ -108,21 +117,24 @@ def decode(content: Path | bytes, *, size: int = 256, max_pixels: int = 64_000_0
     return decode_full(content, size=size, max_pixels=max_pixels).pixels
 
 
-def decode_full(content: Path | bytes, *, size: int = 256, max_pixels: int = 64_000_000) -> Decoded:
-    """`decode`, together with the full size of the upright picture."""
-    stream = opened(content)
+def decode_full(content: Content, *, size: int = 256, max_pixels: int = 64_000_000) -> Decoded:
+    """`decode`, together with the full size of the upright picture or region."""
+    region = content.region if isinstance(content, Cutout) else None
+    stream = opened(content.picture if isinstance(content, Cutout) else content)
     with stream, _quiet(), _explained(stream):
         image = Image.open(stream, formats=FORMATS)
         width, height = image.size
         if width * height > max_pixels:
             raise RejectedItem("too many pixels", f"{width} x {height}, at most {max_pixels:,}")
-        drafted = image.draft("RGB", _scaled(width, height, size))
+        drafted = image.draft("RGB", _scaled(width, height, _enough(size, region, width, height)))
         image.load()
         if drafted is None:
             width, height = image.size  # some decoders turn the picture upright themselves
         orientation = _orientation(image)
         if orientation in _SIDEWAYS:
             width, height = height, width
+        if region is not None:
+            return _cut(_turned(_plain(image), orientation), region, width, height, size)
         small = _flattened(_shrunk(_plain(image), size))
         return Decoded(np.array(_turned(small, orientation)), width, height)
 
@@ -241,6 +253,62 @@ def _is_cut(stream: IO[bytes]) -> bool:
     if head[:3] == b"GIF":
         return b"\x3b" not in tail
     return head[:2] == b"\xff\xd8" and b"\xff\xd9" not in tail
+
+
+def _enough(size: int, region: Region | None, width: int, height: int) -> int:
+    """Longer side of a picture at which that of the region is `size`, whichever way the picture lies."""
+    if region is None:
+        return size
+    longer = max(width, height)
+    across, down = region.frame or (longer, longer)
+    seen = region.box.within(Box(0, 0, across, down)).scaled(1 / across, 1 / down)
+    ways = [(width, height), (height, width)] if region.frame else [(longer, longer)]
+    return math.ceil(size * longer / max(1.0, min(max(seen.width * w, seen.height * h) for w, h in ways)))
+
+
+def _cut(upright: Image.Image, region: Region, width: int, height: int, size: int) -> Decoded:
+    """A region of a picture whose full size is `width` x `height`, and which may be smaller already."""
+    frame = region.frame or (width, height)
+    if frame == (height, width) != (width, height):
+        raise RejectedItem(TURNED, f"stated {frame[0]:g} x {frame[1]:g}, upright {width} x {height}")
+    box = region.box.within(Box(0, 0, *frame))
+    if box.area == 0:
+        raise RejectedItem(OUTSIDE, f"the picture has {width} x {height} pixels")
+    across, down = upright.width / frame[0], upright.height / frame[1]
+    place = box.scaled(across, down)
+    left, top = min(round(place.left), upright.width - 1), min(round(place.top), upright.height - 1)
+    right, bottom = max(round(place.right), left + 1), max(round(place.bottom), top + 1)
+    small = _flattened(_shrunk(upright.crop((left, top, right, bottom)), size))
+    pixels: UInt8 = np.array(small)
+    if region.outlines:
+        zoom = small.width / (right - left), small.height / (bottom - top)
+        pixels = _masked(pixels, region.outlines, (across * zoom[0], down * zoom[1]), (left * zoom[0], top * zoom[1]))
+    sides = box.scaled(width / frame[0], height / frame[1])
+    return Decoded(pixels, max(1, round(sides.width)), max(1, round(sides.height)))
+
+
+def _masked(
+    pixels: UInt8, outlines: "Sequence[array[float]]", scale: tuple[float, float], corner: tuple[float, float]
+) -> UInt8:
+    """Grey where the middle of a pixel lies in none of the polygons."""
+    inside = np.zeros(pixels.shape[:2], bool)
+    for one in outlines:
+        inside |= _inside(np.asarray(one, np.float64).reshape(-1, 2) * scale - corner, inside.shape)
+    return np.where(inside[..., None], pixels, _GREY)
+
+
+def _inside(points: Float64, shape: tuple[int, ...]) -> Bool:
+    """Which pixels of (height, width) have their middle in a polygon (n, 2): left of it lies an odd number of edges."""
+    height, width = shape
+    (x1, y1), (x2, y2) = points.T, np.roll(points, -1, axis=0).T
+    middles = np.arange(height)[:, None] + 0.5
+    rows, edges = np.nonzero((y1 <= middles) != (y2 <= middles))
+    x1, y1, x2, y2 = x1[edges], y1[edges], x2[edges], y2[edges]
+    met = x1 + (middles[rows, 0] - y1) / (y2 - y1) * (x2 - x1)
+    passed = np.zeros((height, width + 1), np.int32)
+    np.add.at(passed, (rows, np.clip(np.ceil(met - 0.5), 0, width).astype(np.int64)), 1)
+    odd: Bool = passed.cumsum(axis=1)[:, :width] % 2 == 1
+    return odd
 
 
 def _scaled(width: int, height: int, size: int) -> tuple[int, int]:

@@ -17,6 +17,7 @@ from wsabie.features.collect import rows_of
 from wsabie.features.learning import BATCH, item_batches
 from wsabie.features.viewer import Described, Describing, Encode, Rejected, Viewer, describe_batch
 from wsabie.sources.records import Item, ItemSource, Rows, Things
+from wsabie.sources.regions import Content
 from wsabie.storage.folder import Array, Parts, load_folder, save_folder
 from wsabie.storage.rejects import Rejects
 
@@ -168,7 +169,7 @@ class Describer(ABC):
         job = Describing(self.viewer(augment), self.encoder())
         return (executor or Serial()).map_with(describe_batch, job, groups)
 
-    def transform_one(self, content: Path | bytes) -> tuple[Int32, Float32]:
+    def transform_one(self, content: Content) -> tuple[Int32, Float32]:
         """Columns (nnz,), ascending, and values (nnz,) of one item.
 
         Raises

@@ -67,7 +67,7 @@ class Reader:
 
     def looks(self, item: Item) -> Iterator[bytearray]:
         """The folded text: it has no further views."""
-        content = item.content if isinstance(item.content, bytes) else _read(item.content)
+        content = item.whole if isinstance(item.whole, bytes) else _read(item.whole)
         if len(content) > LONGEST:
             raise RejectedItem("too long", f"more than {LONGEST >> 20} MiB")
         try:

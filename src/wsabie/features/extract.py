@@ -139,15 +139,16 @@ def _plan(source: ItemSource, describer: Describer, augment: int, shard_pictures
 
 def _identity(picture: Item) -> bytes:
     """Changes with anything of a picture that a row holds or depends on."""
-    if isinstance(picture.content, bytes):
-        content = hashlib.blake2b(picture.content, digest_size=16).hexdigest()
+    whole = picture.whole
+    if isinstance(whole, bytes):
+        content = hashlib.blake2b(whole, digest_size=16).hexdigest()
     else:
         try:
-            stat = picture.content.stat()
-            content = f"{stat.st_size} {stat.st_mtime_ns} {os.access(picture.content, os.R_OK)}"
+            stat = whole.stat()
+            content = f"{stat.st_size} {stat.st_mtime_ns} {os.access(whole, os.R_OK)}"
         except (OSError, ValueError):
             content = "missing"
-    beside = [picture.id, picture.labels, picture.group, picture.time, content]
+    beside = [picture.id, picture.labels, picture.group, picture.time, content, *picture.region_told]
     return hashlib.blake2b(json.dumps(beside).encode(), digest_size=16).digest()
 
 

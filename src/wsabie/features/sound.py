@@ -126,7 +126,7 @@ class Listener:
 
     def looks(self, item: Item) -> Iterator[Sound]:
         """The sound itself: it has no further views."""
-        yield Sound(item.content, self.max_seconds)
+        yield Sound(item.whole, self.max_seconds)
 
 
 class SoundDescriber(Describer):

@@ -230,7 +230,7 @@ class SoundWords(SoundDescriber):
         found = []
         for _, item in taken_at(source, spread(len(source), _ASKED_FOR_RATE)):
             try:
-                found.append(Sound(item.content, self.max_seconds).native_rate())
+                found.append(Sound(item.whole, self.max_seconds).native_rate())
             except RejectedItem:
                 continue
         return min(_HIGHEST_AUTO, int(np.median(found))) if found else _HIGHEST_AUTO

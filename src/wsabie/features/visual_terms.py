@@ -5,7 +5,6 @@ counts; the 2012 slides use tf-idf. Both are here.
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -23,6 +22,7 @@ from wsabie.features.pictures import MAX_PIXELS, PictureDescriber
 from wsabie.features.viewer import BlockMap, Describing, Look
 from wsabie.features.weighting import weighed
 from wsabie.sources.records import Item, ItemSource
+from wsabie.sources.regions import Content
 from wsabie.storage.folder import Array, Parts
 from wsabie.storage.rejects import Rejects
 
@@ -191,7 +191,7 @@ class VisualTerms(PictureDescriber):
         """The part that travels to workers."""
         return Terms(self._blocks(), self._fitted(), self.idf_)
 
-    def block_map(self, content: Path | bytes) -> BlockMap:
+    def block_map(self, content: Content) -> BlockMap:
         """Which term lies where in a picture, in pixels of the picture in full, upright.
 
         Raises

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from wsabie.base.arrays import UInt64
+from wsabie.base.errors import InputError
 from wsabie.base.executor import Executor, Serial
 from wsabie.base.progress import SILENT, Progress
 from wsabie.features.describer import Describer
@@ -13,7 +14,8 @@ from wsabie.models.base import LabelModel
 from wsabie.models.kinds import model_from
 from wsabie.models.loading import load_one_of
 from wsabie.sources.align import Aligned, align
-from wsabie.sources.records import ItemSource, Rows, Source
+from wsabie.sources.records import Item, ItemList, ItemSource, Rows, Source
+from wsabie.sources.regions import Cutout, Region, parse_region
 from wsabie.storage.folder import Parts, save_folder
 from wsabie.storage.rejects import Rejects
 
@@ -60,6 +62,36 @@ class Annotator:
         model = self.model
         return align(rows, list(model.vocabulary_), self.feature_names, model.n_features_in_, self.dictionary)
 
+    def annotate_region(
+        self, picture: str | Path | bytes, region: Region | str, k: int = 10
+    ) -> list[tuple[str, float]]:
+        """The k best labels of a region of a picture, with their scores, best first.
+
+        Parameters
+        ----------
+        picture : str, Path or bytes
+            A file, or its content.
+        region : Region or str
+            As `wsabie annotate --region` takes it: "X,Y,W,H" in pixels, or in per cent as "10%,20%,30%,40%", or the
+            corners of a polygon.
+        k : int
+
+        Raises
+        ------
+        InputError
+            The region is none or lies outside, the picture cannot be read, or the model is not one of pictures.
+        """
+        content = picture if isinstance(picture, bytes) else Path(picture)
+        place = "the picture" if isinstance(content, bytes) else str(content)
+        region = parse_region(region) if isinstance(region, str) else region
+        rejects = Rejects()
+        item = Item(place, Cutout(content, region), ())
+        rows = self.rows(ItemList(Path(place), [item]), rejects=rejects).rows
+        if not len(rows):
+            _, reason, detail = rejects.listed[0]
+            raise InputError(f"{place}: {reason}{f' ({detail})' if detail else ''}; give another region or picture")
+        return self.model.annotate(rows.X, k)[0]
+
     def description(self) -> dict[str, Any]:
         """How items are described, JSON-able: "describe", "size", "crop" below 1, options of a network, "rate".
 
@@ -84,8 +116,6 @@ class Annotator:
     def _described(
         self, source: ItemSource, executor: Executor | None, progress: Progress, rejects: Rejects | None
     ) -> Rows:
-        from wsabie.base.errors import InputError
-
         if self.terms is None:
             raise InputError(
                 f"this model was trained on rows of features, and {source.path} holds {source.things}; give rows"

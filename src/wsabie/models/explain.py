@@ -23,6 +23,7 @@ from wsabie.models.ensemble import Ensemble
 from wsabie.models.full_rank import FullRank
 from wsabie.models.linear import LinearRanker
 from wsabie.models.wsabie import Wsabie
+from wsabie.sources.regions import Content
 from wsabie.storage.atomic import replacing
 
 DRAWN = 512
@@ -101,7 +102,7 @@ def contributions(model: LabelModel, X: Any, label: str) -> Float32:
     return out
 
 
-def explain_picture(annotator: Annotator, content: Path | bytes, label: str | None = None) -> Explanation:
+def explain_picture(annotator: Annotator, content: Content, label: str | None = None) -> Explanation:
     """Where in a picture a label (by default the best one) is seen.
 
     Raises

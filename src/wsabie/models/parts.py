@@ -340,8 +340,15 @@ patience, threads, deterministic, seed
         best = np.argsort(-scores, axis=1, kind="stable")[:, : min(whole_number(k, "k"), len(names) - (not self.same))]
         return [[(names[y], float(row[y])) for y in top] for row, top in zip(scores, best, strict=True)]
 
-    def related(self, label: str | int, k: int = 10) -> list[tuple[str, float]]:
-        """The k labels that go best with a label, by f_L ([P] 6.6), best first; it is the same from both ends.
+    def related(self, label: str | int, k: int = 10, *, side: Side | None = None) -> list[tuple[str, float]]:
+        """The k labels that go best with a label, by f_L ([P] 6.6), best first.
+
+        Parameters
+        ----------
+        label : str or int
+        k : int
+        side : {"object", "part"} or None
+            Only labels that are objects, or parts, in a relation that training used. f_L itself has no direction.
 
         Raises
         ------
@@ -349,9 +356,12 @@ patience, threads, deterministic, seed
             An unknown label.
         """
         self._check_fitted()
+        require(side in (None, "object", "part"), f"side is {side!r}; choose one of object, part, None")
         (own,) = self._label_ids([label])
         scores = self._between(np.array([own]))[0]
-        best = [y for y in np.argsort(-scores, kind="stable") if y != own][: whole_number(k, "k")]
+        ends = np.arange(len(scores)) if side is None else np.unique(self.relations_[:, int(side == "part")])
+        others = ends[ends != own]
+        best = others[np.argsort(-scores[others], kind="stable")][: whole_number(k, "k")]
         return [(name, float(scores[y])) for name, y in zip(self.vocabulary_.names(best), best, strict=True)]
 
     def _between(self, labels: Int64) -> Float32:

@@ -31,12 +31,15 @@ class System:
         Parameters that make it what it is.
     trained : bool
         Trained by the loops, in epochs that validation rows choose; with checkpoints.
+    told : bool
+        Needs to be told more than rows and labels: relations between labels.
     """
 
     title: str
     maker: str
     settings: Values = field(default_factory=dict)
     trained: bool = True
+    told: bool = False
 
 
 _MODELS = "wsabie.models."
@@ -51,6 +54,7 @@ SYSTEMS: Mapping[str, System] = {
     "full-rank": System("full-rank WARP", _MODELS + "presets:full_rank"),
     "vse-ens": System("VSE-ens", _MODELS + "presets:vse_ens"),
     "opt-auc": System("Opt-AUC", _MODELS + "presets:opt_auc"),
+    "parts": System("objects and parts", _MODELS + "parts:Parts", told=True),
     "nearest": System("k nearest neighbours", _MODELS + "nearest:NearestNeighbours", trained=False),
     "approximate-nearest": System(
         "k neighbours in a tree leaf", _MODELS + "approximate:ApproximateNeighbours", trained=False

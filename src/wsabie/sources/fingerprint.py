@@ -50,8 +50,8 @@ def fingerprint(source: Rows | ItemSource) -> str:
         )
     else:
         for picture in source:
-            _add_words(digest, [picture.id, picture.labels, picture.group, picture.time])
-            digest.update(hashlib.sha256(_beginning(picture.content)).digest())
+            _add_words(digest, [picture.id, picture.labels, picture.group, picture.time, *picture.region_told])
+            digest.update(hashlib.sha256(_beginning(picture.whole)).digest())
     return digest.hexdigest()[:16]
 
 

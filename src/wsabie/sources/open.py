@@ -23,8 +23,8 @@ from wsabie.sources.packages import looks_like_packages, package_lists, read_pac
 from wsabie.sources.parquet_features import DENSE, SPARSE
 from wsabie.sources.parquet_file import MAGIC, Table, open_table, shards
 from wsabie.sources.parquet_pictures import IMAGE_COLUMNS, PATH_COLUMNS
-from wsabie.sources.published import OF_SEVERAL_KINDS, PUBLISHED, published_kind, read_published
-from wsabie.sources.records import ItemSource, Rows, Things
+from wsabie.sources.published import OF_REGIONS, OF_SEVERAL_KINDS, PUBLISHED, published_kind, read_published
+from wsabie.sources.records import ItemSource, Rows, Things, without_labels
 from wsabie.sources.text import head, reading, shown
 from wsabie.sources.wordnet import synset_files
 from wsabie.storage.rejects import Rejects
@@ -32,7 +32,7 @@ from wsabie.storage.rejects import Rejects
 LOOKED_FOR = (
     "a folder of pictures, sounds or documents, Parquet, XC or svmlight text, Mulan ARFF, fastText text with __label__ "
     "words, JSON lines or a table with a column text, a list of id TAB label, and the files of WordNet, Debian's "
-    "package lists, NUS-WIDE, IAPR TC-12, Open Images, MIRFlickr and LEAR"
+    "package lists, COCO, Pascal VOC, NUS-WIDE, IAPR TC-12, Open Images, MIRFlickr and LEAR"
 )
 _HEAD = 1 << 16
 _LINES = 50
@@ -70,14 +70,17 @@ def open_source(
         (`parquet_pictures`, `parquet_rows`, `documents`), XC or svmlight text (`svmlight`), Mulan ARFF (`mulan`),
         fastText text (`fasttext`), JSON lines or a table with a column `text` (`documents`), a pair list (`pairs`),
         files of a published collection (`glosses`, `packages`, `open_images`, `mirflickr`, `nus_wide`, `iapr`,
-        `lear`, `citations`, `magnatagatune`, `spoken_digits`), or one picture or sound. Text may be gzip. A folder that
-        holds both pictures and Parquet is refused, unless the table has labels and names files by their paths.
+        `lear`, `citations`, `magnatagatune`, `spoken_digits`, `coco`, `voc`), or one picture or sound. Text may be
+        gzip. A folder that holds both pictures and Parquet is refused, unless the table has labels and names files by
+        their paths.
     labels_from : {"auto", "folders", "metadata", "xmp", "tags", "none"}
         Where labels of pictures and sounds come from; "none" when there are none (what is to be
-        annotated). Unless it is "auto", published collections of sounds are folders like any other.
+        annotated). Unless it is "auto", published collections of sounds are folders like any other, and so are those
+        of regions unless it is "none".
     image_column, label_column : str or None
         Columns with other names than usual, in Parquet or in the metadata of an image folder; or the kind of
-        label of MagnaTagATune ("tag", "artist", "album") and spoken digits ("digit", "speaker" ...).
+        label of MagnaTagATune ("tag", "artist", "album") and spoken digits ("digit", "speaker" ...), or of item of
+        COCO and VOC ("regions", "boxes", "pictures").
     split : str or None
         Keep only rows whose column `split` says so, or which a published split puts there.
     counts : bool
@@ -118,7 +121,7 @@ def open_source(
     if labels_from not in LABELS_FROM:
         raise InputError(f"labels_from is {labels_from!r} but has to be one of {', '.join(LABELS_FROM)}")
     kind = kind_of(path, plain_text=labels_from == "none", things=things)
-    if kind in OF_SEVERAL_KINDS and labels_from != "auto":
+    if kind in OF_SEVERAL_KINDS and labels_from not in ("auto", "none" if kind in OF_REGIONS else ""):
         kind = "folder"
     if split is not None and kind not in ("folder", "parquet", *_TEXT_TABLES, *OF_SEVERAL_KINDS):
         raise InputError(f"{shown(path)} has no column of splits to choose {split!r} from; leave split out")
@@ -134,7 +137,7 @@ def open_source(
             rejects=rejects,
         )
         if things is None and found.things == "documents":
-            _refuse_rows(path, found.items[0].content)
+            _refuse_rows(path, found.items[0].whole)
         return found
     if kind == "file":
         return read_file(path, labels_from=labels_from, rejects=rejects)
@@ -152,7 +155,8 @@ def open_source(
     if kind in ("glosses", "packages"):
         return (read_glosses if kind == "glosses" else read_packages)(path, labels_from=labels_from, rejects=rejects)
     if kind in PUBLISHED:
-        return read_published(path, kind, rejects, label_kind=label_column, split=split)
+        read = read_published(path, kind, rejects, label_kind=label_column, split=split)
+        return without_labels(read) if kind in OF_REGIONS and labels_from == "none" else read
     return _open_text(path, kind, wanted, rejects, progress)
 
 

@@ -16,12 +16,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wsabie.base.arrays import Bool
+from wsabie.base.errors import InputError
 from wsabie.base.progress import SILENT, Progress
 from wsabie.sources.build import BadRow, require_rows
 from wsabie.sources.cells import word
 from wsabie.sources.folders import clean_labels, is_inside, relative_name
 from wsabie.sources.parquet_file import Batch, LabelColumn, Table, label_column_of
 from wsabie.sources.records import Item, ItemSource, Things
+from wsabie.sources.regions import Cutout
 from wsabie.sources.text import reading
 from wsabie.storage.atomic import replacing
 from wsabie.storage.rejects import Rejects
@@ -223,6 +225,11 @@ def _groups(source: ItemSource) -> Iterator[list[dict[str, Any]]]:
     n_bytes = 0
     for picture in source:
         content = picture.content
+        if isinstance(content, Cutout):
+            raise InputError(
+                f"{source.path} holds regions of pictures, which are not copied; describe them first: wsabie features "
+                f"images {source.path} --out FILE.parquet"
+            )
         if isinstance(content, Path):
             with reading(content):
                 content = content.read_bytes()

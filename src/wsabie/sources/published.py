@@ -4,6 +4,7 @@ from pathlib import Path
 
 from wsabie.base.errors import InputError
 from wsabie.sources.citations import is_citations, read_citations
+from wsabie.sources.coco import coco_file, read_coco
 from wsabie.sources.iapr import is_iapr, read_iapr
 from wsabie.sources.lear import is_lear, read_lear, sides_of
 from wsabie.sources.magnatagatune import is_magnatagatune, read_magnatagatune
@@ -11,10 +12,13 @@ from wsabie.sources.nus_wide import is_nus_wide, read_nus_wide
 from wsabie.sources.records import ItemList, Rows
 from wsabie.sources.spoken_digits import is_spoken_digits, read_spoken_digits
 from wsabie.sources.text import shown
+from wsabie.sources.voc import is_voc, read_voc
 from wsabie.storage.rejects import Rejects
 
-OF_SEVERAL_KINDS = {"magnatagatune": read_magnatagatune, "spoken-digits": read_spoken_digits}
-"""Layouts with labels of several kinds and a published split."""
+OF_REGIONS = {"coco": read_coco, "voc": read_voc}
+"""Layouts of regions of pictures, or of the pictures."""
+OF_SEVERAL_KINDS = {"magnatagatune": read_magnatagatune, "spoken-digits": read_spoken_digits, **OF_REGIONS}
+"""Layouts with labels of several kinds, or items, and a published split."""
 PUBLISHED = ("nus-wide", "lear", "iapr", "citations", *OF_SEVERAL_KINDS)
 
 
@@ -34,6 +38,10 @@ def published_kind(path: Path) -> str | None:
         return "magnatagatune"
     if path.is_dir() and is_spoken_digits(path):
         return "spoken-digits"
+    if path.is_dir() and is_voc(path):
+        return "voc"
+    if coco_file(path) is not None:
+        return "coco"
     if is_nus_wide(path):
         return "nus-wide"
     if path.is_file() and is_citations(path):

@@ -9,6 +9,7 @@ import numpy as np
 
 from wsabie.base import mapped
 from wsabie.base.arrays import Int64, Matrix
+from wsabie.sources.regions import Content, Cutout
 
 _ROWS_AT_ONCE = 1 << 14
 
@@ -102,10 +103,20 @@ class Item(NamedTuple):
     """One picture, sound or document of a collection, not yet decoded."""
 
     id: str
-    content: Path | bytes  # a file, or the encoded bytes; of documents UTF-8
+    content: Content  # a file, or the encoded bytes; of documents UTF-8
     labels: tuple[str, ...]
     group: str | None = None
     time: str | None = None
+
+    @property
+    def whole(self) -> Path | bytes:
+        """The file or the bytes, of which the item may show a region."""
+        return self.content.picture if isinstance(self.content, Cutout) else self.content
+
+    @property
+    def region_told(self) -> list[object]:
+        """Nothing, or what region it shows, JSON-able."""
+        return self.content.region.told() if isinstance(self.content, Cutout) else []
 
 
 class ItemSource(Protocol):
@@ -124,17 +135,31 @@ class ItemSource(Protocol):
 
 @dataclass(frozen=True)
 class ItemList:
-    """A source whose entries are known beforehand (paths, not what they hold, are kept)."""
+    """A source whose entries are known beforehand (paths, not what they hold, are kept).
+
+    Attributes
+    ----------
+    kind : str or None
+        Of marked pictures: what an item is ("regions", "boxes", "pictures").
+    """
 
     path: Path
     items: list[Item] = field(repr=False)
     things: Things = "pictures"
+    kind: str | None = None
 
     def __len__(self) -> int:
         return len(self.items)
 
     def __iter__(self) -> Iterator[Item]:
         return iter(self.items)
+
+
+def without_labels(source: Rows | ItemList) -> Rows | ItemList:
+    """The same items as what is to be annotated."""
+    if isinstance(source, Rows):
+        return source
+    return replace(source, items=[item._replace(labels=()) for item in source])
 
 
 @dataclass(frozen=True)

@@ -96,13 +96,13 @@ def _paste(sheet: Any, image: Image, x: int, y: int) -> None:
 
 def _write(draw: Any, at: tuple[int, int], text: str, size: int, colour: str, room: int) -> None:
     """A line of text, cut to its room."""
-    font = _font(size)
-    while text and draw.textlength(text, font=font) > room:
+    face = font(size)
+    while text and draw.textlength(text, font=face) > room:
         text = text.rstrip("…")[:-1] + "…" if len(text) > 2 else ""
-    draw.text(at, text, fill=colour, font=font)
+    draw.text(at, text, fill=colour, font=face)
 
 
-def _font(size: int) -> Any:
+def font(size: int) -> Any:
     """DejaVu has more alphabets than the font that Pillow brings, where it is installed."""
     from PIL import ImageFont
 

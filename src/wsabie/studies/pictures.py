@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import replace
 from io import BytesIO
-from pathlib import Path
 
 from PIL import Image as Pillow
 
@@ -20,6 +19,7 @@ from wsabie.models.annotator import Annotator
 from wsabie.models.explain import explain_picture
 from wsabie.models.wsabie import Wsabie
 from wsabie.sources.records import Item, ItemPart, ItemSource, Rows
+from wsabie.sources.regions import Content
 from wsabie.storage.rejects import Rejects
 from wsabie.studies.comparison import Entry
 from wsabie.studies.gather import examples, spread_rows
@@ -108,7 +108,7 @@ def picture_examples(
     return explained + shown[len(explained) :]
 
 
-def thumbnail(content: Path | bytes) -> Image:
+def thumbnail(content: Content) -> Image:
     """A picture in small, upright, as WebP.
 
     Raises

@@ -117,7 +117,7 @@ class _Text:
         source = open_source(path, things="documents", labels_from="none", rejects=rejects)
         if isinstance(source, Rows) or source.things != "documents":
             raise InputError(f"{path} holds no text; give a .txt file, or documents")
-        self._read = lambda: (line for item in source for line in (*_lines(item.content), ""))
+        self._read = lambda: (line for item in source for line in (*_lines(item.whole), ""))
 
     def __iter__(self) -> Iterator[list[str]]:
         for sentence in sentences(self._read()):

@@ -22,7 +22,7 @@ from wsabie.models.members import column_blocks
 from wsabie.sources.align import Aligned, align
 from wsabie.sources.fingerprint import fingerprint_or_none, marks_of
 from wsabie.sources.open import open_source
-from wsabie.sources.records import ItemSource, Rows, Source, label_counts
+from wsabie.sources.records import ItemList, ItemSource, Rows, Source, label_counts
 from wsabie.storage.folder import is_model_folder
 from wsabie.storage.rejects import Rejects
 from wsabie.studies.splitting import refuse_few, split_rows
@@ -236,6 +236,7 @@ def prepare(
         "source": recipe.source,
         "fingerprint": own if rows is source else fingerprint_or_none(rows),
         **({} if isinstance(source, Rows) else {"source_fingerprint": own, "describe": _named(source, recipe)}),
+        **({"items": source.kind} if isinstance(source, ItemList) and source.kind else {}),
         "rows": len(learnt),
         "validation_rows": 0 if validation is None else len(validation),
         "labels": len(learnt.label_names),

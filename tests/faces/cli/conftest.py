@@ -118,3 +118,21 @@ def lists(tmp_path: Path) -> Path:
     (tmp_path / "genres.tsv").write_text("\n".join(genres) + "\n")
     (tmp_path / "lists.toml").write_text(PAIRS)
     return tmp_path
+
+
+@pytest.fixture(scope="session")
+def cars(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """30 and 10 pictures of the car parts, as they were published."""
+    root = tmp_path_factory.mktemp("cars")
+    for side, n in (("trainingset", 30), ("testset", 10)):
+        whole = data_dir / "car_parts" / side
+        said = json.loads((whole / "annotations.json").read_text())
+        images = said["images"][:n]
+        kept = {image["id"] for image in images}
+        marked = [one for one in said["annotations"] if one["image_id"] in kept]
+        (root / side / "JPEGImages").mkdir(parents=True)
+        for image in images:
+            shutil.copy(whole / image["path"], root / side / "JPEGImages")
+        content = {**said, "images": images, "annotations": marked}
+        (root / side / "annotations.json").write_text(json.dumps(content))
+    return root

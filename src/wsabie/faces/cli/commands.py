@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 import typer
 
 from wsabie.base.errors import InputError
-from wsabie.faces.cli import data_commands, label_commands, search_commands, study_commands
+from wsabie.faces.cli import data_commands, label_commands, parts_commands, search_commands, study_commands
 from wsabie.faces.cli.options import (
     AllowOverlap,
     Augment,
@@ -16,6 +16,7 @@ from wsabie.faces.cli.options import (
     Describe,
     GivenSeed,
     Hierarchies,
+    Items,
     Json,
     Kind,
     Landmarks,
@@ -45,6 +46,7 @@ def register(app: typer.Typer) -> None:
         annotate,
         neighbours,
         search_commands.search,
+        parts_commands.parts,
         study_commands.compare,
         study_commands.reproduce,
         study_commands.tune,
@@ -103,6 +105,11 @@ def train(
         Literal["seed", "rows", "columns"] | None,
         typer.Option(help="How the N models differ: seed, rows (bags) or columns (kinds of features) (default: seed)."),
     ] = None,
+    items: Items = None,
+    whole: Annotated[
+        str | None,
+        typer.Option(metavar="LABEL", help="Of COCO and Pascal VOC: the whole pictures too, which show a LABEL."),
+    ] = None,
     describe: Describe = None,
     components: Components = None,
     landmarks: Landmarks = None,
@@ -113,6 +120,10 @@ def train(
     normalise: Normalise = None,
     output: Output = None,
     rate: Rate = None,
+    relations: Annotated[
+        Path | None,
+        typer.Option(help="For parts: related labels, object TAB part a line (see `wsabie labels pairs`)."),
+    ] = None,
     threads: Threads = None,
     seed: GivenSeed = None,
     only: Annotated[
@@ -135,7 +146,7 @@ def train(
     """Train a model on tagged data; new data is then annotated with `wsabie annotate`."""
     from wsabie.faces.cli.settings_file import read_parameters
     from wsabie.faces.cli.spaces import is_declaration, train_space_command
-    from wsabie.faces.cli.training import Asked, estimator_of, refuse_without_epochs, train_command
+    from wsabie.faces.cli.training import Asked, estimator_of, refuse_without_epochs, relations_of, train_command
     from wsabie.models.systems import system_of
     from wsabie.studies.training import Recipe
 
@@ -143,7 +154,9 @@ def train(
     if is_declaration(data):
         others: dict[str, Any] = {"valid": valid, "config": config, "ensemble": ensemble, "ensemble-by": ensemble_by}
         others |= {"describe": describe, "components": components, "terms": terms, "size": size, "augment": augment}
+        others |= {"relations": relations}
         others |= {"landmarks": landmarks, "crop": crop, "normalise": normalise, "output": output, "rate": rate}
+        others |= {"items": items, "whole": whole}
         refuse_options(stated(**others), "what a TOML file says in its tables, or what a space does not have")
         if kind != "wsabie" or min_rows != 1 or hogwild:
             raise InputError("a space has no --kind, --min-rows or --hogwild; leave them out, or give other data")
@@ -168,6 +181,7 @@ def train(
     refuse_without_epochs(kind, {"valid": valid, "hold-out": hold_out, "log": log})
     parameters: dict[str, Any] = {} if config is None else read_parameters(config, kind)
     parameters = {name: value for name, value in parameters.items() if name not in run}
+    parameters |= relations_of(kind, relations, parameters)
     parameters |= stated(
         dim=dim,
         loss=loss,
@@ -195,7 +209,7 @@ def train(
     estimator = estimator_of(kind, parameters, run, ensemble, ensemble_by)
     rest: dict[str, Any] = {"min_rows": min_rows, "resume": resume, "system": kind, "given": run, **sides}
     recipe = Recipe(str(data), model, estimator, pictures, **rest)
-    train_command(Asked(data, valid, recipe, log, rejects, strict=strict, json=json))
+    train_command(Asked(data, valid, recipe, log, rejects, strict=strict, json=json, items=items, whole=whole))
 
 
 def evaluate(
@@ -236,6 +250,13 @@ def annotate(
     text: Annotated[
         list[str] | None, typer.Option(metavar="TEXT", help="A text in place of INPUTS, where documents are asked for.")
     ] = None,
+    region: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="X,Y,W,H",
+            help="Labels for a region of the pictures, in pixels or as 10%,20%,30%,40%; or a polygon X1,Y1,X2,Y2 ...",
+        ),
+    ] = None,
     relation: Annotated[
         str | None,
         typer.Option(help="Of a space: which relation answers, or two kinds as query:target (default: its first)."),
@@ -257,14 +278,14 @@ def annotate(
 
     space = space_in(model, threads)
     if space is not None:
-        refuse_options(stated(explain=explain, label=label, hierarchy=hierarchy), "what labels are")
+        refuse_options(stated(explain=explain, label=label, hierarchy=hierarchy, region=region), "what labels are")
         annotate_space_command(space, model, inputs or (), text or (), k, relation, threads, strict, rejects, json)
         return
     refuse_of_space(model, stated(relation=relation))
     if not inputs and not text:
         raise InputError("nothing to annotate; give pictures, folders, or data in any source format")
     given = inputs or [], k, explain, label, threads, strict, rejects, json, hierarchy, parent_first
-    annotate_command(model, *given, text or ())
+    annotate_command(model, *given, text or (), region or ())
 
 
 def neighbours(

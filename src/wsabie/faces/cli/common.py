@@ -25,9 +25,11 @@ def opened(
     labels_from: str = "auto",
     n_features: int | None = None,
     things: Things | None = None,
+    items: str | None = None,
+    usual: str | None = None,
 ) -> Source:
     """The source at a path, refusing an empty one; `n_features` is the width where the rows do not tell theirs, and
-    `things` what is wanted, where that is known.
+    `things` what is wanted, where that is known. Of marked pictures `items` says what an item is, or else `usual`.
     """
     from wsabie.sources.declaration import ENDING
     from wsabie.sources.open import open_source
@@ -37,13 +39,29 @@ def opened(
             f"{path} says which kinds of things there are and what relates them, for train, evaluate, compare, split "
             "and tune; give data here"
         )
-    progress = TerminalProgress()
     source = open_source(
-        path, labels_from=labels_from, n_features=n_features, things=things, rejects=rejects, progress=progress
+        path,
+        labels_from=labels_from,
+        label_column=_kind_of_items(path, items, usual),
+        n_features=n_features,
+        things=things,
+        rejects=rejects,
+        progress=TerminalProgress(),
     )
     if not len(source):
         raise InputError(f"{path} holds nothing to use{_because(rejects)}; look at the list that --rejects FILE writes")
     return source
+
+
+def _kind_of_items(path: Path, items: str | None, usual: str | None) -> str | None:
+    from wsabie.sources.published import OF_REGIONS, published_kind
+
+    if (items or usual) and published_kind(path) in OF_REGIONS:
+        return items or usual
+    if items:
+        raise InputError(f"--items says what of marked pictures (COCO, Pascal VOC) is an item, and {path} is no "
+                         "collection of these; leave --items out")  # fmt: skip
+    return None
 
 
 def width_of(source: Source) -> int | None:

@@ -43,6 +43,7 @@ def compare_command(
     strict: bool,
     rejects_file: Path | None,
     json: bool,
+    items: str | None = None,
 ) -> None:
     """Split (or take --test), fit every model on the same rows, print one table."""
     from wsabie.studies.compare import compare
@@ -54,9 +55,9 @@ def compare_command(
     taking_part = entrants(names, seed=seed, threads=threads)
     similar = siblings_in(kinds_in(hierarchy, parent_first), hierarchy, data)
     with listing(rejects_file, strict=strict) as rejects:
-        source = opened(data, rejects)
+        source = opened(data, rejects, items=items)
         refuse_without_effect(source, data, pictures)
-        tested = None if test is None else opened(test, rejects, n_features=width_of(source))
+        tested = None if test is None else opened(test, rejects, n_features=width_of(source), usual=items)
         plan = _Plan(by, 0.1 if test is None else 0.0, seed)
         train, valid, held_out, terms = _sides(source, tested, plan, pictures, threads, progress, rejects)
         found = compare(

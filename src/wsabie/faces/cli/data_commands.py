@@ -13,6 +13,7 @@ from wsabie.faces.cli.options import (
     Data,
     Describe,
     GivenSeed,
+    Items,
     Json,
     Landmarks,
     Normalise,
@@ -48,6 +49,7 @@ def features(
         ),
     ],
     out: Annotated[Path, typer.Option(help="Parquet file to write; it is a source for every other command.")],
+    items: Items = None,
     describe: Describe = None,
     balance: Balance = None,
     components: Components = None,
@@ -99,7 +101,7 @@ def features(
         pictures_given = stated(
             describe=describe, balance=balance, components=components, terms=terms, size=size, weighting=weighting,
             min_count=min_count, hashing=hashing or None, dictionary=dictionary, augment=augment, crop=crop,
-            normalise=normalise, output=output, rate=rate,
+            normalise=normalise, output=output, rate=rate, items=items,
         )  # fmt: skip
         refuse_options(
             pictures_given, "how pictures, sounds or documents are described, and kpca takes rows of features"
@@ -122,7 +124,7 @@ def features(
         rate=rate,
         seed=seed,
     )
-    features_command(kind, pictures, out, given, dictionary, augment or 0, threads, strict, rejects, json)
+    features_command(kind, pictures, out, given, dictionary, augment or 0, threads, strict, rejects, json, items)
 
 
 def split(

@@ -51,6 +51,7 @@ def features_command(
     strict: bool,
     rejects_file: Path | None,
     json: bool,
+    items: str | None = None,
 ) -> None:
     """Learn or load a dictionary, describe every picture, write Parquet; `given` are the dictionary's options."""
     from wsabie.features.components import Components
@@ -62,7 +63,7 @@ def features_command(
     started = time.perf_counter()
     theirs = None if dictionary is None else _dictionary(dictionary)
     with listing(rejects_file, strict=strict) as rejects:
-        source = opened(src, rejects, things="documents" if kind == "text" and src.is_dir() else None)
+        source = opened(src, rejects, things="documents" if kind == "text" and src.is_dir() else None, items=items)
         if isinstance(source, Rows):
             raise InputError(f"{src} holds rows of features already; give pictures, sounds or documents")
         if kind not in ("onnx", KINDS[source.things]):

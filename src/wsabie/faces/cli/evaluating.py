@@ -54,7 +54,7 @@ def evaluate_command(
     similar = siblings_by(kinds, hierarchy, annotator)
     hops = None if kinds is None else kinds.hops(list(annotator.model.vocabulary_))
     with listing(rejects_file, strict=strict) as rejects:
-        source = opened(data, rejects, n_features=annotator.model.n_features_in_)
+        source = opened(data, rejects, n_features=annotator.model.n_features_in_, usual=annotator.facts.get("items"))
         if not allow_overlap:
             _refuse_training_data(annotator, source, data)
         aligned = aligned_rows(annotator, model, source, executor(threads), progress, rejects)

@@ -71,6 +71,13 @@ Describe = Annotated[
         "terms); how sounds are: mfcc, sai (default: both); how documents are: words.",
     ),
 ]
+Items = Annotated[
+    Literal["regions", "boxes", "pictures"] | None,
+    typer.Option(
+        help="Of COCO and Pascal VOC: regions, boxes (regions without their outlines), or pictures with the labels of "
+        "all their regions (default: regions)."
+    ),
+]
 Balance = Annotated[
     Literal["length", "mass"] | None,
     typer.Option(

@@ -16,6 +16,7 @@ from wsabie.faces.cli.options import (
     Describe,
     GivenSeed,
     Hierarchies,
+    Items,
     Json,
     Landmarks,
     MinRows,
@@ -47,6 +48,7 @@ def compare(
     min_rows: MinRows = 1,
     hierarchy: Hierarchies = None,
     parent_first: ParentFirst = False,
+    items: Items = None,
     describe: Describe = None,
     components: Components = None,
     landmarks: Landmarks = None,
@@ -79,7 +81,7 @@ def compare(
     if is_declaration(data):
         from wsabie.faces.cli.space_studies import compare_spaces_command
 
-        others = stated(hierarchy=hierarchy, report=report, describe=describe, components=components)
+        others = stated(items=items, hierarchy=hierarchy, report=report, describe=describe, components=components)
         others |= stated(
             landmarks=landmarks, terms=terms, size=size, rate=rate, **{"parent-first": parent_first or None}
         )
@@ -109,6 +111,7 @@ def compare(
         strict,
         rejects,
         json,
+        items,
     )
 
 

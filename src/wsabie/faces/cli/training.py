@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from os import SEEK_END
@@ -22,7 +22,8 @@ from wsabie.faces.cli.common import (
 )
 from wsabie.faces.cli.epochs import epochs_run
 from wsabie.faces.cli.terminal import TerminalProgress, note, out, plural, show_json
-from wsabie.sources.records import Source
+from wsabie.sources.pairs import read_couples
+from wsabie.sources.records import Rows, Source
 from wsabie.storage.atomic import UnwritableError, explained
 from wsabie.storage.outputs import refuse_unwritable
 from wsabie.storage.rejects import Rejects
@@ -51,6 +52,8 @@ class Asked:
     rejects: Path | None
     strict: bool
     json: bool
+    items: str | None = None
+    whole: str | None = None
 
 
 def estimator_of(
@@ -67,6 +70,17 @@ def estimator_of(
         return base  # type: ignore[no-any-return]
     own = {name: getattr(base, name, None) for name in ("threads", "seed")}
     return Ensemble(base, n=n, by=by or "seed", **own)  # type: ignore[arg-type]
+
+
+def relations_of(kind: str, file: Path | None, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The related labels that a model of objects and parts is told of."""
+    if kind != "parts":
+        if file is not None:
+            raise InputError(f"--relations tells of related labels, and {kind} has none; choose --kind parts")
+        return {}
+    if file is None and not parameters.get("relations"):
+        raise InputError("--kind parts learns from related labels; give --relations FILE, object TAB part a line")
+    return {} if file is None else {"relations": list(read_couples(file))}
 
 
 def refuse_without_epochs(kind: str, options: dict[str, Any]) -> None:
@@ -163,10 +177,26 @@ def _tell_order_statistic(estimator: "LabelModel") -> None:
 
 def _opened(asked: Asked, rejects: Rejects) -> tuple[Source, Source | None]:
     """The data and the validation data, of one kind."""
-    source = opened(asked.data, rejects)
+    source = _with_wholes(asked, opened(asked.data, rejects, items=asked.items))
     refuse_without_effect(source, asked.data, asked.recipe.description)
-    valid = None if asked.valid is None else opened(asked.valid, rejects, n_features=width_of(source))
-    return source, valid
+    if asked.valid is None:
+        return source, None
+    valid = opened(asked.valid, rejects, n_features=width_of(source), usual=asked.items)
+    return source, _with_wholes(asked, valid)
+
+
+def _with_wholes(asked: Asked, source: Source) -> Source:
+    """The whole pictures of marked ones too, under the label that is asked for."""
+    from wsabie.sources.region_parts import with_pictures
+    from wsabie.sources.regions import Cutout
+
+    if asked.whole is None:
+        return source
+    if isinstance(source, Rows) or not any(isinstance(item.content, Cutout) for item in source):
+        raise InputError(
+            f"--whole labels the pictures that regions are in, and {asked.data} has no regions; leave --whole out"
+        )
+    return with_pictures(source, asked.whole)
 
 
 def _tell(asked: Asked, facts: dict[str, Any], history: list[EpochStats]) -> None:

@@ -14,6 +14,8 @@ from wsabie.faces.cli.terminal import TerminalProgress, note, one_line, show_jso
 from wsabie.labels.similar import Mark, SharedParents, marks
 from wsabie.models.base import LabelModel
 from wsabie.sources.records import Item, ItemList, Rows, Source
+from wsabie.sources.region_parts import RegionsOf
+from wsabie.sources.regions import OUTSIDE
 from wsabie.storage.outputs import refuse_unwritable
 from wsabie.storage.rejects import Rejects
 
@@ -31,10 +33,13 @@ def annotate_command(
     hierarchy: Sequence[Path] | None = None,
     parent_first: bool = False,
     texts: Sequence[str] = (),
+    regions: Sequence[str] = (),
 ) -> None:
     """Rank labels for every input, one line each; with a hierarchy, true labels and their siblings are marked."""
     if label is not None and explain is None:
         raise InputError("--label chooses what --explain draws; add --explain FOLDER, or leave --label out")
+    if regions and texts:
+        raise InputError("--region asks about places in pictures, and --text has none; leave one of the two out")
     if explain is not None and explain.is_file():
         raise InputError(f"cannot draw into {explain}: it is a file; give the name of a folder for the heat maps")
     first = None if explain is None else explain / "0000.png"
@@ -49,6 +54,7 @@ def annotate_command(
     drawn = unknown = 0
     with listing(rejects_file, strict=strict) as rejects:
         sources = _sources(inputs, rejects, annotator, known=similar is not None) if inputs else []
+        sources = [(place, _regions_of(source, regions)) for place, source in sources] if regions else sources
         for place, source in [*sources, *_texts(texts)]:
             aligned = aligned_rows(annotator, model, source, executor(threads), progress, rejects)
             rows, unknown = aligned.rows, unknown + aligned.unknown_features
@@ -65,6 +71,7 @@ def annotate_command(
             if explain is not None:
                 drawn = _explain(annotator, source, explain, label, drawn)
     if not results:
+        _refuse_outside(rejects)
         raise InputError(
             "nothing could be annotated; give pictures, sounds, documents or rows in a format that `wsabie train` reads"
         )
@@ -79,6 +86,20 @@ def annotate_command(
         sys.stdout.write(f"{one_line(result['id'])}\t{labels}\n")  # as it is: `out` would turn the tab into blanks
     if similar is not None:
         note("* a true label, ~ a sibling of one")
+
+
+def _regions_of(source: Source, regions: Sequence[str]) -> RegionsOf:
+    if isinstance(source, Rows) or source.things != "pictures":
+        held = "rows of features" if isinstance(source, Rows) else source.things
+        raise InputError(f"--region asks about places in pictures, and this input is {held}; leave --region out")
+    return RegionsOf.asked(source, regions)
+
+
+def _refuse_outside(rejects: Rejects) -> None:
+    """Where nothing is left because of the regions that were asked for, say so."""
+    for where, reason, detail in rejects.listed:
+        if reason == OUTSIDE:
+            raise InputError(f"{one_line(where)} lies outside: {detail}; give a region in it")
 
 
 def _mark(results: list[dict[str, Any]], rows: Rows, similar: SharedParents) -> None:
@@ -105,7 +126,8 @@ def _sources(inputs: list[Path], rejects: Rejects, annotator: Any, *, known: boo
     """
     labels_from = "auto" if known else "none"
     n_features, things = annotator.model.n_features_in_, annotator.terms and annotator.terms.things
-    opened_ones = [(path, opened(path, rejects, labels_from, n_features, things)) for path in inputs]
+    usual = annotator.facts.get("items")
+    opened_ones = [(path, opened(path, rejects, labels_from, n_features, things, usual=usual)) for path in inputs]
     if len(inputs) == 1:
         return [("", opened_ones[0][1])]
     singles: list[ItemList] = []

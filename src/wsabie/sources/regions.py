@@ -1,0 +1,157 @@
+"""Regions of pictures: a box, or the outlines of what lies in it, and what is cut out there.
+
+Coordinates are those of the upright picture, from its upper left corner: x to the right, y down, a pixel's left edge at
+its number. A region says of how large a picture they are (its frame): a copy of the picture in another size is cut at
+the same place.
+"""
+
+from array import array
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+from wsabie.base.errors import InputError
+
+SMALLEST = 8
+"""Sides of a region in a collection, in pixels, at least: less shows no block of anything."""
+OUTSIDE = "region outside the picture"
+_MOST_NUMBERS = 2000  # of a region that is asked for
+
+
+class Box(NamedTuple):
+    """Edges of a box."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    @property
+    def width(self) -> float:
+        return self.right - self.left
+
+    @property
+    def height(self) -> float:
+        return self.bottom - self.top
+
+    @property
+    def area(self) -> float:
+        """0 where the box is none."""
+        return max(self.width, 0.0) * max(self.height, 0.0)
+
+    def within(self, other: "Box") -> "Box":
+        """What it shares with another box; of area 0 where that is nothing.
+
+        Examples
+        --------
+        >>> Box(-5, 2, 30, 9).within(Box(0, 0, 20, 20))
+        Box(left=0, top=2, right=20, bottom=9)
+        """
+        (a, b, c, d), (e, f, g, h) = self, other
+        return Box(max(a, e), max(b, f), min(c, g), min(d, h))
+
+    def scaled(self, across: float, down: float) -> "Box":
+        return Box(self.left * across, self.top * down, self.right * across, self.bottom * down)
+
+
+class Region(NamedTuple):
+    """A part of a picture.
+
+    Attributes
+    ----------
+    box : Box
+    outlines : tuple of array of float
+        Polygons x1, y1, x2, y2 ...; what lies in none of them is painted over. Empty: all of the box.
+    frame : (float, float) or None
+        Width and height of the picture that the coordinates are of; (100, 100) for per cent, None: of the picture
+        itself, whatever its size.
+    """
+
+    box: Box
+    outlines: "tuple[array[float], ...]" = ()
+    frame: tuple[float, float] | None = None
+
+    def told(self) -> list[object]:
+        """All of it, JSON-able."""
+        return [*self.box, [one.tolist() for one in self.outlines], self.frame]
+
+
+class Cutout(NamedTuple):
+    """What a region shows of an encoded picture, as the content of an item.
+
+    Attributes
+    ----------
+    picture : Path or bytes
+    region : Region
+    whole : str or None
+        The id of the region that this one is a part of, where the collection says so.
+    """
+
+    picture: Path | bytes
+    region: Region
+    whole: str | None = None
+
+
+Content: TypeAlias = Path | bytes | Cutout
+"""A file, encoded bytes, or what is cut out of one of them."""
+
+
+def hull(outlines: "Sequence[array[float]]") -> Box:
+    """The box around polygons.
+
+    Examples
+    --------
+    >>> hull([array("f", [1, 5, 4, 2, 2, 2]), array("f", [0, 3, 1, 3, 1, 4])])
+    Box(left=0.0, top=2.0, right=4.0, bottom=5.0)
+    """
+    xs = [x for one in outlines for x in one[::2]]
+    ys = [y for one in outlines for y in one[1::2]]
+    return Box(min(xs), min(ys), max(xs), max(ys))
+
+
+def parse_region(text: str) -> Region:
+    """A region as it is asked for: X,Y,W,H, or a polygon X1,Y1,X2,Y2,X3,Y3 and more; in pixels, or all in per cent.
+
+    Raises
+    ------
+    InputError
+        Other numbers, per cent beside pixels, or nothing inside.
+
+    Examples
+    --------
+    >>> parse_region("10,20,30,40").box
+    Box(left=10.0, top=20.0, right=40.0, bottom=60.0)
+    >>> parse_region("50%,0%,50%,100%").frame
+    (100.0, 100.0)
+    >>> len(parse_region("0,0,10,0,5,8").outlines[0])
+    6
+    """
+    words = [word.strip() for word in text[: 20 * _MOST_NUMBERS].split(",")]
+    shares = {word.endswith("%") for word in words}
+    numbers = [_number(word.removesuffix("%")) for word in words]
+    if None in numbers or len(numbers) < 4 or len(numbers) % 2 or len(numbers) > _MOST_NUMBERS:
+        raise InputError(
+            f"region {text[:60]!r} is no list of numbers; give X,Y,W,H in pixels, or in per cent as 10%,20%,30%,40%, "
+            "or the corners of a polygon, X1,Y1,X2,Y2,X3,Y3 and more"
+        )
+    if len(shares) > 1:
+        raise InputError(f"region {text[:60]!r} mixes per cent and pixels; give one of them throughout")
+    given = [number for number in numbers if number is not None]
+    frame = (100.0, 100.0) if shares == {True} else None
+    if len(given) == 4:
+        x, y, w, h = given
+        region = Region(Box(x, y, x + w, y + h), (), frame)
+    else:
+        outlines = (array("f", given),)
+        region = Region(hull(outlines), outlines, frame)
+    if region.box.area == 0:
+        raise InputError(f"region {text[:60]!r} has no area; give a width and a height above 0")
+    return region
+
+
+def _number(word: str) -> float | None:
+    try:
+        number = float(word)
+    except ValueError:
+        return None
+    return number if abs(number) < 1e6 else None  # neither NaN nor infinity

@@ -1,0 +1,144 @@
+"""Objects and their parts through the commands: related labels to a model, and pictures to pairs of labels."""
+
+import contextlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+import wsabie
+from wsabie.faces.cli.main import run
+from wsabie.models.parts import Parts
+from wsabie.sources.open import open_source
+
+QUICK = ("--terms", 60, "--size", 96, "--dim", 16, "--threads", 1, "--epochs", 10)
+
+
+@pytest.fixture(scope="module")
+def relations(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("told") / "parts.tsv"
+    parts = ("wheel", "hood", "front_bumper", "back_bumper", "front_glass", "left_mirror", "right_mirror")
+    file.write_text("".join(f"car\t{part}\n" for part in parts))
+    return file
+
+
+@pytest.fixture(scope="module")
+def model(cars: Path, relations: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of whole cars and boxes in them."""
+    folder = tmp_path_factory.mktemp("models") / "parts"
+    words = ["wsabie", "train", cars / "trainingset", "--kind", "parts", "--relations", relations, "--items", "boxes"]
+    words += ["--whole", "car", "--model", folder, *QUICK]
+    with pytest.MonkeyPatch.context() as patch, contextlib.suppress(SystemExit):
+        patch.setattr("sys.argv", [*map(str, words)])
+        run()
+    assert (folder / "config.json").exists(), "training failed"
+    return folder
+
+
+@pytest.fixture
+def marked(cars: Path) -> tuple[Path, list[tuple[str, str]]]:
+    """A picture that training did not see, and (label, box) of its parts."""
+    source = list(open_source(cars / "testset"))
+    picture = source[0].group
+    boxes = [
+        (item.labels[0], f"{box.left},{box.top},{box.width},{box.height}")
+        for item in source
+        if item.group == picture and (box := item.content.region.box)
+    ]
+    return cars / "testset" / "JPEGImages" / str(picture), boxes
+
+
+def test_a_car_and_a_part_are_labelled_together(cli: Any, model: Path, marked: tuple[Path, Any]) -> None:
+    picture, boxes = marked
+    asked = [word for _, box in boxes for word in ("--region", box)]
+    found = cli("parts", model, picture, *asked, "-k", "3", "--json").json["results"]
+    assert [one["where"] for one in found[::3]] == [box for _, box in boxes]
+    assert len(found) == 3 * len(boxes)
+    assert "car" in {one["object"] for one in found}
+    assert all(one["object"] != one["part"] for one in found)
+    shown = cli("parts", model, picture, "--region", boxes[0][1], "-k", "2")
+    assert "object" in shown.out
+    assert found[0]["part"] in shown.out
+
+
+def test_of_a_known_object_only_the_part_is_asked_for(
+    cli: Any, model: Path, relations: Path, marked: tuple[Path, Any]
+) -> None:
+    picture, boxes = marked
+    given = cli("parts", model, picture, "--region", boxes[0][1], "--object", "car", "--json").json["results"]
+    assert {one["object"] for one in given} == {"car"}
+    told = {line.split("\t")[1] for line in relations.read_text().splitlines()}
+    among = cli(
+        "parts", model, picture, "--part", picture, "--object", "car", "--among", relations, "-k", "9", "--json"
+    )
+    assert {one["part"] for one in among.json["results"]} == told
+    assert {one["where"] for one in among.json["results"]} == {str(picture)}
+    every = cli("parts", model, picture, "--part", picture, "--among", relations, "-k", "9", "--json").json["results"]
+    assert {(one["object"], one["part"]) for one in every} == {("car", part) for part in told}
+
+
+def test_parts_are_looked_for_in_a_picture_and_drawn(
+    cli: Any, model: Path, marked: tuple[Path, Any], tmp_path: Path
+) -> None:
+    picture, _ = marked
+    out = tmp_path / "marked.png"
+    found = cli("parts", model, picture, "--out", out, "-k", "4", "--json").json["results"]
+    assert {one["object"] for one in found} == {"car"}
+    assert len({one["part"] for one in found}) == 4
+    assert [one["score"] for one in found] == sorted((one["score"] for one in found), reverse=True)
+    with Image.open(out) as drawn, Image.open(picture) as plain:
+        assert max(drawn.size) == min(900, max(plain.size))
+        assert {(179, 38, 30), (11, 87, 208)} <= {colour for _, colour in drawn.getcolors(1 << 24)}
+
+
+def test_what_cannot_be_asked_is_told_in_a_sentence(
+    cli: Any, model: Path, relations: Path, marked: tuple[Path, Any], rows: Path, tmp_path: Path
+) -> None:
+    picture, boxes = marked
+    plain = tmp_path / "plain"
+    assert cli("train", rows, "--model", plain, "--epochs", "1", "--dim", "4").code == 0
+    for arguments, told in (
+        ((model, tmp_path / "none.jpg"), "none.jpg is no picture"),
+        ((model, picture, "--object", "bicycle"), "there is no label 'bicycle'"),
+        ((model, picture, "--region", "1,2,3"), "is no list of numbers"),
+        ((model, picture, "--region", "5000,5000,9,9"), "outside the picture"),
+        ((model, picture, "--among", relations), "leave --among out"),
+        ((model, picture, "--region", boxes[0][1], "--object", "hood", "--among", relations), "no pair of"),
+        ((model, picture, "--out", tmp_path / "a.jpg"), "ends in .png"),
+        ((model, picture, "--part", relations), "parts.tsv"),
+        ((plain, picture), "is no model of objects and parts"),
+    ):
+        ran = cli("parts", *arguments)
+        assert (ran.code, ran.out) == (1, "")
+        assert told in ran.err.splitlines()[-1]
+
+
+def test_rows_with_related_labels_are_learned(cli: Any, rows: Path, tmp_path: Path) -> None:
+    told = tmp_path / "told.tsv"
+    told.write_text("0\t1\n1\t2\n0\t7\n")
+    out = tmp_path / "m"
+    ran = cli("train", rows, "--kind", "parts", "--relations", told, "--model", out, "--dim", "8", "--json")
+    assert (ran.code, ran.json["system"]) == (0, "parts")
+    loaded = wsabie.load(out)
+    assert isinstance(loaded.model, Parts)
+    assert loaded.model.relations_.tolist() == [[0, 1], [1, 2]]
+    assert cli("evaluate", out, rows, "--allow-overlap", "--json").json["metrics"]["MAP"] > 0.9
+    assert json.loads((out / "config.json").read_text())["kind"] == "annotator"
+    config = tmp_path / "parts.toml"
+    config.write_text('tables = "shared"\nrelation_weight = 0.5\n')
+    assert cli("train", rows, "--kind", "parts", "--relations", told, "--model", out, "--config", config).code == 0
+    assert wsabie.load(out).model.tables == "shared"
+    told.write_text("3\t4\n")
+    for arguments, sentence in (
+        (("--kind", "parts"), "give --relations FILE"),
+        (("--relations", told), "choose --kind parts"),
+        (("--kind", "parts", "--relations", told), "none of the 1 relations is between labels of two pictures"),
+        (("--kind", "parts", "--relations", rows), "rows.txt"),
+        (("--whole", "car"), "has no regions"),
+    ):
+        lost = cli("train", rows, "--model", tmp_path / "n", *arguments)
+        assert lost.code == 1
+        assert sentence in lost.err.splitlines()[-1]
+        assert not (tmp_path / "n").exists()

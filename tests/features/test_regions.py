@@ -1,0 +1,159 @@
+"""Regions cut out of pictures of coloured rectangles: what is shown can be said beforehand."""
+
+import io
+from array import array
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from wsabie.features.decode import OUTSIDE, TURNED, RejectedItem, decode, decode_full
+from wsabie.features.extract import extract
+from wsabie.features.visual_terms import VisualTerms
+from wsabie.sources.fingerprint import fingerprint
+from wsabie.sources.parquet_pictures import write_pictures
+from wsabie.sources.records import Item, ItemList
+from wsabie.sources.regions import Box, Cutout, Region
+
+RED, BLUE, GREEN, GREY = (200, 0, 0), (0, 0, 200), (0, 200, 0), (128, 128, 128)
+
+
+def painted(scale: int = 1, kind: str = "PNG", **options) -> bytes:
+    """100 x 60: red on the left, blue on the right, and a green box from 60, 10 to 80, 30."""
+    image = Image.new("RGB", (100 * scale, 60 * scale), RED)
+    image.paste(BLUE, (50 * scale, 0, 100 * scale, 60 * scale))
+    image.paste(GREEN, (60 * scale, 10 * scale, 80 * scale, 30 * scale))
+    file = io.BytesIO()
+    image.save(file, kind, **options)
+    return file.getvalue()
+
+
+def cut(content: bytes, *box: float, frame: tuple[float, float] | None = None, outlines=(), **options):
+    region = Region(Box(*box), tuple(array("f", one) for one in outlines), frame)
+    return decode_full(Cutout(content, region), **options)
+
+
+def colours(pixels) -> dict[tuple[int, ...], int]:
+    values, counts = np.unique(pixels.reshape(-1, 3), axis=0, return_counts=True)
+    return dict(zip(map(tuple, values.tolist()), counts.tolist(), strict=True))
+
+
+def test_a_box_shows_its_pixels_and_no_others() -> None:
+    found = cut(painted(), 60, 10, 80, 30)
+    assert colours(found.pixels) == {GREEN: 400}
+    assert (found.width, found.height, found.pixels.shape) == (20, 20, (20, 20, 3))
+    assert colours(cut(painted(), 40, 0, 60, 10).pixels) == {RED: 100, BLUE: 100}
+
+
+def test_mean_colour_of_a_box_over_two_colours() -> None:
+    """A quarter of 10 x 10 from 55, 5 is green: x from 60, y from 10."""
+    mean = cut(painted(), 55, 5, 65, 15).pixels.reshape(-1, 3).mean(axis=0)
+    assert mean.tolist() == [0, 0.25 * 200, 0.75 * 200]
+
+
+def test_a_box_is_cut_off_at_the_edges() -> None:
+    assert cut(painted(), -30, -5, 10, 5).pixels.shape == (5, 10, 3)
+    assert cut(painted(), 90, 50, 1000, 1000).pixels.shape == (10, 10, 3)
+
+
+@pytest.mark.parametrize("box", [(100, 0, 120, 10), (0, 60, 10, 70), (-9, 0, 0, 9), (20, 20, 20, 30), (30, 9, 20, 30)])
+def test_nothing_inside_is_refused(box: tuple[float, ...]) -> None:
+    with pytest.raises(RejectedItem) as caught:
+        cut(painted(), *box)
+    assert (caught.value.reason, caught.value.detail) == (OUTSIDE, "the picture has 100 x 60 pixels")
+
+
+def test_less_than_a_pixel_is_one() -> None:
+    assert colours(cut(painted(), 70.2, 20.2, 70.4, 20.4).pixels) == {GREEN: 1}
+    assert colours(cut(painted(), 99.6, 59.7, 99.9, 59.9).pixels) == {BLUE: 1}
+
+
+def test_outside_the_outline_is_grey() -> None:
+    """A triangle over half of a box of 20 x 20: on its diagonal half of the middles, 20 x 21 / 2 in all, lie inside."""
+    found = colours(cut(painted(), 60, 10, 80, 30, outlines=[[60, 10, 80.01, 10, 60, 30.01]]).pixels)
+    assert found == {GREEN: 210, GREY: 190}
+
+
+def test_an_outline_along_pixels_holds_them_all() -> None:
+    box = [60, 10, 80, 10, 80, 30, 60, 30]
+    assert colours(cut(painted(), 55, 5, 80, 30, outlines=[box]).pixels) == {GREEN: 400, GREY: 225}
+
+
+def test_several_outlines_show_all_that_lies_in_one() -> None:
+    left, right = [0, 0, 10, 0, 10, 10, 0, 10], [90, 0, 100, 0, 100, 10, 90, 10]
+    assert colours(cut(painted(), 0, 0, 100, 10, outlines=[left, right]).pixels) == {RED: 100, BLUE: 100, GREY: 800}
+
+
+def test_an_outline_follows_a_picture_that_is_made_smaller() -> None:
+    found = cut(painted(8), 0, 0, 800, 480, outlines=[[0, 0, 400, 0, 400, 480, 0, 480]], size=50)
+    assert found.pixels.shape == (30, 50, 3)
+    assert (found.pixels[:, :24] == RED).all()
+    assert (found.pixels[:, 25:] == GREY).all()
+
+
+def test_a_frame_says_where_in_a_picture_of_another_size() -> None:
+    stated = cut(painted(), 120, 20, 160, 60, frame=(200, 120))
+    assert colours(stated.pixels) == {GREEN: 400}
+    assert (stated.width, stated.height) == (20, 20)
+    assert colours(cut(painted(), 60, 0, 80, 100, frame=(100, 100)).pixels) == {GREEN: 400, BLUE: 800}
+
+
+def test_a_small_region_of_a_large_jpeg_keeps_its_detail() -> None:
+    """A decoder may shrink as it reads, but no further than the region can bear."""
+    found = cut(painted(20, "JPEG", quality=95), 1200, 200, 1600, 600, size=256)
+    assert found.pixels.shape == (256, 256, 3)
+    assert (found.width, found.height) == (400, 400)
+    assert np.abs(found.pixels[8:-8, 8:-8].astype(int) - GREEN).max() < 12
+    whole = cut(painted(20, "JPEG", quality=95), 0, 0, 2000, 1200, size=100)
+    assert whole.pixels.shape == (60, 100, 3)
+
+
+def test_what_lies_outside_costs_no_detail() -> None:
+    found = cut(painted(20, "JPEG", quality=95), -100_000, 200, 1600, 600, size=256)
+    assert found.pixels.shape == (64, 256, 3)
+
+
+def test_a_region_lies_in_the_upright_picture() -> None:
+    """Orientation 6: stored 100 x 60, seen 60 x 100 after a quarter turn to the right; (x, y) comes to (60 - y, x)."""
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    turned = painted(1, "PNG", exif=exif)
+    assert decode(turned).shape == (100, 60, 3)
+    assert colours(cut(turned, 30, 60, 50, 80).pixels) == {GREEN: 400}
+    with pytest.raises(RejectedItem) as caught:
+        cut(turned, 60, 10, 80, 30, frame=(100, 60))
+    assert caught.value.reason == TURNED
+
+
+def test_a_broken_picture_is_refused_as_ever() -> None:
+    with pytest.raises(RejectedItem, match="empty file"):
+        cut(b"", 0, 0, 9, 9)
+
+
+def regions(content: bytes, *boxes: Box) -> ItemList:
+    return ItemList(
+        Path("here"), [Item(f"a#{i}", Cutout(content, Region(b)), ("x",), "a") for i, b in enumerate(boxes)]
+    )
+
+
+def test_regions_become_rows_and_a_file(tmp_path: Path) -> None:
+    source = regions(painted(), Box(0, 0, 40, 40), Box(60, 10, 80, 30), Box(200, 0, 210, 10))
+    terms = VisualTerms(n_terms=2, size=64).fit(source)
+    rows = terms.transform(source)
+    assert (rows.ids, rows.groups) == (["a#0", "a#1"], ["a", "a"])
+    out = tmp_path / "rows.parquet"
+    assert extract(source, terms, out) == 2
+    indices, values = terms.transform_one(source.items[1].content)
+    assert (rows.X[1].indices.tolist(), rows.X[1].data.tolist()) == (indices.tolist(), values.tolist())
+    assert terms.block_map(source.items[1].content).boxes.max() <= 20
+
+
+def test_the_region_belongs_to_what_a_collection_is() -> None:
+    one, other = (fingerprint(regions(painted(), Box(0, 0, 40, n))) for n in (40, 41))
+    assert one != other
+
+
+def test_regions_are_not_copied_as_pictures(tmp_path: Path) -> None:
+    with pytest.raises(Exception, match="describe them first: wsabie features images here"):
+        write_pictures(regions(painted(), Box(0, 0, 40, 40)), tmp_path / "a.parquet")
