@@ -14,6 +14,7 @@ from wsabie.base.executor import Executor
 from wsabie.base.progress import SILENT, Progress
 from wsabie.evaluation.splits import Split
 from wsabie.labels.hierarchy import Hierarchy
+from wsabie.labels.matching import Matched
 from wsabie.labels.similar import SharedParents
 from wsabie.sources.fingerprint import fingerprint
 from wsabie.sources.records import ItemSource, Rows, Source
@@ -70,6 +71,10 @@ class Data:
         What is a kind of what, among the ids of rows.
     related : Related or None
         Relations between labels.
+    source : ItemSource or None
+        The pictures of the rows, by id.
+    knowledge : callable or None
+        Labels -> what they mean (`Matched`).
     """
 
     name: str
@@ -85,6 +90,8 @@ class Data:
     artists: str | None = None
     hierarchy: Hierarchy | None = field(default=None, repr=False)
     related: Related | None = field(default=None, repr=False)
+    source: ItemSource | None = field(default=None, repr=False)
+    knowledge: Callable[[Sequence[str]], Matched] | None = field(default=None, repr=False)
 
     @property
     def facts(self) -> dict[str, Any]:

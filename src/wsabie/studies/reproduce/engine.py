@@ -83,7 +83,7 @@ class Reproduction:
 
     def write(self, folder: Path) -> list[Path]:
         """Write table.csv, about.md, and figure.svg and figure.png where there is a figure; the files written."""
-        return write_results(folder, self.table(), self.findings.charts, self.about())
+        return write_results(folder, self.table(), self.findings.charts, self.about(), self.findings.drawn)
 
 
 def reproduce(

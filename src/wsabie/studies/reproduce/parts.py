@@ -215,19 +215,31 @@ def _settings(candidate: Candidate) -> str:
 
 def three_tasks(record: Record, setting: Setting) -> Findings:
     """Image annotation, part-object labelling and triplet by every model ([P] Tables 3 and 4)."""
-    data, related = setting.given, related_of(setting.given)
+    data = setting.given
     values: dict[str, list[Values]] = {}
     notes, groups, n = [_about_training(data, setting)], {}, setting.seeds or SEEDS
     for chosen in models_of(record, setting, n):
-        test = test_of(data.test, related.true, TESTED, np.random.default_rng([chosen.seed, 5]))
+        test = _test(data, chosen.seed)
         if chosen.seed == setting.seed:
             notes.append(_chosen_note(chosen))
             groups = _groups(test)
             values |= {entry.row: [_svm(entry, test, setting, notes)] for entry in record.entries if _is_svm(entry)}
         for row, kept in chosen.models.items():
             values.setdefault(row, []).append(_all_tasks(test, kept.model))
-    notes.append(f"{n} seeds of training and of {TESTED:,} test quadruplets each, drawn by relation.")
+    tested = f"{TESTED:,} test quadruplets each, drawn by relation" if data.couples is None else "the same test"
+    notes.append(f"{n} seeds of training and of {tested}." if n > 1 else f"One training, {tested}.")
     return _findings(record, values, notes, n, groups)
+
+
+def _test(data: Data, seed: int) -> Test:
+    """Things of the test side that belong together, or what is drawn from it."""
+    if data.couples is None:
+        return test_of(data.test, related_of(data).true, TESTED, np.random.default_rng([seed, 5]))
+    number = {name: row for row, name in enumerate(data.test.ids)}
+    ends = [(number[a], number[b]) for a, b in data.couples if a in number and b in number]
+    objects, parts = np.array(ends, np.int64).reshape(-1, 2).T
+    label = np.asarray(data.test.Y.tocsr().argmax(axis=1)).ravel().astype(np.int32)
+    return Test(Drawn(objects, label[objects], parts, label[parts]), data.test)
 
 
 def among_couples(record: Record, setting: Setting) -> Findings:

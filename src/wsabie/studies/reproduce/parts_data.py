@@ -49,13 +49,13 @@ def open_parts(
     if name.startswith(PLANTED):
         if knowledge is not None or inherit:
             raise InputError(f"{name} has relations of its own; leave --knowledge and --inherit out")
-        return _warned(_planted(name, seed, progress))
+        return warned(_planted(name, seed, progress))
     if knowledge is None:
         raise InputError(f"{name} has no relations between labels; name WordNet with --knowledge FOLDER")
     from wsabie.studies.reproduce.parts_pictures import pictures_with_parts
 
     rejects = Rejects() if rejects is None else rejects
-    return _warned(
+    return warned(
         pictures_with_parts(
             name, knowledge, inherit=inherit, seed=seed, executor=executor, progress=progress, rejects=rejects
         )
@@ -70,7 +70,7 @@ OPENING = Opening(
 )
 
 
-def _warned(data: Data) -> Data:
+def warned(data: Data) -> Data:
     """The data, with a warning where their relations are few."""
     told = 0 if data.related is None else len(data.related.told)
     if told >= FEW:

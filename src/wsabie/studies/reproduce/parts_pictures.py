@@ -1,6 +1,7 @@
 """Pictures whose labels are WordNet's synsets, with the part-of pairs between these: the sample, or any collection."""
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,14 @@ def pictures_with_parts(
         f"part-of pairs of WordNet between these ({how}), {len(told):,} of them with pictures for training, "
         f"validation and test; split by group, seed {seed}"
     )
-    return Data(title, about, *three_sides(rows, sides), related=Related(told, told, []))
+    return Data(
+        title,
+        about,
+        *three_sides(rows, sides),
+        related=Related(told, told, []),
+        source=pictures,
+        knowledge=partial(match_labels, known),
+    )
 
 
 def stated_parts(matched: Matched, *, inherit: bool, sample: bool) -> Pairs:
@@ -122,14 +130,14 @@ def _meant(name: str, known: Knowledge, rejects: Rejects) -> tuple[ItemSource, M
     if name == SAMPLE:
         table = read_label_table(table_path("meanings"))
         source: Any = in_english()
-        return source, match_labels(known, _labels(source, table), table)
+        return source, match_labels(known, labels_of(source, table), table)
     source = open_source(Path(name), rejects=rejects)
     if isinstance(source, Rows) or source.things != "pictures":
         raise InputError(f"{name} holds no pictures; give a folder of pictures labelled by names of synsets")
-    return source, match_labels(known, _labels(source))
+    return source, match_labels(known, labels_of(source))
 
 
-def _labels(source: ItemSource, table: Mapping[str, str] | None = None) -> list[str]:
+def labels_of(source: ItemSource, table: Mapping[str, str] | None = None) -> list[str]:
     """All labels, or those of a table."""
     found = dict.fromkeys(label for item in source for label in item.labels)
     return [label for label in found if table is None or label in table]

@@ -140,6 +140,8 @@ class Findings:
         Sentences that belong to the figures.
     groups : sequence of str, dict of str to such, or None
         Groups of the judged rows: intervals draw whole groups. By column where columns are judged on other rows.
+    drawn : bytes or None
+        Pictures, as PNG, in place of charts.
     seeds : int
         Models were trained with so many seeds, of which `Found.per_row` has the means; 0: with one, and it has rows.
     """
@@ -149,6 +151,7 @@ class Findings:
     charts: list[Chart] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     groups: Sequence[str] | Mapping[str, Sequence[str]] | None = None
+    drawn: bytes | None = field(default=None, repr=False)
     seeds: int = 0
 
     def __getitem__(self, row: str) -> Found:
