@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from wsabie.labels.vectors import Vectors
     from wsabie.models.annotator import Annotator
     from wsabie.models.approximate import ApproximateNeighbours
+    from wsabie.models.conse import Conse
+    from wsabie.models.devise import Devise
     from wsabie.models.ensemble import Ensemble
     from wsabie.models.full_rank import FullRank
     from wsabie.models.linear import LinearRanker
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from wsabie.models.presets import opt_auc, pamir, vse_ens
     from wsabie.models.registry import load
     from wsabie.models.relations import Kind, Relation
+    from wsabie.models.softmax import Softmax
     from wsabie.models.space import Space
     from wsabie.models.wsabie import Wsabie
     from wsabie.search.exact import top_k
@@ -46,6 +49,9 @@ _SHELF = {
     "Space": "wsabie.models.space",
     "Kind": "wsabie.models.relations",
     "Relation": "wsabie.models.relations",
+    "Devise": "wsabie.models.devise",
+    "Conse": "wsabie.models.conse",
+    "Softmax": "wsabie.models.softmax",
     "LinearRanker": "wsabie.models.linear",
     "FullRank": "wsabie.models.full_rank",
     "vse_ens": "wsabie.models.presets",
@@ -83,6 +89,9 @@ __all__ = [
     "Space",
     "Kind",
     "Relation",
+    "Devise",
+    "Conse",
+    "Softmax",
     "LinearRanker",
     "FullRank",
     "vse_ens",
