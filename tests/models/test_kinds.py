@@ -19,8 +19,6 @@ WORDS = Vectors(
     [f"label_{y}" for y in range(N_LABELS)],
     np.random.default_rng(0).standard_normal((N_LABELS, 4)).astype(np.float32),
 )
-    [f"label_{y}" for y in range(N_LABELS)], np.random.default_rng(0).standard_normal((N_LABELS, 4), np.float32)
-)
 SMALL = {
     "wsabie": {"dim": 16, "epochs": 3},
     "ensemble": {"n": 2},
