@@ -17,6 +17,7 @@ from wsabie.faces.cli.options import (
     GivenSeed,
     Hierarchies,
     Json,
+    LabelKnowledge,
     Landmarks,
     MinRows,
     Normalise,
@@ -29,6 +30,7 @@ from wsabie.faces.cli.options import (
     Strict,
     Terms,
     Threads,
+    WordVectors,
     positive,
     refuse_options,
     stated,
@@ -233,6 +235,8 @@ def reproduce(
             help="music-bigdata: kind of the names that are artists (default: artist, speaker, instrument).",
         ),
     ] = None,
+    vectors: WordVectors = None,
+    knowledge: LabelKnowledge = None,
     threads: Threads = None,
     seed: Seed = 0,
     strict: Strict = False,
@@ -244,8 +248,9 @@ def reproduce(
 
     parameters = stated(epochs=epochs)
     reproduce_command(
-        table, data, out, parameters, threads, seed, min_rows, hierarchy, parent_first, artists, strict, rejects, json
-    )
+        table, data, out, parameters, threads, seed, min_rows, hierarchy, parent_first, artists, vectors, knowledge,
+        strict, rejects, json,
+    )  # fmt: skip
 
 
 def demo(
