@@ -31,12 +31,15 @@ class System:
         Parameters that make it what it is.
     trained : bool
         Trained by the loops, in epochs that validation rows choose; with checkpoints.
+    words : bool
+        Needs word vectors, and ranks labels by them.
     """
 
     title: str
     maker: str
     settings: Values = field(default_factory=dict)
     trained: bool = True
+    words: bool = False
 
 
 _MODELS = "wsabie.models."
@@ -60,6 +63,9 @@ SYSTEMS: Mapping[str, System] = {
     "one-vs-rest-pa": _one_vs_rest("one-versus-rest, PA-I", settings={"learner": "passive-aggressive"}),
     "one-vs-rest-hinge": _one_vs_rest("one-versus-rest, hinge SGD", settings={"learner": "hinge"}),
     "svm": _one_vs_rest("one-versus-rest, linear SVM", settings={"learner": "svm"}),
+    "softmax": System("softmax", _MODELS + "softmax:Softmax", trained=False),
+    "devise": System("DeViSE", _MODELS + "devise:Devise", words=True),
+    "conse": System("ConSE", _MODELS + "conse:Conse", trained=False, words=True),
 }
 """By name, in the order of lists."""
 

@@ -92,8 +92,8 @@ ENSEMBLES = {f"ensemble-{n}": n for n in (2, 3, 10)}
 USUAL = ("wsabie", "nearest", "popularity", "one-vs-rest")
 """Who takes part unless others are named."""
 
-NAMES = (*SYSTEMS, *ENSEMBLES)
-"""Every name that `entrants` knows."""
+NAMES = (*(name for name, system in SYSTEMS.items() if not system.words), *ENSEMBLES)
+"""Every name that `entrants` knows: what needs word vectors is none."""
 
 
 def entrants(

@@ -126,6 +126,10 @@ Table = Annotated[
     Path | None,
     typer.Option(help="What labels mean, by hand: label TAB id a line, as `wsabie labels match` writes them."),
 ]
+Candidates = Annotated[
+    Path | None,
+    typer.Option(help="Only these labels: a file, one a line (such as those that no training row had), or a model."),
+]
 WordVectors = Annotated[
     Path | None,
     typer.Option(help="Word vectors (word2vec, GloVe, fastText .vec), for what labels mean."),

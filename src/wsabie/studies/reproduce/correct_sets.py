@@ -234,8 +234,7 @@ def mean_sizes(record: Record, setting: Setting) -> Findings:
 _NOTES = [
     "A row without further words is the loop as it is printed, hops being is-a pairs of WordNet in either direction.",
     "With Misc: in ImageNet's own tree, as far as it can be told from WordNet.",
-    "Zero-shot sets hold the labels so near to one of the 1K, and these; sizes are means over those that are not of the "
-    "1K.",
+    "Zero-shot sets hold the labels so near to one of the 1K, and these; sizes are means over the others.",
 ]
 
 

@@ -20,6 +20,7 @@ from wsabie.models.conse import Conse
 from wsabie.models.devise import Devise
 from wsabie.models.softmax import Softmax
 from wsabie.models.wsabie import Wsabie
+from wsabie.sources.open import open_source
 from wsabie.sources.records import ItemList, ItemPart, ItemSource, Rows, Source
 from wsabie.storage.rejects import Rejects
 from wsabie.studies.reproduce.data import Data
@@ -90,21 +91,23 @@ def open_labelled(
     """
     from scipy.sparse import csr_matrix
 
-    from wsabie.sources.open import open_source
-
     rejects = Rejects() if rejects is None else rejects
-    source = open_source(name, rejects=rejects, progress=progress)
-    if not isinstance(source, Rows):
-        items = list(source)
-        meant = [_SYNSET.match(Path(item.id).name) for item in items]
-        if all(meant):
-            items = [item._replace(labels=(found[1],)) for item, found in zip(items, meant, strict=True) if found]
-            source = ItemList(Path(name), items, source.things)
+    source = _by_synset(Path(name)) or open_source(name, rejects=rejects, progress=progress)
     none = Rows(csr_matrix((0, 1), dtype=np.float32), csr_matrix((0, 0), dtype=np.int8), [], [])
     about = f"{Path(name).name}, {len(source):,} {'rows' if isinstance(source, Rows) else source.things}"
     return Unread(
         Path(name).name, about, none, none, none, source=source, executor=executor, progress=progress, rejects=rejects
     )
+
+
+def _by_synset(folder: Path) -> ItemList | None:
+    """Pictures in a folder, each with the synset that its file name begins with; None where one has none."""
+    source = open_source(folder, labels_from="none") if folder.is_dir() else None
+    if source is None or isinstance(source, Rows):
+        return None
+    meant = [(item, _SYNSET.match(Path(item.id).name)) for item in source]
+    items = [item._replace(labels=(found[1],)) for item, found in meant if found]
+    return ItemList(folder, items, source.things) if items and len(items) == len(meant) else None
 
 
 OPENING = Opening(

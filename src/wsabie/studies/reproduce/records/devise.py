@@ -7,6 +7,7 @@ from wsabie.studies.reproduce.record import Entry, Published, Record
 DOCUMENT = 'Frome and others 2013, "DeViSE: A Deep Visual-Semantic Embedding Model", appendix'
 _KS = tuple(f"k = {k}" for k in correct_sets.KS)
 _WEAK = "colours and gradients say little of what a word means, and five pictures a label teach little"
+_NOISE = "words of few dimensions are near each other"
 _TWO = "ConSE needs no map, and its classifier is as good as the features"
 
 RECORDS = (
@@ -55,7 +56,7 @@ RECORDS = (
         wrong=("The appendix prints no figures of its own for labels never seen; the paper's are of other data.",),
         claims=(
             Check("hit@5 of DeViSE is above chance by two standard errors", zero_shot.above_chance, _WEAK),
-            Check("on the planted task it is three times chance or more", zero_shot.thrice_chance),
+            Check("on the planted task it is three times chance or more", zero_shot.thrice_chance, _NOISE),
             Claim("DeViSE > free label vectors in hp@5", _WEAK, ours=True),
             Claim("DeViSE > random label vectors in hit@5", _WEAK),
             Claim("DeViSE > softmax in hp@5", _WEAK),
