@@ -61,8 +61,6 @@ def test_beasts_never_seen_are_named(cli: Cli, told: dict[str, Path], kind: str)
     assert (about["system"], about["labels_with_a_vector"], about["dimensions"]) == (kind, 10, 5)
     near = cli("neighbours", told["model"], "zebra", "--json").json["neighbours"]
     assert near[0][1] == pytest.approx(0.5**0.5, abs=1e-3)  # horse, which has hooves alone
-        0.707, abs=1e-3
-    )
 
 
 def test_what_wordnet_says_of_labels(cli: Cli, told: dict[str, Path], tmp_path: Path) -> None:

@@ -262,4 +262,4 @@ def _means(graph: Hierarchy, valid: Sequence[str], true: Int64, reading: Reading
         near = hops.around([label], _SEEN if reading.sizes in (one_ring_more, even_rings) else max(KS) + 1, everything)
         within = np.cumsum(np.bincount(near[near < FAR]))
         sizes[place] = [reading.sizes(within, k) for k in KS]
-    return np.asarray(sizes.mean(axis=0))
+    return np.asarray(sizes.mean(axis=0)) if len(sizes) else np.full(len(KS), np.nan)

@@ -291,9 +291,9 @@ def _chance(task: str, known: Known, data: Unread, seed: int) -> Found:
 
 def _found(row: str, title: str, judged: list[dict[str, Float64]]) -> Found:
     """Means over the splits, with the standard error of hit@5."""
-    means = {name: np.array([split[name].mean() for split in judged]) for name in judged[0]}
+    means = {name: np.array([split[name].mean(dtype=float) for split in judged]) for name in judged[0]}
     figures: dict[str, Cell] = {name: float(values.mean()) for name, values in means.items()}
-    figures["s.e. of hit@5"] = standard_error(means["hit@5"])
+    figures["s.e. of hit@5"] = standard_error(means["hit@5"].round(6))
     return Found(row, title, figures, {name: np.concatenate([split[name] for split in judged]) for name in means})
 
 
