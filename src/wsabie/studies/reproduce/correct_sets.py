@@ -251,7 +251,8 @@ def _row(row: str, reading: Reading, hops: int, data: SynsetLists, kinds: Hierar
     means = _means(graph, valid, true, reading)
     figures: dict[str, Cell] = {"labels": len(valid)}
     figures |= {f"k = {k}": float(mean) for k, mean in zip(KS, means, strict=True)}
-    name = f"{row}, {reading.words}" if reading.words else row
+    words = reading.words.removesuffix(", one hop less") if row == ALL else reading.words
+    name = f"{row}, {words}" if words else row
     return Found(name, "mean sizes", figures)
 
 
