@@ -214,3 +214,12 @@ def test_a_warm_model_is_saved_without_the_vectors_it_began_with(tmp_path):
     loaded = wsabie.load(tmp_path / "m")
     assert loaded.init_labels is None
     assert np.array_equal(loaded.scores(X), model.scores(X))
+
+
+def test_candidates_without_a_vector_and_none_at_all():
+    model = fitted(Devise(VECTORS, labels=["unheard of"], epochs=1, threads=1))
+    for candidates in (["unheard of"], []):
+        ids, scores = model.rank(X[:2], 3, candidates=candidates)
+        assert np.all(ids == -1)
+        assert np.all(scores == -np.inf)
+    assert model.annotate(X[:1], candidates=["unheard of"]) == [[]]

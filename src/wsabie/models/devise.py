@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.base import TransformerMixin
 
 from wsabie.base.arrays import Float32, Float64, Matrix
 from wsabie.base.errors import UncalibratedError
@@ -27,7 +26,7 @@ from wsabie.training.settings import Schedule, Settings
 from wsabie.training.targets import Positives
 
 
-class Devise(TransformerMixin, MeaningRanker, TrainedModel):  # type: ignore[misc]
+class Devise(MeaningRanker, TrainedModel):
     """A linear map from rows to the word vectors of their labels, trained with a ranking loss (Frome and others, 2013).
 
     The vectors stay where they are. The loss is the paper's: hinges of margin .1 between inner products with vectors

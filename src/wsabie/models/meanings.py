@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
+from sklearn.base import TransformerMixin
 
 from wsabie.base.arrays import Bool, Float32, Int64, Matrix
 from wsabie.base.errors import InputError
@@ -38,7 +39,7 @@ class Meant(NamedTuple):
     missing: list[str]
 
 
-class MeaningRanker(ScoreRanker):
+class MeaningRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
     """Base of models that bring a row to a point among word vectors; a subclass writes `fit` and `_points`.
 
     Attributes

@@ -46,7 +46,7 @@ def told(tmp_path: Path) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("kind", ["devise", "conse"])
-def test_beasts_never_seen_are_named(cli: Cli, told: dict[str, Path], kind: str) -> None:
+def test_beasts_never_seen_are_named(cli: Cli, told: dict[str, Path], tmp_path: Path, kind: str) -> None:
     words = ("--kind", kind, "--vectors", told["vectors"], "--labels", told["new"], "--threads", 1)
     said = cli("train", told["train"], "--model", told["model"], *words)
     assert said.code == 0, said.err
@@ -54,7 +54,10 @@ def test_beasts_never_seen_are_named(cli: Cli, told: dict[str, Path], kind: str)
     assert {(r["id"].split("-")[0], r["labels"][0][0]) for r in found["results"]} == {(x, x) for x in NEW}
     judged = cli("evaluate", told["model"], told["test"], "--candidates", told["new"], "--json").json
     assert (judged["labels"], judged["metrics"]["hit@1"]) == (2, 1)
-    every = cli("evaluate", told["model"], told["test"], "--json").json
+    kinds = tmp_path / "kinds.tsv"
+    kinds.write_text("zebra\tequine\nhorse\tequine\nequine\tmammal\notter\tmammal\n")
+    every = cli("evaluate", told["model"], told["test"], "--hierarchy", kinds, "--json").json
+    assert 0 <= every["metrics"]["herr@5"] <= every["metrics"]["herr@1"] <= 3
     assert every["labels"] == 10
     assert every["metrics"]["hit@5"] > 0.9
     about = cli("info", told["model"], "--json").json
@@ -96,7 +99,11 @@ def test_a_warm_start_takes_the_dimensions_of_the_vectors(cli: Cli, told: dict[s
     said = cli("train", told["train"], "--model", told["model"], "--vectors", told["vectors"], "--threads", 1)
     assert said.code == 0, said.err
     assert cli("info", told["model"], "--json").json["dimensions"] == 5
-    other = cli("train", told["train"], "--model", told["model"], "--vectors", told["vectors"], "--dim", 9)
+    words = ("--vectors", told["vectors"], "--epochs", 2, "--threads", 1)
+    for more in (("--ensemble", 2), ("--kind", "full-rank")):
+        assert cli("train", told["train"], "--model", told["model"], *words, *more).code == 0
+        assert cli("annotate", told["model"], told["test"], "-k", 1).code == 0
+    other = cli("train", told["train"], "--model", told["model"], *words, "--dim", 9)
     assert (other.code, "init_labels have 5 dimensions and dim is 9" in other.err) == (1, True)
 
 

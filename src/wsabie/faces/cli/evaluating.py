@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from wsabie.base.errors import InputError
 from wsabie.faces.cli.common import (
     aligned_rows,
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
 KS = (1, 5, 10, 50)
 SHOWN = ("p@1", "p@5", "p@10", "recall@5", "recall@10", "recall@50", "MAP", "MRR", "ndcg@10", "AUC",
-         "psib@1", "psib@5", "psib@10", "hp@5", "hp@10")  # fmt: skip
+         "psib@1", "psib@5", "psib@10", "hp@5", "hp@10", "herr@5")  # fmt: skip
 
 
 def evaluate_command(
@@ -52,11 +54,13 @@ def evaluate_command(
 
     refuse_unwritable(("rejects", rejects_file), inputs=(data, model, exclude, candidates))
     annotator, progress = loaded(model, threads), TerminalProgress()
-    among = None if candidates is None else annotator.model.vocabulary_.ids(label_names(candidates))
+    vocabulary = annotator.model.vocabulary_
+    among = np.arange(len(vocabulary)) if candidates is None else np.unique(vocabulary.ids(label_names(candidates)))
     kinds = kinds_in(hierarchy, parent_first)
     similar = siblings_by(kinds, hierarchy, annotator, among)
-    names = annotator.model.vocabulary_ if among is None else annotator.model.vocabulary_.names(among)
-    hops = None if kinds is None else kinds.hops(list(names))
+    near: dict[str, Any] = {"similar": similar}
+    if kinds is not None:
+        near |= {"hops": kinds.hops(vocabulary.names(among)), "heights": kinds.heights(vocabulary.names(among))}
     with listing(rejects_file, strict=strict) as rejects:
         source = opened(data, rejects, n_features=annotator.model.n_features_in_)
         if not allow_overlap:
@@ -69,11 +73,11 @@ def evaluate_command(
         _refuse_unlabelled(aligned, model, data)
         tell_unknown(aligned, data)
         rows, judged = aligned.rows, annotator.model
-        if among is not None:
+        if candidates is not None:
             rows, judged = _rows_among(rows, among, candidates), _Among(judged, among)
         known = None if exclude is None else _known_labels(exclude, rows, data, rejects)
         ks = lengths(len(rows.label_names))
-        found = evaluated(judged, rows, ks, "scoring", progress, exclude=known, similar=similar, hops=hops)
+        found = evaluated(judged, rows, ks, "scoring", progress, exclude=known, **near)
         measured = {name: found.per_row[name] for name in SHOWN if name in found.per_row}
         intervals = bootstrap_all(measured, groups=groups_of(rows, found.rows))
     if json:
@@ -98,7 +102,7 @@ class _Among(NamedTuple):
         return self.model.scores(X)[:, self.labels]
 
 
-def _rows_among(rows: Rows, labels: "Int64", candidates: Path | None) -> Rows:
+def _rows_among(rows: Rows, labels: "Int64", candidates: Path) -> Rows:
     """Rows with the labels that are candidates; without any there is nothing to measure."""
     rows = rows.with_labels(labels)
     if not (rows.Y.data > 0).any():
