@@ -36,10 +36,10 @@ RECORDS = (
             "No reading that was tried gives the paper's row of the 1K set. Tried by hand besides: all labels under "
             "the R-th ancestors (14.2, 38.6, 65.5, 103.0), R up and R down again (7.3, 18.2, 28.5, 56.7), hops among "
             "the ancestors of the 1K labels alone (4.5, 9.5, 17.8, 33.1), the same without concepts of one child (4.9, "
-            "9.9, 18.5, 32.7), every path to a label counted (4.6, 9.5, 18.5, 35.0), sizes counted before the "
-            "set is restricted (1.0, 3.2, 4.2, 6.0), one ring alone that has k labels (7.0, 15.6, 29.3, 58.9), and the 1K "
-            "labels among all 21K (3.1, 16.0, 25.4, 41.6, which is near the paper's row of the 2-hop set). Labels count "
-            "alike, for the lists do not say how many test pictures each has.",
+            "9.9, 18.5, 32.7), every path to a label counted (4.6, 9.5, 18.5, 35.0), sizes counted before the set is "
+            "restricted (1.0, 3.2, 4.2, 6.0), one ring alone that has k labels (7.0, 15.6, 29.3, 58.9), and the 1K "
+            "labels among all 21K (3.1, 16.0, 25.4, 41.6, which is near the paper's row of the 2-hop set). Labels "
+            "count alike, for the lists do not say how many test pictures each has.",
             "The numbers of labels suggest that the paper's sets lie one hop nearer than their names say, and that it "
             "counted in ImageNet's own tree, where what is under none of eight tops is a child of Misc: within one "
             "is-a pair of the 1K there are 2,548 labels (the paper's 2-hop set has 2,589), within two 6,989 in "
