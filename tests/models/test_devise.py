@@ -168,7 +168,7 @@ def test_a_checkpoint_of_other_vectors_is_not_gone_on_from(tmp_path):
 
 def test_conse_is_the_mean_of_vectors_weighed_by_probabilities():
     model = fitted(Conse(VECTORS, top=3))
-    chances = model.classifier_.predict_proba(X[:1])[0]
+    chances = model.classifier_.probabilities(X[:1])[0]
     best = np.argsort(-chances)[:3]
     unit = VECTORS.table / np.linalg.norm(VECTORS.table, axis=1, keepdims=True)
     assert model.transform(X[:1])[0] == pytest.approx(chances[best] @ unit[best] / chances[best].sum(), abs=1e-5)
@@ -178,7 +178,7 @@ def test_conse_is_the_mean_of_vectors_weighed_by_probabilities():
 def test_softmax_gives_probabilities(n_labels):
     rows, y = X[n_labels > TRUE], TRUE[n_labels > TRUE]
     model = Softmax().fit(rows, y)
-    chances = model.predict_proba(rows)
+    chances = model.probabilities(rows)
     assert chances.sum(axis=1) == pytest.approx(np.ones(len(rows)), abs=1e-5)
     assert np.mean(chances.argmax(axis=1) == y) > 0.9
 
@@ -186,7 +186,7 @@ def test_softmax_gives_probabilities(n_labels):
 def test_softmax_weighs_rows_of_several_labels_once():
     """A row with two labels is each of them by half."""
     Y = sp.csr_matrix([[1, 1, 0], [0, 0, 1]])
-    chances = Softmax(C=1e4, rows=None).fit(np.eye(2), Y).predict_proba(np.eye(2))
+    chances = Softmax(C=1e4, rows=None).fit(np.eye(2), Y).probabilities(np.eye(2))
     assert chances[0] == pytest.approx([0.5, 0.5, 0], abs=0.02)
 
 

@@ -1,6 +1,6 @@
 """Multinomial logistic regression: the softmax classifier that DeViSE is compared with, and that ConSE stands on."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -40,7 +40,7 @@ class Softmax(ScoreRanker):
     --------
     >>> X = np.repeat(np.eye(3), 10, axis=0)
     >>> model = Softmax(rows=None).fit(X, ["red"] * 10 + ["green"] * 10 + ["blue"] * 10)
-    >>> model.predict_proba(X[[0, 10]]).argmax(axis=1)
+    >>> model.probabilities(X[[0, 10]]).argmax(axis=1)
     array([0, 1])
     """
 
@@ -96,11 +96,15 @@ class Softmax(ScoreRanker):
         self.weights_ = np.ascontiguousarray(weights, np.float32)  # products of a loaded table are the same bits
         self.bias_ = bias.astype(np.float32)
 
-    @property
-    def predict_proba(self) -> Callable[[Any], Float64]:
-        """predict_proba(X): the probability of each label, (n, n_labels); 0 of labels without a training row."""
-        self._check_fitted()
-        return lambda X: np.exp(self.scores(X).astype(np.float64))
+    def probabilities(self, X: Any) -> Float64:
+        """The probability of each label, (n, n_labels) float64; 0 of labels without a training row.
+
+        Raises
+        ------
+        InputError
+            As `scores`.
+        """
+        return np.exp(self.scores(X).astype(np.float64))
 
     def check_parameters(self) -> None:
         """Refuse values that no training can use, by name; InputError."""
