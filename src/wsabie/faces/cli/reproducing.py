@@ -31,6 +31,8 @@ def reproduce_command(
     hierarchy: Sequence[Path] | None,
     parent_first: bool,
     artists: str | None,
+    vectors: Path | None,
+    knowledge: Sequence[Path] | None,
     strict: bool,
     rejects_file: Path | None,
     json: bool,
@@ -56,18 +58,37 @@ def reproduce_command(
         note("no --data is named: the bundled sample collection is used")
     given, kinds = None, kinds_in(hierarchy, parent_first)
     similar = siblings_in(kinds, hierarchy, data)
-    if wanted.needs_data and data is not None:
-        with listing(rejects_file, strict=strict) as rejects:
+    with listing(rejects_file, strict=strict) as rejects:
+        if wanted.needs_data and data is not None:
             opened = open_data if wanted.opening is None else wanted.opening.open
             given = opened(data, seed=seed, executor=executor(threads), progress=progress, rejects=rejects)
-        changes: dict[str, Any] = {"similar": similar, "hierarchy": kinds, "min_rows": min_rows, "artists": artists}
-        given = replace(given, **{name: value for name, value in changes.items() if value is not None})
-    done = reproduce(wanted, given, seed=seed, threads=threads, parameters=parameters, progress=progress)
+            changes: dict[str, Any] = {"similar": similar, "hierarchy": kinds, "min_rows": min_rows, "artists": artists}
+            changes |= _meanings(wanted, vectors, knowledge)
+            given = replace(given, **{name: value for name, value in changes.items() if value is not None})
+        done = reproduce(wanted, given, seed=seed, threads=threads, parameters=parameters, progress=progress)
     files = done.write(folder)
     if json:
         show_json({**done.as_dict(), "files": [str(file) for file in files]})
         return
     _show(done, files)
+
+
+def _meanings(wanted: Any, vectors: Path | None, knowledge: Sequence[Path] | None) -> dict[str, Any]:
+    """Word vectors and what is known of labels, for the one table that takes them."""
+    from wsabie.sources.knowledge import read_knowledge
+    from wsabie.sources.vectors import read_vectors
+    from wsabie.studies.reproduce.zero_shot import open_labelled
+
+    given = {"vectors": vectors, "knowledge": knowledge}
+    if wanted.opening is None or wanted.opening.open is not open_labelled:
+        for flag, value in given.items():
+            if value:
+                raise InputError(f"--{flag} is for devise-zero-shot; leave it out for {wanted.name}")
+        return {}
+    return {
+        "vectors": None if vectors is None else read_vectors(vectors, progress=TerminalProgress()),
+        "knowledge": read_knowledge(*knowledge) if knowledge else None,
+    }
 
 
 def _list(records: dict[str, Any], json: bool) -> None:

@@ -18,6 +18,7 @@ from wsabie.faces.cli.options import (
     Hierarchies,
     Items,
     Json,
+    LabelKnowledge,
     Landmarks,
     MinRows,
     Normalise,
@@ -30,6 +31,7 @@ from wsabie.faces.cli.options import (
     Strict,
     Terms,
     Threads,
+    WordVectors,
     positive,
     refuse_options,
     stated,
@@ -236,6 +238,8 @@ def reproduce(
             help="music-bigdata: kind of the names that are artists (default: artist, speaker, instrument).",
         ),
     ] = None,
+    vectors: WordVectors = None,
+    knowledge: LabelKnowledge = None,
     threads: Threads = None,
     seed: Seed = 0,
     strict: Strict = False,
@@ -247,8 +251,9 @@ def reproduce(
 
     parameters = stated(epochs=epochs)
     reproduce_command(
-        table, data, out, parameters, threads, seed, min_rows, hierarchy, parent_first, artists, strict, rejects, json
-    )
+        table, data, out, parameters, threads, seed, min_rows, hierarchy, parent_first, artists, vectors, knowledge,
+        strict, rejects, json,
+    )  # fmt: skip
 
 
 def demo(

@@ -3,10 +3,10 @@
 from wsabie.base.errors import InputError
 from wsabie.labels.names import closest
 from wsabie.studies.reproduce.record import Record
-from wsabie.studies.reproduce.records import music, slides, vse_ens, wsabie, wsabie_figures
+from wsabie.studies.reproduce.records import devise, music, slides, vse_ens, wsabie, wsabie_figures
 
 RECORDS: dict[str, Record] = {
-    record.name: record for part in (wsabie, wsabie_figures, slides, music, vse_ens) for record in part.RECORDS
+    record.name: record for part in (wsabie, wsabie_figures, slides, music, vse_ens, devise) for record in part.RECORDS
 }
 
 
