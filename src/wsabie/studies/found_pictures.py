@@ -1,8 +1,8 @@
 """The pictures of a search's answer: an HTML page, or a PNG sheet, each group with a line above that says why."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from io import BytesIO
-from typing import Any
+from typing import Any, NamedTuple
 
 from wsabie import __version__
 from wsabie.features.decode import RejectedItem
@@ -22,8 +22,12 @@ _INK, _SOFT, _PAPER = "#1d1c1a", "#5c5952", "#ffffff"
 
 def pictures_of(answer: Answer, source: ItemSource) -> dict[str, Image]:
     """The pictures that were found, in small, by id; those that cannot be read are missing."""
-    wanted = {one.id for group in answer.groups for one in group.found}
-    found: dict[str, Image] = {}
+    return thumbnails((one.id for group in answer.groups for one in group.found), source)
+
+
+def thumbnails(names: Iterable[str], source: ItemSource) -> dict[str, Image]:
+    """Some pictures of a source, in small, by id; those that cannot be read are missing."""
+    wanted, found = set(names), dict[str, Image]()
     for item in source:
         if item.id in wanted:
             try:
@@ -59,30 +63,59 @@ def _tile(one: Found, image: Image, several: bool) -> Markup:
     return element("li", element("figure", shown, caption), title=one.id)
 
 
+class Line(NamedTuple):
+    """Pictures side by side.
+
+    Attributes
+    ----------
+    heading, why : str
+        Above them.
+    tiles : list of (str, str)
+        Id of each picture, and what is written below it.
+    """
+
+    heading: str
+    why: str
+    tiles: list[tuple[str, str]]
+
+
 def png_sheet(answer: Answer, pictures: Mapping[str, Image]) -> bytes:
     """A sheet of all groups, ten pictures in a row, drawn with Pillow."""
+    return sheet(lines_of(answer), pictures)
+
+
+def lines_of(answer: Answer) -> list[Line]:
+    """What a sheet shows of an answer."""
+    lines = []
+    for group in answer.groups:
+        several = len(group.labels) > 1
+        tiles = [(one.id, f"{one.label} {one.score:.2f}" if several else f"{one.score:.2f}") for one in group.found]
+        heading = answer.understood.query if group.score is None else listed(group.labels)
+        lines.append(Line(heading, group.why, tiles))
+    return lines
+
+
+def sheet(lines: Sequence[Line], pictures: Mapping[str, Image], across: int = _ACROSS) -> bytes:
+    """A sheet of pictures as PNG, `across` of them in a row, drawn with Pillow."""
     from PIL import Image as Pillow
     from PIL import ImageDraw
 
-    step, line = _TILE + _GAP, _TEXT + 6
-    heights = [2 * line + -(-len(group.found) // _ACROSS) * (step + _SMALL) + _GAP for group in answer.groups]
-    width = 2 * _EDGE + _ACROSS * step - _GAP
-    sheet = Pillow.new("RGB", (width, 2 * _EDGE + sum(heights)), _PAPER)
-    draw, top = ImageDraw.Draw(sheet), _EDGE
-    for group, height in zip(answer.groups, heights, strict=True):
-        own = group.score is None
-        heading = answer.understood.query if own else listed(group.labels)
-        _write(draw, (_EDGE, top), heading, _TEXT + 2, _INK, width - 2 * _EDGE)
-        _write(draw, (_EDGE, top + line), group.why, _SMALL + 1, _SOFT, width - 2 * _EDGE)
-        for number, one in enumerate(group.found):
-            x, y = _EDGE + number % _ACROSS * step, top + 2 * line + number // _ACROSS * (step + _SMALL)
-            if one.id in pictures:
-                _paste(sheet, pictures[one.id], x, y)
-            caption = f"{one.label} {one.score:.2f}" if len(group.labels) > 1 else f"{one.score:.2f}"
+    step, text = _TILE + _GAP, _TEXT + 6
+    heights = [2 * text + -(-len(line.tiles) // across) * (step + _SMALL) + _GAP for line in lines]
+    width = 2 * _EDGE + across * step - _GAP
+    paper = Pillow.new("RGB", (width, 2 * _EDGE + sum(heights)), _PAPER)
+    draw, top = ImageDraw.Draw(paper), _EDGE
+    for line, height in zip(lines, heights, strict=True):
+        _write(draw, (_EDGE, top), line.heading, _TEXT + 2, _INK, width - 2 * _EDGE)
+        _write(draw, (_EDGE, top + text), line.why, _SMALL + 1, _SOFT, width - 2 * _EDGE)
+        for number, (name, caption) in enumerate(line.tiles):
+            x, y = _EDGE + number % across * step, top + 2 * text + number // across * (step + _SMALL)
+            if name in pictures:
+                _paste(paper, pictures[name], x, y)
             _write(draw, (x, y + _TILE), caption, _SMALL, _SOFT, _TILE)
         top += height
     file = BytesIO()
-    sheet.save(file, "PNG", optimize=True)
+    paper.save(file, "PNG", optimize=True)
     return file.getvalue()
 
 

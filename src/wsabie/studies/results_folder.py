@@ -18,9 +18,16 @@ _FIGURE = 24
 """Longer cells are no figures, and stand at the left."""
 
 
-def write_results(folder: Path, table: Table, charts: Sequence[Chart], page: str) -> list[Path]:
-    """Write table.csv, about.md, and figure.svg and figure.png where there are charts; the files written."""
+def write_results(
+    folder: Path, table: Table, charts: Sequence[Chart], page: str, drawn: bytes | None = None
+) -> list[Path]:
+    """Write table.csv, about.md, and figure.svg and figure.png where there are charts; the files written.
+
+    `drawn` is a figure.png of pictures.
+    """
     files: dict[str, str | bytes] = {"table.csv": _csv(table)}
+    if drawn is not None:
+        files["figure.png"] = drawn
     if charts:
         files["figure.svg"] = svg_of(charts)
         files["figure.png"] = png_of(str(files["figure.svg"]))

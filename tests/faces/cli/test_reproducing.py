@@ -92,3 +92,25 @@ def test_tables_that_want_data_of_their_own(cli: Cli, rows: Path, tmp_path: Path
     assert "is no file of documents with pairs" in cli("reproduce", "documents", "--data", rows, *out).err
     assert "holds no sounds" in cli("reproduce", "tagatune", "--data", rows, *out).err
     assert "choose from tiny, S, L" in cli("reproduce", "music-bigdata", "--data", "songs:huge", *out).err
+
+
+def test_objects_and_parts(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "near"
+    ran = cli("reproduce", "parts-table6", "--data", "parts:tiny", "--epochs", 1, "--out", out, "--json")
+    assert ran.code == 0, ran.err
+    assert "training is told of 23 relations" in ran.err  # before any figure
+    assert "23 relations are too few to rank models by" in ran.err
+    assert len(ran.json["here"]) == 10
+    assert set(ran.json["here"][0]["figures"]) == {"Shared (IW)", "Unshared (IW)"}
+    assert "too few to rank models by" in (out / "about.md").read_text()
+
+
+def test_what_says_nothing_to_a_table_is_refused(cli: Cli, rows: Path, tmp_path: Path) -> None:
+    refused = cli("reproduce", "wsabie-table-2", "--data", rows, "--knowledge", tmp_path)
+    assert refused.code == 1
+    assert "--knowledge says nothing to wsabie-table-2; leave --knowledge out" in refused.err
+    assert "leave --inherit out" in cli("reproduce", "slides-example", "--inherit").err
+    assert "leave --knowledge" in cli("reproduce", "parts-table3", "--data", "parts:tiny", "--inherit").err
+    assert "name WordNet with --knowledge" in cli("reproduce", "parts-table3", "--data", rows).err
+    assert "parts:paper, parts:S or parts:tiny" in cli("reproduce", "parts-table3").err
+    assert cli("reproduce", "parts-table3", "--data", "parts:tiny", "--seeds", 0).code != 0

@@ -1,6 +1,6 @@
 """`wsabie reproduce`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,12 +27,12 @@ def reproduce_command(
     parameters: dict[str, Any],
     threads: int | None,
     seed: int,
+    seeds: int | None,
     min_rows: int | None,
     hierarchy: Sequence[Path] | None,
     parent_first: bool,
     artists: str | None,
-    vectors: Path | None,
-    knowledge: Sequence[Path] | None,
+    options: dict[str, Any],
     strict: bool,
     rejects_file: Path | None,
     json: bool,
@@ -56,16 +56,19 @@ def reproduce_command(
     if wanted.needs_data and data is None and wanted.opening is None:
         data = "sample"
         note("no --data is named: the bundled sample collection is used")
+    refuse_options(set(options).difference(wanted.opening.options if wanted.opening else ()), table)
     given, kinds = None, kinds_in(hierarchy, parent_first)
     similar = siblings_in(kinds, hierarchy, data)
     with listing(rejects_file, strict=strict) as rejects:
         if wanted.needs_data and data is not None:
             opened = open_data if wanted.opening is None else wanted.opening.open
-            given = opened(data, seed=seed, executor=executor(threads), progress=progress, rejects=rejects)
+            given = opened(data, seed=seed, executor=executor(threads), progress=progress, rejects=rejects, **options)
+            if given.related is not None:
+                note(given.about)
             changes: dict[str, Any] = {"similar": similar, "hierarchy": kinds, "min_rows": min_rows, "artists": artists}
-            changes |= _meanings(wanted, vectors, knowledge)
             given = replace(given, **{name: value for name, value in changes.items() if value is not None})
-        done = reproduce(wanted, given, seed=seed, threads=threads, parameters=parameters, progress=progress)
+        run: dict[str, Any] = {"seed": seed, "threads": threads, "parameters": parameters, "seeds": seeds}
+        done = reproduce(wanted, given, **run, progress=progress)
     files = done.write(folder)
     if json:
         show_json({**done.as_dict(), "files": [str(file) for file in files]})
@@ -73,22 +76,10 @@ def reproduce_command(
     _show(done, files)
 
 
-def _meanings(wanted: Any, vectors: Path | None, knowledge: Sequence[Path] | None) -> dict[str, Any]:
-    """Word vectors and what is known of labels, for the one table that takes them."""
-    from wsabie.sources.knowledge import read_knowledge
-    from wsabie.sources.vectors import read_vectors
-    from wsabie.studies.reproduce.zero_shot import open_labelled
-
-    given = {"vectors": vectors, "knowledge": knowledge}
-    if wanted.opening is None or wanted.opening.open is not open_labelled:
-        for flag, value in given.items():
-            if value:
-                raise InputError(f"--{flag} is for devise-zero-shot; leave it out for {wanted.name}")
-        return {}
-    return {
-        "vectors": None if vectors is None else read_vectors(vectors, progress=TerminalProgress()),
-        "knowledge": read_knowledge(*knowledge) if knowledge else None,
-    }
+def refuse_options(flags: Iterable[str], table: str) -> None:
+    """Refuse options that only the data of other tables have."""
+    for flag in flags:
+        raise InputError(f"--{flag} says nothing to {table}; leave --{flag} out")
 
 
 def _list(records: dict[str, Any], json: bool) -> None:

@@ -240,8 +240,15 @@ def reproduce(
     ] = None,
     vectors: WordVectors = None,
     knowledge: LabelKnowledge = None,
+    inherit: Annotated[
+        bool,
+        typer.Option("--inherit", help="parts-table3 and its like: wholes have the parts of what they are a kind of."),
+    ] = False,
     threads: Threads = None,
     seed: Seed = 0,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="parts-table3 and its like: trainings of each model (default: 5).")
+    ] = None,
     strict: Strict = False,
     rejects: Rejects = None,
     json: Json = False,
@@ -251,8 +258,8 @@ def reproduce(
 
     parameters = stated(epochs=epochs)
     reproduce_command(
-        table, data, out, parameters, threads, seed, min_rows, hierarchy, parent_first, artists, vectors, knowledge,
-        strict, rejects, json,
+        table, data, out, parameters, threads, seed, seeds, min_rows, hierarchy, parent_first, artists,
+        stated(vectors=vectors, knowledge=knowledge, inherit=inherit or None), strict, rejects, json,
     )  # fmt: skip
 
 

@@ -28,7 +28,7 @@ def about(
         f"{record.document}, {record.place}. {record.here}",
         _run_paragraph(data, run, findings.notes),
         markdown_table(table),
-        "![figure](figure.svg)" if findings.charts else "",
+        "![figure](figure.svg)" if findings.charts else "![figure](figure.png)" if findings.drawn else "",
         _missing(findings.missing),
         _claims("What the paper says", [verdict for verdict in verdicts if not verdict.ours]),
         _claims("Asked here besides", [verdict for verdict in verdicts if verdict.ours]),

@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from wsabie.evaluation.bootstrap import Difference, paired_bootstrap
 
 if TYPE_CHECKING:
@@ -125,11 +127,28 @@ def _ordered(claim: Claim, findings: "Findings", published: Sequence["Published"
     if metric not in a.per_row or metric not in b.per_row:
         here = HOLDS if one > two else FAILS
         return Verdict(claim.text, paper, here, words if one > two else _because(words, claim.why))
-    groups = findings.groups.get(metric) if isinstance(findings.groups, Mapping) else findings.groups
-    gap = paired_bootstrap(a.per_row[metric], b.per_row[metric], groups=groups, seed=seed)
+    if findings.seeds:
+        gap, range_ = two_errors(a.per_row[metric], b.per_row[metric]), "two standard errors:"
+    else:
+        groups = findings.groups.get(metric) if isinstance(findings.groups, Mapping) else findings.groups
+        gap, range_ = paired_bootstrap(a.per_row[metric], b.per_row[metric], groups=groups, seed=seed), "95 % interval"
     here = HOLDS if gap.low > 0 else FAILS if gap.high < 0 else OPEN
-    words += f", difference {gap.mean:+.4f} (95 % interval {gap.low:+.4f} to {gap.high:+.4f})"
+    words += f", difference {gap.mean:+.4f} ({range_} {gap.low:+.4f} to {gap.high:+.4f})"
     return Verdict(claim.text, paper, here, words if here == HOLDS else _because(words, claim.why), gap)
+
+
+def two_errors(a: Any, b: Any) -> Difference:
+    """Mean difference of two models trained with the same seeds, give or take two standard errors.
+
+    Examples
+    --------
+    >>> two_errors([0.3, 0.5], [0.1, 0.2])
+    Difference(mean=0.25, low=0.15, high=0.35, ahead=1.0)
+    """
+    gaps = np.asarray(a, np.float64) - np.asarray(b, np.float64)
+    mean, reach = float(gaps.mean()), 2 * float(gaps.std(ddof=1)) / len(gaps) ** 0.5
+    ahead = float(((gaps > 0) + (gaps == 0) / 2).mean())
+    return Difference(mean, mean - reach, mean + reach, ahead)
 
 
 def _because(words: str, why: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from wsabie.base.executor import Executor
 from wsabie.base.progress import SILENT, Progress
 from wsabie.evaluation.splits import Split
 from wsabie.labels.hierarchy import Hierarchy
+from wsabie.labels.matching import Matched
 from wsabie.labels.similar import SharedParents
 from wsabie.sources.fingerprint import fingerprint
 from wsabie.sources.records import ItemSource, Rows, Source
@@ -23,6 +24,24 @@ from wsabie.studies.splitting import split_rows
 from wsabie.studies.task import SiblingsOf
 
 GENERATED = "visterm:"
+
+
+class Related(NamedTuple):
+    """Relations between labels, as pairs (object label, part label) by name.
+
+    Attributes
+    ----------
+    told : list of pairs
+        What training and validation are told.
+    true : list of pairs
+        What test quadruplets are of; those of `told` but where it is a lie (null setting).
+    unseen : list of pairs
+        Further ones that hold, and that training is not told of.
+    """
+
+    told: list[tuple[str, str]]
+    true: list[tuple[str, str]]
+    unseen: list[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -50,6 +69,12 @@ class Data:
         Of names of several kinds the one that stands for artists; None: one that is called so.
     hierarchy : Hierarchy or None
         What is a kind of what, among the ids of rows.
+    related : Related or None
+        Relations between labels.
+    source : ItemSource or None
+        The pictures of the rows, by id.
+    meaning : callable or None
+        Labels -> what they mean (`Matched`).
     """
 
     name: str
@@ -64,6 +89,9 @@ class Data:
     couples: "list[tuple[str, str]] | None" = field(default=None, repr=False)
     artists: str | None = None
     hierarchy: Hierarchy | None = field(default=None, repr=False)
+    related: Related | None = field(default=None, repr=False)
+    source: ItemSource | None = field(default=None, repr=False)
+    meaning: Callable[[Sequence[str]], Matched] | None = field(default=None, repr=False)
 
     @property
     def facts(self) -> dict[str, Any]:

@@ -68,7 +68,10 @@ class Reproduction:
                     }
                     for p in self.record.published
                 ],
-                "here": [{"row": f.row, "title": f.title, "figures": f.figures} for f in self.findings.rows],
+                "here": [
+                    {"row": f.row, "title": f.title, "figures": f.figures, **({"errors": f.errors} if f.errors else {})}
+                    for f in self.findings.rows
+                ],
                 "missing": self.findings.missing,
                 "claims": [claims.as_dict(verdict) for verdict in self.verdicts],
                 "wrong_in_the_paper": list(self.record.wrong),
@@ -80,7 +83,7 @@ class Reproduction:
 
     def write(self, folder: Path) -> list[Path]:
         """Write table.csv, about.md, and figure.svg and figure.png where there is a figure; the files written."""
-        return write_results(folder, self.table(), self.findings.charts, self.about())
+        return write_results(folder, self.table(), self.findings.charts, self.about(), self.findings.drawn)
 
 
 def reproduce(
@@ -90,6 +93,7 @@ def reproduce(
     seed: int = 0,
     threads: int | None = None,
     parameters: dict[str, Any] | None = None,
+    seeds: int | None = None,
     progress: Progress = SILENT,
 ) -> Reproduction:
     """Run one record.
@@ -105,6 +109,8 @@ def reproduce(
         None uses every core that this process may use.
     parameters : dict or None
         Of `Wsabie`, in place of its defaults.
+    seeds : int or None
+        See `Setting`.
 
     Raises
     ------
@@ -123,7 +129,7 @@ def reproduce(
         raise InputError(f"{record.name} needs data; name some with --data: {wants}")
     used = data if record.needs_data else None
     started = time.perf_counter()
-    setting = Setting(used, seed, threads, parameters or {}, progress)
+    setting = Setting(used, seed, threads, parameters or {}, progress, seeds)
     findings = record.run(record, setting)
     if record.chart is not None and findings.rows:
         findings.charts.extend(record.chart(record, findings))

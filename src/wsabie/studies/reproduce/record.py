@@ -63,10 +63,13 @@ class Opening(NamedTuple):
         As `wsabie.studies.reproduce.data.open_data`.
     wants : str
         What has to be named, in words.
+    options : tuple of str
+        Further parameters of `open`, and options of the command line.
     """
 
     open: Callable[..., "Data"]
     wants: str
+    options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,8 @@ class Setting:
         None for records that need none.
     parameters : dict
         Of `Wsabie`, in place of its defaults.
+    seeds : int or None
+        Trainings of each model, where a record repeats them; None: as many as the record would.
     """
 
     data: "Data | None"
@@ -86,6 +91,7 @@ class Setting:
     threads: int | None
     parameters: dict[str, Any]
     progress: "Progress"
+    seeds: int | None = None
 
     @property
     def given(self) -> "Data":
@@ -108,13 +114,16 @@ class Found:
     figures : dict of str to (float, str or None)
         By column; metrics as fractions.
     per_row : dict of str to (n,) array
-        Values of single test rows, for paired intervals.
+        Values of single test rows, or of the seeds (see `Findings`), for paired intervals.
+    errors : dict of str to float
+        Standard errors, where there are several seeds.
     """
 
     row: str
     title: str
     figures: dict[str, Cell]
     per_row: dict[str, Any] = field(default_factory=dict, repr=False)
+    errors: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -131,6 +140,10 @@ class Findings:
         Sentences that belong to the figures.
     groups : sequence of str, dict of str to such, or None
         Groups of the judged rows: intervals draw whole groups. By column where columns are judged on other rows.
+    drawn : bytes or None
+        Pictures, as PNG, in place of charts.
+    seeds : int
+        Models were trained with so many seeds, of which `Found.per_row` has the means; 0: with one, and it has rows.
     """
 
     rows: list[Found]
@@ -138,6 +151,8 @@ class Findings:
     charts: list[Chart] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     groups: Sequence[str] | Mapping[str, Sequence[str]] | None = None
+    drawn: bytes | None = field(default=None, repr=False)
+    seeds: int = 0
 
     def __getitem__(self, row: str) -> Found:
         for found in self.rows:

@@ -80,10 +80,11 @@ def _line(row: str, columns: list[str], record: Record, findings: Findings) -> l
 def _our_cell(row: str, column: str, record: Record, findings: Findings) -> str:
     if row not in findings:
         return ""
-    value = findings[row].figures.get(column)
-    if record.percent and is_metric(column) and isinstance(value, (int, float)):
-        value = 100 * value
-    return shown(value)
+    times = 100 if record.percent and is_metric(column) else 1
+    value, error = findings[row].figures.get(column), findings[row].errors.get(column)
+    if not isinstance(value, (int, float)):
+        return shown(value)
+    return shown(times * value) + (f" ± {times * error:.2g}" if error is not None else "")
 
 
 def shown(value: Cell) -> str:

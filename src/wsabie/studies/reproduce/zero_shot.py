@@ -20,8 +20,10 @@ from wsabie.models.conse import Conse
 from wsabie.models.devise import Devise
 from wsabie.models.softmax import Softmax
 from wsabie.models.wsabie import Wsabie
+from wsabie.sources.knowledge import read_knowledge
 from wsabie.sources.open import open_source
 from wsabie.sources.records import ItemList, ItemPart, ItemSource, Rows, Source
+from wsabie.sources.vectors import read_vectors
 from wsabie.storage.rejects import Rejects
 from wsabie.studies.reproduce.data import Data
 from wsabie.studies.reproduce.record import Cell, Findings, Found, Opening, Record, Setting
@@ -42,14 +44,14 @@ class Unread(Data):
 
     Attributes
     ----------
-    source : Source
+    collection : Source or None
     vectors : Vectors or None
     knowledge : Knowledge or None
     executor, progress, rejects
         As of `wsabie.studies.reproduce.data.open_data`.
     """
 
-    source: Source | None = field(default=None, repr=False)
+    collection: Source | None = field(default=None, repr=False)
     vectors: Vectors | None = field(default=None, repr=False)
     knowledge: Knowledge | None = field(default=None, repr=False)
     executor: Executor | None = field(default=None, repr=False)
@@ -61,7 +63,7 @@ class Unread(Data):
         """Counts and the fingerprint of the collection, for JSON."""
         from wsabie.sources.fingerprint import fingerprint_or_none
 
-        n, source = 0 if self.source is None else len(self.source), self.source
+        n, source = 0 if self.collection is None else len(self.collection), self.collection
         mark = "unknown" if source is None else fingerprint_or_none(source) or "unknown"
         return {"name": self.name, "about": self.about, "rows": n, "fingerprint": {"data": mark}}
 
@@ -73,6 +75,8 @@ def open_labelled(
     executor: Executor | None = None,
     progress: Progress = SILENT,
     rejects: Rejects | None = None,
+    vectors: Path | None = None,
+    knowledge: Sequence[Path] = (),
 ) -> Unread:
     """A collection with labels, for word vectors to be put beside.
 
@@ -83,6 +87,10 @@ def open_labelled(
         collection with labels.
     seed, executor, progress, rejects
         As of `wsabie.studies.reproduce.data.open_data`.
+    vectors : Path or None
+        A file of word vectors.
+    knowledge : sequence of Path
+        Files that say which terms a label has.
 
     Raises
     ------
@@ -96,7 +104,17 @@ def open_labelled(
     none = Rows(csr_matrix((0, 1), dtype=np.float32), csr_matrix((0, 0), dtype=np.int8), [], [])
     about = f"{Path(name).name}, {len(source):,} {'rows' if isinstance(source, Rows) else source.things}"
     return Unread(
-        Path(name).name, about, none, none, none, source=source, executor=executor, progress=progress, rejects=rejects
+        Path(name).name,
+        about,
+        none,
+        none,
+        none,
+        collection=source,
+        executor=executor,
+        progress=progress,
+        rejects=rejects,
+        vectors=None if vectors is None else read_vectors(vectors, progress=progress),
+        knowledge=read_knowledge(*knowledge) if knowledge else None,
     )
 
 
@@ -111,7 +129,9 @@ def _by_synset(folder: Path) -> ItemList | None:
 
 
 OPENING = Opening(
-    open_labelled, "a collection with labels, such as a folder of ImageNet's pictures, and --vectors FILE"
+    open_labelled,
+    "a collection with labels, such as a folder of ImageNet's pictures, and --vectors FILE",
+    ("vectors", "knowledge"),
 )
 
 
@@ -143,7 +163,7 @@ def zero_shot(record: Record, setting: Setting) -> Findings:
         No word vectors, or too few labels that have one.
     """
     data = setting.given
-    if not isinstance(data, Unread) or data.source is None or data.vectors is None:
+    if not isinstance(data, Unread) or data.collection is None or data.vectors is None:
         raise InputError(f"{record.name} needs word vectors beside the data; add --vectors FILE")
     known = _known(data, setting)
     if len(known.labels) <= HELD + 1:
@@ -166,7 +186,7 @@ def zero_shot(record: Record, setting: Setting) -> Findings:
 
 def _known(data: Unread, setting: Setting) -> Known:
     """The rows, described by what is learnt from those that are left out, as their labels have no vector."""
-    source: Any = data.source
+    source: Any = data.collection
     names = source.label_names if isinstance(source, Rows) else sorted({y for item in source for y in item.labels[:1]})
     found = target_vectors(terms_of(names, data.knowledge), data.vectors)  # type: ignore[arg-type]  # looked at before
     labels = [names[place] for place in found.places]
@@ -327,7 +347,7 @@ def _told(known: Known, data: Unread) -> list[str]:
     total = len(known.labels) + len(known.missing)
     names = [terms[0] for terms in terms_of([*known.labels, *known.missing], data.knowledge)]
     whole = sum(len(vectors.rows(name)) == 1 for name in names)
-    described = "" if isinstance(data.source, Rows) else (
+    described = "" if isinstance(data.collection, Rows) else (
         "Pictures are described by colours and oriented gradients, brought to 256 kernel components that were learnt "
         "from the pictures of labels without a vector. "
     )  # fmt: skip
