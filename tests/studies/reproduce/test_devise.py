@@ -82,7 +82,7 @@ LABELS = [f"word{i}" for i in range(40)]
 
 def given(rows: Rows, **options: object) -> zero_shot.Unread:
     none = rows.take(np.arange(0))
-    return zero_shot.Unread("toy", "toy rows", none, none, none, source=rows, **options)  # type: ignore[arg-type]
+    return zero_shot.Unread("toy", "toy rows", none, none, none, collection=rows, **options)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
