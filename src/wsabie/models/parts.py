@@ -16,7 +16,7 @@ from wsabie.labels.quadruplets import Quadruplets, count_quadruplets
 from wsabie.labels.vectors import Vectors
 from wsabie.models.inputs import Inputs, n_rows
 from wsabie.models.monitor import ValidationMap
-from wsabie.models.pair_monitor import PAIRS, PairMonitor
+from wsabie.models.pair_monitor import MOST_PAIRS, PAIRS, PairMonitor
 from wsabie.models.parameters import PerTable
 from wsabie.models.scaling import Rows
 from wsabie.models.wsabie import Wsabie
@@ -197,7 +197,10 @@ init_labels, patience, threads, deterministic, seed
         truth = self._truth(Y, n_rows(self._checked(X, what)))
         relations = self._ids_of_relations()
         relations = relations[count_quadruplets(truth, relations) > 0] if len(relations) else relations
-        if not len(relations) or max_rows is None:
+        costly = (
+            len(self.vocabulary_) ** 2 > MOST_PAIRS and metric != PAIRS
+        )  # only looked at, and slower than the epochs
+        if not len(relations) or max_rows is None or costly:
             told = f"no relation has two pictures in {what}, so that no epoch can be chosen by {PAIRS!r}; choose MAP"
             require(metric != PAIRS, told)
             return pictures
