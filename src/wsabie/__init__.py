@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from wsabie.labels.vectors import Vectors
     from wsabie.models.annotator import Annotator
     from wsabie.models.approximate import ApproximateNeighbours
+    from wsabie.models.conse import Conse
+    from wsabie.models.devise import Devise
     from wsabie.models.encoded import Encoded
     from wsabie.models.ensemble import Ensemble
     from wsabie.models.full_rank import FullRank
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from wsabie.models.presets import objects_and_parts, opt_auc, pamir, vse_ens
     from wsabie.models.registry import load
     from wsabie.models.relations import Kind, Relation
+    from wsabie.models.softmax import Softmax
     from wsabie.models.space import Space
     from wsabie.models.wsabie import Wsabie
     from wsabie.search.asked import Queries
@@ -55,6 +58,9 @@ _SHELF = {
     "Parts": "wsabie.models.parts",
     "Kind": "wsabie.models.relations",
     "Relation": "wsabie.models.relations",
+    "Devise": "wsabie.models.devise",
+    "Conse": "wsabie.models.conse",
+    "Softmax": "wsabie.models.softmax",
     "LinearRanker": "wsabie.models.linear",
     "FullRank": "wsabie.models.full_rank",
     "vse_ens": "wsabie.models.presets",
@@ -101,6 +107,9 @@ __all__ = [
     "Parts",
     "Kind",
     "Relation",
+    "Devise",
+    "Conse",
+    "Softmax",
     "LinearRanker",
     "FullRank",
     "vse_ens",

@@ -43,7 +43,7 @@ def test_rows_without_positives_are_skipped_and_counted():
     found = evaluate_scores([(0, np.array([[2.0, 1.0]] * 3))], Y, ks=(1,))
     assert found.rows.tolist() == [0]
     assert found.n_skipped == 2
-    assert found.means == {"p@1": 1, "recall@1": 1, "ndcg@1": 1, "MAP": 1, "MRR": 1, "AUC": 1}
+    assert found.means == {"p@1": 1, "recall@1": 1, "hit@1": 1, "ndcg@1": 1, "MAP": 1, "MRR": 1, "AUC": 1}
 
 
 def test_values_per_row_are_float32_and_means_their_means(task):

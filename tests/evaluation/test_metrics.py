@@ -30,6 +30,7 @@ def values(found: Ranks) -> dict:
     return {
         **{f"p@{k}": metrics.precision_at(found, k)[0] for k in KS},
         **{f"recall@{k}": metrics.recall_at(found, k)[0] for k in KS},
+        **{f"hit@{k}": metrics.hit_at(found, k)[0] for k in KS},
         **{f"ndcg@{k}": metrics.ndcg_at(found, k)[0] for k in KS},
         "MAP": metrics.average_precision(found)[0],
         "MRR": metrics.first_reciprocal_rank(found)[0],
@@ -48,6 +49,7 @@ def of_order(relevant) -> dict:
     return {
         **{f"p@{k}": relevant[:k].sum() / k for k in KS},
         **{f"recall@{k}": relevant[:k].sum() / right for k in KS},
+        **{f"hit@{k}": float(relevant[:k].any()) for k in KS},
         **{f"ndcg@{k}": gain[:k].sum() / ideal[:k].sum() for k in KS},
         "MAP": np.mean([relevant[:place].sum() / place for place in places]),
         "MRR": 1 / places[0],

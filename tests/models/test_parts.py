@@ -169,7 +169,8 @@ def test_pairs_choose_the_epoch() -> None:
 
 def test_of_many_labels_some_pairs_are_drawn_to_judge_by(monkeypatch: pytest.MonkeyPatch) -> None:
     all_pairs = fit(validation=(FRESH, FRESH_Y), metric="pairs", epochs=3)
-    monkeypatch.setattr("wsabie.models.pair_monitor._MOST_COUPLES", 200)
+    monkeypatch.setattr("wsabie.models.pair_monitor.MOST_PAIRS", 200)
+    monkeypatch.setattr("wsabie.models.pair_monitor._DRAWN", 200)
     some = fit(validation=(FRESH, FRESH_Y), metric="pairs", epochs=3)
     figures = [[stats.validation for stats in model.history_] for model in (all_pairs, some)]
     assert figures[0] != figures[1]

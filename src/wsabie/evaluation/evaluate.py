@@ -12,11 +12,13 @@ from wsabie.base.lists import Lists, excluded_lists
 from wsabie.base.plain import plain
 from wsabie.evaluation import metrics
 from wsabie.evaluation.hierarchical import hierarchical_precision
+from wsabie.evaluation.hierarchical_error import hierarchical_error
 from wsabie.evaluation.metrics import Ranks
 from wsabie.evaluation.ranking import ranks_of_scores
 from wsabie.evaluation.siblings import sibling_precision
 from wsabie.evaluation.targets import positive_lists, without
 from wsabie.kernels.topk import Heap, hide_labels, new_heap, scan_topk, sort_topk
+from wsabie.labels.heights import Heights
 from wsabie.labels.hops import Hops
 from wsabie.labels.similar import as_similar
 
@@ -57,8 +59,9 @@ class Evaluation:
     n_skipped : int
         Rows without one.
     per_row : dict of str to (n_rows,) float32
-        "p@k", "recall@k" and "ndcg@k" for each k, "MAP", "MRR" and "AUC" (NaN in a row without negatives); "psib@k"
-        where it is known which labels are alike, "hp@k" where it is known how far they are from each other.
+        "p@k", "recall@k", "hit@k" and "ndcg@k" for each k, "MAP", "MRR" and "AUC" (NaN in a row without negatives);
+        "psib@k" where it is known which labels are alike, "hp@k" where it is known how far they are from each other,
+        "herr@k" where it is known what is above them.
     tied_at_cut : dict of int to int
         Rows whose k-th and (k + 1)-th scores are equal.
     tied_positives : int
@@ -117,6 +120,7 @@ def evaluate_scores(
     exclude: Matrix | None = None,
     similar: Any = None,
     hops: Hops | None = None,
+    heights: Heights | None = None,
 ) -> Evaluation:
     """Evaluate a ranker that yields scores block by block.
 
@@ -134,6 +138,8 @@ def evaluate_scores(
         Which labels are alike, for the sibling precision: S with values in [0, 1], or `Hierarchy.similar(label_names)`.
     hops : Hops or None
         How far labels are from each other, for the hierarchical precision: `Hierarchy.hops(label_names)`.
+    heights : Heights or None
+        What is above labels, for the hierarchical error: `Hierarchy.heights(label_names)`.
 
     Returns
     -------
@@ -158,7 +164,7 @@ def evaluate_scores(
     running: _Running | None = None
     for lo, scores in score_blocks:
         block = _as_scores(scores)
-        running = running or _Running(Y, block.shape[1], _checked_ks(ks), exclude, similar, hops)
+        running = running or _Running(Y, block.shape[1], _checked_ks(ks), exclude, similar, hops, heights)
         running.add(lo, block)
         del scores, block  # or the next one is made while this one is held
     if running is None:
@@ -177,15 +183,18 @@ class _Running:
         exclude: Matrix | None,
         similar: Any,
         hops: Hops | None,
+        heights: Heights | None,
     ) -> None:
         positives = positive_lists(Y, n_labels)
         n_rows = positives.n_rows
         self.excluded = excluded_lists(exclude, n_rows, n_labels)
         self.positives = without(positives, self.excluded, n_labels)
         self.similar = None if similar is None else as_similar(similar, n_labels)
-        if hops is not None and hops.n_labels != n_labels:
-            raise InputError(f"hops are between {hops.n_labels:,} labels but there are {n_labels:,}; make them anew")
-        self.hops = hops
+        for name, known in (("hops", hops), ("heights", heights)):
+            if known is not None and known.n_labels != n_labels:
+                told = f"{name} are between {known.n_labels:,} labels but there are {n_labels:,}; make them anew"
+                raise InputError(told)
+        self.hops, self.heights = hops, heights
         self.ks, self.n_rows, self.n_labels = ks, n_rows, n_labels
         self.per_row: dict[str, Float32] = {}
         self.seen = np.zeros(n_rows, bool)
@@ -208,6 +217,8 @@ class _Running:
             measured |= self._judged(counted, *sibling_precision(*given, self.similar, self.ks))
         if self.hops is not None:
             measured |= self._judged(counted, *hierarchical_precision(*given, self.hops, self.ks))
+        if self.heights is not None:
+            measured |= hierarchical_error(*given, self.heights, self.ks)
         for name, values in measured.items():
             kept = self.per_row.setdefault(name, np.full(self.n_rows, np.nan, np.float32))
             kept[lo:hi] = values
@@ -272,6 +283,7 @@ class _Running:
 def _values_per_row(ranks: Ranks, ks: tuple[int, ...]) -> dict[str, Float64]:
     values = {f"p@{k}": metrics.precision_at(ranks, k) for k in ks}
     values |= {f"recall@{k}": metrics.recall_at(ranks, k) for k in ks}
+    values |= {f"hit@{k}": metrics.hit_at(ranks, k) for k in ks}
     values |= {f"ndcg@{k}": metrics.ndcg_at(ranks, k) for k in ks}
     values["MAP"] = metrics.average_precision(ranks)
     values["MRR"] = metrics.first_reciprocal_rank(ranks)

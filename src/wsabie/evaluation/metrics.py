@@ -10,14 +10,16 @@ does, each of the j - 1 places before it holds one of the other r - 1 positives 
     sum of precisions        r / t * sum_j (P + 1 + q (j - 1)) / (A + j)
                              = r / t * (q t + (P + 1 - q (A + 1)) (H(A + t) - H(A)))
     discounted gain at k     r / t * (D(min(A + t, k)) - D(min(A, k)))
+    some positive in k       1 - C(t - r, k - A) / C(t, k - A), for the row's best group
     1 / rank of the first    sum_j C(t - j, r - 1) / C(t, r) / (A + j), for the row's best group
 
 Every group is shared out equally over its r positives, so that all sums run over positives. A constant scorer
 is one group of everything, and gets exactly chance. McSherry & Najork ("Computing Information Retrieval
-Performance Measures Efficiently in the Presence of Tied Scores", ECIR 2008) derive all but the last.
+Performance Measures Efficiently in the Presence of Tied Scores", ECIR 2008) derive all but the last two.
 """
 
 from dataclasses import dataclass
+from math import comb
 
 import numpy as np
 
@@ -118,6 +120,15 @@ def recall_at(ranks: Ranks, k: int) -> Float64:
     return ranks.mean_per_row(hits_at(ranks, k))
 
 
+def hit_at(ranks: Ranks, k: int) -> Float64:
+    """hit@k = probability that some positive is among the first k, per row: the flat hit@k of one true label."""
+    best = _best_positive(ranks)
+    cases = np.stack([np.maximum(k - ranks.above[best], 0), ranks.group[best], ranks.positives_in_group[best]], axis=1)
+    result = np.full(ranks.n_rows, np.nan)
+    result[ranks.row[best]] = [_any_drawn(*case) for case in cases.tolist()]
+    return result
+
+
 def ndcg_at(ranks: Ranks, k: int) -> Float64:
     """nDCG@k = sum over hits of 1 / log2(rank + 1), divided by the same sum for a perfect ranking, per row.
 
@@ -153,9 +164,7 @@ def auc(ranks: Ranks) -> Float64:
 
 def first_reciprocal_rank(ranks: Ranks) -> Float64:
     """1 / rank of the row's first positive, per row; the mean over rows is MRR."""
-    best = (ranks.positives_above == 0).nonzero()[0]
-    _, one_each = np.unique(ranks.row[best], return_index=True)
-    best = best[one_each]
+    best = _best_positive(ranks)
     cases = np.stack([ranks.above[best], ranks.group[best], ranks.positives_in_group[best]], axis=1)
     distinct, where = np.unique(cases, axis=0, return_inverse=True)
     values = np.array([_expected_first(*case) for case in distinct.tolist()], float)
@@ -167,6 +176,20 @@ def first_reciprocal_rank(ranks: Ranks) -> Float64:
 def label_reciprocal_rank(ranks: Ranks) -> Float64:
     """1 / rank of every positive, (nnz,): how well each label is found, whatever else the row has."""
     return _harmonic_gap(ranks.above, ranks.group) / ranks.group
+
+
+def _best_positive(ranks: Ranks) -> Int64:
+    """One entry of the best group with a positive, for each row that has one."""
+    best = (ranks.positives_above == 0).nonzero()[0]
+    _, one_each = np.unique(ranks.row[best], return_index=True)
+    first: Int64 = best[one_each]
+    return first
+
+
+def _any_drawn(places: int, group: int, positives: int) -> float:
+    """1 - C(t - r, m) / C(t, m): that one of r positives is among m drawn of t."""
+    drawn = min(places, group)
+    return 1 - comb(group - positives, drawn) / comb(group, drawn)
 
 
 def _expected_first(above: int, group: int, positives: int) -> float:

@@ -8,12 +8,14 @@ which lists mined from text have, do no harm; a concept that is its own parent i
 import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from wsabie.base.arrays import Int32
 from wsabie.base.errors import InputError
-from wsabie.labels.hops import Hops
+from wsabie.labels.heights import Heights
+from wsabie.labels.hops import FAR, Hops
 from wsabie.labels.names import normalise
 from wsabie.labels.similar import SharedParents
 
@@ -142,6 +144,41 @@ class Hierarchy:
         >>> kinds.hops(["toad", "oak", "frog"]).around([0], 2)[[0, 2]]
         array([0, 2], dtype=int32)
         """
+        return Hops(*self._graph(labels))
+
+    def heights(self, labels: Sequence[str]) -> Heights:
+        """What is above some labels and how high, for the hierarchical error.
+
+        Parameters
+        ----------
+        labels : sequence of str
+            Names of a model's labels; of one that the hierarchy does not know nothing is above.
+
+        Examples
+        --------
+        >>> kinds = Hierarchy([("toad", "frogs"), ("frog", "frogs"), ("frogs", "animal"), ("cat", "animal")])
+        >>> kinds.heights(["toad", "frog", "cat"]).between([0])
+        array([0., 1., 2.])
+        """
+        return Heights(*self._graph(labels))
+
+    def within(self, names: Iterable[str], hops: int) -> list[str]:
+        """The concepts at most so many hops from some names, as `spelling` writes them ([D]'s 2-hop and 3-hop sets).
+
+        Examples
+        --------
+        >>> kinds = Hierarchy([("toad", "frogs"), ("frog", "frogs"), ("frogs", "animal"), ("cat", "animal")])
+        >>> kinds.within(["toad"], 2)
+        ['toad', 'frogs', 'frog', 'animal']
+        """
+        concepts = self.concepts
+        found = self.hops([*concepts, *names])
+        start = np.arange(len(concepts), found.n_labels)
+        near = found.around(start, FAR, upto=hops)[: len(concepts)]
+        return [concepts[number] for number in np.flatnonzero(near < FAR)]
+
+    def _graph(self, labels: Sequence[str]) -> tuple[Any, Any]:
+        """Which concepts each label means, and the pairs of child and parent, as matrices."""
         from scipy.sparse import csr_matrix
 
         n, meant = len(self._concepts), [self.senses(label) for label in labels]
@@ -149,7 +186,7 @@ class Hierarchy:
         concepts = np.fromiter((concept for senses in meant for concept in senses), np.int64, starts[-1])
         children, parents = np.frombuffer(self._children, np.int32), np.frombuffer(self._parents, np.int32)
         pairs = csr_matrix((np.ones(len(children), bool), (children, parents)), shape=(n, n))
-        return Hops(csr_matrix((np.ones(len(concepts), np.int8), concepts, starts), shape=(len(meant), n)), pairs)
+        return csr_matrix((np.ones(len(concepts), np.int8), concepts, starts), shape=(len(meant), n)), pairs
 
     def fingerprint(self) -> str:
         """8 hex digits that tell this hierarchy from others: of its pairs and names, in any order."""

@@ -48,7 +48,7 @@ class Hops:
         """Whether the is-a list knows a label at all, (n_labels,)."""
         return np.asarray(np.diff(self._concepts[0]) > 0)
 
-    def around(self, labels: Any, enough: int, candidate: Bool | None = None) -> Int32:
+    def around(self, labels: Any, enough: int, candidate: Bool | None = None, *, upto: int = FAR) -> Int32:
         """Hops from the nearest of some labels, ring after ring until enough candidates are reached.
 
         Parameters
@@ -58,6 +58,8 @@ class Hops:
         enough : int
         candidate : (n_labels,) bool or None
             What counts; None: every label.
+        upto : int
+            Rings at most.
 
         Returns
         -------
@@ -76,7 +78,7 @@ class Hops:
             reached = reached[(hops[reached] == FAR) & candidate[reached]]
             hops[reached] = ring
             found += len(reached)
-            if found >= enough:
+            if found >= enough or ring >= upto:
                 break
             front = np.unique(_of(self._next, front))
             front, ring = front[~seen[front]], ring + 1

@@ -312,7 +312,7 @@ class Ensemble(TransformerMixin, LabelModel):  # type: ignore[misc]
     def to_parts(self) -> Parts:
         """What the model is made of: JSON-able config and named arrays."""
         joined = self._whole().to_parts()
-        base = None if self.estimator is None else self.estimator.get_params()
+        base = None if self.estimator is None else {**self.estimator.get_params(), "init_labels": None}
         own = {**self.get_params(deep=False), "columns": _listed(self.columns), "estimator": base}
         config = {
             "parameters": plain(own),

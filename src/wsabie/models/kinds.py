@@ -17,6 +17,9 @@ KINDS = {
     "nearest": "wsabie.models.nearest:NearestNeighbours",
     "approximate-nearest": "wsabie.models.approximate:ApproximateNeighbours",
     "one-vs-rest": "wsabie.models.one_vs_rest:OneVsRest",
+    "softmax": "wsabie.models.softmax:Softmax",
+    "devise": "wsabie.models.devise:Devise",
+    "conse": "wsabie.models.conse:Conse",
 }
 """Kind to module:class."""
 

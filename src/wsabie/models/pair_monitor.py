@@ -17,7 +17,9 @@ from wsabie.training.threads import Threads
 PAIRS = "pairs"
 """The figure's name: share of all other pairs of labels that stand below the true one, a mean rank upside down."""
 
-_MOST_COUPLES = 1 << 22  # pairs of labels that a true pair is ranked among; so many are drawn where there are more
+MOST_PAIRS = 1 << 22
+"""Pairs of labels that a true pair is ranked among; of more than these some are drawn."""
+_DRAWN = 1 << 18
 
 
 class PairMonitor(ValidationMap):
@@ -61,7 +63,7 @@ class PairMonitor(ValidationMap):
 
     def _above(self, space: PartsSpace) -> float:
         n, n_labels, pairs = len(self.quadruplets.objects), space.n_labels, self.pairs_of(space)
-        couples = self._couples(n_labels) if n_labels**2 > _MOST_COUPLES else None
+        couples = self._couples(n_labels) if n_labels**2 > MOST_PAIRS else None
         ranks: list[Int64] = []
         with Threads(self.threads) as threads:
             for lo, hi in row_ranges(n, 2 * n_labels):
@@ -73,7 +75,7 @@ class PairMonitor(ValidationMap):
 
     def _couples(self, n_labels: int) -> Int64:
         """Drawn pairs of labels, and the true ones; none of a label with itself."""
-        drawn = np.random.default_rng(0).integers(n_labels, size=(_MOST_COUPLES, 2))
+        drawn = np.random.default_rng(0).integers(n_labels, size=(_DRAWN, 2))
         true = np.stack([self.quadruplets.object_labels, self.quadruplets.part_labels], 1)
         return np.unique(np.concatenate([drawn[drawn[:, 0] != drawn[:, 1]], true]), axis=0)
 

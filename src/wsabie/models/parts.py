@@ -13,9 +13,10 @@ from wsabie.base.arrays import Float32, Int64, Matrix
 from wsabie.base.plain import plain
 from wsabie.base.validation import require, whole_number
 from wsabie.labels.quadruplets import Quadruplets, count_quadruplets
+from wsabie.labels.vectors import Vectors
 from wsabie.models.inputs import Inputs, n_rows
 from wsabie.models.monitor import ValidationMap
-from wsabie.models.pair_monitor import PAIRS, PairMonitor
+from wsabie.models.pair_monitor import MOST_PAIRS, PAIRS, PairMonitor
 from wsabie.models.parameters import PerTable
 from wsabie.models.scaling import Rows
 from wsabie.models.wsabie import Wsabie
@@ -71,7 +72,7 @@ class Parts(Wsabie):
     same : bool, default False
         Whether a label may be ranked beside itself, as its own part; [P] ranks all pairs.
     loss, rows, max_norm, epochs, learning_rate, schedule, margin, rank_weight, max_trials, l2, positives, init_scale, \
-patience, threads, deterministic, seed
+init_labels, patience, threads, deterministic, seed
         As of `Wsabie`. An epoch visits every annotated pair of picture and label once, with a relation drawn anew.
         As in [P]: `rank_weight="top1"` and `max_trials` 10 or 100 (their gamma), `max_norm=1`.
 
@@ -120,6 +121,7 @@ patience, threads, deterministic, seed
         l2: float | dict[str, float] = 0.0,
         positives: Positives = "mean",
         init_scale: float | dict[str, float] | None = None,
+        init_labels: Vectors | None = None,
         patience: int | None = None,
         threads: int | None = None,
         deterministic: bool = True,
@@ -128,7 +130,7 @@ patience, threads, deterministic, seed
         super().__init__(
             dim, loss=loss, rows=rows, max_norm=max_norm, epochs=epochs, learning_rate=learning_rate,
             schedule=schedule, margin=margin, rank_weight=rank_weight, max_trials=max_trials, l2=l2,
-            positives=positives, init_scale=init_scale, patience=patience, threads=threads,
+            positives=positives, init_scale=init_scale, init_labels=init_labels, patience=patience, threads=threads,
             deterministic=deterministic, seed=seed,
         )  # fmt: skip
         self.relations = relations
@@ -195,7 +197,10 @@ patience, threads, deterministic, seed
         truth = self._truth(Y, n_rows(self._checked(X, what)))
         relations = self._ids_of_relations()
         relations = relations[count_quadruplets(truth, relations) > 0] if len(relations) else relations
-        if not len(relations) or max_rows is None:
+        costly = (
+            len(self.vocabulary_) ** 2 > MOST_PAIRS and metric != PAIRS
+        )  # only looked at, and slower than the epochs
+        if not len(relations) or max_rows is None or costly:
             told = f"no relation has two pictures in {what}, so that no epoch can be chosen by {PAIRS!r}; choose MAP"
             require(metric != PAIRS, told)
             return pictures

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from wsabie.base.errors import InputError
 
@@ -31,15 +31,15 @@ class System:
         Parameters that make it what it is.
     trained : bool
         Trained by the loops, in epochs that validation rows choose; with checkpoints.
-    told : bool
-        Needs to be told more than rows and labels: relations between labels.
+    needs : {"", "relations", "vectors"}
+        What it has to be given beside rows and labels: relations between labels, or word vectors.
     """
 
     title: str
     maker: str
     settings: Values = field(default_factory=dict)
     trained: bool = True
-    told: bool = False
+    needs: Literal["", "relations", "vectors"] = ""
 
 
 _MODELS = "wsabie.models."
@@ -54,7 +54,7 @@ SYSTEMS: Mapping[str, System] = {
     "full-rank": System("full-rank WARP", _MODELS + "presets:full_rank"),
     "vse-ens": System("VSE-ens", _MODELS + "presets:vse_ens"),
     "opt-auc": System("Opt-AUC", _MODELS + "presets:opt_auc"),
-    "parts": System("objects and parts", _MODELS + "parts:Parts", told=True),
+    "parts": System("objects and parts", _MODELS + "parts:Parts", needs="relations"),
     "nearest": System("k nearest neighbours", _MODELS + "nearest:NearestNeighbours", trained=False),
     "approximate-nearest": System(
         "k neighbours in a tree leaf", _MODELS + "approximate:ApproximateNeighbours", trained=False
@@ -64,6 +64,9 @@ SYSTEMS: Mapping[str, System] = {
     "one-vs-rest-pa": _one_vs_rest("one-versus-rest, PA-I", settings={"learner": "passive-aggressive"}),
     "one-vs-rest-hinge": _one_vs_rest("one-versus-rest, hinge SGD", settings={"learner": "hinge"}),
     "svm": _one_vs_rest("one-versus-rest, linear SVM", settings={"learner": "svm"}),
+    "softmax": System("softmax", _MODELS + "softmax:Softmax", trained=False),
+    "devise": System("DeViSE", _MODELS + "devise:Devise", needs="vectors"),
+    "conse": System("ConSE", _MODELS + "conse:Conse", trained=False, needs="vectors"),
 }
 """By name, in the order of lists."""
 

@@ -4,12 +4,16 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Self
+from zlib import crc32
 
 import numpy as np
 from sklearn.base import TransformerMixin
 
 from wsabie.base.arrays import Float32, Int64
+from wsabie.base.validation import require
 from wsabie.labels.names import Vocabulary
+from wsabie.labels.terms import target_vectors, terms_of
+from wsabie.labels.vectors import Vectors
 from wsabie.models import defaults
 from wsabie.models.growth import trainable
 from wsabie.models.inputs import n_rows
@@ -83,6 +87,9 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
         Learn a bias per label.
     init_scale : float, {"V": float, "W": float} or None
         Standard deviation of the first tables; None is 1/sqrt(dim).
+    init_labels : Vectors or None, default None
+        Word vectors, of as many dimensions as `dim`, that label vectors begin with, at unit length: a label with few
+        rows has a meaning, and one with many gets its own. Labels without a word vector begin as all do. Not saved.
     patience : int or None, default None
         With validation rows: epochs without a better figure before training stops, in the second half of the schedule.
         None runs all epochs: the last ones, at the lowest rate, bring most. The best epoch's model is kept.
@@ -137,6 +144,7 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
         positives: Positives = "mean",
         label_bias: bool = False,
         init_scale: float | Mapping[str, float] | None = None,
+        init_labels: Vectors | None = None,
         patience: int | None = None,
         threads: int | None = None,
         deterministic: bool = True,
@@ -161,6 +169,7 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
         self.positives = positives
         self.label_bias = label_bias
         self.init_scale = init_scale
+        self.init_labels = init_labels
         self.patience = patience
         self.threads = threads
         self.deterministic = deterministic
@@ -226,7 +235,31 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
     def _new_space(self, n_features: int) -> JointSpace:
         std = first_scale(self.init_scale, self.dim)
         rng = np.random.default_rng([self.seed, 0])
-        return JointSpace.random(n_features, len(self.vocabulary_), self.dim, self.similarity, rng, std)
+        space = JointSpace.random(n_features, len(self.vocabulary_), self.dim, self.similarity, rng, std)
+        if self.init_labels is not None:
+            found = target_vectors(terms_of(list(self.vocabulary_)), self.init_labels)
+            space.labels[found.places, : self.dim] = found.table
+        return space
+
+    def check_parameters(self) -> None:
+        """Refuse values that no training can use, by name; InputError."""
+        super().check_parameters()
+        if self.init_labels is None:
+            return
+        require(isinstance(self.init_labels, Vectors), "init_labels are word vectors as wsabie.read_vectors reads them")
+        require(
+            self.init_labels.dim == self.dim,
+            f"init_labels have {self.init_labels.dim} dimensions and dim is {self.dim}; set dim={self.init_labels.dim}",
+        )
+
+    def _identity(self, settings: Settings, data: list[Any]) -> dict[str, Any]:
+        begun = [] if self.init_labels is None else [crc32(np.ascontiguousarray(self.space_.labels).data)]
+        return super()._identity(settings, [*data, *begun])
+
+    def _described(self) -> dict[str, Any]:
+        config = super()._described()
+        config["parameters"]["init_labels"] = None
+        return config
 
     # ---- use
 

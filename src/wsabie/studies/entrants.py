@@ -92,8 +92,8 @@ ENSEMBLES = {f"ensemble-{n}": n for n in (2, 3, 10)}
 USUAL = ("wsabie", "nearest", "popularity", "one-vs-rest")
 """Who takes part unless others are named."""
 
-NAMES = (*(name for name, system in SYSTEMS.items() if not system.told), *ENSEMBLES)
-"""Every name that `entrants` knows: what has to be told more than rows and labels is none."""
+NAMES = (*(name for name, system in SYSTEMS.items() if not system.needs), *ENSEMBLES)
+"""Every name that `entrants` knows: what needs more than rows and labels is none."""
 
 
 def entrants(

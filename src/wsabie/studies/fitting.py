@@ -85,8 +85,9 @@ def evaluated(
     exclude: Matrix | None = None,
     similar: Any = None,
     hops: Any = None,
+    heights: Any = None,
 ) -> Evaluation:
-    """Judge a model on rows, block by block, in bounded memory; the last three as in `evaluate_scores`."""
+    """Judge a model on rows, block by block, in bounded memory; the last four as in `evaluate_scores`."""
     with progress.stage(stage, len(rows), "rows") as bar:
 
         def blocks() -> Iterator[tuple[int, Float32]]:
@@ -94,7 +95,7 @@ def evaluated(
                 yield lo, model.scores(rows.X[lo:hi])
                 bar.advance(hi - lo)
 
-        return evaluate_scores(blocks(), rows.Y, ks=ks, exclude=exclude, similar=similar, hops=hops)
+        return evaluate_scores(blocks(), rows.Y, ks=ks, exclude=exclude, similar=similar, hops=hops, heights=heights)
 
 
 def model_bytes(model: Any) -> int:

@@ -18,6 +18,7 @@ from wsabie.features.registry import USUAL, describer, load_describer
 from wsabie.models.annotator import Annotator
 from wsabie.models.base import LabelModel
 from wsabie.models.ensemble import Ensemble
+from wsabie.models.meanings import MeaningRanker
 from wsabie.models.members import column_blocks
 from wsabie.sources.align import Aligned, align
 from wsabie.sources.fingerprint import fingerprint_or_none, marks_of
@@ -226,11 +227,12 @@ def prepare(
     """
     own = fingerprint_or_none(source)
     rows, terms = _described(source, recipe, executor, progress, rejects)
+    learnable = _with_words(rows, recipe, rejects)
     aligned = None
     if valid is not None:
         judged = transformed(terms, valid, executor, progress, rejects)
-        aligned = align(judged, rows.label_names, rows.feature_names, rows.X.shape[1], rows.dictionary)
-    learnt, validation = _sides(rows, aligned, recipe)
+        aligned = align(judged, learnable.label_names, rows.feature_names, rows.X.shape[1], rows.dictionary)
+    learnt, validation = _sides(learnable, aligned, recipe)
     facts = {
         "system": recipe.system,
         "source": recipe.source,
@@ -240,11 +242,26 @@ def prepare(
         "rows": len(learnt),
         "validation_rows": 0 if validation is None else len(validation),
         "labels": len(learnt.label_names),
-        "labels_dropped": len(rows.label_names) - len(learnt.label_names),
+        "labels_dropped": len(learnable.label_names) - len(learnt.label_names),
         "rows_without_labels": int((np.diff((learnt.Y > 0).tocsr().indptr) == 0).sum()),
         "skipped": len(rejects),
     }
     return Sides(learnt, validation, terms, aligned, facts)
+
+
+def _with_words(rows: Rows, recipe: Recipe, rejects: Rejects) -> Rows:
+    """For a model that ranks labels by their words, the rows without the labels that have no word vector."""
+    if not isinstance(recipe.estimator, MeaningRanker):
+        return rows
+    found = recipe.estimator.meant(rows.label_names)
+    if not len(found.places):
+        raise InputError(
+            f"none of the {len(rows.label_names):,} labels of {recipe.source} has a word vector, such as "
+            f"{', '.join(map(repr, found.missing[:3]))}; give vectors of their words, or --knowledge that names them"
+        )
+    for label in found.missing:
+        rejects.add(label, "label without a word vector")
+    return rows.with_labels(found.places)
 
 
 def _with_columns(estimator: LabelModel, names: list[str] | None, terms: Any) -> LabelModel:

@@ -18,8 +18,8 @@ from wsabie.models.wsabie import Wsabie
 from wsabie.space import linear
 
 Cli = Callable[..., Any]
-TRAINED = [name for name, system in SYSTEMS.items() if system.trained]
-BASELINES = [name for name, system in SYSTEMS.items() if not system.trained]
+TRAINED = [name for name, system in SYSTEMS.items() if system.trained and not system.needs]
+BASELINES = [name for name, system in SYSTEMS.items() if not system.trained and not system.needs]
 VECTORS = {*TRAINED, "one-vs-rest", "one-vs-rest-pa", "one-vs-rest-hinge", "svm"}
 
 

@@ -223,7 +223,7 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_folder_of_pictures_with_wordnets_pairs(pictures: Path, wordnet: Path) -> None:
-    data = open_parts(str(pictures), knowledge=wordnet)
+    data = open_parts(str(pictures), knowledge=[wordnet])
     assert data.related is not None
     car, wheel, house, door = (f"{name} ({synset})" for name, synset in IDS.items())
     assert sorted(data.related.told) == [(car, wheel), (house, door)]
@@ -241,7 +241,7 @@ def test_data_without_relations_are_refused(pictures: Path, wordnet: Path, tiny:
     with pytest.raises(InputError, match="no relations between labels; name WordNet with --knowledge"):
         open_parts(str(pictures))
     with pytest.raises(InputError, match="has relations of its own; leave --knowledge"):
-        open_parts("parts:tiny", knowledge=wordnet)
+        open_parts("parts:tiny", knowledge=[wordnet])
     with pytest.raises(InputError, match="no planted collection 'parts:huge'"):
         open_parts("parts:huge")
     with pytest.raises(InputError, match="no pictures to draw"):
@@ -249,7 +249,7 @@ def test_data_without_relations_are_refused(pictures: Path, wordnet: Path, tiny:
     with pytest.raises(InputError, match="no pictures to search in"):
         ran("parts-figure4", tiny)
     with pytest.raises(InputError, match="has no regions to draw"):
-        ran("parts-figure3", open_parts(str(pictures), knowledge=wordnet))
+        ran("parts-figure3", open_parts(str(pictures), knowledge=[wordnet]))
 
 
 @pytest.fixture(scope="module")
@@ -295,7 +295,7 @@ def cars(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_parts_of_the_same_picture(cars: Path, all_of_wordnet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     few = parts_pictures.in_english()
     monkeypatch.setattr(parts_regions, "in_english", lambda: replace(few, items=few.items[:20]))
-    data = open_regions(str(cars), knowledge=all_of_wordnet)
+    data = open_regions(str(cars), knowledge=[all_of_wordnet])
     assert data.couples is not None
     assert data.related is not None
     assert len(data.couples) == 8
@@ -306,7 +306,7 @@ def test_parts_of_the_same_picture(cars: Path, all_of_wordnet: Path, monkeypatch
     assert [data.test.label_names[y] for y in test.drawn.object_labels] == [car] * 8
     assert [data.test.label_names[y] for y in test.drawn.part_labels] == [wheel, mirror] * 4
     assert all(part.startswith(whole) for whole, part in data.couples)  # of the same picture
-    inherited = open_regions(str(cars), knowledge=all_of_wordnet, inherit=True).related
+    inherited = open_regions(str(cars), knowledge=[all_of_wordnet], inherit=True).related
     assert inherited is not None
     assert inherited.unseen == []
 
@@ -318,4 +318,4 @@ def test_parts_of_the_same_picture(cars: Path, all_of_wordnet: Path, monkeypatch
     with pytest.raises(InputError, match="joined by WordNet; name it with --knowledge"):
         open_regions(str(cars))
     with pytest.raises(InputError, match=r"annotations\.json"):
-        open_regions(str(cars.parent), knowledge=all_of_wordnet)
+        open_regions(str(cars.parent), knowledge=[all_of_wordnet])

@@ -10,6 +10,7 @@ from wsabie.faces.cli import data_commands, label_commands, parts_commands, sear
 from wsabie.faces.cli.options import (
     AllowOverlap,
     Augment,
+    Candidates,
     Components,
     Crop,
     Data,
@@ -19,6 +20,7 @@ from wsabie.faces.cli.options import (
     Items,
     Json,
     Kind,
+    LabelKnowledge,
     Landmarks,
     MinRows,
     Model,
@@ -32,6 +34,7 @@ from wsabie.faces.cli.options import (
     Terms,
     Threads,
     Top,
+    WordVectors,
     positive,
     refuse_options,
     stated,
@@ -124,6 +127,12 @@ def train(
         Path | None,
         typer.Option(help="For parts: related labels, object TAB part a line (see `wsabie labels pairs`)."),
     ] = None,
+    vectors: WordVectors = None,
+    knowledge: LabelKnowledge = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(help="Further labels that devise and conse can rank, though no row has them: a file, one a line."),
+    ] = None,
     threads: Threads = None,
     seed: GivenSeed = None,
     only: Annotated[
@@ -144,6 +153,7 @@ def train(
     json: Json = False,
 ) -> None:
     """Train a model on tagged data; new data is then annotated with `wsabie annotate`."""
+    from wsabie.faces.cli.meanings import meaning_parameters, refuse_other_kinds
     from wsabie.faces.cli.settings_file import read_parameters
     from wsabie.faces.cli.spaces import is_declaration, train_space_command
     from wsabie.faces.cli.training import Asked, estimator_of, refuse_without_epochs, relations_of, train_command
@@ -154,7 +164,7 @@ def train(
     if is_declaration(data):
         others: dict[str, Any] = {"valid": valid, "config": config, "ensemble": ensemble, "ensemble-by": ensemble_by}
         others |= {"describe": describe, "components": components, "terms": terms, "size": size, "augment": augment}
-        others |= {"relations": relations}
+        others |= {"relations": relations, "vectors": vectors, "knowledge": knowledge, "labels": labels}
         others |= {"landmarks": landmarks, "crop": crop, "normalise": normalise, "output": output, "rate": rate}
         others |= {"items": items, "whole": whole}
         refuse_options(stated(**others), "what a TOML file says in its tables, or what a space does not have")
@@ -178,9 +188,11 @@ def train(
         return
     refuse_options(stated(only=only, **{"stop-on": stop_on}), "which relations of a TOML file count")
     trained = system_of(kind).trained
+    refuse_other_kinds(kind, stated(vectors=vectors, knowledge=knowledge, labels=labels))
     refuse_without_epochs(kind, {"valid": valid, "hold-out": hold_out, "log": log})
     parameters: dict[str, Any] = {} if config is None else read_parameters(config, kind)
     parameters = {name: value for name, value in parameters.items() if name not in run}
+    parameters = meaning_parameters(kind, vectors, knowledge, labels) | parameters
     parameters |= relations_of(kind, relations, parameters)
     parameters |= stated(
         dim=dim,
@@ -217,6 +229,7 @@ def evaluate(
     data: Data,
     hierarchy: Hierarchies = None,
     parent_first: ParentFirst = False,
+    candidates: Candidates = None,
     allow_overlap: AllowOverlap = False,
     exclude: Annotated[
         Path | None,
@@ -233,11 +246,13 @@ def evaluate(
 
     space = space_in(model, threads)
     if space is not None:
-        refuse_options(stated(exclude=exclude), "what labels a row has")
+        refuse_options(stated(exclude=exclude, candidates=candidates), "what labels a row has")
         given = strict, rejects, json, hierarchy, parent_first
         evaluate_space_command(space, model, data, allow_overlap, threads, *given)
         return
-    evaluate_command(model, data, allow_overlap, exclude, threads, strict, rejects, json, hierarchy, parent_first)
+    evaluate_command(
+        model, data, allow_overlap, exclude, threads, strict, rejects, json, hierarchy, parent_first, candidates
+    )
 
 
 def annotate(
@@ -247,6 +262,7 @@ def annotate(
         typer.Argument(metavar="INPUTS", help="Pictures, folders, data in any source format; of a space also names."),
     ] = None,
     k: Top = 10,
+    candidates: Candidates = None,
     text: Annotated[
         list[str] | None, typer.Option(metavar="TEXT", help="A text in place of INPUTS, where documents are asked for.")
     ] = None,
@@ -278,14 +294,15 @@ def annotate(
 
     space = space_in(model, threads)
     if space is not None:
-        refuse_options(stated(explain=explain, label=label, hierarchy=hierarchy, region=region), "what labels are")
+        others = stated(explain=explain, label=label, hierarchy=hierarchy, region=region, candidates=candidates)
+        refuse_options(others, "what labels are")
         annotate_space_command(space, model, inputs or (), text or (), k, relation, threads, strict, rejects, json)
         return
     refuse_of_space(model, stated(relation=relation))
     if not inputs and not text:
         raise InputError("nothing to annotate; give pictures, folders, or data in any source format")
     given = inputs or [], k, explain, label, threads, strict, rejects, json, hierarchy, parent_first
-    annotate_command(model, *given, text or (), region or ())
+    annotate_command(model, *given, text or (), region or (), candidates)
 
 
 def neighbours(

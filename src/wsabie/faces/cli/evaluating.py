@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from wsabie.base.errors import InputError
 from wsabie.faces.cli.common import (
     aligned_rows,
     executor,
+    label_names,
     listing,
     loaded,
     opened,
@@ -21,7 +24,7 @@ from wsabie.sources.records import Rows, Source, groups_of
 from wsabie.storage.outputs import refuse_unwritable
 
 if TYPE_CHECKING:
-    from wsabie.base.arrays import Matrix
+    from wsabie.base.arrays import Int64, Matrix
     from wsabie.evaluation.bootstrap import Interval
     from wsabie.evaluation.evaluate import Evaluation
     from wsabie.sources.align import Aligned
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
 
 KS = (1, 5, 10, 50)
 SHOWN = ("p@1", "p@5", "p@10", "recall@5", "recall@10", "recall@50", "MAP", "MRR", "ndcg@10", "AUC",
-         "psib@1", "psib@5", "psib@10", "hp@5", "hp@10")  # fmt: skip
+         "psib@1", "psib@5", "psib@10", "hp@5", "hp@10", "herr@5")  # fmt: skip
 
 
 def evaluate_command(
@@ -43,16 +46,21 @@ def evaluate_command(
     json: bool,
     hierarchy: Sequence[Path] | None = None,
     parent_first: bool = False,
+    candidates: Path | None = None,
 ) -> None:
     """Score every row that carries a known label and print the metrics with bootstrap intervals."""
     from wsabie.evaluation.bootstrap import bootstrap_all
     from wsabie.studies.fitting import evaluated
 
-    refuse_unwritable(("rejects", rejects_file), inputs=(data, model, exclude))
+    refuse_unwritable(("rejects", rejects_file), inputs=(data, model, exclude, candidates))
     annotator, progress = loaded(model, threads), TerminalProgress()
+    vocabulary = annotator.model.vocabulary_
+    among = np.arange(len(vocabulary)) if candidates is None else np.unique(vocabulary.ids(label_names(candidates)))
     kinds = kinds_in(hierarchy, parent_first)
-    similar = siblings_by(kinds, hierarchy, annotator)
-    hops = None if kinds is None else kinds.hops(list(annotator.model.vocabulary_))
+    similar = siblings_by(kinds, hierarchy, annotator, among)
+    near: dict[str, Any] = {"similar": similar}
+    if kinds is not None:
+        near |= {"hops": kinds.hops(vocabulary.names(among)), "heights": kinds.heights(vocabulary.names(among))}
     with listing(rejects_file, strict=strict) as rejects:
         source = opened(data, rejects, n_features=annotator.model.n_features_in_, usual=annotator.facts.get("items"))
         if not allow_overlap:
@@ -64,10 +72,12 @@ def evaluate_command(
                 _refuse_training_rows(annotator, aligned.rows, data)
         _refuse_unlabelled(aligned, model, data)
         tell_unknown(aligned, data)
-        rows = aligned.rows
+        rows, judged = aligned.rows, annotator.model
+        if candidates is not None:
+            rows, judged = _rows_among(rows, among, candidates), _Among(judged, among)
         known = None if exclude is None else _known_labels(exclude, rows, data, rejects)
         ks = lengths(len(rows.label_names))
-        found = evaluated(annotator.model, rows, ks, "scoring", progress, exclude=known, similar=similar, hops=hops)
+        found = evaluated(judged, rows, ks, "scoring", progress, exclude=known, **near)
         measured = {name: found.per_row[name] for name in SHOWN if name in found.per_row}
         intervals = bootstrap_all(measured, groups=groups_of(rows, found.rows))
     if json:
@@ -80,6 +90,24 @@ def evaluate_command(
     _show(found, intervals)
     if similar is not None:
         tell_siblings(sibling_facts(similar))
+
+
+class _Among(NamedTuple):
+    """A model that knows some labels alone."""
+
+    model: Any
+    labels: "Int64"
+
+    def scores(self, X: Any) -> Any:
+        return self.model.scores(X)[:, self.labels]
+
+
+def _rows_among(rows: Rows, labels: "Int64", candidates: Path) -> Rows:
+    """Rows with the labels that are candidates; without any there is nothing to measure."""
+    rows = rows.with_labels(labels)
+    if not (rows.Y.data > 0).any():
+        raise InputError(f"no row has a label that {candidates} names; give candidates that are right for some rows")
+    return rows
 
 
 def _known_labels(exclude: Path, rows: Rows, data: Path, rejects: "Rejects") -> "Matrix":

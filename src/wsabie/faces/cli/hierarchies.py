@@ -18,14 +18,18 @@ SHOWN_MARKS = {"true": "*", "sibling": "~", "other": ""}
 """What stands before a label: signs and not colours, so that they can be copied, piped and told apart by everybody."""
 
 
-def siblings_by(kinds: "Hierarchy | None", hierarchy: Sequence[Path] | None, annotator: Any) -> "SharedParents | None":
-    """Which labels of a model are siblings by what some is-a lists say; None without a list.
+def siblings_by(
+    kinds: "Hierarchy | None", hierarchy: Sequence[Path] | None, annotator: Any, among: Any = None
+) -> "SharedParents | None":
+    """Which labels of a model, or those among them, are siblings by what some is-a lists say; None without a list.
 
     A list that training used is told: figures then say little.
     """
     if kinds is None:
         return None
-    similar = _known_siblings(kinds, hierarchy or (), "the model", list(annotator.model.vocabulary_))
+    vocabulary = annotator.model.vocabulary_
+    names = list(vocabulary) if among is None else vocabulary.names(among)
+    similar = _known_siblings(kinds, hierarchy or (), "the model", names)
     if _used_in_training(kinds, hierarchy or (), annotator.facts):
         note(f"{_named(hierarchy)} was used in training: what it says of siblings is not what the model found out")
     return similar

@@ -133,6 +133,18 @@ Table = Annotated[
     Path | None,
     typer.Option(help="What labels mean, by hand: label TAB id a line, as `wsabie labels match` writes them."),
 ]
+Candidates = Annotated[
+    Path | None,
+    typer.Option(help="Only these labels: a file, one a line (such as those that no training row had), or a model."),
+]
+WordVectors = Annotated[
+    Path | None,
+    typer.Option(help="Word vectors (word2vec, GloVe, fastText .vec), for what labels mean."),
+]
+LabelKnowledge = Annotated[
+    list[Path] | None,
+    typer.Option(help="WordNet's files or others that say which terms a label has; several complete each other."),
+]
 
 
 def stated(**options: Any) -> dict[str, Any]:

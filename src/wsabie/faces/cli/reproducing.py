@@ -59,15 +59,16 @@ def reproduce_command(
     refuse_options(set(options).difference(wanted.opening.options if wanted.opening else ()), table)
     given, kinds = None, kinds_in(hierarchy, parent_first)
     similar = siblings_in(kinds, hierarchy, data)
-    if wanted.needs_data and data is not None:
-        with listing(rejects_file, strict=strict) as rejects:
+    with listing(rejects_file, strict=strict) as rejects:
+        if wanted.needs_data and data is not None:
             opened = open_data if wanted.opening is None else wanted.opening.open
             given = opened(data, seed=seed, executor=executor(threads), progress=progress, rejects=rejects, **options)
-        if given.related is not None:
-            note(given.about)
-        changes: dict[str, Any] = {"similar": similar, "hierarchy": kinds, "min_rows": min_rows, "artists": artists}
-        given = replace(given, **{name: value for name, value in changes.items() if value is not None})
-    done = reproduce(wanted, given, seed=seed, threads=threads, parameters=parameters, seeds=seeds, progress=progress)
+            if given.related is not None:
+                note(given.about)
+            changes: dict[str, Any] = {"similar": similar, "hierarchy": kinds, "min_rows": min_rows, "artists": artists}
+            given = replace(given, **{name: value for name, value in changes.items() if value is not None})
+        run: dict[str, Any] = {"seed": seed, "threads": threads, "parameters": parameters, "seeds": seeds}
+        done = reproduce(wanted, given, **run, progress=progress)
     files = done.write(folder)
     if json:
         show_json({**done.as_dict(), "files": [str(file) for file in files]})

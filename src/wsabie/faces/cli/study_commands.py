@@ -18,6 +18,7 @@ from wsabie.faces.cli.options import (
     Hierarchies,
     Items,
     Json,
+    LabelKnowledge,
     Landmarks,
     MinRows,
     Normalise,
@@ -30,6 +31,7 @@ from wsabie.faces.cli.options import (
     Strict,
     Terms,
     Threads,
+    WordVectors,
     positive,
     refuse_options,
     stated,
@@ -236,11 +238,11 @@ def reproduce(
             help="music-bigdata: kind of the names that are artists (default: artist, speaker, instrument).",
         ),
     ] = None,
-    knowledge: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="parts-table3 and its like: WordNet, for pictures.")
-    ] = None,
+    vectors: WordVectors = None,
+    knowledge: LabelKnowledge = None,
     inherit: Annotated[
-        bool, typer.Option("--inherit", help="With --knowledge: wholes have the parts of what they are a kind of.")
+        bool,
+        typer.Option("--inherit", help="parts-table3 and its like: wholes have the parts of what they are a kind of."),
     ] = False,
     threads: Threads = None,
     seed: Seed = 0,
@@ -257,7 +259,7 @@ def reproduce(
     parameters = stated(epochs=epochs)
     reproduce_command(
         table, data, out, parameters, threads, seed, seeds, min_rows, hierarchy, parent_first, artists,
-        stated(knowledge=knowledge, inherit=inherit or None), strict, rejects, json,
+        stated(vectors=vectors, knowledge=knowledge, inherit=inherit or None), strict, rejects, json,
     )  # fmt: skip
 
 

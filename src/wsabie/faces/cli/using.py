@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from wsabie.base.errors import InputError
-from wsabie.faces.cli.common import aligned_rows, executor, listing, loaded, opened, tell_unknown_features
+from wsabie.faces.cli.common import aligned_rows, executor, label_names, listing, loaded, opened, tell_unknown_features
 from wsabie.faces.cli.epochs import epochs_run, show_epochs
 from wsabie.faces.cli.hierarchies import SHOWN_MARKS, kinds_in, siblings_by
 from wsabie.faces.cli.terminal import TerminalProgress, note, one_line, show_json, show_table
@@ -34,6 +34,7 @@ def annotate_command(
     parent_first: bool = False,
     texts: Sequence[str] = (),
     regions: Sequence[str] = (),
+    candidates: Path | None = None,
 ) -> None:
     """Rank labels for every input, one line each; with a hierarchy, true labels and their siblings are marked."""
     if label is not None and explain is None:
@@ -49,6 +50,8 @@ def annotate_command(
     annotator, progress = loaded(model, threads), TerminalProgress()
     if label is not None:
         annotator.model.vocabulary_.ids([label])  # refuses an unknown label before any work
+    among = {} if candidates is None else {"candidates": label_names(candidates)}
+    annotator.model.vocabulary_.ids(among.get("candidates", ()))  # as well
     similar = siblings_by(kinds_in(hierarchy, parent_first), hierarchy, annotator)
     results: list[dict[str, Any]] = []
     drawn = unknown = 0
@@ -60,7 +63,7 @@ def annotate_command(
             rows, unknown = aligned.rows, unknown + aligned.unknown_features
             tell_unknown_features(aligned, "the data")
             if len(rows):
-                ranked = annotator.model.annotate(rows.X, k)
+                ranked = annotator.model.annotate(rows.X, k, **among)
                 found = [
                     {"id": place + i, "labels": [[name, round(s, 6)] for name, s in top]}
                     for i, top in zip(rows.ids, ranked, strict=True)

@@ -3,11 +3,11 @@
 from wsabie.base.errors import InputError
 from wsabie.labels.names import closest
 from wsabie.studies.reproduce.record import Record
-from wsabie.studies.reproduce.records import music, parts, slides, vse_ens, wsabie, wsabie_figures
+from wsabie.studies.reproduce.records import devise, music, parts, slides, vse_ens, wsabie, wsabie_figures
 
-RECORDS: dict[str, Record] = {
-    record.name: record for part in (wsabie, wsabie_figures, parts, slides, music, vse_ens) for record in part.RECORDS
-}
+_PLACES = (wsabie, wsabie_figures, parts, slides, music, vse_ens, devise)
+
+RECORDS: dict[str, Record] = {record.name: record for place in _PLACES for record in place.RECORDS}
 
 
 def record(name: str) -> Record:

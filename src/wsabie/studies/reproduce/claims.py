@@ -55,11 +55,14 @@ class Check(NamedTuple):
     test : callable
         Raises LookupError where a row that it looks at was not run.
     why : str
+    ours : bool
+        No paper says it; it is asked here.
     """
 
     text: str
     test: Callable[["Findings"], tuple[bool, str]]
     why: str = ""
+    ours: bool = False
 
 
 class Verdict(NamedTuple):
@@ -105,8 +108,9 @@ def judged(claim: Claim | Check, findings: "Findings", published: Sequence["Publ
     try:
         holds, words = claim.test(findings)
     except LookupError as missing:
-        return Verdict(claim.text, "", NOT_RUN, f"without {missing.args[0]}")
-    return Verdict(claim.text, "", HOLDS if holds else FAILS, words if holds else _because(words, claim.why))
+        return Verdict(claim.text, "", NOT_RUN, f"without {missing.args[0]}", ours=claim.ours)
+    here = HOLDS if holds else FAILS
+    return Verdict(claim.text, "", here, words if holds else _because(words, claim.why), ours=claim.ours)
 
 
 def _ordered(claim: Claim, findings: "Findings", published: Sequence["Published"], seed: int) -> Verdict:

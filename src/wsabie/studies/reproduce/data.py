@@ -73,7 +73,7 @@ class Data:
         Relations between labels.
     source : ItemSource or None
         The pictures of the rows, by id.
-    knowledge : callable or None
+    meaning : callable or None
         Labels -> what they mean (`Matched`).
     """
 
@@ -91,7 +91,7 @@ class Data:
     hierarchy: Hierarchy | None = field(default=None, repr=False)
     related: Related | None = field(default=None, repr=False)
     source: ItemSource | None = field(default=None, repr=False)
-    knowledge: Callable[[Sequence[str]], Matched] | None = field(default=None, repr=False)
+    meaning: Callable[[Sequence[str]], Matched] | None = field(default=None, repr=False)
 
     @property
     def facts(self) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """What the tables of objects and parts run on: pictures, and relations between their labels."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ def open_parts(
     executor: Executor | None = None,
     progress: Progress = SILENT,
     rejects: Rejects | None = None,
-    knowledge: Path | None = None,
+    knowledge: Sequence[Path] = (),
     inherit: bool = False,
 ) -> Data:
     """Annotated pictures with relations between labels.
@@ -47,10 +48,10 @@ def open_parts(
         There is no such collection, or it knows of its parts and needs no knowledge, or the other way round.
     """
     if name.startswith(PLANTED):
-        if knowledge is not None or inherit:
+        if knowledge or inherit:
             raise InputError(f"{name} has relations of its own; leave --knowledge and --inherit out")
         return warned(_planted(name, seed, progress))
-    if knowledge is None:
+    if not knowledge:
         raise InputError(f"{name} has no relations between labels; name WordNet with --knowledge FOLDER")
     from wsabie.studies.reproduce.parts_pictures import pictures_with_parts
 

@@ -85,12 +85,12 @@ def searched(record: Record, setting: Setting) -> Findings:
     from wsabie.studies.augmented_search import AugmentedSearch
 
     data = setting.given
-    if data.knowledge is None:
+    if data.meaning is None:
         raise InputError(f"{data.name} has no pictures to search in; give --data sample with --knowledge WORDNET")
     (kept,) = next(models_of(record, setting, 1)).models.values()
     rows, model = data.test, kept.model
     items = Encoded(rows.ids, model.transform(rows.X))
-    queries = Queries(list(model.vocabulary_), data.knowledge(list(model.vocabulary_)))
+    queries = Queries(list(model.vocabulary_), data.meaning(list(model.vocabulary_)))
     search = AugmentedSearch(model, items, queries=queries, related=[PartsRelated(model)], groups=rows.groups)
     lines, found = [], []
     for query in QUERIES:

@@ -1,6 +1,6 @@
 """Pictures whose labels are WordNet's synsets, with the part-of pairs between these: the sample, or any collection."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ Pairs = list[tuple[str, str]]
 
 def pictures_with_parts(
     name: str,
-    knowledge: Path,
+    knowledge: Sequence[Path],
     *,
     inherit: bool = False,
     seed: int = 0,
@@ -42,7 +42,7 @@ def pictures_with_parts(
     ----------
     name : str
         "sample", or the path of a collection of pictures whose labels are names or ids of synsets.
-    knowledge : Path
+    knowledge : sequence of Path
         WordNet's folder, or what else `read_knowledge` takes.
     inherit : bool
         Wholes have the parts of what they are a kind of; in [P] they have not.
@@ -59,7 +59,7 @@ def pictures_with_parts(
     from wsabie.studies.demo import N_TERMS, SIZE
     from wsabie.studies.pictures import describe_split
 
-    known = read_knowledge(knowledge)
+    known = read_knowledge(*knowledge)
     source, matched = _meant(name, known, rejects)
     pairs = stated_parts(matched, inherit=inherit, sample=name == SAMPLE)
     pictures = with_synsets(source, matched)
@@ -85,7 +85,7 @@ def pictures_with_parts(
         *three_sides(rows, sides),
         related=Related(told, told, []),
         source=pictures,
-        knowledge=partial(match_labels, known),
+        meaning=partial(match_labels, known),
     )
 
 

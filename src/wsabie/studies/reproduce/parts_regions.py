@@ -34,7 +34,7 @@ def open_regions(
     executor: Executor | None = None,
     progress: Progress = SILENT,
     rejects: Rejects | None = None,
-    knowledge: Path | None = None,
+    knowledge: Sequence[Path] = (),
     inherit: bool = False,
 ) -> Data:
     """The sample collection and car parts: training on both, the test on regions of pictures that were held out.
@@ -58,9 +58,9 @@ def open_regions(
     from wsabie.studies.demo import N_TERMS, SIZE
     from wsabie.studies.pictures import describe_split
 
-    if knowledge is None:
+    if not knowledge:
         raise InputError("objects and their parts are joined by WordNet; name it with --knowledge FOLDER")
-    known, rejects, folder = read_knowledge(knowledge), Rejects() if rejects is None else rejects, Path(name)
+    known, rejects, folder = read_knowledge(*knowledge), Rejects() if rejects is None else rejects, Path(name)
     joined = _joined(folder, known, rejects)
     terms = VisualTerms(n_terms=N_TERMS, size=SIZE, seed=seed)
     rows, sides = describe_split(

@@ -1,0 +1,138 @@
+"""ConSE: the vectors of a classifier's best labels, averaged by their probabilities, are a row's point among words."""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from wsabie.base.arrays import Float32, Int64
+from wsabie.base.progress import SILENT, Progress
+from wsabie.base.validation import whole_number
+from wsabie.labels.knowledge import Knowledge
+from wsabie.labels.terms import Expand, Use
+from wsabie.labels.vectors import Vectors
+from wsabie.models.inputs import Inputs
+from wsabie.models.meanings import MeaningRanker
+from wsabie.models.scaling import Rows
+from wsabie.models.softmax import Softmax
+from wsabie.storage.folder import Parts
+
+
+class Conse(MeaningRanker):
+    """Convex combination of label vectors (Norouzi and others, 2014): nothing but a classifier is trained.
+
+    f(x) = sum of p(y | x) s(y) over the T most probable labels, divided by the sum of their probabilities; s(y) is the
+    vector of a label, and the labels whose terms are nearest to f(x) are the prediction.
+
+    Parameters
+    ----------
+    vectors, knowledge, labels, use, expand, terms_per_label
+        As for `Devise`.
+    top : int, default 10
+        T.
+    C, max_iter, rows
+        Of the classifier, as for `Softmax`.
+    threads, seed
+        As for `Wsabie`.
+
+    Attributes
+    ----------
+    classifier_ : Softmax
+        Over the labels that rows have.
+    targets_ : (n_seen, dim) float32
+        Their vectors.
+    terms_, missing_, vocabulary_
+        As for `Devise`.
+
+    Examples
+    --------
+    >>> words = Vectors(["red", "green", "lime"], np.array([[1, 0, 0], [0, 1, 0], [0, 0.9, 0.4]], np.float32))
+    >>> X = np.repeat(np.eye(3), 10, axis=0)[:20]
+    >>> model = Conse(words, labels=["lime"], top=1).fit(X, ["red"] * 10 + ["green"] * 10)
+    >>> [top[0][0] for top in model.annotate(X[[0, 10]], k=1, candidates=["red", "lime"])]
+    ['red', 'lime']
+    """
+
+    kind = "conse"
+
+    def __init__(
+        self,
+        vectors: Vectors | None = None,
+        *,
+        knowledge: Knowledge | None = None,
+        labels: Sequence[str] = (),
+        use: Use = "first",
+        expand: Expand = "all",
+        terms_per_label: int = 4,
+        top: int = 10,
+        C: float = 10.0,
+        max_iter: int = 200,
+        rows: Rows = "auto",
+        threads: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.vectors = vectors
+        self.knowledge = knowledge
+        self.labels = labels
+        self.use = use
+        self.expand = expand
+        self.terms_per_label = terms_per_label
+        self.top = top
+        self.C = C
+        self.max_iter = max_iter
+        self.rows = rows
+        self.threads = threads
+        self.seed = seed
+
+    def fit(self, X: Any, Y: Any, *, label_names: Sequence[str] | None = None, progress: Progress = SILENT) -> Self:
+        """Train the classifier on the labels that have a vector; as `Softmax.fit`.
+
+        Raises
+        ------
+        InputError
+            Data or parameters that cannot be used, or no label has a vector.
+        """
+        self.check_parameters()
+        _, targets = self._opened(X, Y, label_names)
+        self.targets_, seen = self._meant_in(targets)
+        names = [list(self.vocabulary_)[y] for y in seen]
+        classifier = Softmax(self.C, max_iter=self.max_iter, rows=self.rows)
+        self.classifier_ = classifier.fit(X, targets[:, seen], label_names=names, progress=progress)
+        return self
+
+    def check_parameters(self) -> None:
+        """Refuse values that no training can use, by name; InputError."""
+        super().check_parameters()
+        whole_number(self.top, "top")
+        Softmax(self.C, max_iter=self.max_iter).check_parameters()
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of every array that a prediction needs."""
+        return int(self.classifier_.n_bytes + self.targets_.nbytes + self.terms_.table.nbytes)
+
+    def _points(self, inputs: Inputs) -> Float32:
+        scores = self.classifier_._scores(inputs)
+        top = min(self.top, scores.shape[1])
+        best: Int64 = np.argsort(-scores, axis=1, kind="stable")[:, :top]
+        chances = np.exp(np.take_along_axis(scores, best, axis=1))
+        chances /= chances.sum(axis=1, keepdims=True)
+        return np.asarray(np.einsum("ij,ijd->id", chances, self.targets_[best]), np.float32)
+
+    def to_parts(self) -> Parts:
+        """What the model is made of: JSON-able config and named arrays."""
+        inner = self.classifier_.to_parts()
+        tensors = {"targets": self.targets_, **self._term_tensors(), **inner.nested("classifier")}
+        return Parts(self.kind, {**self._described(), "classifier": inner.config}, tensors)
+
+    @classmethod
+    def from_parts(cls, parts: Parts) -> Self:
+        """The model that `to_parts` described."""
+        config = parts.config
+        model = cls._restored(config)
+        model._restore_terms(config, parts.tensors)
+        model.classifier_ = Softmax.from_parts(parts.under("classifier", Softmax.kind, config["classifier"]))
+        model.targets_ = parts.tensors["targets"]
+        if model.targets_.shape != (len(model.classifier_.vocabulary_), model.terms_.table.shape[1]):
+            raise ValueError("the size of targets does not agree with the rest")
+        return model

@@ -1,0 +1,148 @@
+"""Multinomial logistic regression: the softmax classifier that DeViSE is compared with, and that ConSE stands on."""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from wsabie.base.arrays import Float32, Float64, Matrix
+from wsabie.base.progress import SILENT, Progress
+from wsabie.base.validation import require
+from wsabie.models.inputs import Inputs, as_matrix
+from wsabie.models.scaling import Rows, RowScaling
+from wsabie.models.scored import ScoreRanker
+from wsabie.storage.folder import Parts
+
+
+class Softmax(ScoreRanker):
+    """Probabilities of labels, of which a row has one: softmax of a linear function, by scikit-learn's L-BFGS.
+
+    A row with several labels counts once for each, with weight 1 / labels. The score of a label is the logarithm of its
+    probability; labels without a training row have none, and are never predicted.
+
+    Parameters
+    ----------
+    C : float, default 10
+        Inverse of the L2 regularisation.
+    max_iter : int, default 200
+    rows : {"auto", "tfidf", None}, default "auto"
+        Scaling of rows, as in `Wsabie`.
+
+    Attributes
+    ----------
+    scaling_ : RowScaling
+    seen_ : (n_seen,) int64
+        Labels that have a training row.
+    weights_ : (n_seen, n_features) float32
+    bias_ : (n_seen,) float32
+
+    Examples
+    --------
+    >>> X = np.repeat(np.eye(3), 10, axis=0)
+    >>> model = Softmax(rows=None).fit(X, ["red"] * 10 + ["green"] * 10 + ["blue"] * 10)
+    >>> model.probabilities(X[[0, 10]]).argmax(axis=1)
+    array([0, 1])
+    """
+
+    kind = "softmax"
+
+    def __init__(self, C: float = 10.0, *, max_iter: int = 200, rows: Rows = "auto") -> None:
+        self.C = C
+        self.max_iter = max_iter
+        self.rows = rows
+
+    def fit(self, X: Any, Y: Any, *, label_names: Sequence[str] | None = None, progress: Progress = SILENT) -> Self:
+        """Train.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, (n, n_features)
+        Y : (n,) integers or names; (n, n_labels) sparse matrix of 1 and -1; or lists of names
+            Explicit negatives (-1) do not count.
+        label_names : list of str or None
+            Names of label numbers 0, 1, ...; by default the numbers themselves.
+        progress : Progress
+
+        Raises
+        ------
+        InputError
+            Data or parameters that cannot be used; the sentence says where.
+        """
+        self.check_parameters()
+        inputs, targets = self._opened(X, Y, label_names)
+        self.scaling_ = RowScaling.learned(inputs, self.n_features_in_, self.rows)
+        with progress.stage("softmax", None, ""):
+            self._learn(as_matrix(self.scaling_(inputs), self.n_features_in_), (targets > 0).tocoo())
+        return self
+
+    def _learn(self, rows: Matrix, pairs: Any) -> None:
+        import warnings
+
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.linear_model import LogisticRegression
+
+        self.seen_ = np.unique(pairs.col).astype(np.int64)
+        if len(self.seen_) == 1:
+            self.weights_, self.bias_ = np.zeros((1, rows.shape[1]), np.float32), np.zeros(1, np.float32)
+            return
+        weight = 1 / np.bincount(pairs.row, minlength=rows.shape[0])[pairs.row]
+        learner = LogisticRegression(C=self.C, max_iter=self.max_iter)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # stopping early regularises, and max_iter says when
+            learner.fit(rows[pairs.row], pairs.col, weight)
+        weights, bias = learner.coef_, learner.intercept_
+        if len(self.seen_) == 2:  # scikit-learn keeps the difference of two
+            weights, bias = np.concatenate([0 * weights, weights]), np.concatenate([0 * bias, bias])
+        self.weights_ = np.ascontiguousarray(weights, np.float32)  # products of a loaded table are the same bits
+        self.bias_ = bias.astype(np.float32)
+
+    def probabilities(self, X: Any) -> Float64:
+        """The probability of each label, (n, n_labels) float64; 0 of labels without a training row.
+
+        Raises
+        ------
+        InputError
+            As `scores`.
+        """
+        return np.exp(self.scores(X).astype(np.float64))
+
+    def check_parameters(self) -> None:
+        """Refuse values that no training can use, by name; InputError."""
+        for name in ("C", "max_iter"):
+            value = getattr(self, name)
+            usable = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+            require(usable and 0 < value < np.inf, f"{name} is {value!r}; choose a number above 0")
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of every array that a prediction needs."""
+        scaling = sum(array.nbytes for array in self.scaling_.tensors().values())
+        return int(self.weights_.nbytes + self.bias_.nbytes + scaling)
+
+    def _scores(self, inputs: Inputs) -> Float32:
+        rows = as_matrix(self.scaling_(inputs), self.n_features_in_)
+        scores = np.asarray(rows @ self.weights_.T) + self.bias_
+        scores -= scores.max(axis=1, keepdims=True)
+        out = np.full((len(scores), len(self.vocabulary_)), -np.inf, np.float32)
+        out[:, self.seen_] = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
+        return out
+
+    def to_parts(self) -> Parts:
+        """What the model is made of: JSON-able config and named arrays."""
+        config = {**self._described(), "scaling": self.scaling_.method}
+        own = {"weights": self.weights_, "bias": self.bias_, "seen": self.seen_}
+        return Parts(self.kind, config, own | self.scaling_.tensors())
+
+    @classmethod
+    def from_parts(cls, parts: Parts) -> Self:
+        """The model that `to_parts` described; its weights stay memory-mapped."""
+        config, t = parts.config, parts.tensors
+        model = cls._restored(config)
+        model.scaling_ = RowScaling.restored(config["scaling"], t, model.n_features_in_)
+        model.weights_, model.bias_, model.seen_ = t["weights"], t["bias"], t["seen"]
+        n, last = len(model.seen_), int(np.max(model.seen_, initial=-1))
+        if model.weights_.shape != (n, model.n_features_in_) or model.bias_.shape != (n,):
+            raise ValueError("the sizes of weights, bias, seen do not agree with the rest")
+        if last >= len(model.vocabulary_) or np.min(model.seen_, initial=0) < 0:
+            raise ValueError("seen holds a label that there is not")
+        return model

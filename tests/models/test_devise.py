@@ -1,0 +1,225 @@
+"""DeViSE and ConSE: what they learn, labels never seen, word vectors that stay, saving, and what they refuse."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+
+import wsabie
+from wsabie.base.errors import InputError, UncalibratedError
+from wsabie.labels.knowledge import Knowledge
+from wsabie.labels.vectors import Vectors
+from wsabie.models.conse import Conse
+from wsabie.models.devise import Devise
+from wsabie.models.softmax import Softmax
+
+DIM, SEEN, UNSEEN, EACH = 12, 24, 6, 12
+LABELS = [f"word{i}" for i in range(SEEN + UNSEEN)]
+
+
+def planted(seed=0, noise=0.3):
+    """Rows that a random map makes of the vectors of their labels: (vectors, X, label of each row)."""
+    rng = np.random.default_rng(seed)
+    table = rng.standard_normal((len(LABELS), DIM)).astype(np.float32)
+    y = np.repeat(np.arange(len(LABELS)), EACH)
+    X = table[y] @ rng.standard_normal((DIM, 40)) + noise * rng.standard_normal((len(y), 40))
+    return Vectors(LABELS, table), X.astype(np.float32), y
+
+
+VECTORS, X, TRUE = planted()
+TRAIN, TEST = TRUE < SEEN, TRUE >= SEEN
+
+
+def fitted(made, rows=X):
+    return made.fit(rows[TRAIN], [LABELS[y] for y in TRUE[TRAIN]])
+
+
+def hit(model, candidates, k=1, rows=X):
+    ids, _ = model.rank(rows[TEST], k, candidates=candidates)
+    names = np.array([*list(model.vocabulary_), ""])
+    return float(np.mean([LABELS[y] in names[found] for y, found in zip(TRUE[TEST], ids, strict=True)]))
+
+
+@pytest.mark.parametrize("made", [Devise, Conse])
+def test_labels_never_seen_are_found(made):
+    """Six labels that no row had: chance is 1/6; over all thirty 1/30 and 5/30 at five."""
+    model = fitted(made(VECTORS, labels=LABELS[SEEN:], rows=None, threads=1))
+    assert hit(model, LABELS[SEEN:]) > 3 / 6
+    assert hit(model, None, 5) > 3 * 5 / 30
+    assert model.score(X[TRAIN], [LABELS[y] for y in TRUE[TRAIN]]) > 0.8
+
+
+def test_sparse_rows_learn_the_same_as_dense_ones():
+    rows = np.where(X > 1, X, 0).astype(np.float32)
+    models = [
+        fitted(Devise(VECTORS, labels=LABELS[SEEN:], rows=None, threads=1), r) for r in (rows, sp.csr_matrix(rows))
+    ]
+    assert models[1].transform(sp.csr_matrix(rows)) == pytest.approx(models[0].transform(rows), abs=2e-3)
+
+
+@pytest.mark.parametrize("loss", ["warp", "auc", "owpc", "k-os"])
+def test_every_loss_learns(loss):
+    model = fitted(Devise(VECTORS, loss=loss, rank_weight="precision", rows=None, epochs=20, threads=1))
+    ids, _ = model.rank(X[TRAIN], 5)
+    assert np.mean([y in row for y, row in zip(TRUE[TRAIN], ids, strict=True)]) > 0.6
+
+
+def test_vectors_stay_and_unseen_labels_are_no_negatives():
+    """The same map, to the bit, whether labels without rows are known or not."""
+    one, other = (fitted(Devise(VECTORS, labels=more, threads=1)) for more in ([], LABELS[SEEN:]))
+    assert np.array_equal(one.transform(X), other.transform(X))
+    unit = VECTORS.table / np.linalg.norm(VECTORS.table, axis=1, keepdims=True)
+    assert other.label_vectors == pytest.approx(unit, abs=1e-6)
+
+
+def test_labels_can_be_added_later():
+    """As if they had been known before."""
+    model = fitted(Devise(VECTORS, threads=1)).add_labels(LABELS[SEEN:], VECTORS)
+    before = fitted(Devise(VECTORS, labels=LABELS[SEEN:], threads=1))
+    assert all(np.array_equal(a, b) for a, b in zip(model.rank(X, 5), before.rank(X, 5), strict=True))
+    with pytest.raises(InputError, match="comes twice"):
+        model.add_labels(["word0"], VECTORS)
+    with pytest.raises(InputError, match="have 2 dimensions but those of the model 12"):
+        model.add_labels(["new"], Vectors(["new"], np.ones((1, 2), np.float32)))
+
+
+def test_threads_change_nothing():
+    maps = [fitted(Devise(VECTORS, threads=n)).transform(X) for n in (1, 2)]
+    assert np.array_equal(*maps)
+
+
+def test_scores_are_cosines_and_agree_with_ranks():
+    model = fitted(Devise(VECTORS, labels=LABELS[SEEN:], threads=1))
+    ids, best = model.rank(X, 4)
+    scores = model.scores(X)
+    assert np.take_along_axis(scores, ids, axis=1) == pytest.approx(best, abs=1e-5)
+    assert np.abs(scores).max() <= 1 + 1e-6
+
+
+def test_labels_without_a_vector_are_left_out():
+    y = [LABELS[t] if t else "unheard of" for t in TRUE[TRAIN]]
+    model = Devise(VECTORS, threads=1, epochs=2).fit(X[TRAIN], y)
+    assert model.missing_ == ["unheard of"]
+    assert np.all(model.scores(X)[:, 0] == -np.inf)
+    assert not np.any(model.rank(X, SEEN)[0] == 0)
+    assert model.facts()["labels_with_a_vector"] == SEEN - 1
+
+
+def test_synsets_by_what_is_known_of_them():
+    """Two cranes: the term stands for both, whichever a row has."""
+    known = Knowledge()
+    known.add("n1", ["word0", "unheard of"])
+    known.add("n2", ["word0"])
+    y = [{0: "n1", 1: "n2"}.get(t, LABELS[t]) for t in TRUE[TRAIN]]
+    model = Devise(VECTORS, knowledge=known, threads=1).fit(X[TRAIN], y)
+    assert set(model.vocabulary_.names(model.rank(X[:1], 2)[0][0])) == {"n1", "n2"}
+
+
+def test_none_of_the_labels_has_a_vector():
+    with pytest.raises(InputError, match="none of the 2 labels of the rows has a word vector, such as 'a', 'b'"):
+        Devise(VECTORS).fit(np.eye(2), ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"vectors": None}, "needs word vectors"),
+        ({"use": "last"}, "use is 'last'; choose one of first, random, mean"),
+        ({"expand": "none"}, "expand is 'none'"),
+        ({"knowledge": "wordnet"}, "knowledge says which terms"),
+        ({"terms_per_label": 0}, "terms_per_label"),
+        ({"margin": -1.0}, "margin is -1.0"),
+    ],
+)
+def test_wrong_parameters_are_told_by_name(wrong, said):
+    with pytest.raises(InputError, match=said):
+        fitted(Devise(**{"vectors": VECTORS, **wrong}))
+
+
+def test_validation_rows_choose_the_epoch_among_labels_that_are_known():
+    y = [LABELS[t] for t in TRUE]
+    model = Devise(VECTORS, epochs=4, labels=LABELS[SEEN:], threads=1)
+    model.fit(X[TRAIN], y[: TRAIN.sum()], validation=(X, y))
+    assert [stats.validation is not None for stats in model.history_] == [True] * 4
+    with pytest.raises(UncalibratedError, match="cosines"):
+        model.predict_proba(X)
+
+
+@pytest.mark.parametrize("made", [Devise(VECTORS, epochs=3, threads=1), Conse(VECTORS)])
+def test_saved_is_loaded_and_labels_can_still_be_added(tmp_path, made):
+    model = fitted(clone(made).set_params(labels=LABELS[SEEN : SEEN + 2]))
+    model.save(tmp_path / "m")
+    loaded = wsabie.load(tmp_path / "m")
+    assert all(np.array_equal(a, b) for a, b in zip(model.rank(X, 5), loaded.rank(X, 5), strict=True))
+    for one in (model, loaded):
+        one.add_labels(LABELS[SEEN + 2 :], VECTORS)
+    assert np.array_equal(model.scores(X), loaded.scores(X))
+    with pytest.raises(InputError, match="needs word vectors"):
+        loaded.fit(X, TRUE)
+
+
+def test_a_checkpoint_of_other_vectors_is_not_gone_on_from(tmp_path):
+    y = [LABELS[t] for t in TRUE[TRAIN]]
+    Devise(VECTORS, epochs=2, threads=1).fit(X[TRAIN], y, checkpoint=tmp_path / "c")
+    others = Vectors(LABELS, VECTORS.table[::-1].copy())
+    with pytest.raises(InputError):
+        Devise(others, epochs=2, threads=1).fit(X[TRAIN], y, checkpoint=tmp_path / "c", resume=True)
+
+
+def test_conse_is_the_mean_of_vectors_weighed_by_probabilities():
+    model = fitted(Conse(VECTORS, top=3))
+    chances = model.classifier_.probabilities(X[:1])[0]
+    best = np.argsort(-chances)[:3]
+    unit = VECTORS.table / np.linalg.norm(VECTORS.table, axis=1, keepdims=True)
+    assert model.transform(X[:1])[0] == pytest.approx(chances[best] @ unit[best] / chances[best].sum(), abs=1e-5)
+
+
+@pytest.mark.parametrize("n_labels", [1, 2, 5])
+def test_softmax_gives_probabilities(n_labels):
+    rows, y = X[n_labels > TRUE], TRUE[n_labels > TRUE]
+    model = Softmax().fit(rows, y)
+    chances = model.probabilities(rows)
+    assert chances.sum(axis=1) == pytest.approx(np.ones(len(rows)), abs=1e-5)
+    assert np.mean(chances.argmax(axis=1) == y) > 0.9
+
+
+def test_softmax_weighs_rows_of_several_labels_once():
+    """A row with two labels is each of them by half."""
+    Y = sp.csr_matrix([[1, 1, 0], [0, 0, 1]])
+    chances = Softmax(C=1e4, rows=None).fit(np.eye(2), Y).probabilities(np.eye(2))
+    assert chances[0] == pytest.approx([0.5, 0.5, 0], abs=0.02)
+
+
+def test_a_warm_start_gives_cold_labels_a_meaning_and_warm_ones_their_own():
+    """A label with one row stays near its word vector, one with many goes away from it."""
+    one = np.concatenate([np.flatnonzero(y == TRUE)[: 1 if y % 2 else EACH] for y in range(SEEN)])
+    y = [LABELS[t] for t in TRUE[one]]
+    model = wsabie.Wsabie(DIM, init_labels=VECTORS, epochs=30, threads=1).fit(X[one], y)
+    unit = VECTORS.table / np.linalg.norm(VECTORS.table, axis=1, keepdims=True)
+    learnt = model.label_vectors / np.linalg.norm(model.label_vectors, axis=1, keepdims=True)
+    cosines = np.einsum("ij,ij->i", learnt, unit[:SEEN])
+    assert cosines.mean() > 0.7  # two random points of twelve dimensions have 0 +- 0.3
+    moved = np.linalg.norm(model.label_vectors - unit[:SEEN], axis=1)
+    assert moved[::2].mean() > moved[1::2].mean() > 0
+
+
+def test_a_warm_start_wants_the_dimensions_of_the_vectors():
+    with pytest.raises(InputError, match="init_labels have 12 dimensions and dim is 100; set dim=12"):
+        fitted(wsabie.Wsabie(init_labels=VECTORS))
+
+
+def test_a_warm_model_is_saved_without_the_vectors_it_began_with(tmp_path):
+    model = fitted(wsabie.Wsabie(DIM, init_labels=VECTORS, epochs=2, threads=1))
+    model.save(tmp_path / "m")
+    loaded = wsabie.load(tmp_path / "m")
+    assert loaded.init_labels is None
+    assert np.array_equal(loaded.scores(X), model.scores(X))
+
+
+def test_candidates_without_a_vector_and_none_at_all():
+    model = fitted(Devise(VECTORS, labels=["unheard of"], epochs=1, threads=1))
+    for candidates in (["unheard of"], []):
+        ids, scores = model.rank(X[:2], 3, candidates=candidates)
+        assert np.all(ids == -1)
+        assert np.all(scores == -np.inf)
+    assert model.annotate(X[:1], candidates=["unheard of"]) == [[]]
