@@ -1,5 +1,6 @@
 """Pictures of things beside regions of other pictures: objects and parts of the same picture to judge by ([P] 6.4)."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
