@@ -72,8 +72,8 @@ class Parts(Wsabie):
         s: above 0, the two pictures of a quadruplet have an edge of their own, f_II(I_o, I_p) = (V I_o) . (V I_p) ([P]
         section 3 leaves it out). When a label is ranked it is the same for all candidates and falls out. So an epoch
         also ranks a picture: the part's, given its label, the object's picture and label, and the other way round;
-        `rank_pictures` uses it. Proxy supervision draws the two pictures apart, so that the edge learns which labels' pictures go
-        together, and no more than that. Needs `deterministic`.
+        `rank_pictures` uses it. Proxy supervision draws the two pictures apart, so that the edge learns which labels'
+        pictures go together, and no more than that. Needs `deterministic`.
     same : bool, default False
         Whether a label may be ranked beside itself, as its own part; [P] ranks all pairs.
     loss, rows, max_norm, epochs, learning_rate, schedule, margin, rank_weight, max_trials, l2, positives, init_scale, \
