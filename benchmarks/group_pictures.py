@@ -22,12 +22,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--pictures", type=int, default=200, help="with one couple, and as many with two")
+    parser.add_argument("--null", action="store_true", help="training is told of wrong couples")
     parser.add_argument("--threads", type=int, default=available_cores())
     parser.add_argument("--out", type=Path, help="write the figures to this JSON file")
     asked = parser.parse_args()
     print(told())
     run = Serial() if asked.threads == 1 else Processes(asked.threads)
-    runs = [study(seed, n=asked.pictures, executor=run, threads=asked.threads) for seed in range(asked.seeds)]
+    options = {"n": asked.pictures, "null": asked.null, "executor": run, "threads": asked.threads}
+    runs = [study(seed, **options) for seed in range(asked.seeds)]
     print("| |", " | ".join(COLUMNS), "|\n|---|" + "---|" * len(COLUMNS))
     for name in runs[0]:
         figures = np.array([[one[name][column] for column in COLUMNS] for one in runs])
@@ -35,7 +37,7 @@ def main() -> None:
         cells = [f"{mean:.3f} ± {sd:.3f}" for mean, sd in zip(figures.mean(0), spread, strict=True)]
         print(f"| {name} |", " | ".join(cells), "|")
     if asked.out:
-        figures = {"schema": 1, "machine": machine(), "pictures": asked.pictures, "seeds": runs}
+        figures = {"schema": 1, "machine": machine(), "pictures": asked.pictures, "null": asked.null, "seeds": runs}
         asked.out.write_text(json.dumps(figures, indent=1) + "\n")
 
 

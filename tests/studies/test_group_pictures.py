@@ -12,6 +12,7 @@ from wsabie.base.errors import InputError
 from wsabie.features.registry import describer
 from wsabie.models.parts import Parts
 from wsabie.sources.records import Item
+from wsabie.studies import group_pictures
 from wsabie.studies.group_pictures import (
     METHODS,
     SIDE,
@@ -24,6 +25,7 @@ from wsabie.studies.group_pictures import (
     married,
     rows_of,
     sample_figures,
+    study,
 )
 
 COLOURS = {"red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255), "black": (0, 0, 0)}
@@ -126,3 +128,14 @@ def test_figures_of_the_sample_are_dealt_by_picture() -> None:
     regions = rows_of(describes, [item for group in groups for item in group.items()])
     found = label_groups(model, regions, groups, METHODS["f_L"])
     assert found.right.mean() > 0.6  # chance is .05
+
+
+def test_a_list_of_wrong_couples_leaves_no_couple_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    wed = {label for couple in married() for label in couple}
+    figures = [figure for figure in sample_figures() if figure.label in wed]
+    monkeypatch.setattr(group_pictures, "sample_figures", lambda: figures)
+    told, wrong = (study(n=20, weights=(0.1,), null=null, threads=1, dim=20, epochs=15) for null in (False, True))
+    assert list(told) == [f"{name}, picture_weight 0.1" for name in METHODS]
+    assert told["the list, picture_weight 0.1"]["both"] > 0.5
+    assert wrong["the list, picture_weight 0.1"]["both"] == 0
+    assert all(0 <= value <= 1 for row in told.values() for value in row.values())

@@ -274,6 +274,7 @@ def study(
     *,
     n: int = 200,
     weights: Sequence[float] = (0.0, 0.1),
+    null: bool = False,
     executor: Executor | None = None,
     threads: int | None = None,
     **options: Any,
@@ -288,6 +289,8 @@ def study(
         Group pictures with one couple, and as many with two.
     weights : floats
         `picture_weight` of the models. Where it is 0, f_II counts .1 in labelling although it was never trained.
+    null : bool
+        Training is told of wrong couples, the group pictures have the right ones.
     **options
         Of `Parts`.
 
@@ -303,10 +306,12 @@ def study(
     X = rows_of(describes, [Item(one.id, one.picture, (one.label,)) for one in train], executor)
     couples = make_groups(test, married(), n, 1, rng), make_groups(test, married(), n, 2, rng)
     regions = [rows_of(describes, [item for group in own for item in group.items()], executor) for own in couples]
-    found = {}
+    told, found = married(), {}
+    if null:
+        told = [(one, other) for (one, _), (_, other) in zip(told, told[1:] + told[:1], strict=True)]
     for weight in weights:
         given = {"dim": 50, "picture_weight": weight, "threads": threads, "seed": seed, **options}
-        model = Parts(married(), **given).fit(X, [[one.label] for one in train])
+        model = Parts(told, **given).fit(X, [[one.label] for one in train])
         for name, method in METHODS.items():
             two, four = (
                 label_groups(model, rows, own, method, weight or 0.1)

@@ -45,9 +45,8 @@ class PictureVisits:
         self.n = Y.shape[0]
         of = np.repeat(np.arange(Y.shape[1]), np.diff(self.pictures.indptr))
         self._keys = of * self.n + self.pictures.rows  # sorted
-        turn = max(1, min(_MOST_BLOCKS, len(of) // (PAIRS_PER_BLOCK * _TURNS * 2)))
         self.ends = Ends("labels", "things", "labels"), Ends("pictures", "things", "things", inputs, NEGATIVES)
-        self.turn = turn
+        self.turn = max(1, min(_MOST_BLOCKS, len(of) // (PAIRS_PER_BLOCK * _TURNS * 2)))
 
     def beside(self, labels: RowBlock) -> RowBlock:
         """A block that ranks labels, as it is visited in turns with one that ranks pictures."""
@@ -76,8 +75,7 @@ class PictureVisits:
     def _kept(self, who: Int64, other: Int64, rng: np.random.Generator) -> Int64:
         """Examples for which there is another picture, as many as `MOST_KNOWN` leaves room for."""
         sizes = np.diff(self.pictures.indptr)[other]
-        kept = np.flatnonzero(sizes - self._own(who, other)[1] > 0)
-        kept = rng.permutation(kept)
+        kept = rng.permutation(np.flatnonzero(sizes - self._own(who, other)[1] > 0))
         return np.sort(kept[np.cumsum(sizes[kept] + 1) <= MOST_KNOWN])
 
     def _own(self, who: Int64, other: Int64) -> tuple[Int64, Any]:
