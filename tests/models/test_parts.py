@@ -68,6 +68,10 @@ def test_related_labels_tell_apart_what_looks_the_same(model: Parts) -> None:
     own += [model.related(part, k=1, side="object")[0][0] == name for name, part in RELATIONS]
     assert sum(own) >= 14  # of 16; with shared vectors labels that look the same are near, too ([P] Table 6)
     assert len(model.related("part 1", k=99)) == 15
+    few = Parts(RELATIONS[:2], dim=20, epochs=2, threads=1, tables=model.tables).fit(X, Y)
+    known = 3 if model.tables == "unshared" else 15
+    assert len(few.related("part 1", k=99)) == known
+    assert len(few.related("part 5", k=99)) == (0 if model.tables == "unshared" else 15)
 
 
 @pytest.mark.parametrize(("label_scores", "weight"), [("learned", 0.3), ("none", 0.0), ("known", 0.0)])
@@ -248,3 +252,75 @@ def test_too_long_a_step_leaves_the_model_as_it_was(model: Parts) -> None:
     with pytest.raises(DivergenceError):
         broken.fit(X, Y)
     assert np.array_equal(model.words_, words)
+
+
+# ---- an edge between pictures
+
+
+@pytest.fixture(scope="module", params=[("shared", 0.1), ("unshared", 1.0)], ids=["shared", "unshared"])
+def edged(request: pytest.FixtureRequest) -> Parts:
+    tables, weight = request.param
+    return fit(tables=tables, picture_weight=weight)
+
+
+def shown(rows: Any) -> list[set[tuple[str, int]]]:
+    """Looks of the found pictures: whether of an object or a part, and which; two parts share one."""
+    looks = [(name[:-2], int(name[-1]) // (2 if name.startswith("part") else 1)) for name in FRESH_Y]
+    return [{looks[row] for row in own} for own in rows]
+
+
+def test_pictures_of_the_part_are_found_by_its_label_and_a_picture_of_the_object(edged: Parts) -> None:
+    """8 of 64 candidates look like the part."""
+    objects, _, _, of_parts = quadruplets()
+    rows, scores = edged.rank_pictures(objects, FRESH, k=8, labels=of_parts)
+    assert shown(rows) == [{("part", i // 2)} for i in range(8)]
+    queries = edged.picture_weight * edged.transform(objects) + edged.label_vectors[edged.vocabulary_.ids(of_parts)]
+    expected = np.sort(queries @ edged.transform(FRESH).T, axis=1)[:, ::-1][:, :8]
+    np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-4)
+    assert (edged.rank_pictures(objects, FRESH, k=99, labels=of_parts)[0] >= 0).sum(1).tolist() == [64] * 8
+
+
+def test_a_picture_alone_finds_pictures_like_itself_then_those_of_its_part() -> None:
+    """One map serves both ends of the edge. Without the edge the others after the first four are any."""
+    objects, _, _, _ = quadruplets()
+    rows, _ = fit(picture_weight=1.0).rank_pictures(objects, FRESH, k=8)
+    assert shown(rows[:, :4]) == [{("object", i)} for i in range(8)]
+    assert shown(rows[:, 4:]) == [{("part", i // 2)} for i in range(8)]
+
+
+def test_labels_are_still_found_beside_an_edge_between_pictures(edged: Parts) -> None:
+    objects, parts, of_objects, of_parts = quadruplets()
+    assert (edged.ranks_of_pairs(objects, parts, of_objects, of_parts) == 1).all()
+
+
+def test_an_edge_between_pictures_is_the_same_in_any_number_of_threads_and_after_a_stop(tmp_path: Path) -> None:
+    def stop(stats: Any) -> None:
+        if stats.epoch == 1:
+            raise KeyboardInterrupt
+
+    one, two = (fit(epochs=4, picture_weight=0.5, threads=threads) for threads in (1, 2))
+    with pytest.raises(KeyboardInterrupt):
+        fit(epochs=4, picture_weight=0.5, checkpoint=tmp_path / "c", on_epoch=stop)
+    resumed = fit(epochs=4, picture_weight=0.5, checkpoint=tmp_path / "c", resume=True)
+    for other in (two, resumed):
+        assert np.array_equal(one.words_, other.words_)
+        assert np.array_equal(one.space_.features, other.space_.features)
+    assert not np.array_equal(one.space_.features, fit(epochs=4).space_.features)
+    one.save(tmp_path / "m")
+    assert wsabie.load(tmp_path / "m").picture_weight == 0.5
+    one.partial_fit(X[:32], Y[:32], epochs=1)
+
+
+def test_pictures_that_cannot_be_ranked_are_refused(edged: Parts) -> None:
+    for options, sentence in (
+        ({"picture_weight": -1}, "picture_weight is -1"),
+        ({"picture_weight": 1, "deterministic": False}, "deterministic training"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            fit(**options)
+    with pytest.raises(InputError, match="2 rows and 1 labels"):
+        edged.rank_pictures(X[:2], X, labels=["part 1"])
+    with pytest.raises(UnknownLabelError):
+        edged.rank_pictures(X[:1], X, labels=["part 9"])
+    with pytest.raises(InputError, match="say which labels"):
+        fit(epochs=1).rank_pictures(X[:1], X)
