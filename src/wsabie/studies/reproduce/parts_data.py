@@ -93,7 +93,7 @@ def _planted(name: str, seed: int, progress: Progress) -> Data:
     about = (
         f"planted pictures and relations {name}, seed {seed}: {len(task.split.train):,} training, "
         f"{len(task.split.valid):,} validation and {len(task.split.test):,} test pictures of {len(labels):,} labels; "
-        f"training is told of {len(told):,} relations, {said} (docs/parts-planted-notes.md)"
+        f"training is told of {len(told):,} relations, {said} (docs/planted-parts.md)"
     )
     related = Related(told, true[: len(told)], unseen)
     return Data(name, about, *three_sides(rows, task.split), related=related)
