@@ -18,9 +18,9 @@ from wsabie.studies.reproduce.catalogue import record
 from wsabie.studies.reproduce.claims import FAILS, HOLDS, OPEN, two_errors
 from wsabie.studies.reproduce.data import Data
 from wsabie.studies.reproduce.engine import Reproduction, reproduce
-from wsabie.studies.reproduce.parts import columns, label_ranks
-from wsabie.studies.reproduce.parts import test_of as quadruplets_of
 from wsabie.studies.reproduce.parts_data import open_parts
+from wsabie.studies.reproduce.parts_judging import columns, label_ranks
+from wsabie.studies.reproduce.parts_judging import test_of as quadruplets_of
 from wsabie.studies.reproduce.parts_models import Candidate, Scoring, Training, candidates_of, epochs_for
 from wsabie.studies.reproduce.parts_regions import open_regions
 

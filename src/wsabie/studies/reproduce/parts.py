@@ -5,15 +5,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wsabie.base.arrays import Float32
 from wsabie.base.errors import InputError
-from wsabie.evaluation.quadruplets import rank_metrics
-from wsabie.labels.quadruplets import Drawn, Quadruplets, count_quadruplets
-from wsabie.models.parts import Side
-from wsabie.sources.records import Rows
+from wsabie.labels.quadruplets import Drawn
 from wsabie.studies.entrants import entrants
 from wsabie.studies.reproduce.budget import within_time
 from wsabie.studies.reproduce.data import Data, Related
+from wsabie.studies.reproduce.parts_judging import (
+    ANNOTATION,
+    METRICS,
+    PAIRS,
+    TRIPLET,
+    UNSEEN,
+    Test,
+    Values,
+    by_column,
+    columns,
+    of_all_tasks,
+    of_labels,
+    of_pairs,
+    test_of,
+)
 from wsabie.studies.reproduce.parts_models import (
     AS_IN_P,
     JUDGES,
@@ -28,17 +39,12 @@ from wsabie.studies.reproduce.parts_models import (
 )
 from wsabie.studies.reproduce.record import Cell, Entry, Findings, Found, Record, Setting
 
-KS = (1, 10)
-METRICS = ("p@1", "p@10", "MAP")
-ANNOTATION, PAIRS, TRIPLET, UNSEEN = "annotation", "pairs", "triplet", "unseen"
 SEEDS = 5
 TESTED = 10_000
 """Test quadruplets of each seed."""
 SHOWN, NEAREST = 10, 4
 """Labels in the table of neighbours, and neighbours of each."""
 _MINUTES = 1.0
-_ROWS = 1 << 12
-Values = dict[str, Any]
 Choice = dict[str, list[Candidate]]
 
 
@@ -49,102 +55,6 @@ class Chosen(NamedTuple):
     models: dict[str, Kept]
     choice: Choice
     tried: dict[str, dict[Candidate, float]]
-
-
-def columns(*tasks: str) -> tuple[str, ...]:
-    """The columns of a table.
-
-    Examples
-    --------
-    >>> columns("pairs")
-    ('pairs p@1', 'pairs p@10', 'pairs MAP')
-    """
-    return tuple(f"{task} {metric}" for task in tasks for metric in METRICS)
-
-
-# ---- what is judged
-
-
-class Test(NamedTuple):
-    """Drawn test quadruplets."""
-
-    drawn: Drawn
-    rows: Rows
-
-    @property
-    def pictures(self) -> list[tuple[Any, Any, Any, Side]]:
-        """Row numbers, their labels, the labels of the others, and what they show: objects, then parts."""
-        objects, object_labels, parts, part_labels = self.drawn
-        return [(objects, object_labels, part_labels, "object"), (parts, part_labels, object_labels, "part")]
-
-    @property
-    def relations(self) -> list[str]:
-        """The relation of each quadruplet."""
-        return [f"{a} {b}" for a, b in zip(self.drawn.object_labels, self.drawn.part_labels, strict=True)]
-
-
-def test_of(rows: Rows, relations: Sequence[tuple[str, str]], n: int, rng: np.random.Generator) -> Test:
-    """Quadruplets of the relations that have some among the rows, drawn by relation.
-
-    Raises
-    ------
-    InputError
-        No relation has one.
-    """
-    number = {name: y for y, name in enumerate(rows.label_names)}
-    pairs = np.array([[number[a], number[b]] for a, b in relations]).reshape(-1, 2)
-    there = pairs[count_quadruplets(rows.Y, pairs) > 0] if len(pairs) else pairs
-    if not len(there):
-        raise InputError("no relation has two different test pictures; give more pictures or other relations")
-    return Test(Quadruplets(rows.Y, there).sample(n, rng), rows)
-
-
-def label_ranks(scores: Float32, labels: Any) -> Values:
-    """p@k and MAP of each row's label among all.
-
-    Examples
-    --------
-    >>> label_ranks(np.array([[3.0, 2, 1]]), [1])["MAP"].tolist()
-    [0.5]
-    """
-    own = scores[np.arange(len(scores)), labels][:, None]
-    return rank_metrics(1 + (scores > own).sum(axis=1), KS, tied=(scores == own).sum(axis=1) - 1)
-
-
-def of_labels(test: Test, scores: Any) -> Values:
-    """The values of all pictures of the test, objects first; scores(row numbers, other labels, side)."""
-    parts = []
-    for which, labels, others, side in test.pictures:
-        for lo in range(0, len(which), _ROWS):
-            some = slice(lo, lo + _ROWS)
-            parts.append(label_ranks(scores(which[some], others[some], side), labels[some]))
-    return {metric: np.concatenate([values[metric] for values in parts]) for metric in METRICS}
-
-
-def of_pairs(test: Test, model: Any, couples: Any = None) -> Values:
-    """The values of the true pair of labels of each quadruplet, among all pairs or the couples."""
-    objects, object_labels, parts, part_labels = test.drawn
-    X, ranks = test.rows.X, []
-    for lo in range(0, len(objects), _ROWS):
-        some = slice(lo, lo + _ROWS)
-        given = X[objects[some]], X[parts[some]], object_labels[some], part_labels[some]
-        ranks.append(model.ranks_of_pairs(*given, couples=couples))
-    found = rank_metrics(np.concatenate(ranks), KS)
-    return {metric: found[metric] for metric in METRICS}
-
-
-def _all_tasks(test: Test, model: Any) -> Values:
-    """Image annotation (where labels beside pictures do not score), part-object labelling and triplet."""
-    X, image_only = test.rows.X, model.label_scores == "none"
-    figures: dict[str, Values] = {PAIRS: of_pairs(test, model)}
-    figures[TRIPLET] = of_labels(test, lambda rows, others, side: model.scores_given(X[rows], others, side))
-    if image_only:
-        figures[ANNOTATION] = figures[TRIPLET]
-    return _by_column(figures)
-
-
-def _by_column(figures: Mapping[str, Values]) -> Values:
-    return {f"{task} {metric}": values[metric] for task, values in figures.items() for metric in METRICS}
 
 
 # ---- models by row, seed after seed
@@ -225,7 +135,7 @@ def three_tasks(record: Record, setting: Setting) -> Findings:
             groups = _groups(test)
             values |= {entry.row: [_svm(entry, test, setting, notes)] for entry in record.entries if _is_svm(entry)}
         for row, kept in chosen.models.items():
-            values.setdefault(row, []).append(_all_tasks(test, kept.model))
+            values.setdefault(row, []).append(of_all_tasks(test, kept.model))
     tested = f"{TESTED:,} test quadruplets each, drawn by relation" if data.couples is None else "the same test"
     notes.append(f"{n} seeds of training and of {tested}." if n > 1 else f"One training, {tested}.")
     return _findings(record, values, notes, n, groups)
@@ -258,7 +168,7 @@ def among_couples(record: Record, setting: Setting) -> Findings:
         for row, kept in chosen.models.items():
             of_told, of_unseen = (of_pairs(test, kept.model, couples) for test in (told, unseen))
             both = {metric: np.concatenate([of_told[metric], of_unseen[metric]]) for metric in METRICS}
-            values.setdefault(row, []).append(_by_column({PAIRS: both, "told": of_told, UNSEEN: of_unseen}))
+            values.setdefault(row, []).append(by_column({PAIRS: both, "told": of_told, UNSEEN: of_unseen}))
     notes.append(
         f"Pairs are ranked among {len(couples):,} couples. {n} seeds of training and of {TESTED // 2:,} test "
         f"quadruplets of told and as many of unseen relations, each drawn by relation; `pairs` is both together."
@@ -362,7 +272,7 @@ def _svm(entry: Entry, test: Test, setting: Setting, notes: list[str]) -> Values
     told = ", ".join(f"{name} = {value}" for name, value in best[2].items())
     notes.append(f"{entry.row}: {known.title}; {told}, by the MAP of validation pictures; one training.")
     found = _annotated(test, best[1])
-    return _by_column({ANNOTATION: found, TRIPLET: found})
+    return by_column({ANNOTATION: found, TRIPLET: found})
 
 
 def _annotated(test: Test, model: Any) -> Values:

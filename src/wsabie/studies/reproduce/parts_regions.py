@@ -2,27 +2,30 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
+from wsabie.base.arrays import Int64
 from wsabie.base.errors import InputError
 from wsabie.base.executor import Executor
 from wsabie.base.progress import SILENT, Progress
 from wsabie.evaluation.splits import Split
-from wsabie.labels.matching import match_labels
+from wsabie.labels.knowledge import Knowledge
+from wsabie.labels.matching import Matched, match_labels
 from wsabie.labels.quadruplets import count_quadruplets
 from wsabie.sources.records import Item, ItemList, Rows
 from wsabie.sources.regions import Cutout
 from wsabie.storage.rejects import Rejects
 from wsabie.studies.reproduce.data import Data, Related, three_sides
 from wsabie.studies.reproduce.parts_data import warned
-from wsabie.studies.reproduce.parts_pictures import in_english, labels_of, named, stated_parts, with_synsets
+from wsabie.studies.reproduce.parts_pictures import Pairs, in_english, labels_of, named, stated_parts, with_synsets
 from wsabie.studies.reproduce.record import Opening
 from wsabie.studies.splitting import split_rows
 
 WHOLE = "n02958343"
 """What the pictures of car parts show: a car."""
-_TENTH = 10
+_TRAINING, _TEST = "trainingset", "testset"
 
 
 def open_regions(
@@ -52,45 +55,34 @@ def open_regions(
         No such folder, or no WordNet.
     """
     from wsabie.features.visual_terms import VisualTerms
-    from wsabie.samples import table_path
-    from wsabie.sources.knowledge import read_knowledge, read_label_table
+    from wsabie.sources.knowledge import read_knowledge
     from wsabie.studies.demo import N_TERMS, SIZE
     from wsabie.studies.pictures import describe_split
 
     if not knowledge:
         raise InputError("objects and their parts are joined by WordNet; name it with --knowledge FOLDER")
-    known, rejects = read_knowledge(*knowledge), Rejects() if rejects is None else rejects
-    meanings, classes = (read_label_table(table_path(table)) for table in ("meanings", "car_parts"))
-    sample = in_english()
-    synsets = sorted({*classes.values(), WHOLE})
-    matched = match_labels(known, [*labels_of(sample, meanings), *synsets], meanings)
-    calls = {label: named(known, synset) for label, synset in classes.items()}
-    train, couples = _regions(Path(name) / "trainingset", calls, named(known, WHOLE), "train/", rejects)
-    test, couples = _regions(Path(name) / "testset", calls, named(known, WHOLE), "test/", rejects)
-    pictures = ItemList(Path(name), [*with_synsets(sample, matched), *train, *test])
-
-    def choose(rows: Rows) -> Split:
-        return _sides(rows, seed)
-
+    known, rejects, folder = read_knowledge(*knowledge), Rejects() if rejects is None else rejects, Path(name)
+    joined = _joined(folder, known, rejects)
     terms = VisualTerms(n_terms=N_TERMS, size=SIZE, seed=seed)
-    rows, sides = describe_split(pictures, terms, choose, executor=executor, progress=progress, rejects=rejects)
-    number = {label: y for y, label in enumerate(rows.label_names)}
-    pairs = [(named(known, a), named(known, b)) for a, b in stated_parts(matched, inherit=inherit, sample=True)]
-    pairs = [pair for pair in pairs if all(end in number for end in pair)]
-    ends = np.array([[number[a], number[b]] for a, b in pairs])
-    there = count_quadruplets(rows.Y, ends, rows=sides.train) > 0
-    told = [pair for pair, usable in zip(pairs, there, strict=True) if usable]
-    tested = set(_labels_of_couples(pictures, couples))
+    rows, sides = describe_split(
+        joined.pictures,
+        terms,
+        lambda rows: _sides(rows, seed),
+        executor=executor,
+        progress=progress,
+        rejects=rejects,
+    )
+    stated = [(named(known, a), named(known, b)) for a, b in stated_parts(joined.matched, inherit=inherit, sample=True)]
+    told, tested = _with_pictures(stated, rows, sides.train), _relations_of(joined)
     about = (
-        f"the sample collection and {Path(name).name}: {len(sides.train):,} training pictures, {len(train):,} of them "
-        f"or of the validation side cars and their parts; {len(rows.label_names):,} synsets; training is told of "
-        f"{len(told):,} part-of pairs of WordNet. The test: {len(couples):,} parts of {len(test) - len(couples):,} "
-        f"cars that were held out, {len(tested):,} relations, {len(tested - set(told)):,} of which training is not "
-        f"told of; seed {seed}"
+        f"the sample collection and {folder.name}: {len(sides.train):,} training pictures and regions of "
+        f"{len(rows.label_names):,} synsets; training is told of {len(told):,} part-of pairs of WordNet. The test: "
+        f"{len(joined.couples):,} parts of {len(sides.test) - len(joined.couples):,} cars that were held out, of "
+        f"{len(tested):,} relations, {len(tested - set(told)):,} of which training is not told of; seed {seed}"
     )
     related = Related(told, sorted(tested), sorted(tested - set(told)))
-    data = Data("car-parts", about, *three_sides(rows, sides), couples=couples, related=related, source=pictures)
-    return warned(data)
+    sets = three_sides(rows, sides)
+    return warned(Data("car-parts", about, *sets, couples=joined.couples, related=related, source=joined.pictures))
 
 
 OPENING = Opening(
@@ -100,34 +92,63 @@ OPENING = Opening(
 )
 
 
-def _regions(
-    folder: Path, calls: dict[str, str], whole: str, prefix: str, rejects: Rejects
-) -> tuple[list[Item], list[tuple[str, str]]]:
-    """Pictures and regions under labels of synsets, and the ids of each picture with each of its regions."""
+class _Joined(NamedTuple):
+    """The sample and the regions as one collection, what its labels mean, and couples of test regions by id."""
+
+    pictures: ItemList
+    matched: Matched
+    couples: list[tuple[str, str]]
+
+
+def _joined(folder: Path, known: Knowledge, rejects: Rejects) -> _Joined:
+    from wsabie.samples import table_path
+    from wsabie.sources.knowledge import read_label_table
+
+    meanings, classes = (read_label_table(table_path(table)) for table in ("meanings", "car_parts"))
+    sample = in_english()
+    matched = match_labels(known, [*labels_of(sample, meanings), *sorted({*classes.values(), WHOLE})], meanings)
+    calls, whole = {label: named(known, synset) for label, synset in classes.items()}, named(known, WHOLE)
+    train, test = (_regions(folder / side, calls, whole, rejects) for side in (_TRAINING, _TEST))
+    couples = [(str(item.group), item.id) for item in test if isinstance(item.content, Cutout)]
+    return _Joined(ItemList(folder, [*with_synsets(sample, matched), *train, *test]), matched, couples)
+
+
+def _regions(folder: Path, calls: dict[str, str], whole: str, rejects: Rejects) -> list[Item]:
+    """Pictures and regions under labels of synsets; the name of the folder stands before their ids."""
     from wsabie.sources.open import open_source
     from wsabie.sources.region_parts import with_pictures
 
-    file = folder / "annotations.json"
+    file, prefix, items = folder / "annotations.json", f"{folder.name}/", list[Item]()
     source = open_source(file, rejects=rejects)
     if isinstance(source, Rows):
         raise InputError(f"{file} holds rows; give COCO's JSON")
-    items = []
     for item in with_pictures(source, whole):
         labels = tuple(calls.get(label, label) for label in item.labels)
         if labels[0] == whole or labels[0] in calls.values():
             items.append(item._replace(id=prefix + item.id, labels=labels, group=f"{prefix}{item.group}"))
-    couples = [(str(item.group), item.id) for item in items if isinstance(item.content, Cutout)]
-    return items, couples
+    return items
 
 
 def _sides(rows: Rows, seed: int) -> Split:
     """Regions for the test as they were published, and of all other pictures a tenth for validation, by group."""
-    test = np.array([name.startswith("test/") for name in rows.ids])
+    test = np.array([name.startswith(f"{_TEST}/") for name in rows.ids])
     others = np.flatnonzero(~test)
-    parts = split_rows(rows.take(others), "auto", 1 / _TENTH, 0.0, seed)
+    parts = split_rows(rows.take(others), "auto", 0.1, 0.0, seed)
     return Split(others[parts.train], others[parts.valid], np.flatnonzero(test))
 
 
-def _labels_of_couples(source: ItemList, couples: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    labels = {item.id: item.labels[0] for item in source}
-    return [(labels[one], labels[other]) for one, other in couples]
+def _with_pictures(pairs: Pairs, rows: Rows, side: Int64) -> Pairs:
+    """The pairs that have quadruplets on a side."""
+    number = {label: y for y, label in enumerate(rows.label_names)}
+    there = [pair for pair in pairs if all(end in number for end in pair)]
+    if not there:
+        raise InputError("no part-of pair is between synsets with two pictures; give more of WordNet, or --inherit")
+    ends = np.array([[number[end] for end in pair] for pair in there])
+    usable = count_quadruplets(rows.Y, ends, rows=side) > 0
+    return [pair for pair, kept in zip(there, usable, strict=True) if kept]
+
+
+def _relations_of(joined: _Joined) -> set[tuple[str, str]]:
+    """The labels of the couples."""
+    labels = {item.id: item.labels[0] for item in joined.pictures}
+    return {(labels[one], labels[other]) for one, other in joined.couples}

@@ -2,8 +2,8 @@
 
 from wsabie.studies.reproduce import models, parts, parts_figures
 from wsabie.studies.reproduce.claims import Claim
-from wsabie.studies.reproduce.parts import ANNOTATION, PAIRS, TRIPLET, columns
 from wsabie.studies.reproduce.parts_data import OPENING
+from wsabie.studies.reproduce.parts_judging import ANNOTATION, PAIRS, TRIPLET, columns
 from wsabie.studies.reproduce.parts_models import AS_IN_P, PARTS
 from wsabie.studies.reproduce.parts_regions import OPENING as REGIONS
 from wsabie.studies.reproduce.record import Entry, Published, Record
