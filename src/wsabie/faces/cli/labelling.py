@@ -62,7 +62,8 @@ def about_command(known: "Knowledge", name: str, json: bool) -> None:
         show_json({"schema": 1, "name": name, "senses": listed, "related": related})
         return
     for one in senses:
-        out.print(one_line(f"{one.id}  {', '.join(one.names)}: {one.gloss}"))
+        called = [said for said in (", ".join(one.names), one.gloss) if said]
+        out.print(one_line("  ".join([one.id, ": ".join(called)]).rstrip()))
         for relation, ids in (related if one is senses[0] else {}).items():
             more = f" and {len(ids) - _SHOWN:,} more" if len(ids) > _SHOWN else ""
             out.print(one_line(f"  {relation}: {', '.join(map(known.name, ids[:_SHOWN]))}{more}"))
@@ -111,9 +112,8 @@ def under_command(
         )
     lines = [[matched.labels[one.place], "kind" if one.steps else "itself", f"{one.steps}"] for one in expansion.kinds]
     lines += [[matched.labels[one.place], f"part of {known.name(one.via)}", f"{one.steps}"] for one in expansion.parts]
-    out.print(
-        one_line(f"{known.name(expansion.concept)} ({expansion.concept}): {known.concept(expansion.concept).gloss}")
-    )
+    gloss = known.concept(expansion.concept).gloss
+    out.print(one_line(f"{known.name(expansion.concept)} ({expansion.concept}){f': {gloss}' if gloss else ''}"))
     show_table("", ["label", "", "steps"], lines)
 
 
