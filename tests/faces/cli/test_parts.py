@@ -58,6 +58,10 @@ def test_a_car_and_a_part_are_labelled_together(cli: Any, model: Path, marked: t
     assert len(found) == 3 * len(boxes)
     assert "car" in {one["object"] for one in found}
     assert all(one["object"] != one["part"] for one in found)
+    x, y, w, h = map(float, boxes[0][1].split(","))
+    corners = f"{x},{y},{x + w},{y},{x + w},{y + h},{x},{y + h}"
+    polygon = cli("parts", model, picture, "--region", corners, "-k", "3", "--json").json["results"]
+    assert [one["part"] for one in polygon] == [one["part"] for one in found[:3]]
     shown = cli("parts", model, picture, "--region", boxes[0][1], "-k", "2")
     assert "object" in shown.out
     assert found[0]["part"] in shown.out
