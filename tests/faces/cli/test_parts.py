@@ -58,6 +58,10 @@ def test_a_car_and_a_part_are_labelled_together(cli: Any, model: Path, marked: t
     assert len(found) == 3 * len(boxes)
     assert "car" in {one["object"] for one in found}
     assert all(one["object"] != one["part"] for one in found)
+    x, y, w, h = map(float, boxes[0][1].split(","))
+    corners = f"{x},{y},{x + w},{y},{x + w},{y + h},{x},{y + h}"
+    polygon = cli("parts", model, picture, "--region", corners, "-k", "3", "--json").json["results"]
+    assert [one["part"] for one in polygon] == [one["part"] for one in found[:3]]
     shown = cli("parts", model, picture, "--region", boxes[0][1], "-k", "2")
     assert "object" in shown.out
     assert found[0]["part"] in shown.out
@@ -130,6 +134,12 @@ def test_rows_with_related_labels_are_learned(cli: Any, rows: Path, tmp_path: Pa
     config.write_text('tables = "shared"\nrelation_weight = 0.5\n')
     assert cli("train", rows, "--kind", "parts", "--relations", told, "--model", out, "--config", config).code == 0
     assert wsabie.load(out).model.tables == "shared"
+    by_pairs = cli("train", rows, "--kind", "parts", "--relations", told, "--model", out, "--metric", "pairs")
+    assert by_pairs.code == 0, by_pairs.err
+    history = [stats.validation_metrics for stats in wsabie.load(out).model.history_]
+    assert all(next(iter(figures)) == "pairs" for figures in history)
+    best = max(range(len(history)), key=lambda epoch: history[epoch]["pairs"])
+    assert f"epoch {best + 1} of {len(history)}, validation MAP {history[best]['MAP']:.3f}" in by_pairs.out
     told.write_text("3\t4\n")
     for arguments, sentence in (
         (("--kind", "parts"), "give --relations FILE"),
@@ -137,6 +147,10 @@ def test_rows_with_related_labels_are_learned(cli: Any, rows: Path, tmp_path: Pa
         (("--kind", "parts", "--relations", told), "none of the 1 relations is between labels of two pictures"),
         (("--kind", "parts", "--relations", rows), "rows.txt"),
         (("--whole", "car"), "has no regions"),
+        (("--metric", "pairs"), "no epoch can be chosen by 'pairs'; choose MAP"),
+        (("--metric", "p@1", "--hold-out", 0), "rows that are set aside"),
+        (("--metric", "p@1", "--ensemble", 2), "chosen by MAP alone"),
+        (("--metric", "p@1", "--kind", "nearest"), "--metric is about epochs"),
     ):
         lost = cli("train", rows, "--model", tmp_path / "n", *arguments)
         assert lost.code == 1

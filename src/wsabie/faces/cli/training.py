@@ -215,7 +215,7 @@ def _tell(asked: Asked, facts: dict[str, Any], history: list[EpochStats]) -> Non
     if "blend" in about:
         kept = f"{kept}, blend {about['blend']:.3g}"
     elif "models" not in about and best is not None:
-        kept = f"epoch {figures.index(best) + 1} of {len(history)}"
+        kept = f"epoch {figures.index(max(figures)) + 1} of {len(history)}"
     kept += "" if best is None else f", validation MAP {best:.3f}"
     dropped = facts["labels_dropped"]
     few = f" ({dropped:,} with fewer than {asked.recipe.min_rows} rows left out)" if dropped else ""
