@@ -192,6 +192,11 @@ def test_models_and_data_that_do_not_fit(cli: Cli, given: Given, rows: Path, tmp
     assert cli("train", rows, "--kind", "popularity", "--model", tmp_path / "p").code == 0
     ran = cli("search", tmp_path / "p", "1", "--in", rows)
     assert "a popularity model has no points of things" in ran.err
+    (tmp_path / "told.tsv").write_text("0\t1\n")
+    parts = "--kind", "parts", "--relations", tmp_path / "told.tsv", "--model", tmp_path / "parts", "--epochs", 1
+    assert cli("train", rows, *parts).code == 0
+    ran = cli("search", tmp_path / "parts", "1", "--in", rows, "--trained", tmp_path / "parts", "--relation", "has")
+    assert "--relation has is one of a space, and --trained has none" in ran.err
     assert cli("train", rows, "--model", tmp_path / "m", "--dim", 8, "--epochs", 20).code == 0
     ran = cli("search", tmp_path / "m", "1", "--in", rows, "-k", 5, "--json")
     assert all(one["labelled"] for one in ran.json["groups"][0]["found"])

@@ -89,7 +89,8 @@ def _collection(asked: Asked, annotator: Any, rejects: Rejects) -> tuple[Source,
 
     things = annotator.terms and annotator.terms.things
     wide = annotator.model.n_features_in_
-    source = joined([opened(path, rejects, "auto", wide, things) for path in asked.within])
+    usual = annotator.facts.get("items")
+    source = joined([opened(path, rejects, "auto", wide, things, usual=usual) for path in asked.within])
     if asked.out is not None and (isinstance(source, Rows) or source.things != "pictures"):
         held = "rows of features" if isinstance(source, Rows) else source.things
         raise InputError(f"--out draws pictures and {asked.within[0]} holds {held}; leave --out out")
@@ -100,12 +101,14 @@ def _knowing(asked: Asked, model: Any, same: SameThings, rejects: Rejects) -> tu
     """Who understands the query, and who knows related labels: trained models first."""
     from wsabie.labels.matching import match_labels
     from wsabie.models.registry import load
-    from wsabie.models.related import related_by
+    from wsabie.models.related import SpaceRelated, related_by
     from wsabie.sources.knowledge import read_label_table
     from wsabie.sources.vectors import read_vectors
 
     labels, known, vectors = list(model.vocabulary_), None, None
     related: list[Related] = [related_by(load(path), asked.relation, str(path)) for path in asked.trained]
+    if asked.relation is not None and not any(isinstance(one, SpaceRelated) for one in related):
+        raise InputError(f"--relation {asked.relation} is one of a space, and --trained has none; leave --relation out")
     if hasattr(model, "related"):
         related.insert(0, related_by(model, None, str(asked.model)))
     if asked.knowledge or asked.pairs:
