@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from PIL import Image, ImageDraw
@@ -14,9 +14,8 @@ from wsabie.base.progress import SILENT, Progress
 from wsabie.features.decode import decode_full
 from wsabie.models.annotator import Annotator
 from wsabie.models.parts import Parts
-from wsabie.sources.records import Item, ItemList
+from wsabie.sources.records import Item
 from wsabie.sources.regions import Cutout, parse_region
-from wsabie.storage.rejects import Rejects
 from wsabie.studies.found_pictures import font
 
 _SCALES = (2, 3)  # windows of a half and of a third of the sides, each shifted by half of itself
@@ -86,7 +85,7 @@ def find_parts(
     model = model_of(annotator)
     items = [Item(str(picture), picture, ())]
     items += [Item(text, Cutout(picture, parse_region(text)), ()) for text in windows()]
-    X = _rows(annotator, picture, items, executor, progress)
+    X = annotator.rows_of_all(items, executor=executor, progress=progress)
     names = list(model.vocabulary_)
     if object_label is None:
         objects = [names[y] for y in np.unique(model.relations_[:, 0])]
@@ -134,7 +133,7 @@ def label_parts(
     for place in places:
         content = place if isinstance(place, Path) else Cutout(picture, parse_region(place))
         items.append(Item(str(place), content, ()))
-    X = _rows(annotator, picture, items, executor, progress)
+    X = annotator.rows_of_all(items, executor=executor, progress=progress)
     if object_label is None:
         wholes = X[np.zeros(len(places), int)]
         pairs = model.annotate_pairs(wholes, X[1:], k, couples=couples)
@@ -148,17 +147,6 @@ def label_parts(
             for top in given
         ]
     return [[Part(*labels, score, where) for labels, score in top] for top, where in zip(pairs, places, strict=True)]
-
-
-def _rows(annotator: Annotator, picture: Path, items: list[Item], executor: Executor | None, progress: Progress) -> Any:
-    """A row for each item."""
-    rejects = Rejects()
-    source = ItemList(picture, items)
-    aligned = annotator.rows(source, executor=executor, progress=progress, rejects=rejects)
-    if rejects.listed:
-        item, reason, detail = rejects.listed[0]
-        raise InputError(f"{item}: {reason}{f' ({detail})' if detail else ''}; give another picture or region")
-    return aligned.rows.X
 
 
 def drawn(picture: Path, parts: Sequence[Part], *, side: int = 900) -> bytes:
