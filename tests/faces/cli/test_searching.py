@@ -162,6 +162,18 @@ def test_points_are_kept_for_the_next_search(cli: Cli, given: Given, tmp_path: P
     assert search(cli, given, "guitar").code == 0, "the model was lost"
 
 
+def test_points_are_not_kept_of_what_would_not_be_known_again(
+    cli: Cli, given: Given, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A picture that is lost after the collection was listed, in two collections."""
+    monkeypatch.setattr("wsabie.sources.fingerprint.fingerprint_or_none", lambda source: None)
+    points = tmp_path / "points"
+    for collection in ("all", "english"):
+        ran = cli("search", given.model, "guitar", "--in", given.folder / f"{collection}.parquet", "--points", points)
+        assert (ran.code, "describing" in ran.err, points.exists()) == (0, True, False)
+        assert f"{points} is left as it is" in ran.err
+
+
 def test_look_alikes_are_shown_once_where_asked(cli: Cli, given: Given) -> None:
     groups = dict(zip(*(pq.read_table(given.collection)[key].to_pylist() for key in ("id", "group")), strict=True))
     said = search(cli, given, "shoe", "-k", 40, "--distinct", "--json").json

@@ -128,21 +128,24 @@ def _encoded(asked: Asked, annotator: Any, source: Source, rejects: Rejects) -> 
     from wsabie.sources.fingerprint import fingerprint_or_none
     from wsabie.storage.folder import folder_kind
 
+    points, content = asked.points, None if asked.points is None else fingerprint_or_none(source)
+    if points is not None and content is None:
+        note(f"{points} is left as it is: something in the collection cannot be read, so it would not be known again")
+        points = None
     origin = ""
-    if asked.points is not None:
-        model = hashlib.sha256((asked.model / "config.json").read_bytes()).hexdigest()[:16]
-        origin = f"{model}-{fingerprint_or_none(source)}"
-        if folder_kind(asked.points) is not None:
-            kept = Encoded.load(asked.points)
+    if points is not None:
+        origin = f"{hashlib.sha256((asked.model / 'config.json').read_bytes()).hexdigest()[:16]}-{content}"
+        if folder_kind(points) is not None:
+            kept = Encoded.load(points)
             if kept.origin == origin:
                 return kept
-            note(f"{asked.points} holds points of another model or collection; they are made anew")
+            note(f"{points} holds points of another model or collection; they are made anew")
     rows = aligned_rows(annotator, asked.model, source, executor(asked.threads), TerminalProgress(), rejects).rows
     if not len(rows):
         raise InputError(f"nothing in {asked.within[0]} can be read; look at the list that --rejects FILE writes")
     made = Encoded(rows.ids, annotator.model.transform(rows.X), origin)
-    if asked.points is not None:
-        made.save(asked.points)
+    if points is not None:
+        made.save(points)
     return made
 
 
