@@ -188,6 +188,13 @@ def test_conse_is_the_mean_of_vectors_weighed_by_probabilities():
     assert model.transform(X[:1])[0] == pytest.approx(chances[best] @ unit[best] / chances[best].sum(), abs=1e-5)
 
 
+@pytest.mark.parametrize(("terms_per_label", "ids"), [(1, [0, -1]), (2, [0, 1])])
+def test_as_many_terms_are_looked_at_as_a_label_may_have(terms_per_label, ids):
+    words = Vectors(["red", "crimson", "blue"], np.array([[1, 0], [0.9, 0.1], [0, 1]], np.float32))
+    model = Conse(words, top=1, terms_per_label=terms_per_label).fit(np.eye(2), ["red, crimson", "blue"])
+    assert model.rank(np.eye(2)[:1], k=2)[0].tolist() == [ids]
+
+
 @pytest.mark.parametrize("n_labels", [1, 2, 5])
 def test_softmax_gives_probabilities(n_labels):
     rows, y = X[n_labels > TRUE], TRUE[n_labels > TRUE]

@@ -18,6 +18,7 @@ from wsabie.models.pair_monitor import PairMonitor
 from wsabie.search.label_pairs import LabelPairs
 from wsabie.space.joint import JointSpace
 from wsabie.space.parts import PartsSpace
+from wsabie.training.parts import QuadrupletVisits
 
 OBJECTS = [f"object {i}" for i in range(8)]
 PARTS = [f"part {i}" for i in range(8)]
@@ -94,6 +95,10 @@ def test_scores_are_those_of_the_paper(model: Parts, label_scores: Any, weight: 
     others = used.vocabulary_.ids(of_parts)
     own = model.transform(parts) @ model.label_vectors.T
     expected = scores[np.arange(8), :, others] - own[np.arange(8), others][:, None]
+    np.testing.assert_allclose(given, expected, rtol=1e-4, atol=1e-4)
+    given, first = used.scores_given(parts, of_objects, side="part"), used.vocabulary_.ids(of_objects)
+    own = model.transform(objects) @ model.label_vectors.T
+    expected = scores[np.arange(8), first] - own[np.arange(8), first][:, None]
     np.testing.assert_allclose(given, expected, rtol=1e-4, atol=1e-4)
     ranks = used.ranks_of_pairs(objects, parts, of_objects, of_parts)
     true = flat[np.arange(8), [o * 16 + p for o, p in zip(used.vocabulary_.ids(of_objects), others, strict=True)]]
@@ -240,6 +245,19 @@ def test_new_labels_and_their_relations_are_learned_later() -> None:
     assert np.array_equal(model.vocabulary_.ids(NAMES), before)
     assert model.annotate(rows[:1], k=1)[0][0][0] == "bell"
     assert "bell" in [name for name, _ in model.related("object 0", k=3)]
+
+
+def test_later_epochs_draw_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    seeds = []
+
+    class Noted(QuadrupletVisits):
+        def __init__(self, *given: Any, **options: Any) -> None:
+            super().__init__(*given, **options)
+            seeds.append(self.seed)
+
+    monkeypatch.setattr("wsabie.models.parts.QuadrupletVisits", Noted)
+    fit(epochs=2).partial_fit(X, Y, epochs=1).partial_fit(X, Y, epochs=1)
+    assert seeds == [0, 2, 3]
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
