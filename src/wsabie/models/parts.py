@@ -43,6 +43,9 @@ _FIXED: dict[str, Any] = {
 }
 """Parameters of `Wsabie` that quadruplets leave no choice of: a query folds from two ends for inner products alone."""
 
+_LARGEST = 1e30
+"""Of weights and scores, so that sums of them are float32 too."""
+
 
 class Parts(Wsabie):
     """Pictures, labels and a relation between labels in one space: a car and its wheel are labelled together.
@@ -154,13 +157,13 @@ init_labels, patience, threads, deterministic, seed
     def check_parameters(self) -> None:
         """Refuse values that no training can use, by name; InputError."""
         for name, choices in (("tables", ("unshared", "shared")), ("label_scores", ("learned", "known", "none")),
-                              ("loss", ("warp", "auc"))):  # fmt: skip
+                              ("loss", ("warp", "auc")), ("same", (False, True))):  # fmt: skip
             value = getattr(self, name)
-            require(value in choices, f"{name} is {value!r}; choose one of {', '.join(choices)}")
+            require(value in choices, f"{name} is {value!r}; choose one of {', '.join(map(str, choices))}")
         for name in ("relation_weight", "score_weight", "known_score", "picture_weight"):
             value = getattr(self, name)
-            usable = isinstance(value, (int, float)) and not isinstance(value, bool) and np.isfinite(value)
-            require(usable, f"{name} is {value!r}; choose a number")
+            usable = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+            require(usable and abs(value) < _LARGEST, f"{name} is {value!r}; choose a number below {_LARGEST:g}")
         told = f"picture_weight is {self.picture_weight!r}; choose a number from 0, and above 0 deterministic training"
         require(self.picture_weight == 0 or (self.picture_weight > 0 and self.deterministic), told)
         super().check_parameters()
@@ -223,8 +226,10 @@ init_labels, patience, threads, deterministic, seed
 
     def _ids_of_relations(self) -> Int64:
         """Those between two labels of the vocabulary, as numbers, each once."""
-        usable = all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in self.relations)
-        require(usable and len(self.relations) > 0, "relations must be a list of pairs (object label, part label)")
+        require(
+            _are_pairs(self.relations) and len(self.relations) > 0,
+            "relations must be a list of pairs (object label, part label)",
+        )
         named = [tuple(map(str, pair)) for pair in self.relations]  # numbers are the names of numbered labels
         known = [name for pair in named if all(end in self.vocabulary_ for end in pair) for name in pair]
         ids = self.vocabulary_.ids(known).reshape(-1, 2)
@@ -288,7 +293,9 @@ init_labels, patience, threads, deterministic, seed
         self, objects: Any, parts: Any, k: int = 10, *, couples: Any = None
     ) -> list[list[tuple[tuple[str, str], float]]]:
         """As `rank_pairs`, by name: for each pair of pictures ((object label, part label), score), best first."""
+        self._check_fitted()
         names = list(self.vocabulary_)
+        k = min(whole_number(k, "k"), len(names) ** 2)
         return [
             [((names[o], names[p]), float(s)) for o, p, s in zip(*row, strict=True) if o >= 0]
             for row in zip(*self.rank_pairs(objects, parts, k, couples=couples), strict=True)
@@ -457,9 +464,9 @@ init_labels, patience, threads, deterministic, seed
         return on_objects, on_parts
 
     def _couples(self, couples: Any) -> Int64:
-        given = [label for couple in couples for label in couple]
-        require(len(given) == 2 * len(couples), "couples must be pairs (object label, part label)")
-        return self._label_ids(given).reshape(-1, 2)
+        couples = couples.tolist() if isinstance(couples, np.ndarray) else couples
+        require(_are_pairs(couples), "couples must be a list of pairs (object label, part label)")
+        return self._label_ids([label for couple in couples for label in couple]).reshape(-1, 2)
 
     # ---- storage
 
@@ -484,4 +491,10 @@ init_labels, patience, threads, deterministic, seed
         model.words_ = model.space_.labels if model.tables == "shared" else parts.tensors["words"]
         if model.words_.shape != model.space_.labels.shape or model.relations_.shape[1:] != (2,):
             raise ValueError("the sizes of words or relations do not agree with the rest")
+        if len(model.relations_) and not 0 <= model.relations_.min() <= model.relations_.max() < len(model.words_):
+            raise ValueError("relations holds a label that there is not")
         return model
+
+
+def _are_pairs(given: Any) -> bool:
+    return isinstance(given, (list, tuple)) and all(isinstance(one, (list, tuple)) and len(one) == 2 for one in given)

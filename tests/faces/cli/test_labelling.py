@@ -68,11 +68,16 @@ def test_pairs_are_those_that_a_relation_joins(labels: Path, tmp_path: Path, cli
     assert sorted(map(tuple, less["pairs"])) == sorted(set(pairs) - {("taxi", "car wheel")})
     assert less["left_out"] == 1
     assert len(out.read_text().splitlines()) == len(pairs)  # a header, and one less
+    every = tmp_path / "every.tsv"
+    found = cli("labels", "match", *known, "--json").json["meant"]
+    ids = [one for one in found.values() if one]
+    every.write_text("".join(f"{one}\t{other}\n" for one in ids for other in ids))
     for arguments, told in (
         (("has-part", *known), "joins no two labels"),
         (("married-to", *known), "nothing is known of a relation 'married-to'"),
         ((*known,), "which relation?"),
         (("has-part", *known, "--without", labels), "has no two columns"),
+        (("has-part", *known, "--inherit", "--without", every), "leaves out all pairs of labels by has-part"),
         (("has-part", *known, "--levels", "2"), "--levels"),
     ):
         lost = cli("labels", "pairs", *arguments)

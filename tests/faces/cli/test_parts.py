@@ -9,9 +9,11 @@ import pytest
 from PIL import Image
 
 import wsabie
+from wsabie.base.errors import InputError
 from wsabie.faces.cli.main import run
 from wsabie.models.parts import Parts
 from wsabie.sources.open import open_source
+from wsabie.studies.picture_parts import find_parts
 
 QUICK = ("--terms", 60, "--size", 96, "--dim", 16, "--threads", 1, "--epochs", 10)
 
@@ -119,6 +121,32 @@ def test_what_cannot_be_asked_is_told_in_a_sentence(
         assert told in ran.err.splitlines()[-1]
 
 
+def test_a_region_of_many_corners_is_drawn(cli: Any, model: Path, marked: tuple[Path, Any], tmp_path: Path) -> None:
+    picture, _ = marked
+    corners = ",".join(f"{10 + i % 90},{20 + i * 7 % 80}" for i in range(300))
+    ran = cli("parts", model, picture, "--region", corners, "--part", picture, "-k", "1", "--out", tmp_path / "a.png")
+    assert (ran.code, (tmp_path / "a.png").is_file()) == (0, True)
+    assert "the picture with 1 part marked" in ran.err
+
+
+def test_the_only_part_is_no_object(cli: Any, model: Path, marked: tuple[Path, Any]) -> None:
+    picture, _ = marked
+    loaded = wsabie.load(model)
+    loaded.model.relations_ = loaded.model.vocabulary_.ids(["car", "wheel"]).reshape(1, 2)
+    assert [one.label for one in find_parts(loaded, picture, "car")] == ["wheel"]
+    with pytest.raises(InputError, match="wheel is the only part that the model knows"):
+        find_parts(loaded, picture, "wheel")
+
+
+def test_lines_that_are_no_pairs_are_told(cli: Any, model: Path, marked: tuple[Path, Any], tmp_path: Path) -> None:
+    picture, boxes = marked
+    among = tmp_path / "among.tsv"
+    among.write_text("car\twheel\nno pair\n")
+    ran = cli("parts", model, picture, "--region", boxes[0][1], "--among", among)
+    assert ran.code == 0
+    assert f"1 line of {among} left out: {among}:2 for line without two or three columns" in ran.err
+
+
 def test_rows_with_related_labels_are_learned(cli: Any, rows: Path, tmp_path: Path) -> None:
     told = tmp_path / "told.tsv"
     told.write_text("0\t1\n1\t2\n0\t7\n")
@@ -141,11 +169,14 @@ def test_rows_with_related_labels_are_learned(cli: Any, rows: Path, tmp_path: Pa
     best = max(range(len(history)), key=lambda epoch: history[epoch]["pairs"])
     assert f"epoch {best + 1} of {len(history)}, validation MAP {history[best]['MAP']:.3f}" in by_pairs.out
     told.write_text("3\t4\n")
+    number = tmp_path / "number.toml"
+    number.write_text("relations = 3\n")
     for arguments, sentence in (
         (("--kind", "parts"), "give --relations FILE"),
         (("--relations", told), "choose --kind parts"),
         (("--kind", "parts", "--relations", told), "none of the 1 relations is between labels of two pictures"),
         (("--kind", "parts", "--relations", rows), "rows.txt"),
+        (("--kind", "parts", "--config", number), "relations must be a list of pairs"),
         (("--whole", "car"), "has no regions"),
         (("--metric", "pairs"), "no epoch can be chosen by 'pairs'; choose MAP"),
         (("--metric", "p@1", "--hold-out", 0), "rows that are set aside"),

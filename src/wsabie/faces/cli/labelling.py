@@ -160,6 +160,8 @@ def pairs_command(
     ids = matched.ids()
     kept = [(one, other) for one, other in found if frozenset((ids[one], ids[other])) not in wrong]
     pairs = [(matched.labels[one], matched.labels[other]) for one, other in kept]
+    if found and not kept:
+        raise InputError(f"{without} leaves out all pairs of labels by {relation}; leave out fewer")
     if not pairs:
         raise InputError(
             f"{relation} joins no two labels of {labels}; known are {', '.join(_both_ways(known))}"
