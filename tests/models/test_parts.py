@@ -213,7 +213,7 @@ def test_of_many_labels_some_pairs_are_drawn_to_judge_by(monkeypatch: pytest.Mon
 def test_the_worst_model_puts_all_pairs_above_the_true_one(
     monkeypatch: pytest.MonkeyPatch, same: bool, most: int
 ) -> None:
-    monkeypatch.setattr("wsabie.models.pair_monitor._MOST_PAIRS", most)
+    monkeypatch.setattr("wsabie.models.pair_monitor.MOST_PAIRS", most)
     space = JointSpace(2, "dot", np.zeros((1, 16), np.float32), np.zeros((4, 16), np.float32), np.zeros(4, np.float32))
     for offset, figure in ((100.0, 1.0), (-100.0, 0.0)):
 

@@ -74,7 +74,8 @@ def find_parts(
     """What a picture shows, and the k parts that are seen best in it, each where it is seen best.
 
     The object is the best of the labels that have parts, by f_I of the whole picture. Then every window
-    of `windows` is asked for a part of that, by f_I + r f_L ([P] 6.2, "triplet"), among labels that are parts.
+    of `windows` is asked for a part of that, by f_I + r f_L ([P] 6.2, "triplet"): for those that training was told of,
+    or, where it was told of none, for all labels that are parts.
 
     Raises
     ------
@@ -91,7 +92,8 @@ def find_parts(
         objects = [names[y] for y in np.unique(model.relations_[:, 0])]
         ((object_label, _),) = model.annotate(X[:1], k=1, candidates=objects)[0]
     (own,) = model.vocabulary_.ids([object_label])
-    candidates = np.setdiff1d(model.relations_[:, 1], [own])
+    told = model.relations_[model.relations_[:, 0] == own, 1]
+    candidates = np.setdiff1d(told if len(told) else model.relations_[:, 1], [own])
     if not len(candidates):
         raise InputError(f"{object_label} is the only part that the model knows; give another object")
     scores = model.scores_given(X[1:], [object_label] * (X.shape[0] - 1), side="part")[:, candidates]

@@ -68,6 +68,9 @@ def test_pairs_are_those_that_a_relation_joins(labels: Path, tmp_path: Path, cli
     assert sorted(map(tuple, less["pairs"])) == sorted(set(pairs) - {("taxi", "car wheel")})
     assert less["left_out"] == 1
     assert len(out.read_text().splitlines()) == len(pairs)  # a header, and one less
+    assert (
+        cli("labels", "pairs", "has-part", *known, "--inherit", "--out", out).code == 0
+    )  # its own may be written over
     every = tmp_path / "every.tsv"
     found = cli("labels", "match", *known, "--json").json["meant"]
     ids = [one for one in found.values() if one]

@@ -99,6 +99,15 @@ def test_parts_are_looked_for_in_a_picture_and_drawn(
         assert {(179, 38, 30), (11, 87, 208)} <= {colour for _, colour in drawn.getcolors(1 << 24)}
 
 
+def test_pictures_without_labels_are_searched(cli: Any, model: Path, cars: Path) -> None:
+    found = cli("search", model, "car", "--in", cars / "testset" / "JPEGImages", "-k", "3", "--json").json
+    groups = found["groups"]
+    assert groups[0]["labels"] == ["car"]
+    assert len(groups[0]["found"]) == 3
+    assert {group["labels"][0] for group in groups[1:]} <= {"wheel", "hood", "front_bumper", "back_bumper",
+                                                            "front_glass", "left_mirror", "right_mirror"}  # fmt: skip
+
+
 def test_what_cannot_be_asked_is_told_in_a_sentence(
     cli: Any, model: Path, relations: Path, marked: tuple[Path, Any], rows: Path, tmp_path: Path
 ) -> None:
@@ -178,6 +187,7 @@ def test_rows_with_related_labels_are_learned(cli: Any, rows: Path, tmp_path: Pa
         (("--kind", "parts", "--relations", rows), "rows.txt"),
         (("--kind", "parts", "--config", number), "relations must be a list of pairs"),
         (("--whole", "car"), "has no regions"),
+        (("--kind", "parts", "--relations", told, "--ensemble", "2"), "parts makes no ensembles"),
         (("--metric", "pairs"), "no epoch can be chosen by 'pairs'; choose MAP"),
         (("--metric", "p@1", "--hold-out", 0), "rows that are set aside"),
         (("--metric", "p@1", "--ensemble", 2), "chosen by MAP alone"),

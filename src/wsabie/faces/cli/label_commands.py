@@ -83,7 +83,8 @@ def labels(
         refuse_options(stated(labels=labels, table=table), "which labels there are; it belongs to the others")
     elif labels is None:
         raise InputError("--labels names a file of one label a line, or a model folder; add it")
-    refuse_unwritable(("labels", out), inputs=(*(knowledge or ()), labels, table, without))
+    written: Literal["pairs", "labels"] = "pairs" if kind == "pairs" else "labels"
+    refuse_unwritable((written, out), inputs=(*(knowledge or ()), labels, table, without))
     known = known_of(knowledge or (), pairs or ())
     if labels is None:
         about_command(known, name or "", json)

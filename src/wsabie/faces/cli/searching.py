@@ -90,11 +90,23 @@ def _collection(asked: Asked, annotator: Any, rejects: Rejects) -> tuple[Source,
     things = annotator.terms and annotator.terms.things
     wide = annotator.model.n_features_in_
     usual = annotator.facts.get("items")
-    source = joined([opened(path, rejects, "auto", wide, things, usual=usual) for path in asked.within])
+    source = joined(
+        [opened(path, rejects, _labels_in(path, wide, things), wide, things, usual=usual) for path in asked.within]
+    )
     if asked.out is not None and (isinstance(source, Rows) or source.things != "pictures"):
         held = "rows of features" if isinstance(source, Rows) else source.things
         raise InputError(f"--out draws pictures and {asked.within[0]} holds {held}; leave --out out")
     return source, source if isinstance(source, Rows) else outline(source)
+
+
+def _labels_in(path: Path, wide: int, things: Any) -> str:
+    """Whether labels are read: nothing in a folder need have one to be found."""
+    if path.is_dir():
+        try:
+            opened(path, Rejects(), "auto", wide, things)
+        except InputError:
+            return "none"
+    return "auto"
 
 
 def _knowing(asked: Asked, model: Any, same: SameThings, rejects: Rejects) -> tuple[Queries, list[Related]]:

@@ -61,9 +61,11 @@ def estimator_of(
 ) -> "LabelModel":
     """The model that is asked for, not yet fitted: one, or an ensemble of n; `run` has seed and threads."""
     from wsabie.models.ensemble import Ensemble
-    from wsabie.models.systems import build
+    from wsabie.models.systems import build, system_of
 
     base: Any = build(kind, parameters, **run)
+    if n is not None and system_of(kind).needs:
+        raise InputError(f"{kind} makes no ensembles; leave --ensemble out, or choose another kind")
     if n is None:
         if by is not None:
             raise InputError(f"--ensemble-by {by} says how models differ; say how many by --ensemble N")
