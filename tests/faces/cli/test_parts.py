@@ -138,6 +138,17 @@ def test_a_region_of_many_corners_is_drawn(cli: Any, model: Path, marked: tuple[
     assert "the picture with 1 part marked" in ran.err
 
 
+def test_what_a_part_is_of_counts_where_it_is_looked_for(model: Path, marked: tuple[Path, Any]) -> None:
+    picture, _ = marked
+    loaded = wsabie.load(model)
+    found = {one.label: one.score for one in find_parts(loaded, picture, "car", k=99)}
+    related = dict(loaded.model.related("car", k=99))
+    loaded.model.label_scores = "none"
+    alone = {one.label: one.score for one in find_parts(loaded, picture, "car", k=99)}
+    assert found == pytest.approx({part: score + related[part] for part, score in alone.items()}, abs=1e-4)
+    assert found != pytest.approx(alone, abs=1e-2)
+
+
 def test_the_only_part_is_no_object(cli: Any, model: Path, marked: tuple[Path, Any]) -> None:
     picture, _ = marked
     loaded = wsabie.load(model)
