@@ -16,7 +16,7 @@ from wsabie.studies.reproduce.record import Findings, Found, Record, Setting
 
 QUERIES = ("wheeled vehicle", "musical instrument")
 _RELATIONS, _EACH = 8, 4
-_BEST, _RELATED = 5, 3
+_BEST, _RELATED = 8, 3
 _SIDE = 900
 _COLOURS = ("#b3261e", "#0b57d0", "#146c2e", "#7d4e00", "#6f2dbd", "#00696e")
 
@@ -101,7 +101,7 @@ def searched(record: Record, setting: Setting) -> Findings:
             found.append(Found(f"{query}: {', '.join(group.labels)}", group.why, {"why": group.why, "pictures": ids}))
     notes = [f"{len(rows):,} test pictures, which training did not see, are searched."]
     pictures = thumbnails((name for line in lines for name, _ in line.tiles), _source(data))
-    return Findings(found, notes=notes, drawn=sheet(lines, pictures))
+    return Findings(found, notes=notes, drawn=sheet(lines, pictures, _BEST))
 
 
 def _source(data: Data) -> ItemSource:
