@@ -12,6 +12,7 @@ import numpy as np
 from wsabie.base.arrays import Float32, Int64, Matrix
 from wsabie.base.plain import plain
 from wsabie.base.validation import require, whole_number
+from wsabie.labels.names import normalise
 from wsabie.labels.quadruplets import Quadruplets, count_quadruplets
 from wsabie.labels.vectors import Vectors
 from wsabie.models.inputs import Inputs, n_rows
@@ -234,6 +235,14 @@ init_labels, patience, threads, deterministic, seed
         known = [name for pair in named if all(end in self.vocabulary_ for end in pair) for name in pair]
         ids = self.vocabulary_.ids(known).reshape(-1, 2)
         return np.unique(ids[ids[:, 0] != ids[:, 1]], axis=0)
+
+    def unused(self) -> list[tuple[str, str]]:
+        """Relations that training left out, because there are no two pictures of their labels."""
+        self._check_fitted()
+        names = list(self.vocabulary_)
+        used = {(names[one], names[other]) for one, other in self.relations_}
+        told = dict.fromkeys(tuple(map(normalise, map(str, pair))) for pair in self.relations)
+        return [(one, other) for one, other in told if (one, other) not in used]
 
     # ---- use
 

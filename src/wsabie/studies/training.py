@@ -265,7 +265,8 @@ def _with_words(rows: Rows, recipe: Recipe, rejects: Rejects) -> Rows:
             f"none of the {len(rows.label_names):,} labels of {recipe.source} has a word vector, such as "
             f"{', '.join(map(repr, found.missing[:3]))}; give vectors of their words, or --knowledge that names them"
         )
-    for label in found.missing:
+    further = [label for label in dict.fromkeys(recipe.estimator.labels) if label not in set(rows.label_names)]
+    for label in (*found.missing, *(recipe.estimator.meant(further).missing if further else ())):
         rejects.add(label, "label without a word vector")
     return rows.with_labels(found.places)
 

@@ -115,7 +115,7 @@ def test_what_cannot_be_asked_is_told_in_a_sentence(
     plain = tmp_path / "plain"
     assert cli("train", rows, "--model", plain, "--epochs", "1", "--dim", "4").code == 0
     for arguments, told in (
-        ((model, tmp_path / "none.jpg"), "none.jpg is no picture"),
+        ((model, tmp_path / "none.jpg"), "there is no file"),
         ((model, picture, "--object", "bicycle"), "there is no label 'bicycle'"),
         ((model, picture, "--region", "1,2,3"), "is no list of numbers"),
         ((model, picture, "--region", "5000,5000,9,9"), "outside the picture"),
@@ -173,6 +173,8 @@ def test_rows_with_related_labels_are_learned(cli: Any, rows: Path, tmp_path: Pa
     out = tmp_path / "m"
     ran = cli("train", rows, "--kind", "parts", "--relations", told, "--model", out, "--dim", "8", "--json")
     assert (ran.code, ran.json["system"]) == (0, "parts")
+    said = cli("train", rows, "--kind", "parts", "--relations", told, "--model", out, "--dim", "8").err
+    assert "1 relation left out for want of two pictures, such as 0 and 7" in said
     loaded = wsabie.load(out)
     assert isinstance(loaded.model, Parts)
     assert loaded.model.relations_.tolist() == [[0, 1], [1, 2]]

@@ -60,7 +60,7 @@ def _opened(model: Path, picture: Path, given: str | None, target: Path | None, 
     model_of(annotator, str(model))
     annotator.model.vocabulary_.ids([given] if given else [])  # refuses an unknown label before the work
     if not picture.is_file():
-        raise InputError(f"{picture} is no picture; give the file of one")
+        raise InputError(f"there is no file {picture}; give that of a picture")
     return annotator
 
 

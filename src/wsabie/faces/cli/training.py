@@ -227,7 +227,16 @@ def _tell(asked: Asked, facts: dict[str, Any], history: list[EpochStats]) -> Non
     out.print(
         f"{asked.recipe.model}: {labels}{few} from {rows}, {kept + ', ' if history else ''}{n_bytes / 1e6:.1f} MB"
     )
+    _tell_unused(asked.recipe.estimator)
     note(f"next: wsabie annotate {quote(str(asked.recipe.model))} NEW_DATA")
+
+
+def _tell_unused(model: Any) -> None:
+    """Say which related labels nothing could be learned of."""
+    unused = model.unused() if hasattr(model, "unused") else []
+    if unused:
+        one, other = unused[0]
+        note(f"{plural(len(unused), 'relation')} left out for want of two pictures, such as {one} and {other}")
 
 
 def logging_to(log: Path | None, resume: bool) -> Callable[[EpochStats], None] | None:
