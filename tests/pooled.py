@@ -129,18 +129,27 @@ def fast_pool(problem: Pooled, n_threads: int = 1) -> Ran:
                 plan.work[t], plan.label_work[t], threads.counts, t, tally.counters[t], tally.loss[t], space.width,
             )
         )  # fmt: skip
-    outcome = Outcome(space.features, space.labels, None, None, tally.counters.sum(0), float(tally.loss[:, 0].sum()))
+    outcome = Outcome(
+        space.features,
+        space.labels,
+        None,
+        None,
+        getattr(space, "asked", None),
+        tally.counters.sum(0),
+        float(tally.loss[:, 0].sum()),
+    )
     return Ran(outcome, plan.whole, plan.labels)
 
 
 def slow_pool(problem: Pooled) -> Outcome:
     """The twin of `fast_pool`."""
     space = problem.space
-    tower, candidates = (reference.double(one) for one in (space.tower(problem.inputs), space.candidate_tower()))
+    pattern, candidates = (reference.double(one) for one in (space.pattern(problem.inputs), space.candidate_tower()))
+    tower, beside = pattern.tower, getattr(pattern, "table", None)
     if space.labels is space.features:
         candidates = candidates._replace(table=tower.table)
     scored = type(space.label_arrays())
     moved = pools_reference.run_block(
-        tower, candidates, scored, problem.targets, problem.rule, problem.order, space.negatives
+        pattern, candidates, scored, problem.targets, problem.rule, problem.order, space.negatives
     )
-    return Outcome(tower.table, candidates.table, None, None, moved.counters, moved.loss)
+    return Outcome(tower.table, candidates.table, None, None, beside, moved.counters, moved.loss)

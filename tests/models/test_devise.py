@@ -81,6 +81,8 @@ def test_labels_can_be_added_later():
         model.add_labels(["word0"], VECTORS)
     with pytest.raises(InputError, match="have 2 dimensions but those of the model 12"):
         model.add_labels(["new"], Vectors(["new"], np.ones((1, 2), np.float32)))
+    with pytest.raises(InputError, match="vectors are the word vectors"):
+        model.add_labels(["new"], None)
 
 
 def test_threads_change_nothing():
@@ -129,11 +131,23 @@ def test_none_of_the_labels_has_a_vector():
         ({"knowledge": "wordnet"}, "knowledge says which terms"),
         ({"terms_per_label": 0}, "terms_per_label"),
         ({"margin": -1.0}, "margin is -1.0"),
+        ({"labels": "zebra"}, "labels are 'zebra'; give a list of names"),
+        ({"labels": 3}, "labels are 3"),
+        ({"labels": [3]}, "labels are .3."),
     ],
 )
 def test_wrong_parameters_are_told_by_name(wrong, said):
     with pytest.raises(InputError, match=said):
         fitted(Devise(**{"vectors": VECTORS, **wrong}))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [({"seed": -1}, "seed is -1"), ({"threads": "all"}, "threads is 'all'"), ({"max_iter": 1.5}, "max_iter is 1.5")],
+)
+def test_wrong_parameters_of_conse_are_told_by_name(wrong, said):
+    with pytest.raises(InputError, match=said):
+        fitted(Conse(VECTORS, **wrong))
 
 
 def test_validation_rows_choose_the_epoch_among_labels_that_are_known():
@@ -172,6 +186,13 @@ def test_conse_is_the_mean_of_vectors_weighed_by_probabilities():
     best = np.argsort(-chances)[:3]
     unit = VECTORS.table / np.linalg.norm(VECTORS.table, axis=1, keepdims=True)
     assert model.transform(X[:1])[0] == pytest.approx(chances[best] @ unit[best] / chances[best].sum(), abs=1e-5)
+
+
+@pytest.mark.parametrize(("terms_per_label", "ids"), [(1, [0, -1]), (2, [0, 1])])
+def test_as_many_terms_are_looked_at_as_a_label_may_have(terms_per_label, ids):
+    words = Vectors(["red", "crimson", "blue"], np.array([[1, 0], [0.9, 0.1], [0, 1]], np.float32))
+    model = Conse(words, top=1, terms_per_label=terms_per_label).fit(np.eye(2), ["red, crimson", "blue"])
+    assert model.rank(np.eye(2)[:1], k=2)[0].tolist() == [ids]
 
 
 @pytest.mark.parametrize("n_labels", [1, 2, 5])

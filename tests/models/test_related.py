@@ -1,9 +1,11 @@
 """Related labels from training: a model of objects and parts, a relation of a space."""
 
+import numpy as np
 import pytest
 
 from wsabie import Relation, Space
 from wsabie.base.errors import InputError, UnknownLabelError
+from wsabie.labels.names import Vocabulary
 from wsabie.models.popularity import Popularity
 from wsabie.models.related import PartsRelated, SpaceRelated, related_by
 
@@ -11,16 +13,23 @@ from wsabie.models.related import PartsRelated, SpaceRelated, related_by
 class Parts:
     """What a model of objects and parts answers."""
 
+    vocabulary_ = Vocabulary(["car", "wheel", "door", "parking place", "moon"])
+    relations_ = np.array([[0, 1]])
+
     def related(self, label: str, k: int = 10, *, side: str = "part") -> list[tuple[str, float]]:
         if label != "car":
             raise UnknownLabelError("there is no such label")
-        return [("wheel", 0.834), ("door", 0.5)][:k] if side == "part" else [("parking place", 0.25)]
+        return [("wheel", 0.834), ("door", 0.5), ("moon", -0.1)][:k] if side == "part" else [("parking place", 0.25)]
 
 
 def test_parts_say_their_score() -> None:
     assert PartsRelated(Parts()).related("car", 1) == [("wheel", 0.834, "part of car (trained, f_L = 0.83)")]
     (whole,) = PartsRelated(Parts(), "object").related("car")
-    assert whole.why == "has the part car (trained, f_L = 0.25)"
+    assert whole.why == "perhaps has the part car (trained, f_L = 0.25)"
+    assert [link.why for link in PartsRelated(Parts()).related("car")] == [
+        "part of car (trained, f_L = 0.83)",
+        "perhaps part of car (trained, f_L = 0.50)",
+    ]
     assert PartsRelated(Parts()).related("ship") == []
 
 

@@ -61,6 +61,9 @@ def test_what_is_known_goes_before_what_is_near(matched: Matched) -> None:
     found = Queries(LABELS, None, weak, vectors).understand("boat")
     assert (found.how, found.labels) == ("word vector", ["ship"])
     assert "(cosine 0.99)" in found.sentence
+    nothing = Vectors(["ship", "boat"], np.array([[1, 0], [0, 0]], np.float32))
+    with pytest.raises(UnknownLabelError):
+        Queries(LABELS, None, None, nothing).understand("boat")
     with pytest.raises(UnknownLabelError):
         Queries(["no vector"], None, None, vectors).understand("boat")
 

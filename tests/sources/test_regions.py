@@ -75,6 +75,11 @@ def test_pictures_in_full_hold_what_no_region_holds() -> None:
     assert couple_rows([], []).shape == (0, 2)
 
 
+def test_a_blank_label_of_pictures_is_refused() -> None:
+    with pytest.raises(InputError, match="the label of whole pictures is blank"):
+        with_pictures(ItemList(Path("x"), []), " \t")
+
+
 def test_a_share_of_nothing_is_refused() -> None:
     with pytest.raises(InputError, match="share is 0"):
         couples(CAR, share=0)

@@ -75,6 +75,15 @@ def test_of_a_group_only_the_best_is_shown(model, things) -> None:
     assert [one.id for one in found if int(one.id) < 30] == [str(first)]
 
 
+def test_kin_that_come_first_leave_room_for_others(model, things) -> None:
+    X, items = things
+    order = np.argsort(-model.scores(X)[:, 3], kind="stable")
+    kin = np.array(items.ids)
+    kin[order[:30]] = "same"
+    found = AugmentedSearch(model, items, groups=kin.tolist()).find(NAMES[3], k=3).groups[0].found
+    assert [int(one.id) for one in found] == order[[0, 30, 31]].tolist()
+
+
 def test_those_who_know_have_their_turns(model, things) -> None:
     links = [Links(**{"0": [NAMES[4], "no label", NAMES[5]]}), Links(**{"0": [NAMES[0], NAMES[1]], "1": [NAMES[2]]})]
     search = AugmentedSearch(model, things[1], related=links)

@@ -1,5 +1,6 @@
 """An epoch of quadruplets is what [P] section 4.3 draws: checked against plain loops over all there are."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 from strategies import label_rows, seeds
 from wsabie.base.validation import check_features
 from wsabie.space.protocol import Sides
+from wsabie.training import part_pictures
+from wsabie.training.part_pictures import PictureVisits
 from wsabie.training.parts import QuadrupletVisits
 
 N, K = 12, 7
@@ -113,3 +116,63 @@ def test_a_picture_is_not_its_own_part() -> None:
     assert sorted(pairs_of(strict(0)[0])) == [(0, 0, -1), (0, 1, 0), (1, 0, 1), (2, 0, 1)]
     going_on = QuadrupletVisits(rows, Y, np.array([[0, 1]]), None, "pairs", 0, strict=False)
     assert (0, 0, 1) in pairs_of(going_on(0)[0])
+
+
+# ---- pictures that are ranked
+
+
+def asked_of(block: Any) -> list[tuple[int, int, int, set[int]]]:
+    """(picture that asks, label beside it, picture that is drawn, pictures that are no violators)."""
+    sides, targets = block.inputs, block.targets
+    assert np.array_equal(targets.rows, np.arange(len(sides.who)))
+    known = [set(targets.indices[lo:hi].tolist()) for lo, hi in pairwise(targets.indptr)]
+    return list(zip(sides.who.tolist(), sides.other.tolist(), targets.labels.tolist(), known, strict=True))
+
+
+@given(seeds, st.integers(0, 3))
+def test_the_other_picture_of_every_drawn_quadruplet_is_ranked(seed: int, epoch: int) -> None:
+    Y, relations = collection(seed)
+    labels, pictures = visits_of(Y, relations, picture_weight=0.5)(epoch)
+    (alone,) = visits_of(Y, relations)(epoch)
+    assert pairs_of(labels) == pairs_of(alone)
+    asked = asked_of(pictures)
+    assert [(i, other) for i, other, _, _ in asked] == [(i, other) for i, _, other in pairs_of(labels) if other >= 0]
+    for i, other, drawn, known in asked:
+        shown = {j for j in range(N) if Y[j, other] > 0}
+        assert drawn in shown - {i}
+        assert known == shown | {i}
+    np.testing.assert_array_equal(pictures.inputs.things, 0.5 * labels.inputs.things)
+    np.testing.assert_array_equal(pictures.ends.candidates, labels.inputs.things)
+    assert (
+        len(labels.targets.labels) + len(pictures.targets.labels) <= visits_of(Y, relations, picture_weight=1).n_pairs
+    )
+
+
+def test_pictures_of_a_label_are_equally_likely() -> None:
+    """Five of them, one of which asks itself in half of the quadruplets; chi-square."""
+    Y = sp.csr_matrix(np.array([[1, 0], [1, 1], [0, 1], [0, 1], [0, 1], [0, 1]], np.int8))
+    asking = PictureVisits(np.eye(6, dtype=np.float32), Y, np.ones(6, np.float32), 1.0)
+    who = np.tile([0, 1], 3000)
+    block = asking(who, np.ones(6000, np.int64), np.random.default_rng(0))
+    for one, choices in ((0, [1, 2, 3, 4, 5]), (1, [2, 3, 4, 5])):
+        counts = np.bincount(block.targets.labels[who == one], minlength=6)
+        assert counts[choices].sum() == 3000
+        expected = 3000 / len(choices)
+        assert ((counts[choices] - expected) ** 2 / expected).sum() < 25  # of chi-square with 4: one in 20,000
+
+
+def test_what_is_known_of_an_epoch_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    Y, relations = collection(3)
+    whole = visits_of(Y, relations, picture_weight=1.0)(0)[1].targets
+    monkeypatch.setattr(part_pictures, "MOST_KNOWN", 20)
+    some = visits_of(Y, relations, picture_weight=1.0)(0)[1].targets
+    assert 0 < len(some.indices) <= 20 < len(whole.indices)
+
+
+def test_a_label_without_another_picture_is_not_asked_for() -> None:
+    """A model that goes on has seen pictures of the label, but has none to rank here."""
+    Y = sp.csr_matrix(np.array([[1, 0], [1, 0]], np.int8))
+    rows = check_features(np.eye(2, dtype=np.float32))
+    visits = QuadrupletVisits(rows, Y, np.array([[0, 1]]), None, "pairs", 0, strict=False, picture_weight=1.0)
+    labels, pictures = visits(0)
+    assert (len(labels.targets.labels), len(pictures.targets.labels)) == (2, 0)

@@ -8,6 +8,11 @@ product with the candidate L', so that picture I_o and label L_p fold into one q
     shared     (V I_o + r W_p) . W_L'                     q = V I_o + r W_p             labels: Dot(W)
     unshared   (V I_o) . U_L' + (r W_p) . W_L'            q = [ V I_o | r W_p ]         labels: Joined(U, W)
 
+Where the pictures have an edge too, s f_II(I_o, I_p) = s (V I_o) . (V I_p), it falls out likewise, but a picture may be
+ranked: when it is I_p, all candidates share f_I(I_o, L_o) and f_L, and what is left is of the first form:
+
+    (U_Lp + s V I_o) . (V I')                           q = V (s I_o) + 1 U_Lp         candidates: a Pool over V
+
 An example is a picture and the other label, or a picture alone (-1): then it asks as a `Pair` does.
 """
 

@@ -85,7 +85,7 @@ def propose(targets: Any, slots: Slots, n_sampled: int, rule: Any, i: int, pair:
 
 
 def run_block(
-    tower: Any, candidates: Any, scored: Any, targets: Any, rule: Any, order: Any, n_sampled: int, first: int = 0
+    pattern: Any, candidates: Any, scored: Any, targets: Any, rule: Any, order: Any, n_sampled: int, first: int = 0
 ) -> Moved:
     """One block of visits: all proposals against the tables as they stand; then the queries' directions go into the
     rows behind them, and after those the candidates' directions into theirs, which may be the same table.
@@ -99,7 +99,7 @@ def run_block(
     moved: set[int] = set()
     for visit in order:
         i = int(targets.rows[visit])
-        q, g, found = reference.encode(tower, i), np.zeros(1), False
+        q, g, found = reference.fold(pattern, i), np.zeros(1), False
         for pair in pairs_of(targets, visit):
             step, drawn, rejected, rank = propose(targets, slots, n_sampled, rule, i, pair, at, q)
             counters[[VISITED, DRAWS, REJECTED]] += 1, drawn, rejected
@@ -115,6 +115,6 @@ def run_block(
                 moved.add(y)
         if found:
             of_queries.append((i, g))
-    reference.apply_directions(tower, rule, of_queries)
+    reference.spread(pattern, of_queries, rule)
     reference.apply_directions(candidates, rule, [(slots.ids[y], of_slots[y]) for y in sorted(moved)])
     return Moved(counters, loss)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from wsabie.base.arrays import UInt64
+from wsabie.base.arrays import Matrix, UInt64
 from wsabie.base.errors import InputError
 from wsabie.base.executor import Executor, Serial
 from wsabie.base.progress import SILENT, Progress
@@ -84,13 +84,26 @@ class Annotator:
         content = picture if isinstance(picture, bytes) else Path(picture)
         place = "the picture" if isinstance(content, bytes) else str(content)
         region = parse_region(region) if isinstance(region, str) else region
+        X = self.rows_of_all([Item(place, Cutout(content, region), ())])
+        return self.model.annotate(X, k)[0]
+
+    def rows_of_all(
+        self, items: list[Item], *, executor: Executor | None = None, progress: Progress = SILENT
+    ) -> Matrix:
+        """A row for each of some pictures or regions, in their order.
+
+        Raises
+        ------
+        InputError
+            One of them cannot be read.
+        """
         rejects = Rejects()
-        item = Item(place, Cutout(content, region), ())
-        rows = self.rows(ItemList(Path(place), [item]), rejects=rejects).rows
-        if not len(rows):
-            _, reason, detail = rejects.listed[0]
-            raise InputError(f"{place}: {reason}{f' ({detail})' if detail else ''}; give another region or picture")
-        return self.model.annotate(rows.X, k)[0]
+        source = ItemList(Path(items[0].id), items)
+        rows = self.rows(source, executor=executor, progress=progress, rejects=rejects).rows
+        if rejects.listed:
+            where, reason, detail = rejects.listed[0]
+            raise InputError(f"{where}: {reason}{f' ({detail})' if detail else ''}; give another picture or region")
+        return rows.X
 
     def description(self) -> dict[str, Any]:
         """How items are described, JSON-able: "describe", "size", "crop" below 1, options of a network, "rate".

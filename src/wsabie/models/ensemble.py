@@ -201,7 +201,7 @@ class Ensemble(TransformerMixin, LabelModel):  # type: ignore[misc]
     @property
     def _base(self) -> Wsabie:
         base = Wsabie() if self.estimator is None else self.estimator
-        if not isinstance(base, Wsabie):
+        if not isinstance(base, Wsabie) or base.kind != Wsabie.kind:
             raise InputError(f"an ensemble is made of Wsabie models, not of {type(base).__name__}; give a Wsabie")
         return base
 

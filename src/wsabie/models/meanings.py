@@ -15,6 +15,7 @@ from wsabie.labels.knowledge import Knowledge
 from wsabie.labels.terms import EXPANDS, USES, Expand, TermTable, Use, target_vectors, terms_of
 from wsabie.labels.vectors import Vectors
 from wsabie.models.inputs import Inputs
+from wsabie.models.parameters import check_run
 from wsabie.models.scored import ScoreRanker
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ class MeaningRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
             A label is known already, or the vectors have other dimensions.
         """
         self._check_fitted()
+        require(isinstance(vectors, Vectors), "vectors are the word vectors that wsabie.read_vectors reads")
         if vectors.dim != self.terms_.table.shape[1]:
             raise InputError(
                 f"the word vectors have {vectors.dim} dimensions but those of the model "
@@ -179,6 +181,10 @@ class MeaningRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
         require(self.use in USES, f"use is {self.use!r}; choose one of {', '.join(USES)}")
         require(self.expand in EXPANDS, f"expand is {self.expand!r}; choose one of {', '.join(EXPANDS)}")
         whole_number(self.terms_per_label, "terms_per_label")
+        several = isinstance(self.labels, (Sequence, np.ndarray)) and not isinstance(self.labels, str)
+        named = several and all(isinstance(name, str) for name in self.labels)
+        require(named, f"labels are {repr(self.labels)[:60]}; give a list of names")
+        check_run(self.threads, self.seed)
 
     def facts(self) -> dict[str, Any]:
         """Sizes and figures that tell what the model is, JSON-able."""

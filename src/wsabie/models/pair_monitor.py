@@ -70,7 +70,7 @@ class PairMonitor(ValidationMap):
                 a, b = (self._scores(space, inputs, lo, hi, threads) for inputs in (self.objects, self.parts))
                 labels = self.quadruplets.object_labels[lo:hi], self.quadruplets.part_labels[lo:hi]
                 ranks.append(pairs.ranks(a, b, *labels, couples=couples))
-        among = n_labels**2 if couples is None else len(couples)
+        among = pairs.n_pairs if couples is None else len(couples)
         return float(1 - (np.concatenate(ranks).mean() - 1) / max(among - 1, 1))
 
     def _couples(self, n_labels: int) -> Int64:

@@ -39,7 +39,6 @@ _WORDS: dict[str, tuple[str | None, ...]] = {
     "epochs": ("auto",),
     "max_trials": ("auto", None),
     "patience": (None,),
-    "threads": (None,),
 }
 """Numbers above 0, with the words that may stand in their place."""
 _FRACTIONS = ("margin", "max_norm")
@@ -54,8 +53,7 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
         require(usable, f"{name} is {value!r}; choose one of {', '.join(map(str, choices))}")
     for name in _WORDS.keys() & parameters.keys():
         _check_number(name, parameters[name], _WORDS[name])
-    seed = parameters["seed"]
-    require(_is_whole(seed) and 0 <= seed < 2**63, f"seed is {seed!r}; choose a whole number from 0 on")
+    check_run(parameters["threads"], parameters["seed"])
     rank_losses(parameters["rank_weight"], 2)
     per_table(parameters["learning_rate"], 1.0, "learning_rate")
     per_table(parameters["l2"], 0.0, "l2", least=0.0)
@@ -69,6 +67,12 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
         drawn = Sampler.given(parameters["sampler"]) != Sampler() or parameters["rank_from"] not in ("auto", "exact")
         told = 'loss="owpc" scores all labels and draws none; leave sampler at "uniform" and rank_from at "auto"'
         require(not drawn, told)
+
+
+def check_run(threads: Any, seed: Any) -> None:
+    """Refuse what is no number of threads, or no seed."""
+    _check_number("threads", threads, (None,))
+    require(_is_whole(seed) and 0 <= seed < 2**63, f"seed is {seed!r}; choose a whole number from 0 on")
 
 
 def _check_number(name: str, value: Any, words: tuple[str | None, ...]) -> None:

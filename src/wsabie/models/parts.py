@@ -1,6 +1,6 @@
 """Objects and their parts: labels for pictures, and for pictures whose labels are related ([P] sections 3, 4.3, 6.2).
 
-f_q(I_o, L_o, I_p, L_p) = f_I(I_o, L_o) + f_I(I_p, L_p) + r f_L(L_o, L_p)
+f_q(I_o, L_o, I_p, L_p) = f_I(I_o, L_o) + f_I(I_p, L_p) + r f_L(L_o, L_p) + s f_II(I_o, I_p)
 """
 
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ import numpy as np
 from wsabie.base.arrays import Float32, Int64, Matrix
 from wsabie.base.plain import plain
 from wsabie.base.validation import require, whole_number
+from wsabie.labels.names import normalise
 from wsabie.labels.quadruplets import Quadruplets, count_quadruplets
 from wsabie.labels.vectors import Vectors
 from wsabie.models.inputs import Inputs, n_rows
@@ -43,6 +44,9 @@ _FIXED: dict[str, Any] = {
 }
 """Parameters of `Wsabie` that quadruplets leave no choice of: a query folds from two ends for inner products alone."""
 
+_LARGEST = 1e30
+"""Of weights and scores, so that sums of them are float32 too."""
+
 
 class Parts(Wsabie):
     """Pictures, labels and a relation between labels in one space: a car and its wheel are labelled together.
@@ -69,6 +73,12 @@ class Parts(Wsabie):
     score_weight : float, default 1
         r in scoring. [P] has 1 in training and .1 in scoring, which is worse wherever we tried.
     known_score : float, default 100
+    picture_weight : float, default 0
+        s: above 0, the two pictures of a quadruplet have an edge of their own, f_II(I_o, I_p) = (V I_o) . (V I_p) ([P]
+        section 3 leaves it out). When a label is ranked it is the same for all candidates and falls out. So an epoch
+        also ranks a picture: the part's, given its label, the object's picture and label, and the other way round;
+        `rank_pictures` uses it. Proxy supervision draws the two pictures apart, so that the edge learns which labels'
+        pictures go together, and no more than that. Needs `deterministic`.
     same : bool, default False
         Whether a label may be ranked beside itself, as its own part; [P] ranks all pairs.
     loss, rows, max_norm, epochs, learning_rate, schedule, margin, rank_weight, max_trials, l2, positives, init_scale, \
@@ -108,6 +118,7 @@ init_labels, patience, threads, deterministic, seed
         label_scores: Literal["learned", "known", "none"] = "learned",
         score_weight: float = 1.0,
         known_score: float = 100.0,
+        picture_weight: float = 0.0,
         same: bool = False,
         loss: Literal["warp", "auc"] = "warp",
         rows: Rows = "auto",
@@ -139,6 +150,7 @@ init_labels, patience, threads, deterministic, seed
         self.label_scores = label_scores
         self.score_weight = score_weight
         self.known_score = known_score
+        self.picture_weight = picture_weight
         self.same = same
 
     # ---- training
@@ -146,26 +158,31 @@ init_labels, patience, threads, deterministic, seed
     def check_parameters(self) -> None:
         """Refuse values that no training can use, by name; InputError."""
         for name, choices in (("tables", ("unshared", "shared")), ("label_scores", ("learned", "known", "none")),
-                              ("loss", ("warp", "auc"))):  # fmt: skip
+                              ("loss", ("warp", "auc")), ("same", (False, True))):  # fmt: skip
             value = getattr(self, name)
-            require(value in choices, f"{name} is {value!r}; choose one of {', '.join(choices)}")
-        for name in ("relation_weight", "score_weight", "known_score"):
+            require(value in choices, f"{name} is {value!r}; choose one of {', '.join(map(str, choices))}")
+        for name in ("relation_weight", "score_weight", "known_score", "picture_weight"):
             value = getattr(self, name)
-            usable = isinstance(value, (int, float)) and not isinstance(value, bool) and np.isfinite(value)
-            require(usable, f"{name} is {value!r}; choose a number")
+            usable = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+            require(usable and abs(value) < _LARGEST, f"{name} is {value!r}; choose a number below {_LARGEST:g}")
+        told = f"picture_weight is {self.picture_weight!r}; choose a number from 0, and above 0 deterministic training"
+        require(self.picture_weight == 0 or (self.picture_weight > 0 and self.deterministic), told)
         super().check_parameters()
 
     def _parameters(self) -> dict[str, Any]:
         return {**_FIXED, **self.get_params()}
 
     def _identity(self, settings: Settings, data: list[Any]) -> dict[str, Any]:
-        told = [self.tables, self.relation_weight, [list(pair) for pair in self.relations]]
+        told = [self.tables, self.relation_weight, self.picture_weight, [list(pair) for pair in self.relations]]
         return super()._identity(settings, [*data, *plain(told)])
 
     def _visited(self, inputs: Inputs, targets: Matrix, weights: Float32 | None, more: bool) -> tuple[Blocks, int]:
         self.relations_ = self._ids_of_relations() if more else self._told(targets)
         seed = self.seed + (len(self.history_) if more else 0)
-        visits = QuadrupletVisits(inputs, targets, self.relations_, weights, self.positives, seed, strict=not more)
+        visits = QuadrupletVisits(
+            inputs, targets, self.relations_, weights, self.positives, seed, strict=not more,
+            picture_weight=self.picture_weight,
+        )  # fmt: skip
         return visits, visits.n_pairs
 
     def _moved(self, more: bool) -> PartsSpace:
@@ -210,12 +227,22 @@ init_labels, patience, threads, deterministic, seed
 
     def _ids_of_relations(self) -> Int64:
         """Those between two labels of the vocabulary, as numbers, each once."""
-        usable = all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in self.relations)
-        require(usable and len(self.relations) > 0, "relations must be a list of pairs (object label, part label)")
+        require(
+            _are_pairs(self.relations) and len(self.relations) > 0,
+            "relations must be a list of pairs (object label, part label)",
+        )
         named = [tuple(map(str, pair)) for pair in self.relations]  # numbers are the names of numbered labels
         known = [name for pair in named if all(end in self.vocabulary_ for end in pair) for name in pair]
         ids = self.vocabulary_.ids(known).reshape(-1, 2)
         return np.unique(ids[ids[:, 0] != ids[:, 1]], axis=0)
+
+    def unused(self) -> list[tuple[str, str]]:
+        """Relations that training left out, because there are no two pictures of their labels."""
+        self._check_fitted()
+        names = list(self.vocabulary_)
+        used = {(names[one], names[other]) for one, other in self.relations_}
+        told = dict.fromkeys(tuple(map(normalise, map(str, pair))) for pair in self.relations)
+        return [(one, other) for one, other in told if (one, other) not in used]
 
     # ---- use
 
@@ -275,7 +302,9 @@ init_labels, patience, threads, deterministic, seed
         self, objects: Any, parts: Any, k: int = 10, *, couples: Any = None
     ) -> list[list[tuple[tuple[str, str], float]]]:
         """As `rank_pairs`, by name: for each pair of pictures ((object label, part label), score), best first."""
+        self._check_fitted()
         names = list(self.vocabulary_)
+        k = min(whole_number(k, "k"), len(names) ** 2)
         return [
             [((names[o], names[p]), float(s)) for o, p, s in zip(*row, strict=True) if o >= 0]
             for row in zip(*self.rank_pairs(objects, parts, k, couples=couples), strict=True)
@@ -345,6 +374,51 @@ init_labels, patience, threads, deterministic, seed
         best = np.argsort(-scores, axis=1, kind="stable")[:, : min(whole_number(k, "k"), len(names) - (not self.same))]
         return [[(names[y], float(row[y])) for y in top] for row, top in zip(scores, best, strict=True)]
 
+    def rank_pictures(self, X: Any, candidates: Any, k: int = 10, *, labels: Any = None) -> tuple[Int64, Float32]:
+        """The k candidates that go best with each picture, as the picture of a part or of an object of it.
+
+        A candidate J scores (V J) . (U_L + s V I), with s = `picture_weight`; what of f_q does not touch J is left out.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, (n, n_features)
+            The pictures I that ask.
+        candidates : sparse matrix or array, (m, n_features)
+            J
+        k : int
+        labels : list of label names or numbers, (n,), or None
+            L, what the candidates are to show; None: the picture alone asks, and since one map V serves both ends,
+            pictures like itself come first.
+
+        Returns
+        -------
+        rows : (n, k) int64
+            Of `candidates`, best first; -1 where there are fewer than k.
+        scores : (n, k) float32
+
+        Raises
+        ------
+        InputError
+            As `scores`; an unknown label, not as many as there are rows, or nothing to ask by.
+
+        Examples
+        --------
+        >>> X = np.eye(4, dtype=np.float32)
+        >>> model = Parts([("car", "wheel"), ("house", "door")], dim=8, epochs=60, picture_weight=1, threads=1)
+        >>> model = model.fit(X, ["car", "wheel", "house", "door"])
+        >>> model.rank_pictures(X[[0, 2]], X[[1, 3]], k=1)[0].ravel().tolist()
+        [0, 1]
+        """
+        from wsabie.search.exact import ExactIndex
+
+        require(labels is not None or self.picture_weight > 0, "picture_weight is 0; say which labels are asked for")
+        queries = np.float32(self.picture_weight) * self.transform(X)
+        if labels is not None:
+            asked, n = self._label_ids(list(labels)), len(queries)
+            require(len(asked) == n, f"there are {n} rows and {len(asked)} labels; give one for each row")
+            queries = queries + self.label_vectors[asked]
+        return ExactIndex(self.transform(candidates)).top_k(queries, k, threads=self.threads)
+
     def related(self, label: str | int, k: int = 10, *, side: Side | None = None) -> list[tuple[str, float]]:
         """The k labels that go best with a label, by f_L ([P] 6.6), best first.
 
@@ -355,6 +429,12 @@ init_labels, patience, threads, deterministic, seed
         side : {"object", "part"} or None
             Only labels that are objects, or parts, in a relation that training used. f_L itself has no direction.
 
+        Returns
+        -------
+        list of (label, f_L)
+            With tables of their own only labels in a relation that training used, and for no others: nothing was
+            learned of what the rest is to other labels.
+
         Raises
         ------
         InputError
@@ -364,7 +444,11 @@ init_labels, patience, threads, deterministic, seed
         require(side in (None, "object", "part"), f"side is {side!r}; choose one of object, part, None")
         (own,) = self._label_ids([label])
         scores = self._between(np.array([own]))[0]
-        ends = np.arange(len(scores)) if side is None else np.unique(self.relations_[:, int(side == "part")])
+        ends = np.unique(self.relations_ if side is None else self.relations_[:, int(side == "part")])
+        if self.tables == "unshared" and own not in self.relations_:
+            return []
+        if self.tables == "shared" and side is None:
+            ends = np.arange(len(scores))
         others = ends[ends != own]
         best = others[np.argsort(-scores[others], kind="stable")][: whole_number(k, "k")]
         return [(name, float(scores[y])) for name, y in zip(self.vocabulary_.names(best), best, strict=True)]
@@ -389,9 +473,9 @@ init_labels, patience, threads, deterministic, seed
         return on_objects, on_parts
 
     def _couples(self, couples: Any) -> Int64:
-        given = [label for couple in couples for label in couple]
-        require(len(given) == 2 * len(couples), "couples must be pairs (object label, part label)")
-        return self._label_ids(given).reshape(-1, 2)
+        couples = couples.tolist() if isinstance(couples, np.ndarray) else couples
+        require(_are_pairs(couples), "couples must be a list of pairs (object label, part label)")
+        return self._label_ids([label for couple in couples for label in couple]).reshape(-1, 2)
 
     # ---- storage
 
@@ -416,4 +500,10 @@ init_labels, patience, threads, deterministic, seed
         model.words_ = model.space_.labels if model.tables == "shared" else parts.tensors["words"]
         if model.words_.shape != model.space_.labels.shape or model.relations_.shape[1:] != (2,):
             raise ValueError("the sizes of words or relations do not agree with the rest")
+        if len(model.relations_) and not 0 <= model.relations_.min() <= model.relations_.max() < len(model.words_):
+            raise ValueError("relations holds a label that there is not")
         return model
+
+
+def _are_pairs(given: Any) -> bool:
+    return isinstance(given, (list, tuple)) and all(isinstance(one, (list, tuple)) and len(one) == 2 for one in given)

@@ -24,13 +24,28 @@ class PartsRelated:
         self.model, self.side = model, side
 
     def related(self, label: str, k: int = 10) -> list[Link]:
-        """The k labels with the highest f_L; none where the model does not know the label."""
+        """The k labels with the highest f_L above 0; none where the model does not know the label.
+
+        Of those that training was not told of it says so: they follow from what other labels are to each other.
+        """
         said = "part of" if self.side == "part" else "has the part"
         try:
             found = self.model.related(label, k, side=self.side)
         except UnknownLabelError:
             return []
-        return [Link(name, score, f"{said} {label} (trained, f_L = {score:.2f})") for name, score in found]
+        told = self._told(label)
+        return [
+            Link(name, score, f"{'' if name in told else 'perhaps '}{said} {label} (trained, f_L = {score:.2f})")
+            for name, score in found
+            if score > 0
+        ]
+
+    def _told(self, label: str) -> set[str]:
+        """What training was told of a label."""
+        relations, names = self.model.relations_, self.model.vocabulary_
+        (own,) = names.ids([label])
+        at, other = (0, 1) if self.side == "part" else (1, 0)
+        return set(names.names(relations[relations[:, at] == own, other]))
 
 
 class SpaceRelated:

@@ -7,7 +7,7 @@ import numpy as np
 
 from wsabie.base.arrays import Float32, Float64, Matrix
 from wsabie.base.progress import SILENT, Progress
-from wsabie.base.validation import require
+from wsabie.base.validation import require, whole_number
 from wsabie.models.inputs import Inputs, as_matrix
 from wsabie.models.scaling import Rows, RowScaling
 from wsabie.models.scored import ScoreRanker
@@ -108,10 +108,9 @@ class Softmax(ScoreRanker):
 
     def check_parameters(self) -> None:
         """Refuse values that no training can use, by name; InputError."""
-        for name in ("C", "max_iter"):
-            value = getattr(self, name)
-            usable = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-            require(usable and 0 < value < np.inf, f"{name} is {value!r}; choose a number above 0")
+        usable = isinstance(self.C, (int, float, np.integer, np.floating)) and not isinstance(self.C, bool)
+        require(usable and 0 < self.C < np.inf, f"C is {self.C!r}; choose a number above 0")
+        whole_number(self.max_iter, "max_iter")
 
     @property
     def n_bytes(self) -> int:

@@ -182,6 +182,8 @@ class Queries:
         if not len(found.places):
             return None
         ids, cosines = top_k(self.vectors.vector(query)[None], found.table, 1, similarity="cosine")
+        if not cosines[0, 0] > 0:  # a vector of zeros is near to nothing
+            return None
         label = self.labels[found.places[ids[0, 0]]]
         sentence = f"the word vector of '{query}' is nearest to that of '{label}' (cosine {cosines[0, 0]:.2f})"
         return Understood(query, [label], "word vector", None, sentence)

@@ -104,6 +104,11 @@ class LabelPairs:
         own = self._numbers * (self.n_labels + 1)
         self._listed = self._list(np.union1d(own, self._known))
 
+    @property
+    def n_pairs(self) -> int:
+        """How many pairs there are, where no couples are given."""
+        return int(self.n_labels * (self.n_labels - (not self._same)))
+
     def top(
         self, a: Any, b: Any, k: int, *, couples: Any = None, threads: int | None = None
     ) -> tuple[Int64, Int64, Float32]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from wsabie.base.arrays import Int64
 from wsabie.base.errors import InputError
+from wsabie.labels.names import normalise
 from wsabie.sources.records import Item, ItemList, ItemSource, Things
 from wsabie.sources.regions import Box, Cutout, Region, parse_region
 
@@ -106,7 +107,15 @@ def with_pictures(source: ItemSource, label: str) -> ItemList:
     """The regions of a collection, and before those of each picture the picture in full, labelled `label`.
 
     A collection of car parts becomes one of cars and their parts: every part lies in its picture at least.
+
+    Raises
+    ------
+    InputError
+        The label is blank, or not valid text.
     """
+    label = normalise(label)
+    if not label:
+        raise InputError("the label of whole pictures is blank; give a name")
     items: list[Item] = []
     seen = set[str]()
     for item in source:

@@ -2,9 +2,10 @@
 
 f_I(I, L) = (V I) . W_L     or, with a table of its own, (V I) . U_L      how well a label fits a thing
 f_L(L, M) = W_L . W_M                                                     how well it fits another label
+f_II(I, J) = (V I) . (V J)                                                how well a thing fits another thing
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,38 @@ from wsabie.base.arrays import LANES, Float32, under_one_type
 from wsabie.space import tables
 from wsabie.space.joint import JointSpace
 from wsabie.space.protocol import Sides, Traffic
+from wsabie.space.shared import Ends
+
+
+@dataclass
+class ThingSpace(JointSpace):
+    """Things that are ranked for a label, or for a thing and a label: (V J) . (U_L + s V I), s V I = V (s I).
+
+    `features` and `labels` are V both, `candidates` the things, and a label is asked for as it is to things.
+
+    Attributes
+    ----------
+    asked : (n_labels, padded dim) float32
+        U.
+    """
+
+    asked: Float32 = field(default_factory=lambda: np.zeros((1, LANES), np.float32))
+
+    def pattern(self, inputs: Any) -> Any:
+        """Things, multiplied by s already, with labels beside them."""
+        from wsabie.kernels.beside import Beside
+
+        who, visits, other, asked = map(under_one_type, (*inputs[1:], self.asked))
+        return Beside(self.tower(inputs.things), who, visits, other, asked, np.float32(1))
+
+    def copy(self) -> "ThingSpace":
+        """The same points in memory of their own."""
+        return ThingSpace(**{**vars(super().copy()), "asked": self.asked.copy()})
+
+    def toy(self) -> "ThingSpace":
+        """One feature and two things."""
+        toy = super().toy()
+        return ThingSpace(**{**vars(toy), "asked": toy.features})
 
 
 @dataclass
@@ -75,6 +108,13 @@ class PartsSpace:
 
         points = self.things.label_arrays()
         return points if self.shared else Joined(points, under_one_type(self.words), self.things.width)
+
+    def view(self, ends: Ends) -> "PartsSpace | ThingSpace":
+        """What ranks labels, or what ranks the things of a relation that brings some; it shares the memory."""
+        if ends.candidates is None:
+            return self
+        V, none = self.things.features, np.zeros(0, np.float32)
+        return ThingSpace(self.dim, "dot", V, V, none, ends.candidates, ends.negatives, asked=self.things.labels)
 
     def pattern(self, inputs: Sides) -> Any:
         """Things with labels beside them, as the loops take them."""

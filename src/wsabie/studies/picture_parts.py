@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from PIL import Image, ImageDraw
@@ -14,9 +14,8 @@ from wsabie.base.progress import SILENT, Progress
 from wsabie.features.decode import decode_full
 from wsabie.models.annotator import Annotator
 from wsabie.models.parts import Parts
-from wsabie.sources.records import Item, ItemList
+from wsabie.sources.records import Item
 from wsabie.sources.regions import Cutout, parse_region
-from wsabie.storage.rejects import Rejects
 from wsabie.studies.found_pictures import font
 
 _SCALES = (2, 3)  # windows of a half and of a third of the sides, each shifted by half of itself
@@ -29,7 +28,7 @@ class Part(NamedTuple):
     object_label: str
     label: str
     score: float
-    where: str  # a region of the picture, as it was asked for or in per cent; or another picture
+    where: str | Path  # a region of the picture, as it was asked for or in per cent; or another picture
 
 
 def windows() -> list[str]:
@@ -75,27 +74,32 @@ def find_parts(
     """What a picture shows, and the k parts that are seen best in it, each where it is seen best.
 
     The object is the best of the labels that have parts, by f_I of the whole picture. Then every window
-    of `windows` is asked for a part of that, by f_I + r f_L ([P] 6.2, "triplet"), among labels that are parts.
+    of `windows` is asked for a part of that, by f_I + r f_L ([P] 6.2, "triplet"): for those that training was told of,
+    or, where it was told of none, for all labels that are parts.
 
     Raises
     ------
     InputError
-        Not a model of objects and parts, an unreadable picture, or a label that the model does not know.
+        Not a model of objects and parts, an unreadable picture, a label that the model does not know, or the only part
+        that it knows.
     """
     model = model_of(annotator)
     items = [Item(str(picture), picture, ())]
     items += [Item(text, Cutout(picture, parse_region(text)), ()) for text in windows()]
-    X, ids = _rows(annotator, picture, items, executor, progress)
+    X = annotator.rows_of_all(items, executor=executor, progress=progress)
     names = list(model.vocabulary_)
     if object_label is None:
         objects = [names[y] for y in np.unique(model.relations_[:, 0])]
         ((object_label, _),) = model.annotate(X[:1], k=1, candidates=objects)[0]
     (own,) = model.vocabulary_.ids([object_label])
-    candidates = np.setdiff1d(model.relations_[:, 1], [own])
+    told = model.relations_[model.relations_[:, 0] == own, 1]
+    candidates = np.setdiff1d(told if len(told) else model.relations_[:, 1], [own])
+    if not len(candidates):
+        raise InputError(f"{object_label} is the only part that the model knows; give another object")
     scores = model.scores_given(X[1:], [object_label] * (X.shape[0] - 1), side="part")[:, candidates]
     best, seen = scores.max(0), scores.argmax(0)
     order = np.argsort(-best, kind="stable")[:k]
-    return [Part(names[own], names[candidates[j]], float(best[j]), ids[1 + int(seen[j])]) for j in order]
+    return [Part(names[own], names[candidates[j]], float(best[j]), items[1 + int(seen[j])].id) for j in order]
 
 
 def label_parts(
@@ -131,32 +135,20 @@ def label_parts(
     for place in places:
         content = place if isinstance(place, Path) else Cutout(picture, parse_region(place))
         items.append(Item(str(place), content, ()))
-    X, ids = _rows(annotator, picture, items, executor, progress)
+    X = annotator.rows_of_all(items, executor=executor, progress=progress)
     if object_label is None:
-        wholes = X[np.zeros(len(ids) - 1, int)]
+        wholes = X[np.zeros(len(places), int)]
         pairs = model.annotate_pairs(wholes, X[1:], k, couples=couples)
     else:
         if couples is not None:
             couples = [couple for couple in couples if couple[0] == object_label]
-        given = model.annotate_given(X[1:], [object_label] * (len(ids) - 1), side="part", k=len(model.vocabulary_))
+        given = model.annotate_given(X[1:], [object_label] * len(places), side="part", k=len(model.vocabulary_))
         known = None if couples is None else {part for _, part in couples}
         pairs = [
             [((object_label, part), score) for part, score in top if known is None or part in known][:k]
             for top in given
         ]
-    return [[Part(*labels, score, where) for labels, score in top] for top, where in zip(pairs, ids[1:], strict=True)]
-
-
-def _rows(
-    annotator: Annotator, picture: Path, items: list[Item], executor: Executor | None, progress: Progress
-) -> tuple[Any, list[str]]:
-    rejects = Rejects()
-    source = ItemList(picture, items)
-    aligned = annotator.rows(source, executor=executor, progress=progress, rejects=rejects)
-    if rejects.listed:
-        item, reason, detail = rejects.listed[0]
-        raise InputError(f"{item}: {reason}{f' ({detail})' if detail else ''}; give another picture or region")
-    return aligned.rows.X, aligned.rows.ids
+    return [[Part(*labels, score, where) for labels, score in top] for top, where in zip(pairs, places, strict=True)]
 
 
 def drawn(picture: Path, parts: Sequence[Part], *, side: int = 900) -> bytes:
@@ -170,14 +162,14 @@ def drawn(picture: Path, parts: Sequence[Part], *, side: int = 900) -> bytes:
     decoded = decode_full(picture, size=side)
     image = Image.fromarray(decoded.pixels)
     draw, text = ImageDraw.Draw(image), font(max(12, side // 55))
-    for number, part in enumerate(one for one in parts if not Path(one.where).is_file()):
-        region = parse_region(part.where)
+    for number, (label, where) in enumerate((one.label, one.where) for one in parts if isinstance(one.where, str)):
+        region = parse_region(where)
         across, down = region.frame or (decoded.width, decoded.height)
         box = region.box.scaled(image.width / across, image.height / down)
         colour = _COLOURS[number % len(_COLOURS)]
         draw.rectangle(box, outline=colour, width=3)
         at = box.left + 4, min(box.top + 3 + number % 3 * 18, image.height - 20)
-        draw.text(at, part.label, fill="white", stroke_width=3, stroke_fill=colour, font=text)
+        draw.text(at, label, fill="white", stroke_width=3, stroke_fill=colour, font=text)
     file = BytesIO()
     image.save(file, "PNG", optimize=True)
     return file.getvalue()

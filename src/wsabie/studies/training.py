@@ -63,6 +63,8 @@ class Recipe:
         How items are described, as far as it is given: describe, augment, and options of `describer`.
     hold_out : float
         Share of the rows (whole groups) that chooses the epoch where no validation data are given.
+    metric : str
+        The figure of these by which it is chosen; see `Wsabie.fit`.
     min_rows : int
         Labels with fewer training rows are left out.
     resume : bool
@@ -78,6 +80,7 @@ class Recipe:
     estimator: LabelModel
     description: dict[str, Any]
     hold_out: float = 0.1
+    metric: str = "MAP"
     min_rows: int = 1
     resume: bool = False
     system: str = "wsabie"
@@ -183,6 +186,8 @@ def train(
     InputError
         Data that do not fit each other, too few rows, no label with enough of them, or what `Wsabie.fit` refuses.
     """
+    if recipe.metric != "MAP" and not taken_by(recipe.estimator, metric=recipe.metric):
+        raise InputError(f"this model's epochs are chosen by MAP alone, and not by {recipe.metric!r}; leave it out")
     sides = prepare(source, valid, recipe, executor=executor, progress=progress, rejects=rejects)
     if not recipe.resume:
         shutil.rmtree(recipe.work / "checkpoint", ignore_errors=True)
@@ -198,6 +203,7 @@ def train(
             checkpoint=recipe.work / "checkpoint",
             resume=recipe.resume,
             fingerprint=sides.facts["fingerprint"] or "",
+            metric=recipe.metric,
             on_epoch=on_epoch,
         ),
     )
@@ -259,7 +265,8 @@ def _with_words(rows: Rows, recipe: Recipe, rejects: Rejects) -> Rows:
             f"none of the {len(rows.label_names):,} labels of {recipe.source} has a word vector, such as "
             f"{', '.join(map(repr, found.missing[:3]))}; give vectors of their words, or --knowledge that names them"
         )
-    for label in found.missing:
+    further = [label for label in dict.fromkeys(recipe.estimator.labels) if label not in set(rows.label_names)]
+    for label in (*found.missing, *(recipe.estimator.meant(further).missing if further else ())):
         rejects.add(label, "label without a word vector")
     return rows.with_labels(found.places)
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from wsabie.base.arrays import Bool, Float32, Int64, Matrix
 from wsabie.space.protocol import Inputs, Sides
+from wsabie.training.part_pictures import PictureVisits
 from wsabie.training.targets import Positives, RowBlock, build_targets
 
 
@@ -33,6 +34,9 @@ class QuadrupletVisits:
     strict : bool
         No quadruplet without another picture of the other label among these; False when a trained model goes on, which
         has seen others.
+    picture_weight : float
+        s: what the edge between the two pictures counts. Above 0 there is a second block, which ranks the other picture
+        of the quadruplets of the first (`wsabie.training.part_pictures`).
     """
 
     def __init__(
@@ -45,6 +49,7 @@ class QuadrupletVisits:
         seed: int,
         *,
         strict: bool = True,
+        picture_weight: float = 0.0,
     ) -> None:
         self.inputs, self.Y, self.seed, self.strict = inputs, Y, seed, strict
         self.relations = _Relations(relations, Y.shape[1])
@@ -56,18 +61,31 @@ class QuadrupletVisits:
         self.label = true.indices.astype(np.int64)
         self._keys = self.who * Y.shape[1] + self.label  # sorted, as Y is
         self._frequency = np.bincount(self.label, minlength=Y.shape[1])
+        self._pictures = PictureVisits(inputs, Y, self.weights, picture_weight) if picture_weight else None
 
     @property
     def n_pairs(self) -> int:
-        return len(self.label)
+        """Pairs that an epoch visits; where pictures are ranked, the most that it may visit."""
+        asked = 0 if self._pictures is None else int(self.relations.counts[self.label].astype(bool).sum())
+        return len(self.label) + asked
 
     def __call__(self, epoch: int) -> list[RowBlock]:
-        """One block: pictures with the labels that are ranked by themselves, then drawn (picture, other label)."""
+        """One block: pictures with the labels that are ranked by themselves, then drawn (picture, other label).
+
+        And one more where pictures are ranked.
+        """
+        rng = np.random.default_rng([self.seed, 2, epoch])
+        other, as_object = self.relations.draw(self.label, rng)
+        beside = np.flatnonzero((other >= 0) & self._elsewhere(other))
+        labels = self._labels_ranked(beside, other, as_object)
+        if self._pictures is None:
+            return [labels]
+        return [self._pictures.beside(labels), self._pictures(self.who[beside], other[beside], rng)]
+
+    def _labels_ranked(self, beside: Int64, other: Int64, as_object: Bool) -> RowBlock:
         from scipy.sparse import csr_matrix, vstack
 
-        other, as_object = self.relations.draw(self.label, np.random.default_rng([self.seed, 2, epoch]))
-        beside = np.flatnonzero((other >= 0) & self._elsewhere(other))
-        alone = np.setdiff1d(np.arange(self.n_pairs), beside)
+        alone = np.setdiff1d(np.arange(len(self.label)), beside)
         pictures = np.unique(self.who[alone])
         who, n_labels = self.who[beside], self.Y.shape[1]
         ones = np.ones(len(beside), np.int8)
@@ -81,7 +99,7 @@ class QuadrupletVisits:
         made = build_targets(targets, self.weights[who], "pairs", hidden=known.astype(np.int8))
         others = np.concatenate([np.full(len(pictures), -1), other[beside]])
         who32 = who.astype(np.int32)
-        return [RowBlock(Sides(self.inputs, who32, who32[made.rows], others.astype(np.int32)), made)]
+        return RowBlock(Sides(self.inputs, who32, who32[made.rows], others.astype(np.int32)), made)
 
     def _elsewhere(self, other: Int64) -> Bool:
         """Whether another picture carries the other label."""
@@ -116,11 +134,12 @@ class _Relations:
         order = np.lexsort((other, ~as_object, own))
         self.other, self.as_object = other[order], as_object[order]
         self.starts = np.searchsorted(own[order], np.arange(n_labels + 1))
+        self.counts = np.diff(self.starts)
         self.n_as_object = np.bincount(objects, minlength=n_labels)
 
     def draw(self, labels: Int64, rng: np.random.Generator) -> tuple[Int64, Bool]:
         """A relation of each label, all equally likely: (the other label, -1 where there is none; as its object)."""
-        counts = np.diff(self.starts)[labels]
+        counts = self.counts[labels]
         at = self.starts[labels] + (rng.random(len(labels)) * counts).astype(np.int64)
         at = np.minimum(at, len(self.other) - 1)
         return np.where(counts > 0, self.other[at], -1), self.as_object[at]

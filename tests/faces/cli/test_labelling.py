@@ -68,11 +68,19 @@ def test_pairs_are_those_that_a_relation_joins(labels: Path, tmp_path: Path, cli
     assert sorted(map(tuple, less["pairs"])) == sorted(set(pairs) - {("taxi", "car wheel")})
     assert less["left_out"] == 1
     assert len(out.read_text().splitlines()) == len(pairs)  # a header, and one less
+    assert (
+        cli("labels", "pairs", "has-part", *known, "--inherit", "--out", out).code == 0
+    )  # its own may be written over
+    every = tmp_path / "every.tsv"
+    found = cli("labels", "match", *known, "--json").json["meant"]
+    ids = [one for one in found.values() if one]
+    every.write_text("".join(f"{one}\t{other}\n" for one in ids for other in ids))
     for arguments, told in (
         (("has-part", *known), "joins no two labels"),
         (("married-to", *known), "nothing is known of a relation 'married-to'"),
         ((*known,), "which relation?"),
         (("has-part", *known, "--without", labels), "has no two columns"),
+        (("has-part", *known, "--inherit", "--without", every), "leaves out all pairs of labels by has-part"),
         (("has-part", *known, "--levels", "2"), "--levels"),
     ):
         lost = cli("labels", "pairs", *arguments)
@@ -104,12 +112,42 @@ def test_under_shows_kinds_and_parts(labels: Path, cli: Cli) -> None:
     assert "no label" in cli("labels", "under", "city", "--knowledge", CUT, "--labels", labels).err
 
 
+def test_within_gives_the_label_sets_of_devise(tmp_path: Path, cli: Cli) -> None:
+    """By hand: a taxi is a car; its sibling is two hops away, what is above both too; the ship is far."""
+    kinds, seeds, out = (tmp_path / name for name in ("kinds.tsv", "seeds.txt", "two.tsv"))
+    kinds.write_text("Taxi\tcar\nhearse\tcar\ncar\tvehicle\nship\tvehicle\n")
+    seeds.write_text("Taxi\n")
+    words = "--knowledge", kinds, "--labels", seeds
+    for hops, found in (("0", {"taxi"}), ("1", {"taxi", "car"}), ("2", {"taxi", "car", "hearse", "vehicle"})):
+        assert set(cli("labels", "within", hops, *words, "--json").json["concepts"]) == found
+    ran = cli("labels", "within", "2", *words)
+    assert ("taxi\ttaxi" in ran.out.splitlines(), ran.err) == (True, "4 concepts at most 2 hops from 1 label\n")
+    assert cli("labels", "within", "2", *words, "--out", out).code == 0
+    again = cli("labels", "match", "--knowledge", kinds, "--labels", out, "--json").json
+    assert sorted(again["meant"]) == ["car", "hearse", "taxi", "vehicle"]
+    parts = tmp_path / "parts.tsv"
+    parts.write_text("wheel\tTaxi\n")
+    for arguments, told in (
+        (("two", *words), "'two' is no number of hops"),
+        (("1000", *words), "from 0 to 99"),
+        (words, "which number of hops?"),
+        (("2", "--labels", seeds, "--pairs", f"part-of={parts}"), "no is-a pair is known"),
+        (("2", *words, "--levels", "2"), "--levels"),
+    ):
+        lost = cli("labels", "within", *arguments)
+        assert (lost.code, lost.out) == (1, ""), lost.err
+        assert told in lost.err.splitlines()[-1]
+
+
 def test_lists_of_pairs_state_relations(labels: Path, tmp_path: Path, cli: Cli) -> None:
     (tmp_path / "parts.tsv").write_text("toaster\ttaxi\n")
     (tmp_path / "kinds.tsv").write_text("taxi\tthing\n")
     words = "labels", "under", "thing", "--labels", labels, "--knowledge", tmp_path / "kinds.tsv"
     said = cli(*words, "--pairs", f"part-of={tmp_path / 'parts.tsv'}", "--json").json
     assert [one["label"] for one in said["kinds"] + said["parts"]] == ["taxi", "toaster"]
+    assert cli(*words).out.splitlines()[0] == "thing (thing)"  # a list has no gloss
+    said = cli("labels", "about", "taxi", "--knowledge", tmp_path / "kinds.tsv").out
+    assert said.splitlines() == ["taxi", "  is-a: thing"]
     for wrong in ("part-of", "=x", "has-part=" + str(tmp_path / "parts.tsv"), "part-of=" + str(tmp_path / "none")):
         ran = cli(*words, "--pairs", wrong)
         assert (ran.code, ran.err.count("\n")) == (1, 1), ran.err

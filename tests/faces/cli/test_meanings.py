@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+import wsabie
+
 Cli = Callable[..., Any]
 PARTS = ("stripes", "hooves", "claws", "wings", "water")
 BEASTS = {
@@ -121,6 +123,18 @@ def test_what_does_not_fit_is_told(cli: Cli, told: dict[str, Path], words: Any, 
     assert ran.code == 1
     assert said in ran.err
     assert "Traceback" not in ran.err
+
+
+def test_candidates_of_no_label_or_one(cli: Cli, told: dict[str, Path], tmp_path: Path) -> None:
+    cli("train", told["train"], "--model", told["model"], "--epochs", 1, "--threads", 1)
+    few = tmp_path / "few.txt"
+    few.write_text("# none\n")
+    for command in ("annotate", "evaluate"):
+        ran = cli(command, told["model"], told["test"], "--candidates", few)
+        assert (ran.code, f"{few} names no label; write one a line" in ran.err) == (1, True)
+    few.write_text(f"{next(iter(wsabie.load(told['model']).model.vocabulary_))}\n")
+    ran = cli("evaluate", told["model"], told["test"], "--candidates", few)
+    assert (ran.code, "names one label, which is always right" in ran.err) == (1, True)
 
 
 def test_candidates_that_the_model_lacks(cli: Cli, told: dict[str, Path]) -> None:

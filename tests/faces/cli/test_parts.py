@@ -9,9 +9,11 @@ import pytest
 from PIL import Image
 
 import wsabie
+from wsabie.base.errors import InputError
 from wsabie.faces.cli.main import run
 from wsabie.models.parts import Parts
 from wsabie.sources.open import open_source
+from wsabie.studies.picture_parts import find_parts
 
 QUICK = ("--terms", 60, "--size", 96, "--dim", 16, "--threads", 1, "--epochs", 10)
 
@@ -58,6 +60,10 @@ def test_a_car_and_a_part_are_labelled_together(cli: Any, model: Path, marked: t
     assert len(found) == 3 * len(boxes)
     assert "car" in {one["object"] for one in found}
     assert all(one["object"] != one["part"] for one in found)
+    x, y, w, h = map(float, boxes[0][1].split(","))
+    corners = f"{x},{y},{x + w},{y},{x + w},{y + h},{x},{y + h}"
+    polygon = cli("parts", model, picture, "--region", corners, "-k", "3", "--json").json["results"]
+    assert [one["part"] for one in polygon] == [one["part"] for one in found[:3]]
     shown = cli("parts", model, picture, "--region", boxes[0][1], "-k", "2")
     assert "object" in shown.out
     assert found[0]["part"] in shown.out
@@ -93,6 +99,15 @@ def test_parts_are_looked_for_in_a_picture_and_drawn(
         assert {(179, 38, 30), (11, 87, 208)} <= {colour for _, colour in drawn.getcolors(1 << 24)}
 
 
+def test_pictures_without_labels_are_searched(cli: Any, model: Path, cars: Path) -> None:
+    found = cli("search", model, "car", "--in", cars / "testset" / "JPEGImages", "-k", "3", "--json").json
+    groups = found["groups"]
+    assert groups[0]["labels"] == ["car"]
+    assert len(groups[0]["found"]) == 3
+    assert {group["labels"][0] for group in groups[1:]} <= {"wheel", "hood", "front_bumper", "back_bumper",
+                                                            "front_glass", "left_mirror", "right_mirror"}  # fmt: skip
+
+
 def test_what_cannot_be_asked_is_told_in_a_sentence(
     cli: Any, model: Path, relations: Path, marked: tuple[Path, Any], rows: Path, tmp_path: Path
 ) -> None:
@@ -100,7 +115,7 @@ def test_what_cannot_be_asked_is_told_in_a_sentence(
     plain = tmp_path / "plain"
     assert cli("train", rows, "--model", plain, "--epochs", "1", "--dim", "4").code == 0
     for arguments, told in (
-        ((model, tmp_path / "none.jpg"), "none.jpg is no picture"),
+        ((model, tmp_path / "none.jpg"), "there is no file"),
         ((model, picture, "--object", "bicycle"), "there is no label 'bicycle'"),
         ((model, picture, "--region", "1,2,3"), "is no list of numbers"),
         ((model, picture, "--region", "5000,5000,9,9"), "outside the picture"),
@@ -115,12 +130,51 @@ def test_what_cannot_be_asked_is_told_in_a_sentence(
         assert told in ran.err.splitlines()[-1]
 
 
+def test_a_region_of_many_corners_is_drawn(cli: Any, model: Path, marked: tuple[Path, Any], tmp_path: Path) -> None:
+    picture, _ = marked
+    corners = ",".join(f"{10 + i % 90},{20 + i * 7 % 80}" for i in range(300))
+    ran = cli("parts", model, picture, "--region", corners, "--part", picture, "-k", "1", "--out", tmp_path / "a.png")
+    assert (ran.code, (tmp_path / "a.png").is_file()) == (0, True)
+    assert "the picture with 1 part marked" in ran.err
+
+
+def test_what_a_part_is_of_counts_where_it_is_looked_for(model: Path, marked: tuple[Path, Any]) -> None:
+    picture, _ = marked
+    loaded = wsabie.load(model)
+    found = {one.label: one.score for one in find_parts(loaded, picture, "car", k=99)}
+    related = dict(loaded.model.related("car", k=99))
+    loaded.model.label_scores = "none"
+    alone = {one.label: one.score for one in find_parts(loaded, picture, "car", k=99)}
+    assert found == pytest.approx({part: score + related[part] for part, score in alone.items()}, abs=1e-4)
+    assert found != pytest.approx(alone, abs=1e-2)
+
+
+def test_the_only_part_is_no_object(cli: Any, model: Path, marked: tuple[Path, Any]) -> None:
+    picture, _ = marked
+    loaded = wsabie.load(model)
+    loaded.model.relations_ = loaded.model.vocabulary_.ids(["car", "wheel"]).reshape(1, 2)
+    assert [one.label for one in find_parts(loaded, picture, "car")] == ["wheel"]
+    with pytest.raises(InputError, match="wheel is the only part that the model knows"):
+        find_parts(loaded, picture, "wheel")
+
+
+def test_lines_that_are_no_pairs_are_told(cli: Any, model: Path, marked: tuple[Path, Any], tmp_path: Path) -> None:
+    picture, boxes = marked
+    among = tmp_path / "among.tsv"
+    among.write_text("car\twheel\nno pair\n")
+    ran = cli("parts", model, picture, "--region", boxes[0][1], "--among", among)
+    assert ran.code == 0
+    assert f"1 line of {among} left out: {among}:2 for line without two or three columns" in ran.err
+
+
 def test_rows_with_related_labels_are_learned(cli: Any, rows: Path, tmp_path: Path) -> None:
     told = tmp_path / "told.tsv"
     told.write_text("0\t1\n1\t2\n0\t7\n")
     out = tmp_path / "m"
     ran = cli("train", rows, "--kind", "parts", "--relations", told, "--model", out, "--dim", "8", "--json")
     assert (ran.code, ran.json["system"]) == (0, "parts")
+    said = cli("train", rows, "--kind", "parts", "--relations", told, "--model", out, "--dim", "8").err
+    assert "1 relation left out for want of two pictures, such as 0 and 7" in said
     loaded = wsabie.load(out)
     assert isinstance(loaded.model, Parts)
     assert loaded.model.relations_.tolist() == [[0, 1], [1, 2]]
@@ -130,13 +184,27 @@ def test_rows_with_related_labels_are_learned(cli: Any, rows: Path, tmp_path: Pa
     config.write_text('tables = "shared"\nrelation_weight = 0.5\n')
     assert cli("train", rows, "--kind", "parts", "--relations", told, "--model", out, "--config", config).code == 0
     assert wsabie.load(out).model.tables == "shared"
+    by_pairs = cli("train", rows, "--kind", "parts", "--relations", told, "--model", out, "--metric", "pairs")
+    assert by_pairs.code == 0, by_pairs.err
+    history = [stats.validation_metrics for stats in wsabie.load(out).model.history_]
+    assert all(next(iter(figures)) == "pairs" for figures in history)
+    best = max(range(len(history)), key=lambda epoch: history[epoch]["pairs"])
+    assert f"epoch {best + 1} of {len(history)}, validation MAP {history[best]['MAP']:.3f}" in by_pairs.out
     told.write_text("3\t4\n")
+    number = tmp_path / "number.toml"
+    number.write_text("relations = 3\n")
     for arguments, sentence in (
         (("--kind", "parts"), "give --relations FILE"),
         (("--relations", told), "choose --kind parts"),
         (("--kind", "parts", "--relations", told), "none of the 1 relations is between labels of two pictures"),
         (("--kind", "parts", "--relations", rows), "rows.txt"),
+        (("--kind", "parts", "--config", number), "relations must be a list of pairs"),
         (("--whole", "car"), "has no regions"),
+        (("--kind", "parts", "--relations", told, "--ensemble", "2"), "parts makes no ensembles"),
+        (("--metric", "pairs"), "no epoch can be chosen by 'pairs'; choose MAP"),
+        (("--metric", "p@1", "--hold-out", 0), "rows that are set aside"),
+        (("--metric", "p@1", "--ensemble", 2), "chosen by MAP alone"),
+        (("--metric", "p@1", "--kind", "nearest"), "--metric is about epochs"),
     ):
         lost = cli("train", rows, "--model", tmp_path / "n", *arguments)
         assert lost.code == 1

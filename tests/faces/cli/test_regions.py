@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
+import wsabie
 from wsabie.faces.cli.main import run
 from wsabie.models.annotator import Annotator
 from wsabie.sources.open import open_source
@@ -116,6 +117,9 @@ def test_whole_pictures_with_the_labels_of_their_regions(cli: Any, cars: Path, r
     assert cli("evaluate", model, cars / "testset", "--json").json["rows"] == 10
     names = sorted(file.name for file in (cars / "testset" / "JPEGImages").iterdir())
     assert sorted(one["id"] for one in cli("annotate", model, cars / "testset", "--json").json["results"]) == names
+    label = next(iter(wsabie.load(model).model.vocabulary_))
+    found = cli("search", model, label, "--in", cars / "testset", "-k", 3, "--json").json["groups"][0]["found"]
+    assert {one["id"] for one in found} <= set(names)
     said = cli("train", rows, "--model", tmp_path / "rows", "--items", "boxes")
     assert (said.code, "is no collection of these" in said.err) == (1, True)
 

@@ -162,6 +162,18 @@ def test_points_are_kept_for_the_next_search(cli: Cli, given: Given, tmp_path: P
     assert search(cli, given, "guitar").code == 0, "the model was lost"
 
 
+def test_points_are_not_kept_of_what_would_not_be_known_again(
+    cli: Cli, given: Given, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A picture that is lost after the collection was listed, in two collections."""
+    monkeypatch.setattr("wsabie.sources.fingerprint.fingerprint_or_none", lambda source: None)
+    points = tmp_path / "points"
+    for collection in ("all", "english"):
+        ran = cli("search", given.model, "guitar", "--in", given.folder / f"{collection}.parquet", "--points", points)
+        assert (ran.code, "describing" in ran.err, points.exists()) == (0, True, False)
+        assert f"{points} is left as it is" in ran.err
+
+
 def test_look_alikes_are_shown_once_where_asked(cli: Cli, given: Given) -> None:
     groups = dict(zip(*(pq.read_table(given.collection)[key].to_pylist() for key in ("id", "group")), strict=True))
     said = search(cli, given, "shoe", "-k", 40, "--distinct", "--json").json
@@ -192,6 +204,11 @@ def test_models_and_data_that_do_not_fit(cli: Cli, given: Given, rows: Path, tmp
     assert cli("train", rows, "--kind", "popularity", "--model", tmp_path / "p").code == 0
     ran = cli("search", tmp_path / "p", "1", "--in", rows)
     assert "a popularity model has no points of things" in ran.err
+    (tmp_path / "told.tsv").write_text("0\t1\n")
+    parts = "--kind", "parts", "--relations", tmp_path / "told.tsv", "--model", tmp_path / "parts", "--epochs", 1
+    assert cli("train", rows, *parts).code == 0
+    ran = cli("search", tmp_path / "parts", "1", "--in", rows, "--trained", tmp_path / "parts", "--relation", "has")
+    assert "--relation has is one of a space, and --trained has none" in ran.err
     assert cli("train", rows, "--model", tmp_path / "m", "--dim", 8, "--epochs", 20).code == 0
     ran = cli("search", tmp_path / "m", "1", "--in", rows, "-k", 5, "--json")
     assert all(one["labelled"] for one in ran.json["groups"][0]["found"])

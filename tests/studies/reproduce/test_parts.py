@@ -1,6 +1,7 @@
 """The tables of objects and parts: on planted collections, on pictures with WordNet's pairs, on regions."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from io import BytesIO
@@ -244,12 +245,35 @@ def test_data_without_relations_are_refused(pictures: Path, wordnet: Path, tiny:
         open_parts("parts:tiny", knowledge=[wordnet])
     with pytest.raises(InputError, match="no planted collection 'parts:huge'"):
         open_parts("parts:huge")
+    with pytest.raises(InputError, match=r"says 'nul'; write null or likeness=0.8 behind parts:tiny"):
+        open_parts("parts:tiny:nul")
+    with pytest.raises(InputError, match="says 'likeness=much'"):
+        open_parts("parts:tiny:likeness=much")
+    with pytest.raises(InputError, match="likeness is nan but it lies between 0 and 1"):
+        open_parts("parts:tiny:likeness=nan")
     with pytest.raises(InputError, match="no pictures to draw"):
         ran("parts-figure2", tiny)
     with pytest.raises(InputError, match="no pictures to search in"):
         ran("parts-figure4", tiny)
     with pytest.raises(InputError, match="has no regions to draw"):
         ran("parts-figure3", open_parts(str(pictures), knowledge=[wordnet]))
+
+
+def test_the_knob_and_the_null_setting_are_named_behind_a_planted_collection(tiny: Data) -> None:
+    default, alike, null = (
+        open_parts(f"parts:tiny:{words}") for words in ("likeness=0.5", "likeness=1", "likeness=1:null")
+    )
+    assert default.related == tiny.related
+    assert tiny.related is not None
+    assert alike.related is not None
+    assert null.related is not None
+    assert alike.related.told != tiny.related.told
+    assert null.related.true == alike.related.true
+    assert not set(null.related.told) & set(alike.related.true)
+    assert "likeness 1, seed 0" in null.about
+    assert "which do not hold" in null.about
+    (page,) = re.findall(r"docs/[\w.-]+\.md", null.about)
+    assert (Path(__file__).parents[3] / page).is_file()
 
 
 @pytest.fixture(scope="module")

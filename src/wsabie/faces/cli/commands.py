@@ -79,6 +79,10 @@ def train(
         float | None,
         typer.Option(min=0, max=0.9, help="Fraction of rows (whole groups) that choose the epoch (default: 0.1)."),
     ] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(help="Figure of these rows that chooses the epoch: MAP, p@k; of parts also pairs (default: MAP)."),
+    ] = None,
     min_rows: MinRows = 1,
     config: Annotated[
         Path | None,
@@ -166,7 +170,7 @@ def train(
         others |= {"describe": describe, "components": components, "terms": terms, "size": size, "augment": augment}
         others |= {"relations": relations, "vectors": vectors, "knowledge": knowledge, "labels": labels}
         others |= {"landmarks": landmarks, "crop": crop, "normalise": normalise, "output": output, "rate": rate}
-        others |= {"items": items, "whole": whole}
+        others |= {"items": items, "whole": whole, "metric": metric}
         refuse_options(stated(**others), "what a TOML file says in its tables, or what a space does not have")
         if kind != "wsabie" or min_rows != 1 or hogwild:
             raise InputError("a space has no --kind, --min-rows or --hogwild; leave them out, or give other data")
@@ -189,7 +193,9 @@ def train(
     refuse_options(stated(only=only, **{"stop-on": stop_on}), "which relations of a TOML file count")
     trained = system_of(kind).trained
     refuse_other_kinds(kind, stated(vectors=vectors, knowledge=knowledge, labels=labels))
-    refuse_without_epochs(kind, {"valid": valid, "hold-out": hold_out, "log": log})
+    refuse_without_epochs(kind, {"valid": valid, "hold-out": hold_out, "metric": metric, "log": log})
+    if metric is not None and hold_out == 0 and valid is None:
+        raise InputError("--metric chooses the epoch by rows that are set aside; give --valid DATA or more --hold-out")
     parameters: dict[str, Any] = {} if config is None else read_parameters(config, kind)
     parameters = {name: value for name, value in parameters.items() if name not in run}
     parameters = meaning_parameters(kind, vectors, knowledge, labels) | parameters
@@ -219,6 +225,7 @@ def train(
     )
     sides = stated(hold_out=hold_out if trained else 0.0)
     estimator = estimator_of(kind, parameters, run, ensemble, ensemble_by)
+    sides |= stated(metric=metric)
     rest: dict[str, Any] = {"min_rows": min_rows, "resume": resume, "system": kind, "given": run, **sides}
     recipe = Recipe(str(data), model, estimator, pictures, **rest)
     train_command(Asked(data, valid, recipe, log, rejects, strict=strict, json=json, items=items, whole=whole))

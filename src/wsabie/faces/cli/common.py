@@ -189,7 +189,22 @@ def label_names(labels: Path) -> list[str]:
     if labels.is_dir():
         return list(loaded(labels).model.vocabulary_)
     lines = (line.decode("utf-8", "replace").partition("\t")[0] for _, line in numbered_lines(labels, 1 << 20))
-    return list(dict.fromkeys(line for line in lines if line.strip() and not line.startswith("# ")))
+    names = list(dict.fromkeys(line for line in lines if line.strip() and not line.startswith("# ")))
+    if not names:
+        raise InputError(f"{labels} names no label; write one a line")
+    return names
+
+
+def couples_in(file: Path) -> list[tuple[str, str]]:
+    """Pairs of labels of a list; how many lines are none is told."""
+    from wsabie.sources.pairs import read_couples
+
+    rejects = Rejects()
+    couples = list(read_couples(file, rejects=rejects))
+    if rejects.listed:
+        where, reason, detail = rejects.listed[0]
+        note(f"{plural(len(rejects), 'line')} of {file} left out: {where} for {reason} ({detail})")
+    return couples
 
 
 def quoted(names: Sequence[str]) -> str:

@@ -56,6 +56,8 @@ def evaluate_command(
     annotator, progress = loaded(model, threads), TerminalProgress()
     vocabulary = annotator.model.vocabulary_
     among = np.arange(len(vocabulary)) if candidates is None else np.unique(vocabulary.ids(label_names(candidates)))
+    if candidates is not None and len(among) < 2:
+        raise InputError(f"{candidates} names one label, which is always right; give two or more")
     kinds = kinds_in(hierarchy, parent_first)
     similar = siblings_by(kinds, hierarchy, annotator, among)
     near: dict[str, Any] = {"similar": similar}

@@ -11,17 +11,18 @@ from wsabie.faces.cli.options import GivenSeed, Json, Rejects, Strict, Table, re
 
 def labels(
     kind: Annotated[
-        Literal["about", "match", "under", "pairs"],
+        Literal["about", "match", "under", "pairs", "within"],
         typer.Argument(
             metavar="KIND",
             help="about: what a name may mean; match: which synset each label means; under: the labels that a name "
-            "stands for; pairs: the labels that a relation joins.",
+            "stands for; pairs: the labels that a relation joins; within: what is at most NAME hops from labels.",
         ),
     ],
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="NAME", help="A name or an id for about and under; a relation for pairs, such as has-part."
+            metavar="NAME",
+            help="A name or an id for about and under; a relation for pairs, such as has-part; hops for within.",
         ),
     ] = None,
     knowledge: Annotated[
@@ -39,7 +40,8 @@ def labels(
     ] = None,
     table: Table = None,
     out: Annotated[
-        Path | None, typer.Option(help="match, pairs: TSV to write: label, id, how, name, gloss; or label, label.")
+        Path | None,
+        typer.Option(help="match, pairs, within: TSV to write: label, id, how, name, gloss; label, label; id, name."),
     ] = None,
     levels: Annotated[int | None, typer.Option(min=1, help="under: steps down at most.")] = None,
     inherit: Annotated[
@@ -51,7 +53,14 @@ def labels(
     json: Json = False,
 ) -> None:
     """What WordNet and its like know of labels: meanings, synsets, kinds and parts."""
-    from wsabie.faces.cli.labelling import about_command, known_of, match_command, pairs_command, under_command
+    from wsabie.faces.cli.labelling import (
+        about_command,
+        known_of,
+        match_command,
+        pairs_command,
+        under_command,
+        within_command,
+    )
     from wsabie.storage.outputs import refuse_unwritable
 
     if not knowledge and not pairs:
@@ -62,24 +71,27 @@ def labels(
         refuse_options(stated(inherit=inherit or None), "what is more general; it belongs to under and pairs")
     if kind != "pairs":
         refuse_options(stated(without=without), "which pairs do not hold; it belongs to pairs")
-    if kind not in ("match", "pairs"):
-        refuse_options(stated(out=out), "where to write; it belongs to match and pairs")
+    if kind not in ("match", "pairs", "within"):
+        refuse_options(stated(out=out), "where to write; it belongs to match, pairs and within")
     if kind != "match":
         if name is None:
-            what = "relation? write it, such as has-part," if kind == "pairs" else "name? write it"
-            raise InputError(f"which {what} behind `wsabie labels {kind}`")
+            what = {"pairs": "relation? write it, such as has-part,", "within": "number of hops? write it"}
+            raise InputError(f"which {what.get(kind, 'name? write it')} behind `wsabie labels {kind}`")
     elif name is not None:
         raise InputError(f"match takes labels from --labels FILE or MODEL; leave {name!r} out")
     if kind == "about":
         refuse_options(stated(labels=labels, table=table), "which labels there are; it belongs to the others")
     elif labels is None:
         raise InputError("--labels names a file of one label a line, or a model folder; add it")
-    refuse_unwritable(("labels", out), inputs=(*(knowledge or ()), labels, table, without))
+    written: Literal["pairs", "labels"] = "pairs" if kind == "pairs" else "labels"
+    refuse_unwritable((written, out), inputs=(*(knowledge or ()), labels, table, without))
     known = known_of(knowledge or (), pairs or ())
     if labels is None:
         about_command(known, name or "", json)
     elif kind == "match":
         match_command(known, labels, table, out, json)
+    elif kind == "within":
+        within_command(known, name or "", labels, table, out, json)
     elif kind == "pairs":
         pairs_command(known, name or "", labels, table, inherit, without, out, json)
     else:

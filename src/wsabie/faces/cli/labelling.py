@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 from wsabie.base.errors import InputError, UnknownLabelError
 from wsabie.faces.cli.common import label_names, quoted
 from wsabie.faces.cli.terminal import note, one_line, out, plural, show_json, show_table
+from wsabie.storage.atomic import replacing
 
 if TYPE_CHECKING:
     from wsabie.labels.knowledge import Knowledge
     from wsabie.labels.matching import Matched, Reached
 
-_SHOWN = 8
+_SHOWN, _MOST_HOPS = 8, 99
 
 
 def known_of(paths: Sequence[Path], stated: Sequence[str] = ()) -> "Knowledge":
@@ -61,7 +62,8 @@ def about_command(known: "Knowledge", name: str, json: bool) -> None:
         show_json({"schema": 1, "name": name, "senses": listed, "related": related})
         return
     for one in senses:
-        out.print(one_line(f"{one.id}  {', '.join(one.names)}: {one.gloss}"))
+        called = [said for said in (", ".join(one.names), one.gloss) if said]
+        out.print(one_line("  ".join([one.id, ": ".join(called)]).rstrip()))
         for relation, ids in (related if one is senses[0] else {}).items():
             more = f" and {len(ids) - _SHOWN:,} more" if len(ids) > _SHOWN else ""
             out.print(one_line(f"  {relation}: {', '.join(map(known.name, ids[:_SHOWN]))}{more}"))
@@ -110,10 +112,33 @@ def under_command(
         )
     lines = [[matched.labels[one.place], "kind" if one.steps else "itself", f"{one.steps}"] for one in expansion.kinds]
     lines += [[matched.labels[one.place], f"part of {known.name(one.via)}", f"{one.steps}"] for one in expansion.parts]
-    out.print(
-        one_line(f"{known.name(expansion.concept)} ({expansion.concept}): {known.concept(expansion.concept).gloss}")
-    )
+    gloss = known.concept(expansion.concept).gloss
+    out.print(one_line(f"{known.name(expansion.concept)} ({expansion.concept}){f': {gloss}' if gloss else ''}"))
     show_table("", ["label", "", "steps"], lines)
+
+
+def within_command(
+    known: "Knowledge", hops: str, labels: Path, table: Path | None, target: Path | None, json: bool
+) -> None:
+    """Print or write the concepts at most so many is-a pairs away from some labels, these among them."""
+    if not hops.isdecimal() or len(hops) > len(f"{_MOST_HOPS}"):
+        raise InputError(f"{hops!r} is no number of hops; write one from 0 to {_MOST_HOPS}, such as 2")
+    matched = matched_labels(known, labels, table)
+    near = known.hierarchy(names=False).within([concept for concept in matched.concepts if concept], int(hops))
+    found = [known.concept(concept).id for concept in near]
+    if not found:
+        raise InputError(f"no is-a pair is known of the labels of {labels}; give files that have some")
+    if target is not None:
+        with replacing(target) as draft:
+            draft.write_text("".join(f"{one}\t{one_line(known.name(one))}\n" for one in found), encoding="utf-8")
+    if json:
+        written = {} if target is None else {"out": str(target)}
+        show_json({"schema": 1, **written, "hops": int(hops), "concepts": found})
+        return
+    for one in found if target is None else ():
+        sys.stdout.write(f"{one}\t{one_line(known.name(one))}\n")
+    near_by = f"at most {plural(int(hops), 'hop')} from {plural(len(matched.labels), 'label')}"
+    note(f"{plural(len(found), 'concept')} {near_by}" + (f", in {target}" if target else ""))
 
 
 def pairs_command(
@@ -135,6 +160,8 @@ def pairs_command(
     ids = matched.ids()
     kept = [(one, other) for one, other in found if frozenset((ids[one], ids[other])) not in wrong]
     pairs = [(matched.labels[one], matched.labels[other]) for one, other in kept]
+    if found and not kept:
+        raise InputError(f"{without} leaves out all pairs of labels by {relation}; leave out fewer")
     if not pairs:
         raise InputError(
             f"{relation} joins no two labels of {labels}; known are {', '.join(_both_ways(known))}"

@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from wsabie.base.errors import InputError
-from wsabie.faces.cli.common import executor, loaded
-from wsabie.faces.cli.terminal import TerminalProgress, note, out, show_json, show_table
-from wsabie.sources.pairs import read_couples
+from wsabie.faces.cli.common import couples_in, executor, loaded
+from wsabie.faces.cli.terminal import TerminalProgress, note, out, plural, show_json, show_table
 from wsabie.storage.atomic import replacing
 from wsabie.storage.outputs import refuse_unwritable
 from wsabie.studies.picture_parts import Part, drawn, find_parts, label_parts, model_of
@@ -24,7 +23,7 @@ def found_command(
         _show_json(model, picture, [found])
         return
     out.print(f"{picture}: {found[0].object_label}")
-    show_table("", ["part", "score", "where"], [[one.label, f"{one.score:.2f}", one.where] for one in found])
+    show_table("", ["part", "score", "where"], [[one.label, f"{one.score:.2f}", f"{one.where}"] for one in found])
 
 
 def labelled_command(
@@ -40,7 +39,7 @@ def labelled_command(
 ) -> None:
     """The best labels of the picture and of every place together."""
     annotator = _opened(model, picture, given, target, threads)
-    couples = None if among is None else list(read_couples(among))
+    couples = None if among is None else couples_in(among)
     found = label_parts(
         annotator, picture, places, given, k, couples=couples, executor=executor(threads), progress=TerminalProgress()
     )
@@ -52,7 +51,7 @@ def labelled_command(
         return
     for pairs in found:
         rows = [[one.object_label, one.label, f"{one.score:.2f}"] for one in pairs]
-        show_table(pairs[0].where if pairs else "", ["object", "part", "score"], rows)
+        show_table(f"{pairs[0].where}" if pairs else "", ["object", "part", "score"], rows)
 
 
 def _opened(model: Path, picture: Path, given: str | None, target: Path | None, threads: int | None) -> Any:
@@ -61,7 +60,7 @@ def _opened(model: Path, picture: Path, given: str | None, target: Path | None, 
     model_of(annotator, str(model))
     annotator.model.vocabulary_.ids([given] if given else [])  # refuses an unknown label before the work
     if not picture.is_file():
-        raise InputError(f"{picture} is no picture; give the file of one")
+        raise InputError(f"there is no file {picture}; give that of a picture")
     return annotator
 
 
@@ -70,12 +69,12 @@ def _draw(picture: Path, parts: Sequence[Part], target: Path | None) -> None:
         return
     with replacing(target) as draft:
         draft.write_bytes(drawn(picture, parts))
-    note(f"{target}: the picture with {len(parts)} parts marked")
+    note(f"{target}: the picture with {plural(sum(isinstance(one.where, str) for one in parts), 'part')} marked")
 
 
 def _show_json(model: Path, picture: Path, found: Sequence[Sequence[Part]]) -> None:
     told = [
-        {"object": one.object_label, "part": one.label, "score": round(one.score, 6), "where": one.where}
+        {"object": one.object_label, "part": one.label, "score": round(one.score, 6), "where": str(one.where)}
         for pairs in found
         for one in pairs
     ]

@@ -14,7 +14,10 @@ def parts(
     picture: Annotated[Path, typer.Argument(metavar="PICTURE", help="A picture of an object.")],
     region: Annotated[
         list[str] | None,
-        typer.Option(metavar="X,Y,W,H", help="Where a part is, in pixels or as 10%,20%,30%,40%; several are allowed."),
+        typer.Option(
+            metavar="X,Y,W,H",
+            help="Where a part is, in pixels or as 10%,20%,30%,40%; or a polygon X1,Y1,X2,Y2 ...; several are allowed.",
+        ),
     ] = None,
     part: Annotated[
         list[Path] | None, typer.Option(metavar="FILE", help="Another picture, of a part; several are allowed.")

@@ -89,23 +89,38 @@ def _collection(asked: Asked, annotator: Any, rejects: Rejects) -> tuple[Source,
 
     things = annotator.terms and annotator.terms.things
     wide = annotator.model.n_features_in_
-    source = joined([opened(path, rejects, "auto", wide, things) for path in asked.within])
+    usual = annotator.facts.get("items")
+    source = joined(
+        [opened(path, rejects, _labels_in(path, wide, things), wide, things, usual=usual) for path in asked.within]
+    )
     if asked.out is not None and (isinstance(source, Rows) or source.things != "pictures"):
         held = "rows of features" if isinstance(source, Rows) else source.things
         raise InputError(f"--out draws pictures and {asked.within[0]} holds {held}; leave --out out")
     return source, source if isinstance(source, Rows) else outline(source)
 
 
+def _labels_in(path: Path, wide: int, things: Any) -> str:
+    """Whether labels are read: nothing in a folder need have one to be found."""
+    if path.is_dir():
+        try:
+            opened(path, Rejects(), "auto", wide, things)
+        except InputError:
+            return "none"
+    return "auto"
+
+
 def _knowing(asked: Asked, model: Any, same: SameThings, rejects: Rejects) -> tuple[Queries, list[Related]]:
     """Who understands the query, and who knows related labels: trained models first."""
     from wsabie.labels.matching import match_labels
     from wsabie.models.registry import load
-    from wsabie.models.related import related_by
+    from wsabie.models.related import SpaceRelated, related_by
     from wsabie.sources.knowledge import read_label_table
     from wsabie.sources.vectors import read_vectors
 
     labels, known, vectors = list(model.vocabulary_), None, None
     related: list[Related] = [related_by(load(path), asked.relation, str(path)) for path in asked.trained]
+    if asked.relation is not None and not any(isinstance(one, SpaceRelated) for one in related):
+        raise InputError(f"--relation {asked.relation} is one of a space, and --trained has none; leave --relation out")
     if hasattr(model, "related"):
         related.insert(0, related_by(model, None, str(asked.model)))
     if asked.knowledge or asked.pairs:
@@ -125,21 +140,24 @@ def _encoded(asked: Asked, annotator: Any, source: Source, rejects: Rejects) -> 
     from wsabie.sources.fingerprint import fingerprint_or_none
     from wsabie.storage.folder import folder_kind
 
+    points, content = asked.points, None if asked.points is None else fingerprint_or_none(source)
+    if points is not None and content is None:
+        note(f"{points} is left as it is: something in the collection cannot be read, so it would not be known again")
+        points = None
     origin = ""
-    if asked.points is not None:
-        model = hashlib.sha256((asked.model / "config.json").read_bytes()).hexdigest()[:16]
-        origin = f"{model}-{fingerprint_or_none(source)}"
-        if folder_kind(asked.points) is not None:
-            kept = Encoded.load(asked.points)
+    if points is not None:
+        origin = f"{hashlib.sha256((asked.model / 'config.json').read_bytes()).hexdigest()[:16]}-{content}"
+        if folder_kind(points) is not None:
+            kept = Encoded.load(points)
             if kept.origin == origin:
                 return kept
-            note(f"{asked.points} holds points of another model or collection; they are made anew")
+            note(f"{points} holds points of another model or collection; they are made anew")
     rows = aligned_rows(annotator, asked.model, source, executor(asked.threads), TerminalProgress(), rejects).rows
     if not len(rows):
         raise InputError(f"nothing in {asked.within[0]} can be read; look at the list that --rejects FILE writes")
     made = Encoded(rows.ids, annotator.model.transform(rows.X), origin)
-    if asked.points is not None:
-        made.save(asked.points)
+    if points is not None:
+        made.save(points)
     return made
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsabie.base.errors import InputError
 from wsabie.faces.cli.common import (
+    couples_in,
     executor,
     listing,
     opened,
@@ -22,7 +23,6 @@ from wsabie.faces.cli.common import (
 )
 from wsabie.faces.cli.epochs import epochs_run
 from wsabie.faces.cli.terminal import TerminalProgress, note, out, plural, show_json
-from wsabie.sources.pairs import read_couples
 from wsabie.sources.records import Rows, Source
 from wsabie.storage.atomic import UnwritableError, explained
 from wsabie.storage.outputs import refuse_unwritable
@@ -61,9 +61,11 @@ def estimator_of(
 ) -> "LabelModel":
     """The model that is asked for, not yet fitted: one, or an ensemble of n; `run` has seed and threads."""
     from wsabie.models.ensemble import Ensemble
-    from wsabie.models.systems import build
+    from wsabie.models.systems import build, system_of
 
     base: Any = build(kind, parameters, **run)
+    if n is not None and system_of(kind).needs:
+        raise InputError(f"{kind} makes no ensembles; leave --ensemble out, or choose another kind")
     if n is None:
         if by is not None:
             raise InputError(f"--ensemble-by {by} says how models differ; say how many by --ensemble N")
@@ -80,7 +82,7 @@ def relations_of(kind: str, file: Path | None, parameters: Mapping[str, Any]) ->
         return {}
     if file is None and not parameters.get("relations"):
         raise InputError("--kind parts learns from related labels; give --relations FILE, object TAB part a line")
-    return {} if file is None else {"relations": list(read_couples(file))}
+    return {} if file is None else {"relations": couples_in(file)}
 
 
 def refuse_without_epochs(kind: str, options: dict[str, Any]) -> None:
@@ -177,26 +179,26 @@ def _tell_order_statistic(estimator: "LabelModel") -> None:
 
 def _opened(asked: Asked, rejects: Rejects) -> tuple[Source, Source | None]:
     """The data and the validation data, of one kind."""
-    source = _with_wholes(asked, opened(asked.data, rejects, items=asked.items))
+    source = _with_wholes(asked.whole, asked.data, opened(asked.data, rejects, items=asked.items))
     refuse_without_effect(source, asked.data, asked.recipe.description)
     if asked.valid is None:
         return source, None
     valid = opened(asked.valid, rejects, n_features=width_of(source), usual=asked.items)
-    return source, _with_wholes(asked, valid)
+    return source, _with_wholes(asked.whole, asked.valid, valid)
 
 
-def _with_wholes(asked: Asked, source: Source) -> Source:
+def _with_wholes(whole: str | None, path: Path, source: Source) -> Source:
     """The whole pictures of marked ones too, under the label that is asked for."""
     from wsabie.sources.region_parts import with_pictures
     from wsabie.sources.regions import Cutout
 
-    if asked.whole is None:
+    if whole is None:
         return source
     if isinstance(source, Rows) or not any(isinstance(item.content, Cutout) for item in source):
         raise InputError(
-            f"--whole labels the pictures that regions are in, and {asked.data} has no regions; leave --whole out"
+            f"--whole labels the pictures that regions are in, and {path} has no regions; leave --whole out"
         )
-    return with_pictures(source, asked.whole)
+    return with_pictures(source, whole)
 
 
 def _tell(asked: Asked, facts: dict[str, Any], history: list[EpochStats]) -> None:
@@ -215,7 +217,7 @@ def _tell(asked: Asked, facts: dict[str, Any], history: list[EpochStats]) -> Non
     if "blend" in about:
         kept = f"{kept}, blend {about['blend']:.3g}"
     elif "models" not in about and best is not None:
-        kept = f"epoch {figures.index(best) + 1} of {len(history)}"
+        kept = f"epoch {figures.index(max(figures)) + 1} of {len(history)}"
     kept += "" if best is None else f", validation MAP {best:.3f}"
     dropped = facts["labels_dropped"]
     few = f" ({dropped:,} with fewer than {asked.recipe.min_rows} rows left out)" if dropped else ""
@@ -225,7 +227,16 @@ def _tell(asked: Asked, facts: dict[str, Any], history: list[EpochStats]) -> Non
     out.print(
         f"{asked.recipe.model}: {labels}{few} from {rows}, {kept + ', ' if history else ''}{n_bytes / 1e6:.1f} MB"
     )
+    _tell_unused(asked.recipe.estimator)
     note(f"next: wsabie annotate {quote(str(asked.recipe.model))} NEW_DATA")
+
+
+def _tell_unused(model: Any) -> None:
+    """Say which related labels nothing could be learned of."""
+    unused = model.unused() if hasattr(model, "unused") else []
+    if unused:
+        one, other = unused[0]
+        note(f"{plural(len(unused), 'relation')} left out for want of two pictures, such as {one} and {other}")
 
 
 def logging_to(log: Path | None, resume: bool) -> Callable[[EpochStats], None] | None:

@@ -52,6 +52,8 @@ def annotate_command(
         annotator.model.vocabulary_.ids([label])  # refuses an unknown label before any work
     among = {} if candidates is None else {"candidates": label_names(candidates)}
     annotator.model.vocabulary_.ids(among.get("candidates", ()))  # as well
+    if candidates is not None and not among["candidates"]:
+        raise InputError(f"{candidates} names no label; give one a line")
     similar = siblings_by(kinds_in(hierarchy, parent_first), hierarchy, annotator)
     results: list[dict[str, Any]] = []
     drawn = unknown = 0

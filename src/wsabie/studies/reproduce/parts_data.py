@@ -15,7 +15,7 @@ from wsabie.storage.rejects import Rejects
 from wsabie.studies.reproduce.data import Data, Related, three_sides
 from wsabie.studies.reproduce.record import Opening
 
-PLANTED, NULL = "parts:", ":null"
+PLANTED, NULL, LIKENESS = "parts:", "null", "likeness="
 FEW = 30
 """Relations below which models are not to be ranked."""
 
@@ -36,7 +36,7 @@ def open_parts(
     ----------
     name : str
         A planted collection (`planted_parts.SIZES`); with ":null" behind it training is told of relations that do not
-        hold. "sample" or a path: see `parts_pictures`.
+        hold, with ":likeness=0.8" relations follow looks that much. "sample" or a path: see `parts_pictures`.
     seed, executor, progress, rejects
         As of `open_data`.
     knowledge, inherit
@@ -46,6 +46,11 @@ def open_parts(
     ------
     InputError
         There is no such collection, or it knows of its parts and needs no knowledge, or the other way round.
+
+    Examples
+    --------
+    >>> open_parts("parts:tiny:likeness=1:null").name
+    'parts:tiny:likeness=1:null'
     """
     if name.startswith(PLANTED):
         if knowledge or inherit:
@@ -65,8 +70,8 @@ def open_parts(
 
 OPENING = Opening(
     open_parts,
-    "parts:paper, parts:S or parts:tiny (with :null behind it relations do not hold), or sample or a folder of "
-    "pictures with --knowledge WORDNET",
+    "parts:paper, parts:S or parts:tiny (with :null behind it relations do not hold, with :likeness=0.8 they follow "
+    "looks that much, from 0 to 1), or sample or a folder of pictures with --knowledge WORDNET",
     ("knowledge", "inherit"),
 )
 
@@ -82,21 +87,40 @@ def warned(data: Data) -> Data:
 def _planted(name: str, seed: int, progress: Progress) -> Data:
     from wsabie.studies.reproduce.planted_parts import generate
 
-    null = name.endswith(NULL)
+    collection, likeness, null = _settings(name)
     with progress.stage("planting pictures and relations", None, ""):
-        task = generate(name.removesuffix(NULL), null=null, seed=seed)
+        task = generate(collection, likeness=likeness, null=null, seed=seed)
     labels = [f"family {family} label {y}" for y, family in enumerate(task.looks.families)]
     X, n = task.pictures.X, len(task.pictures.y)
     rows = Rows(X, task.Y, labels, [f"picture {i}" for i in range(n)], counts=True)
     true, told, unseen = (_named(pairs, labels) for pairs in (task.true, task.told, task.unseen))
     said = "which do not hold: their parts were dealt out anew" if null else f"and {len(unseen)} that it is not told of"
     about = (
-        f"planted pictures and relations {name}, seed {seed}: {len(task.split.train):,} training, "
-        f"{len(task.split.valid):,} validation and {len(task.split.test):,} test pictures of {len(labels):,} labels; "
-        f"training is told of {len(told):,} relations, {said} (docs/parts-planted-notes.md)"
+        f"planted pictures and relations {name}, likeness {likeness:g}, seed {seed}: {len(task.split.train):,} "
+        f"training, {len(task.split.valid):,} validation and {len(task.split.test):,} test pictures of {len(labels):,} "
+        f"labels; training is told of {len(told):,} relations, {said} (docs/planted-parts.md)"
     )
     related = Related(told, true[: len(told)], unseen)
     return Data(name, about, *three_sides(rows, task.split), related=related)
+
+
+def _settings(name: str) -> tuple[str, float, bool]:
+    """The planted collection, how much relations follow looks, and whether they do not hold."""
+    from wsabie.studies.reproduce import planted_parts
+
+    kind, size, *words = name.split(":")
+    likeness, null = planted_parts.LIKENESS, False
+    for word in words:
+        try:
+            if word.startswith(LIKENESS):
+                likeness = float(word.removeprefix(LIKENESS))
+            elif word == NULL:
+                null = True
+            else:
+                raise ValueError(word)
+        except ValueError as error:
+            raise InputError(f"{name} says {word!r}; write {NULL} or {LIKENESS}0.8 behind {kind}:{size}") from error
+    return f"{kind}:{size}", likeness, null
 
 
 def _named(pairs: Any, labels: list[str]) -> list[tuple[str, str]]:

@@ -1,0 +1,45 @@
+"""Members of group pictures labelled together: `python -m benchmarks.group_pictures [--seeds 3] [--out FILE]`.
+
+Half of the figures of the bundled emoji of people train a model of objects and parts, with the list of who is married
+to whom as its relation; group pictures are made of the other half (`wsabie.studies.group_pictures`).
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.machine import machine, told
+from wsabie.base.executor import Processes, Serial
+from wsabie.base.machine import available_cores
+from wsabie.studies.group_pictures import study
+
+COLUMNS = ("both", "each", "all four", "married")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--pictures", type=int, default=200, help="with one couple, and as many with two")
+    parser.add_argument("--null", action="store_true", help="training is told of wrong couples")
+    parser.add_argument("--threads", type=int, default=available_cores())
+    parser.add_argument("--out", type=Path, help="write the figures to this JSON file")
+    asked = parser.parse_args()
+    print(told())
+    run = Serial() if asked.threads == 1 else Processes(asked.threads)
+    options = {"n": asked.pictures, "null": asked.null, "executor": run, "threads": asked.threads}
+    runs = [study(seed, **options) for seed in range(asked.seeds)]
+    print("| |", " | ".join(COLUMNS), "|\n|---|" + "---|" * len(COLUMNS))
+    for name in runs[0]:
+        figures = np.array([[one[name][column] for column in COLUMNS] for one in runs])
+        spread = figures.std(0, ddof=1) if len(runs) > 1 else np.zeros(len(COLUMNS))
+        cells = [f"{mean:.3f} ± {sd:.3f}" for mean, sd in zip(figures.mean(0), spread, strict=True)]
+        print(f"| {name} |", " | ".join(cells), "|")
+    if asked.out:
+        figures = {"schema": 1, "machine": machine(), "pictures": asked.pictures, "null": asked.null, "seeds": runs}
+        asked.out.write_text(json.dumps(figures, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
