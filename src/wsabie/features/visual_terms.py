@@ -92,6 +92,7 @@ class VisualTerms(PictureDescriber):
     ...     image.paste(colour, (0, 0, n, n // 2))
     ...     image.save(file, "PNG")
     ...     return file.getvalue()
+    >>> from pathlib import Path
     >>> from wsabie.sources.records import ItemList
     >>> source = ItemList(Path(), [Item(c, striped(c), (c,)) for c in ("red", "teal")])
     >>> terms = VisualTerms(n_terms=20).fit(source)

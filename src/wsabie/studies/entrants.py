@@ -83,6 +83,7 @@ OPTIONS: dict[str, tuple[Options, ...]] = {
     "one-vs-rest-pa": _each("C", (0.0003, 0.001, 0.003, 0.01)),
     "one-vs-rest-hinge": _each("C", (0.003, 0.01, 0.03, 0.1)),
     "svm": _each("C", (0.01, 0.03, 0.1)),
+    "softmax": _each("C", (1.0, 10.0, 100.0)),
 }
 """What is tried on validation rows; the others have their defaults."""
 
