@@ -9,7 +9,7 @@ from wsabie.base.arrays import Float32
 from wsabie.base.errors import InputError
 from wsabie.evaluation.quadruplets import rank_metrics
 from wsabie.labels.quadruplets import Drawn, Quadruplets, count_quadruplets
-from wsabie.models.parts import Side
+from wsabie.models.part_labels import Side
 from wsabie.sources.records import Rows
 
 KS = (1, 10)
