@@ -1,0 +1,182 @@
+"""The labels of a collection: names, synonyms, parents; which label a name means; merging two into one."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, select
+
+from wsabie.base.errors import InputError, UnknownLabelError
+from wsabie.catalogue.journal import Change, Row, rows_of
+from wsabie.catalogue.tables import annotations, labels, synonyms
+from wsabie.labels.names import closest, normalise
+
+LONGEST = 500
+"""Characters of a name, at most."""
+
+_AT_ONCE = 500
+
+
+class Merged(NamedTuple):
+    """What merging did: annotations that moved, and those that fell together with another."""
+
+    moved: int
+    together: int
+
+
+def spelt(name: str) -> str:
+    """A name as it is kept.
+
+    Raises
+    ------
+    InputError
+        It is empty, longer than `LONGEST`, or holds characters that no name has.
+
+    Examples
+    --------
+    >>> spelt("  sea   gull ")
+    'sea gull'
+    """
+    name = normalise(name)
+    if not name or len(name) > LONGEST or not name.isprintable():
+        raise InputError(f"{name[:40]!r} cannot be a label; a name has 1 to {LONGEST} characters that can be seen")
+    return name
+
+
+def find(connection: Connection, names: Iterable[str]) -> dict[str, int]:
+    """Numbers of the labels that names mean, by own name or synonym; of a merged label, the one that it became."""
+    wanted = sorted(set(names))
+    found: dict[str, int] = {}
+    for lo in range(0, len(wanted), _AT_ONCE):
+        part = wanted[lo : lo + _AT_ONCE]
+        query = select(synonyms.c.name, synonyms.c.label_id).where(synonyms.c.name.in_(part))
+        found |= _pairs(connection, query)
+        query = select(labels.c.name, labels.c.id).where(labels.c.name.in_(part), labels.c.merged_into.is_(None))
+        found |= _pairs(connection, query)
+    return found
+
+
+def found_one(connection: Connection, name: str) -> int:
+    """The number of the label that a name means.
+
+    Raises
+    ------
+    UnknownLabelError
+        There is none; the closest are named.
+    """
+    name = spelt(name)
+    number = find(connection, [name]).get(name)
+    if number is None:
+        near = closest(name, names(connection).values())
+        raise UnknownLabelError(
+            f"there is no label {name!r} here; {'the closest: ' + ', '.join(near) if near else 'there are none yet'}"
+        )
+    return number
+
+
+def names(connection: Connection) -> dict[int, str]:
+    """All labels that were not merged into another, by number."""
+    query = select(labels.c.id, labels.c.name).where(labels.c.merged_into.is_(None)).order_by(labels.c.id)
+    return _pairs(connection, query)
+
+
+def ensure(change: Change, wanted: Iterable[str], language: str = "") -> dict[str, int]:
+    """Numbers of labels by name, where those that are new are added.
+
+    Raises
+    ------
+    InputError
+        A name cannot be one.
+    """
+    wanted = list(dict.fromkeys(spelt(name) for name in wanted))
+    found = find(change.connection, wanted)
+    new = [name for name in wanted if name not in found]
+    rows = [{"name": name, "language": language, "wordnet": ""} for name in new]
+    return found | dict(zip(new, change.add(labels, rows), strict=True))
+
+
+def rename(change: Change, number: int, name: str) -> None:
+    """Give a label another name; the old one stays as a synonym.
+
+    Raises
+    ------
+    InputError
+        Another label is called so, or the name cannot be one.
+    """
+    name, old = spelt(name), _label(change.connection, number)
+    taken = find(change.connection, [name]).get(name)
+    if taken not in (None, number):
+        raise InputError(f"another label is called {name!r} already; merge {old['name']!r} into it instead")
+    same = change.connection.execute(select(synonyms.c.id).where(synonyms.c.name == name)).scalars().all()
+    change.remove(synonyms, same)
+    change.set(labels, {number: {"name": name}})
+    if name != old["name"]:
+        change.add(synonyms, [{"name": old["name"], "label_id": number, "language": old["language"]}])
+
+
+def add_synonyms(change: Change, number: int, wanted: Mapping[str, str]) -> list[str]:
+    """Give a label other names with their languages; the ones that other labels have are left out and returned."""
+    spelled = {spelt(name): language for name, language in wanted.items()}
+    found = find(change.connection, spelled)
+    new = [{"name": n, "label_id": number, "language": spelled[n]} for n in spelled if n not in found]
+    change.add(synonyms, new)
+    return [name for name in spelled if found.get(name, number) != number]
+
+
+def set_parent(change: Change, number: int, parent: int | None) -> None:
+    """Put a label below another, or below none.
+
+    Raises
+    ------
+    InputError
+        The other one is itself below this label.
+    """
+    above, seen = parent, set[int]()
+    while above is not None and above not in seen:
+        if above == number:
+            raise InputError(
+                f"{_label(change.connection, number)['name']!r} would be above itself; choose another parent"
+            )
+        seen.add(above)
+        above = _label(change.connection, above)["parent_id"]
+    change.set(labels, {number: {"parent_id": parent}})
+
+
+def merge(change: Change, number: int, into: int) -> Merged:
+    """Let a label go into another: its annotations, synonyms and children move, its name is a synonym from now on.
+
+    Where an item has both, what is decided of the other label stays.
+
+    Raises
+    ------
+    InputError
+        They are the same, or one of them does not exist or was merged before.
+    """
+    gone, kept = _label(change.connection, number), _label(change.connection, into)
+    if number == into:
+        raise InputError(f"{kept['name']!r} cannot be merged into itself; give two labels")
+    a, connection = annotations.c, change.connection
+    theirs = {(row[0], row[1]) for row in connection.execute(select(a.item_id, a.region).where(a.label_id == into))}
+    ours = connection.execute(select(a.id, a.item_id, a.region).where(a.label_id == number)).all()
+    together = [row[0] for row in ours if (row[1], row[2]) in theirs]
+    moving = {row[0]: {"label_id": into} for row in ours if (row[1], row[2]) not in theirs}
+    change.remove(annotations, together)
+    change.set(annotations, moving)
+    children = connection.execute(select(labels.c.id).where(labels.c.parent_id == number)).scalars()
+    change.set(labels, {child: {"parent_id": into if child != into else gone["parent_id"]} for child in children})
+    others = connection.execute(select(synonyms.c.id).where(synonyms.c.label_id == number)).scalars()
+    change.set(synonyms, {other: {"label_id": into} for other in others})
+    change.set(labels, {number: {"merged_into": into, "parent_id": None}})
+    change.add(synonyms, [{"name": gone["name"], "label_id": into, "language": gone["language"]}])
+    change.told = change.told or f"merged {gone['name']!r} into {kept['name']!r}"
+    return Merged(len(moving), len(together))
+
+
+def _pairs(connection: Connection, query: Any) -> dict[Any, Any]:
+    return {one: other for one, other in connection.execute(query)}  # noqa: C416 - rows are no tuples to `dict`
+
+
+def _label(connection: Connection, number: int) -> Row:
+    rows = rows_of(connection, labels, [number])
+    if not rows or rows[0]["merged_into"] is not None:
+        raise InputError(f"there is no label number {number}; it may have been merged into another")
+    return rows[0]

@@ -1,0 +1,183 @@
+"""A collection on disk: a folder with `.wsabie` in it, which holds the catalogue and what is made from it.
+
+    FOLDER/.wsabie/collection.json      {"schema": 1, "database": null or an address}
+                   catalogue.db         SQLite, unless the database is elsewhere
+                   models/              a folder for each model
+                   features/            rows of items by their content, and what describes them
+                   thumbnails/          small pictures by the content of large ones
+
+Nothing else is written to the folder or to any other that belongs to the collection, unless an export asks for it.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from sqlalchemy import Engine, insert, select
+
+from wsabie.base.errors import InputError
+from wsabie.catalogue import tables
+from wsabie.catalogue.database import damage, open_database, reading, sqlite_url, upgrade, writing
+from wsabie.storage.atomic import explained, readable, write_text
+
+PLACE = ".wsabie"
+HERE = "."
+"""The path of the root that is the collection's own folder."""
+WEB = "web"
+"""The path of the root whose items are addresses."""
+
+_CONFIG = "collection.json"
+_LARGEST = 1 << 20
+
+
+@dataclass(frozen=True)
+class Collection:
+    """An open collection.
+
+    Attributes
+    ----------
+    folder : Path
+        Absolute.
+    engine : Engine
+        Of its database.
+    """
+
+    folder: Path
+    engine: Engine
+
+    @property
+    def place(self) -> Path:
+        """Where its own files are."""
+        return self.folder / PLACE
+
+    @property
+    def models(self) -> Path:
+        """Where its models are."""
+        return self.place / "models"
+
+    @property
+    def features(self) -> Path:
+        """Where rows of items are kept."""
+        return self.place / "features"
+
+    @property
+    def thumbnails(self) -> Path:
+        """Where small pictures are kept."""
+        return self.place / "thumbnails"
+
+    def roots(self) -> dict[int, Path]:
+        """The folders that are scanned, by number."""
+        with reading(self.engine) as connection:
+            found = connection.execute(select(tables.roots.c.id, tables.roots.c.path)).all()
+        return {number: self.folder if path == HERE else Path(path) for number, path in found if path != WEB}
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self.engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def create(folder: Path, database: str | None = None) -> Collection:
+    """Make a collection of a folder; one that is there already is opened.
+
+    Parameters
+    ----------
+    folder : Path
+        Is made if it is missing.
+    database : str or None
+        An address such as postgresql://user@host/name; None: SQLite in the folder.
+
+    Raises
+    ------
+    InputError
+        The folder cannot be written, the address is wrong or holds a password, or another collection is there.
+    """
+    folder = folder.resolve()
+    config = folder / PLACE / _CONFIG
+    if config.exists():
+        there = open_collection(folder)
+        if database is not None and _database_of(config) != database:
+            raise InputError(
+                f"{folder} is a collection with another database; leave --database out, or choose another folder"
+            )
+        return there
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; give the folder that holds your pictures, or an empty one")
+    if database is not None and _has_password(database):
+        raise InputError(
+            "a password in --database would be written to disk; put it into ~/.pgpass or PGPASSWORD and leave it out"
+        )
+    with explained(folder):
+        config.parent.mkdir(parents=True, exist_ok=True)
+    found = _connected(folder, database)
+    with writing(found.engine) as connection:
+        if connection.execute(select(tables.roots.c.id).where(tables.roots.c.path == HERE)).first() is None:
+            connection.execute(insert(tables.roots).values(path=HERE))
+    write_text(config, json.dumps({"schema": 1, "database": database}, indent=1) + "\n")  # last: it is one from now on
+    return found
+
+
+def open_collection(folder: Path) -> Collection:
+    """Open a collection; tables of an older version are brought up to this one.
+
+    Raises
+    ------
+    InputError
+        There is none, its database cannot be reached, is damaged, or of a newer version.
+    """
+    folder = folder.resolve()
+    config = folder / PLACE / _CONFIG
+    if not config.is_file():
+        raise InputError(f"{folder} is not a collection yet; make it one: wsabie collection init {folder}")
+    database = _database_of(config)
+    if database is None and not (folder / PLACE / "catalogue.db").is_file():
+        raise InputError(f"the catalogue of {folder} is gone: {PLACE}/catalogue.db is missing; restore it from a copy")
+    return _connected(folder, database)
+
+
+def check(collection: Collection) -> None:
+    """Look through the database for damage.
+
+    Raises
+    ------
+    InputError
+        There is some.
+    """
+    found = damage(collection.engine)
+    if found:
+        raise InputError(
+            f"the catalogue of {collection.folder} is damaged ({found[0]}); restore {PLACE}/catalogue.db from a copy"
+        )
+
+
+def _has_password(database: str) -> bool:
+    engine = open_database(database)
+    engine.dispose()
+    return engine.url.password is not None
+
+
+def _connected(folder: Path, database: str | None) -> Collection:
+    engine = open_database(database or sqlite_url(folder / PLACE / "catalogue.db"))
+    upgrade(engine)
+    return Collection(folder, engine)
+
+
+def _database_of(config: Path) -> str | None:
+    with readable(config):
+        size, content = config.stat().st_size, config.read_bytes()[:_LARGEST]
+    try:
+        told = json.loads(content)
+        if size > _LARGEST or told["schema"] != 1 or not isinstance(told["database"], str | None):
+            raise ValueError
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f'{config} is damaged; write {{"schema": 1, "database": null}} into it, or the database\'s address'
+        ) from error
+    found: str | None = told["database"]
+    return found

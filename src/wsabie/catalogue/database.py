@@ -1,0 +1,183 @@
+"""A catalogue's database: SQLite in the collection's folder, or PostgreSQL at an address."""
+
+import errno
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, make_url, text
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, OperationalError
+
+from wsabie.base.errors import InputError
+from wsabie.storage.atomic import DiskFullError
+
+HEAD = "0001"
+"""The version of the tables that this program works with: the last of `migrations/versions`."""
+
+_WAIT = 30  # seconds for others who write
+_POSTGRES = "postgresql+psycopg"
+
+
+def sqlite_url(path: Path) -> str:
+    """The address of a SQLite file."""
+    return f"sqlite:///{path}"
+
+
+def open_database(url: str) -> Engine:
+    """Connect; nothing is read or made yet, but a SQLite file must be in a folder that exists.
+
+    Raises
+    ------
+    InputError
+        No address of SQLite or PostgreSQL, or its driver is not installed.
+    """
+    try:
+        address = make_url(url)
+    except ArgumentError as error:
+        raise InputError(
+            f"{url!r} is no address of a database; give one such as postgresql://user@host/name"
+        ) from error
+    kind = address.get_backend_name()
+    if kind not in ("sqlite", "postgresql"):
+        raise InputError(f"{kind} databases are not supported; use PostgreSQL, or leave the address out for SQLite")
+    if kind == "postgresql":
+        address = address.set(drivername=_POSTGRES)
+    try:
+        engine = create_engine(address, pool_pre_ping=kind == "postgresql", connect_args=_arguments(kind))
+    except (ImportError, NoSuchModuleError) as error:
+        raise InputError(
+            "PostgreSQL needs psycopg, which is not installed; run: pip install 'wsabie[postgres]'"
+        ) from error
+    if kind == "sqlite":
+        event.listen(engine, "connect", _prepare)
+        event.listen(engine, "begin", _begin)
+    return engine
+
+
+@contextmanager
+def reading(engine: Engine) -> Iterator[Connection]:
+    """A transaction that sees one state of the catalogue and changes nothing."""
+    with explained(engine), engine.connect() as connection:
+        if engine.dialect.name == "postgresql":
+            connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+        yield connection
+
+
+@contextmanager
+def writing(engine: Engine) -> Iterator[Connection]:
+    """A transaction that changes the catalogue: all of it or, after an error, nothing.
+
+    One writes at a time: SQLite allows no more, and the order of the journal is then that of the changes.
+    """
+    with explained(engine), engine.connect().execution_options(writes=True) as connection, connection.begin():
+        if engine.dialect.name == "postgresql":
+            connection.execute(text("LOCK TABLE journal IN EXCLUSIVE MODE"))  # readers go on
+        yield connection
+
+
+def upgrade(engine: Engine) -> None:
+    """Make the tables, or bring those of an older version up to this one.
+
+    Raises
+    ------
+    InputError
+        The catalogue is of a newer version, the database is full, or cannot be reached.
+    """
+    if version(engine) == HEAD:
+        return
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    with explained(engine), engine.connect().execution_options(writes=True) as connection, connection.begin():
+        if engine.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(7739)"))  # two that begin at once
+        config.attributes["connection"] = connection
+        command.upgrade(config, HEAD)
+
+
+def version(engine: Engine) -> str | None:
+    """Of the tables in the database; None where there are none.
+
+    Raises
+    ------
+    InputError
+        It is newer than this program, or the database cannot be reached.
+    """
+    with explained(engine), engine.connect() as connection:
+        if not inspect(connection).has_table("alembic_version"):
+            return None
+        found: str | None = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    if found is not None and found > HEAD:
+        raise InputError(f"{shown(engine)} was written by a newer wsabie (tables {found}, here {HEAD}); upgrade wsabie")
+    return found
+
+
+def damage(engine: Engine) -> list[str]:
+    """What SQLite finds wrong with its file and with references between tables; PostgreSQL looks after itself."""
+    if engine.dialect.name != "sqlite":
+        return []
+    with reading(engine) as connection:
+        found = [row[0] for row in connection.execute(text("PRAGMA integrity_check(20)")) if row[0] != "ok"]
+        broken = connection.execute(text("PRAGMA foreign_key_check")).all()
+    return found + [f"row {row[1]} of {row[0]} refers to a missing row of {row[2]}" for row in broken[:20]]
+
+
+def shown(engine: Engine) -> str:
+    """The database for people: a path, or an address without its password."""
+    url = engine.url
+    return str(url.database) if engine.dialect.name == "sqlite" else url.render_as_string(hide_password=True)
+
+
+@contextmanager
+def explained(engine: Engine) -> Iterator[None]:
+    """Turn what a database refuses into one sentence."""
+    try:
+        yield
+    except OperationalError as error:
+        raise _explanation(engine, error) from error
+    except DBAPIError as error:
+        if "malformed" in str(error.orig) or "not a database" in str(error.orig):
+            raise _explanation(engine, error) from error
+        raise
+
+
+def _explanation(engine: Engine, error: DBAPIError) -> Exception:
+    place, said = shown(engine), " ".join(str(error.orig).split())
+    code: Any = getattr(error.orig, "sqlite_errorcode", None)
+    state = getattr(error.orig, "sqlstate", None)
+    if code == sqlite3.SQLITE_FULL or state == "53100" or getattr(error.orig, "errno", None) == errno.ENOSPC:
+        return DiskFullError(
+            f"cannot write {place}: the disk is full; free some space (what was saved before is whole)"
+        )
+    if code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return BusyError(f"{place} is being written by somebody else for more than {_WAIT} seconds; try again")
+    if code is not None and code & 0xFF == sqlite3.SQLITE_READONLY:
+        return InputError(f"cannot write {place}: it is read-only; check its permissions and those of its folder")
+    if code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return InputError(f"{place} is damaged ({said}); restore it from a copy, or save what `sqlite3 .recover` finds")
+    return InputError(f"the database {place} does not answer as it should ({said[:200]}); check it and try again")
+
+
+class BusyError(InputError):
+    """Somebody else writes for too long; the same may be tried again."""
+
+
+def _arguments(kind: str) -> dict[str, Any]:
+    if kind == "sqlite":
+        return {"timeout": _WAIT, "check_same_thread": False}
+    return {"connect_timeout": 10, "application_name": "wsabie"}
+
+
+def _prepare(connection: Any, _: object) -> None:
+    connection.isolation_level = None  # transactions begin where we say (`_begin`), not where the driver guesses
+    for pragma in ("foreign_keys=ON", "journal_mode=WAL", "synchronous=FULL", "cache_size=-65536", "temp_store=MEMORY"):
+        connection.execute(f"PRAGMA {pragma}").fetchall()
+
+
+def _begin(connection: Connection) -> None:
+    # One that reads first and writes later could be refused halfway: writers wait at the door.
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.get_execution_options().get("writes") else "BEGIN")

@@ -1,0 +1,271 @@
+"""What was changed, by whom, and how it was before: every entry can be undone, and so can its undoing.
+
+A change is the row before and the row after. To undo an entry is to put back the rows before it, which is an entry too.
+Scans are told as well, but what they found is a fact of the file system and is not undone.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Engine, Table, bindparam, delete, func, insert, select, update
+
+from wsabie.base.errors import InputError
+from wsabie.catalogue import tables
+from wsabie.catalogue.database import reading, writing
+
+Row = dict[str, Any]
+
+KEPT = {table.name: table for table in (tables.labels, tables.synonyms, tables.annotations, tables.models)}
+"""Tables whose rows are changed through the journal. Later ones refer to earlier ones."""
+
+_AT_ONCE = 500  # numbers in a query, at most
+
+
+class Entry(NamedTuple):
+    """A line of the journal.
+
+    Attributes
+    ----------
+    id : int
+    at : str
+        UTC, ISO 8601.
+    by : str
+    action, told : str
+    undoes, undone_by : int or None
+    changes : int
+        Rows that it changed; 0 = nothing that could be undone.
+    """
+
+    id: int
+    at: str
+    by: str
+    action: str
+    told: str
+    undoes: int | None
+    undone_by: int | None
+    changes: int
+
+
+class Change:
+    """An entry while it is written.
+
+    Attributes
+    ----------
+    connection : Connection
+        Of the transaction that all of it is in.
+    by : str
+    told : str
+        What people read; may be set until the end.
+    id : int
+    """
+
+    def __init__(self, connection: Connection, entry: int, by: str, told: str) -> None:
+        self.connection, self.id, self.by, self.told = connection, entry, by, told
+        self._changes: list[Row] = []
+
+    def add(self, table: Table, rows: Sequence[Row]) -> list[int]:
+        """Add rows; their numbers, in order."""
+        if not rows:
+            return []
+        first = self._unused(table)
+        whole = [
+            {column.name: None for column in table.columns if column.nullable} | row | {"id": first + i}
+            for i, row in enumerate(rows)
+        ]
+        self._put(table, whole)
+        return list(range(first, first + len(rows)))
+
+    def set(self, table: Table, values: Mapping[int, Row]) -> int:
+        """Change columns of rows, by their numbers; how many differ from what they were."""
+        before = {row["id"]: row for row in rows_of(self.connection, table, values)}
+        after = {number: before[number] | new for number, new in values.items() if number in before}
+        changed = [number for number, row in after.items() if row != before[number]]
+        self._swap(table, [(before[number], after[number]) for number in changed])
+        return len(changed)
+
+    def remove(self, table: Table, numbers: Iterable[int]) -> int:
+        """Remove rows; how many there were."""
+        gone = rows_of(self.connection, table, numbers)
+        self._take(table, gone)
+        return len(gone)
+
+    def revert(self, changes: Sequence[Row]) -> None:
+        """Put back what other entries changed, last change first."""
+        for change in reversed(changes):
+            table, before, after = KEPT[change["table"]], change["before"], change["after"]
+            if before is None:
+                self._take(table, [after])
+            elif after is None:
+                self._put(table, [before])
+            else:
+                self._swap(table, [(after, before)])
+
+    def close(self) -> int:
+        """Write down the changes; how many there are."""
+        for part in _parts(self._changes, 10_000):
+            self.connection.execute(insert(tables.changes), part)
+        return len(self._changes)
+
+    def _unused(self, table: Table) -> int:
+        """A number that no row has or had: nobody else writes meanwhile."""
+        kept = select(func.max(tables.changes.c.row)).where(tables.changes.c.table == table.name)
+        present = select(func.max(table.c.id))
+        return 1 + max(self.connection.execute(query).scalar() or 0 for query in (kept, present))
+
+    def _put(self, table: Table, rows: Sequence[Row]) -> None:
+        for part in _parts(rows, 10_000):
+            self.connection.execute(insert(table), part)
+        self._note(table, [(None, row) for row in rows])
+
+    def _take(self, table: Table, rows: Sequence[Row]) -> None:
+        for part in _parts([row["id"] for row in rows], _AT_ONCE):
+            self.connection.execute(delete(table).where(table.c.id.in_(part)))
+        self._note(table, [(row, None) for row in rows])
+
+    def _swap(self, table: Table, pairs: Sequence[tuple[Row, Row]]) -> None:
+        if pairs:
+            columns: dict[str, Any] = {name: bindparam(f"new_{name}") for name in pairs[0][1] if name != "id"}
+            changed = [{f"new_{name}": value for name, value in after.items()} for _, after in pairs]
+            self.connection.execute(update(table).where(table.c.id == bindparam("new_id")).values(columns), changed)
+        self._note(table, pairs)
+
+    def _note(self, table: Table, pairs: Iterable[tuple[Row | None, Row | None]]) -> None:
+        self._changes += [
+            {
+                "entry_id": self.id,
+                "table": table.name,
+                "row": (after or before or {})["id"],
+                "before": before,
+                "after": after,
+            }
+            for before, after in pairs
+        ]
+
+
+@contextmanager
+def entry(engine: Engine, by: str, action: str, told: str = "", *, always: bool = False) -> Iterator[Change]:
+    """One transaction, one line of the journal; where nothing was changed there is no line, unless `always`."""
+    with writing(engine) as connection, _line(connection, by, action, told, always) as change:
+        yield change
+
+
+def history(engine: Engine, limit: int = 50, before: int | None = None) -> list[Entry]:
+    """Entries, last first."""
+    c = tables.journal.c
+    count = select(func.count()).where(tables.changes.c.entry_id == c.id).scalar_subquery()
+    query = select(c.id, c.at, c.by, c.action, c.told, c.undoes, c.undone_by, count).order_by(c.id.desc()).limit(limit)
+    with reading(engine) as connection:
+        return [Entry(*row) for row in connection.execute(query if before is None else query.where(c.id < before))]
+
+
+def undo(engine: Engine, number: int | None = None, *, by: str) -> Entry:
+    """Put back what an entry changed; None: the last of this person that can be.
+
+    Returns
+    -------
+    Entry
+        The undone one.
+
+    Raises
+    ------
+    InputError
+        There is none, it is undone already, or later entries changed the same rows: these come first.
+    """
+    with writing(engine) as connection:
+        undone = _undoable(connection, number, by)
+        _refuse_built_upon(connection, undone)
+        c = tables.changes.c
+        query = select(c.table, c.before, c.after).where(c.entry_id == undone.id).order_by(c.id)
+        changes = [dict(row._mapping) for row in connection.execute(query)]
+        with _line(connection, by, "undo", f"undone: {undone.told or undone.action}") as change:
+            change.revert(changes)
+        journal = tables.journal
+        connection.execute(update(journal).where(journal.c.id == change.id).values(undoes=undone.id))
+        connection.execute(update(journal).where(journal.c.id == undone.id).values(undone_by=change.id))
+        if undone.undoes is not None:  # what it had undone holds again
+            connection.execute(update(journal).where(journal.c.id == undone.undoes).values(undone_by=None))
+    return undone
+
+
+def rows_of(connection: Connection, table: Table, numbers: Iterable[int]) -> list[Row]:
+    """Rows by their numbers, as far as they exist."""
+    found: list[Row] = []
+    for part in _parts(list(numbers), _AT_ONCE):
+        found += [dict(row._mapping) for row in connection.execute(select(table).where(table.c.id.in_(part)))]
+    return found
+
+
+def now() -> str:
+    """The time as it is written down.
+
+    Examples
+    --------
+    >>> len(now()), now()[10], now()[-1]
+    (27, 'T', 'Z')
+    """
+    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+@contextmanager
+def _line(connection: Connection, by: str, action: str, told: str, always: bool = False) -> Iterator[Change]:
+    journal = tables.journal
+    line = {"at": now(), "by": by, "action": action, "told": told}
+    number = connection.execute(insert(journal).values(line)).inserted_primary_key
+    change = Change(connection, number[0], by, told)  # type: ignore[index]  # it has one
+    yield change
+    if change.close() or always:
+        connection.execute(update(journal).where(journal.c.id == change.id).values(told=change.told))
+    else:
+        connection.execute(delete(journal).where(journal.c.id == change.id))
+
+
+def _undoable(connection: Connection, number: int | None, by: str) -> Entry:
+    c = tables.journal.c
+    count = select(func.count()).where(tables.changes.c.entry_id == c.id).scalar_subquery()
+    query = select(c.id, c.at, c.by, c.action, c.told, c.undoes, c.undone_by, count).order_by(c.id.desc()).limit(1)
+    if number is None:
+        query = query.where(c.undone_by.is_(None), c.undoes.is_(None), c.by == by, count > 0)
+    else:
+        query = query.where(c.id == number)
+    row = connection.execute(query).first()
+    if row is None:
+        what = "there is nothing of yours to undo" if number is None else f"the journal has no entry {number}"
+        raise InputError(f"{what}; `wsabie collection history` lists what was done")
+    found = Entry(*row)
+    if found.undone_by is not None:
+        raise InputError(
+            f"entry {found.id} is undone already, by entry {found.undone_by}; undo that one to have it back"
+        )
+    if not found.changes:
+        raise InputError(f"entry {found.id} ({found.told or found.action}) changed nothing that could be undone")
+    return found
+
+
+def _refuse_built_upon(connection: Connection, undone: Entry) -> None:
+    """Rows that were changed again since must be put back first, or what came later would be lost."""
+    ours, later = tables.changes.alias("ours"), tables.changes.alias("later")
+    same = (later.c.table == ours.c.table) & (later.c.row == ours.c.row) & (later.c.entry_id > ours.c.entry_id)
+    query = select(func.max(later.c.entry_id)).select_from(ours.join(later, same)).where(ours.c.entry_id == undone.id)
+    last = connection.execute(query).scalar()
+    if last is not None and not _came_back(connection, undone.id):
+        raise InputError(f"entry {last} changed the same after entry {undone.id}; undo {last} first")
+
+
+def _came_back(connection: Connection, number: int) -> bool:
+    """Whether every row that an entry changed is as it left it: what came later was undone."""
+    c = tables.changes.c
+    last: dict[tuple[str, int], Row | None] = {}
+    for row in connection.execute(select(c.table, c.row, c.after).where(c.entry_id == number).order_by(c.id)):
+        last[row[0], row[1]] = row[2]
+    for name, table in KEPT.items():
+        wanted = {number: after for (where, number), after in last.items() if where == name}
+        found = {row["id"]: row for row in rows_of(connection, table, wanted)}
+        if any(found.get(number) != after for number, after in wanted.items()):
+            return False
+    return True
+
+
+def _parts(rows: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+    return (rows[lo : lo + size] for lo in range(0, len(rows), size))

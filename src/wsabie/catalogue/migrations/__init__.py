@@ -1,0 +1,1 @@
+"""Versions of the catalogue's tables, for Alembic."""

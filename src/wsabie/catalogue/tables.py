@@ -1,0 +1,207 @@
+"""The tables of a catalogue.
+
+Times are UTC in ISO 8601, to the microsecond, so that their order is that of their texts and both databases hold the
+same. Texts are compared by code points in both.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.types import JSON
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+_text = Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
+_key = BigInteger().with_variant(Integer, "sqlite")  # only INTEGER counts up by itself there
+_document = JSON(none_as_null=True).with_variant(postgresql.JSONB(none_as_null=True), "postgresql")
+
+
+def _number() -> "Column[int]":
+    return Column("id", _key, primary_key=True)
+
+
+roots = Table(
+    "roots",
+    metadata,
+    _number(),
+    Column("path", _text, nullable=False, unique=True),  # "." = the collection's own folder; others are absolute
+)
+"""Folders that are scanned. Of the root "web" the paths of items are addresses, which are never fetched."""
+
+items = Table(
+    "items",
+    metadata,
+    _number(),
+    Column("root_id", _key, ForeignKey("roots.id"), nullable=False),
+    Column("path", _text, nullable=False),  # within the root, with /
+    Column("folder", _text, nullable=False),  # of the path; "" at the top
+    Column("hash", String(32)),  # BLAKE2b of the content, 16 bytes, in hex
+    Column("size", BigInteger),
+    Column("modified", BigInteger),  # nanoseconds, as the file system says
+    Column("taken", _text),  # as the camera's clock said, without a zone
+    Column("width", Integer),  # as it is looked at, turned by what EXIF says
+    Column("height", Integer),
+    Column("state", String(10), nullable=False),
+    Column("added", _text, nullable=False),
+    UniqueConstraint("root_id", "path"),
+    CheckConstraint("state IN ('present', 'missing', 'unreadable')", name="state"),
+    Index(None, "hash"),
+    Index(None, "state", "id"),
+    Index(None, "state", "taken", "id"),
+    Index(None, "state", "path", "id"),
+    Index(None, "folder", "id"),
+)
+"""Pictures, sounds or documents."""
+
+labels = Table(
+    "labels",
+    metadata,
+    _number(),
+    Column("name", _text, nullable=False, unique=True),  # as `labels.names.normalise` writes it
+    Column("language", String(35), nullable=False, server_default=""),  # BCP 47; "" = not told
+    Column("parent_id", _key, ForeignKey("labels.id")),
+    Column("wordnet", String(20), nullable=False, server_default=""),  # a synset such as n02084071
+    Column("merged_into", _key, ForeignKey("labels.id")),  # of this label only the name is left
+    Index(None, "parent_id"),
+    Index(None, "merged_into"),
+)
+
+synonyms = Table(
+    "synonyms",
+    metadata,
+    _number(),
+    Column("name", _text, nullable=False, unique=True),
+    Column("label_id", _key, ForeignKey("labels.id"), nullable=False),
+    Column("language", String(35), nullable=False, server_default=""),
+    Index(None, "label_id"),
+)
+"""Other names of labels. A name is a label's own or a synonym, not both."""
+
+models = Table(
+    "models",
+    metadata,
+    _number(),
+    Column("folder", _text, nullable=False, unique=True),  # in the collection's folder of models
+    Column("made", _text, nullable=False),
+    Column("how", String(12), nullable=False),  # "full", or "corrections" of an earlier one
+    Column("parent_id", _key, ForeignKey("models.id")),
+    Column("learnt_to", _key, nullable=False),  # the last journal entry that it knows
+    Column("in_use", Boolean, nullable=False, server_default="0"),  # of at most one
+    Column("facts", _document, nullable=False),  # counts, settings, seconds
+    Column("figures", _document, nullable=False),  # of the held-out items
+    Column("removed", Boolean, nullable=False, server_default="0"),  # its folder is gone
+)
+
+annotations = Table(
+    "annotations",
+    metadata,
+    _number(),
+    Column("item_id", _key, ForeignKey("items.id"), nullable=False),
+    Column("label_id", _key, ForeignKey("labels.id"), nullable=False),
+    Column("region", _text, nullable=False, server_default=""),  # as `sources.regions` writes it; "" = the whole
+    Column("state", String(10), nullable=False),
+    Column("origin", String(10), nullable=False),
+    Column("by", _text, nullable=False),  # the person, or what was imported
+    Column("model_id", _key, ForeignKey("models.id")),  # that had suggested it
+    Column("score", Float),
+    Column("probability", Float),
+    Column("at", _text, nullable=False),
+    UniqueConstraint("item_id", "label_id", "region"),
+    CheckConstraint("state IN ('accepted', 'rejected')", name="state"),
+    CheckConstraint("origin IN ('person', 'import', 'model')", name="origin"),
+    Index(None, "label_id", "state", "item_id"),
+)
+"""What is decided: a label fits an item, or does not."""
+
+suggestions = Table(
+    "suggestions",
+    metadata,
+    Column("model_id", _key, ForeignKey("models.id"), primary_key=True),
+    Column("item_id", _key, ForeignKey("items.id"), primary_key=True),
+    Column("label_id", _key, ForeignKey("labels.id"), primary_key=True),
+    Column("score", Float, nullable=False),
+    Column("probability", Float, nullable=False),
+    Index(None, "model_id", "label_id", "probability", "item_id"),
+    sqlite_with_rowid=False,
+)
+"""What a model thinks. Those of the model in use are seen, but for what is decided."""
+
+views = Table(
+    "views",
+    metadata,
+    Column("model_id", _key, ForeignKey("models.id"), primary_key=True),
+    Column("item_id", _key, ForeignKey("items.id"), primary_key=True),
+    Column("best", Float, nullable=False),  # the highest probability
+    Column("doubt", Float, nullable=False),  # the highest min(p, 1 - p): 0.5 = the model cannot tell
+    Index(None, "model_id", "best", "item_id"),
+    Index(None, "model_id", "doubt", "item_id"),
+    sqlite_with_rowid=False,
+)
+"""What a model thinks of a whole item. An item without a row has not been looked at."""
+
+journal = Table(
+    "journal",
+    metadata,
+    _number(),
+    Column("at", _text, nullable=False),
+    Column("by", _text, nullable=False),
+    Column("action", String(20), nullable=False),
+    Column("told", _text, nullable=False),  # one line for people
+    Column("undoes", _key, ForeignKey("journal.id")),
+    Column("undone_by", _key, ForeignKey("journal.id")),
+    sqlite_autoincrement=True,
+)
+
+changes = Table(
+    "changes",
+    metadata,
+    _number(),
+    Column("entry_id", _key, ForeignKey("journal.id"), nullable=False),
+    Column("table", String(20), nullable=False),
+    Column("row", _key, nullable=False),
+    Column("before", _document),  # null: the row was added
+    Column("after", _document),  # null: the row was removed
+    Index(None, "entry_id"),
+    Index(None, "table", "row"),
+)
+"""Rows before and after an entry of the journal."""
+
+jobs = Table(
+    "jobs",
+    metadata,
+    _number(),
+    Column("kind", String(10), nullable=False),
+    Column("state", String(10), nullable=False),
+    Column("by", _text, nullable=False),
+    Column("options", _document, nullable=False),
+    Column("progress", _document, nullable=False),
+    Column("result", _document),
+    Column("error", _text),
+    Column("asked", _text, nullable=False),
+    Column("started", _text),
+    Column("ended", _text),
+    CheckConstraint("state IN ('waiting', 'running', 'done', 'failed', 'stopped')", name="state"),
+    Index(None, "state", "id"),
+)
+"""Long work that was asked for."""

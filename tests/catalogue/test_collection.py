@@ -1,0 +1,180 @@
+"""Making and opening collections, versions of the tables, and what can be wrong with a database."""
+
+import json
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import func, insert, select, text, update
+
+from wsabie.base.errors import InputError
+from wsabie.catalogue import database, tables
+from wsabie.catalogue.collection import Collection, check, create, open_collection
+from wsabie.catalogue.database import BusyError, reading, writing
+from wsabie.catalogue.journal import entry, history
+
+
+def test_migrations_lead_to_the_tables_that_the_program_knows(collection: Collection) -> None:
+    with collection.engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, tables.metadata) == []
+    config = Config()
+    config.set_main_option("script_location", str(Path(database.__file__).parent / "migrations"))
+    assert ScriptDirectory.from_config(config).get_heads() == [database.HEAD]
+
+
+def test_a_collection_is_found_again_with_its_tables(collection: Collection) -> None:
+    with entry(collection.engine, "eve", "scan", "nothing new", always=True):
+        pass
+    with open_collection(collection.folder) as again:
+        assert [e.told for e in history(again.engine)] == ["nothing new"]
+        assert again.roots() == {1: collection.folder}
+    check(collection)
+    with create(collection.folder) as same:  # init twice is harmless
+        assert same.roots() == {1: collection.folder}
+
+
+def test_a_moved_folder_is_the_same_collection(tmp_path: Path) -> None:
+    create(tmp_path / "a").close()
+    (tmp_path / "a").rename(tmp_path / "b")
+    with open_collection(tmp_path / "b") as found:
+        assert found.roots() == {1: tmp_path / "b"}
+
+
+def test_what_is_no_collection_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"is not a collection yet; make it one: wsabie collection init"):
+        open_collection(tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="is a file; give the folder"):
+        create(tmp_path / "file")
+    create(tmp_path / "c").close()
+    for content in ("", "[]", '{"schema": 2, "database": null}', '{"schema": 1}', '{"schema": 1, "database": 3}'):
+        (tmp_path / "c/.wsabie/collection.json").write_text(content)
+        with pytest.raises(InputError, match=r"collection.json is damaged; write"):
+            open_collection(tmp_path / "c")
+    (tmp_path / "c/.wsabie/collection.json").write_text('{"schema": 1, "database": null}')
+    open_collection(tmp_path / "c").close()
+    for path in (tmp_path / "c/.wsabie").glob("catalogue.db*"):
+        path.unlink()
+    with pytest.raises(InputError, match=r"the catalogue of .* is gone"):
+        open_collection(tmp_path / "c")
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("nonsense", "is no address of a database"),
+        ("mysql://a@b/c", "mysql databases are not supported"),
+        ("postgresql://eve:secret@localhost/photos", "a password in --database would be written to disk"),
+        ("postgresql://eve@127.0.0.1:1/photos", "does not answer as it should"),
+    ],
+)
+def test_addresses_that_cannot_be_used(tmp_path: Path, address: str, said: str) -> None:
+    with pytest.raises(InputError, match=said) as told:
+        create(tmp_path / "c", address)
+    assert "secret" not in str(told.value)
+    assert not (tmp_path / "c/.wsabie/collection.json").exists()
+
+
+def test_a_newer_catalogue_is_left_alone(collection: Collection) -> None:
+    with writing(collection.engine) as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(InputError, match="was written by a newer wsabie"):
+        open_collection(collection.folder)
+
+
+def test_a_damaged_file_is_told(tmp_path: Path) -> None:
+    create(tmp_path).close()
+    path = tmp_path / ".wsabie/catalogue.db"
+    content = path.read_bytes()
+    path.write_bytes(b"no database" * 100)
+    with pytest.raises(InputError, match="is damaged"):
+        open_collection(tmp_path)
+    path.write_bytes(content)
+    with sqlite3.connect(path) as connection:  # a row that refers to nothing
+        connection.execute("INSERT INTO synonyms (name, label_id) VALUES ('x', 7)")
+    connection.close()
+    with open_collection(tmp_path) as found, pytest.raises(InputError, match="refers to a missing row of labels"):
+        check(found)
+
+
+def test_a_read_only_file_is_told(tmp_path: Path) -> None:
+    with (
+        create(tmp_path) as found,
+        pytest.raises(InputError, match="it is read-only"),
+        writing(found.engine) as connection,
+    ):
+        connection.exec_driver_sql("PRAGMA query_only = ON")
+        connection.execute(update(tables.roots).values(path="/elsewhere"))
+
+
+def test_who_writes_too_long_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "_WAIT", 0.05)
+    with create(tmp_path) as one, open_collection(tmp_path) as other, writing(one.engine):
+        with reading(other.engine) as connection:  # readers do not wait
+            assert connection.execute(select(func.count()).select_from(tables.roots)).scalar() == 1
+        with pytest.raises(BusyError, match="is being written by somebody else"), writing(other.engine):
+            pass
+
+
+def test_several_processes_write_at_once(collection: Collection) -> None:
+    """Numbers of rows are given out by those who write: no two may get the same."""
+    program = """if True:
+        import sys
+        from pathlib import Path
+        from wsabie.catalogue import book
+        from wsabie.catalogue.collection import open_collection
+        from wsabie.catalogue.journal import entry
+        with open_collection(Path(sys.argv[1])) as found:
+            for i in range(20):
+                with entry(found.engine, sys.argv[2], "labels") as change:
+                    book.ensure(change, [f"{sys.argv[2]} {i}", f"both {i}"])
+    """
+    command = [sys.executable, "-c", program, str(collection.folder)]
+    started = [subprocess.Popen([*command, who]) for who in ("eve", "adam", "cain")]
+    assert [process.wait(60) for process in started] == [0, 0, 0]
+    with reading(collection.engine) as connection:
+        assert connection.execute(select(func.count()).select_from(tables.labels)).scalar() == 80
+    assert len(history(collection.engine, 1000)) == 60
+    check(collection)
+
+
+def test_nothing_that_was_acknowledged_is_lost_to_a_kill(collection: Collection) -> None:
+    program = """if True:
+        import sys
+        from pathlib import Path
+        from wsabie.catalogue import book
+        from wsabie.catalogue.collection import open_collection
+        from wsabie.catalogue.journal import entry
+        with open_collection(Path(sys.argv[1])) as found:
+            for i in range(int(sys.argv[2]), 10**6):
+                with entry(found.engine, "eve", "labels") as change:
+                    book.ensure(change, [f"label {i}", f"twin {i}"])
+                print(i, flush=True)
+    """
+    last = -1
+    for lines in (1, 7, 20):
+        command = [sys.executable, "-c", program, str(collection.folder), str(last + 2)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            for _ in range(lines):
+                last = int(process.stdout.readline())
+            process.kill()
+        with reading(collection.engine) as connection:
+            names = set(connection.execute(select(tables.labels.c.name)).scalars())
+        assert {f"label {last}", f"twin {last}"} <= names
+        assert {name.replace("label", "twin") for name in names if name.startswith("label")} <= names  # all or nothing
+    check(collection)
+
+
+def test_urls_are_kept_without_being_items_on_disk(collection: Collection) -> None:
+    with writing(collection.engine) as connection:
+        connection.execute(insert(tables.roots).values(path="web"))
+    assert list(collection.roots().values()) == [collection.folder]
+    assert set(json.loads((collection.place / "collection.json").read_text())) == {"schema", "database"}
