@@ -105,7 +105,7 @@ def test_a_damaged_file_is_told(tmp_path: Path) -> None:
 
 
 def test_a_read_only_file_is_told(tmp_path: Path) -> None:
-    with (
+    with (  # noqa: PT012 - the transaction ends in it
         create(tmp_path) as found,
         pytest.raises(InputError, match="it is read-only"),
         writing(found.engine) as connection,
