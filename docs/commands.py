@@ -12,13 +12,17 @@ import typer
 from wsabie.faces.cli.main import app
 
 PAGE = Path(__file__).with_name("command-line.md")
-_BLOCK = re.compile(r"(<!-- options: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_BLOCK = re.compile(r"(<!-- options: ([^>]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def commands() -> dict[str, Any]:
     """Every command by name."""
     group: Any = typer.main.get_command(app)
-    return dict(group.commands)
+    found: dict[str, Any] = {}
+    for name, command in group.commands.items():
+        inner = getattr(command, "commands", None)
+        found |= {name: command} if inner is None else {f"{name} {n}": c for n, c in inner.items()}
+    return found
 
 
 def table(command: Any) -> str:

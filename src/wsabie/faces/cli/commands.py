@@ -1,12 +1,13 @@
 """The commands of every day: train, evaluate, annotate, neighbours, info. Work is imported when a command runs."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal
 
 import typer
 
 from wsabie.base.errors import InputError
 from wsabie.faces.cli import data_commands, label_commands, parts_commands, search_commands, study_commands
+from wsabie.faces.cli.collection import group
 from wsabie.faces.cli.options import (
     AllowOverlap,
     Augment,
@@ -35,6 +36,7 @@ from wsabie.faces.cli.options import (
     Threads,
     Top,
     WordVectors,
+    opening_itself,
     positive,
     refuse_options,
     stated,
@@ -62,10 +64,8 @@ def register(app: typer.Typer) -> None:
         label_commands.labels,
         label_commands.vectors,
     ):
-        for hint in get_type_hints(command, include_extras=True).values():
-            for parameter in getattr(hint, "__metadata__", ()):
-                parameter.readable = False  # a file that may not be read is no wrong usage: what opens it says so
-        app.command()(command)
+        app.command()(opening_itself(command))
+    app.add_typer(group.group())
 
 
 def train(

@@ -1,8 +1,9 @@
 """Options and arguments that several commands have, and what commands make of them."""
 
+from collections.abc import Callable
 from math import inf
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
@@ -156,3 +157,11 @@ def refuse_options(given: dict[str, Any], because: str) -> None:
     """Refuse options that another kind of features has."""
     for flag in given:
         raise InputError(f"--{flag} says {because}; leave --{flag} out")
+
+
+def opening_itself(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The command, where a file that may not be read is no wrong usage: what opens it says so."""
+    for hint in get_type_hints(command, include_extras=True).values():
+        for parameter in getattr(hint, "__metadata__", ()):
+            parameter.readable = False
+    return command

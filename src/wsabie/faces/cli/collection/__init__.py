@@ -1,0 +1,1 @@
+"""`wsabie collection`: the commands about a collection of one's own."""

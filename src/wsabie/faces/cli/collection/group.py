@@ -1,0 +1,61 @@
+"""The group of commands, and what they share."""
+
+import getpass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+from wsabie.base.errors import InputError
+from wsabie.faces.cli.options import opening_itself
+
+if TYPE_CHECKING:
+    from wsabie.catalogue.collection import Collection
+
+Folder: TypeAlias = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the collection.")]
+By: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Who does it, for the journal (default: your login).")
+]
+
+
+def group() -> typer.Typer:
+    """All of them."""
+    from wsabie.faces.cli.collection import catalogue, hygiene, learning, tags
+
+    found = typer.Typer(
+        name="collection",
+        help="Your own collection: a catalogue that keeps tags, learns from them and suggests more.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+    )
+    for part in (catalogue, learning, tags, hygiene):
+        for command in part.COMMANDS:
+            found.command(command.__name__.rstrip("_"))(opening_itself(command))  # `import_` is `import`
+    return found
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator["Collection"]:
+    """The collection, while it is needed."""
+    require_database()
+    from wsabie.catalogue.collection import open_collection
+
+    with open_collection(folder) as found:
+        yield found
+
+
+def require_database() -> None:
+    """Refuse, in one sentence, where the database layer is not installed."""
+    try:
+        import alembic
+        import sqlalchemy  # noqa: F401 - only asked for
+    except ImportError as error:
+        raise InputError("collections need SQLAlchemy and Alembic; run: pip install 'wsabie[collection]'") from error
+    del alembic
+
+
+def person(by: str | None) -> str:
+    """Who is to stand in the journal."""
+    return by or getpass.getuser()

@@ -1,0 +1,6 @@
+"""Commands of a collection: train, apply, models."""
+
+from collections.abc import Callable
+from typing import Any
+
+COMMANDS: tuple[Callable[..., Any], ...] = ()

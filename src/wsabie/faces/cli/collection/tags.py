@@ -1,0 +1,6 @@
+"""Commands of a collection: export."""
+
+from collections.abc import Callable
+from typing import Any
+
+COMMANDS: tuple[Callable[..., Any], ...] = ()
