@@ -3,6 +3,7 @@
 import getpass
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -48,12 +49,8 @@ def opened(folder: Path) -> Iterator["Collection"]:
 
 def require_database() -> None:
     """Refuse, in one sentence, where the database layer is not installed."""
-    try:
-        import alembic
-        import sqlalchemy  # noqa: F401 - only asked for
-    except ImportError as error:
-        raise InputError("collections need SQLAlchemy and Alembic; run: pip install 'wsabie[collection]'") from error
-    del alembic
+    if any(find_spec(name) is None for name in ("sqlalchemy", "alembic")):
+        raise InputError("collections need SQLAlchemy and Alembic; run: pip install 'wsabie[collection]'")
 
 
 def person(by: str | None) -> str:
