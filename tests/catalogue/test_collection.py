@@ -13,10 +13,10 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import func, insert, select, text, update
 
-from wsabie.base.errors import InputError
+from wsabie.base.errors import BusyError, InputError
 from wsabie.catalogue import database, tables
 from wsabie.catalogue.collection import Collection, check, create, open_collection
-from wsabie.catalogue.database import BusyError, reading, writing
+from wsabie.catalogue.database import reading, writing
 from wsabie.catalogue.journal import entry, history
 
 

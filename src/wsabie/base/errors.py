@@ -24,6 +24,10 @@ class UncalibratedError(InputError, AttributeError):
     """Probabilities of a model that was fitted without validation rows; `hasattr` then says that it has none."""
 
 
+class BusyError(InputError):
+    """Somebody else uses what is needed for too long; the same may be tried again."""
+
+
 class ModelFolderError(WsabieError):
     """A model folder that is missing, damaged, or of another version."""
 

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, OperationalError
 
-from wsabie.base.errors import InputError
+from wsabie.base.errors import BusyError, InputError
 from wsabie.storage.atomic import DiskFullError
 
 HEAD = "0001"
@@ -160,10 +160,6 @@ def _explanation(engine: Engine, error: DBAPIError) -> Exception:
     if code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return InputError(f"{place} is damaged ({said}); restore it from a copy, or save what `sqlite3 .recover` finds")
     return InputError(f"the database {place} does not answer as it should ({said[:200]}); check it and try again")
-
-
-class BusyError(InputError):
-    """Somebody else writes for too long; the same may be tried again."""
 
 
 def _arguments(kind: str) -> dict[str, Any]:

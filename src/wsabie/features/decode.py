@@ -139,6 +139,23 @@ def decode_full(content: Content, *, size: int = 256, max_pixels: int = 64_000_0
         return Decoded(np.array(_turned(small, orientation)), width, height)
 
 
+def size_of(content: Path | bytes, *, max_pixels: int = 64_000_000) -> tuple[int, int]:
+    """Width and height of the upright picture, by its header: nothing is decoded.
+
+    Raises
+    ------
+    RejectedItem
+        It is no picture, or has more pixels.
+    """
+    stream = opened(content)
+    with stream, _quiet(), _explained(stream):
+        image = Image.open(stream, formats=FORMATS)
+        width, height = image.size
+        if width * height > max_pixels:
+            raise RejectedItem("too many pixels", f"{width} x {height}, at most {max_pixels:,}")
+        return (height, width) if _orientation(image) in _SIDEWAYS else (width, height)
+
+
 def opened(content: Path | bytes) -> IO[bytes]:
     """What is to be decoded as a stream; `RejectedItem` where there is nothing or it cannot be read."""
     if isinstance(content, bytes):

@@ -14,7 +14,7 @@ from wsabie.models.base import LabelModel
 from wsabie.models.kinds import model_from
 from wsabie.models.loading import load_one_of
 from wsabie.sources.align import Aligned, align
-from wsabie.sources.records import Item, ItemList, ItemSource, Rows, Source
+from wsabie.sources.records import Item, ItemList, ItemSource, Rows, Source, Things
 from wsabie.sources.regions import Cutout, Region, parse_region
 from wsabie.storage.folder import Parts, save_folder
 from wsabie.storage.rejects import Rejects
@@ -88,9 +88,14 @@ class Annotator:
         return self.model.annotate(X, k)[0]
 
     def rows_of_all(
-        self, items: list[Item], *, executor: Executor | None = None, progress: Progress = SILENT
+        self,
+        items: list[Item],
+        things: Things = "pictures",
+        *,
+        executor: Executor | None = None,
+        progress: Progress = SILENT,
     ) -> Matrix:
-        """A row for each of some pictures or regions, in their order.
+        """A row for each of some pictures, regions, sounds or documents, in their order.
 
         Raises
         ------
@@ -98,11 +103,11 @@ class Annotator:
             One of them cannot be read.
         """
         rejects = Rejects()
-        source = ItemList(Path(items[0].id), items)
+        source = ItemList(Path(items[0].id), items, things)
         rows = self.rows(source, executor=executor, progress=progress, rejects=rejects).rows
         if rejects.listed:
             where, reason, detail = rejects.listed[0]
-            raise InputError(f"{where}: {reason}{f' ({detail})' if detail else ''}; give another picture or region")
+            raise InputError(f"{where}: {reason}{f' ({detail})' if detail else ''}; give another")
         return rows.X
 
     def description(self) -> dict[str, Any]:

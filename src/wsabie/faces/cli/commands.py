@@ -6,7 +6,14 @@ from typing import Annotated, Any, Literal
 import typer
 
 from wsabie.base.errors import InputError
-from wsabie.faces.cli import data_commands, label_commands, parts_commands, search_commands, study_commands
+from wsabie.faces.cli import (
+    data_commands,
+    label_commands,
+    parts_commands,
+    search_commands,
+    serve_commands,
+    study_commands,
+)
 from wsabie.faces.cli.collection import group
 from wsabie.faces.cli.options import (
     AllowOverlap,
@@ -63,6 +70,8 @@ def register(app: typer.Typer) -> None:
         data_commands.pairs,
         label_commands.labels,
         label_commands.vectors,
+        serve_commands.serve,
+        serve_commands.token,
     ):
         app.command()(opening_itself(command))
     app.add_typer(group.group())

@@ -1,0 +1,90 @@
+"""The application: routes behind limits, errors in one form, and headers that keep pages to themselves."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio.to_thread
+from fastapi import FastAPI, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from wsabie import __version__
+from wsabie.base.machine import available_cores
+from wsabie.faces.serve import model_routes
+from wsabie.faces.serve.context import Context, Reader, The
+from wsabie.faces.serve.limits import layered
+from wsabie.faces.serve.measured import Measured
+from wsabie.faces.serve.problems import documented, install
+
+API = "/api/v1"
+_HEADERS = {
+    b"x-content-type-options": b"nosniff",
+    b"referrer-policy": b"same-origin",
+    b"x-frame-options": b"DENY",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"content-security-policy": b"default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; "
+    b"frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
+}
+
+
+def make_app(context: Context, hosts: tuple[str, ...] = ()) -> ASGIApp:
+    """The whole service as an ASGI application.
+
+    Parameters
+    ----------
+    context : Context
+    hosts : tuple of str
+        Names by which it may be asked for; (): any.
+    """
+    return Measured(_Headers(layered(_routes(context), context.limits, hosts)), context.figures)
+
+
+def _routes(context: Context) -> FastAPI:
+    app = FastAPI(
+        title="wsabie",
+        version=__version__,
+        summary="Annotate and search a collection by joint embeddings.",
+        responses=documented(),
+        lifespan=_lifespan,
+        docs_url=None,  # its page would come from another site
+        redoc_url=None,
+    )
+    app.state.context = context
+    install(app)
+    app.include_router(model_routes.router, prefix=API)
+
+    @app.get(f"{API}/health", tags=["service"])
+    def health() -> dict[str, str]:
+        """Whether it answers."""
+        return {"status": "ok"}
+
+    @app.get("/metrics", tags=["service"], response_class=Response)
+    def metrics(the: The, _: Reader) -> Any:
+        """Figures for Prometheus."""
+        page, kind = the.figures.page()
+        return Response(page, media_type=kind)
+
+    return app
+
+
+@asynccontextmanager
+async def _lifespan(_: FastAPI) -> AsyncIterator[None]:
+    # Work is done by threads that let go of the interpreter in compiled code; more than these only wait for each other.
+    anyio.to_thread.current_default_thread_limiter().total_tokens = 2 * available_cores() + 2
+    yield
+
+
+class _Headers:
+    """Puts the same headers on every answer."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def headed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                there = {name.lower() for name, _ in message["headers"]}
+                message["headers"] = [*message["headers"], *((n, v) for n, v in _HEADERS.items() if n not in there)]
+            await send(message)
+
+        await self.app(scope, receive, headed if scope["type"] == "http" else send)

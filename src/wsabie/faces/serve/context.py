@@ -1,0 +1,77 @@
+"""What every route may ask of the service: its limits, who calls, and what is served."""
+
+from dataclasses import dataclass, field
+from typing import Annotated, TypeAlias
+
+from fastapi import Depends, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from wsabie.faces.serve.limits import Limits
+from wsabie.faces.serve.measured import Figures
+from wsabie.faces.serve.problems import Problem
+from wsabie.faces.serve.served import ServedModel
+from wsabie.faces.serve.tokens import Caller, Token, caller_of
+
+LOCAL = Caller("local", "write")
+COOKIE = "wsabie_token"
+"""Where the pages keep a token, since pictures in a page are asked for without headers."""
+
+
+@dataclass
+class Context:
+    """What the application holds.
+
+    Attributes
+    ----------
+    limits : Limits
+    tokens : list of Token or None
+        None: everybody may do everything; only for a service on the loopback address.
+    model : ServedModel
+    figures : Figures
+    """
+
+    limits: Limits
+    tokens: list[Token] | None
+    model: ServedModel
+    figures: Figures = field(default_factory=Figures)
+
+
+def context_of(request: Request) -> Context:
+    """The one of the application."""
+    context: Context = request.app.state.context
+    return context
+
+
+_bearer = HTTPBearer(auto_error=False, description="A token that `wsabie token` made")
+
+
+def reader(request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)] = None) -> Caller:
+    """Who asks; refused without a token where tokens are needed."""
+    tokens = context_of(request).tokens
+    if tokens is None:
+        return LOCAL
+    token = given.credentials if given is not None else request.cookies.get(COOKIE, "")
+    caller = caller_of(token, tokens) if token else None
+    if caller is None:
+        said = "this token is not known, or its last day is over" if token else "give a token"
+        raise Problem(401, f"{said}: Authorization: Bearer TOKEN", {"www-authenticate": "Bearer"})
+    return caller
+
+
+def writer(caller: Annotated[Caller, Depends(reader)]) -> Caller:
+    """Who changes something; refused with a token that may only read."""
+    if caller.role != "write":
+        raise Problem(403, f"the token of {caller.name} may only read")
+    return caller
+
+
+The: TypeAlias = Annotated[Context, Depends(context_of)]
+Reader: TypeAlias = Annotated[Caller, Depends(reader)]
+Writer: TypeAlias = Annotated[Caller, Depends(writer)]
+
+
+def within(k: int, context: Context) -> int:
+    """So many answers, if that is allowed."""
+    if k > context.limits.k:
+        raise Problem(422, f"k is {k:,} and at most {context.limits.k:,} are given; ask for fewer")
+    return k

@@ -1,0 +1,208 @@
+"""What the service takes at once: sizes of bodies, requests at a time, their rate, their time; and whose they are.
+
+Plain ASGI layers, so that a request is refused before any of it is read.
+"""
+
+import asyncio
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from wsabie.faces.serve.problems import Problem
+
+SAFE = ("GET", "HEAD", "OPTIONS")
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_CLIENTS = 10_000
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much is taken.
+
+    Attributes
+    ----------
+    body : int
+        Bytes of a request, at most.
+    pixels : int
+        Of a picture that is sent.
+    k : int
+        Answers to a question.
+    together : int
+        Requests that are worked on at once; more are refused with 503.
+    rate : float
+        Requests a second of one client, over time; `burst` of them at once. 0: any number.
+    burst : int
+    seconds : float
+        For one request.
+    """
+
+    body: int = 32 << 20
+    pixels: int = 64_000_000
+    k: int = 1000
+    together: int = 64
+    rate: float = 0.0
+    burst: int = 100
+    seconds: float = 60.0
+
+
+class Body:
+    """Refuses bodies that are longer than the limit, also those that do not say so before."""
+
+    def __init__(self, app: ASGIApp, most: int) -> None:
+        self.app, self.most = app, most
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        told = Headers(scope=scope).get("content-length", "0")
+        too_large = Problem(413, f"the request is larger than {self.most:,} bytes; send less at once")
+        if not told.isdecimal() or len(told) > 15 or int(told) > self.most:
+            await too_large.send(send)
+            return
+        read = 0
+        refused = begun = False
+
+        async def counted() -> Message:
+            nonlocal read, refused
+            if refused:
+                return {"type": "http.disconnect"}
+            message = await receive()
+            read += len(message.get("body", b""))
+            if read > self.most and not begun:
+                refused = True
+                await too_large.send(send)
+                return {"type": "http.disconnect"}
+            return message
+
+        async def unless_refused(message: Message) -> None:
+            nonlocal begun
+            if not refused:
+                begun = True
+                await send(message)
+
+        try:
+            await self.app(scope, counted, unless_refused)
+        except Exception:
+            if not refused:  # what the application says of a request that broke off, nobody hears
+                raise
+
+
+class Together:
+    """Refuses requests beyond so many at a time, and ends those that take too long; streams of events are free."""
+
+    def __init__(self, app: ASGIApp, most: int, seconds: float) -> None:
+        self.app, self.most, self.seconds = app, most, seconds
+        self.now = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"].endswith(("/events", "/health")):
+            await self.app(scope, receive, send)
+            return
+        if self.now >= self.most:
+            await Problem(503, "too many requests at once; try again in a moment", {"retry-after": "1"}).send(send)
+            return
+        begun = False
+
+        async def noted(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        self.now += 1
+        try:
+            async with asyncio.timeout(self.seconds):
+                await self.app(scope, receive, noted)
+        except TimeoutError:
+            if begun:
+                raise
+            await Problem(504, f"this took longer than {self.seconds:g} seconds; ask for less at once").send(send)
+        finally:
+            self.now -= 1
+
+
+class Rate:
+    """Lets each client ask at a rate, with bursts: a bucket that fills again. Which client it is, its address says."""
+
+    def __init__(self, app: ASGIApp, rate: float, burst: int) -> None:
+        self.app, self.rate, self.burst = app, rate, burst
+        self.buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        wait = self._wait((scope.get("client") or ("",))[0]) if scope["type"] == "http" and self.rate else 0.0
+        if wait:
+            headers = {"retry-after": str(max(1, round(wait)))}
+            await Problem(429, f"more than {self.rate:g} requests a second; wait {wait:.1f} seconds", headers).send(
+                send
+            )
+            return
+        await self.app(scope, receive, send)
+
+    def _wait(self, client: str) -> float:
+        """Seconds until this client may ask again; 0 = now, and it is counted."""
+        now = time.monotonic()
+        left, then = self.buckets.pop(client, (float(self.burst), now))
+        left = min(float(self.burst), left + (now - then) * self.rate)
+        wait = 0.0 if left >= 1 else (1 - left) / self.rate
+        self.buckets[client] = (left if wait else left - 1, now)
+        while len(self.buckets) > _CLIENTS:
+            self.buckets.popitem(last=False)
+        return wait
+
+
+class OwnSite:
+    """Refuses what other web sites make a browser send.
+
+    A page elsewhere can send requests to a service on this machine: by a form, or by giving its own name this
+    machine's address. So the name that was asked for must be ours, and whatever changes something must come from our
+    own pages or from no page at all.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: tuple[str, ...]) -> None:
+        self.app, self.hosts = app, hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        problem = self._problem(scope) if scope["type"] in ("http", "websocket") else None
+        if problem is not None:
+            await problem.send(send)
+            return
+        await self.app(scope, receive, send)
+
+    def _problem(self, scope: Scope) -> Problem | None:
+        headers = Headers(scope=scope)
+        asked = headers.get("host", "")
+        if self.hosts and _name_of(asked) not in self.hosts:
+            return Problem(403, "this name is not one of the service; ask for it by its own, or start it with --name")
+        if scope.get("method") in SAFE:
+            return None
+        origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
+        foreign = origin is not None and urlsplit(origin).netloc.lower() != asked.lower()
+        if foreign or site not in ("same-origin", "none"):
+            return Problem(403, "another web site may not change anything here; use the service's own pages")
+        return None
+
+
+def layered(app: Any, limits: Limits, hosts: tuple[str, ...]) -> ASGIApp:
+    """The application behind all of them."""
+    inner = Body(app, limits.body)
+    return OwnSite(Rate(Together(inner, limits.together, limits.seconds), limits.rate, limits.burst), hosts)
+
+
+def _name_of(host: str) -> str:
+    """The name in a Host header, without its port.
+
+    Examples
+    --------
+    >>> _name_of("localhost:8000"), _name_of("[::1]:80"), _name_of("a@b")
+    ('localhost', '::1', '')
+    """
+    try:
+        parts = urlsplit(f"//{host}")
+        return "" if parts.username is not None else (parts.hostname or "")
+    except ValueError:
+        return ""

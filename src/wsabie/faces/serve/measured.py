@@ -1,0 +1,54 @@
+"""Figures of the service for Prometheus."""
+
+import time
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+
+
+class Figures:
+    """Counts and times of requests, by route, method and status."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        names = ("route", "method", "status")
+        self.requests = Counter("wsabie_requests", "Requests answered", names, registry=self.registry)
+        self.seconds = Histogram(
+            "wsabie_request_seconds", "Time to answer", ("route",), buckets=_SECONDS, registry=self.registry
+        )
+        self.running = Gauge("wsabie_requests_running", "Requests being worked on", registry=self.registry)
+
+    def page(self) -> tuple[bytes, str]:
+        """What Prometheus reads, and its media type."""
+        return generate_latest(self.registry), CONTENT_TYPE_LATEST
+
+
+class Measured:
+    """An ASGI layer that counts."""
+
+    def __init__(self, app: ASGIApp, figures: Figures) -> None:
+        self.app, self.figures = app, figures
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        status, began = 500, time.perf_counter()
+
+        async def noted(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        self.figures.running.inc()
+        try:
+            await self.app(scope, receive, noted)
+        finally:
+            self.figures.running.dec()
+            route = getattr(scope.get("route"), "path", "other")  # never the address itself: it could be anything
+            self.figures.requests.labels(route, scope["method"] if route != "other" else "any", str(status)).inc()
+            self.figures.seconds.labels(route).observe(time.perf_counter() - began)

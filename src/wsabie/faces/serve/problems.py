@@ -1,0 +1,132 @@
+"""Errors in one form: RFC 9457 problem details, `application/problem+json`."""
+
+import json
+import logging
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+from starlette.types import Send
+
+from wsabie.base.errors import BusyError, UnknownLabelError, WsabieError
+from wsabie.features.decode import RejectedItem
+from wsabie.storage.atomic import DiskFullError
+
+MEDIA_TYPE = "application/problem+json"
+TITLES = {
+    400: "The request cannot be understood",
+    401: "A token is needed",
+    403: "Not allowed",
+    404: "Not found",
+    405: "Method not allowed",
+    409: "It conflicts with what is there",
+    413: "Too large",
+    415: "Nothing that can be read",
+    422: "The input is at fault",
+    429: "Too many requests",
+    500: "The service failed",
+    503: "Too busy",
+    504: "It took too long",
+    507: "The disk is full",
+}
+
+_log = logging.getLogger("wsabie.serve")
+
+
+class Problem(Exception):  # noqa: N818 - what the client is told, and no fault of the program
+    """An answer that is an error: its status, one sentence, and headers."""
+
+    def __init__(self, status: int, detail: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(status, detail)
+        self.status, self.detail, self.headers = status, detail, headers or {}
+
+    def response(self) -> Response:
+        """As it is sent."""
+        return Response(body(self.status, self.detail), self.status, self.headers, MEDIA_TYPE)
+
+    async def send(self, send: Send) -> None:
+        """Send it where no application is reached."""
+        response = self.response()
+        await send({"type": "http.response.start", "status": self.status, "headers": response.raw_headers})
+        await send({"type": "http.response.body", "body": response.body})
+
+
+def body(status: int, detail: str) -> bytes:
+    """The document of an error.
+
+    Examples
+    --------
+    >>> json.loads(body(404, "there is no item 7"))["title"]
+    'Not found'
+    """
+    told = {"type": "about:blank", "title": TITLES.get(status, "Error"), "status": status, "detail": detail}
+    return json.dumps(told, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def install(app: FastAPI) -> None:
+    """Let every error of the application take this form."""
+    app.add_exception_handler(Problem, _told)
+    app.add_exception_handler(WsabieError, _of_input)
+    app.add_exception_handler(RejectedItem, _of_item)
+    app.add_exception_handler(RequestValidationError, _of_validation)
+    app.add_exception_handler(HTTPException, _of_http)
+    app.add_exception_handler(Exception, _of_fault)
+
+
+def documented() -> dict[int | str, dict[str, Any]]:
+    """How errors are described in the OpenAPI document, for every route."""
+    schema = {
+        "type": "object",
+        "required": ["type", "title", "status", "detail"],
+        "properties": {
+            "type": {"type": "string"},
+            "title": {"type": "string"},
+            "status": {"type": "integer"},
+            "detail": {"type": "string"},
+        },
+    }
+    return {
+        status: {"description": TITLES[status], "content": {MEDIA_TYPE: {"schema": schema}}}
+        for status in (400, 401, 403, 404, 405, 409, 413, 415, 422, 429, 503, 504)
+    }
+
+
+async def _told(_: Request, error: Exception) -> Response:
+    assert isinstance(error, Problem)  # noqa: S101 - as it was registered
+    return error.response()
+
+
+async def _of_input(_: Request, error: Exception) -> Response:
+    status = 422
+    if isinstance(error, UnknownLabelError):
+        status = 404
+    elif isinstance(error, BusyError):
+        status = 503
+    elif isinstance(error, DiskFullError):
+        status = 507
+    return Problem(status, str(error)).response()
+
+
+async def _of_item(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RejectedItem)  # noqa: S101 - as it was registered
+    detail = f"{error.reason} ({error.detail})" if error.detail else error.reason
+    return Problem(415, detail).response()
+
+
+async def _of_validation(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)  # noqa: S101 - as it was registered
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first.get("loc", ()))
+    return Problem(422, f"{where}: {first.get('msg', 'not valid')}").response()
+
+
+async def _of_http(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101 - as it was registered
+    return Problem(error.status_code, str(error.detail), dict(error.headers or {})).response()
+
+
+async def _of_fault(request: Request, error: Exception) -> Response:
+    _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return JSONResponse(json.loads(body(500, "an error in the service; its log says more")), 500, media_type=MEDIA_TYPE)
