@@ -11,12 +11,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from wsabie import __version__
 from wsabie.base.machine import available_cores
 from wsabie.faces.serve import model_routes
-from wsabie.faces.serve.context import Context, Reader, The
+from wsabie.faces.serve.context import API, Context, Reader, The
 from wsabie.faces.serve.limits import layered
 from wsabie.faces.serve.measured import Measured
 from wsabie.faces.serve.problems import documented, install
 
-API = "/api/v1"
 _HEADERS = {
     b"x-content-type-options": b"nosniff",
     b"referrer-policy": b"same-origin",
@@ -51,7 +50,7 @@ def _routes(context: Context) -> FastAPI:
     )
     app.state.context = context
     install(app)
-    app.include_router(model_routes.router, prefix=API)
+    app.include_router(model_routes.router)
 
     @app.get(f"{API}/health", tags=["service"])
     def health() -> dict[str, str]:

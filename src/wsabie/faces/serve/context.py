@@ -12,6 +12,7 @@ from wsabie.faces.serve.problems import Problem
 from wsabie.faces.serve.served import ServedModel
 from wsabie.faces.serve.tokens import Caller, Token, caller_of
 
+API = "/api/v1"
 LOCAL = Caller("local", "write")
 COOKIE = "wsabie_token"
 """Where the pages keep a token, since pictures in a page are asked for without headers."""

@@ -7,12 +7,12 @@ from fastapi import APIRouter, Form, Query, Response, UploadFile
 
 from wsabie.faces.serve.answers import AnnotateRows, Annotations, Info, Labels, Near, Neighbours
 from wsabie.faces.serve.asking import matrix_of, rank, region_of, row_of
-from wsabie.faces.serve.context import Context, Reader, The, within
+from wsabie.faces.serve.context import API, Context, Reader, The, within
 from wsabie.faces.serve.problems import Problem
 from wsabie.features.decode import size_of
 from wsabie.models.explain import explain_picture
 
-router = APIRouter(tags=["model"])
+router = APIRouter(prefix=API, tags=["model"])
 
 Top = Annotated[int, Query(ge=1, description="Answers, at most.")]
 Region = Annotated[
