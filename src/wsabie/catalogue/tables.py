@@ -46,6 +46,7 @@ roots = Table(
     metadata,
     _number(),
     Column("path", _text, nullable=False, unique=True),  # "." = the collection's own folder; others are absolute
+    Column("options", _document),  # how it is scanned: "tags", "medium", "metadata"; null: not yet
 )
 """Folders that are scanned. Of the root "web" the paths of items are addresses, which are never fetched."""
 

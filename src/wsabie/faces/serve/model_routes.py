@@ -9,7 +9,7 @@ from wsabie.faces.serve.answers import AnnotateRows, Annotations, Info, Labels, 
 from wsabie.faces.serve.asking import matrix_of, rank, region_of, row_of
 from wsabie.faces.serve.context import API, Context, Reader, The, within
 from wsabie.faces.serve.problems import Problem
-from wsabie.features.decode import size_of
+from wsabie.features.decode import header, opened
 from wsabie.models.explain import explain_picture
 
 router = APIRouter(prefix=API, tags=["model"])
@@ -88,5 +88,6 @@ def picture_of(file: UploadFile, the: Context) -> bytes:
     content = file.file.read(the.limits.body + 1)
     if len(content) > the.limits.body:
         raise Problem(413, f"the picture is larger than {the.limits.body:,} bytes; send a smaller one")
-    size_of(content, max_pixels=the.limits.pixels)
+    with opened(content) as stream:
+        header(stream, max_pixels=the.limits.pixels)
     return content

@@ -80,6 +80,7 @@ def upgrade() -> None:
         "roots",
         sa.Column("id", KEY, nullable=False),
         sa.Column("path", TEXT, nullable=False),
+        sa.Column("options", DOCUMENT, nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_roots")),
         sa.UniqueConstraint("path", name=op.f("uq_roots_path")),
     )
