@@ -175,6 +175,24 @@ class TrainedModel(LabelModel):
         inputs = self.scaling_(inputs)
         return ValidationMap(inputs, self._truth(Y, n_rows(inputs)), threads, max_rows, metric)
 
+    def calibrate(self, X: Any, Y: Any) -> Self:
+        """Fit the probabilities anew on rows that were not trained on, after `partial_fit` for instance.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, (n, n_features)
+        Y : as for `fit`
+            Labels that the model lacks do not count.
+
+        Raises
+        ------
+        InputError
+            No row has a label that the model knows, or data that cannot be used.
+        """
+        monitor = self._monitor(X, Y, self.threads or available_cores(), MAX_ROWS, "X")
+        self.calibration_ = self._calibrated(monitor)
+        return self
+
     def _calibrated(self, monitor: ValidationMap) -> Calibration | None:
         """A sigmoid per label from the validation rows; None when they hold no right label, or no wrong one."""
         if not 0 < monitor.Y.nnz < np.prod(monitor.Y.shape):
