@@ -1,5 +1,6 @@
 """The labels of a collection: names, synonyms, parents; which label a name means; merging two into one."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -14,6 +15,9 @@ LONGEST = 500
 """Characters of a name, at most."""
 
 _AT_ONCE = 500
+_UNSEEN = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
+"""Where a word may break, which way it is written: nobody sees these, and two names that differ in them look the same."""
+_JOINING = str.maketrans("", "", "\u200c\u200d")
 
 
 class Merged(NamedTuple):
@@ -24,7 +28,7 @@ class Merged(NamedTuple):
 
 
 def spelt(name: str) -> str:
-    """A name as it is kept.
+    """A name as it is kept: what joins letters stays (Persian has U+200C), other marks that nobody sees go.
 
     Raises
     ------
@@ -35,9 +39,12 @@ def spelt(name: str) -> str:
     --------
     >>> spelt("  sea   gull ")
     'sea gull'
+    >>> spelt("\\u202bas\\u00adsistent"), len(spelt("\\u0645\\u06cc\\u200c\\u062e"))
+    ('assistent', 4)
     """
-    name = normalise(name)
-    if not name or len(name) > LONGEST or not name.isprintable():
+    name = normalise(_UNSEEN.sub("", name))
+    seen = name.translate(_JOINING)
+    if not seen or len(name) > LONGEST or not seen.isprintable():
         raise InputError(f"{name[:40]!r} cannot be a label; a name has 1 to {LONGEST} characters that can be seen")
     return name
 
