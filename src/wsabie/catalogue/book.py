@@ -16,7 +16,7 @@ LONGEST = 500
 
 _AT_ONCE = 500
 _UNSEEN = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
-"""Where a word may break, which way it is written: nobody sees these, and two names that differ in them look the same."""
+"""Where a word may break, which way it is written: names that differ in these alone look the same."""
 _JOINING = str.maketrans("", "", "\u200c\u200d")
 
 
