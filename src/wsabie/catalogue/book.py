@@ -137,14 +137,8 @@ def set_parent(change: Change, number: int, parent: int | None) -> None:
     InputError
         The other one is itself below this label.
     """
-    above, seen = parent, set[int]()
-    while above is not None and above not in seen:
-        if above == number:
-            raise InputError(
-                f"{_label(change.connection, number)['name']!r} would be above itself; choose another parent"
-            )
-        seen.add(above)
-        above = _label(change.connection, above)["parent_id"]
+    if parent is not None and number in (parent, *_above(change.connection, parent)):
+        raise InputError(f"{_label(change.connection, number)['name']!r} would be above itself; choose another parent")
     change.set(labels, {number: {"parent_id": parent}})
 
 
@@ -169,7 +163,9 @@ def merge(change: Change, number: int, into: int) -> Merged:
     change.remove(annotations, together)
     change.set(annotations, moving)
     children = connection.execute(select(labels.c.id).where(labels.c.parent_id == number)).scalars()
-    change.set(labels, {child: {"parent_id": into if child != into else gone["parent_id"]} for child in children})
+    change.set(labels, {child: {"parent_id": into} for child in children if child != into})
+    if number in _above(connection, into):
+        change.set(labels, {into: {"parent_id": gone["parent_id"]}})
     others = connection.execute(select(synonyms.c.id).where(synonyms.c.label_id == number)).scalars()
     change.set(synonyms, {other: {"label_id": into} for other in others})
     change.set(labels, {number: {"merged_into": into, "parent_id": None}})
@@ -180,6 +176,16 @@ def merge(change: Change, number: int, into: int) -> Merged:
 
 def _pairs(connection: Connection, query: Any) -> dict[Any, Any]:
     return {one: other for one, other in connection.execute(query)}  # noqa: C416 - rows are no tuples to `dict`
+
+
+def _above(connection: Connection, number: int) -> list[int]:
+    """The labels above a label, nearest first."""
+    found: list[int] = []
+    above = _label(connection, number)["parent_id"]
+    while above is not None and above not in found:
+        found.append(above)
+        above = _label(connection, above)["parent_id"]
+    return found
 
 
 def _label(connection: Connection, number: int) -> Row:
