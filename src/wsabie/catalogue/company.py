@@ -19,7 +19,9 @@ FEW = 5
 """Items that a label needs, so that its company says something."""
 
 _DIM = 64
-_BLOCK = 1024
+_BLOCK = 512
+_TIE = 1e-4  # in the cosine
+_TIES = 30  # as near as the k-th, at most
 
 
 class Together(NamedTuple):
@@ -118,27 +120,31 @@ def company_of(connection: Connection, places: dict[int, int]) -> Company:
 
 
 def mutual(vectors: Float32, least: float, k: int = 3) -> list[tuple[int, int, float]]:
-    """Pairs of rows of unit length, each among the k nearest of the other; rows of zeros are near nothing.
+    """Pairs of rows of unit length, each among the k nearest of the other (or as near as these); of rows of zeros none.
 
     Examples
     --------
     >>> mutual(np.array([[1, 0], [0.8, 0.6], [0, 1]], np.float32), 0.7, k=1)
     [(0, 1, 0.8)]
     """
-    k = min(k, max(len(vectors) - 1, 0))
-    near = np.empty((len(vectors), k), np.int64)
-    for lo in range(0, len(vectors), _BLOCK):
+    n, found = len(vectors), [np.empty(0, np.int64)]
+    for lo in range(0, n, _BLOCK):
         scores = vectors[lo : lo + _BLOCK] @ vectors.T
         scores[np.arange(len(scores)), np.arange(lo, lo + len(scores))] = -np.inf
-        near[lo : lo + _BLOCK] = np.argpartition(-scores, max(k - 1, 0), axis=1)[:, :k]
-    ours: list[set[int]] = [set(row) for row in near.tolist()]
-    found = []
-    for one, others in enumerate(ours):
-        for other in sorted(others):
-            if one < other and one in ours[other]:
-                cosine = round(float(vectors[one] @ vectors[other]), 4)
-                found += [(one, other, cosine)] if cosine >= least else []
-    return found
+        left, bound = scores.copy(), scores.max(axis=1, initial=-np.inf)
+        for _ in range(min(k, n) - 1):
+            left[np.arange(len(left)), left.argmax(axis=1)] = -np.inf
+            bound = left.max(axis=1)
+        rows, columns = np.nonzero(scores >= np.maximum(bound - _TIE, least)[:, None])
+        first = np.searchsorted(rows, np.arange(len(scores)))
+        few = np.arange(len(rows)) - first[rows] < _TIES
+        found.append((rows[few] + lo) * n + columns[few])
+    pairs = np.concatenate(found)
+    one, other = pairs // max(n, 1), pairs % max(n, 1)
+    pairs = pairs[(one < other) & np.isin(pairs, other * n + one)]
+    near = np.stack([pairs // max(n, 1), pairs % max(n, 1)], axis=1)
+    cosines = np.einsum("nd,nd->n", vectors[near[:, 0]], vectors[near[:, 1]])
+    return [(a, b, round(cosine, 4)) for (a, b), cosine in zip(near.tolist(), cosines.tolist(), strict=True)]
 
 
 def at_unit_length(vectors: Any) -> Float32:

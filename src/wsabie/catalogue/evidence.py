@@ -15,7 +15,7 @@ from wsabie.base.arrays import Float32
 from wsabie.catalogue.company import FEW, Company, Together, mutual
 from wsabie.labels.hierarchy import spelling
 from wsabie.labels.knowledge import UP, Knowledge
-from wsabie.labels.spellings import Alike, How, alike, singular
+from wsabie.labels.spellings import ONE_FROM, Alike, How, alike, singular
 
 PRIOR = -3.0
 SPELT: dict[How, tuple[float, str]] = {
@@ -25,9 +25,12 @@ SPELT: dict[How, tuple[float, str]] = {
     "plural": (4.5, "singular and plural"),
     "letters": (1.5, ""),
 }
-SAME_SENSE, TRANSLATED, SHARED_SENSE, OWN_WORDS, GENERAL = 4.5, 5.0, 1.5, -4.0, -5.0
-"""One meaning, the usual of both; names of it in two languages; a rarer meaning of one; words without a common meaning;
-one of them more general."""
+SAME_SENSE, TRANSLATED, USUAL_SENSE, SHARED_SENSE = 4.5, 5.0, 3.0, 1.5
+"""Two names that mean one thing and nothing else; so in two languages; it is what both usually mean; or only one does."""
+OWN_WORDS, GENERAL = -4.0, -5.0
+"""Two words without a common meaning; one of them the more general."""
+TWO_LANGUAGES = 2.0
+"""Less for names that are spelled alike in two languages: they may be translations, or false friends."""
 ALIKE_FROM = 0.6
 """Cosine from which labels that are nearest of each other are looked at."""
 
@@ -73,12 +76,18 @@ def from_spelling(known: Known, found: Found) -> None:
         weight, told = SPELT[pair.how]
         if pair.how == "letters":
             weight, told = _slip(known, pair)
+        elif pair.how != "case" and _two_languages(known, (pair.one, pair.other)):
+            weight -= TWO_LANGUAGES
         found[pair.one, pair.other].append(Evidence(pair.how, weight, told))
 
 
-def from_knowledge(known: Known, knowledge: Knowledge, found: Found) -> None:
-    """Names that mean the same; and of pairs that were found before, those that do not."""
-    senses = [knowledge.senses(name)[:_SENSES] for name in known.names]
+def senses_of(known: Known, knowledge: Knowledge) -> list[list[str]]:
+    """The most frequent senses of each label."""
+    return [knowledge.senses(name)[:_SENSES] for name in known.names]
+
+
+def from_meanings(known: Known, knowledge: Knowledge, senses: list[list[str]], found: Found) -> None:
+    """Names that mean the same."""
     by_sense: dict[str, list[int]] = defaultdict(list)
     for place, meant in enumerate(senses):
         for sense in meant:
@@ -87,11 +96,16 @@ def from_knowledge(known: Known, knowledge: Knowledge, found: Found) -> None:
         first = [place for place in places if senses[place][0] == sense]
         crowd = combinations(first, 2) if len(first) <= _CROWD else ((first[0], other) for other in first[1:])
         for pair in crowd:
-            found[pair].append(_same_sense(known, knowledge, pair, sense))
+            sure = len(senses[pair[0]]) == len(senses[pair[1]]) == 1
+            found[pair].append(_same_sense(known, knowledge, pair, sense, sure))
         rest = [place for place in places if senses[place][0] != sense]
         for one, other in ((a, b) for a in first[:_CROWD] for b in rest[:_CROWD]):
             told = f"one meaning of both: {_shown(knowledge, sense)}"
             found[min(one, other), max(one, other)].append(Evidence("meaning", SHARED_SENSE, told))
+
+
+def from_differences(known: Known, knowledge: Knowledge, senses: list[list[str]], found: Found) -> None:
+    """Words that were found to be alike and mean something else."""
     for pair, evidence in found.items():
         evidence += _different(known, knowledge, [senses[place] for place in pair], pair, evidence)
 
@@ -124,30 +138,43 @@ def from_company(known: Known, company: Company, found: Found) -> None:
     if not pairs:
         return
     places = np.array(pairs)
-    for pair, cosine, together in zip(
-        pairs, company.cosines(places).tolist(), company.together(places), strict=True
-    ):
+    for pair, cosine, together in zip(pairs, company.cosines(places).tolist(), company.together(places), strict=True):
         found[pair] += _company(known, pair, cosine, together, found.get(pair, []))
 
 
 def _slip(known: Known, pair: Alike) -> tuple[float, str]:
     a, b = known.counts[pair.one], known.counts[pair.other]
-    length = min(len(known.names[pair.one]), len(known.names[pair.other]))
+    length = _slipped(known.names[pair.one], known.names[pair.other])
+    if length < ONE_FROM:
+        return OWN_WORDS, f"{length} letters, one of which differs"
     weight = SPELT["letters"][0] - (pair.distance - 1) + min(0.3 * (length - 5), 2.4)
     weight += 1.0 if a >= 10 * b > 0 else 0.0
     weight -= 1.0 if min(a, b) >= 10 and a < 10 * b else 0.0
-    if known.languages[pair.one] != known.languages[pair.other]:
-        weight -= 1.0
+    weight -= TWO_LANGUAGES if _two_languages(known, (pair.one, pair.other)) else 0.0
     return round(weight, 2), "one letter differs" if pair.distance == 1 else "two letters differ"
 
 
-def _same_sense(known: Known, knowledge: Knowledge, pair: Pair, sense: str) -> Evidence:
+def _slipped(one: str, other: str) -> int:
+    """Letters of the word in which names differ: a slip in a long name of many words is one in a short word."""
+    a, b = one.split(), other.split()
+    words = [min(x, y, key=len) for x, y in zip(a, b, strict=True) if x != y] if len(a) == len(b) else [one, other]
+    return min(map(len, words))
+
+
+def _two_languages(known: Known, pair: Pair) -> bool:
+    one, other = (known.languages[place] for place in pair)
+    return one != other and bool(one and other)
+
+
+def _same_sense(known: Known, knowledge: Knowledge, pair: Pair, sense: str, sure: bool) -> Evidence:
     concept = knowledge.concept(sense)
     told = dict(zip(map(spelling, concept.names), concept.languages, strict=True))
     one, other = (told.get(spelling(known.names[place]), "") for place in pair)
     if one and other and one != other:
-        return Evidence("meaning", TRANSLATED, f"{one} and {other} for {_shown(knowledge, sense)}")
-    return Evidence("meaning", SAME_SENSE, f"the same meaning: {_shown(knowledge, sense)}")
+        return Evidence(
+            "meaning", TRANSLATED if sure else USUAL_SENSE, f"{one} and {other} for {_shown(knowledge, sense)}"
+        )
+    return Evidence("meaning", SAME_SENSE if sure else USUAL_SENSE, f"the same meaning: {_shown(knowledge, sense)}")
 
 
 def _shown(knowledge: Knowledge, sense: str) -> str:
@@ -176,9 +203,7 @@ def _different(
     return []
 
 
-def _company(
-    known: Known, pair: Pair, cosine: float, together: Together, before: list[Evidence]
-) -> list[Evidence]:
+def _company(known: Known, pair: Pair, cosine: float, together: Together, before: list[Evidence]) -> list[Evidence]:
     a, b = (known.counts[place] for place in pair)
     rarer = min(a, b)
     if not rarer:
@@ -188,10 +213,9 @@ def _company(
         Evidence("company", round(trust * float(np.clip(4 * (cosine - 0.35), -2, 2)), 2),
                  f"beside the same labels: cosine {cosine:.2f}")
     ]  # fmt: skip
-    two_languages = "" not in (one := {known.languages[place] for place in pair}) and len(one) == 2
     spelled = any(one.kind in SPELT for one in before)
     if together.jaccard >= 0.8 and rarer >= 3:
-        weight, where = (3.5, ", in two languages") if two_languages else (1.0, "")
+        weight, where = (3.5, ", in two languages") if _two_languages(known, pair) else (1.0, "")
         return [*found, Evidence("always", weight, f"nearly always together{where}: {together.both} of {a} and {b}")]
     if together.both == 0 and together.expected * max(cosine, 0) * 10 >= 3:
         return [*found, Evidence("never", 1.5, f"never on the same item: {a} and {b}")]

@@ -1,7 +1,7 @@
 """Labels that could be one: proposals with what speaks for each. Nothing is merged here."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,9 +11,9 @@ from wsabie.base.arrays import Float32
 from wsabie.base.errors import InputError
 from wsabie.base.progress import SILENT, Progress
 from wsabie.catalogue import tables
-from wsabie.catalogue.book import find
+from wsabie.catalogue.book import find, merge
 from wsabie.catalogue.collection import Collection
-from wsabie.catalogue.company import SEARCHED, at_unit_length, company_of
+from wsabie.catalogue.company import SEARCHED, Company, at_unit_length, company_of
 from wsabie.catalogue.database import reading
 from wsabie.catalogue.evidence import (
     Evidence,
@@ -21,13 +21,20 @@ from wsabie.catalogue.evidence import (
     Known,
     Pair,
     from_company,
-    from_knowledge,
+    from_differences,
+    from_meanings,
     from_space,
     from_spelling,
     score,
+    senses_of,
 )
+from wsabie.catalogue.journal import entry, rows_of
 from wsabie.labels.knowledge import Knowledge
 
+Space = tuple[Float32, list[int]]
+
+LEAST = 0.7
+"""Score from which a pair is proposed."""
 LARGEST = 30
 """Labels in one proposal, at most: a longer chain is no group of names of one thing."""
 
@@ -72,13 +79,20 @@ class Proposal(NamedTuple):
 
 
 class Tidied(NamedTuple):
-    """Proposals, the surest first, how many there are in all, and what was asked, or not and why."""
+    """Proposals, the surest first; how many there are in all, of how many labels; what was not asked, and why."""
 
     proposals: list[Proposal]
     found: int
     labels: int
-    asked: list[str]
     not_asked: dict[str, str]
+
+
+class MergedAll(NamedTuple):
+    """Labels that others went into, labels that are gone, annotations that moved."""
+
+    into: int
+    merged: int
+    moved: int
 
 
 def proposals(
@@ -86,7 +100,7 @@ def proposals(
     *,
     knowledge: Knowledge | None = None,
     k: int | None = 50,
-    least: float = 0.5,
+    least: float = LEAST,
     keep: str = "",
     progress: Progress = SILENT,
 ) -> Tidied:
@@ -112,23 +126,52 @@ def proposals(
         company = company_of(connection, place)
         space, why_not = _space(collection, connection, place)
     known = Known(*([getattr(label, field) for label in labels] for field in ("name", "language", "items")))
-    found: Found = defaultdict(list)
-    steps: dict[str, Callable[[], None]] = {"spelling": lambda: from_spelling(known, found)}
-    if space is not None:
-        steps["model"] = lambda: from_space(*space, found)
-    steps["company"] = lambda: from_company(known, company, found)
-    if knowledge is not None:
-        steps["knowledge"] = lambda: from_knowledge(known, knowledge, found)
-    with progress.stage("comparing labels", len(steps), "") as stage:
-        for step in steps.values():
-            step()
-            stage.advance()
+    found = _found(known, knowledge, space, company, progress)
     linked = {pair: sure for pair, evidence in found.items() if (sure := score(evidence)) >= least}
     made = [_proposal(labels, keep, links, found) for links in _groups(linked, apart)]
     made.sort(key=lambda one: (-one.score, -sum(label.items for label in one.labels), one.into.name))
     not_asked = {"model": why_not} if space is None else {}
     not_asked |= {"knowledge": "none was given"} if knowledge is None else {}
-    return Tidied(made[:k], len(made), len(labels), list(steps), not_asked)
+    return Tidied(made[:k], len(made), len(labels), not_asked)
+
+
+def merge_proposals(collection: Collection, wanted: Sequence[Proposal], by: str) -> MergedAll:
+    """Merge the labels of proposals, as one entry of the journal; labels that changed since are left alone."""
+    moved = into = merged = 0
+    with entry(collection.engine, by, "tidy") as change:
+        for proposal in wanted:
+            ours = [proposal.into, *proposal.labels]
+            now = {row["id"]: row for row in rows_of(change.connection, tables.labels, [label.id for label in ours])}
+            same = [i for i in ours if i.id in now and (now[i.id]["name"], now[i.id]["merged_into"]) == (i.name, None)]
+            if len(same) < 2 or same[0] != proposal.into:
+                continue
+            done = [merge(change, label.id, proposal.into.id) for label in same[1:]]
+            moved, into, merged = moved + sum(one.moved for one in done), into + 1, merged + len(done)
+        change.told = f"merged {merged:,} labels into {into:,}"
+    return MergedAll(into, merged, moved)
+
+
+def _found(
+    known: Known, knowledge: Knowledge | None, space: Space | None, company: Company, progress: Progress
+) -> Found:
+    """Pairs of labels that something speaks for, with all that speaks for them and against."""
+    found: Found = defaultdict(list)
+    senses = [] if knowledge is None else senses_of(known, knowledge)
+    with progress.stage("comparing labels", 5, "") as stage:
+        from_spelling(known, found)
+        stage.advance()
+        if knowledge is not None:
+            from_meanings(known, knowledge, senses, found)
+        stage.advance()
+        if space is not None:
+            from_space(*space, found)
+        stage.advance()
+        from_company(known, company, found)
+        stage.advance()
+        if knowledge is not None:
+            from_differences(known, knowledge, senses, found)
+        stage.advance()
+    return found
 
 
 def _labels(connection: Connection) -> tuple[list[Named], list[Pair]]:
@@ -167,9 +210,7 @@ def merged_into(connection: Connection) -> dict[int, int]:
     return steps
 
 
-def _space(
-    collection: Collection, connection: Connection, place: Mapping[int, int]
-) -> tuple[tuple[Float32, list[int]] | None, str]:
+def _space(collection: Collection, connection: Connection, place: Mapping[int, int]) -> tuple[Space | None, str]:
     """Vectors of the labels that the model in use knows, with their places; None, and why, where there are none."""
     models = tables.models.c
     folder = connection.execute(select(models.folder).where(models.in_use.is_(True))).scalar()

@@ -1,4 +1,4 @@
-"""Names that are spelled alike among many: in other letters, with other blanks, in the plural, or with a slip of the pen.
+"""Names that are spelled alike: in other letters, with other blanks, in the plural, or with a slip of the pen.
 
 Slips are found by letters left out: two names at a distance of two have the same rest once two letters of each are
 left out, and equal rests have equal hashes. So a hundred thousand names take seconds, and not the square of it.
@@ -57,18 +57,19 @@ def alike(names: Sequence[str]) -> list[Alike]:
 
     Examples
     --------
-    >>> names = ["café", "sea gull", "photography", "lens", "Cafe", "seagulls", "photograhpy", "d200", "d300"]
+    >>> names = ["café", "sea gull", "sunset", "lens", "Cafe", "seagulls", "sunste", "d200", "d300"]
     >>> [(names[a], names[b], how, distance) for a, b, how, distance in alike(names)]
-    [('café', 'Cafe', 'accents', 0), ('sea gull', 'seagulls', 'plural', 0), ('photography', 'photograhpy', 'letters', 1)]
+    [('café', 'Cafe', 'accents', 0), ('sea gull', 'seagulls', 'plural', 0), ('sunset', 'sunste', 'letters', 1)]
     """
     stands = list(range(len(names)))
     found: list[Alike] = []
     for how, key in _KEYS:
         first: dict[str, int] = {}
         for place, name in enumerate(names):
-            one = first.setdefault(key(name), stands[place])
-            if one != stands[place]:
-                one, other = sorted((one, stands[place]))
+            here = _root(stands, place)
+            one = _root(stands, first.setdefault(key(name), here))
+            if one != here:
+                one, other = sorted((one, here))
                 found.append(Alike(one, other, how, 0))
                 stands[other] = one
         stands = [_root(stands, place) for place in range(len(names))]
