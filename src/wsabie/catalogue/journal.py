@@ -17,7 +17,10 @@ from wsabie.catalogue.database import reading, writing
 
 Row = dict[str, Any]
 
-KEPT = {table.name: table for table in (tables.labels, tables.synonyms, tables.annotations, tables.models)}
+KEPT = {
+    table.name: table
+    for table in (tables.labels, tables.synonyms, tables.kept_apart, tables.annotations, tables.models)
+}
 """Tables whose rows are changed through the journal. Later ones refer to earlier ones."""
 
 _AT_ONCE = 500  # numbers in a query, at most

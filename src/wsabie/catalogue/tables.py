@@ -99,6 +99,16 @@ synonyms = Table(
 )
 """Other names of labels. A name is a label's own or a synonym, not both."""
 
+kept_apart = Table(
+    "kept_apart",
+    metadata,
+    _number(),
+    Column("label_a", _key, ForeignKey("labels.id"), nullable=False),  # the smaller number
+    Column("label_b", _key, ForeignKey("labels.id"), nullable=False),
+    UniqueConstraint("label_a", "label_b"),
+)
+"""Labels that somebody does not want merged. Of one that was merged since, what it became is meant."""
+
 models = Table(
     "models",
     metadata,
