@@ -130,6 +130,10 @@ class Change:
 
     def _take(self, table: Table, rows: Sequence[Row]) -> None:
         for part in _parts([row["id"] for row in rows], _AT_ONCE):
+            if table is tables.labels:  # what models think of it is no decision, and would hold it fast
+                s = tables.suggestions.c
+                known = select(tables.models.c.id)
+                self.connection.execute(delete(tables.suggestions).where(s.model_id.in_(known), s.label_id.in_(part)))
             self.connection.execute(delete(table).where(table.c.id.in_(part)))
         self._note(table, [(row, None) for row in rows])
 

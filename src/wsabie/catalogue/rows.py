@@ -41,6 +41,7 @@ SAMPLE = 4000
 """Items that a describer is learnt from, at most."""
 
 _AT_ONCE = 500
+_FEW = 64  # items for which no other process is worth starting
 _KEPT = 8  # files of rows in memory
 
 
@@ -161,9 +162,10 @@ def describe_missing(
     missing = list(dict.fromkeys(name for name in wanted if name not in store.places))
     missed = Missed([], [])
     if missing:
+        run = Serial() if executor is None or len(missing) < _FEW else executor
         with progress.stage("describing items", len(missing), "items") as stage:
             batches = item_batches(_to_describe(collection, missing, missed, stage), store.describer.together)
-            _fill(store, store.describer.describe(batches, executor=executor or Serial()), missed, stage)
+            _fill(store, store.describer.describe(batches, executor=run), missed, stage)
     _mark(collection, missed.unreadable)
     return missed
 

@@ -88,7 +88,7 @@ class OpenModel:
 
     def labels_now(self, connection: Connection) -> Int64:
         """What became of them: of a merged label the one that it went into; -1 where there is none any more."""
-        into = dict(connection.execute(select(labels.c.id, labels.c.merged_into)).tuples().all())
+        into = {row[0]: row[1] for row in connection.execute(select(labels.c.id, labels.c.merged_into))}
         return np.array([_followed(int(number), into) for number in self.labels], np.int64)
 
 

@@ -253,4 +253,4 @@ def _pairs(connection: Connection, numbers: list[int]) -> Iterator[tuple[int, in
     a = annotations.c
     for lo in range(0, len(numbers), 500):
         query = select(a.item_id, a.label_id).where(a.item_id.in_(numbers[lo : lo + 500]), a.region == "")
-        yield from connection.execute(query).tuples()
+        yield from ((row[0], row[1]) for row in connection.execute(query))

@@ -14,7 +14,7 @@ from wsabie.catalogue.deciding import Decided, Decision, decide
 from wsabie.catalogue.journal import entry, now
 from wsabie.samples import sample_path
 
-KINDS = ("flags", "food", "animals", "computer")
+KINDS = ("food", "animals", "computer", "people")
 
 
 def sample(kinds: Sequence[str] = KINDS, each: int = 30) -> list[dict[str, Any]]:
@@ -58,7 +58,9 @@ def add_item(collection: Collection, path: Path) -> int:
     return int(number[0])  # type: ignore[index]
 
 
-def tag(collection: Collection, wanted: dict[int, Iterable[str]], state: str | None = "accepted", **given: Any) -> Decided:
+def tag(
+    collection: Collection, wanted: dict[int, Iterable[str]], state: str | None = "accepted", **given: Any
+) -> Decided:
     """Decide about labels of items, as one entry."""
     with entry(collection.engine, "eve", "tag", "tagged") as change:
         numbers = book.ensure(change, sorted({label for labels in wanted.values() for label in labels}))
