@@ -162,9 +162,10 @@ def merge(change: Change, number: int, into: int) -> Merged:
     moving = {row[0]: {"label_id": into} for row in ours if (row[1], row[2]) not in theirs}
     change.remove(annotations, together)
     change.set(annotations, moving)
+    is_below = number in _above(connection, into)
     children = connection.execute(select(labels.c.id).where(labels.c.parent_id == number)).scalars()
     change.set(labels, {child: {"parent_id": into} for child in children if child != into})
-    if number in _above(connection, into):
+    if is_below:
         change.set(labels, {into: {"parent_id": gone["parent_id"]}})
     others = connection.execute(select(synonyms.c.id).where(synonyms.c.label_id == number)).scalars()
     change.set(synonyms, {other: {"label_id": into} for other in others})

@@ -26,7 +26,7 @@ SPELT: dict[How, tuple[float, str]] = {
     "letters": (1.5, ""),
 }
 SAME_SENSE, TRANSLATED, USUAL_SENSE, SHARED_SENSE = 4.5, 5.0, 3.0, 1.5
-"""Two names that mean one thing and nothing else; so in two languages; it is what both usually mean; or only one does."""
+"""Names that mean one thing and nothing else; so in two languages; it is what both usually mean; or one of them."""
 OWN_WORDS, GENERAL = -4.0, -5.0
 """Two words without a common meaning; one of them the more general."""
 TWO_LANGUAGES = 2.0

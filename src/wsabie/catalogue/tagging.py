@@ -105,9 +105,9 @@ def _called(collection: Collection, connection: Connection, folders: dict[int, s
     ways = [(number, name) for number in folders]
     for number, place in folders.items():
         root = collection.folder if place == HERE else Path(place)
-        for path in (whole, whole.parent.resolve() / whole.name):
-            if path.is_relative_to(root):
-                ways.insert(0, (number, path.relative_to(root).as_posix()))
+        for there in (whole, whole.parent.resolve() / whole.name):
+            if there.is_relative_to(root):
+                ways.insert(0, (number, there.relative_to(root).as_posix()))
     for number, path in ways:
         found = select(items.c.id).where(items.c.root_id == number, items.c.path == path)
         if (item := connection.execute(found).scalar()) is not None:

@@ -8,7 +8,7 @@ import numpy as np
 from sqlalchemy import Connection, func, select
 
 from wsabie.base.arrays import Float32
-from wsabie.base.errors import InputError
+from wsabie.base.errors import WsabieError
 from wsabie.base.progress import SILENT, Progress
 from wsabie.catalogue import tables
 from wsabie.catalogue.book import find, merge
@@ -16,6 +16,7 @@ from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.company import SEARCHED, Company, at_unit_length, company_of
 from wsabie.catalogue.database import reading
 from wsabie.catalogue.evidence import (
+    OWN_WORDS,
     Evidence,
     Found,
     Known,
@@ -127,6 +128,7 @@ def proposals(
         space, why_not = _space(collection, connection, place)
     known = Known(*([getattr(label, field) for label in labels] for field in ("name", "language", "items")))
     found = _found(known, knowledge, space, company, progress)
+    apart |= {pair for pair, evidence in found.items() if any(one.weight <= OWN_WORDS for one in evidence)}
     linked = {pair: sure for pair, evidence in found.items() if (sure := score(evidence)) >= least}
     made = [_proposal(labels, keep, links, found) for links in _groups(linked, apart)]
     made.sort(key=lambda one: (-one.score, -sum(label.items for label in one.labels), one.into.name))
@@ -205,7 +207,7 @@ def merged_into(connection: Connection) -> dict[int, int]:
     steps = {number: into for number, into in connection.execute(query)}  # noqa: C416 - rows are no tuples to `dict`
     for number, into in steps.items():
         while into in steps:
-            into = steps[into]  # noqa: PLW2901 - to the end of the chain
+            into = steps[into]
         steps[number] = into
     return steps
 
@@ -221,7 +223,7 @@ def _space(collection: Collection, connection: Connection, place: Mapping[int, i
     try:
         model = Annotator.load(collection.models / folder).model
         vectors, names = model.label_vectors, list(model.vocabulary_)
-    except (InputError, AttributeError) as error:
+    except (WsabieError, AttributeError) as error:
         return None, f"it has no space of labels ({error})"
     numbers = find(connection, names)
     rows = {place[numbers[name]]: row for row, name in enumerate(names) if numbers.get(name) in place}

@@ -95,7 +95,7 @@ def listed(
         rows.sort(key=keys[order])
         shown = rows[after : None if k is None else after + k]
         others = _synonyms(connection, [row[0] for row in shown])
-    found = [Label(*row[:5], others.get(row[0], []), *map(int, row[5:9])) for row in shown]
+    found = [_label(row, others.get(row[0], [])) for row in shown]
     return Listed(found, len(rows))
 
 
@@ -204,6 +204,12 @@ def _counted() -> Any:
     joined = labels.outerjoin(above, above.c.id == c.parent_id).outerjoin(counted, counted.c.label_id == c.id)
     columns = (c.id, c.name, c.language, c.wordnet, above.c.name, *numbers)
     return select(*columns).select_from(joined).where(c.merged_into.is_(None))
+
+
+def _label(row: Any, others: list[str]) -> Label:
+    number, name, language, wordnet, parent, *counts = row
+    items, rejected, suggested, right = map(int, counts)  # PostgreSQL's sums are decimals
+    return Label(number, name, language, wordnet, parent, others, items, rejected, suggested, right)
 
 
 def _synonyms(connection: Connection, numbers: Sequence[int]) -> dict[int, list[str]]:

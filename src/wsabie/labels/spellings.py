@@ -95,7 +95,8 @@ def folded(name: str) -> str:
     name = name.casefold()
     if name.isascii():
         return name
-    return unicodedata.normalize("NFC", _ACCENT.sub("", unicodedata.normalize("NFKD", name))).translate(_FOLDED)
+    plain = _ACCENT.sub("", unicodedata.normalize("NFKD", name))
+    return unicodedata.normalize("NFC", plain).translate(_FOLDED) or name
 
 
 def squeezed(name: str) -> str:

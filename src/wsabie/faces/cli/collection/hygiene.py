@@ -14,15 +14,23 @@ from wsabie.faces.cli.terminal import note, plural, show_json
 What = Literal["list", "tidy", "merge", "apart", "rename", "parent", "synonym", "fill"]
 
 
+_TAKES: dict[What, tuple[str, ...]] = {
+    "list": ("k", "order"),
+    "tidy": ("k", "knowledge", "least", "keep", "merge-above"),
+    "synonym": ("language",),
+    "fill": ("knowledge", "table"),
+}
+
+
 def labels(
     folder: Folder,
     what: Annotated[
         What,
         typer.Argument(
             metavar="WHAT",
-            help="list: labels with their counts; tidy: labels that could be one; merge: A ... B, into B; apart: A B ..., "
-            "never to be proposed again; rename: OLD NEW; parent: LABEL PARENT (without PARENT: none); synonym: LABEL "
-            "OTHER ...; fill: meanings, parents and synonyms from --knowledge.",
+            help="list: labels with their counts; tidy: labels that could be one; merge: A ... B, into B; "
+            "apart: A B ..., never to be proposed again; rename: OLD NEW; parent: LABEL PARENT (without PARENT: none); "
+            "synonym: LABEL OTHER ...; fill: meanings, parents and synonyms from --knowledge.",
         ),
     ] = "list",
     names: Annotated[
@@ -57,9 +65,9 @@ def labels(
     given: dict[str, Any] = stated(
         k=k, order=order, knowledge=knowledge or None, table=table, least=least, keep=keep, language=language
     ) | ({} if merge_above is None else {"merge-above": merge_above})
-    takes = {"list": ("k", "order"), "tidy": ("k", "knowledge", "least", "keep", "merge-above"), "synonym": ("language",),
-             "fill": ("knowledge", "table")}.get(what, ())  # fmt: skip
-    refuse_options({o: v for o, v in given.items() if o not in takes}, f"what `labels {what}` does not ask")
+    refuse_options(
+        {o: v for o, v in given.items() if o not in _TAKES.get(what, ())}, f"what `labels {what}` does not ask"
+    )
     given = {option.replace("-", "_"): value for option, value in given.items()}
     with opened(folder) as collection:
         if what == "list":

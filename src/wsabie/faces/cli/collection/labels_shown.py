@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wsabie.base.errors import InputError
-from wsabie.faces.cli.terminal import TerminalProgress, note, out, one_line, plural, show_json, show_table
+from wsabie.faces.cli.terminal import TerminalProgress, note, one_line, out, plural, show_json, show_table
 
 if TYPE_CHECKING:
     from wsabie.catalogue.collection import Collection
