@@ -198,6 +198,16 @@ def test_pairs_choose_the_epoch() -> None:
     assert "pairs" in fit(validation=(FRESH, FRESH_Y)).history_[0].validation_metrics
 
 
+@pytest.mark.parametrize("many", [False, True])
+def test_where_pairs_tell_nothing_pictures_choose_the_epoch(monkeypatch: pytest.MonkeyPatch, many: bool) -> None:
+    """Without related labels among the validation rows, or where ranking all pairs would take longer than an epoch."""
+    if many:
+        monkeypatch.setattr("wsabie.models.parts.MOST_PAIRS", 1)
+    n = len(FRESH_Y) if many else 1
+    model = fit(validation=(FRESH[:n], FRESH_Y[:n]), epochs=2)
+    assert list(model.history_[-1].validation_metrics) == ["MAP", "p@10"]
+
+
 def test_of_many_labels_some_pairs_are_drawn_to_judge_by(monkeypatch: pytest.MonkeyPatch) -> None:
     all_pairs = fit(validation=(FRESH, FRESH_Y), metric="pairs", epochs=3)
     monkeypatch.setattr("wsabie.models.pair_monitor.MOST_PAIRS", 200)

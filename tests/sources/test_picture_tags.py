@@ -3,18 +3,19 @@
 import os
 import shutil
 import struct
+import tracemalloc
 import zlib
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image, features
+from PIL import Image, TiffImagePlugin, features
 
 from tagged import FILES, extended, iptc, packet, png_packet, resource, resources, segment, with_segments
-from wsabie.base.errors import InputError
 from wsabie.sources.build import BadRow
-from wsabie.sources.containers import XMP_HEAD, embedded_in
+from wsabie.sources.containers import MAGIC, XMP_HEAD, embedded_in
 from wsabie.sources.iptc import iptc_block, iptc_keywords
 from wsabie.sources.picture_tags import IPTC, keywords_in, read_tags
 from wsabie.sources.xmp_edit import NEW
@@ -62,12 +63,16 @@ def test_png_packed_or_behind_the_pixels(tmp_path, picture):
     assert keywords_in(late) == ("late",)
     late.write_bytes(content[:-12] + chunk[:-1] + b"?" + content[-12:])
     assert [problem.reason for problem in read_tags(late).problems] == ["unreadable XMP packet"]
-    bomb = zlib.compress(b"<a>" + b" " * (40 << 20), 9)
+    bomb = zlib.compress(b"<a>" + b" " * (160 << 20), 9)
     body = b"XML:com.adobe.xmp\0\1\0\0\0" + bomb
     chunk = struct.pack(">I", len(body)) + b"iTXt" + body + struct.pack(">I", zlib.crc32(b"iTXt" + body))
     late.write_bytes(content[:-12] + chunk + content[-12:])
+    tracemalloc.start()
     with pytest.raises(BadRow, match="oversized XMP packet"):
         keywords_in(late)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 60 << 20
 
 
 @pytest.mark.parametrize("name", ["a.tif", "a.avif"])
@@ -193,9 +198,30 @@ def test_what_is_damaged_is_listed_and_the_rest_comes(tmp_path, picture):
     assert [problem.reason for problem in found.problems] == ["unreadable picture"]
 
 
-def test_a_missing_picture_is_an_error(tmp_path):
-    with pytest.raises(InputError, match="there is no file or folder"):
-        read_tags(tmp_path / "gone.jpg")
+def test_a_missing_picture_a_long_name_and_a_folder_are_problems(tmp_path):
+    for name in ("gone.jpg", "x" * 251 + ".jpg", "folder"):
+        (tmp_path / "folder").mkdir(exist_ok=True)
+        assert [problem.reason for problem in read_tags(tmp_path / name).problems] == ["unreadable picture"]
+        with pytest.raises(BadRow, match="unreadable picture"):
+            keywords_in(tmp_path / name)
+
+
+def test_a_sidecar_that_may_not_be_read_is_listed(tmp_path, picture, monkeypatch):
+    photo = picture(tmp_path / "a.jpg", xmp=packet("inside"))
+    (tmp_path / "a.jpg.xmp").write_bytes(packet("beside"))
+    monkeypatch.setattr(Path, "read_bytes", lambda path: path.open("x"))
+    assert read_tags(photo).names == ("inside",)
+    assert read_tags(photo).problems[0].detail == "a.jpg.xmp: File exists"
+
+
+@pytest.mark.parametrize("value", [1 << 30, "text"])
+def test_a_packet_of_another_type_in_tiff(tmp_path, picture, value):
+    held = TiffImagePlugin.ImageFileDirectory_v2()
+    held[700] = value
+    held.tagtype[700] = 2 if value == "text" else 4
+    photo = picture(tmp_path / "a.tif", tiffinfo=held)
+    assert read_tags(photo)[:2] == ({}, None)
+    assert [problem.reason for problem in read_tags(photo).problems] == ["unreadable XMP packet"] * (value == "text")
 
 
 def test_sidecars_that_lead_elsewhere_or_never_end_are_not_opened(tmp_path, picture):
@@ -248,14 +274,24 @@ def test_a_file_cut_off_behind_its_packet_still_has_its_tags(tmp_path, picture):
         assert read_tags(photo).names == ("sea",)
 
 
-@pytest.mark.parametrize("name", ["a.jpg", "a.png", "a.webp", "iptc.jpg"])
+@given(head=st.sampled_from([*MAGIC.values(), b"RIFF\0\1\0\0WEBP", b"\xff\xd8\xff\xe1"]), rest=st.binary(max_size=60))
+def test_any_bytes_are_metadata_or_a_reason(tmp_path_factory, head, rest):
+    photo = tmp_path_factory.mktemp("any") / "a.jpg"
+    photo.write_bytes(head + rest)
+    with suppress(BadRow):
+        embedded_in(photo)
+    assert read_tags(photo).tags == {}
+
+
+@pytest.mark.parametrize("name", ["a.jpg", "a.png", "a.webp", "a.tif", "iptc.jpg"])
 @given(at=st.integers(0, 4000), byte=st.integers(0, 255))
 def test_a_flipped_byte_gives_tags_or_problems(tmp_path_factory, name, at, byte):
     photo = tmp_path_factory.mktemp("flipped") / name
     if name == "iptc.jpg":
         shutil.copy(FILES / name, photo)
     else:
-        options = {"pnginfo": png_packet(packet("sea"))} if name == "a.png" else {"xmp": packet("sea")}
+        options = {"a.png": {"pnginfo": png_packet(packet("sea"))}, "a.tif": {"tiffinfo": {700: packet("sea")}}}
+        options = options.get(name, {"xmp": packet("sea")})
         Image.new("RGB", (3, 3)).save(photo, **options)
     content = bytearray(photo.read_bytes())
     content[at % len(content)] = byte

@@ -90,6 +90,20 @@ def test_only_the_packet_changes_inside_a_picture(tmp_path, name):
     assert read_tags(path).tags == {}
 
 
+@pytest.mark.parametrize("name", ["lossy.webp", "lossless.webp", "alpha.webp", "lossy_alpha.webp"])
+def test_the_header_of_webp_is_what_pillow_writes(tmp_path, name):
+    ours, theirs = drawn(tmp_path / name, **DRAWN[name]), drawn(tmp_path / "x.webp", **DRAWN[name], xmp=packet("sea"))
+    write_embedded(ours, ["sea"])
+    assert ours.read_bytes()[12:30] == theirs.read_bytes()[12:30]
+
+
+def test_the_packet_comes_behind_exif(tmp_path):
+    path = drawn(tmp_path / "a.jpg", exif=EXIF)
+    write_embedded(path, ["sea"])
+    content = path.read_bytes()
+    assert content.index(b"JFIF") < content.index(b"Exif") < content.index(XMP_HEAD) < content.index(b"\xff\xdb")
+
+
 def test_pictures_of_the_packaged_collection(tmp_path):
     rows = pq.read_table(sample_path("emoji"), columns=["image"]).slice(300, 40).column("image").to_pylist()
     for number, content in enumerate(rows):
@@ -173,6 +187,10 @@ def unwritable(folder, picture):
     (folder / "text.jpg").write_bytes(b"text")
     (folder / "link.jpg").symlink_to(drawn(folder / "there.jpg"))
     (folder / "odd.webp").write_bytes(b"RIFF\x0e\0\0\0WEBPVP8 \2\0\0\0ab")
+    (folder / "bare.webp").write_bytes(b"RIFF\x0c\0\0\0WEBPVP8X\0\0\0\0")
+    unfilled = drawn(folder / "unfilled.webp", exif=EXIF.tobytes() + b"\0" * (len(EXIF.tobytes()) % 2 == 0))
+    content = unfilled.read_bytes()[:-1]
+    unfilled.write_bytes(content[:4] + (len(content) - 8).to_bytes(4, "little") + content[8:])
     broken = resources(resource(0x0404, iptc(b"sea"))), segment(b"\xe1", XMP_HEAD + b"<a")
     return {
         "tiff": (drawn(folder / "a.tif"), "is no JPEG, PNG or WebP, and only these are written into; write a sidecar"),
@@ -181,6 +199,8 @@ def unwritable(folder, picture):
         "link": (folder / "link.jpg", "is a link; give the file that it leads to"),
         "missing": (folder / "gone.jpg", "there is no file"),
         "cut": (cut, r"unreadable picture \(.* is cut off\); write a sidecar"),
+        "bare": (folder / "bare.webp", "no pixels of WebP"),
+        "unfilled": (unfilled, "its last chunk is not filled up"),
         "odd": (folder / "odd.webp", "no pixels of WebP"),
         "broken": (with_segments(picture, folder / "b.jpg", *broken), "unreadable XMP packet"),
         "far": (with_segments(picture, folder / "c.jpg", far[0], *far[1]), "the tags lie in it"),
@@ -190,7 +210,7 @@ def unwritable(folder, picture):
 
 
 @pytest.mark.parametrize("name", [
-    "tiff", "gif", "text", "link", "missing", "cut", "odd", "broken", "far", "checksum", "twice"
+    "tiff", "gif", "text", "link", "missing", "cut", "odd", "bare", "unfilled", "broken", "far", "checksum", "twice"
 ])  # fmt: skip
 def test_pictures_that_are_not_written_into(tmp_path, picture, name):
     path, sentence = unwritable(tmp_path, picture)[name]
@@ -303,3 +323,19 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch, write):
     with pytest.raises(UnwritableError, match="the disk is full"):
         write(photo, ["new"])
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("name", ["a.jpg", "a.png", "a.webp"])
+@given(at=st.integers(0, 3000), byte=st.integers(0, 255))
+def test_a_flipped_byte_is_written_around_or_refused(tmp_path_factory, name, at, byte):
+    path = tmp_path_factory.mktemp("flipped") / name
+    drawn(path, **({"pnginfo": png_packet(packet("old"))} if name == "a.png" else {"xmp": packet("old")}))
+    content = bytearray(path.read_bytes())
+    content[at % len(content)] = byte
+    path.write_bytes(content)
+    try:
+        write_embedded(path, TAGS)
+    except InputError:
+        assert path.read_bytes() == content
+    else:
+        assert list(read_tags(path).tags) == TAGS

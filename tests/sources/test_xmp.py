@@ -75,8 +75,9 @@ def test_other_character_sets_are_read_when_they_are_declared():
             read_packet(f'<?xml version="1.0" encoding="{name}"?><a/>'.encode())
 
 
-def test_windows_paths_count_where_nothing_else_names_tags():
-    name = "http://ns.microsoft.com/photo/1.0/ LastKeywordXMP"
+@pytest.mark.parametrize("end", ["", "/"])
+def test_windows_paths_count_where_nothing_else_names_tags(end):
+    name = f"http://ns.microsoft.com/photo/1.0{end} LastKeywordXMP"
     assert Packet({name: ["a/b"]}).tags == {("a", "b"): ("MicrosoftPhoto:LastKeywordXMP",)}
     assert Packet({name: ["a/b"], SUBJECT: []}).tags == {}
     assert Packet({}).tags is None
@@ -110,6 +111,11 @@ def test_a_slash_in_a_name_is_told_by_the_other_properties():
 def test_names_that_cannot_be_written(tags, sentence):
     with pytest.raises(InputError, match=sentence):
         properties_of(["fine", *tags])
+
+
+def test_one_text_is_no_list_of_tags():
+    with pytest.raises(InputError, match="the tags are one text, 'sea'; give a list of them"):
+        properties_of("sea")
 
 
 def test_a_bar_in_a_name_is_kept_where_it_separates_nothing():

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wsabie.sources.build import BadRow
-from wsabie.sources.text import reading
 from wsabie.sources.xmp import LARGEST
 
 XMP_HEAD = b"http://ns.adobe.com/xap/1.0/\0"
@@ -125,21 +124,21 @@ def embedded_in(path: Path) -> Embedded | None:
     Raises
     ------
     BadRow
-        It is damaged before any were found, or they are larger than 16 MiB.
-    InputError
-        It cannot be read.
+        It cannot be read, or is damaged before any were found, or they are larger than 16 MiB.
     """
     found = Embedded([], [], [])
-    with reading(path), path.open("rb") as stream:
-        kind = kind_of(stream)
-        if kind is None:
-            return None
-        try:
+    try:
+        with path.open("rb") as stream:
+            kind = kind_of(stream)
+            if kind is None:
+                return None
             for piece in pieces(stream, kind):
                 _add(found, *content_of(stream, piece, kind))
-        except BadRow as bad:
-            if bad.reason != "unreadable picture" or not any(found):
-                raise
+    except OSError as error:
+        raise BadRow("unreadable picture", error.strerror or str(error)) from error
+    except BadRow as bad:
+        if bad.reason != "unreadable picture" or not any(found):
+            raise
     return found
 
 

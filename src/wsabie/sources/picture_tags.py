@@ -12,6 +12,7 @@ An empty list of tags counts too: somebody has removed them. The date comes from
 XMP in the picture, in this order.
 """
 
+import os
 import stat
 import warnings
 from collections.abc import Callable
@@ -23,7 +24,6 @@ from wsabie.sources.build import BadRow
 from wsabie.sources.containers import embedded_in, extension
 from wsabie.sources.formats import FORMATS
 from wsabie.sources.iptc import iptc_block, iptc_keywords
-from wsabie.sources.text import reading
 from wsabie.sources.xmp import LARGEST, Packet, Tags, iso_date, read_packet
 
 _T = TypeVar("_T")
@@ -80,11 +80,6 @@ class _Header(NamedTuple):
 
 def read_tags(picture: Path) -> PictureTags:
     """The tags of a picture, with its date, size and orientation. What is damaged is listed and the rest still comes.
-
-    Raises
-    ------
-    InputError
-        The picture cannot be opened as a file.
 
     Examples
     --------
@@ -157,7 +152,7 @@ def sidecars_of(picture: Path) -> tuple[Path, Path]:
 
 def sidecar_of(picture: Path) -> Path | None:
     """The sidecar that counts, None if there is none."""
-    return next((path for path in sidecars_of(picture) if path.exists() or path.is_symlink()), None)
+    return next((path for path in sidecars_of(picture) if os.path.lexists(path)), None)
 
 
 def read_sidecar(path: Path) -> bytes:
@@ -166,11 +161,9 @@ def read_sidecar(path: Path) -> bytes:
     Raises
     ------
     BadRow
-        It is a link, no regular file, or larger than 16 MiB.
-    InputError
-        It cannot be read.
+        It is a link, no regular file, larger than 16 MiB, or cannot be read.
     """
-    with reading(path):
+    try:
         held = path.lstat()
         if stat.S_ISLNK(held.st_mode):
             raise BadRow("sidecar that is a link", path.name)
@@ -179,6 +172,8 @@ def read_sidecar(path: Path) -> bytes:
         if held.st_size > LARGEST:
             raise BadRow("oversized XMP packet", f"{path.name}: {held.st_size:,} bytes")
         return path.read_bytes()
+    except OSError as error:
+        raise BadRow("unreadable sidecar", f"{path.name}: {error.strerror or error}") from error
 
 
 def _beside(picture: Path) -> Packet | None:
@@ -221,10 +216,11 @@ def _header(picture: Path) -> _Header:
             warnings.simplefilter("ignore")  # a size warning; nothing is decoded here
             with Image.open(picture, formats=FORMATS) as image:
                 packet = image.info.get("xmp") or getattr(image, "tag_v2", {}).get(_TIFF_XMP)
+                packet = packet.encode() if isinstance(packet, str) else packet
                 size, (orientation, taken) = image.size, _exif(image)
     except Exception as error:  # Pillow raises almost anything on damaged files
         raise BadRow("unreadable picture", str(error)[:100]) from error
-    return _Header(size, orientation, taken, bytes(packet or b""))
+    return _Header(size, orientation, taken, packet if isinstance(packet, bytes) else b"")
 
 
 def _exif(image: object) -> tuple[int, str | None]:

@@ -214,12 +214,14 @@ def _webp(stream: BufferedIOBase, listed: list[Piece], old: list[Piece], packet:
     first = listed[0]
     stream.seek(first.data)
     head = stream.read(min(first.size, 10))
-    if first.kind == b"VP8X":
+    if first.kind == b"VP8X" and head:
         edit = (first.data, first.data + 1, bytes([head[0] | _XMP_FLAG]))
     else:
         edit = (first.begin, first.begin, _extended_header(first.kind, head))
     stream.seek(4)
     size = int.from_bytes(stream.read(4), "little")
+    if end > 8 + size:
+        raise BadRow("unreadable picture", "its last chunk is not filled up")
     grown = len(chunk) - (behind - begin) + len(edit[2]) - (edit[1] - edit[0])
     return [(4, 8, (size + grown).to_bytes(4, "little")), edit, (begin, behind, chunk)]
 

@@ -24,7 +24,7 @@ RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 SUBJECT = "http://purl.org/dc/elements/1.1/ subject"
 HIERARCHY = "http://ns.adobe.com/lightroom/1.0/ hierarchicalSubject"
 TAGS_LIST = "http://www.digikam.org/ns/1.0/ TagsList"
-_LAST_KEYWORD = "http://ns.microsoft.com/photo/1.0/ LastKeywordXMP"
+_LAST_KEYWORD = tuple(f"http://ns.microsoft.com/photo/1.0{end} LastKeywordXMP" for end in ("", "/"))
 NAMED = {SUBJECT: "dc:subject", HIERARCHY: "lr:hierarchicalSubject", TAGS_LIST: "digiKam:TagsList"}
 """The properties that name tags, as people know them."""
 
@@ -59,7 +59,7 @@ class Packet(NamedTuple):
     @property
     def tags(self) -> Tags | None:
         """The tags; an empty dict says that there are none, None that no property for tags is there."""
-        return joined_tags(self.said) if {*NAMED, _LAST_KEYWORD} & self.said.keys() else None
+        return joined_tags(self.said) if {*NAMED, *_LAST_KEYWORD} & self.said.keys() else None
 
     @property
     def taken(self) -> str | None:
@@ -93,7 +93,7 @@ def read_packet(content: bytes) -> Packet:
     {('sea',): ('dc:subject',), ('sky',): ('dc:subject',)}
     """
     rdf = way_to_descriptions(as_utf8(content))[-1]
-    wanted = (*NAMED, _LAST_KEYWORD, *_DATES, _EXTENDED)
+    wanted = (*NAMED, *_LAST_KEYWORD, *_DATES, _EXTENDED)
     return Packet({name: found for name in wanted if (found := values(rdf, name)) is not None})
 
 
@@ -198,10 +198,10 @@ def joined_tags(said: Mapping[str, Sequence[str]]) -> Tags:
         say(_path([text]), SUBJECT)
     for text in said.get(HIERARCHY, ()):
         say(_path(text.split("|")), HIERARCHY)
-    with_slashes = TAGS_LIST if NAMED.keys() & said.keys() else _LAST_KEYWORD
     known = {"/".join(path): path for path in found}
-    for text in said.get(with_slashes, ()):
-        say(known.get(normalise(text)) or _path(text.split("/")), with_slashes)
+    for name in (TAGS_LIST,) if NAMED.keys() & said.keys() else _LAST_KEYWORD:
+        for text in said.get(name, ()):
+            say(known.get(normalise(text)) or _path(text.split("/")), name)
     return _without_twins({path: tuple(names) for path, names in found.items()})
 
 

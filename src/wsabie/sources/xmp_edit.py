@@ -56,14 +56,16 @@ def properties_of(tags: Iterable[str | Sequence[str]]) -> dict[str, list[str]]:
     Raises
     ------
     InputError
-        A name is empty, holds characters that XML cannot hold (control characters, half a surrogate pair), or holds
-        "|" inside a path.
+        They are one text and no list; or a name is empty, holds characters that XML cannot hold (control characters,
+        half a surrogate pair), or holds "|" inside a path.
 
     Examples
     --------
     >>> list(properties_of(["sea", ("animal", "dog")]).values())
     [['sea', 'dog'], ['sea', 'animal|dog'], ['sea', 'animal/dog']]
     """
+    if isinstance(tags, str):
+        raise InputError(f"the tags are one text, {tags!a}; give a list of them")
     paths = list(dict.fromkeys(_writable([tag] if isinstance(tag, str) else tag) for tag in tags))
     return {
         SUBJECT: list(dict.fromkeys(path[-1] for path in paths)),

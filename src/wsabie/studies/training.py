@@ -244,7 +244,7 @@ def prepare(
         "source": recipe.source,
         "fingerprint": own if rows is source else fingerprint_or_none(rows),
         **({} if isinstance(source, Rows) else {"source_fingerprint": own, "describe": _named(source, recipe)}),
-        **({"items": source.kind} if isinstance(source, ItemList) and source.kind else {}),
+        **_how_regions(source),
         "rows": len(learnt),
         "validation_rows": 0 if validation is None else len(validation),
         "labels": len(learnt.label_names),
@@ -253,6 +253,12 @@ def prepare(
         "skipped": len(rejects),
     }
     return Sides(learnt, validation, terms, aligned, facts)
+
+
+def _how_regions(source: Source) -> dict[str, str]:
+    """Of marked pictures, what an item was and what whole pictures were called, so that others are read alike."""
+    told = (("items", source.kind), ("whole", source.whole)) if isinstance(source, ItemList) else ()
+    return {name: value for name, value in told if value}
 
 
 def _with_words(rows: Rows, recipe: Recipe, rejects: Rejects) -> Rows:

@@ -1,9 +1,9 @@
 """What several commands do: open data, list skipped input, describe pictures, choose where work runs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from wsabie.base.errors import InputError
 from wsabie.base.executor import Executor, Processes, Serial
@@ -12,6 +12,8 @@ from wsabie.base.progress import Progress
 from wsabie.faces.cli.terminal import TerminalProgress, note, plural
 from wsabie.sources.align import MAPPED
 from wsabie.sources.records import ItemSource, Rows, Source, Things
+from wsabie.sources.region_parts import with_pictures
+from wsabie.sources.regions import Cutout
 from wsabie.storage.rejects import Rejects
 
 if TYPE_CHECKING:
@@ -27,9 +29,11 @@ def opened(
     things: Things | None = None,
     items: str | None = None,
     usual: str | None = None,
+    whole: str | None = None,
 ) -> Source:
     """The source at a path, refusing an empty one; `n_features` is the width where the rows do not tell theirs, and
-    `things` what is wanted, where that is known. Of marked pictures `items` says what an item is, or else `usual`.
+    `things` what is wanted, where that is known. Of marked pictures `items` says what an item is, or else `usual`, and
+    `whole` under which label the pictures that regions are in are items too.
     """
     from wsabie.sources.declaration import ENDING
     from wsabie.sources.open import open_source
@@ -50,7 +54,17 @@ def opened(
     )
     if not len(source):
         raise InputError(f"{path} holds nothing to use{_because(rejects)}; look at the list that --rejects FILE writes")
-    return source
+    return source if whole is None or not has_regions(source) else with_pictures(source, whole)
+
+
+def has_regions(source: Source) -> TypeGuard[ItemSource]:
+    """Whether items are regions of pictures."""
+    return not isinstance(source, Rows) and any(isinstance(item.content, Cutout) for item in source)
+
+
+def read_as(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What `opened` is told of marked pictures, so that they are read as those that a model was trained on."""
+    return {"usual": facts.get("items"), "whole": facts.get("whole")}
 
 
 def _kind_of_items(path: Path, items: str | None, usual: str | None) -> str | None:

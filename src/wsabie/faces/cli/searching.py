@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from wsabie.base.errors import InputError
-from wsabie.faces.cli.common import aligned_rows, executor, listing, loaded, opened
+from wsabie.faces.cli.common import aligned_rows, executor, listing, loaded, opened, read_as
 from wsabie.faces.cli.labelling import known_of
 from wsabie.faces.cli.spaces import space_in
 from wsabie.faces.cli.terminal import TerminalProgress, note, one_line, out, plural, show_json
@@ -89,9 +89,9 @@ def _collection(asked: Asked, annotator: Any, rejects: Rejects) -> tuple[Source,
 
     things = annotator.terms and annotator.terms.things
     wide = annotator.model.n_features_in_
-    usual = annotator.facts.get("items")
+    marked = read_as(annotator.facts)
     source = joined(
-        [opened(path, rejects, _labels_in(path, wide, things), wide, things, usual=usual) for path in asked.within]
+        [opened(path, rejects, _labels_in(path, wide, things), wide, things, **marked) for path in asked.within]
     )
     if asked.out is not None and (isinstance(source, Rows) or source.things != "pictures"):
         held = "rows of features" if isinstance(source, Rows) else source.things

@@ -14,6 +14,7 @@ from wsabie.base.errors import InputError
 from wsabie.faces.cli.common import (
     couples_in,
     executor,
+    has_regions,
     listing,
     opened,
     refuse_without_effect,
@@ -23,7 +24,7 @@ from wsabie.faces.cli.common import (
 )
 from wsabie.faces.cli.epochs import epochs_run
 from wsabie.faces.cli.terminal import TerminalProgress, note, out, plural, show_json
-from wsabie.sources.records import Rows, Source
+from wsabie.sources.records import Source
 from wsabie.storage.atomic import UnwritableError, explained
 from wsabie.storage.outputs import refuse_unwritable
 from wsabie.storage.rejects import Rejects
@@ -190,11 +191,10 @@ def _opened(asked: Asked, rejects: Rejects) -> tuple[Source, Source | None]:
 def _with_wholes(whole: str | None, path: Path, source: Source) -> Source:
     """The whole pictures of marked ones too, under the label that is asked for."""
     from wsabie.sources.region_parts import with_pictures
-    from wsabie.sources.regions import Cutout
 
     if whole is None:
         return source
-    if isinstance(source, Rows) or not any(isinstance(item.content, Cutout) for item in source):
+    if not has_regions(source):
         raise InputError(
             f"--whole labels the pictures that regions are in, and {path} has no regions; leave --whole out"
         )
