@@ -183,13 +183,13 @@ def tell_unknown_features(aligned: "Aligned", where: object) -> None:
 
 
 def label_names(labels: Path) -> list[str]:
-    """The labels of a model folder, or the lines of a file up to a tab, each once; # begins a comment."""
-    from wsabie.sources.text import numbered_lines
+    """The labels of a model folder, or the lines of a file up to a tab, each once."""
+    from wsabie.sources.text import telling_lines
 
     if labels.is_dir():
         return list(loaded(labels).model.vocabulary_)
-    lines = (line.decode("utf-8", "replace").partition("\t")[0] for _, line in numbered_lines(labels, 1 << 20))
-    names = list(dict.fromkeys(line for line in lines if line.strip() and not line.startswith("# ")))
+    lines = (line.decode("utf-8", "replace").partition("\t")[0] for _, line in telling_lines(labels, 1 << 20))
+    names = list(dict.fromkeys(line for line in lines if line.strip()))
     if not names:
         raise InputError(f"{labels} names no label; write one a line")
     return names
