@@ -55,12 +55,12 @@ def labels(
     """What WordNet and its like know of labels: meanings, synsets, kinds and parts."""
     from wsabie.faces.cli.labelling import (
         about_command,
-        known_of,
         match_command,
         pairs_command,
         under_command,
         within_command,
     )
+    from wsabie.faces.cli.meanings import known_of
     from wsabie.storage.outputs import refuse_unwritable
 
     if not knowledge and not pairs:

@@ -8,7 +8,7 @@ from typing import Any
 
 from wsabie.base.errors import InputError
 from wsabie.faces.cli.common import aligned_rows, executor, listing, loaded, opened
-from wsabie.faces.cli.labelling import known_of
+from wsabie.faces.cli.meanings import known_of, meant_by, vectors_of
 from wsabie.faces.cli.spaces import space_in
 from wsabie.faces.cli.terminal import TerminalProgress, note, one_line, out, plural, show_json
 from wsabie.models.encoded import Encoded, refuse_without_points
@@ -111,11 +111,8 @@ def _labels_in(path: Path, wide: int, things: Any) -> str:
 
 def _knowing(asked: Asked, model: Any, same: SameThings, rejects: Rejects) -> tuple[Queries, list[Related]]:
     """Who understands the query, and who knows related labels: trained models first."""
-    from wsabie.labels.matching import match_labels
     from wsabie.models.registry import load
     from wsabie.models.related import SpaceRelated, related_by
-    from wsabie.sources.knowledge import read_label_table
-    from wsabie.sources.vectors import read_vectors
 
     labels, known, vectors = list(model.vocabulary_), None, None
     related: list[Related] = [related_by(load(path), asked.relation, str(path)) for path in asked.trained]
@@ -124,14 +121,13 @@ def _knowing(asked: Asked, model: Any, same: SameThings, rejects: Rejects) -> tu
     if hasattr(model, "related"):
         related.insert(0, related_by(model, None, str(asked.model)))
     if asked.knowledge or asked.pairs:
-        table = None if asked.table is None else read_label_table(asked.table)
-        known = match_labels(known_of(asked.knowledge, asked.pairs), labels, table)
+        known = meant_by(known_of(asked.knowledge, asked.pairs), labels, asked.table)
         called = " and ".join(path.stem for path in asked.knowledge) or "pairs"
         related.append(KnownRelated(known, called=called, same=same))
         if not any(known.concepts):
             note(f"nothing is known of the {plural(len(labels), 'label')} of {asked.model}")
     if asked.vectors is not None:
-        vectors = read_vectors(asked.vectors, rejects=rejects, progress=TerminalProgress())
+        vectors = vectors_of(asked.vectors, rejects=rejects)
     return Queries(labels, known, same, vectors), related
 
 
