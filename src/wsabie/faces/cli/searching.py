@@ -17,7 +17,7 @@ from wsabie.search.related import KnownRelated, Related
 from wsabie.sources.records import Rows, Source
 from wsabie.storage.outputs import refuse_unwritable
 from wsabie.storage.rejects import Rejects
-from wsabie.studies.augmented_search import Answer, AugmentedSearch, Found
+from wsabie.studies.augmented_search import Answer, AugmentedSearch, Found, answerable
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def search_command(asked: Asked) -> None:
         source, told = _collection(asked, annotator, rejects)
         same = SameThings(told.Y, told.label_names)
         queries, related = _knowing(asked, annotator.model, same, rejects)
-        queries.understand(asked.query)  # refuses an unknown word before the work
+        answerable(queries.understand(asked.query), annotator.model)  # refuses an unknown word before the work
         items = _encoded(asked, annotator, source, rejects)
         groups = _groups(told, items) if asked.distinct else None
         search = AugmentedSearch(annotator.model, items, queries=queries, related=related, groups=groups)
