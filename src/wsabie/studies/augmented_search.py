@@ -176,8 +176,8 @@ def answerable(understood: Understood, model: LabelModel) -> Understood:
     labels = [label for label in understood.labels if label not in missing]
     if not labels:
         raise InputError(
-            f"the model has no word vector for {listed(understood.labels)}; ask for another label, or train with vectors "
-            "that have one"
+            f"the model has no word vector for {listed(understood.labels)}; ask for another label, or train with "
+            "vectors that have one"
         )
     if n := len(understood.labels) - len(labels):
         sentence = f"{understood.sentence} ({n:,} of them without a word vector left out)"

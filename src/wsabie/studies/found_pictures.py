@@ -9,6 +9,7 @@ from wsabie.features.decode import RejectedItem
 from wsabie.search.asked import listed
 from wsabie.sources.records import ItemSource
 from wsabie.studies.augmented_search import Answer, Found, Group
+from wsabie.studies.fonts import font
 from wsabie.studies.html.markup import Markup, element, label
 from wsabie.studies.html.page import Section, page
 from wsabie.studies.html.pictures import picture
@@ -133,13 +134,3 @@ def _write(draw: Any, at: tuple[int, int], text: str, size: int, colour: str, ro
     while text and draw.textlength(text, font=face) > room:
         text = text.rstrip("…")[:-1] + "…" if len(text) > 2 else ""
     draw.text(at, text, fill=colour, font=face)
-
-
-def font(size: int) -> Any:
-    """DejaVu has more alphabets than the font that Pillow brings, where it is installed."""
-    from PIL import ImageFont
-
-    try:
-        return ImageFont.truetype("DejaVuSans.ttf", size)
-    except OSError:
-        return ImageFont.load_default(size)

@@ -16,7 +16,7 @@ from wsabie.models.annotator import Annotator
 from wsabie.models.parts import Parts
 from wsabie.sources.records import Item
 from wsabie.sources.regions import Cutout, parse_region
-from wsabie.studies.found_pictures import font
+from wsabie.studies.fonts import font
 
 _SCALES = (2, 3)  # windows of a half and of a third of the sides, each shifted by half of itself
 _COLOURS = ("#b3261e", "#0b57d0", "#146c2e", "#7d4e00", "#6f2dbd", "#00696e")
