@@ -133,7 +133,13 @@ def trained_on(source: Source, facts: dict[str, Any]) -> bool:
 def aligned_rows(
     annotator: "Annotator", model: Path, source: Source, run: Executor, progress: Progress, rejects: Rejects
 ) -> "Aligned":
-    """The source in the model's terms; where it does not fit, the sentence names the command that makes it fit."""
+    """The source in the model's terms."""
+    refuse_unfit(annotator, model, source)
+    return annotator.rows(source, executor=run, progress=progress, rejects=rejects)
+
+
+def refuse_unfit(annotator: "Annotator", model: Path, source: Source) -> None:
+    """Refuse a source that does not fit a model; the sentence names the command that makes it fit."""
     if isinstance(source, Rows):
         described = bool(annotator.dictionary) and source.dictionary
         if annotator.terms is not None and described and described != annotator.dictionary:
@@ -152,7 +158,6 @@ def aligned_rows(
             if annotator.dictionary.startswith(MAPPED):
                 remedy += ", and map them: wsabie features kpca FILE.parquet --map FOLDER --out MAPPED.parquet"
         raise InputError(f"{model} was trained on rows of features and {source.path} holds {source.things}; {remedy}")
-    return annotator.rows(source, executor=run, progress=progress, rejects=rejects)
 
 
 def loaded(path: Path, threads: int | None = None) -> Any:

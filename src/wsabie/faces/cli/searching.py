@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from wsabie.base.errors import InputError
-from wsabie.faces.cli.common import aligned_rows, executor, listing, loaded, opened
+from wsabie.faces.cli.common import executor, listing, loaded, opened, refuse_unfit
 from wsabie.faces.cli.meanings import known_of, meant_by, vectors_of
 from wsabie.faces.cli.spaces import space_in
 from wsabie.faces.cli.terminal import TerminalProgress, note, one_line, out, plural, show_json
@@ -148,10 +148,11 @@ def _encoded(asked: Asked, annotator: Any, source: Source, rejects: Rejects) -> 
             if kept.origin == origin:
                 return kept
             note(f"{points} holds points of another model or collection; they are made anew")
-    rows = aligned_rows(annotator, asked.model, source, executor(asked.threads), TerminalProgress(), rejects).rows
-    if not len(rows):
+    refuse_unfit(annotator, asked.model, source)
+    run, progress = executor(asked.threads), TerminalProgress()
+    made = Encoded.of(annotator, source, origin=origin, executor=run, progress=progress, rejects=rejects)
+    if not len(made):
         raise InputError(f"nothing in {asked.within[0]} can be read; look at the list that --rejects FILE writes")
-    made = Encoded(rows.ids, annotator.model.transform(rows.X), origin)
     if points is not None:
         made.save(points)
     return made
