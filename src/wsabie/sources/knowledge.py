@@ -49,7 +49,8 @@ def read_knowledge(
         A folder of WordNet's (`data.noun`, `data.verb` with their indexes; or `words.txt` and Prolog lists), or one
         such file; Open Images' hierarchy; translations; any other is-a list that `read_hierarchy` takes.
     relations : mapping of str to (str or Path), or None
-        Lists of pairs (id TAB id), by the relation that they state.
+        Lists of pairs (id TAB id), by the relation that they state, or its inverse: those of "has-part" are object TAB
+        part.
     rejects : Rejects or None
         Lists lines of these that are no pairs.
 
@@ -75,8 +76,9 @@ def read_knowledge(
         for file in _files(path) if is_folder else [path]:
             _read(file, found)
     for relation, pairs in (relations or {}).items():
+        stated, inverse = direction(relation)
         for one, other in read_couples(Path(pairs), rejects=rejects):
-            found.relate(relation, one, other)
+            found.relate(stated, *((other, one) if inverse else (one, other)))
     if not len(found):
         raise InputError("nothing is known of any label; give WordNet's folder, or a list of pairs")
     return found

@@ -65,6 +65,7 @@ def test_a_relation_is_learned_and_answers(
     quick = "--terms", 60, "--size", 64, "--dim", 16, "--threads", 1, "--epochs", 60, "--hold-out", 0
     trained = cli("train", places, "--kind", "parts", "--relations", related, "--model", model, *quick)
     assert trained.code == 0, trained.err
+    assert f"next: wsabie parts {model} PICTURE" in trained.err
     assert ("1 relation left out for want of two pictures, such as nowhere" in trained.err) == (relation == "own")
 
     seen = cli("parts", model, places / picture, "--object", one, "-k", 1, "--json").json["results"]
@@ -78,3 +79,21 @@ def test_a_relation_is_learned_and_answers(
     assert groups[0]["labels"] == [one]
     assert groups[0]["found"][0]["labelled"]
     assert [other] in [group["labels"] for group in groups[1:]], groups
+    shown = cli("search", model, one, "--in", places, "-k", 1).out.splitlines()[1]
+    assert Path(shown.partition("\t")[0]).is_file()  # as it is printed, it can be opened
+
+
+def test_relations_of_other_labels_are_refused_before_pictures_are_described(
+    cli: Cli, places: Path, tmp_path: Path
+) -> None:
+    related = tmp_path / "related.tsv"
+    related.write_text("ambulanze\thospital\n")
+    for more, told in (
+        (("--kind", "parts", "--relations", related), "there is no label 'ambulanze'; did you mean 'ambulance'"),
+        (("--min-rows", 1000), "no label has 1000 training rows"),
+    ):
+        ran = cli("train", places, "--model", tmp_path / "model", *more)
+        assert ran.code == 1
+        assert told in ran.err
+        assert "describing" not in ran.err
+        assert "learning" not in ran.err

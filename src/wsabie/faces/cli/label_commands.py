@@ -33,7 +33,7 @@ def labels(
     ] = None,
     pairs: Annotated[
         list[str] | None,
-        typer.Option(metavar="RELATION=FILE", help="A list of id TAB id that states a relation: part-of=parts.tsv."),
+        typer.Option(metavar="RELATION=FILE", help="A list of id TAB id that states a relation: has-part=parts.tsv."),
     ] = None,
     labels: Annotated[
         Path | None, typer.Option(help="For all but about: a file of one label a line, or a model folder.")

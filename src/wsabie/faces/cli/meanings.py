@@ -29,7 +29,7 @@ def known_of(paths: Sequence[Path], stated: Sequence[str] = ()) -> "Knowledge":
     for text in stated:
         relation, equals, file = text.partition("=")
         if not equals or not relation or not file or relation in relations:
-            raise InputError(f"--pairs {text!r} is not RELATION=FILE, each relation once, such as part-of=parts.tsv")
+            raise InputError(f"--pairs {text!r} is not RELATION=FILE, each relation once, such as has-part=parts.tsv")
         relations[relation] = Path(file)
     return read_knowledge(*paths, relations=relations)
 
@@ -73,7 +73,7 @@ def refuse_other_kinds(kind: str, given: dict[str, Any]) -> None:
 
 
 def meaning_parameters(
-    kind: str, vectors: Path | None, knowledge: Sequence[Path] | None, labels: Path | None
+    kind: str, vectors: Path | None, knowledge: Sequence[Path] | None, labels: Path | None, dim: int | None
 ) -> dict[str, Any]:
     """Parameters of a kind of model: its word vectors and more, or those that its label vectors begin with."""
     from wsabie.models.systems import system_of
@@ -82,6 +82,8 @@ def meaning_parameters(
         return {}
     read = vectors_of(vectors)
     if system_of(kind).needs != "vectors":
+        if dim not in (None, read.dim):
+            raise InputError(f"{vectors} has vectors of {read.dim} dimensions and --dim is {dim}; leave --dim out")
         return {"init_labels": read, "dim": read.dim}
     return {
         "vectors": read,

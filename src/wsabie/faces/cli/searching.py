@@ -65,7 +65,7 @@ def search_command(asked: Asked) -> None:
         if asked.out is not None and not isinstance(source, Rows):
             _draw(answer, source, asked.out, " and ".join(path.name for path in asked.within))
         skipped = len(rejects)
-    _show(asked, answer, _labels_of(told, answer), skipped)
+    _show(asked, answer, _labels_of(told, answer), _files_of(source, answer), skipped)
 
 
 def _refuse_early(asked: Asked) -> None:
@@ -178,6 +178,14 @@ def _labels_of(told: Rows, answer: Answer) -> dict[str, set[str]]:
     }
 
 
+def _files_of(source: Source, answer: Answer) -> dict[str, str]:
+    """Where the things found lie, by id, of those that are files of their own."""
+    if isinstance(source, Rows):
+        return {}
+    wanted = {one.id for group in answer.groups for one in group.found}
+    return {item.id: str(item.content) for item in source if item.id in wanted and isinstance(item.content, Path)}
+
+
 def _draw(answer: Answer, source: Any, target: Path, where: str) -> None:
     from wsabie.storage.atomic import write_bytes, write_text
     from wsabie.studies.found_pictures import html_page, pictures_of, png_sheet
@@ -189,7 +197,7 @@ def _draw(answer: Answer, source: Any, target: Path, where: str) -> None:
         write_bytes(target, png_sheet(answer, pictures))
 
 
-def _show(asked: Asked, answer: Answer, labels: dict[str, set[str]], skipped: int) -> None:
+def _show(asked: Asked, answer: Answer, labels: dict[str, set[str]], files: dict[str, str], skipped: int) -> None:
     understood = answer.understood
     if asked.json:
         groups = [
@@ -209,7 +217,7 @@ def _show(asked: Asked, answer: Answer, labels: dict[str, set[str]], skipped: in
             out.print(one_line(understood.sentence))
         for one in group.found:
             sign = "*" if one.label in labels.get(one.id, ()) else ""
-            sys.stdout.write(f"{one_line(one.id)}\t{sign}{one_line(one.label)} {one.score:.2f}\n")
+            sys.stdout.write(f"{one_line(files.get(one.id, one.id))}\t{sign}{one_line(one.label)} {one.score:.2f}\n")
     if labels:
         note("* a label that it carries in the collection")
     if asked.out is not None:
