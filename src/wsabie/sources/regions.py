@@ -129,9 +129,10 @@ def parse_region(text: str) -> Region:
     words = [word.strip() for word in text[: 20 * _MOST_NUMBERS].split(",")]
     shares = {word.endswith("%") for word in words}
     numbers = [_number(word.removesuffix("%")) for word in words]
+    wrong = "is no list of numbers" if None in numbers else f"has {len(numbers):,} numbers"
     if None in numbers or len(numbers) < 4 or len(numbers) % 2 or len(numbers) > _MOST_NUMBERS:
         raise InputError(
-            f"region {text[:60]!r} is no list of numbers; give X,Y,W,H in pixels, or in per cent as 10%,20%,30%,40%, "
+            f"region {text[:60]!r} {wrong}; give X,Y,W,H in pixels, or in per cent as 10%,20%,30%,40%, "
             "or the corners of a polygon, X1,Y1,X2,Y2,X3,Y3 and more"
         )
     if len(shares) > 1:
