@@ -4,8 +4,8 @@ import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from wsabie.base.errors import BusyError
 from wsabie.catalogue.collection import Collection
-from wsabie.catalogue.database import BusyError
 from wsabie.storage.atomic import explained
 
 _LOCK = "learning.lock"

@@ -147,7 +147,7 @@ def search_label(collection: Collection, label: int, k: int = 20, *, only: Itera
     InputError
         As `nearest_items`; or the model does not know the label.
     """
-    opened = _opened_once(*_place(collection, None), collection)
+    opened = opened_model(collection)
     with reading(collection.engine) as connection:
         columns = np.flatnonzero(opened.labels_now(connection) == label)
     if not len(columns):
@@ -169,7 +169,7 @@ def point_of(collection: Collection, content: "Content") -> Float32:
     """
     from wsabie.sources.records import Item
 
-    annotator = _opened_once(*_place(collection, None), collection).annotator
+    annotator = opened_model(collection).annotator
     point: Float32 = annotator.model.transform(annotator.rows_of_all([Item("the picture", content, ())]))[0]
     return point
 
@@ -246,8 +246,15 @@ def _indexed(model: Path, _: int, __: int) -> "tuple[Points, ExactIndex, ExactIn
 _models: dict[Path, OpenModel] = {}
 
 
-def _opened_once(place: Path, number: int, collection: Collection) -> OpenModel:
-    """A model's folder never changes, so that it is read once."""
+def opened_model(collection: Collection) -> OpenModel:
+    """The model in use; its folder never changes, so that it is read once.
+
+    Raises
+    ------
+    InputError
+        There is none, or its folder is gone or damaged.
+    """
+    place, number = _place(collection, None)
     if place not in _models or not place.is_dir():
         _models.clear()
         _models[place] = open_model(collection, number)

@@ -237,9 +237,7 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
         history = fitted._train(trainer, inputs, targets, sample_weight, more=True)
         fitted.history_ = [*self.history_, *(replace(s, epoch=before + s.epoch) for s in history)]
         fitted.calibration_ = None
-        fitted.__dict__.pop("_searched", None)
-        self.__dict__.pop("_searched", None)
-        self.__dict__.update(fitted.__dict__)
+        self._take(fitted)
         return self
 
     def _resolved(self, shape: defaults.Shape) -> Settings:
@@ -345,10 +343,6 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
             searched = self.space_, ExactIndex(self.label_vectors, bias=bias, similarity=self.space_.similarity)
             self._searched = searched
         return searched[1]
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_searched"}
 
     # ---- storage
 

@@ -207,7 +207,7 @@ def train(
         raise InputError("--metric chooses the epoch by rows that are set aside; give --valid DATA or more --hold-out")
     parameters: dict[str, Any] = {} if config is None else read_parameters(config, kind)
     parameters = {name: value for name, value in parameters.items() if name not in run}
-    parameters = meaning_parameters(kind, vectors, knowledge, labels) | parameters
+    parameters = meaning_parameters(kind, vectors, knowledge, labels, dim) | parameters
     parameters |= relations_of(kind, relations, parameters)
     parameters |= stated(
         dim=dim,

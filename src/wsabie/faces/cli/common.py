@@ -147,7 +147,13 @@ def trained_on(source: Source, facts: dict[str, Any]) -> bool:
 def aligned_rows(
     annotator: "Annotator", model: Path, source: Source, run: Executor, progress: Progress, rejects: Rejects
 ) -> "Aligned":
-    """The source in the model's terms; where it does not fit, the sentence names the command that makes it fit."""
+    """The source in the model's terms."""
+    refuse_unfit(annotator, model, source)
+    return annotator.rows(source, executor=run, progress=progress, rejects=rejects)
+
+
+def refuse_unfit(annotator: "Annotator", model: Path, source: Source) -> None:
+    """Refuse a source that does not fit a model; the sentence names the command that makes it fit."""
     if isinstance(source, Rows):
         described = bool(annotator.dictionary) and source.dictionary
         if annotator.terms is not None and described and described != annotator.dictionary:
@@ -166,7 +172,6 @@ def aligned_rows(
             if annotator.dictionary.startswith(MAPPED):
                 remedy += ", and map them: wsabie features kpca FILE.parquet --map FOLDER --out MAPPED.parquet"
         raise InputError(f"{model} was trained on rows of features and {source.path} holds {source.things}; {remedy}")
-    return annotator.rows(source, executor=run, progress=progress, rejects=rejects)
 
 
 def loaded(path: Path, threads: int | None = None) -> Any:
@@ -197,13 +202,13 @@ def tell_unknown_features(aligned: "Aligned", where: object) -> None:
 
 
 def label_names(labels: Path) -> list[str]:
-    """The labels of a model folder, or the lines of a file up to a tab, each once; # begins a comment."""
-    from wsabie.sources.text import numbered_lines
+    """The labels of a model folder, or the lines of a file up to a tab, each once."""
+    from wsabie.sources.text import telling_lines
 
     if labels.is_dir():
         return list(loaded(labels).model.vocabulary_)
-    lines = (line.decode("utf-8", "replace").partition("\t")[0] for _, line in numbered_lines(labels, 1 << 20))
-    names = list(dict.fromkeys(line for line in lines if line.strip() and not line.startswith("# ")))
+    lines = (line.decode("utf-8", "replace").partition("\t")[0] for _, line in telling_lines(labels, 1 << 20))
+    names = list(dict.fromkeys(line for line in lines if line.strip()))
     if not names:
         raise InputError(f"{labels} names no label; write one a line")
     return names
