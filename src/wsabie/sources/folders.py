@@ -53,7 +53,8 @@ def read_folder(
     folder : Path
     labels_from : {"auto", "folders", "metadata", "xmp", "tags", "none"}
         "auto": the metadata file if there is one, otherwise sub-folders if the items lie in several, otherwise what is
-        embedded in the files: XMP keywords of pictures ("xmp"), genres and artists in the tags of sounds ("tags").
+        embedded in the files or lies beside them: XMP and IPTC keywords of pictures ("xmp"), genres and artists in
+        the tags of sounds ("tags").
         "none": items to annotate, without labels; so are documents that are not in sub-folders.
     image_column, label_column : str or None
         Columns of the metadata file, when they have other names than usual.
