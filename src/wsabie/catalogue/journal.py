@@ -21,6 +21,7 @@ KEPT = {table.name: table for table in (tables.labels, tables.synonyms, tables.a
 """Tables whose rows are changed through the journal. Later ones refer to earlier ones."""
 
 _AT_ONCE = 500  # numbers in a query, at most
+_IN_MEMORY = 20_000  # changes of an entry, about
 
 
 class Entry(NamedTuple):
@@ -64,6 +65,7 @@ class Change:
     def __init__(self, connection: Connection, entry: int, by: str, told: str) -> None:
         self.connection, self.id, self.by, self.told = connection, entry, by, told
         self._changes: list[Row] = []
+        self._written = 0
 
     def add(self, table: Table, rows: Sequence[Row]) -> list[int]:
         """Add rows; their numbers, in order."""
@@ -104,9 +106,8 @@ class Change:
 
     def close(self) -> int:
         """Write down the changes; how many there are."""
-        for part in _parts(self._changes, 10_000):
-            self.connection.execute(insert(tables.changes), part)
-        return len(self._changes)
+        self._write_down()
+        return self._written
 
     def _unused(self, table: Table) -> int:
         """A number that no row has or had: nobody else writes meanwhile."""
@@ -142,6 +143,14 @@ class Change:
             }
             for before, after in pairs
         ]
+        if len(self._changes) >= _IN_MEMORY:
+            self._write_down()
+
+    def _write_down(self) -> None:
+        for part in _parts(self._changes, 10_000):
+            self.connection.execute(insert(tables.changes), part)
+        self._written += len(self._changes)
+        self._changes = []
 
 
 @contextmanager
