@@ -107,7 +107,12 @@ class Change:
     def close(self) -> int:
         """Write down the changes; how many there are."""
         self._write_down()
-        return self._written
+        return self.n_changes
+
+    @property
+    def n_changes(self) -> int:
+        """Rows that were changed so far."""
+        return self._written + len(self._changes)
 
     def _unused(self, table: Table) -> int:
         """A number that no row has or had: nobody else writes meanwhile."""

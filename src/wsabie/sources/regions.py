@@ -133,7 +133,11 @@ def parse_region(text: str) -> Region:
     numbers = [[_number(word.removesuffix("%")) for word in words] for words in parts]
     given = [[number for number in part if number is not None] for part in numbers]
     least = 4 if len(given) == 1 else 6
-    if given != numbers or any(len(one) < least or len(one) % 2 for one in given) or sum(map(len, given)) > _MOST_NUMBERS:
+    if (
+        given != numbers
+        or any(len(one) < least or len(one) % 2 for one in given)
+        or sum(map(len, given)) > _MOST_NUMBERS
+    ):
         raise InputError(
             f"region {text[:60]!r} is no list of numbers; give X,Y,W,H in pixels, or in per cent as 10%,20%,30%,40%, "
             "or the corners of a polygon, X1,Y1,X2,Y2,X3,Y3 and more"
