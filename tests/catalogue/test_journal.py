@@ -160,6 +160,13 @@ def test_a_renamed_label_keeps_its_old_name_as_a_synonym(collection: Collection)
             book.found_one(connection, "guls")
 
 
+def test_names_may_join_letters_but_hide_nothing() -> None:
+    assert [book.spelt(name) for name in ("می\u200cروم", "🐦\u200d⬛")] == ["می\u200cروم", "🐦\u200d⬛"]
+    for name in ("a\0b", "a\u202eb", "a\u200bb", "", " ", "x" * 501):
+        with pytest.raises(InputError, match="cannot be a label"):
+            book.spelt(name)
+
+
 def test_parents_make_no_circles(collection: Collection) -> None:
     with entry(collection.engine, "eve", "labels") as change:
         a, b, c = book.ensure(change, "abc").values()

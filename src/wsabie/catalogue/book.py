@@ -12,6 +12,8 @@ from wsabie.labels.names import closest, normalise
 
 LONGEST = 500
 """Characters of a name, at most."""
+JOINERS = "\u200c\u200d"
+"""What cannot be seen but belongs to words of Persian or Hindi, and to emoji."""
 
 _AT_ONCE = 500
 
@@ -37,7 +39,7 @@ def spelt(name: str) -> str:
     'sea gull'
     """
     name = normalise(name)
-    if not name or len(name) > LONGEST or not name.isprintable():
+    if not name or len(name) > LONGEST or not all(c.isprintable() or c in JOINERS for c in name):
         raise InputError(f"{name[:40]!r} cannot be a label; a name has 1 to {LONGEST} characters that can be seen")
     return name
 
