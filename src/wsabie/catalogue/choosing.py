@@ -119,18 +119,8 @@ def _stream(connection: Connection, query: Select[Any], names: "_Names") -> Iter
     for row in connection.execute(query, execution_options={"yield_per": _ROWS}):
         number, width, height, path, root, digest, label, *rest = row
         name, language, parents, others = names.of(label)
-        yield Tag(
-            number,
-            (width, height) if width and height else None,
-            path,
-            root,
-            digest,
-            name,
-            language,
-            parents,
-            others,
-            *rest,
-        )
+        frame = (width, height) if width and height else None
+        yield Tag(number, frame, path, root, digest, name, language, parents, others, *rest)
 
 
 def _in_folder(connection: Connection, folder: str | None) -> Any:

@@ -1,6 +1,7 @@
 """The tags of a collection written to files; its pictures stay as they are unless they are asked to be written to."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -27,11 +28,12 @@ ENDINGS: dict[str, Kind] = {".csv": "csv", ".jsonl": "jsonl", ".json": "coco"}
 
 
 class Exported(NamedTuple):
-    """What was written, and where."""
+    """What was written, and where; `out` is None where it was written to the pictures themselves."""
 
-    out: str
+    out: str | None
     kind: Kind
     tags: int
+    files: int
     skipped: int
 
 
@@ -87,6 +89,7 @@ def export_tags(
     rejects = Rejects() if rejects is None else rejects
     _refuse_choice(kind, choice, pictures)
     _refuse_place(collection, out, kind, pictures)
+    n_files = 1
     only_fitting = kind not in ("csv", "jsonl")
     with reading(collection.engine) as connection, progress.stage("exporting", None, "tags") as stage:
         tags = _counted(chosen(connection, choice, only_fitting=only_fitting), stage)
@@ -97,13 +100,55 @@ def export_tags(
         elif kind == "coco":
             n = write_coco(tags, out, _categories(connection), _namer(collection, out, pictures), rejects)
         elif kind == "imagefolder":
-            n = write_image_folder(tags, out, folder=collection.folder, how=pictures or "copy", rejects=rejects)
+            n, n_files = write_image_folder(
+                tags, out, folder=collection.folder, how=pictures or "copy", rejects=rejects
+            )
         else:
             from wsabie.catalogue.formats.sidecars import write_sidecars
 
             names = Names()
-            n = write_sidecars(tags, lambda tag: out / names.give(tag), rejects).tags
-    return Exported(str(out), kind, n, len(rejects))
+            n, n_files = write_sidecars(tags, lambda tag: out / names.give(tag), rejects=rejects)
+    return Exported(str(out), kind, n, n_files, len(rejects))
+
+
+def write_to_pictures(
+    collection: Collection,
+    *,
+    into: bool = False,
+    choice: Choice | None = None,
+    rejects: Rejects | None = None,
+    progress: Progress = SILENT,
+) -> Exported:
+    """Write accepted tags as XMP to where the pictures lie: beside them, or into JPEG, PNG and WebP files.
+
+    Tags that are there already stay, but for those that are rejected in the catalogue. Files that say so already are
+    left as they are.
+
+    Parameters
+    ----------
+    collection : Collection
+    into : bool
+        Into the pictures, and not into sidecars beside them.
+    choice : Choice or None
+    rejects : Rejects or None
+        Lists pictures that are not there or cannot be written.
+    progress : Progress
+
+    Raises
+    ------
+    InputError
+        A label is unknown, or the folder holds no items.
+    """
+    from wsabie.catalogue.formats.sidecars import write_embedded_tags, write_sidecars
+
+    choice, rejects = choice or Choice(), Rejects() if rejects is None else rejects
+    _refuse_choice("xmp", choice, None)
+    choice = replace(choice, state=None) if choice.state == "accepted" else choice  # what is rejected is taken away
+    write = write_embedded_tags if into else write_sidecars
+    with reading(collection.engine) as connection, progress.stage("exporting", None, "tags") as stage:
+        tags = _counted(chosen(connection, choice), stage)
+        n, n_files = write(tags, lambda tag: original(tag, collection.folder), rejects=rejects)
+    return Exported(None, "xmp", n, n_files, len(rejects))
 
 
 def _refuse_choice(kind: Kind, choice: Choice, pictures: How | None) -> None:
@@ -121,9 +166,7 @@ def _refuse_place(collection: Collection, out: Path, kind: Kind, pictures: How |
         place = out if kind == "imagefolder" else out.parent / "images"
         for root in collection.roots().values():
             if place.resolve().is_relative_to(root.resolve()):
-                raise InputError(
-                    f"{place} lies in {root}, where copies would be found as new items; choose another place"
-                )
+                raise InputError(f"{place} lies in {root}, where copies would be new items; choose another place")
         _refuse_full(place)
     elif kind == "xmp":
         _refuse_full(out)

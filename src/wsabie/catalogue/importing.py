@@ -136,6 +136,14 @@ def _usable(block: list[Line], path: Path, rejects: Rejects) -> list[Said]:
     return usable
 
 
+class About(NamedTuple):
+    """What a file says of a label beside its name; see `record.Tag`."""
+
+    language: str
+    parents: tuple[str, ...]
+    synonyms: tuple[tuple[str, str], ...]
+
+
 class Gathered:
     """Tags of a file, as numbers.
 
@@ -147,7 +155,7 @@ class Gathered:
     addresses, names, places, tellers : dict
         Numbers by text: new addresses, labels, regions, and (origin, by, model, model_made).
     about : dict
-        (language, parents, synonyms) by label, where the file says more than its name.
+        By label, where the file says more than its name.
     """
 
     def __init__(self, path: Path, state: State) -> None:
@@ -160,7 +168,7 @@ class Gathered:
         self.names: dict[str, int] = {}
         self.places: dict[str, int] = {}
         self.tellers: dict[tuple[str, str, str, str], int] = {}
-        self.about: dict[str, tuple[str, tuple[str, ...], tuple[tuple[str, str], ...]]] = {}
+        self.about: dict[str, About] = {}
         self._spelt: dict[str, str | BadRow] = {}
 
     def add(self, said: list[Said], matcher: Matcher, rejects: Rejects) -> None:
@@ -183,7 +191,7 @@ class Gathered:
                     rejects.add(where, name.reason, name.detail)
                     continue
                 if name not in self.about and (one.language or one.parents or one.synonyms):
-                    self.about[name] = one.language, one.parents, one.synonyms
+                    self.about[name] = self._about(one, where, rejects)
                 for item in items:
                     self._append(item, name, one)
         if len(self.items) > MOST:
@@ -201,6 +209,15 @@ class Gathered:
         self.scores.append(_NAN if told.score is None else told.score)
         self.probabilities.append(_NAN if told.probability is None else told.probability)
         self.lines.append(said.line)
+
+    def _about(self, said: Said, where: str, rejects: Rejects) -> About:
+        spelt = {text: self._name(text) for text in (*said.parents, *(name for name, _ in said.synonyms))}
+        for bad in spelt.values():
+            if isinstance(bad, BadRow):
+                rejects.add(where, bad.reason, bad.detail)
+        good = {text: name for text, name in spelt.items() if isinstance(name, str)}
+        parents = tuple(good[name] for name in said.parents if name in good)
+        return About(said.language, parents, tuple((good[name], of) for name, of in said.synonyms if name in good))
 
     def _name(self, label: str) -> str | BadRow:
         found = self._spelt.get(label)

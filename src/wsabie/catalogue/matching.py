@@ -120,7 +120,7 @@ class _FileNames:
     def find(self, path: str) -> Found:
         for spelt in _spellings(path):
             wanted = _hash(spelt.rpartition("/")[2])
-            low, high = (int(np.searchsorted(self._hashes, wanted, side)) for side in ("left", "right"))  # type: ignore[call-overload]
+            low, high = (int(np.searchsorted(self._hashes, wanted, side)) for side in ("left", "right"))
             if high - low == 1:
                 return (int(self._ids[low]),)
             if high > low:

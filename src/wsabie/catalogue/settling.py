@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import pairwise
 from math import isnan
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -135,11 +136,11 @@ def _items_at(connection: Connection, root: int, paths: list[str]) -> dict[str, 
 
 def _labels(change: Change, gathered: "Gathered", rejects: Rejects) -> tuple[Int64, int]:
     """Numbers of labels, in the order of the file, and how many are new; what is told about them is added to them."""
-    about = {name: _Told(*told) for name, told in gathered.about.items()}
+    about = gathered.about
     languages = {name: told.language for name, told in about.items()}
     names = list(gathered.names)
     above = [name for told in about.values() for name in told.parents]
-    wanted = list(dict.fromkeys([*names, *(name for name in above if _can_be(name, rejects))]))
+    wanted = list(dict.fromkeys([*names, *above]))
     known = book.find(change.connection, wanted)
     by_language = defaultdict(list)
     for name in wanted:
@@ -149,34 +150,18 @@ def _labels(change: Change, gathered: "Gathered", rejects: Rejects) -> tuple[Int
         numbers |= book.ensure(change, some, language)
     _place_below(change, numbers, {name: told.parents for name, told in about.items() if told.parents}, rejects)
     for name, told in about.items():
-        given = {other: language for other, language in told.synonyms if _can_be(other, rejects)}
-        for other in book.add_synonyms(change, numbers[name], given) if given else ():
+        for other in book.add_synonyms(change, numbers[name], dict(told.synonyms)) if told.synonyms else ():
             rejects.add(name, "synonym that another label has", other)
     return np.array([numbers[name] for name in names], np.int64), len(set(numbers.values()) - set(known.values()))
-
-
-class _Told(NamedTuple):
-    language: str
-    parents: tuple[str, ...]
-    synonyms: tuple[tuple[str, str], ...]
-
-
-def _can_be(name: str, rejects: Rejects) -> bool:
-    try:
-        return book.spelt(name) == name
-    except InputError:
-        rejects.add(ascii(name)[:100], "text that cannot be a label")
-        return False
 
 
 def _place_below(
     change: Change, numbers: dict[str, int], parents: dict[str, tuple[str, ...]], rejects: Rejects
 ) -> None:
     """Put labels below others where they are below none."""
-    pairs = {}
+    pairs: dict[int, int] = {}
     for name, way in parents.items():
-        line = [one for one in (*way, name) if one in numbers]
-        pairs |= {numbers[below]: numbers[above] for above, below in zip(line, line[1:], strict=False)}
+        pairs |= {numbers[below]: numbers[above] for above, below in pairwise((*way, name))}
     free = {row["id"] for row in rows_of(change.connection, labels, pairs) if row["parent_id"] is None}
     for below, above in pairs.items():
         if below not in free or below == above:

@@ -157,7 +157,7 @@ def parse_region(text: str) -> Region:
 
 
 def write_region(region: Region) -> str:
-    """The text that `parse_region` reads as this region, to the ten-thousandth; another frame than per cent is left out.
+    """The text that `parse_region` reads as this region, to the ten-thousandth; frames in pixels are left out.
 
     Raises
     ------

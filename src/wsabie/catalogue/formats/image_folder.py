@@ -16,8 +16,8 @@ from wsabie.storage.atomic import replacing
 from wsabie.storage.rejects import Rejects
 
 
-def write_image_folder(tags: Iterable[Tag], out: Path, *, folder: Path, how: How, rejects: Rejects) -> int:
-    """Write pictures and their labels; how many tags there were. The list of them comes last.
+def write_image_folder(tags: Iterable[Tag], out: Path, *, folder: Path, how: How, rejects: Rejects) -> tuple[int, int]:
+    """Write pictures and their labels; how many tags and pictures there were. The list of them comes last.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def write_image_folder(tags: Iterable[Tag], out: Path, *, folder: Path, how: How
     rejects : Rejects
         Lists pictures that are not there.
     """
-    names, n = Names(), 0
+    names, n, n_pictures = Names(), 0, 0
     with replacing(out / "metadata.jsonl") as draft, draft.open("w", encoding="utf-8", newline="\n") as stream:
         for group in by_item(tags):
             try:
@@ -42,5 +42,5 @@ def write_image_folder(tags: Iterable[Tag], out: Path, *, folder: Path, how: How
             put(picture, out / name, how)
             labels = list(dict.fromkeys(tag.label for tag in group))
             stream.write(json.dumps({"file_name": name, "labels": labels}, ensure_ascii=False) + "\n")
-            n += len(group)
-    return n
+            n, n_pictures = n + len(labels), n_pictures + 1
+    return n, n_pictures

@@ -6,9 +6,9 @@ A spreadsheet takes a cell that begins with = + - @, a tab or an end of line for
 an apostrophe before them, and so are those that begin with apostrophes before one of these: one apostrophe is taken off
 when a file of ours is read, and the text is what it was. Files of others are read as they are.
 
-Others have a column for the file (`FILE_COLUMNS`), relative to a root of the collection or to the file itself, absolute,
-or an address; and one for labels (`sources.cells.LABEL_COLUMNS`), which may hold several. `root`, `hash`, `region`,
-`state` and `language` are used where they are there.
+Others have a column for the file (`FILE_COLUMNS`), relative to a root of the collection or to the file itself,
+absolute, or an address; and one for labels (`sources.cells.LABEL_COLUMNS`), which may hold several. `root`, `hash`,
+`region`, `state` and `language` are used where they are there.
 """
 
 import csv
