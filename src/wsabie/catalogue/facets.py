@@ -133,7 +133,7 @@ def _annotations(connection: Connection, number: int) -> tuple[Annotation, ...]:
     a, names = annotations.c, labels.c
     columns = (a.region, a.state, a.origin, a.by, a.at, a.model_id, a.score, a.probability)
     query = select(names.id, names.name, *columns).join(labels, names.id == a.label_id).where(a.item_id == number)
-    return tuple(Annotation(*row) for row in connection.execute(query.order_by(names.name, a.region)))
+    return tuple(Annotation._make(row) for row in connection.execute(query.order_by(names.name, a.region)))
 
 
 def _waiting(connection: Connection, number: int, model: int | None) -> tuple[Suggestion, ...]:
@@ -141,7 +141,7 @@ def _waiting(connection: Connection, number: int, model: int | None) -> tuple[Su
     decided = exists().where(a.item_id == s.item_id, a.label_id == s.label_id, a.region == "")
     query = select(names.id, names.name, s.score, s.probability).join(labels, names.id == s.label_id)
     query = query.where(s.model_id == model, s.item_id == number, not_(decided))
-    return tuple(Suggestion(*row) for row in connection.execute(query.order_by(s.probability.desc(), names.name)))
+    return tuple(Suggestion._make(row) for row in connection.execute(query.order_by(s.probability.desc(), names.name)))
 
 
 def _counted(connection: Connection, query: Any) -> dict[int, int]:

@@ -17,8 +17,8 @@ from wsabie.catalogue import book, cursors
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.database import reading
 from wsabie.catalogue.deciding import model_in_use
-from wsabie.catalogue.narrowing import Meaning, Numbers, Part, parts, state_of
-from wsabie.catalogue.ordering import SORTS, phases
+from wsabie.catalogue.narrowing import Meaning, Part, parts, state_of, state_of_few
+from wsabie.catalogue.ordering import SORTS, Narrowed, among, phases
 from wsabie.catalogue.tables import annotations, items, labels, views
 
 LARGEST = 1_000
@@ -149,14 +149,13 @@ def page(
     with reading(collection.engine) as connection:
         meant = _meaning(connection, wanted, sort)
         given = parts(meant)
-        numbers, n = _narrowest(connection, given)
+        narrowed = _narrowed(connection, meant, given, sort)
         rows: list[tuple[int, Any]] = []
-        for query in phases(meant, sort, descending, after, given, numbers):
+        for query in phases(meant, sort, descending, after, narrowed):
             if len(rows) <= limit:
                 rows += [(row[0], row[1]) for row in connection.execute(query.limit(limit + 1 - len(rows)))]
         shown = _shown(connection, [row[0] for row in rows[:limit]], meant.model)
-        counted = after is None and (not given or n <= COUNTED)
-        total = _total(connection, meant, given, numbers) if counted else None
+        total = _total(connection, meant, given, narrowed) if after is None else None
     more = None
     if len(rows) > limit:
         number, value = rows[limit - 1]
@@ -173,24 +172,37 @@ def _meaning(connection: Connection, wanted: Filter, sort: str) -> Meaning:
     if not suggested and (sort == "probability" or (wanted.min_probability, wanted.max_probability) != (None, None)):
         raise InputError('probabilities are those of a suggested label; give a label and label_state="suggested"')
     label = None if wanted.label is None else book.found_one(connection, wanted.label)
-    return Meaning(wanted, label, model)
+    return Meaning(wanted, label, model, connection.dialect.name)
 
 
-def _narrowest(connection: Connection, given: Sequence[Part]) -> tuple[Numbers | None, int]:
-    """The part of the filter that the fewest items have, and how many, if that is few enough to sort them."""
-    best, fewest = None, SORTED + 1
+def _narrowed(connection: Connection, meant: Meaning, given: Sequence[Part], sort: str) -> Narrowed:
+    """The filter, with the items of that part which the fewest have, if these are few enough to be sorted."""
+    narrowest: Part | None = None
+    numbers: list[int] | None = None
     for part in given:
-        if part.numbers is not None:
-            some = part.numbers.limit(fewest).subquery()
-            n = connection.execute(select(func.count()).select_from(some)).scalar() or 0
-            if n < fewest:
-                best, fewest = part.numbers, n
-    return best, fewest
+        if part.numbers is not None and not (part.rest is not None and sort == "probability"):  # which is walked
+            fewest = SORTED + 1 if numbers is None else len(numbers)
+            found = list(connection.execute(part.numbers.limit(fewest)).scalars())
+            if len(found) < fewest:
+                narrowest, numbers = part, found
+    conditions = [part.condition for part in given if part is not narrowest]
+    if narrowest is None or numbers is None:
+        return Narrowed([state_of(meant), *conditions], None)
+    rest = [] if narrowest.rest is None else [narrowest.rest]
+    found_so = Narrowed([state_of_few(meant), *conditions, *rest], numbers)
+    return found_so if len(numbers) > COUNTED else Narrowed([], _passing(connection, found_so))
 
 
-def _total(connection: Connection, meant: Meaning, given: Sequence[Part], numbers: Numbers | None) -> int:
-    query = select(func.count()).select_from(items).where(state_of(meant), *(part.condition for part in given))
-    return connection.execute(query if numbers is None else query.where(items.c.id.in_(numbers))).scalar() or 0
+def _passing(connection: Connection, narrowed: Narrowed) -> list[int]:
+    query = among(select(items.c.id).where(*narrowed.conditions), items.c.id, narrowed.numbers)
+    return list(connection.execute(query).scalars())
+
+
+def _total(connection: Connection, meant: Meaning, given: Sequence[Part], narrowed: Narrowed) -> int | None:
+    """How many there are, where that is known or an index tells."""
+    if given:
+        return None if narrowed.conditions else len(narrowed.numbers or ())
+    return connection.execute(select(func.count()).where(state_of(meant)).select_from(items)).scalar()
 
 
 def _shown(connection: Connection, numbers: list[int], model: int | None) -> tuple[Shown, ...]:

@@ -1,10 +1,9 @@
 """What a filter means in the database: numbers of items that one part of it gives, and conditions for the others."""
 
 import re
-from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, and_, exists, func, not_, select
+from sqlalchemy import ColumnElement, Select, and_, exists, not_, select
 
 from wsabie.base.errors import InputError
 from wsabie.catalogue.tables import annotations, items, suggestions
@@ -16,7 +15,6 @@ Condition = ColumnElement[bool]
 Numbers = Select[tuple[Any]]
 
 _TIME = re.compile(r"\d{4}(-\d\d(-\d\d(T\d\d(:\d\d(:\d\d)?)?)?)?)?")
-_SMALL = {ord(c): c.lower() for c in ascii_uppercase}  # as both databases do it
 _MOST_WORDS, _LONGEST = 20, 4_000
 
 
@@ -28,11 +26,14 @@ class Meaning(NamedTuple):
     wanted : Filter
     label, model : int or None
         The label that is asked for, and the model in use.
+    dialect : str
+        "sqlite" or "postgresql".
     """
 
     wanted: "Filter"
     label: int | None
     model: int | None
+    dialect: str
 
 
 class Part(NamedTuple):
@@ -44,10 +45,13 @@ class Part(NamedTuple):
         The items that have it, read from an index; None: there is none that gives them.
     condition : ColumnElement
         Whether a row of `items` has it, so written that no index is tempted by it.
+    rest : ColumnElement or None
+        What `numbers` left open.
     """
 
     numbers: Numbers | None
     condition: Condition
+    rest: Condition | None = None
 
 
 def parts(meant: Meaning) -> list[Part]:
@@ -71,13 +75,18 @@ def parts(meant: Meaning) -> list[Part]:
     if wanted.taken_from is not None or wanted.taken_to is not None:
         found.append(_taken(wanted))
     if wanted.words is not None and wanted.words.split():
-        found.append(_words(wanted, wanted.words.split()))
+        found.append(_words(meant, wanted.words.split()))
     return found
 
 
 def state_of(meant: Meaning) -> Condition:
     """Whether a row of `items` is in the state that is asked for."""
     return items.c.state == meant.wanted.state
+
+
+def state_of_few(meant: Meaning) -> Condition:
+    """The same where the rows are known, so written that no index of all rows is tempted by it."""
+    return items.c.state.concat("") == meant.wanted.state
 
 
 def suggested_rows(meant: Meaning, s: Any) -> list[Condition]:
@@ -103,7 +112,7 @@ def _suggested(meant: Meaning) -> Part:
     decided = exists().where(a.item_id == items.c.id, a.label_id == meant.label, a.region == "")
     there = exists().where(other.item_id == items.c.id, *suggested_rows(meant, other))
     numbers = select(suggestions.c.item_id).where(*suggested_rows(meant, suggestions.c))
-    return Part(numbers, and_(there, not_(decided)))
+    return Part(numbers, and_(there, not_(decided)), not_(decided))
 
 
 def _below(wanted: "Filter", folder: str) -> Part:
@@ -131,9 +140,10 @@ def _time(text: str) -> str:
     return text
 
 
-def _words(wanted: "Filter", words: list[str]) -> Part:
+def _words(meant: Meaning, words: list[str]) -> Part:
     if len(words) > _MOST_WORDS or sum(map(len, words)) > _LONGEST:
         raise InputError(f"these are too many words; give up to {_MOST_WORDS}")
-    path = func.lower(items.c.path)
-    said = and_(*(path.contains(word.translate(_SMALL), autoescape=True) for word in words))
-    return Part(select(items.c.id).where(items.c.state == wanted.state, said), said)
+    patterns = ["%" + re.sub(r"([%_\\])", r"\\\1", word) + "%" for word in words]
+    alike = items.c.path.like if meant.dialect == "sqlite" else items.c.path.ilike  # LIKE is ILIKE there
+    said = and_(*(alike(pattern, escape="\\") for pattern in patterns))
+    return Part(select(items.c.id).where(state_of(meant), said), said)

@@ -1,16 +1,29 @@
 """Items in an order: where the values lie, which index gives them so, and how to go on after an item."""
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, FromClause, Select, and_, exists, literal, not_, select, tuple_
+from sqlalchemy import ColumnElement, FromClause, Select, and_, bindparam, exists, literal, not_, select, tuple_
 
 from wsabie.catalogue.cursors import Cursor
-from wsabie.catalogue.narrowing import Meaning, Numbers, Part, state_of, suggested_rows
+from wsabie.catalogue.narrowing import Meaning, suggested_rows
 from wsabie.catalogue.tables import items, suggestions, views
 
 SORTS = ("path", "taken", "added", "best", "doubt", "probability")
 """By what items are sorted."""
+
+
+class Narrowed(NamedTuple):
+    """What has to hold of items.
+
+    Attributes
+    ----------
+    conditions : list of ColumnElement
+    numbers : list of int or None
+        The items to be sorted; None: those with a value are walked along an index.
+    """
+
+    conditions: list[ColumnElement[bool]]
+    numbers: list[int] | None
 
 
 class _Order(NamedTuple):
@@ -24,7 +37,7 @@ class _Order(NamedTuple):
 
 
 def phases(
-    meant: Meaning, sort: str, descending: bool, after: Cursor | None, given: Sequence[Part], numbers: Numbers | None
+    meant: Meaning, sort: str, descending: bool, after: Cursor | None, narrowed: Narrowed
 ) -> list[Select[tuple[Any, Any]]]:
     """Queries for numbers and values of items in order: of those with a value, then of those without.
 
@@ -35,19 +48,22 @@ def phases(
         As of `items.page`.
     after : Cursor or None
         The last item of the page before.
-    given : sequence of Part
-        What has to hold.
-    numbers : Select or None
-        The items to be sorted; None: those with a value are walked along an index.
+    narrowed : Narrowed
     """
     order = _orders(meant, sort)
-    conditions = [state_of(meant), *(part.condition for part in given)]
     found = []
     if after is None or after.value is not None:
-        found.append(_with_value(order, conditions, descending, after, numbers, sort))
+        found.append(_with_value(order, descending, after, narrowed, sort))
     if order.without is not None:
-        found.append(_without_value(order.without, conditions, descending, after, numbers))
+        found.append(_without_value(order.without, descending, after, narrowed))
     return found
+
+
+def among(query: Any, column: ColumnElement[Any], numbers: list[int] | None) -> Any:
+    """The query, of these items alone; written into it as they are, for they may be more than a query's parameters."""
+    if numbers is None:
+        return query
+    return query.where(column.in_(bindparam("among", numbers, expanding=True, literal_execute=True)))
 
 
 def _orders(meant: Meaning, sort: str) -> _Order:
@@ -66,16 +82,14 @@ def _orders(meant: Meaning, sort: str) -> _Order:
 
 def _with_value(
     order: _Order,
-    conditions: list[ColumnElement[bool]],
     descending: bool,
     after: Cursor | None,
-    numbers: Numbers | None,
+    narrowed: Narrowed,
     sort: str,
 ) -> Select[tuple[Any, Any]]:
-    query = select(order.id, order.value).select_from(order.table).where(*order.having, *conditions)
-    value = order.value
-    if numbers is not None:
-        query = query.where(order.id.in_(numbers))
+    query = select(order.id, order.value).select_from(order.table).where(*order.having, *narrowed.conditions)
+    query, value = among(query, order.id, narrowed.numbers), order.value
+    if narrowed.numbers is not None:
         value = value.concat("") if sort in ("path", "taken") else value + 0  # sorted, not walked
     if after is not None:
         here, there = tuple_(value, order.id), tuple_(literal(after.value), literal(after.id))
@@ -86,14 +100,12 @@ def _with_value(
 
 def _without_value(
     without: ColumnElement[bool],
-    conditions: list[ColumnElement[bool]],
     descending: bool,
     after: Cursor | None,
-    numbers: Numbers | None,
+    narrowed: Narrowed,
 ) -> Select[tuple[Any, Any]]:
-    query = select(items.c.id, literal(None)).where(without, *conditions)
-    if numbers is not None:
-        query = query.where(items.c.id.in_(numbers))
+    query = select(items.c.id, literal(None)).where(without, *narrowed.conditions)
+    query = among(query, items.c.id, narrowed.numbers)
     if after is not None and after.value is None:
         query = query.where(items.c.id < after.id if descending else items.c.id > after.id)
     return query.order_by(items.c.id.desc() if descending else items.c.id)
