@@ -37,6 +37,13 @@ class Decided(NamedTuple):
     kept: int = 0
 
 
+class Written(NamedTuple):
+    """The entry of the journal, if anything changed, and what was decided."""
+
+    entry: int | None
+    decided: Decided
+
+
 def decide(change: Change, decisions: Iterable[Decision], *, origin: Origin = "person", by: str = "") -> Decided:
     """Write down decisions; of several about one thing the last counts.
 

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, and_, exists, func, not_, select
 
-from wsabie.base.errors import InputError
+from wsabie.base.errors import MissingError
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.database import reading
 from wsabie.catalogue.deciding import model_in_use
@@ -87,13 +87,13 @@ def one(collection: Collection, number: int) -> One:
 
     Raises
     ------
-    InputError
+    MissingError
         There is none.
     """
     with reading(collection.engine) as connection:
         row = connection.execute(select(items).where(items.c.id == number)).first() if abs(number) < 2**63 else None
         if row is None:
-            raise InputError(f"there is no item number {number}; `wsabie collection status` says what there is")
+            raise MissingError(f"there is no item number {number}; `wsabie collection status` says what there is")
         model = model_in_use(connection)
         v = views.c
         seen = connection.execute(select(v.best, v.doubt).where(v.model_id == model, v.item_id == number)).first()

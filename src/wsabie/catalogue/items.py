@@ -205,6 +205,13 @@ def _total(connection: Connection, meant: Meaning, given: Sequence[Part], narrow
     return connection.execute(select(func.count()).where(state_of(meant)).select_from(items)).scalar()
 
 
+def numbered(collection: Collection, numbers: Sequence[int]) -> tuple[Shown, ...]:
+    """Items by their numbers, in this order; those that do not exist are left out."""
+    with reading(collection.engine) as connection:
+        there = set(connection.execute(select(items.c.id).where(items.c.id.in_(numbers[:LARGEST]))).scalars())
+        return _shown(connection, [n for n in numbers if n in there], model_in_use(connection))
+
+
 def _shown(connection: Connection, numbers: list[int], model: int | None) -> tuple[Shown, ...]:
     c, a, v = items.c, annotations.c, views.c
     columns = (c.id, c.root_id, c.path, c.hash, c.taken, c.width, c.height, c.state, c.added)

@@ -12,13 +12,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, insert, select, update
 
-from wsabie.base.errors import InputError, WsabieError
+from wsabie.base.errors import InputError, MissingError, WsabieError
 from wsabie.base.executor import Processes
 from wsabie.base.machine import available_cores
 from wsabie.base.progress import Stage
@@ -39,6 +39,7 @@ OPTIONS: dict[str, dict[str, type]] = {
 _LOCK = "jobs.lock"
 _TELL_EVERY = 0.5  # seconds between two lines of progress
 _LOOK_EVERY = 0.5
+_ENDED = "its process was ended before it was done; ask for it again"
 
 
 class Job(NamedTuple):
@@ -85,7 +86,9 @@ def ask(collection: Collection, kind: str, options: Mapping[str, Any], *, by: st
         wanted = OPTIONS[kind].get(name)
         if wanted is None:
             raise InputError(f"a {kind} job has no option {name!r}; it has {', '.join(OPTIONS[kind])}")
-        if isinstance(value, bool) != (wanted is bool) or not isinstance(value, (int, float) if wanted is float else wanted):
+        if isinstance(value, bool) != (wanted is bool) or not isinstance(
+            value, (int, float) if wanted is float else wanted
+        ):
             raise InputError(f"the option {name!r} of a {kind} job is {value!r}; give a {wanted.__name__}")
     row = {"kind": kind, "state": "waiting", "by": by, "options": dict(options), "progress": {}, "asked": now()}
     with writing(collection.engine) as connection:
@@ -101,13 +104,13 @@ def job(collection: Collection, number: int) -> Job:
 
     Raises
     ------
-    InputError
+    MissingError
         There is none.
     """
     with reading(collection.engine) as connection:
         row = connection.execute(select(jobs).where(jobs.c.id == number)).first()
     if row is None:
-        raise InputError(f"there is no job {number}")
+        raise MissingError(f"there is no job {number}")
     return Job(*row)
 
 
@@ -153,7 +156,8 @@ class Runner:
                     self._ended.wait(5)  # a database that is restarted answers again
 
     def _wait_for(self, collection: Collection) -> None:
-        with subprocess.Popen([sys.executable, "-m", __name__, str(self.folder)], start_new_session=True) as child:
+        words = [sys.executable, "-m", __name__, str(self.folder)]
+        with subprocess.Popen(words, start_new_session=True) as child:  # noqa: S603 - our own
             while child.poll() is None and not self._ended.wait(_LOOK_EVERY):
                 pass
             if child.poll() is None:
@@ -164,7 +168,13 @@ def work(folder: Path) -> None:
     """Do the first job that waits, in this process, unless another process does one."""
     with open_collection(folder) as collection, _turn(collection) as ours:
         if ours:
-            _set(collection, jobs.c.state == "running", state="failed", ended=now(), error="it was ended before it was done; ask for it again")
+            _set(
+                collection,
+                jobs.c.state == "running",
+                state="failed",
+                ended=now(),
+                error="it was ended before it was done; ask for it again",
+            )
             one = _claimed(collection)
             if one is not None:
                 threading.Thread(target=_watch, args=(folder, one.id), daemon=True).start()
@@ -241,18 +251,9 @@ def _watch(folder: Path, number: int) -> None:
     with open_collection(folder) as collection:
         while True:
             time.sleep(_LOOK_EVERY)
-            with _again():
+            with suppress(WsabieError):  # a database that does not answer for a moment is asked again
                 if job(collection, number).state == "stopped":
                     os._exit(1)
-
-
-@contextmanager
-def _again() -> Iterator[None]:
-    """A database that does not answer for a moment is asked again."""
-    try:
-        yield
-    except WsabieError:
-        pass
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from wsabie.base.progress import SILENT, Progress
 from wsabie.catalogue.alone import alone
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.database import reading, writing
-from wsabie.catalogue.deciding import Decided, Decision, decide
+from wsabie.catalogue.deciding import Decided, Decision, Written, decide
 from wsabie.catalogue.journal import entry
 from wsabie.catalogue.points import Points, load_points, mark_of, save_points
 from wsabie.catalogue.probability import Threshold, threshold_of
@@ -107,7 +107,7 @@ def apply(
         looked = look(collection, opened, store, again=again, k=k, floor=floor, threads=threads, executor=executor,
                       progress=progress)  # fmt: skip
     fitting = None if sure is None else fitted(collection, opened.number, sure)
-    accepted = None if accept_above is None else accept(collection, opened.number, accept_above, by=by)
+    accepted = None if accept_above is None else accept(collection, opened.number, accept_above, by=by).decided
     return Applied(opened.number, looked, fitting, accepted)
 
 
@@ -150,20 +150,19 @@ def look(
     return Looked(sum(len(part.items) for part in seen), written, len(missed.unreadable), len(missed.changed))
 
 
-def accept(collection: Collection, model: int, above: float, *, by: str) -> Decided:
+def accept(collection: Collection, model: int, above: float, *, by: str, label: int | None = None) -> Written:
     """Accept what the model in use suggests from a probability on and nobody decided; `undo` takes it all back."""
     s = suggestions.c
-    query = select(s.item_id, s.label_id).where(s.model_id == model, s.probability >= above, ~_decided())
-    present = select(items.c.id).where(items.c.id == s.item_id, items.c.state == "present").exists()
     total = Decided()
     with entry(collection.engine, by, "accept") as change:
-        pairs = change.connection.execute(query.where(present).order_by(s.item_id, s.label_id)).all()
+        query = waiting(model, above, label).order_by(s.item_id, s.label_id)
+        pairs = change.connection.execute(query).all()
         for lo in range(0, len(pairs), 10 * _BLOCK):
             wanted = [Decision(item, label, "accepted") for item, label in pairs[lo : lo + 10 * _BLOCK]]
             done = decide(change, wanted, origin="model", by=f"model {model}")
             total = Decided(*map(sum, zip(total, done, strict=True)))
         change.told = f"{total.added:,} suggestions of model {model} from {above:g} on accepted"
-    return total
+    return Written(change.id if total.added else None, total)
 
 
 def fitted(collection: Collection, model: int, sure: Threshold) -> Fitting:
@@ -185,6 +184,14 @@ def _refuse(**shares: float | None) -> None:
     for name, share in shares.items():
         if share is not None and not 0 <= share <= 1:
             raise InputError(f"{name} is {share:g}; give a probability from 0 to 1")
+
+
+def waiting(model: int, above: float, label: int | None = None) -> Any:
+    """The query for items and labels that a model suggests from a probability on and of which nothing is decided."""
+    s = suggestions.c
+    query = select(s.item_id, s.label_id).where(s.model_id == model, s.probability >= above, ~_decided())
+    present = select(items.c.id).where(items.c.id == s.item_id, items.c.state == "present").exists()
+    return query.where(present) if label is None else query.where(present, s.label_id == label)
 
 
 def _decided() -> Any:

@@ -2,13 +2,10 @@
 
 from pathlib import Path
 
-from sqlalchemy import select
-
 from wsabie.base.errors import InputError
 from wsabie.catalogue.collection import Collection
-from wsabie.catalogue.database import reading
+from wsabie.catalogue.files import found_file
 from wsabie.catalogue.looking import Task, look_at, stat_of
-from wsabie.catalogue.tables import items
 from wsabie.sources.media import PICTURES
 from wsabie.storage.atomic import replacing
 
@@ -42,7 +39,7 @@ def thumbnail(collection: Collection, item: int, size: int = 256) -> Path:
     """
     if size not in SIZES:
         raise InputError(f"thumbnails have {' or '.join(map(str, SIZES))} pixels, not {size}; choose one of these")
-    file, content, stat = _file_of(collection, item)
+    file, content, stat = found_file(collection, item)
     path = place_of(collection, content, size)
     if not path.is_file():
         if stat_of(file) not in (stat, None) and look_at(Task(file, PICTURES.things)).hash != content:
@@ -54,19 +51,6 @@ def thumbnail(collection: Collection, item: int, size: int = 256) -> Path:
 def place_of(collection: Collection, content: str, size: int) -> Path:
     """Where the thumbnail of a content lies, whether it is there or not."""
     return collection.thumbnails / content[:2] / f"{content}-{size}.webp"
-
-
-def _file_of(collection: Collection, item: int) -> tuple[Path, str, tuple[int, int]]:
-    c = items.c
-    with reading(collection.engine) as connection:
-        query = select(c.root_id, c.path, c.hash, c.size, c.modified).where(c.id == item)
-        row = connection.execute(query).first() if abs(item) < 2**63 else None
-    folder = None if row is None else collection.roots().get(row.root_id)
-    if row is None or folder is None:
-        raise InputError(f"there is no item number {item} with a file; `wsabie collection status` says what there is")
-    if row.hash is None:
-        raise InputError(f"{row.path} cannot be read; mend it, and run: wsabie collection scan {collection.folder}")
-    return folder / row.path, row.hash, (row.size, row.modified)
 
 
 def _make(file: Path, path: Path, size: int, item: int) -> None:

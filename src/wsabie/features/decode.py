@@ -179,6 +179,22 @@ def header(stream: IO[bytes], *, max_pixels: int = 64_000_000) -> Header:
     return Header(*((height, width) if orientation in _SIDEWAYS else (width, height)), taken)
 
 
+def media_type(content: Path | bytes, *, max_pixels: int = 64_000_000) -> str:
+    """What a picture is, by its content: "image/jpeg" and the like.
+
+    Raises
+    ------
+    RejectedItem
+        It is no picture, or has more pixels.
+    """
+    stream = opened(content)
+    with stream, _quiet(), _explained(stream):
+        image = Image.open(stream, formats=FORMATS)
+        if image.width * image.height > max_pixels:
+            raise RejectedItem("too many pixels", f"{image.width} x {image.height}, at most {max_pixels:,}")
+        return str(Image.MIME.get(str(image.format), "application/octet-stream"))
+
+
 def opened(content: Path | bytes) -> IO[bytes]:
     """What is to be decoded as a stream; `RejectedItem` where there is nothing or it cannot be read."""
     if isinstance(content, bytes):

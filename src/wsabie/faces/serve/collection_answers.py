@@ -125,7 +125,6 @@ class AboveAsked(Strict):
 
     label: Name | None = None
     probability: Annotated[Number, Field(gt=0, le=1)]
-    count_only: bool = Field(False, description="Only tell how many they are.")
 
 
 class DecidedSeen(BaseModel):
@@ -135,6 +134,12 @@ class DecidedSeen(BaseModel):
     added: int = 0
     changed: int = 0
     removed: int = 0
+
+
+class Count(BaseModel):
+    """How many."""
+
+    count: int
 
 
 class EntrySeen(BaseModel):
