@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 
@@ -18,6 +19,7 @@ router = APIRouter(prefix=API, tags=["collection"])
 
 Id = Annotated[int, Path(ge=1, lt=2**63)]
 _EVERY = 0.5  # seconds between two looks at a job
+_STREAMED = 5.0  # seconds of a stream: browsers ask again, and a service that is to stop need not wait for longer
 
 
 @router.get("/collection")
@@ -121,8 +123,9 @@ async def events(job: Id, at: Open, request: Request, _: Reader) -> Any:
     first = await run_in_threadpool(jobs.job, at, job)
 
     async def told_on() -> AsyncIterator[str]:
-        now, last = first, ""
-        while not await request.is_disconnected():
+        now, last, until = first, "", time.monotonic() + _STREAMED
+        yield f"retry: {int(1000 * _EVERY)}\n\n"
+        while time.monotonic() < until and not await request.is_disconnected():
             line = json.dumps(_job(now).model_dump(), ensure_ascii=False)
             if line != last:
                 last = line
