@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from PIL import Image
-from sqlalchemy import delete, insert, select
+from sqlalchemy import delete, insert, select, text
 
 from wsabie.catalogue import book, tables
 from wsabie.catalogue.collection import Collection
@@ -34,6 +34,9 @@ def add_items(collection: Collection, paths: Sequence[str] = PATHS, root: int = 
     ]
     with writing(collection.engine) as connection:
         connection.execute(insert(tables.items), rows)
+        if collection.engine.dialect.name == "postgresql":  # which counts on from what it gave out itself
+            last = "SELECT setval(pg_get_serial_sequence('items', 'id'), max(id)) FROM items"
+            connection.execute(text(last))
 
 
 def draw_pictures(folder: Path, paths: Sequence[str] = PATHS) -> None:

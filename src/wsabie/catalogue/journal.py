@@ -7,6 +7,7 @@ Scans are told as well, but what they found is a fact of the file system and is 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Engine, Table, bindparam, delete, func, insert, select, update
@@ -98,14 +99,15 @@ class Change:
 
     def revert(self, changes: Sequence[Row]) -> None:
         """Put back what other entries changed, last change first."""
-        for change in reversed(changes):
-            table, before, after = KEPT[change["table"]], change["before"], change["after"]
-            if before is None:
-                self._take(table, [after])
-            elif after is None:
-                self._put(table, [before])
+        kinds = groupby(reversed(changes), lambda c: (c["table"], c["before"] is None, c["after"] is None))
+        for (name, added, removed), group in kinds:
+            table, rows = KEPT[name], [(change["after"], change["before"]) for change in group]
+            if added:
+                self._take(table, [after for after, _ in rows])
+            elif removed:
+                self._put(table, [before for _, before in rows])
             else:
-                self._swap(table, [(after, before)])
+                self._swap(table, rows)
 
     def close(self) -> int:
         """Write down the changes; how many there are."""
