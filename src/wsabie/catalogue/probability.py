@@ -85,7 +85,7 @@ def lowest(probabilities: Float64, right: Int64, precision: float) -> float | No
     --------
     >>> p, right = np.linspace(1, 0.01, 100), (np.arange(100) < 50).astype(int)
     >>> lowest(p, right, 0.9).__round__(2)  # 50 of 54, and one more wrong
-    0.46
+    0.47
     >>> lowest(p[:5], right[:5], 0.9) is None
     True
     """
