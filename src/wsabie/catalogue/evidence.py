@@ -70,6 +70,11 @@ def score(evidence: Iterable[Evidence]) -> float:
     return 1 / (1 + exp(-PRIOR - sum(one.weight for one in evidence)))
 
 
+def firm(evidence: Iterable[Evidence]) -> bool:
+    """Whether spelling or meaning speak for a pair, and not only the company that it keeps."""
+    return any(one.kind == "meaning" or one.kind in SPELT for one in evidence)
+
+
 def from_spelling(known: Known, found: Found) -> None:
     """Names that are spelled alike. A slip is likelier in a long name, and where one of the two is rare."""
     for pair in alike(known.names):
@@ -213,12 +218,11 @@ def _company(known: Known, pair: Pair, cosine: float, together: Together, before
         Evidence("company", round(trust * float(np.clip(4 * (cosine - 0.35), -2, 2)), 2),
                  f"beside the same labels: cosine {cosine:.2f}")
     ]  # fmt: skip
-    spelled = any(one.kind in SPELT for one in before)
     if together.jaccard >= 0.8 and rarer >= 3:
-        weight, where = (3.5, ", in two languages") if _two_languages(known, pair) else (1.0, "")
+        weight, where = (2.5, ", in two languages") if _two_languages(known, pair) else (1.0, "")
         return [*found, Evidence("always", weight, f"nearly always together{where}: {together.both} of {a} and {b}")]
     if together.both == 0 and together.expected * max(cosine, 0) * 10 >= 3:
         return [*found, Evidence("never", 1.5, f"never on the same item: {a} and {b}")]
-    if together.share >= 0.1 and rarer >= FEW and not spelled:
+    if together.share >= 0.1 and rarer >= FEW and not firm(before):
         return [*found, Evidence("often", -2.0, f"often, not always, on the same item: {together.both} of {rarer}")]
     return found

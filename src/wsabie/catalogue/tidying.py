@@ -21,6 +21,7 @@ from wsabie.catalogue.evidence import (
     Found,
     Known,
     Pair,
+    firm,
     from_company,
     from_differences,
     from_meanings,
@@ -130,7 +131,8 @@ def proposals(
     found = _found(known, knowledge, space, company, progress)
     apart |= {pair for pair, evidence in found.items() if any(one.weight <= OWN_WORDS for one in evidence)}
     linked = {pair: sure for pair, evidence in found.items() if (sure := score(evidence)) >= least}
-    made = [_proposal(labels, keep, links, found) for links in _groups(linked, apart)]
+    loose = {pair for pair in linked if not firm(found[pair])}
+    made = [_proposal(labels, keep, links, found) for links in _groups(linked, apart, loose, known.languages)]
     made.sort(key=lambda one: (-one.score, -sum(label.items for label in one.labels), one.into.name))
     not_asked = {"model": why_not} if space is None else {}
     not_asked |= {"knowledge": "none was given"} if knowledge is None else {}
@@ -231,8 +233,14 @@ def _space(collection: Collection, connection: Connection, place: Mapping[int, i
     return (at_unit_length(np.asarray(vectors)[[rows[p] for p in frequent]]), frequent), ""
 
 
-def _groups(linked: Mapping[Pair, float], apart: set[Pair]) -> list[list[Pair]]:
-    """Links of each group, from the surest on; no group has two labels that are kept apart."""
+def _groups(
+    linked: Mapping[Pair, float], apart: set[Pair], loose: set[Pair], languages: Sequence[str]
+) -> list[list[Pair]]:
+    """Links of each group, from the surest on; no group has two labels that are kept apart.
+
+    People who write two words of one language always together mean two things: links that are `loose`, by company
+    alone, make no group with two labels of one language.
+    """
     group: dict[int, int] = {}
     members: dict[int, list[int]] = {}
     links: dict[int, list[Pair]] = {}
@@ -242,6 +250,8 @@ def _groups(linked: Mapping[Pair, float], apart: set[Pair]) -> list[list[Pair]]:
         if one == other or len(ours) + len(theirs) > LARGEST:
             continue
         if any((min(a, b), max(a, b)) in apart for a in ours for b in theirs):
+            continue
+        if pair in loose and {languages[a] for a in ours if languages[a]} & {languages[b] for b in theirs}:
             continue
         group.update(dict.fromkeys(theirs, one))
         members[one] = ours + members.pop(other)

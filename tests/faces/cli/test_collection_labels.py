@@ -1,21 +1,25 @@
 """`wsabie collection labels` and `tag` from beginning to end, on real pictures' names."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import insert
 
-from conftest import Cli
 from wsabie.catalogue import tables
 from wsabie.catalogue.collection import create
 from wsabie.catalogue.database import writing
 from wsabie.catalogue.journal import now
+
+Cli = Callable[..., Any]
 
 
 @pytest.fixture
 def photos(tmp_path: Path) -> Path:
     """A collection of nine items that nobody has tagged."""
     folder = tmp_path / "photos"
+    (folder / "sea").mkdir(parents=True)
     common = {"root_id": 1, "folder": "sea", "state": "present", "added": now()}
     with create(folder) as collection, writing(collection.engine) as connection:
         connection.execute(insert(tables.items), [{"id": i, "path": f"sea/{i}.jpg", **common} for i in range(1, 10)])
