@@ -52,7 +52,7 @@ def read(text: str, sort: str) -> Cursor:
             raise ValueError
         content = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
         found = Cursor(*json.loads(content))
-        if not (isinstance(found.sort, str) and _is_value(found.value) and _is_number(found.id)):
+        if not (isinstance(found.sort, str) and _is_value(found) and _is_number(found.id)):
             raise ValueError
     except (ValueError, TypeError, RecursionError, binascii.Error) as error:
         raise InputError("this is no cursor of a page; leave it out to begin with the first page") from error
@@ -61,12 +61,17 @@ def read(text: str, sort: str) -> Cursor:
     return found
 
 
-def _is_value(value: object) -> bool:
-    if isinstance(value, str):
-        return "\0" not in value and value.isprintable()
-    if isinstance(value, float):
-        return math.isfinite(value)
-    return value is None or _is_number(value)
+def _is_value(cursor: Cursor) -> bool:
+    """Whether the value is of the kind that items are sorted by so."""
+    value, sort = cursor.value, cursor.sort.lstrip("-")
+    if sort in ("path", "taken") and isinstance(value, str):
+        value.encode()  # half of a surrogate pair is no text: UnicodeEncodeError is a ValueError
+        return "\0" not in value
+    if sort == "added":
+        return _is_number(value)
+    if sort in ("best", "doubt", "probability") and value is not None:
+        return isinstance(value, float) and math.isfinite(value)
+    return value is None and sort != "path"
 
 
 def _is_number(value: object) -> bool:

@@ -182,7 +182,7 @@ def _narrowed(connection: Connection, meant: Meaning, given: Sequence[Part], sor
     for part in given:
         if part.numbers is not None and not (part.rest is not None and sort == "probability"):  # which is walked
             fewest = SORTED + 1 if numbers is None else len(numbers)
-            found = list(connection.execute(part.numbers.limit(fewest)).scalars())
+            found: list[Any] = list(connection.execute(part.numbers.limit(fewest)).scalars())
             if len(found) < fewest:
                 narrowest, numbers = part, found
     conditions = [part.condition for part in given if part is not narrowest]

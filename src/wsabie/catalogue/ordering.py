@@ -86,7 +86,7 @@ def _with_value(
     after: Cursor | None,
     narrowed: Narrowed,
     sort: str,
-) -> Select[tuple[Any, Any]]:
+) -> Any:
     query = select(order.id, order.value).select_from(order.table).where(*order.having, *narrowed.conditions)
     query, value = among(query, order.id, narrowed.numbers), order.value
     if narrowed.numbers is not None:
@@ -103,7 +103,7 @@ def _without_value(
     descending: bool,
     after: Cursor | None,
     narrowed: Narrowed,
-) -> Select[tuple[Any, Any]]:
+) -> Any:
     query = select(items.c.id, literal(None)).where(without, *narrowed.conditions)
     query = among(query, items.c.id, narrowed.numbers)
     if after is not None and after.value is None:
