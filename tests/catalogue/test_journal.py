@@ -80,6 +80,17 @@ def test_what_later_entries_built_upon_is_undone_after_them(collection: Collecti
         undo(collection.engine, 999, by="eve")
 
 
+def test_a_label_that_others_use_stays_when_its_making_is_undone(collection: Collection) -> None:
+    with_items(collection)
+    tag(collection, 1, "sea")
+    first = history(collection.engine)[0].id
+    tag(collection, 2, "sea")
+    undo(collection.engine, first, by="eve")
+    assert decided(collection) == {(2, "sea"): "accepted"}
+    undo(collection.engine, history(collection.engine)[0].id, by="eve")  # and the undoing
+    assert decided(collection) == {(1, "sea"): "accepted", (2, "sea"): "accepted"}
+
+
 def test_undo_is_of_ones_own(collection: Collection) -> None:
     with_items(collection)
     tag(collection, 1, "sea")

@@ -103,7 +103,8 @@ class Change:
         for (name, added, removed), group in kinds:
             table, rows = KEPT[name], [(change["after"], change["before"]) for change in group]
             if added:
-                self._take(table, [after for after, _ in rows])
+                gone = [after for after, _ in rows]
+                self._take(table, _unused(self.connection, gone) if table is tables.labels else gone)
             elif removed:
                 self._put(table, [before for _, before in rows])
             else:
@@ -185,6 +186,8 @@ def history(engine: Engine, limit: int = 50, before: int | None = None) -> list[
 
 def undo(engine: Engine, number: int | None = None, *, by: str) -> Entry:
     """Put back what an entry changed; None: the last of this person that can be.
+
+    A label that it made and others have used since stays.
 
     Returns
     -------
@@ -288,6 +291,16 @@ def _came_back(connection: Connection, number: int) -> bool:
         if any(found.get(number) != after for number, after in wanted.items()):
             return False
     return True
+
+
+def _unused(connection: Connection, rows: Sequence[Row]) -> list[Row]:
+    """Those of these labels that nothing refers to: one that others have used since stays."""
+    used: set[int] = set()
+    a, s, c, k = (table.c for table in (tables.annotations, tables.synonyms, tables.labels, tables.kept_apart))
+    for part in _parts([row["id"] for row in rows], _AT_ONCE):
+        for column in (a.label_id, s.label_id, c.parent_id, c.merged_into, k.label_a, k.label_b):
+            used.update(connection.execute(select(column).where(column.in_(part))).scalars())
+    return [row for row in rows if row["id"] not in used]
 
 
 def _parts(rows: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
