@@ -15,6 +15,7 @@ from wsabie.faces.serve.context import Context, Reader, The
 from wsabie.faces.serve.limits import layered
 from wsabie.faces.serve.measured import Measured
 from wsabie.faces.serve.problems import documented, install
+from wsabie.faces.serve.static_files import pages
 
 API = "/api/v1"
 _HEADERS = {
@@ -46,7 +47,7 @@ def _routes(context: Context) -> FastAPI:
         summary="Annotate and search a collection by joint embeddings.",
         responses=documented(),
         lifespan=_lifespan,
-        docs_url=None,  # its page would come from another site
+        docs_url=None,  # the pages have their own, since this one would come from another site
         redoc_url=None,
     )
     app.state.context = context
@@ -64,6 +65,7 @@ def _routes(context: Context) -> FastAPI:
         page, kind = the.figures.page()
         return Response(page, media_type=kind)
 
+    app.include_router(pages())
     return app
 
 
