@@ -1,6 +1,6 @@
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vitest/config";
-import { fake } from "./fake/plugin";
+import { fake } from "./fake/plugin.ts";
 
 const service = process.env["WSABIE_SERVICE"]; // http://127.0.0.1:8420; without it a made-up collection answers
 

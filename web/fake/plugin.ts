@@ -2,7 +2,7 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Plugin } from "vite";
-import { answer } from "./collection";
+import { answer } from "./collection.ts";
 
 export function fake(): Plugin {
   const handle = (request: IncomingMessage, response: ServerResponse, next: () => void): void => {

@@ -80,7 +80,7 @@ export function GalleryPage(): ReactNode {
               place={key}
               length={pages.length}
               focus={selection.focus}
-              smallest={132}
+              smallest={innerWidth < 720 ? 108 : 132}
               onMove={(to, extend) => {
                 pages.need(to);
                 choose(moved(selection, to, idAt, extend));
@@ -146,7 +146,7 @@ function Toolbar({ field, asked, total, filtering, onFilter }: ToolbarProps): Re
       </button>
       <label className="field-inline">
         <span>Order</span>
-        <select value={asked.get("sort") ?? "path"} onChange={(e) => ask({ sort: e.target.value, order: null })}>
+        <select aria-label="Order" value={asked.get("sort") ?? "path"} onChange={(e) => ask({ sort: e.target.value, order: null })}>
           {SORTS.filter((s) => s.value !== "probability" || asked.get("label")).map((s) => (
             <option key={s.value} value={s.value}>
               {s.name}
@@ -197,7 +197,8 @@ interface TileProps {
 }
 
 function Tile({ item, props, chosen, choosing, onClick, onCheck }: TileProps): ReactNode {
-  const label = item ? nameOf(item.path) : `picture ${number(props["data-at"] + 1)}, not loaded yet`;
+  const sure = item?.probability != null ? ` ${percent(item.probability)}` : "";
+  const label = item ? `${nameOf(item.path)}${sure}` : `picture ${number(props["data-at"] + 1)}, not loaded yet`;
   return (
     <div
       role="gridcell"

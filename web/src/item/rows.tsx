@@ -30,14 +30,19 @@ export function Row({ row, at, current, numbered, onLook, onVerdict }: Props): R
       onBlur={() => onLook(null)}
     >
       {numbered && <kbd className="row-key">{at < 9 ? at + 1 : ""}</kbd>}
-      <span className="row-what">
+      <button
+        type="button"
+        className="row-what"
+        title="Where it is seen"
+        onClick={() => onLook(row.label)}
+      >
         <span className="row-name">{row.label}</span>
         <small title={row.annotation?.at}>
           {row.verdict === "rejected" ? "rejected " : ""}
           {provenance(row)}
           {row.annotation ? `, ${ago(row.annotation.at)}` : ""}
         </small>
-      </span>
+      </button>
       <span className="row-p">
         {p !== null && (
           <>

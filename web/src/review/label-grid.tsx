@@ -133,7 +133,7 @@ function Cell({ item, label, verdict, props, onFocus, onVerdict }: CellOf): Reac
     <div
       role="gridcell"
       className={`suggested ${verdict ?? ""}`}
-      aria-label={`${name}${verdict ? `, ${verdict}` : ""}`}
+      aria-label={`${name}${item?.probability != null ? ` ${percent(item.probability)}` : ""}${verdict ? `, ${verdict}` : ""}`}
       onFocus={onFocus}
       onPointerEnter={(event) => setOver(event.pointerType === "mouse")}
       onPointerLeave={() => setOver(false)}

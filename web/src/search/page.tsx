@@ -99,7 +99,7 @@ function SearchBar({ text }: { text: string }): ReactNode {
         onPick={setValue}
         part={lastTerm}
         onEnter={run}
-        focused={!text}
+        focused={!text && matchMedia("(hover: hover)").matches}
       />
       <button type="button" className="primary" onClick={() => run(value)} aria-label="Search">
         <Icon name="search" />
