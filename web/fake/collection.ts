@@ -62,7 +62,7 @@ function detail(id: number): ItemDetail {
     score: null, probability: null, region: "",
   });
   const open = suggestionsOf(id).filter((s) => !annotations.some((a) => a.label === s.label));
-  return { ...item(id), size: 2_345_678, modified: null, added: "2026-11-01T00:00:00Z", annotations, suggestions: open };
+  return { ...item(id), size: 2_345_678, added: "2026-11-01T00:00:00Z", annotations, suggestions: open };
 }
 
 function picture(id: number, hot: boolean): string {
@@ -80,7 +80,7 @@ function listing(url: URL): unknown {
   const total = label ? Math.round(MOST * (1 - Number(get("min_probability") ?? 0)) * 0.1) : get("words") ? 0 : MOST;
   const ids = Array.from({ length: Math.max(0, Math.min(k, total - start)) }, (_, i) => start + i + 1);
   const items = ids.map((id) => ({ ...item(id), probability: label ? Math.max(0, 1 - id / 400) : null }));
-  return { items, next: start + k < total ? String(start + k) : null, total: get("count") ? total : null };
+  return { items, next: start + k < total ? String(start + k) : null, total: start === 0 ? total : null };
 }
 
 function decide(decisions: Decision[]): unknown {
@@ -137,24 +137,27 @@ function asked(path: string, url: URL, given: unknown): unknown {
   if (path.endsWith("/annotate")) return { results: [{ labels: suggestionsOf(id) }] };
   if (id) return detail(id);
   if (path === "/decisions") return decide((given as { decisions: Decision[] }).decisions);
+  if (path === "/decisions/above" && !given) return { count: Math.round(4000 * (1 - Number(url.searchParams.get("probability")))) };
   if (path === "/decisions/above") return { entry: entries.length, added: 120, changed: 0, removed: 0 };
   if (path === "/undo") return undo((given as { entry: number | null }).entry);
   if (path === "/journal") return { entries: entries.toReversed() };
   if (path === "/labels") {
     const start = (url.searchParams.get("start") ?? "").toLowerCase();
     const found = LABELS.filter((l) => l.name.startsWith(start));
-    const named = found.map((l) => ({ ...l, language: "en", synonym: null, accepted: 40 * l.id, rejected: 2, suggested: 90 }));
-    return { total: named.length, labels: named.slice(0, 8) };
+    const named = found.map((l) => ({ ...l, other: l.id % 5 ? null : "port" }));
+    return { labels: named.slice(0, 8) };
   }
   if (path === "/facets") {
     return {
       folders: ["", "2021/lisbon", "2022/alps", "2023"].map((folder) => ({ folder, items: MOST / 4 })),
-      labels: LABELS.map((l) => ({ ...l, accepted: 3000 - 90 * l.id, suggested: 200 })),
+      labels: LABELS.map((l) => ({ id: l.id, label: l.name, accepted: 3000 - 90 * l.id, rejected: 2, suggested: 9 * l.id })),
     };
   }
   if (path === "/search") {
     return {
-      understood: { labels: ["harbour", "boat"], how: "“port” is another name of harbour" },
+      wanted: ["harbour", "boat"],
+      unwanted: ["person"],
+      said: ["“port” is another name of harbour"],
       groups: [
         { labels: ["harbour", "boat"], why: "both are accepted or likely", score: 1, items: scored(5, 12) },
         { labels: ["pier"], why: "a part of a harbour", score: 0.7, items: scored(300, 7, "pier") },

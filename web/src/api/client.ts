@@ -103,7 +103,7 @@ export interface ItemQuery {
   label_state?: string;
   min_probability?: number | string;
   max_probability?: number | string;
-  untagged?: boolean;
+  unlabelled?: boolean;
   state?: string;
   folder?: string;
   taken_from?: string;
@@ -115,7 +115,7 @@ export interface ItemQuery {
 
 export const api = {
   collection: (signal?: AbortSignal) => get<CollectionFacts>("/collection", signal),
-  items: (asked: ItemQuery & { cursor?: string | null; k?: number; count?: boolean }, signal?: AbortSignal) =>
+  items: (asked: ItemQuery & { cursor?: string | null; k?: number }, signal?: AbortSignal) =>
     get<ItemPage>(`/items${query({ ...asked })}`, signal),
   item: (id: number, signal?: AbortSignal) => get<ItemDetail>(`/items/${id}`, signal),
   similar: (id: number, k: number, signal?: AbortSignal) =>
@@ -123,8 +123,10 @@ export const api = {
   annotateRegion: (id: number, region: string, k: number, signal?: AbortSignal) =>
     get<{ results: { labels: Suggestion[] }[] }>(`/items/${id}/annotate${query({ region, k })}`, signal),
   decide: (decisions: Decision[]) => post<Decided>("/decisions", { decisions }),
-  decideAbove: (label: string | null, probability: number, folder?: string) =>
-    post<Decided>("/decisions/above", { label, probability, ...(folder ? { folder } : {}) }),
+  decideAbove: (label: string | null, probability: number) =>
+    post<Decided>("/decisions/above", { label, probability }),
+  countAbove: (label: string, probability: number, signal?: AbortSignal) =>
+    get<{ count: number }>(`/decisions/above${query({ label, probability })}`, signal),
   undo: (entry: number | null) => post<{ undone: Entry }>("/undo", { entry }),
   journal: (before: number | null, k: number, signal?: AbortSignal) =>
     get<{ entries: Entry[] }>(`/journal${query({ k, before })}`, signal),
@@ -132,9 +134,9 @@ export const api = {
   searchPicture: (file: Blob, region: string | null, k: number, signal?: AbortSignal) =>
     upload<PictureAnswer>(`/search/picture${query({ k, region })}`, file, signal),
   labels: (start: string, k: number, signal?: AbortSignal) =>
-    get<{ total: number; labels: LabelHit[] }>(`/labels${query({ start, k })}`, signal),
+    get<{ labels: LabelHit[] }>(`/labels${query({ start, k })}`, signal),
   facets: (signal?: AbortSignal) => get<Facets>("/facets", signal),
-  jobs: (signal?: AbortSignal) => get<{ jobs: Job[] } | Job[]>("/jobs", signal),
+  jobs: (signal?: AbortSignal) => get<{ jobs: Job[] }>("/jobs", signal),
   startJob: (kind: JobKind, options: Record<string, unknown> = {}) => post<Job>("/jobs", { kind, options }),
   stopJob: (id: number) => post<Job>(`/jobs/${id}/stop`, {}),
 };

@@ -14,7 +14,7 @@ export interface Item {
   state: "present" | "missing" | "unreadable";
   best: number | null;
   doubt: number | null;
-  probability: number | null;
+  probability?: number | null; // of the label that was asked for
   hash: string | null;
 }
 
@@ -40,7 +40,6 @@ export interface Suggestion {
 
 export interface ItemDetail extends Item {
   size: number | null;
-  modified: string | number | null;
   added: string;
   annotations: Annotation[];
   suggestions: Suggestion[];
@@ -59,14 +58,14 @@ export interface ScoredItem extends Item {
 
 export interface CollectionFacts {
   folder: string;
-  items: { present: number; missing: number; unreadable: number };
+  items: { present?: number; missing?: number; unreadable?: number };
   labels: number;
   accepted: number;
   rejected: number;
   suggestions: number;
-  reviewed: number;
+  reviewed?: number;
   model: { id: number; made: string; how: string; facts: Facts; figures: Facts } | null;
-  thresholds: { precision: number; probability: number | null }[];
+  thresholds?: { precision: number; probability: number | null }[];
   role: "read" | "write";
 }
 
@@ -75,16 +74,20 @@ export type Facts = Record<string, unknown>;
 export interface LabelHit {
   id: number;
   name: string;
-  language: string;
-  synonym: string | null;
-  accepted: number;
-  rejected: number;
-  suggested: number;
+  other: string | null; // the name by which it was found, where that is another
 }
 
 export interface Facets {
   folders: { folder: string; items: number }[];
-  labels: { id: number; name: string; accepted: number; suggested: number }[];
+  labels: LabelCount[];
+}
+
+export interface LabelCount {
+  id: number;
+  label: string;
+  accepted: number;
+  rejected: number;
+  suggested: number;
 }
 
 export interface SearchGroup {
@@ -95,7 +98,9 @@ export interface SearchGroup {
 }
 
 export interface SearchAnswer {
-  understood: { labels: string[]; how: string };
+  wanted: string[];
+  unwanted: string[];
+  said: string[];
   groups: SearchGroup[];
 }
 

@@ -3,7 +3,7 @@ import { query } from "../api/client";
 import { between, boxOf, nudged, regionOf } from "../item/box";
 import { provenance, tagRows } from "../item/tags";
 import type { ItemDetail } from "../api/types";
-import { lastTerm, terms, written } from "../search/terms";
+import { lastTerm, written } from "../search/terms";
 import { withJob } from "../status/order";
 import type { Job } from "../api/types";
 import { ago, bytes, count, nameOf, percent } from "./format";
@@ -65,8 +65,7 @@ describe("searches", () => {
     expect(lastTerm("boat ").put("dog")).toBe("boat dog ");
     expect(lastTerm("boat ").sought).toBe("");
   });
-  it("are taken apart", () => {
-    expect(terms('boat -"old town" -dog "a b"')).toEqual({ wanted: ["boat", "a b"], not: ["old town", "dog"] });
+  it("hold labels of several words in quotes", () => {
     expect([written("dog"), written("old town"), written("-x")]).toEqual(["dog", '"old town"', '"-x"']);
   });
 });

@@ -2,7 +2,6 @@
 
 import { type KeyboardEvent, type ReactNode, useId, useState } from "react";
 import { api } from "../api/client";
-import type { LabelHit } from "../api/types";
 import { useLoad, useSettled } from "./load";
 
 interface Props {
@@ -21,13 +20,6 @@ interface Props {
 export interface Part {
   sought: string;
   put: (label: string) => string; // the whole text with the label in its place
-}
-
-/** What a label is beside its name: the other name that matched, its language, how many items have it. */
-export function aside(hit: LabelHit): string {
-  return [hit.synonym ? `also “${hit.synonym}”` : "", hit.language, hit.accepted ? String(hit.accepted) : ""]
-    .filter(Boolean)
-    .join(" · ");
 }
 
 export function LabelInput(props: Props): ReactNode {
@@ -112,7 +104,7 @@ export function LabelInput(props: Props): ReactNode {
             }}
           >
             <span>{hit.name}</span>
-            <small>{aside(hit)}</small>
+            {hit.other && <small>{hit.other}</small>}
           </li>
         ))}
       </ul>

@@ -48,7 +48,7 @@ const keeper = pageKeeper(page, localStorage);
 export const queue: DecisionQueue = new DecisionQueue(
   {
     decide: api.decide,
-    above: (step) => api.decideAbove(step.label, step.probability, step.folder),
+    above: (step) => api.decideAbove(step.label, step.probability),
     undo: api.undo,
     passing: (error) => error instanceof ApiError && error.passing,
   },

@@ -16,7 +16,6 @@ export interface Above {
   kind: "above";
   label: string | null;
   probability: number;
-  folder?: string;
 }
 
 export interface Undo {
@@ -93,8 +92,8 @@ export class DecisionQueue {
     return this.add({ id: this.newId(), kind: "decide", decisions });
   }
 
-  above(label: string | null, probability: number, folder?: string): string {
-    return this.add({ id: this.newId(), kind: "above", label, probability, ...(folder ? { folder } : {}) });
+  above(label: string | null, probability: number): string {
+    return this.add({ id: this.newId(), kind: "above", label, probability });
   }
 
   /** Take back a step: it is never sent if it has not been, and undone by the journal if it has. */

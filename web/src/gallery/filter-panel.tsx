@@ -2,15 +2,15 @@
 
 import { type ReactNode, useState } from "react";
 import { api } from "../api/client";
+import type { LabelCount } from "../api/types";
 import { number } from "../base/format";
 import { LabelInput } from "../base/label-input";
 import { useLoad } from "../base/load";
 import { ask } from "../base/router";
 import { Icon } from "../base/ui";
-import { filtersSet, NO_FILTERS } from "./filters";
+import { filtersSet, NO_FILTERS, suggestedOnly } from "./filters";
 
 const STATES = [
-  { value: "", name: "Any" },
   { value: "accepted", name: "Accepted" },
   { value: "suggested", name: "Suggested" },
   { value: "rejected", name: "Rejected" },
@@ -33,9 +33,15 @@ export function Filters({ asked, onClose }: { asked: URLSearchParams; onClose: (
         </button>
       </header>
       <LabelFilter key={now("label")} label={now("label")} often={facets?.labels.slice(0, 12) ?? []} />
-      <Choice name="State" of="state" value={now("state")} choices={STATES} />
-      <fieldset>
-        <legend>Probability, %</legend>
+      <Choice
+        name="The label is"
+        of="state"
+        value={now("state") || "accepted"}
+        choices={STATES}
+        disabled={!now("label")}
+      />
+      <fieldset disabled={!suggestedOnly(asked)}>
+        <legend>Suggested with a probability of, %</legend>
         <Edge key={`min${now("min")}`} name="min" told="At least" value={now("min")} />
         <Edge key={`max${now("max")}`} name="max" told="At most" value={now("max")} />
       </fieldset>
@@ -47,8 +53,8 @@ export function Filters({ asked, onClose }: { asked: URLSearchParams; onClose: (
         <span>Folder</span>
         <select value={now("folder")} onChange={(event) => ask({ folder: event.target.value })}>
           <option value="">All</option>
-          {(facets?.folders ?? []).map((f) => (
-            <option key={f.folder} value={f.folder}>
+          {(facets?.folders ?? []).map((f, i) => (
+            <option key={i} value={f.folder}>
               {f.folder || "(top)"} · {number(f.items)}
             </option>
           ))}
@@ -67,13 +73,7 @@ export function Filters({ asked, onClose }: { asked: URLSearchParams; onClose: (
   );
 }
 
-interface Often {
-  id: number;
-  name: string;
-  accepted: number;
-}
-
-function LabelFilter({ label, often }: { label: string; often: Often[] }): ReactNode {
+function LabelFilter({ label, often }: { label: string; often: LabelCount[] }): ReactNode {
   const [text, setText] = useState(label);
   return (
     <div className="field">
@@ -94,10 +94,10 @@ function LabelFilter({ label, often }: { label: string; often: Often[] }): React
             key={l.id}
             type="button"
             className="chip"
-            aria-pressed={l.name === label}
-            onClick={() => ask({ label: l.name === label ? null : l.name })}
+            aria-pressed={l.label === label}
+            onClick={() => ask({ label: l.label === label ? null : l.label })}
           >
-            {l.name} <small>{number(l.accepted)}</small>
+            {l.label} <small>{number(l.accepted)}</small>
           </button>
         ))}
       </div>
@@ -110,11 +110,12 @@ interface ChoiceProps {
   of: string;
   value: string;
   choices: { value: string; name: string }[];
+  disabled?: boolean;
 }
 
-function Choice({ name, of, value, choices }: ChoiceProps): ReactNode {
+function Choice({ name, of, value, choices, disabled = false }: ChoiceProps): ReactNode {
   return (
-    <fieldset>
+    <fieldset disabled={disabled}>
       <legend>{name}</legend>
       <div className="segments">
         {choices.map((c) => (

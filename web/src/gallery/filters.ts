@@ -25,24 +25,30 @@ export const NO_FILTERS: Record<FilterName, null> = Object.fromEntries(NAMES.map
   null
 >;
 
+/** Whether suggestions of one label are asked for: only these have a probability. */
+export function suggestedOnly(asked: URLSearchParams): boolean {
+  return Boolean(asked.get("label")) && asked.get("state") === "suggested";
+}
+
 /** What the service is asked for. */
 export function itemQuery(asked: URLSearchParams): ItemQuery {
   const label = asked.get("label") ?? "";
+  const suggested = suggestedOnly(asked);
   const sort = SORTS.find((s) => s.value === asked.get("sort")) ?? SORTS[0]!;
-  const found: ItemQuery = { sort: sort.value === "probability" && !label ? "best" : sort.value };
+  const found: ItemQuery = { sort: sort.value === "probability" && !suggested ? "best" : sort.value };
   const descending = asked.get("order") === "other" ? !sort.descending : sort.descending;
   if (descending) found.descending = true;
   if (label) found.label = label;
   const state = asked.get("state");
-  if (state === "accepted" || state === "rejected" || state === "suggested") found.label_state = state;
+  if (label && (state === "accepted" || state === "rejected" || state === "suggested")) found.label_state = state;
   for (const [name, key] of [
     ["min", "min_probability"],
     ["max", "max_probability"],
   ] as const) {
     const value = Number(asked.get(name));
-    if (asked.get(name) && value >= 0 && value <= 100) found[key] = value / 100;
+    if (suggested && asked.get(name) && value >= 0 && value <= 100) found[key] = value / 100;
   }
-  if (asked.get("untagged")) found.untagged = true;
+  if (asked.get("untagged")) found.unlabelled = true;
   const presence = asked.get("presence");
   found.state = presence === "missing" || presence === "unreadable" ? presence : "present";
   for (const [name, key] of [

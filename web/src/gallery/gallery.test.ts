@@ -5,11 +5,11 @@ import { clicked, everything, moved, NOTHING, target, toggled } from "./selectio
 
 function numbers(total: number, asked: string[] = []): Pages<number> {
   return new Pages<number>(
-    async (cursor, k, count): Promise<Page<number>> => {
-      asked.push(`${cursor ?? "start"} ${k}${count ? " count" : ""}`);
+    async (cursor, k): Promise<Page<number>> => {
+      asked.push(`${cursor ?? "start"} ${k}`);
       const start = Number(cursor ?? 0);
       const items = Array.from({ length: Math.min(k, total - start) }, (_, i) => start + i);
-      return { items, next: start + k < total ? String(start + k) : null, total: count ? total : null };
+      return { items, next: start + k < total ? String(start + k) : null, total: cursor === null ? total : null };
     },
     10,
     50,
@@ -18,16 +18,16 @@ function numbers(total: number, asked: string[] = []): Pages<number> {
 const rest = (): Promise<void> => new Promise((done) => setTimeout(done, 5));
 
 describe("a list in pages", () => {
-  it("asks for what is looked at, and counts once", async () => {
+  it("asks for what is looked at and a little more, and keeps the count", async () => {
     const asked: string[] = [];
     const pages = numbers(95, asked);
     pages.need(0);
     await rest();
     expect(pages.items).toHaveLength(10);
     expect(pages.length).toBe(95);
-    pages.need(12);
+    pages.need(6);
     await rest();
-    expect(asked).toEqual(["start 10 count", "10 10"]);
+    expect(asked).toEqual(["start 10", "10 10"]);
   });
 
   it("walks in long steps to a place far away, and ends at the end", async () => {
@@ -35,7 +35,7 @@ describe("a list in pages", () => {
     const pages = numbers(95, asked);
     pages.need(94);
     await rest();
-    expect(asked).toEqual(["start 50 count", "50 50"]);
+    expect(asked).toEqual(["start 50", "50 50"]);
     expect(pages.items).toEqual(Array.from({ length: 95 }, (_, i) => i));
     expect(pages.get().ended).toBe(true);
     pages.need(500);
@@ -112,7 +112,13 @@ describe("filters in the address", () => {
   });
 
   it("are left out where they make no sense", () => {
-    expect(of("min=abc&max=400&state=other&sort=nothing&presence=x")).toEqual({ sort: "path", state: "present" });
+    expect(of("min=abc&max=400&state=suggested&label=b&sort=nothing&presence=x")).toEqual({
+      sort: "path",
+      state: "present",
+      label: "b",
+      label_state: "suggested",
+    });
+    expect(of("min=50&label=b")).toEqual({ sort: "path", state: "present", label: "b" });
     expect(of("sort=probability")).toEqual({ sort: "best", descending: true, state: "present" });
   });
 });

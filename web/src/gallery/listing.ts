@@ -15,7 +15,7 @@ function listOf(key: string, asked: ItemQuery): Pages<Item> {
     lists.set(key, known);
     return known;
   }
-  const made = new Pages<Item>((cursor, k, count, signal) => api.items({ ...asked, cursor, k, count }, signal));
+  const made = new Pages<Item>((cursor, k, signal) => api.items({ ...asked, cursor, k }, signal));
   lists.set(key, made);
   for (const [old, pages] of lists) {
     if (lists.size <= KEPT) break;

@@ -12,7 +12,7 @@ import { listed } from "../item/listed";
 import { useStore } from "../base/store";
 import { collectionTurn } from "../shell/collection";
 import { Filters } from "./filter-panel";
-import { filtersSet, itemQuery, NO_FILTERS, SORTS } from "./filters";
+import { filtersSet, itemQuery, NO_FILTERS, SORTS, suggestedOnly } from "./filters";
 import { type CellProps, Grid } from "./grid";
 import { useListing } from "./listing";
 import { clicked, everything, moved, NOTHING, type Selection, toggled } from "./selection";
@@ -63,7 +63,8 @@ export function GalleryPage(): ReactNode {
       <Toolbar
         field={field}
         asked={asked}
-        total={state.total}
+        total={state.ended ? pages.items.length : state.total}
+        known={state.known}
         filtering={filtering}
         onFilter={() => setFiltering((old) => !old)}
       />
@@ -117,16 +118,17 @@ interface ToolbarProps {
   field: React.RefObject<HTMLInputElement | null>;
   asked: URLSearchParams;
   total: number | null;
+  known: number;
   filtering: boolean;
   onFilter: () => void;
 }
 
-function Toolbar({ field, asked, total, filtering, onFilter }: ToolbarProps): ReactNode {
+function Toolbar({ field, asked, total, known, filtering, onFilter }: ToolbarProps): ReactNode {
   const set = filtersSet(asked);
   return (
     <div className="toolbar">
       <h1 className="count" aria-live="polite">
-        {total === null ? "Pictures" : count(total, "picture")}
+        {total === null ? (known ? `${count(known, "picture")} and more` : "Pictures") : count(total, "picture")}
       </h1>
       <input
         ref={field}
@@ -147,7 +149,7 @@ function Toolbar({ field, asked, total, filtering, onFilter }: ToolbarProps): Re
       <label className="field-inline">
         <span>Order</span>
         <select aria-label="Order" value={asked.get("sort") ?? "path"} onChange={(e) => ask({ sort: e.target.value, order: null })}>
-          {SORTS.filter((s) => s.value !== "probability" || asked.get("label")).map((s) => (
+          {SORTS.filter((s) => s.value !== "probability" || suggestedOnly(asked)).map((s) => (
             <option key={s.value} value={s.value}>
               {s.name}
             </option>
@@ -211,7 +213,7 @@ function Tile({ item, props, chosen, choosing, onClick, onCheck }: TileProps): R
     >
       {item?.state === "present" && <img src={thumbnail(item, 256)} alt="" loading="lazy" decoding="async" draggable={false} />}
       {item && item.state !== "present" && <span className="tile-note">{item.state}</span>}
-      {item && item.probability !== null && <span className="tile-p">{percent(item.probability)}</span>}
+      {item?.probability != null && <span className="tile-p">{percent(item.probability)}</span>}
       {item && (
         <button
           type="button"

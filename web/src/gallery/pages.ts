@@ -9,7 +9,6 @@ export interface Page<T> {
 export type LoadPage<T> = (
   cursor: string | null,
   k: number,
-  count: boolean,
   signal: AbortSignal,
 ) => Promise<Page<T>>;
 
@@ -51,9 +50,9 @@ export class Pages<T> {
     return this.state.ended ? this.items.length : Math.max(this.state.total ?? 0, this.items.length);
   }
 
-  /** Have the items up to this one there, soon. */
+  /** Have the items up to this one there soon, and some more. */
   need(index: number): void {
-    this.wanted = Math.max(this.wanted, index + 1);
+    this.wanted = Math.max(this.wanted, index + 1 + this.near / 2);
     void this.walk();
   }
 
@@ -70,10 +69,9 @@ export class Pages<T> {
     if (this.walking) return;
     this.walking = true;
     while (!this.state.ended && !this.state.error && !this.stop.signal.aborted && this.items.length < this.wanted) {
-      const first = this.items.length === 0;
       const k = this.wanted - this.items.length > this.near ? this.far : this.near;
       try {
-        const page = await this.load(this.next, k, first, this.stop.signal);
+        const page = await this.load(this.next, k, this.stop.signal);
         this.items.push(...page.items);
         this.next = page.next;
         this.note({

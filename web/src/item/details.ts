@@ -6,7 +6,7 @@ import type { ItemDetail } from "../api/types";
 import { forgetOverlay, queue } from "../decisions/desk";
 
 const MOST = 300;
-const kept = new Map<number, ItemDetail>();
+let kept: ReadonlyMap<number, ItemDetail> = new Map();
 const errors = new Map<number, Error>();
 const asked = new Map<number, Promise<void>>();
 const listeners = new Set<() => void>();
@@ -29,13 +29,8 @@ export function fetchDetail(id: number): Promise<void> {
     .item(id)
     .then((item) => {
       if (!onItsWay && !queue.touches(id)) forgetOverlay(id);
-      kept.delete(id);
-      kept.set(id, item);
+      kept = new Map([...[...kept].filter(([other]) => other !== id).slice(-MOST), [id, item]]);
       errors.delete(id);
-      for (const old of kept.keys()) {
-        if (kept.size <= MOST) break;
-        kept.delete(old);
-      }
     })
     .catch((error: unknown) => {
       errors.set(id, error as Error);
@@ -64,9 +59,14 @@ export function useDetail(id: number | null, afresh = false): { item: ItemDetail
   return { item, error };
 }
 
+/** All items that are kept. */
+export function useDetails(): ReadonlyMap<number, ItemDetail> {
+  return useSyncExternalStore(subscribe, () => kept);
+}
+
 /** Forget what is kept: a new model has looked at everything. */
 export function forgetDetails(): void {
-  kept.clear();
+  kept = new Map();
   errors.clear();
   note();
 }

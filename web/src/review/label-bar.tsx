@@ -14,7 +14,7 @@ import { decideAbove, settledCount } from "../decisions/desk";
 interface Props {
   label: string;
   needed: boolean;
-  thresholds: CollectionFacts["thresholds"];
+  thresholds: NonNullable<CollectionFacts["thresholds"]>;
 }
 
 export function LabelBar({ label, needed, thresholds }: Props): ReactNode {
@@ -51,14 +51,11 @@ function Above({ label, thresholds, onClose }: { label: string; thresholds: Prop
   const settled = useSettled(p, 200);
   const done = useStore(settledCount);
   const found = useLoad(`above ${label} ${settled} ${done}`, (signal) =>
-    api.items(
-      { label, label_state: "suggested", min_probability: settled / 100, state: "present", k: 1, count: true },
-      signal,
-    ),
+    api.countAbove(label, settled / 100, signal),
   );
-  const total = settled === p && !found.busy ? (found.value?.total ?? null) : null;
+  const total = settled === p && !found.busy ? (found.value?.count ?? null) : null;
   const what = label ? `“${label}”` : "every label";
-  const told = total === null ? "…" : label ? count(total, "suggestion") : `the suggestions of ${count(total, "picture")}`;
+  const told = total === null ? "…" : count(total, "suggestion");
   return (
     <Dialog title="Accept all above" className="small" onClose={onClose}>
       <p>

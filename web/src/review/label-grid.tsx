@@ -83,7 +83,7 @@ export function LabelGrid({ label, order }: { label: string; order: Order }): Re
   return (
     <>
       <p className="hint" aria-live="polite">
-        {state.total !== null && count(state.total, "picture")} · accept with <kbd>a</kbd>, reject with <kbd>r</kbd>, open
+        {state.total === null ? `${count(state.known, "picture")} and more` : count(state.total, "picture")} · accept with <kbd>a</kbd>, reject with <kbd>r</kbd>, open
         with <kbd>Enter</kbd>
       </p>
       <Grid
@@ -142,7 +142,7 @@ function Cell({ item, label, verdict, props, onFocus, onVerdict }: CellOf): Reac
       <div className="tile" title={item?.path} onClick={() => item && openOver("item", item.id)}>
         {item && <img src={thumbnail(item, 256)} alt="" loading="lazy" decoding="async" draggable={false} />}
         {item && over && settled && <img className="tile-heat" src={heat(item.id, label)} alt="" />}
-        {item && item.probability !== null && <span className="tile-p">{percent(item.probability)}</span>}
+        {item?.probability != null && <span className="tile-p">{percent(item.probability)}</span>}
       </div>
       {item && (
         <div className="suggested-buttons">

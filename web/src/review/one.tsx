@@ -12,7 +12,7 @@ import { Empty, Icon, Link, Trouble } from "../base/ui";
 import { decide, overlay, undo } from "../decisions/desk";
 import { useListing } from "../gallery/listing";
 import { listed } from "../item/listed";
-import { fetchDetail, prefetch, useDetail } from "../item/details";
+import { fetchDetail, prefetch, useDetail, useDetails } from "../item/details";
 import { Picture } from "../item/picture";
 import { Row } from "../item/rows";
 import { type TagRow, tagRows } from "../item/tags";
@@ -28,8 +28,7 @@ export function OneByOne({ label, order }: { label: string; order: Order }): Rea
   const turn = useStore(collectionTurn);
   const { pages, state } = useListing(
     {
-      ...(label ? { label } : {}),
-      label_state: "suggested",
+      ...(label ? { label, label_state: "suggested" } : {}),
       state: "present",
       sort: order === "best" && label ? "probability" : order,
       descending: true,
@@ -38,7 +37,8 @@ export function OneByOne({ label, order }: { label: string; order: Order }): Rea
   );
   const id = Number(asked.get("at")) || null;
   const found = id === null ? 0 : pages.items.findIndex((item) => item.id === id);
-  const at = Math.max(0, found);
+  const details = useDetails();
+  const at = openFrom(pages.items, Math.max(0, found), 1, details) ?? Math.max(0, found);
   const move = (to: number): void => {
     const item = pages.items[to];
     if (item) ask({ at: item.id }, { replace: true });
@@ -51,7 +51,7 @@ export function OneByOne({ label, order }: { label: string; order: Order }): Rea
 
   const item = pages.items[at];
   if (state.error && !item) return <Trouble error={state.error} again={pages.retry} />;
-  if (state.ended && !pages.items.length) return <AllDone label={label} />;
+  if (state.ended && openFrom(pages.items, 0, 1, details) === null) return <AllDone label={label} />;
   if (!item) return <div className="one" aria-busy="true" />;
   return (
     <One
@@ -59,10 +59,11 @@ export function OneByOne({ label, order }: { label: string; order: Order }): Rea
       at={at}
       total={state.ended ? pages.items.length : state.total}
       onNext={() => {
-        if (at + 1 < pages.items.length) move(at + 1);
-        else say("That was the last one.");
+        const next = openFrom(pages.items, at + 1, 1, details);
+        if (next === null) say("That was the last one.");
+        else move(next);
       }}
-      onBack={() => move(at - 1)}
+      onBack={() => move(openFrom(pages.items, at - 1, -1, details) ?? at)}
       onUndo={() => {
         const was = undo();
         const place = was === null ? -1 : pages.items.findIndex((other) => other.id === was);
@@ -70,6 +71,14 @@ export function OneByOne({ label, order }: { label: string; order: Order }): Rea
       }}
     />
   );
+}
+
+/** The place of the next item for which something is suggested, or of which that is not known yet. */
+function openFrom(list: readonly Item[], from: number, by: 1 | -1, details: ReadonlyMap<number, ItemDetail>): number | null {
+  for (let at = from; at >= 0 && at < list.length; at += by) {
+    if (details.get(list[at]!.id)?.suggestions.length !== 0) return at;
+  }
+  return null;
 }
 
 function AllDone({ label }: { label: string }): ReactNode {

@@ -1,6 +1,9 @@
 /** Going through what the model suggests: one picture with all its labels, or a grid of pictures for one label. */
 
 import { type ReactNode } from "react";
+import { api } from "../api/client";
+import { number } from "../base/format";
+import { useLoad } from "../base/load";
 import { ask, useAsked } from "../base/router";
 import { Empty, Icon, Link } from "../base/ui";
 import type { CollectionFacts } from "../api/types";
@@ -40,7 +43,8 @@ export function ReviewPage({ facts }: { facts: CollectionFacts | null }): ReactN
       </div>
       {grid && label === "" ? (
         <Empty title="Which label?">
-          <p>Choose one above: the pictures for which it is suggested come as a grid.</p>
+          <p>The pictures for which it is suggested come as a grid.</p>
+          <Suggested />
         </Empty>
       ) : grid ? (
         <LabelGrid label={label} order={order} />
@@ -48,6 +52,21 @@ export function ReviewPage({ facts }: { facts: CollectionFacts | null }): ReactN
         <OneByOne label={label} order={order} />
       )}
     </section>
+  );
+}
+
+/** The labels that are suggested most. */
+function Suggested(): ReactNode {
+  const labels = useLoad("facets", api.facets).value?.labels ?? [];
+  const most = labels.filter((l) => l.suggested > 0).sort((a, b) => b.suggested - a.suggested);
+  return (
+    <div className="chips center">
+      {most.slice(0, 24).map((l) => (
+        <button key={l.id} type="button" className="chip" onClick={() => ask({ label: l.label })}>
+          {l.label} <small>{number(l.suggested)}</small>
+        </button>
+      ))}
+    </div>
   );
 }
 

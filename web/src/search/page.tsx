@@ -14,7 +14,7 @@ import { listed } from "../item/listed";
 import { Picture } from "../item/picture";
 import { say } from "../shell/saying";
 import { Found, Groups } from "./found";
-import { lastTerm, terms, written } from "./terms";
+import { lastTerm, written } from "./terms";
 
 interface Dropped {
   file: File;
@@ -131,8 +131,8 @@ function Start(): ReactNode {
       </p>
       <div className="chips center">
         {often.map((l) => (
-          <button key={l.id} type="button" className="chip" onClick={() => ask({ text: written(l.name) })}>
-            {l.name}
+          <button key={l.id} type="button" className="chip" onClick={() => ask({ text: written(l.label) })}>
+            {l.label}
           </button>
         ))}
       </div>
@@ -146,20 +146,19 @@ function ByText({ text }: { text: string }): ReactNode {
   useEffect(() => listed.set((groups ?? []).flatMap((group) => group.items)), [groups]);
   if (found.error) return <Trouble error={found.error} again={found.again} />;
   if (!found.value || !groups) return <div className="found" aria-busy="true" />;
-  const { understood } = found.value;
-  const { not } = terms(text);
+  const { wanted, unwanted, said } = found.value;
   return (
     <div className={`found ${found.busy ? "stale" : ""}`}>
       <p className="understood" aria-live="polite">
-        {understood.labels.length > 0 ? (
+        {wanted.length + unwanted.length > 0 ? (
           <>
             Understood as{" "}
-            {understood.labels.map((label) => (
+            {wanted.map((label) => (
               <span key={label} className="chip still">
                 {label}
               </span>
             ))}
-            {not.map((label) => (
+            {unwanted.map((label) => (
               <span key={label} className="chip still not">
                 not {label}
               </span>
@@ -168,7 +167,7 @@ function ByText({ text }: { text: string }): ReactNode {
         ) : (
           "No label is called that."
         )}{" "}
-        <small>{understood.how}</small>
+        <small>{said.join("; ")}</small>
       </p>
       {groups.length ? (
         <Groups groups={groups} />

@@ -16,14 +16,3 @@ export function lastTerm(text: string): Part {
 export function written(label: string): string {
   return /[\s"-]/.test(label) ? `"${label.replaceAll('"', "")}"` : label;
 }
-
-/** A text without what it excludes, and what it excludes. */
-export function terms(text: string): { wanted: string[]; not: string[] } {
-  const wanted: string[] = [];
-  const not: string[] = [];
-  for (const [, minus, quoted, plain] of text.matchAll(/(-?)(?:"([^"]*)"?|([^\s"]+))/g)) {
-    const term = (quoted ?? plain ?? "").trim();
-    if (term) (minus ? not : wanted).push(term);
-  }
-  return { wanted, not };
-}

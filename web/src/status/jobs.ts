@@ -37,6 +37,7 @@ function follow(id: number): void {
   followed.set(id, events);
   events.addEventListener("job", (event) => note(JSON.parse((event as MessageEvent<string>).data) as Job));
   events.onerror = () => {
+    if (events.readyState !== EventSource.CLOSED) return; // the stream was short, and the browser asks again
     events.close();
     followed.delete(id);
     setTimeout(() => void refreshJobs(), RETRY);
@@ -46,7 +47,7 @@ function follow(id: number): void {
 export async function refreshJobs(): Promise<void> {
   try {
     const answer = await api.jobs();
-    (Array.isArray(answer) ? answer : answer.jobs).forEach(note);
+    answer.jobs.forEach(note);
   } catch {
     // Without jobs the page shows the rest.
   }

@@ -44,13 +44,13 @@ export function StatusPage({ collection }: { collection: Loaded<CollectionFacts>
 
 function Counts({ facts }: { facts: CollectionFacts }): ReactNode {
   const counts: [string, number][] = [
-    ["pictures", facts.items.present],
+    ["pictures", facts.items.present ?? 0],
     ["labels", facts.labels],
     ["accepted tags", facts.accepted],
     ["rejected", facts.rejected],
     ["open suggestions", facts.suggestions],
-    ["pictures reviewed", facts.reviewed],
   ];
+  if (facts.reviewed !== undefined) counts.push(["pictures reviewed", facts.reviewed]);
   if (facts.items.missing) counts.push(["missing files", facts.items.missing]);
   if (facts.items.unreadable) counts.push(["unreadable files", facts.items.unreadable]);
   return (
@@ -114,7 +114,7 @@ function JobLine({ job }: { job: Job }): ReactNode {
 
 function Model({ facts }: { facts: CollectionFacts | null }): ReactNode {
   if (!facts) return null;
-  const { model, thresholds } = facts;
+  const { model, thresholds = [] } = facts;
   const figures = Object.entries(model?.figures ?? {}).filter(
     (pair): pair is [string, number] => typeof pair[1] === "number",
   );
