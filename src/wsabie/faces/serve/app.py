@@ -16,6 +16,7 @@ from wsabie.faces.serve.context import API, Context, Reader, The
 from wsabie.faces.serve.limits import layered
 from wsabie.faces.serve.measured import Measured
 from wsabie.faces.serve.problems import documented, install
+from wsabie.faces.serve.static_files import pages
 
 _OF_COLLECTION = (item_routes.router, review_routes.router, search_routes.router, collection_routes.router)
 _HEADERS = {
@@ -47,7 +48,7 @@ def _routes(context: Context) -> FastAPI:
         summary="Annotate and search a collection by joint embeddings.",
         responses=documented(),
         lifespan=_lifespan,
-        docs_url=None,  # its page would come from another site
+        docs_url=None,  # the pages have their own, since this one would come from another site
         redoc_url=None,
     )
     app.state.context = context
@@ -67,6 +68,7 @@ def _routes(context: Context) -> FastAPI:
         page, kind = the.figures.page()
         return Response(page, media_type=kind)
 
+    app.include_router(pages())
     return app
 
 

@@ -1,0 +1,159 @@
+/** Asking the service: JSON in and out, and its errors as one kind of error. */
+
+import type {
+  CollectionFacts,
+  Decided,
+  Decision,
+  Entry,
+  Facets,
+  ItemDetail,
+  ItemPage,
+  Job,
+  JobKind,
+  LabelHit,
+  PictureAnswer,
+  ScoredItem,
+  SearchAnswer,
+  Suggestion,
+} from "./types";
+
+export const API = "/api/v1";
+const COOKIE = "wsabie_token";
+
+/** What the service refused, or that it could not be reached (status 0). */
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    detail: string,
+  ) {
+    super(detail);
+    this.name = "ApiError";
+  }
+
+  /** Whether the same request may succeed later. */
+  get passing(): boolean {
+    return this.status === 0 || this.status === 401 || this.status === 408 || this.status === 429 || this.status >= 500;
+  }
+}
+
+type Params = Record<string, string | number | boolean | null | undefined>;
+
+/** The query of an address; what is empty is left out. */
+export function query(params: Params): string {
+  const pairs = Object.entries(params).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const text = new URLSearchParams(pairs.map(([name, value]) => [name, String(value)])).toString();
+  return text ? `?${text}` : "";
+}
+
+let onTokenNeeded: () => void = () => undefined;
+
+/** Who is told that a token is needed. */
+export function whenTokenNeeded(told: () => void): void {
+  onTokenNeeded = told;
+}
+
+/** Keep a token for this session, for pictures as well, which a page asks for without headers. */
+export function keepToken(token: string): void {
+  const secure = location.protocol === "https:" ? "; Secure" : "";
+  document.cookie = `${COOKIE}=${encodeURIComponent(token.trim())}; SameSite=Strict; path=/${secure}`;
+}
+
+async function ask<T>(path: string, init: RequestInit = {}): Promise<T> {
+  let answer: Response;
+  try {
+    answer = await fetch(`${API}${path}`, { credentials: "same-origin", ...init });
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    throw new ApiError(0, "the service cannot be reached");
+  }
+  if (answer.ok) return (answer.status === 204 ? null : await answer.json()) as T;
+  if (answer.status === 401) onTokenNeeded();
+  throw new ApiError(answer.status, await detailOf(answer));
+}
+
+async function detailOf(answer: Response): Promise<string> {
+  try {
+    const told = (await answer.json()) as { detail?: unknown; title?: unknown };
+    return String(told.detail ?? told.title ?? answer.statusText);
+  } catch {
+    return answer.statusText || `status ${answer.status}`;
+  }
+}
+
+function get<T>(path: string, signal?: AbortSignal): Promise<T> {
+  return ask<T>(path, signal ? { signal } : {});
+}
+
+function post<T>(path: string, body: unknown): Promise<T> {
+  return ask<T>(path, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+}
+
+function upload<T>(path: string, file: Blob, signal?: AbortSignal): Promise<T> {
+  const form = new FormData();
+  form.append("file", file);
+  return ask<T>(path, { method: "POST", body: form, ...(signal ? { signal } : {}) });
+}
+
+export interface ItemQuery {
+  label?: string;
+  label_state?: string;
+  min_probability?: number | string;
+  max_probability?: number | string;
+  unlabelled?: boolean;
+  state?: string;
+  folder?: string;
+  taken_from?: string;
+  taken_to?: string;
+  words?: string;
+  sort?: string;
+  descending?: boolean;
+}
+
+export const api = {
+  collection: (signal?: AbortSignal) => get<CollectionFacts>("/collection", signal),
+  items: (asked: ItemQuery & { cursor?: string | null; k?: number }, signal?: AbortSignal) =>
+    get<ItemPage>(`/items${query({ ...asked })}`, signal),
+  item: (id: number, signal?: AbortSignal) => get<ItemDetail>(`/items/${id}`, signal),
+  similar: (id: number, k: number, signal?: AbortSignal) =>
+    get<{ items: ScoredItem[] }>(`/items/${id}/similar${query({ k })}`, signal),
+  annotateRegion: (id: number, region: string, k: number, signal?: AbortSignal) =>
+    get<{ results: { labels: Suggestion[] }[] }>(`/items/${id}/annotate${query({ region, k })}`, signal),
+  decide: (decisions: Decision[]) => post<Decided>("/decisions", { decisions }),
+  decideAbove: (label: string | null, probability: number) =>
+    post<Decided>("/decisions/above", { label, probability }),
+  countAbove: (label: string, probability: number, signal?: AbortSignal) =>
+    get<{ count: number }>(`/decisions/above${query({ label, probability })}`, signal),
+  undo: (entry: number | null) => post<{ undone: Entry }>("/undo", { entry }),
+  journal: (before: number | null, k: number, signal?: AbortSignal) =>
+    get<{ entries: Entry[] }>(`/journal${query({ k, before })}`, signal),
+  search: (text: string, k: number, signal?: AbortSignal) => get<SearchAnswer>(`/search${query({ text, k })}`, signal),
+  searchPicture: (file: Blob, region: string | null, k: number, signal?: AbortSignal) =>
+    upload<PictureAnswer>(`/search/picture${query({ k, region })}`, file, signal),
+  labels: (start: string, k: number, signal?: AbortSignal) =>
+    get<{ labels: LabelHit[] }>(`/labels${query({ start, k })}`, signal),
+  facets: (signal?: AbortSignal) => get<Facets>("/facets", signal),
+  jobs: (signal?: AbortSignal) => get<{ jobs: Job[] }>("/jobs", signal),
+  startJob: (kind: JobKind, options: Record<string, unknown> = {}) => post<Job>("/jobs", { kind, options }),
+  stopJob: (id: number) => post<Job>(`/jobs/${id}/stop`, {}),
+};
+
+/** Address of a small picture; those of the same content have the same address, so that browsers may keep them. */
+export function thumbnail(item: { id: number; hash: string | null }, size: 256 | 1024): string {
+  return `${API}/items/${item.id}/thumbnail${query({ size, v: item.hash?.slice(0, 12) })}`;
+}
+
+export function heat(id: number, label: string): string {
+  return `${API}/items/${id}/heat${query({ label })}`;
+}
+
+export function original(id: number): string {
+  return `${API}/items/${id}/file`;
+}
+
+export function jobEvents(id: number): string {
+  return `${API}/jobs/${id}/events`;
+}

@@ -1,0 +1,151 @@
+/** What the service answers; see its OpenAPI page. */
+
+export type Sort = "path" | "taken" | "added" | "best" | "doubt" | "probability";
+export type LabelState = "accepted" | "rejected" | "suggested";
+export type Verdict = "accepted" | "rejected";
+
+export interface Item {
+  id: number;
+  path: string;
+  folder: string;
+  width: number | null;
+  height: number | null;
+  taken: string | null;
+  state: "present" | "missing" | "unreadable";
+  best: number | null;
+  doubt: number | null;
+  probability?: number | null; // of the label that was asked for
+  hash: string | null;
+}
+
+export interface Annotation {
+  label_id: number;
+  label: string;
+  state: Verdict;
+  origin: "person" | "import" | "model";
+  by: string;
+  at: string;
+  model: number | null;
+  score: number | null;
+  probability: number | null;
+  region: string;
+}
+
+export interface Suggestion {
+  label_id?: number;
+  label: string;
+  score: number;
+  probability: number | null;
+}
+
+export interface ItemDetail extends Item {
+  size: number | null;
+  added: string;
+  annotations: Annotation[];
+  suggestions: Suggestion[];
+}
+
+export interface ItemPage {
+  items: Item[];
+  next: string | null;
+  total: number | null;
+}
+
+export interface ScoredItem extends Item {
+  score: number | null;
+  label?: string | null;
+}
+
+export interface CollectionFacts {
+  folder: string;
+  items: { present?: number; missing?: number; unreadable?: number };
+  labels: number;
+  accepted: number;
+  rejected: number;
+  suggestions: number;
+  reviewed?: number;
+  model: { id: number; made: string; how: string; facts: Facts; figures: Facts } | null;
+  thresholds?: { precision: number; probability: number | null }[];
+  role: "read" | "write";
+}
+
+export type Facts = Record<string, unknown>;
+
+export interface LabelHit {
+  id: number;
+  name: string;
+  other: string | null; // the name by which it was found, where that is another
+}
+
+export interface Facets {
+  folders: { folder: string; items: number }[];
+  labels: LabelCount[];
+}
+
+export interface LabelCount {
+  id: number;
+  label: string;
+  accepted: number;
+  rejected: number;
+  suggested: number;
+}
+
+export interface SearchGroup {
+  labels: string[];
+  why: string;
+  score: number | null;
+  items: ScoredItem[];
+}
+
+export interface SearchAnswer {
+  wanted: string[];
+  unwanted: string[];
+  said: string[];
+  groups: SearchGroup[];
+}
+
+export interface PictureAnswer {
+  labels: Suggestion[];
+  items: ScoredItem[];
+}
+
+export interface Decision {
+  item: number;
+  label: string;
+  state: Verdict | null;
+  region?: string;
+}
+
+export interface Decided {
+  entry: number | null;
+  added: number;
+  changed: number;
+  removed: number;
+}
+
+export interface Entry {
+  id: number;
+  at: string;
+  by: string;
+  action: string;
+  told: string;
+  undoes: number | null;
+  undone_by: number | null;
+  changes: number;
+}
+
+export type JobKind = "scan" | "train" | "apply";
+export type JobState = "waiting" | "running" | "done" | "failed" | "stopped";
+
+export interface Job {
+  id: number;
+  kind: JobKind;
+  state: JobState;
+  by: string;
+  progress: { stage?: string; done?: number; total?: number | null; unit?: string; figures?: Facts };
+  result: Facts | null;
+  error: string | null;
+  asked: string;
+  started: string | null;
+  ended: string | null;
+}

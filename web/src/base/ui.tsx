@@ -1,0 +1,131 @@
+/** Small parts that pages are made of. */
+
+import { type MouseEvent, type ReactNode, useEffect, useRef } from "react";
+import { go } from "./router";
+
+const PATHS = {
+  gallery: "M4 4h7v7H4zM13 4h7v7h-7zM4 13h7v7H4zM13 13h7v7h-7z",
+  review: "M4 12l5 5L20 6",
+  search: "M10.5 4a6.5 6.5 0 1 0 0 13 6.5 6.5 0 0 0 0-13zM15.5 15.5L20 20",
+  status: "M4 19h16M7 19v-6M12 19V5M17 19v-9",
+  api: "M8 7l-5 5 5 5M16 7l5 5-5 5",
+  accept: "M5 12.5l4.5 4.5L19 7",
+  reject: "M6 6l12 12M18 6L6 18",
+  undo: "M9 7L4 12l5 5M4 12h10a6 6 0 0 1 6 6",
+  next: "M9 5l7 7-7 7",
+  back: "M15 5l-7 7 7 7",
+  close: "M6 6l12 12M18 6L6 18",
+  filter: "M4 6h16M7 12h10M10 18h4",
+  sun: "M12 8a4 4 0 1 0 0 8 4 4 0 0 0 0-8zM12 2v3M12 19v3M2 12h3M19 12h3M5 5l2 2M17 17l2 2M5 19l2-2M17 7l2-2",
+  moon: "M20 14.5A8.5 8.5 0 0 1 9.5 4a8.5 8.5 0 1 0 10.5 10.5z",
+  system: "M3 5h18v12H3zM9 21h6M12 17v4",
+  tag: "M4 4h8l8 8-8 8-8-8zM8.5 8.5h.01",
+  box: "M5 5h3M11 5h2M16 5h3v3M19 11v2M19 16v3h-3M13 19h-2M8 19H5v-3M5 13v-2M5 8V5",
+  heat: "M12 3c1 4 5 5 5 10a5 5 0 0 1-10 0c0-2 1-3 2-4 0 2 1 3 2 3 0-3-1-5 1-9z",
+  picture: "M4 5h16v14H4zM4 16l5-5 4 4 3-3 4 4M15.5 9.5h.01",
+} as const;
+export type IconName = keyof typeof PATHS;
+
+export function Icon({ name }: { name: IconName }): ReactNode {
+  return (
+    <svg className="icon" viewBox="0 0 24 24" aria-hidden="true" focusable="false">
+      <path d={PATHS[name]} />
+    </svg>
+  );
+}
+
+interface LinkProps {
+  to: string;
+  className?: string;
+  current?: boolean;
+  label?: string;
+  children: ReactNode;
+}
+
+export function Link({ to, className, current, label, children }: LinkProps): ReactNode {
+  const follow = (event: MouseEvent): void => {
+    if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey) return;
+    event.preventDefault();
+    go(to);
+  };
+  return (
+    <a href={to} className={className} aria-current={current ? "page" : undefined} aria-label={label} onClick={follow}>
+      {children}
+    </a>
+  );
+}
+
+interface DialogProps {
+  title: string;
+  onClose: () => void;
+  className?: string;
+  children: ReactNode;
+}
+
+/** Over everything; the browser keeps the focus in it and closes it with Escape. */
+export function Dialog({ title, onClose, className = "", children }: DialogProps): ReactNode {
+  const ref = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const dialog = ref.current;
+    if (dialog && !dialog.open) dialog.showModal();
+  }, []);
+  return (
+    <dialog
+      ref={ref}
+      className={`dialog ${className}`}
+      aria-label={title}
+      onCancel={(event) => {
+        event.preventDefault();
+        onClose();
+      }}
+      onClick={(event) => {
+        if (event.target === ref.current) onClose();
+      }}
+    >
+      <div className="dialog-body">
+        <header className="dialog-head">
+          <h2>{title}</h2>
+          <button type="button" className="plain" aria-label="Close" onClick={onClose}>
+            <Icon name="close" />
+          </button>
+        </header>
+        {children}
+      </div>
+    </dialog>
+  );
+}
+
+export function Trouble({ error, again }: { error: Error; again?: () => void }): ReactNode {
+  return (
+    <div className="trouble" role="alert">
+      <p>{error.message}</p>
+      {again && (
+        <button type="button" onClick={again}>
+          Try again
+        </button>
+      )}
+    </div>
+  );
+}
+
+export function Empty({ title, children }: { title: string; children?: ReactNode }): ReactNode {
+  return (
+    <div className="empty">
+      <h2>{title}</h2>
+      {children}
+    </div>
+  );
+}
+
+/** A probability as a number with a bar behind it. */
+export function Bar({ value }: { value: number }): ReactNode {
+  return (
+    <span className="bar" aria-hidden="true">
+      <span style={{ width: `${Math.round(value * 100)}%` }} />
+    </span>
+  );
+}
+
+export function Key({ children }: { children: ReactNode }): ReactNode {
+  return <kbd>{children}</kbd>;
+}

@@ -1,0 +1,136 @@
+/** The one queue of this page, what it has decided so far, and taking it back. */
+
+import { api, ApiError } from "../api/client";
+import type { Decided, Decision, Verdict } from "../api/types";
+import { count } from "../base/format";
+import { store, useStore } from "../base/store";
+import { keyOf } from "../item/key";
+import { say } from "../shell/saying";
+import { orphans, pageKeeper } from "./keeper";
+import { type QueueState, DecisionQueue, type Step } from "./queue";
+
+type Overlay = ReadonlyMap<string, Verdict | null>;
+
+/** What was decided on this page, over what the service said before. */
+export const overlay = store<Overlay>(new Map());
+/** Goes up when the service has answered, so that counts can be asked again. */
+export const settledCount = store(0);
+const queueState = store<QueueState>({ waiting: [], refused: [], trouble: null });
+
+interface Made {
+  id: string;
+  told: string;
+  item: number | null; // where it is seen
+  before: [string, Verdict | null | undefined][]; // undefined: nothing was decided on this page
+}
+const made: Made[] = [];
+
+
+
+function fresh(): string {
+  return Array.from(crypto.getRandomValues(new Uint32Array(2)), (n) => n.toString(36)).join("");
+}
+
+function pageName(): string {
+  try {
+    const known = sessionStorage.getItem("wsabie.page");
+    if (known) return known;
+    const name = fresh();
+    sessionStorage.setItem("wsabie.page", name);
+    return name;
+  } catch {
+    return fresh();
+  }
+}
+
+const page = pageName();
+const keeper = pageKeeper(page, localStorage);
+export const queue: DecisionQueue = new DecisionQueue(
+  {
+    decide: api.decide,
+    above: (step) => api.decideAbove(step.label, step.probability),
+    undo: api.undo,
+    passing: (error) => error instanceof ApiError && error.passing,
+  },
+  keeper,
+  { changed: () => queueState.set(queue.state()), answered, refused },
+  fresh,
+);
+
+export function useQueue(): QueueState {
+  return useStore(queueState);
+}
+
+/** Decide now and send it by and by; `told` is what undoing it would say. */
+export function decide(decisions: Decision[], told: string): void {
+  if (!decisions.length) return;
+  const before = decisions.map((d): Made["before"][number] => {
+    const key = keyOf(d.item, d.label);
+    return [key, overlay.get().has(key) ? overlay.get().get(key)! : undefined];
+  });
+  overlay.set((old) => {
+    const next = new Map(old);
+    for (const d of decisions) if (!d.region) next.set(keyOf(d.item, d.label), d.state);
+    return next;
+  });
+  made.push({ id: queue.decide(decisions), told, item: decisions[0]!.item, before });
+}
+
+/** Accept every suggestion at or above a probability. */
+export function decideAbove(label: string | null, probability: number, told: string): void {
+  made.push({ id: queue.above(label, probability), told, item: null, before: [] });
+}
+
+/** Take back what was decided last on this page; the item that it was about. */
+export function undo(): number | null {
+  const last = made.pop();
+  if (!last) {
+    say("Nothing to undo on this page; the history is under Status.");
+    return null;
+  }
+  overlay.set((old) => {
+    const next = new Map(old);
+    for (const [key, state] of last.before) {
+      if (state === undefined) next.delete(key);
+      else next.set(key, state);
+    }
+    return next;
+  });
+  queue.takeBack(last.id);
+  say(`Taken back: ${last.told}`);
+  return last.item;
+}
+
+/** What the service says of an item now counts, but for what is on its way. */
+export function forgetOverlay(item: number): void {
+  const start = `${item} `;
+  if (![...overlay.get().keys()].some((key) => key.startsWith(start))) return;
+  overlay.set((old) => new Map([...old].filter(([key]) => !key.startsWith(start))));
+}
+
+function answered(step: Step, answer: Decided | null): void {
+  settledCount.set((n) => n + 1);
+  if (step.kind === "above" && answer) say(`Accepted ${count(answer.added + answer.changed, "suggestion")}.`);
+}
+
+function refused(step: Step, reason: string): void {
+  if (step.kind === "decide") step.decisions.forEach((d) => forgetOverlay(d.item));
+  const at = made.findIndex((m) => m.id === step.id);
+  if (at >= 0) made.splice(at, 1);
+  say(`Not saved: ${reason}`);
+}
+
+export function startDesk(): void {
+  queueState.set(queue.state());
+  window.addEventListener("online", queue.retry);
+  window.addEventListener("beforeunload", (event) => {
+    if (queue.state().waiting.length) event.preventDefault();
+  });
+  const adopt = (): void => {
+    keeper.write(queue.state().waiting); // says that this page lives
+    const left = orphans(page, localStorage);
+    if (left.length) queue.adopt(left);
+  };
+  adopt();
+  setInterval(adopt, 30_000);
+}

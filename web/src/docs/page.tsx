@@ -1,0 +1,28 @@
+/** The service's own description of its API, with a way to try it. */
+
+import { type ReactNode, useEffect, useRef, useState } from "react";
+import { Trouble } from "../base/ui";
+
+export default function DocsPage(): ReactNode {
+  const box = useRef<HTMLDivElement>(null);
+  const [error, setError] = useState<Error | null>(null);
+  useEffect(() => {
+    let left = false;
+    Promise.all([import("swagger-ui-dist/swagger-ui-es-bundle.js"), import("swagger-ui-dist/swagger-ui.css")])
+      .then(([swagger]) => {
+        if (left || !box.current) return;
+        swagger.default({ url: "/openapi.json", domNode: box.current, validatorUrl: null, deepLinking: false });
+      })
+      .catch((reason: unknown) => setError(reason as Error));
+    return () => {
+      left = true;
+    };
+  }, []);
+  return (
+    <section className="page docs" aria-label="API">
+      <h1 className="sr">API</h1>
+      {error && <Trouble error={error} />}
+      <div ref={box} />
+    </section>
+  );
+}

@@ -1,0 +1,40 @@
+/** Lists of items by what they were asked for; the last few are kept, so that going back is quick. */
+
+import { useEffect, useMemo, useSyncExternalStore } from "react";
+import { api, type ItemQuery } from "../api/client";
+import type { Item } from "../api/types";
+import { Pages, type PagesState } from "./pages";
+
+const KEPT = 4;
+const lists = new Map<string, Pages<Item>>();
+
+function listOf(key: string, asked: ItemQuery): Pages<Item> {
+  const known = lists.get(key);
+  if (known) {
+    lists.delete(key);
+    lists.set(key, known);
+    return known;
+  }
+  const made = new Pages<Item>((cursor, k, signal) => api.items({ ...asked, cursor, k }, signal));
+  lists.set(key, made);
+  for (const [old, pages] of lists) {
+    if (lists.size <= KEPT) break;
+    lists.delete(old);
+    pages.close();
+  }
+  return made;
+}
+
+/** Forget all lists: the collection has changed. */
+export function forgetLists(): void {
+  lists.forEach((pages) => pages.close());
+  lists.clear();
+}
+
+export function useListing(asked: ItemQuery, turn: number): { pages: Pages<Item>; state: PagesState; key: string } {
+  const key = `${turn} ${JSON.stringify(asked)}`;
+  const pages = useMemo(() => listOf(key, asked), [key]); // eslint-disable-line react-hooks/exhaustive-deps
+  const state = useSyncExternalStore(pages.subscribe, pages.get);
+  useEffect(() => pages.need(0), [pages]);
+  return { pages, state, key };
+}

@@ -1,0 +1,233 @@
+/** All pictures: filters, order, selection, tagging what is selected. */
+
+import { type KeyboardEvent, type MouseEvent, type ReactNode, useEffect, useRef, useState } from "react";
+import { thumbnail } from "../api/client";
+import type { Item } from "../api/types";
+import { count, nameOf, number, percent } from "../base/format";
+import { useKeys } from "../base/keys";
+import { ask, openOver, useAsked } from "../base/router";
+import { Empty, Icon, Link, Trouble } from "../base/ui";
+import { undo } from "../decisions/desk";
+import { listed } from "../item/listed";
+import { useStore } from "../base/store";
+import { collectionTurn } from "../shell/collection";
+import { Filters } from "./filter-panel";
+import { filtersSet, itemQuery, NO_FILTERS, SORTS, suggestedOnly } from "./filters";
+import { type CellProps, Grid } from "./grid";
+import { useListing } from "./listing";
+import { clicked, everything, moved, NOTHING, type Selection, toggled } from "./selection";
+import { TagBar } from "./tag-bar";
+
+export function GalleryPage(): ReactNode {
+  const asked = useAsked();
+  const query = itemQuery(asked);
+  const { pages, state, key } = useListing(query, useStore(collectionTurn));
+  const [selected, setSelected] = useState<{ key: string; selection: Selection }>({ key, selection: NOTHING });
+  const [filtering, setFiltering] = useState(false);
+  const field = useRef<HTMLInputElement>(null);
+  const selection = selected.key === key ? selected.selection : NOTHING;
+  const choose = (next: Selection): void => setSelected({ key, selection: next });
+  const idAt = (at: number): number | undefined => pages.items[at]?.id;
+  useEffect(() => listed.set(pages.items), [pages]);
+
+  const open = (at: number): void => {
+    const id = idAt(at);
+    if (id !== undefined) openOver("item", id);
+  };
+  const heard = (event: KeyboardEvent): void => {
+    if (event.key === "a" && (event.ctrlKey || event.metaKey)) choose(everything(selection, pages.items.length, idAt));
+    else if (event.ctrlKey || event.metaKey || event.altKey) return;
+    else if (event.key === " " || event.key === "x") choose(toggled(selection, selection.focus, idAt));
+    else if (event.key === "Enter") open(selection.focus);
+    else return;
+    event.preventDefault();
+  };
+  useKeys([
+    { keys: ["/"], told: "Filter by words", run: () => field.current?.focus() },
+    { keys: ["f"], told: "All filters", run: () => setFiltering((old) => !old) },
+    { keys: ["Arrows"], told: "Move; with Shift select", run: () => undefined },
+    { keys: ["x", "Space"], told: "Select or not", run: () => undefined },
+    { keys: ["Enter"], told: "Open", run: () => undefined },
+    { keys: ["Ctrl+A"], told: "Select all that are loaded", run: () => undefined },
+    {
+      keys: ["t"],
+      told: "Tag what is selected",
+      run: () => document.querySelector<HTMLInputElement>(".tag-bar input")?.focus(),
+    },
+    { keys: ["Escape"], told: "Select nothing", run: () => choose({ ...selection, chosen: new Set() }) },
+    { keys: ["z"], told: "Undo", run: undo },
+  ]);
+
+  return (
+    <section className="page gallery" aria-label="Gallery">
+      <Toolbar
+        field={field}
+        asked={asked}
+        total={state.ended ? pages.items.length : state.total}
+        known={state.known}
+        filtering={filtering}
+        onFilter={() => setFiltering((old) => !old)}
+      />
+      <div className="gallery-main">
+        {filtering && <Filters asked={asked} onClose={() => setFiltering(false)} />}
+        <div className="gallery-list">
+          {state.error && <Trouble error={state.error} again={pages.retry} />}
+          {state.ended && pages.items.length === 0 ? (
+            <NothingHere filtered={filtersSet(asked) > 0} />
+          ) : (
+            <Grid
+              key={key}
+              name="Pictures"
+              place={key}
+              length={pages.length}
+              focus={selection.focus}
+              smallest={innerWidth < 720 ? 108 : 132}
+              onMove={(to, extend) => {
+                pages.need(to);
+                choose(moved(selection, to, idAt, extend));
+              }}
+              onKey={heard}
+              onSeen={(last) => pages.need(last)}
+              cell={(at, props) => (
+                <Tile
+                  key={at}
+                  item={pages.items[at]}
+                  props={props}
+                  chosen={selection.chosen.has(idAt(at) ?? -1)}
+                  choosing={selection.chosen.size > 0}
+                  onClick={(event) => {
+                    const keys = { range: event.shiftKey, more: event.ctrlKey || event.metaKey };
+                    if (keys.range || keys.more) choose(clicked(selection, at, idAt, keys));
+                    else open(at);
+                  }}
+                  onCheck={() => choose(toggled(selection, at, idAt))}
+                />
+              )}
+            />
+          )}
+        </div>
+      </div>
+      {selection.chosen.size > 0 && (
+        <TagBar chosen={selection.chosen} onClear={() => choose({ ...selection, chosen: new Set() })} />
+      )}
+    </section>
+  );
+}
+
+interface ToolbarProps {
+  field: React.RefObject<HTMLInputElement | null>;
+  asked: URLSearchParams;
+  total: number | null;
+  known: number;
+  filtering: boolean;
+  onFilter: () => void;
+}
+
+function Toolbar({ field, asked, total, known, filtering, onFilter }: ToolbarProps): ReactNode {
+  const set = filtersSet(asked);
+  return (
+    <div className="toolbar">
+      <h1 className="count" aria-live="polite">
+        {total === null ? (known ? `${count(known, "picture")} and more` : "Pictures") : count(total, "picture")}
+      </h1>
+      <input
+        ref={field}
+        key={asked.get("words")}
+        type="search"
+        className="words"
+        placeholder="Words in names and tags"
+        aria-label="Filter by words"
+        defaultValue={asked.get("words") ?? ""}
+        onKeyDown={(event) => {
+          if (event.key === "Enter") ask({ words: event.currentTarget.value.trim() });
+        }}
+        onBlur={(event) => ask({ words: event.currentTarget.value.trim() })}
+      />
+      <button type="button" aria-expanded={filtering} onClick={onFilter}>
+        <Icon name="filter" /> Filters{set > 0 ? ` (${set})` : ""}
+      </button>
+      <label className="field-inline">
+        <span>Order</span>
+        <select aria-label="Order" value={asked.get("sort") ?? "path"} onChange={(e) => ask({ sort: e.target.value, order: null })}>
+          {SORTS.filter((s) => s.value !== "probability" || suggestedOnly(asked)).map((s) => (
+            <option key={s.value} value={s.value}>
+              {s.name}
+            </option>
+          ))}
+        </select>
+      </label>
+      <button
+        type="button"
+        className="plain"
+        aria-pressed={asked.get("order") === "other"}
+        aria-label="Reverse the order"
+        title="Reverse the order"
+        onClick={() => ask({ order: asked.get("order") === "other" ? null : "other" })}
+      >
+        ⇅
+      </button>
+    </div>
+  );
+}
+
+function NothingHere({ filtered }: { filtered: boolean }): ReactNode {
+  if (!filtered) {
+    return (
+      <Empty title="No pictures yet">
+        <p>
+          Put pictures into the collection’s folder, then <Link to="/status">look for them</Link>.
+        </p>
+      </Empty>
+    );
+  }
+  return (
+    <Empty title="No picture is like that">
+      <button type="button" onClick={() => ask(NO_FILTERS)}>
+        Clear all filters
+      </button>
+    </Empty>
+  );
+}
+
+interface TileProps {
+  item: Item | undefined;
+  props: CellProps;
+  chosen: boolean;
+  choosing: boolean;
+  onClick: (event: MouseEvent) => void;
+  onCheck: () => void;
+}
+
+function Tile({ item, props, chosen, choosing, onClick, onCheck }: TileProps): ReactNode {
+  const sure = item?.probability != null ? ` ${percent(item.probability)}` : "";
+  const label = item ? `${nameOf(item.path)}${sure}` : `picture ${number(props["data-at"] + 1)}, not loaded yet`;
+  return (
+    <div
+      role="gridcell"
+      className={`tile ${chosen ? "chosen" : ""} ${choosing ? "choosing" : ""}`}
+      aria-selected={chosen}
+      aria-label={label}
+      title={item?.path}
+      onClick={onClick}
+      {...props}
+    >
+      {item?.state === "present" && <img src={thumbnail(item, 256)} alt="" loading="lazy" decoding="async" draggable={false} />}
+      {item && item.state !== "present" && <span className="tile-note">{item.state}</span>}
+      {item?.probability != null && <span className="tile-p">{percent(item.probability)}</span>}
+      {item && (
+        <button
+          type="button"
+          className="check"
+          tabIndex={-1}
+          aria-label={chosen ? `Do not select ${label}` : `Select ${label}`}
+          onClick={(event) => {
+            event.stopPropagation();
+            onCheck();
+          }}
+        >
+          <Icon name="accept" />
+        </button>
+      )}
+    </div>
+  );
+}

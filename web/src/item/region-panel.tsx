@@ -1,0 +1,50 @@
+/** What the model sees in a box, and tagging just that box. */
+
+import type { ReactNode } from "react";
+import { api } from "../api/client";
+import { percent } from "../base/format";
+import { useLoad, useSettled } from "../base/load";
+import { Bar, Icon, Trouble } from "../base/ui";
+import { decide } from "../decisions/desk";
+import { say } from "../shell/saying";
+
+export function RegionPanel({ item, region }: { item: number; region: string | null }): ReactNode {
+  const asked = useSettled(region, 250);
+  const found = useLoad(asked && `region ${item} ${asked}`, (signal) => api.annotateRegion(item, asked!, 6, signal));
+  const labels = found.value?.results[0]?.labels ?? [];
+  return (
+    <section aria-label="In the box" className="region-panel">
+      <h3>In the box</h3>
+      {!region && <p className="quiet">Draw a box on the picture, or move one with the arrow keys.</p>}
+      {found.error && <Trouble error={found.error} />}
+      <ul className="rows">
+        {labels.map((l) => (
+          <li key={l.label} className="row">
+            <span className="row-what">
+              <span className="row-name">{l.label}</span>
+            </span>
+            <span className="row-p">
+              {l.probability !== null && (
+                <>
+                  <Bar value={l.probability} />
+                  <span>{percent(l.probability)}</span>
+                </>
+              )}
+            </span>
+            <button
+              type="button"
+              className="verdict accept"
+              aria-label={`Tag the box with ${l.label}`}
+              onClick={() => {
+                decide([{ item, label: l.label, state: "accepted", region: asked! }], `“${l.label}” for a box`);
+                say(`The box is tagged ${l.label}. Press z to undo.`);
+              }}
+            >
+              <Icon name="accept" />
+            </button>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

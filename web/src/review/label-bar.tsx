@@ -1,0 +1,105 @@
+/** For which label, and accepting all that is surer than some probability. */
+
+import { type ReactNode, useState } from "react";
+import { api } from "../api/client";
+import type { CollectionFacts } from "../api/types";
+import { count, percent } from "../base/format";
+import { LabelInput } from "../base/label-input";
+import { useLoad, useSettled } from "../base/load";
+import { ask } from "../base/router";
+import { useStore } from "../base/store";
+import { Dialog, Trouble } from "../base/ui";
+import { decideAbove, settledCount } from "../decisions/desk";
+
+interface Props {
+  label: string;
+  needed: boolean;
+  thresholds: NonNullable<CollectionFacts["thresholds"]>;
+}
+
+export function LabelBar({ label, needed, thresholds }: Props): ReactNode {
+  const [text, setText] = useState(label);
+  const [open, setOpen] = useState(false);
+  return (
+    <>
+      <div className="label-bar">
+        <LabelInput
+          name="Label"
+          placeholder={needed ? "Choose a label" : "All labels"}
+          value={text}
+          onChange={(next) => {
+            setText(next);
+            if (next === "" && label) ask({ label: null, item: null });
+          }}
+          onPick={(picked) => {
+            setText(picked);
+            ask({ label: picked, item: null });
+          }}
+        />
+        <button type="button" onClick={() => setOpen(true)}>
+          Accept all above …
+        </button>
+      </div>
+      {open && <Above label={label} thresholds={thresholds} onClose={() => setOpen(false)} />}
+    </>
+  );
+}
+
+function Above({ label, thresholds, onClose }: { label: string; thresholds: Props["thresholds"]; onClose: () => void }): ReactNode {
+  const usable = thresholds.filter((t): t is { precision: number; probability: number } => t.probability !== null);
+  const [p, setP] = useState(() => Math.ceil((usable.at(-1)?.probability ?? 0.9) * 100));
+  const settled = useSettled(p, 200);
+  const done = useStore(settledCount);
+  const found = useLoad(`above ${label} ${settled} ${done}`, (signal) =>
+    api.countAbove(label, settled / 100, signal),
+  );
+  const total = settled === p && !found.busy ? (found.value?.count ?? null) : null;
+  const what = label ? `“${label}”` : "every label";
+  const told = total === null ? "…" : count(total, "suggestion");
+  return (
+    <Dialog title="Accept all above" className="small" onClose={onClose}>
+      <p>
+        All open suggestions of {what} with at least this probability are accepted. You can undo it with <kbd>z</kbd>.
+      </p>
+      <label className="field">
+        <span>
+          Probability: <strong>{p} %</strong>
+        </span>
+        <input type="range" min={1} max={100} value={p} onChange={(event) => setP(Number(event.target.value))} />
+      </label>
+      {usable.length > 0 && (
+        <div className="chips">
+          {usable.map((t) => (
+            <button
+              key={t.precision}
+              type="button"
+              className="chip"
+              aria-pressed={Math.ceil(t.probability * 100) === p}
+              onClick={() => setP(Math.ceil(t.probability * 100))}
+            >
+              {percent(t.precision)} right: from {percent(t.probability)}
+            </button>
+          ))}
+        </div>
+      )}
+      {found.error && <Trouble error={found.error} again={found.again} />}
+      <p className="actions">
+        <button type="button" onClick={onClose}>
+          Cancel
+        </button>
+        <button
+          type="button"
+          className="primary"
+          disabled={!total}
+          aria-live="polite"
+          onClick={() => {
+            decideAbove(label || null, p / 100, `${told} of ${what} from ${p} %`);
+            onClose();
+          }}
+        >
+          Accept {told}
+        </button>
+      </p>
+    </Dialog>
+  );
+}

@@ -1,0 +1,41 @@
+/** Pictures that were found, in groups that say why. */
+
+import type { ReactNode } from "react";
+import { thumbnail } from "../api/client";
+import type { ScoredItem, SearchGroup } from "../api/types";
+import { nameOf } from "../base/format";
+import { ask, openOver } from "../base/router";
+import { written } from "./terms";
+
+export function Groups({ groups }: { groups: SearchGroup[] }): ReactNode {
+  return groups.map((group, i) => (
+    <section key={`${i} ${group.labels.join()}`} className="group" aria-label={group.labels.join(", ")}>
+      <header>
+        <h2>
+          {group.labels.map((label) => (
+            <button key={label} type="button" className="link" onClick={() => ask({ text: written(label) })}>
+              {label}
+            </button>
+          ))}
+        </h2>
+        <p>{group.why}</p>
+      </header>
+      <Found items={group.items} name={group.labels.join(", ")} />
+    </section>
+  ));
+}
+
+export function Found({ items, name }: { items: ScoredItem[]; name: string }): ReactNode {
+  return (
+    <ul className="found-items" aria-label={name}>
+      {items.map((item) => (
+        <li key={item.id}>
+          <button type="button" className="tile" title={item.path} onClick={() => openOver("item", item.id)}>
+            <img src={thumbnail(item, 256)} alt={nameOf(item.path)} loading="lazy" decoding="async" />
+            {item.label && <span className="tile-label">{item.label}</span>}
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,76 @@
+/** Decisions that are not with the service yet, or that it refused. */
+
+import { type ReactNode, useEffect, useState } from "react";
+import { count } from "../base/format";
+import { Dialog } from "../base/ui";
+import { queue, useQueue } from "../decisions/desk";
+import type { Step } from "../decisions/queue";
+
+export function Waiting(): ReactNode {
+  const { waiting, refused, trouble } = useQueue();
+  const [open, setOpen] = useState(false);
+  const online = useOnline();
+  if (!refused.length && !trouble && online) return null;
+  const text = refused.length
+    ? `${refused.length} not saved`
+    : waiting.length
+      ? `Offline: ${count(waiting.length, "decision")} kept`
+      : "Offline";
+  return (
+    <>
+      <button type="button" className="waiting" role="status" onClick={() => setOpen(true)}>
+        {text}
+      </button>
+      {open && (
+        <Dialog title="Decisions on their way" className="small" onClose={() => setOpen(false)}>
+          {trouble && (
+            <p>
+              They are kept in this browser and sent when the service answers again ({trouble}).{" "}
+              <button type="button" onClick={queue.retry}>
+                Try now
+              </button>
+            </p>
+          )}
+          <ul className="plain-list">
+            {refused.map(({ step, reason }) => (
+              <li key={step.id}>
+                {toldOf(step)}: {reason}{" "}
+                <button type="button" onClick={() => queue.tryAgain(step.id)}>
+                  Try again
+                </button>{" "}
+                <button type="button" onClick={() => queue.forget(step.id)}>
+                  Drop it
+                </button>
+              </li>
+            ))}
+            {waiting.slice(0, 20).map((step) => (
+              <li key={step.id}>{toldOf(step)}</li>
+            ))}
+          </ul>
+        </Dialog>
+      )}
+    </>
+  );
+}
+
+function toldOf(step: Step): string {
+  if (step.kind === "undo") return "Taking back a decision";
+  if (step.kind === "above") return `Accepting ${step.label ?? "everything"} from ${Math.round(step.probability * 100)} %`;
+  const first = step.decisions[0]!;
+  const more = step.decisions.length - 1;
+  return `${first.label} ${first.state ?? "left open"}${more ? ` and ${count(more, "more", "more")}` : ""}`;
+}
+
+function useOnline(): boolean {
+  const [online, setOnline] = useState(navigator.onLine);
+  useEffect(() => {
+    const look = (): void => setOnline(navigator.onLine);
+    window.addEventListener("online", look);
+    window.addEventListener("offline", look);
+    return () => {
+      window.removeEventListener("online", look);
+      window.removeEventListener("offline", look);
+    };
+  }, []);
+  return online;
+}

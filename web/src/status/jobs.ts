@@ -1,0 +1,83 @@
+/** Long work of the service: which is under way, and how far it is. */
+
+import { useEffect } from "react";
+import { api, jobEvents } from "../api/client";
+import type { Job, JobKind } from "../api/types";
+import { store, useStore } from "../base/store";
+import { collectionChanged } from "../shell/collection";
+import { say } from "../shell/saying";
+import { withJob } from "./order";
+
+export const jobs = store<readonly Job[]>([]);
+const followed = new Map<number, EventSource>();
+const RETRY = 3000;
+
+export const JOB_NAMES: Record<JobKind, string> = { scan: "Looking for files", train: "Learning", apply: "Suggesting" };
+
+export function underWay(job: Job): boolean {
+  return job.state === "waiting" || job.state === "running";
+}
+
+function note(job: Job): void {
+  const before = jobs.get().find((other) => other.id === job.id);
+  jobs.set((list) => withJob(list, job));
+  if (!underWay(job)) {
+    followed.get(job.id)?.close();
+    followed.delete(job.id);
+    if (before && underWay(before)) {
+      say(job.state === "failed" ? `${JOB_NAMES[job.kind]} failed: ${job.error ?? ""}` : `${JOB_NAMES[job.kind]}: ${job.state}.`);
+      collectionChanged();
+    }
+  } else follow(job.id);
+}
+
+function follow(id: number): void {
+  if (followed.has(id)) return;
+  const events = new EventSource(jobEvents(id));
+  followed.set(id, events);
+  events.addEventListener("job", (event) => note(JSON.parse((event as MessageEvent<string>).data) as Job));
+  events.onerror = () => {
+    if (events.readyState !== EventSource.CLOSED) return; // the stream was short, and the browser asks again
+    events.close();
+    followed.delete(id);
+    setTimeout(() => void refreshJobs(), RETRY);
+  };
+}
+
+export async function refreshJobs(): Promise<void> {
+  try {
+    const answer = await api.jobs();
+    answer.jobs.forEach(note);
+  } catch {
+    // Without jobs the page shows the rest.
+  }
+}
+
+export async function startJob(kind: JobKind, options: Record<string, unknown> = {}): Promise<void> {
+  try {
+    note(await api.startJob(kind, options));
+  } catch (error) {
+    say((error as Error).message);
+  }
+}
+
+export async function stopJob(id: number): Promise<void> {
+  try {
+    note(await api.stopJob(id));
+  } catch (error) {
+    say((error as Error).message);
+  }
+}
+
+export function useJobs(): readonly Job[] {
+  useEffect(() => {
+    if (!jobs.get().length) void refreshJobs();
+  }, []);
+  return useStore(jobs);
+}
+
+/** How far a job is, from 0 to 1; null where nobody knows. */
+export function share(job: Job): number | null {
+  const { done, total } = job.progress;
+  return done !== undefined && total ? Math.min(1, done / total) : null;
+}

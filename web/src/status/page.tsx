@@ -1,0 +1,197 @@
+/** The collection at a glance: counts, the model, work under way, and what was done. */
+
+import { type ReactNode, useState } from "react";
+import { api } from "../api/client";
+import type { CollectionFacts, Entry, Job } from "../api/types";
+import { ago, count, number, percent } from "../base/format";
+import { useKeys } from "../base/keys";
+import { type Loaded, useLoad } from "../base/load";
+import { useStore } from "../base/store";
+import { Trouble } from "../base/ui";
+import { settledCount, undo } from "../decisions/desk";
+import { collectionChanged, collectionTurn } from "../shell/collection";
+import { say } from "../shell/saying";
+import { JOB_NAMES, share, startJob, stopJob, underWay, useJobs } from "./jobs";
+
+export function StatusPage({ collection }: { collection: Loaded<CollectionFacts> }): ReactNode {
+  const facts = collection.value;
+  const jobs = useJobs();
+  const busy = jobs.some(underWay);
+  useKeys([{ keys: ["z"], told: "Undo", run: undo }]);
+  return (
+    <section className="page status" aria-label="Status">
+      <h1>{facts ? (facts.folder.split("/").filter(Boolean).at(-1) ?? facts.folder) : "Collection"}</h1>
+      {collection.error && <Trouble error={collection.error} again={collection.again} />}
+      {facts && <Counts facts={facts} />}
+      <section className="card" aria-label="Work">
+        <h2>Work</h2>
+        <div className="work">
+          <Start kind="scan" told="Look for new, moved and changed files" name="Scan" busy={busy} facts={facts} />
+          <Start kind="train" told="Learn from the tags and corrections, then suggest" name="Learn" busy={busy} facts={facts} />
+          <Start kind="apply" told="Let the model look at new pictures" name="Suggest" busy={busy} facts={facts} />
+        </div>
+        <ul className="jobs" aria-live="polite">
+          {jobs.slice(0, 5).map((job) => (
+            <JobLine key={job.id} job={job} />
+          ))}
+        </ul>
+      </section>
+      <Model facts={facts} />
+      <History />
+    </section>
+  );
+}
+
+function Counts({ facts }: { facts: CollectionFacts }): ReactNode {
+  const counts: [string, number][] = [
+    ["pictures", facts.items.present ?? 0],
+    ["labels", facts.labels],
+    ["accepted tags", facts.accepted],
+    ["rejected", facts.rejected],
+    ["open suggestions", facts.suggestions],
+  ];
+  if (facts.reviewed !== undefined) counts.push(["pictures reviewed", facts.reviewed]);
+  if (facts.items.missing) counts.push(["missing files", facts.items.missing]);
+  if (facts.items.unreadable) counts.push(["unreadable files", facts.items.unreadable]);
+  return (
+    <dl className="counts">
+      {counts.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{number(value)}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+interface StartProps {
+  kind: Job["kind"];
+  name: string;
+  told: string;
+  busy: boolean;
+  facts: CollectionFacts | null;
+}
+
+function Start({ kind, name, told, busy, facts }: StartProps): ReactNode {
+  const allowed = facts?.role === "write" && !(kind === "apply" && !facts.model);
+  return (
+    <div>
+      <button type="button" disabled={busy || !allowed} onClick={() => void startJob(kind)}>
+        {name}
+      </button>
+      <small>{told}</small>
+    </div>
+  );
+}
+
+function JobLine({ job }: { job: Job }): ReactNode {
+  const done = share(job);
+  const { stage, done: so_far, total, unit } = job.progress;
+  return (
+    <li className={`job ${job.state}`}>
+      <span className="job-name">{JOB_NAMES[job.kind]}</span>
+      <span className="job-how">
+        {underWay(job)
+          ? [stage, so_far !== undefined ? `${number(so_far)}${total ? ` of ${number(total)}` : ""} ${unit ?? ""}` : ""]
+              .filter(Boolean)
+              .join(": ") || job.state
+          : job.state === "failed"
+            ? `failed: ${job.error ?? "no reason was given"}`
+            : `${job.state} ${job.ended ? ago(job.ended) : ""}`}
+      </span>
+      {underWay(job) && (
+        <>
+          <progress aria-label={JOB_NAMES[job.kind]} {...(done === null ? {} : { value: done })} />
+          <button type="button" onClick={() => void stopJob(job.id)}>
+            Stop
+          </button>
+        </>
+      )}
+    </li>
+  );
+}
+
+function Model({ facts }: { facts: CollectionFacts | null }): ReactNode {
+  if (!facts) return null;
+  const { model, thresholds = [] } = facts;
+  const figures = Object.entries(model?.figures ?? {}).filter(
+    (pair): pair is [string, number] => typeof pair[1] === "number",
+  );
+  return (
+    <section className="card" aria-label="Model">
+      <h2>Model</h2>
+      {!model ? (
+        <p>None yet: tag some pictures, then let it learn.</p>
+      ) : (
+        <>
+          <p>
+            Number {model.id}, {model.how === "corrections" ? "learnt from corrections" : "learnt from everything"},{" "}
+            {ago(model.made)}.
+          </p>
+          <dl className="facts">
+            {figures.slice(0, 6).map(([name, value]) => (
+              <div key={name}>
+                <dt>{name}</dt>
+                <dd>{Number.isInteger(value) ? number(value) : value.toPrecision(3)}</dd>
+              </div>
+            ))}
+          </dl>
+          {thresholds.length > 0 && (
+            <p className="quiet">
+              {thresholds
+                .map((t) =>
+                  t.probability === null
+                    ? `${percent(t.precision)} right: at no probability`
+                    : `${percent(t.precision)} right: from ${percent(t.probability)}`,
+                )
+                .join(" · ")}
+            </p>
+          )}
+        </>
+      )}
+    </section>
+  );
+}
+
+function History(): ReactNode {
+  const turn = `${useStore(settledCount)} ${useStore(collectionTurn)}`;
+  const [most, setMost] = useState(15);
+  const found = useLoad(`journal ${turn} ${most}`, (signal) => api.journal(null, most, signal));
+  const entries = found.value?.entries ?? [];
+  const takeBack = async (entry: Entry): Promise<void> => {
+    try {
+      await api.undo(entry.id);
+      say(`Taken back: ${entry.told}`);
+      collectionChanged();
+    } catch (error) {
+      say((error as Error).message);
+    }
+  };
+  return (
+    <section className="card" aria-label="History">
+      <h2>History</h2>
+      {found.error && <Trouble error={found.error} again={found.again} />}
+      <ul className="entries">
+        {entries.map((entry) => (
+          <li key={entry.id} className={entry.undone_by !== null ? "undone" : ""}>
+            <span>{entry.told}</span>
+            <small title={entry.at}>
+              {entry.by}, {ago(entry.at)}, {count(entry.changes, "change")}
+            </small>
+            {entry.undone_by === null && entry.undoes === null && entry.changes > 0 && (
+              <button type="button" aria-label={`Undo ${entry.told}`} onClick={() => void takeBack(entry)}>
+                Undo
+              </button>
+            )}
+          </li>
+        ))}
+      </ul>
+      {entries.length === most && (
+        <button type="button" onClick={() => setMost(most + 50)}>
+          Older
+        </button>
+      )}
+    </section>
+  );
+}
