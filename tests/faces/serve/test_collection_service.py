@@ -1,0 +1,320 @@
+"""A collection over HTTP, as people work with it: pages, review, search, jobs; and what is refused."""
+
+import json
+import shutil
+import time
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from starlette.testclient import TestClient
+from tests.faces.serve.conftest import emoji, running
+
+from wsabie.catalogue.collection import create, open_collection
+from wsabie.catalogue.learning import train
+from wsabie.catalogue.scanning import scan
+from wsabie.faces.serve.app import make_app
+from wsabie.faces.serve.context import Context
+from wsabie.faces.serve.limits import Limits
+from wsabie.faces.serve.served import CollectionModel
+from wsabie.faces.serve.tokens import Token, digest
+
+KINDS = ("red", "green", "blue")
+COLOURS = {"red": (200, 30, 30), "green": (30, 200, 30), "blue": (30, 30, 200)}
+
+
+def drawn(kind: str, number: int) -> bytes:
+    """A picture of a colour, each its own."""
+    picture = Image.new("RGB", (64, 48), COLOURS[kind])
+    picture.paste((200, 200, number * 5), (number % 20, 5, number % 20 + 20, 25))
+    out = BytesIO()
+    picture.save(out, "PNG")
+    return out.getvalue()
+
+
+@pytest.fixture(scope="session")
+def trained_collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """45 pictures of three kinds, two thirds of them labelled by their folders' list, and a model of them."""
+    folder = tmp_path_factory.mktemp("collection") / "photos"
+    lines = ["file_name,labels"]
+    for number in range(45):
+        kind = KINDS[number % 3]
+        (folder / f"part {number % 2}").mkdir(parents=True, exist_ok=True)
+        name = f"part {number % 2}/{number:02d}.png"
+        (folder / name).write_bytes(drawn(kind, number))
+        if number < 30:
+            lines.append(f"{name},{kind};colour")
+    (folder / "metadata.csv").write_text("\n".join(lines))
+    with create(folder) as collection:
+        scan(collection, by="eve")
+        train(collection, by="eve", describe="colour", dim=8, epochs=30, threads=1)
+    return folder
+
+
+@pytest.fixture
+def folder(trained_collection: Path, tmp_path: Path) -> Path:
+    shutil.copytree(trained_collection, tmp_path / "photos")
+    return tmp_path / "photos"
+
+
+@pytest.fixture
+def asked(folder: Path) -> Iterator[TestClient]:
+    with open_collection(folder) as collection:
+        context = Context(Limits(), None, CollectionModel(collection), collection)
+        with TestClient(make_app(context), raise_server_exceptions=False, base_url="http://localhost") as client:
+            yield client
+
+
+def untagged(asked: TestClient) -> list[int]:
+    return [item["id"] for item in asked.get("/api/v1/items?unlabelled=true").json()["items"]]
+
+
+def test_how_it_stands(asked: TestClient, folder: Path) -> None:
+    found = asked.get("/api/v1/collection").json()
+    assert (found["schema"], found["folder"], found["role"]) == (1, str(folder), "write")
+    assert found["items"] == {"present": 45, "missing": 0, "unreadable": 0}
+    assert (found["accepted"], found["rejected"], found["labels"]) == (60, 0, 4)
+    assert found["model"]["in_use"]
+    assert found["suggestions"] > 0
+
+
+def test_all_items_are_on_some_page_once(asked: TestClient) -> None:
+    for sort in ("path", "added", "best", "doubt"):
+        seen: list[int] = []
+        cursor = None
+        while True:
+            page = asked.get(
+                "/api/v1/items", params={"k": 7, "sort": sort} | ({"cursor": cursor} if cursor else {})
+            ).json()
+            seen += [item["id"] for item in page["items"]]
+            cursor = page["next"]
+            if cursor is None:
+                break
+        assert sorted(seen) == list(range(1, 46))
+
+
+def test_an_item_with_its_pictures(asked: TestClient) -> None:
+    item = asked.get("/api/v1/items?label=red&k=1").json()["items"][0]
+    whole = asked.get(f"/api/v1/items/{item['id']}").json()
+    assert whole["labels"] == ["colour", "red"]
+    assert {one["by"] for one in whole["annotations"]} == {"metadata"}
+    small = asked.get(f"/api/v1/items/{item['id']}/thumbnail")
+    assert (small.headers["content-type"], small.content[8:12]) == ("image/webp", b"WEBP")
+    assert "immutable" in small.headers["cache-control"]
+    again = asked.get(f"/api/v1/items/{item['id']}/thumbnail", headers={"if-none-match": small.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    original = asked.get(f"/api/v1/items/{item['id']}/file")
+    assert original.headers["content-type"] == "image/png"
+    assert Image.open(BytesIO(original.content)).size == (64, 48)
+    near = asked.get(f"/api/v1/items/{item['id']}/similar?k=5").json()["items"]
+    assert len(near) == 5
+    assert sum(int(one["path"][7:9]) % 3 == int(item["path"][7:9]) % 3 for one in near) >= 4
+
+
+def test_deciding_and_undoing(asked: TestClient) -> None:
+    one, other, *_ = untagged(asked)
+    body = {
+        "decisions": [
+            {"item": one, "label": "red", "state": "accepted"},
+            {"item": other, "label": "new one", "state": "accepted"},
+        ]
+    }
+    done = asked.post("/api/v1/decisions", json=body).json()
+    assert (done["added"], done["changed"], done["removed"]) == (2, 0, 0)
+    annotation = asked.get(f"/api/v1/items/{one}").json()["annotations"][0]
+    assert (annotation["origin"], annotation["by"], annotation["model"]) == ("person", "local", 1)
+    assert 0 < annotation["probability"] < 1
+    again = asked.post("/api/v1/decisions", json=body).json()
+    assert again == {"entry": None, "added": 0, "changed": 0, "removed": 0}
+    assert asked.get("/api/v1/journal?k=1").json()["entries"][0]["told"] == "2 items: +red, +new one"
+    undone = asked.post("/api/v1/undo", json={"entry": done["entry"]}).json()["undone"]
+    assert undone["id"] == done["entry"]
+    assert asked.get(f"/api/v1/items/{one}").json()["annotations"] == []
+    assert asked.get("/api/v1/labels?start=new").json()["labels"] == []
+
+
+def test_accepting_all_above(asked: TestClient) -> None:
+    count = asked.get("/api/v1/decisions/above?probability=0.3&label=colour").json()["count"]
+    assert count > 0
+    done = asked.post("/api/v1/decisions/above", json={"probability": 0.3, "label": "colour"}).json()
+    assert done["added"] == count
+    assert asked.get("/api/v1/decisions/above?probability=0.3&label=colour").json()["count"] == 0
+    asked.post("/api/v1/undo", json={"entry": done["entry"]})
+    assert asked.get("/api/v1/decisions/above?probability=0.3&label=colour").json()["count"] == count
+
+
+def test_what_is_rejected_is_not_suggested(asked: TestClient) -> None:
+    item = untagged(asked)[0]
+    first = asked.get(f"/api/v1/items/{item}").json()["suggestions"][0]["label"]
+    asked.post("/api/v1/decisions", json={"decisions": [{"item": item, "label": first, "state": "rejected"}]})
+    assert first not in [one["label"] for one in asked.get(f"/api/v1/items/{item}").json()["suggestions"]]
+
+
+def test_search_by_words(asked: TestClient) -> None:
+    found = asked.get("/api/v1/search", params={"text": "RED", "k": 5}).json()
+    assert (found["wanted"], found["groups"][0]["why"]) == (["red"], "tagged 'red'")
+    looks = found["groups"][1]
+    assert looks["why"] == "looks like 'red'"
+    assert [int(one["path"][7:9]) % 3 for one in looks["items"]] == [0] * 5
+    assert not {one["id"] for one in looks["items"]} & {one["id"] for one in found["groups"][0]["items"]}
+    none = asked.get("/api/v1/search", params={"text": "colour -red -green -blue"}).json()
+    assert none["unwanted"] == ["red", "green", "blue"]
+    assert all(group["why"] != "tagged 'colour'" for group in none["groups"])
+    for text, status in (("mauve", 404), ("-red", 422), ("", 422), ('"', 422), ("x" * 1001, 422)):
+        assert asked.get("/api/v1/search", params={"text": text}).status_code == status, text
+
+
+def test_search_by_a_picture_and_a_region(asked: TestClient) -> None:
+    picture = {"file": drawn("green", 44)}
+    found = asked.post("/api/v1/search/picture?k=6", files=picture).json()
+    assert [int(one["path"][7:9]) % 3 for one in found["items"]].count(1) >= 5
+    assert found["labels"][0]["label"] in ("green", "colour")
+    region = asked.post("/api/v1/search/picture?k=6&region=0,30,64,18", files=picture)
+    assert region.status_code == 200
+    assert asked.post("/api/v1/search/picture", files={"file": b"<svg/>"}).status_code in (415, 422)
+
+
+def test_labels_and_counts(asked: TestClient) -> None:
+    assert [one["name"] for one in asked.get("/api/v1/labels?start=Gr").json()["labels"]] == ["green"]
+    listed = asked.get("/api/v1/vocabulary?k=2").json()
+    assert (listed["total"], listed["labels"][0]["name"]) == (4, "colour")
+    counts = asked.get("/api/v1/facets").json()
+    assert {one["folder"]: one["items"] for one in counts["folders"]} == {"part 0": 23, "part 1": 22}
+    assert counts["labels"][0]["accepted"] == 30
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/api/v1/items/999",
+        "/api/v1/items/999/thumbnail",
+        "/api/v1/items/999/file",
+        "/api/v1/items/999/similar",
+        "/api/v1/jobs/999",
+        "/api/v1/items?label=nobody",
+        "/api/v1/nothing",
+        "/../../etc/passwd",
+        "/api/v1/items/..%2f..%2fetc%2fpasswd/file",
+    ],
+)
+def test_what_is_not_there(asked: TestClient, address: str) -> None:
+    refused = asked.get(address)
+    assert refused.status_code in (404, 422)
+    assert refused.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/api/v1/items?cursor=abc",
+        "/api/v1/items?k=0",
+        "/api/v1/items?k=100000",
+        "/api/v1/items?min_probability=nan",
+        "/api/v1/items?sort=name",
+        "/api/v1/items?sort=probability",
+        "/api/v1/items?taken_from=yesterday",
+        "/api/v1/items/99999999999999999999999",
+        "/api/v1/items/1/thumbnail?size=512",
+        "/api/v1/items/1/annotate?region=x",
+        "/api/v1/items/1/annotate?region=900,900,10,10",
+    ],
+)
+def test_what_cannot_be_asked(asked: TestClient, address: str) -> None:
+    refused = asked.get(address)
+    assert refused.status_code == 422, refused.text
+    assert refused.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize(
+    "decision",
+    [
+        {"item": 999, "label": "red", "state": "accepted"},
+        {"item": 1, "label": "never seen", "state": "rejected"},
+        {"item": 1, "label": " ", "state": "accepted"},
+        {"item": 1, "label": "red", "state": "maybe"},
+        {"item": 1, "label": "red", "state": "accepted", "region": "x"},
+        {"item": 1, "label": "a\0b", "state": "accepted"},
+        {"item": "1; DROP TABLE items", "label": "red", "state": "accepted"},
+    ],
+)
+def test_decisions_that_cannot_be_made_change_nothing(asked: TestClient, decision: dict[str, object]) -> None:
+    before = asked.get("/api/v1/journal").json()
+    good = {"item": 2, "label": "red", "state": "rejected"}
+    refused = asked.post("/api/v1/decisions", json={"decisions": [good, decision]})
+    assert refused.status_code in (404, 422), refused.text
+    assert asked.get("/api/v1/journal").json() == before
+
+
+def test_links_out_of_the_folder_are_not_followed(asked: TestClient, folder: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.png"
+    secret.write_bytes(drawn("red", 1))
+    item = asked.get("/api/v1/items?k=1").json()["items"][0]
+    path = folder / item["path"]
+    path.unlink()
+    path.symlink_to(secret)
+    for what in ("file", "heat?label=red"):
+        refused = asked.get(f"/api/v1/items/{item['id']}/{what}")
+        assert refused.status_code == 422
+        assert "leads out of" in refused.json()["detail"]
+
+
+def test_who_may_only_read(folder: Path) -> None:
+    tokens = [Token("eve", "read", None, digest("r")), Token("adam", "write", None, digest("w"))]
+    with open_collection(folder) as collection:
+        context = Context(Limits(), tokens, CollectionModel(collection), collection)
+        with TestClient(make_app(context)) as asked:
+            body = {"decisions": [{"item": 1, "label": "red", "state": "rejected"}]}
+            assert asked.post("/api/v1/decisions", json=body).status_code == 401
+            read, write = ({"authorization": f"Bearer {token}"} for token in "rw")
+            assert asked.get("/api/v1/collection", headers=read).json()["role"] == "read"
+            for address, sent in (
+                ("decisions", body),
+                ("undo", {}),
+                ("jobs", {"kind": "scan"}),
+                ("models/1/use", None),
+            ):
+                assert asked.post(f"/api/v1/{address}", json=sent, headers=read).status_code == 403, address
+            assert asked.post("/api/v1/decisions", json=body, headers=write).status_code == 200
+            assert asked.get("/api/v1/journal?k=1", headers=read).json()["entries"][0]["by"] == "adam"
+            asked.cookies.set("wsabie_token", "r")
+            assert asked.get("/api/v1/items/1/thumbnail").status_code == 200
+
+
+def test_a_job_runs_and_tells_how_it_goes(folder: Path) -> None:
+    (folder / "new.webp").write_bytes(emoji(1)[0])
+    with running(folder) as asked:
+        job = asked.post("/api/v1/jobs", json={"kind": "scan", "options": {}}).json()
+        told: list[dict[str, object]] = []
+        until = time.monotonic() + 100
+        while time.monotonic() < until and (not told or told[-1]["state"] not in ("done", "failed")):
+            with asked.stream("GET", f"/api/v1/jobs/{job['id']}/events") as stream:
+                lines = (line for line in stream.iter_lines() if line.startswith("data: "))
+                told += [json.loads(line.removeprefix("data: ")) for line in lines]
+        assert told[-1]["state"] == "done", told[-1]
+        assert told[-1]["result"]["new"] == 1  # type: ignore[index]
+        assert asked.get("/api/v1/collection").json()["items"]["present"] == 46
+        bad = asked.post("/api/v1/jobs", json={"kind": "train", "options": {"colour": True}})
+        assert bad.status_code == 422
+
+
+def test_a_waiting_or_running_job_can_be_stopped(folder: Path) -> None:
+    with running(folder) as asked:
+        job = asked.post("/api/v1/jobs", json={"kind": "train", "options": {"full": True, "epochs": 1000}}).json()
+        until = time.monotonic() + 100
+        while asked.get(f"/api/v1/jobs/{job['id']}").json()["state"] == "waiting" and time.monotonic() < until:
+            time.sleep(0.2)
+        assert asked.post(f"/api/v1/jobs/{job['id']}/stop").json()["state"] == "stopped"
+        assert asked.get("/api/v1/models").json()["models"][0]["id"] == 1
+        scan = asked.post("/api/v1/jobs", json={"kind": "scan"}).json()  # the next one gets its turn
+        while asked.get(f"/api/v1/jobs/{scan['id']}").json()["state"] in ("waiting", "running"):
+            assert time.monotonic() < until
+            time.sleep(0.2)
+        assert asked.get(f"/api/v1/jobs/{scan['id']}").json()["state"] == "done"
+
+
+def test_a_model_alone_has_no_collection(served_model: Path) -> None:
+    with running(served_model) as asked:
+        assert asked.get("/api/v1/collection").status_code == 404
+        assert asked.get("/api/v1/labels").status_code == 200
