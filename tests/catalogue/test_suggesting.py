@@ -103,7 +103,7 @@ def test_accepted_suggestions_are_one_entry(learnt: tuple[Collection, dict[int, 
     collection, _there = learnt
     opened = open_model(collection)
     likely = {(item, name) for item, own in suggested(collection).items() for name, p in own.items() if p >= 0.8}
-    decided = accept(collection, opened.number, 0.8, by="eve")
+    decided = accept(collection, opened.number, 0.8, by="eve").decided
     a, labels = tables.annotations.c, tables.labels
     query = select(a.item_id, labels.c.name, a.probability).join(labels, labels.c.id == a.label_id)
     with reading(collection.engine) as connection:
