@@ -115,9 +115,7 @@ function JobLine({ job }: { job: Job }): ReactNode {
 function Model({ facts }: { facts: CollectionFacts | null }): ReactNode {
   if (!facts) return null;
   const { model, thresholds = [] } = facts;
-  const figures = Object.entries(model?.figures ?? {}).filter(
-    (pair): pair is [string, number] => typeof pair[1] === "number",
-  );
+  const [now, before] = [figuresOf(model?.figures["now"]), figuresOf(model?.figures["before"])];
   return (
     <section className="card" aria-label="Model">
       <h2>Model</h2>
@@ -130,10 +128,13 @@ function Model({ facts }: { facts: CollectionFacts | null }): ReactNode {
             {ago(model.made)}.
           </p>
           <dl className="facts">
-            {figures.slice(0, 6).map(([name, value]) => (
+            {Object.entries(now).map(([name, value]) => (
               <div key={name}>
                 <dt>{name}</dt>
-                <dd>{Number.isInteger(value) ? number(value) : value.toPrecision(3)}</dd>
+                <dd>
+                  {value.toFixed(3)}
+                  {before[name] !== undefined && <small> before: {before[name].toFixed(3)}</small>}
+                </dd>
               </div>
             ))}
           </dl>
@@ -152,6 +153,11 @@ function Model({ facts }: { facts: CollectionFacts | null }): ReactNode {
       )}
     </section>
   );
+}
+
+function figuresOf(found: unknown): Record<string, number> {
+  if (typeof found !== "object" || found === null) return {};
+  return Object.fromEntries(Object.entries(found).filter(([, value]) => typeof value === "number"));
 }
 
 function History(): ReactNode {
