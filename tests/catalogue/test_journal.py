@@ -80,6 +80,17 @@ def test_what_later_entries_built_upon_is_undone_after_them(collection: Collecti
         undo(collection.engine, 999, by="eve")
 
 
+def test_a_label_that_others_use_stays_when_its_making_is_undone(collection: Collection) -> None:
+    with_items(collection)
+    tag(collection, 1, "sea")
+    first = history(collection.engine)[0].id
+    tag(collection, 2, "sea")
+    undo(collection.engine, first, by="eve")
+    assert decided(collection) == {(2, "sea"): "accepted"}
+    undo(collection.engine, history(collection.engine)[0].id, by="eve")  # and the undoing
+    assert decided(collection) == {(1, "sea"): "accepted", (2, "sea"): "accepted"}
+
+
 def test_undo_is_of_ones_own(collection: Collection) -> None:
     with_items(collection)
     tag(collection, 1, "sea")
@@ -158,6 +169,14 @@ def test_a_renamed_label_keeps_its_old_name_as_a_synonym(collection: Collection)
         assert connection.execute(select(tables.synonyms.c.name)).scalars().all() == ["gul"]
         with pytest.raises(UnknownLabelError, match="the closest: gull"):
             book.found_one(connection, "guls")
+
+
+def test_names_may_join_letters_but_hide_nothing() -> None:
+    assert [book.spelt(name) for name in ("می\u200cروم", "🐦\u200d⬛")] == ["می\u200cروم", "🐦\u200d⬛"]
+    assert [book.spelt(name) for name in ("a\u202eb", "a\u200bb")] == ["ab", "ab"]
+    for name in ("a\0b", "", " ", "\u200d", "x" * 501):
+        with pytest.raises(InputError, match="cannot be a label"):
+            book.spelt(name)
 
 
 def test_parents_make_no_circles(collection: Collection) -> None:

@@ -211,6 +211,17 @@ def test_softmax_weighs_rows_of_several_labels_once():
     assert chances[0] == pytest.approx([0.5, 0.5, 0], abs=0.02)
 
 
+def test_softmax_says_once_that_it_has_not_settled(caplog):
+    rows, y = np.random.default_rng(0).random((60, 5)), np.arange(60) % 3
+    Softmax(max_iter=1).fit(rows, y)
+    assert [record.message for record in caplog.records] == [
+        "softmax had not settled at max_iter = 1 steps, which regularises too; a higher one lets it settle"
+    ]
+    caplog.clear()
+    Softmax(max_iter=1000, C=0.1).fit(rows, y)
+    assert not caplog.records
+
+
 def test_a_warm_start_gives_cold_labels_a_meaning_and_warm_ones_their_own():
     """A label with one row stays near its word vector, one with many goes away from it."""
     one = np.concatenate([np.flatnonzero(y == TRUE)[: 1 if y % 2 else EACH] for y in range(SEEN)])

@@ -198,6 +198,16 @@ def test_pairs_choose_the_epoch() -> None:
     assert "pairs" in fit(validation=(FRESH, FRESH_Y)).history_[0].validation_metrics
 
 
+@pytest.mark.parametrize("many", [False, True])
+def test_where_pairs_tell_nothing_pictures_choose_the_epoch(monkeypatch: pytest.MonkeyPatch, many: bool) -> None:
+    """Without related labels among the validation rows, or where ranking all pairs would take longer than an epoch."""
+    if many:
+        monkeypatch.setattr("wsabie.models.parts.MOST_PAIRS", 1)
+    n = len(FRESH_Y) if many else 1
+    model = fit(validation=(FRESH[:n], FRESH_Y[:n]), epochs=2)
+    assert list(model.history_[-1].validation_metrics) == ["MAP", "p@10"]
+
+
 def test_of_many_labels_some_pairs_are_drawn_to_judge_by(monkeypatch: pytest.MonkeyPatch) -> None:
     all_pairs = fit(validation=(FRESH, FRESH_Y), metric="pairs", epochs=3)
     monkeypatch.setattr("wsabie.models.pair_monitor.MOST_PAIRS", 200)
@@ -206,6 +216,55 @@ def test_of_many_labels_some_pairs_are_drawn_to_judge_by(monkeypatch: pytest.Mon
     figures = [[stats.validation for stats in model.history_] for model in (all_pairs, some)]
     assert figures[0] != figures[1]
     np.testing.assert_allclose(figures[0], figures[1], atol=0.03)
+
+
+@pytest.mark.parametrize("same", [False, True])
+def test_labels_beside_themselves_are_drawn_where_they_may_stand_so(
+    monkeypatch: pytest.MonkeyPatch, same: bool
+) -> None:
+    monkeypatch.setattr("wsabie.models.pair_monitor.MOST_PAIRS", 200)
+    drawn: list[Any] = []
+    ranks = LabelPairs.ranks
+
+    def seen(self: LabelPairs, *given: Any, couples: Any = None) -> Any:
+        drawn.append(couples)
+        return ranks(self, *given, couples=couples)
+
+    monkeypatch.setattr(LabelPairs, "ranks", seen)
+    fit(validation=(FRESH, FRESH_Y), metric="pairs", epochs=1, same=same)
+    assert (drawn[0][:, 0] == drawn[0][:, 1]).any() == same
+
+
+def test_label_tables_are_made_ready_once_and_dropped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    model, (objects, parts, *_), made = fit(epochs=2), quadruplets(), []
+    init = LabelPairs.__init__
+    monkeypatch.setattr(LabelPairs, "__init__", lambda self, *a, **k: (made.append(1), init(self, *a, **k))[1])
+
+    def top() -> Any:
+        return model.rank_pairs(objects, parts, 240)[2]
+
+    before = top()
+    assert np.array_equal(before, top())
+    assert len(made) == 1
+    assert "_paired" not in model.__getstate__()
+    model.set_params(score_weight=0.0)
+    alone = top()
+    assert len(made) == 2
+    assert not np.array_equal(before, alone)
+    model.set_params(label_scores="known")
+    assert (top()[0] > 50).sum() == len(RELATIONS)
+    model.relations = RELATIONS[1:]
+    assert (top()[0] > 50).sum() == len(RELATIONS) - 1
+    model.set_params(label_scores="learned", score_weight=1.0, relations=RELATIONS)
+    model.partial_fit(X, Y[::-1], epochs=2)
+    assert "_paired" not in model.__dict__
+    after = top()
+    assert not np.array_equal(before, after)
+    model.save(tmp_path / "m")
+    model = wsabie.load(tmp_path / "m")
+    assert np.array_equal(after, top())
+    model.fit(X, Y)
+    assert "_paired" not in model.__dict__
 
 
 @pytest.mark.parametrize("same", [False, True])

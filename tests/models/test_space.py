@@ -354,7 +354,7 @@ def test_a_flipped_bit_in_any_file_is_noticed(tmp_path: Path, fitted: Space) -> 
     for file in [p for p in (tmp_path / "m").rglob("*") if p.is_file()]:
         content = file.read_bytes()
         file.write_bytes(content[:-5] + bytes([content[-5] ^ 4]) + content[-4:])
-        with pytest.raises(ModelFolderError, match=r"is damaged.*restore the folder from a copy or train again"):
+        with pytest.raises(ModelFolderError, match=r"is damaged.*restore the folder from a copy or make it again"):
             Space.load(tmp_path / "m")
         file.write_bytes(content)
     Space.load(tmp_path / "m")
@@ -365,7 +365,7 @@ def test_a_config_without_a_part_is_refused(tmp_path: Path, fitted: Space, part:
     parts = fitted.to_parts()
     config = {name: value for name, value in parts.config.items() if name != part}
     save_folder(tmp_path / "m", Parts(parts.kind, config, parts.tensors))
-    with pytest.raises(ModelFolderError, match=f"lacks a part of the model .*{part}.*; restore it from a copy"):
+    with pytest.raises(ModelFolderError, match=f"lacks a part .*{part}.*; restore it from a copy"):
         Space.load(tmp_path / "m")
 
 
@@ -376,9 +376,7 @@ def test_a_folder_without_a_tensor_or_with_one_of_another_size_is_refused(tmp_pa
         sizes = [others] if not len(array) else [others, {**others, name: array[:-1]}]
         for tensors in sizes:
             save_folder(tmp_path / "m", Parts(parts.kind, parts.config, tensors))
-            with pytest.raises(
-                ModelFolderError, match=r"lacks a part of the model .*; restore it from a copy or train"
-            ):
+            with pytest.raises(ModelFolderError, match=r"lacks a part .*; restore it from a copy or make"):
                 Space.load(tmp_path / "m")
 
 

@@ -17,7 +17,7 @@ from wsabie.sources.folders import read_file, read_folder
 from wsabie.sources.formats import FORMATS
 from wsabie.sources.media import PICTURES
 from wsabie.sources.metadata import read_metadata
-from wsabie.sources.xmp import keywords_in, keywords_of
+from wsabie.sources.picture_tags import keywords_in
 from wsabie.storage.rejects import Rejects
 
 
@@ -374,11 +374,6 @@ def test_only_the_formats_that_are_read_are_opened_for_their_keywords(folder, pi
     picture(folder / "a.pcx").rename(folder / "a.jpg")
     with pytest.raises(BadRow, match="unreadable picture"):
         keywords_in(folder / "a.jpg")
-
-
-def test_a_packet_larger_than_any_real_one_is_not_parsed():
-    with pytest.raises(BadRow, match="oversized XMP packet"):
-        keywords_of(b" " * (17 << 20))
 
 
 @settings(deadline=None)

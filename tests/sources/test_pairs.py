@@ -10,9 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wsabie.base.errors import InputError
+from wsabie.faces.cli.common import label_names
 from wsabie.labels.names import normalise
 from wsabie.sources.align import align
-from wsabie.sources.pairs import read_couples, read_pairs
+from wsabie.sources.is_a import read_hierarchy
+from wsabie.sources.knowledge import read_label_table
+from wsabie.sources.pairs import read_couples, read_left_out, read_pairs, write_pairs
 from wsabie.sources.records import ItemList, Rows
 from wsabie.storage.rejects import Rejects
 
@@ -153,3 +156,19 @@ def test_citations_are_pairs(tmp_path: Path) -> None:
     rejects = Rejects()
     assert list(read_couples(tmp_path / "papers.links.txt", rejects=rejects)) == [("a", "b"), ("b", "c")]
     assert rejects.counts == {"line that is not two documents": 1}
+
+
+def test_remarks_and_empty_lines_say_nothing_in_any_list(write, tmp_path):
+    """The same lines in all lists of names; a name may begin with #."""
+    lines = "# a remark\n\nid\tname\n#sea\tsky\n"
+    assert read_pairs(write(lines)).label_names == ["sky"]
+    assert list(read_couples(write(lines))) == [("#sea", "sky")]
+    assert list(read_hierarchy(write(lines)).pairs()) == [("#sea", "sky")]
+    assert read_left_out(write(lines)) == {frozenset(("#sea", "sky")), frozenset(("id", "name"))}
+    assert read_label_table(write(lines.replace("id\tname", "label\tid"))) == {"#sea": "sky"}
+    assert label_names(write(lines)) == ["id", "#sea"]
+
+
+def test_a_list_that_is_written_is_an_is_a_list_too(tmp_path):
+    write_pairs(tmp_path / "kinds.tsv", [("taxi", "car")])
+    assert list(read_hierarchy(tmp_path / "kinds.tsv").pairs()) == [("taxi", "car")]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from wsabie.base.errors import InputError
 from wsabie.sources.records import Item, ItemList
 from wsabie.sources.region_parts import RegionsOf, couple_rows, parts_of_regions, with_pictures
-from wsabie.sources.regions import Box, Cutout, Region, parse_region
+from wsabie.sources.regions import Box, Cutout, Region, parse_region, write_region
 
 
 def region(name: str, label: str, *box: float, picture: str = "a.jpg", whole: str | None = None) -> Item:
@@ -88,9 +88,9 @@ def test_a_share_of_nothing_is_refused() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("1,2,3", "no list of numbers"),
+        ("1,2,3", "has 3 numbers"),
         ("1,2,3,four", "no list of numbers"),
-        ("1,2,3,4,5", "no list of numbers"),
+        ("1,2,3,4,5", "has 5 numbers"),
         ("nan,2,3,4", "no list of numbers"),
         ("1e99,2,3,4", "no list of numbers"),
         ("", "no list of numbers"),
@@ -119,3 +119,34 @@ def test_any_text_is_a_region_or_a_sentence(result_or_sentence, text: str) -> No
 def test_regions_of_regions_are_refused() -> None:
     with pytest.raises(InputError, match="holds regions already"):
         list(RegionsOf.asked(ItemList(Path("here"), [CAR]), ["0,0,9,9"]))
+
+
+corner = st.integers(0, 40_000).map(lambda n: n / 8)  # exact in float32 too
+polygon = st.lists(corner, min_size=6, max_size=12).filter(lambda one: len(one) % 2 == 0)
+
+
+@given(
+    st.one_of(
+        st.lists(corner, min_size=4, max_size=4).map(lambda box: [box]), st.lists(polygon, min_size=1, max_size=3)
+    ),
+    st.booleans(),
+)
+def test_regions_are_written_as_they_are_read(parts: list[list[float]], shares: bool) -> None:
+    sign = "%" if shares else ""
+    text = " ; ".join(", ".join(f"{number:.5f}{sign}" for number in part) for part in parts)
+    try:
+        found = parse_region(text)
+    except InputError as error:
+        assert "has no area" in str(error)  # noqa: PT017 - corners on a line
+        return
+    assert len(found.outlines) == (0 if len(parts[0]) == 4 else len(parts))
+    again = parse_region(write_region(found))
+    assert again.told() == found.told()
+
+
+@pytest.mark.parametrize(
+    "text", ["1,2,3,4;5,6,7,8", "1,2,3,4,5,6;7,8,9,10", "1,2,3,4,5,6;", ";", "1%,2%,3%,4%,5%,6%;1,2,3,4,5,6"]
+)
+def test_several_outlines_are_polygons_of_one_unit(text: str) -> None:
+    with pytest.raises(InputError, match=r"region .* (is no list of numbers|mixes per cent and pixels)"):
+        parse_region(text)

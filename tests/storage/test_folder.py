@@ -240,7 +240,7 @@ def test_old_tensors_that_may_not_be_removed_are_told(saved: Path, monkeypatch: 
 
 def test_another_version_says_what_to_install(saved: Path) -> None:
     rewrite_config(saved, lambda pointer: pointer.update(version=7))
-    with pytest.raises(ModelFolderError, match="has model format 7 and this program reads format 1; install"):
+    with pytest.raises(ModelFolderError, match="has format 7 and this program reads format 1; install"):
         load_folder(saved)
     assert not is_model_folder(saved)
 

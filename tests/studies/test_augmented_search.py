@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from wsabie import Wsabie
+from wsabie import Devise, Vectors, Wsabie
 from wsabie.base.errors import InputError
 from wsabie.models.encoded import Encoded
 from wsabie.search.asked import Queries
@@ -108,3 +108,23 @@ def test_nothing_to_search_in_is_refused(model) -> None:
         AugmentedSearch(model, Encoded([], np.empty((0, 5), np.float32)))
     with pytest.raises(InputError, match="k"):
         AugmentedSearch(model, Encoded(["a"], np.zeros((1, 5), np.float32))).find(NAMES[0], k=0)
+
+
+def test_labels_without_a_word_vector_are_left_out_or_refused() -> None:
+    words = Vectors(["sea", "sky"], np.eye(2, dtype=np.float32))
+    X = np.repeat(np.eye(2, dtype=np.float32), 10, axis=0)
+    model = Devise(words, labels=["qux"], epochs=5, threads=1, rows=None).fit(X, ["sea"] * 10 + ["sky"] * 10)
+    items = Encoded(["a", "b"], model.transform(np.eye(2, dtype=np.float32)))
+
+    class Waters(Queries):
+        def understand(self, query):
+            return super().understand("sea")._replace(labels=["sea", "qux"][query == "x" :], sentence="two")
+
+    links = Links(a=["qux", "sky"])
+    answer = AugmentedSearch(model, items, queries=Waters(["sea"]), related=[links]).find("water", k=1)
+    assert [group.labels for group in answer.groups] == [["sea"], ["sky"]]
+    assert answer.understood.sentence == "two (1 of them without a word vector left out)"
+    with pytest.raises(InputError, match="no word vector for qux; ask for another label"):
+        AugmentedSearch(model, items, queries=Waters(["sea"])).find("x")
+    with pytest.raises(InputError, match="no word vector for qux"):
+        AugmentedSearch(model, items).find("Qux")

@@ -24,6 +24,10 @@ class UncalibratedError(InputError, AttributeError):
     """Probabilities of a model that was fitted without validation rows; `hasattr` then says that it has none."""
 
 
+class MissingError(InputError):
+    """Something that was named by its number and is not there."""
+
+
 class BusyError(InputError):
     """Somebody else uses what is needed for too long; the same may be tried again."""
 

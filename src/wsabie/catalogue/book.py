@@ -1,5 +1,6 @@
 """The labels of a collection: names, synonyms, parents; which label a name means; merging two into one."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -14,6 +15,9 @@ LONGEST = 500
 """Characters of a name, at most."""
 
 _AT_ONCE = 500
+_UNSEEN = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
+"""Where a word may break, which way it is written: names that differ in these alone look the same."""
+_JOINING = str.maketrans("", "", "\u200c\u200d")
 
 
 class Merged(NamedTuple):
@@ -24,7 +28,7 @@ class Merged(NamedTuple):
 
 
 def spelt(name: str) -> str:
-    """A name as it is kept.
+    """A name as it is kept: what joins letters stays (Persian has U+200C), other marks that nobody sees go.
 
     Raises
     ------
@@ -35,9 +39,12 @@ def spelt(name: str) -> str:
     --------
     >>> spelt("  sea   gull ")
     'sea gull'
+    >>> spelt("\\u202bas\\u00adsistent"), len(spelt("\\u0645\\u06cc\\u200c\\u062e"))
+    ('assistent', 4)
     """
-    name = normalise(name)
-    if not name or len(name) > LONGEST or not name.isprintable():
+    name = normalise(_UNSEEN.sub("", name))
+    seen = name.translate(_JOINING)
+    if not seen or len(name) > LONGEST or not seen.isprintable():
         raise InputError(f"{name[:40]!r} cannot be a label; a name has 1 to {LONGEST} characters that can be seen")
     return name
 
@@ -130,14 +137,8 @@ def set_parent(change: Change, number: int, parent: int | None) -> None:
     InputError
         The other one is itself below this label.
     """
-    above, seen = parent, set[int]()
-    while above is not None and above not in seen:
-        if above == number:
-            raise InputError(
-                f"{_label(change.connection, number)['name']!r} would be above itself; choose another parent"
-            )
-        seen.add(above)
-        above = _label(change.connection, above)["parent_id"]
+    if parent is not None and number in (parent, *_above(change.connection, parent)):
+        raise InputError(f"{_label(change.connection, number)['name']!r} would be above itself; choose another parent")
     change.set(labels, {number: {"parent_id": parent}})
 
 
@@ -161,8 +162,11 @@ def merge(change: Change, number: int, into: int) -> Merged:
     moving = {row[0]: {"label_id": into} for row in ours if (row[1], row[2]) not in theirs}
     change.remove(annotations, together)
     change.set(annotations, moving)
+    is_below = number in _above(connection, into)
     children = connection.execute(select(labels.c.id).where(labels.c.parent_id == number)).scalars()
-    change.set(labels, {child: {"parent_id": into if child != into else gone["parent_id"]} for child in children})
+    change.set(labels, {child: {"parent_id": into} for child in children if child != into})
+    if is_below:
+        change.set(labels, {into: {"parent_id": gone["parent_id"]}})
     others = connection.execute(select(synonyms.c.id).where(synonyms.c.label_id == number)).scalars()
     change.set(synonyms, {other: {"label_id": into} for other in others})
     change.set(labels, {number: {"merged_into": into, "parent_id": None}})
@@ -173,6 +177,16 @@ def merge(change: Change, number: int, into: int) -> Merged:
 
 def _pairs(connection: Connection, query: Any) -> dict[Any, Any]:
     return {one: other for one, other in connection.execute(query)}  # noqa: C416 - rows are no tuples to `dict`
+
+
+def _above(connection: Connection, number: int) -> list[int]:
+    """The labels above a label, nearest first."""
+    found: list[int] = []
+    above = _label(connection, number)["parent_id"]
+    while above is not None and above not in found:
+        found.append(above)
+        above = _label(connection, above)["parent_id"]
+    return found
 
 
 def _label(connection: Connection, number: int) -> Row:

@@ -141,6 +141,11 @@ def open_collection(folder: Path) -> Collection:
     return _connected(folder, database)
 
 
+def is_collection(folder: Path) -> bool:
+    """Whether a folder was made a collection."""
+    return (folder / PLACE / _CONFIG).is_file()
+
+
 def check(collection: Collection) -> None:
     """Look through the database for damage.
 

@@ -15,12 +15,17 @@ _AT_ONCE = 400
 
 
 class Decision(NamedTuple):
-    """That a label fits an item or not; state None: as if nothing had been decided."""
+    """That a label fits an item or not; state None: as if nothing had been decided.
+
+    `told`: what an import knows of how it was decided elsewhere (`origin`, `by`, `at`, `model_id`, `score`,
+    `probability`), in place of that it was imported.
+    """
 
     item: int
     label: int
     state: State | None
     region: str = ""
+    told: Row | None = None
 
 
 class Decided(NamedTuple):
@@ -30,6 +35,13 @@ class Decided(NamedTuple):
     changed: int = 0
     removed: int = 0
     kept: int = 0
+
+
+class Written(NamedTuple):
+    """The entry of the journal, if anything changed, and what was decided."""
+
+    entry: int | None
+    decided: Decided
 
 
 def decide(change: Change, decisions: Iterable[Decision], *, origin: Origin = "person", by: str = "") -> Decided:
@@ -45,26 +57,26 @@ def decide(change: Change, decisions: Iterable[Decision], *, origin: Origin = "p
     by : str
         The person, or what was imported; default: who changes.
     """
-    wanted = {(d.item, d.label, d.region): d.state for d in decisions}
+    wanted = {(d.item, d.label, d.region): d for d in decisions}
     there = _annotations(change.connection, sorted({item for item, _, _ in wanted}))
     suggested = _suggestions(change.connection, sorted({item for item, _, _ in wanted})) if origin != "import" else {}
     added: list[Row] = []
     changed: dict[int, Row] = {}
     removed: list[int] = []
     kept = 0
-    told = {"origin": origin, "by": by or change.by, "at": now()}
-    for key, state in wanted.items():
-        before = there.get(key)
+    usual = {"origin": origin, "by": by or change.by, "at": now()}
+    for key, decision in wanted.items():
+        before, state, told = there.get(key), decision.state, usual | (decision.told or {})
         if before is not None and origin == "import" and before["origin"] == "person":
             kept += 1
         elif before is None and state is not None:
             model = suggested.get(key[:2], _NOBODY) if not key[2] else _NOBODY
             added.append(
-                dict(zip(("item_id", "label_id", "region"), key, strict=True)) | {"state": state} | told | model
+                dict(zip(("item_id", "label_id", "region"), key, strict=True)) | {"state": state} | model | told
             )
         elif before is not None and state is None:
             removed.append(before["id"])
-        elif before is not None and (before["state"], before["origin"]) != (state, origin):
+        elif before is not None and (before["state"], before["origin"]) != (state, told["origin"]):
             changed[before["id"]] = {"state": state} | told
     change.remove(annotations, removed)
     change.set(annotations, changed)

@@ -7,6 +7,7 @@ Scans are told as well, but what they found is a fact of the file system and is 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Engine, Table, bindparam, delete, func, insert, select, update
@@ -17,10 +18,14 @@ from wsabie.catalogue.database import reading, writing
 
 Row = dict[str, Any]
 
-KEPT = {table.name: table for table in (tables.labels, tables.synonyms, tables.annotations, tables.models)}
+KEPT = {
+    table.name: table
+    for table in (tables.labels, tables.synonyms, tables.kept_apart, tables.annotations, tables.models)
+}
 """Tables whose rows are changed through the journal. Later ones refer to earlier ones."""
 
 _AT_ONCE = 500  # numbers in a query, at most
+_IN_MEMORY = 20_000  # changes of an entry, about
 
 
 class Entry(NamedTuple):
@@ -64,6 +69,7 @@ class Change:
     def __init__(self, connection: Connection, entry: int, by: str, told: str) -> None:
         self.connection, self.id, self.by, self.told = connection, entry, by, told
         self._changes: list[Row] = []
+        self._written = 0
 
     def add(self, table: Table, rows: Sequence[Row]) -> list[int]:
         """Add rows; their numbers, in order."""
@@ -93,20 +99,26 @@ class Change:
 
     def revert(self, changes: Sequence[Row]) -> None:
         """Put back what other entries changed, last change first."""
-        for change in reversed(changes):
-            table, before, after = KEPT[change["table"]], change["before"], change["after"]
-            if before is None:
-                self._take(table, [after])
-            elif after is None:
-                self._put(table, [before])
+        kinds = groupby(reversed(changes), lambda c: (c["table"], c["before"] is None, c["after"] is None))
+        for (name, added, removed), group in kinds:
+            table, rows = KEPT[name], [(change["after"], change["before"]) for change in group]
+            if added:
+                gone = [after for after, _ in rows]
+                self._take(table, _unused(self.connection, gone) if table is tables.labels else gone)
+            elif removed:
+                self._put(table, [before for _, before in rows])
             else:
-                self._swap(table, [(after, before)])
+                self._swap(table, rows)
 
     def close(self) -> int:
         """Write down the changes; how many there are."""
-        for part in _parts(self._changes, 10_000):
-            self.connection.execute(insert(tables.changes), part)
-        return len(self._changes)
+        self._write_down()
+        return self.n_changes
+
+    @property
+    def n_changes(self) -> int:
+        """Rows that were changed so far."""
+        return self._written + len(self._changes)
 
     def _unused(self, table: Table) -> int:
         """A number that no row has or had: nobody else writes meanwhile."""
@@ -121,6 +133,10 @@ class Change:
 
     def _take(self, table: Table, rows: Sequence[Row]) -> None:
         for part in _parts([row["id"] for row in rows], _AT_ONCE):
+            if table is tables.labels:  # what models think of it is no decision, and would hold it fast
+                s = tables.suggestions.c
+                known = select(tables.models.c.id)
+                self.connection.execute(delete(tables.suggestions).where(s.model_id.in_(known), s.label_id.in_(part)))
             self.connection.execute(delete(table).where(table.c.id.in_(part)))
         self._note(table, [(row, None) for row in rows])
 
@@ -142,6 +158,14 @@ class Change:
             }
             for before, after in pairs
         ]
+        if len(self._changes) >= _IN_MEMORY:
+            self._write_down()
+
+    def _write_down(self) -> None:
+        for part in _parts(self._changes, 10_000):
+            self.connection.execute(insert(tables.changes), part)
+        self._written += len(self._changes)
+        self._changes = []
 
 
 @contextmanager
@@ -162,6 +186,8 @@ def history(engine: Engine, limit: int = 50, before: int | None = None) -> list[
 
 def undo(engine: Engine, number: int | None = None, *, by: str) -> Entry:
     """Put back what an entry changed; None: the last of this person that can be.
+
+    A label that it made and others have used since stays.
 
     Returns
     -------
@@ -265,6 +291,16 @@ def _came_back(connection: Connection, number: int) -> bool:
         if any(found.get(number) != after for number, after in wanted.items()):
             return False
     return True
+
+
+def _unused(connection: Connection, rows: Sequence[Row]) -> list[Row]:
+    """Those of these labels that nothing refers to: one that others have used since stays."""
+    used: set[int] = set()
+    a, s, c, k = (table.c for table in (tables.annotations, tables.synonyms, tables.labels, tables.kept_apart))
+    for part in _parts([row["id"] for row in rows], _AT_ONCE):
+        for column in (a.label_id, s.label_id, c.parent_id, c.merged_into, k.label_a, k.label_b):
+            used.update(connection.execute(select(column).where(column.in_(part))).scalars())
+    return [row for row in rows if row["id"] not in used]
 
 
 def _parts(rows: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:

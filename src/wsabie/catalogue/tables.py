@@ -46,6 +46,7 @@ roots = Table(
     metadata,
     _number(),
     Column("path", _text, nullable=False, unique=True),  # "." = the collection's own folder; others are absolute
+    Column("options", _document),  # how it is scanned: "tags", "medium", "metadata"; null: not yet
 )
 """Folders that are scanned. Of the root "web" the paths of items are addresses, which are never fetched."""
 
@@ -97,6 +98,16 @@ synonyms = Table(
     Index(None, "label_id"),
 )
 """Other names of labels. A name is a label's own or a synonym, not both."""
+
+kept_apart = Table(
+    "kept_apart",
+    metadata,
+    _number(),
+    Column("label_a", _key, ForeignKey("labels.id"), nullable=False),  # the smaller number
+    Column("label_b", _key, ForeignKey("labels.id"), nullable=False),
+    UniqueConstraint("label_a", "label_b"),
+)
+"""Labels that somebody does not want merged. Of one that was merged since, what it became is meant."""
 
 models = Table(
     "models",

@@ -7,6 +7,7 @@ is no part of a group, every relation whose labels have three pictures is on eve
 groups, one relation may need a unit on this side and another relation the same unit on that: the later one is dropped.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -58,6 +59,7 @@ def split_quadruplets(
     ids: Any = None,
     groups: Any = None,
     seed: int = 0,
+    names: Sequence[str] | None = None,
 ) -> QuadrupletSplit:
     """Deal annotated pictures out so that each relation has a quadruplet on each side.
 
@@ -71,6 +73,8 @@ def split_quadruplets(
         Fractions of the pictures, met as closely as groups and relations allow; 0 = there is no such side.
     ids, groups, seed
         As in `split`: same seed, ids and groups = same split, whatever the order of the pictures.
+    names : sequence of str or None
+        What reasons call the labels; None = their numbers.
 
     Returns
     -------
@@ -98,7 +102,7 @@ def split_quadruplets(
     check_given(Y.shape[0], "row", {"ids": ids, "groups": groups})
     sides = [side for side, fraction in ((TEST, test), (VALID, valid), (TRAIN, 1)) if fraction]
     pictures, units = pictures_of(Y), units_of(Y.shape[0], ids, groups, seed)
-    reasons = [_too_few(pictures, units, pair, len(sides)) for pair in pairs]
+    reasons = [_too_few(pictures, units, pair, len(sides), names) for pair in pairs]
     enough = np.array([not reason for reason in reasons])
     dealt = by_hash(units, valid, test, _dealt(pictures, units, pairs[enough], sides))
     parts = as_split(dealt[units.of_row], valid, test)
@@ -116,19 +120,24 @@ def split_quadruplets(
     return QuadrupletSplit(parts, pairs[kept], dropped)
 
 
-def _too_few(pictures: Pictures, units: Units, pair: Int32, sides: int) -> str:
+def _too_few(pictures: Pictures, units: Units, pair: Int32, sides: int, names: Sequence[str] | None) -> str:
     """Why a relation cannot be on every side, whatever becomes of the others; "" where it may."""
     for label in pair.tolist():
         rows = pictures.of(label)
+        called = label if names is None else repr(names[label])
         if len(rows) < sides:
-            return f"label {label} has {len(rows)} pictures, and one is needed for each of {sides} sides"
+            return f"label {called} has {_several(len(rows), 'picture')}, and one is needed for each of {sides} sides"
         groups = len(np.unique(units.of_row[rows]))
         if groups < sides:
-            return f"the pictures of label {label} are in {groups} groups, and {sides} sides need one each"
+            return f"the pictures of label {called} are in {_several(groups, 'group')}, and {sides} sides need one each"
     either = len(np.union1d(*(pictures.of(label) for label in pair)))
     if either < 2 * sides:
         return f"the labels have {either} pictures together, and two are needed for each of {sides} sides"
     return ""
+
+
+def _several(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
 def _taken(sides: Any) -> str:

@@ -13,6 +13,7 @@ import warnings
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -56,6 +57,8 @@ _TURNS = {
 }  # what brings a picture upright, by EXIF orientation
 _SIDEWAYS = (5, 6, 7, 8)
 _ORIENTATION = 0x0112
+_CAMERA = 0x8769
+_TAKEN = (0x9003, 0x9004)  # DateTimeOriginal, DateTimeDigitized
 _WHITE = (255, 255, 255, 255)
 _GREY = np.uint8(128)
 
@@ -139,8 +142,45 @@ def decode_full(content: Content, *, size: int = 256, max_pixels: int = 64_000_0
         return Decoded(np.array(_turned(small, orientation)), width, height)
 
 
-def size_of(content: Path | bytes, *, max_pixels: int = 64_000_000) -> tuple[int, int]:
-    """Width and height of the upright picture, by its header: nothing is decoded.
+class Header(NamedTuple):
+    """What a picture says of itself before it is decoded."""
+
+    width: int  # in full, upright
+    height: int
+    taken: str | None  # "2024-05-01T12:00:00", as the camera's clock said, without a zone
+
+
+def header(stream: IO[bytes], *, max_pixels: int = 64_000_000) -> Header:
+    """Look at a picture without decoding it; one that is cut off is noticed all the same.
+
+    Raises
+    ------
+    RejectedItem
+        With one of `REASONS`.
+
+    Examples
+    --------
+    >>> file = io.BytesIO()
+    >>> Image.new("L", (640, 320), 200).save(file, "PNG")
+    >>> header(file)
+    Header(width=640, height=320, taken=None)
+    """
+    stream.seek(0)
+    with _quiet(), _explained(stream):
+        image = Image.open(stream, formats=FORMATS)
+        width, height = image.size
+        if width * height > max_pixels:
+            raise RejectedItem("too many pixels", f"{width} x {height}, at most {max_pixels:,}")
+        orientation, taken = _orientation(image), _taken(image)
+        if image.format == "TIFF":
+            orientation = 1  # Pillow tells the size that it will have when it is upright
+        if _is_cut(stream):
+            raise RejectedItem("truncated picture")
+    return Header(*((height, width) if orientation in _SIDEWAYS else (width, height)), taken)
+
+
+def media_type(content: Path | bytes, *, max_pixels: int = 64_000_000) -> str:
+    """What a picture is, by its content: "image/jpeg" and the like.
 
     Raises
     ------
@@ -150,10 +190,9 @@ def size_of(content: Path | bytes, *, max_pixels: int = 64_000_000) -> tuple[int
     stream = opened(content)
     with stream, _quiet(), _explained(stream):
         image = Image.open(stream, formats=FORMATS)
-        width, height = image.size
-        if width * height > max_pixels:
-            raise RejectedItem("too many pixels", f"{width} x {height}, at most {max_pixels:,}")
-        return (height, width) if _orientation(image) in _SIDEWAYS else (width, height)
+        if image.width * image.height > max_pixels:
+            raise RejectedItem("too many pixels", f"{image.width} x {image.height}, at most {max_pixels:,}")
+        return str(Image.MIME.get(str(image.format), "application/octet-stream"))
 
 
 def opened(content: Path | bytes) -> IO[bytes]:
@@ -375,6 +414,16 @@ def _orientation(image: Image.Image) -> int:
     except Exception:  # parsers raise almost anything over hostile bytes
         return 1
     return found if isinstance(found, int) else 1
+
+
+def _taken(image: Image.Image) -> str | None:
+    """When the camera says that a picture was taken, where it says so in the form of EXIF."""
+    try:
+        notes = image.getexif().get_ifd(_CAMERA)
+        said = next((str(notes[tag]) for tag in _TAKEN if notes.get(tag)), "")
+        return datetime.strptime(said.strip("\0 ")[:19], "%Y:%m:%d %H:%M:%S").isoformat()
+    except Exception:  # as above
+        return None
 
 
 def _turned(image: Image.Image, orientation: int) -> Image.Image:

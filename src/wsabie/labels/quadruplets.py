@@ -6,6 +6,7 @@ relation of labels with a and b pictures, c of which carry both, has a b - c of 
 together have more than 100 million.
 """
 
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -13,8 +14,11 @@ import numpy as np
 from wsabie.base.arrays import Int32, Int64, Matrix
 from wsabie.base.errors import InputError
 from wsabie.base.lists import lists_of
+from wsabie.labels.names import Vocabulary, normalise
 
 By = Literal["relation", "quadruplet"]
+Pair = tuple[str, str]
+"""A relation by name: the label of the object, that of the part."""
 
 
 class Drawn(NamedTuple):
@@ -144,6 +148,27 @@ def count_quadruplets(Y: Matrix, relations: Any, *, rows: Any = None) -> Int64:
     array([1, 0])
     """
     return _counts(pictures_of(Y, rows), checked_relations(relations, Y.shape[1]))
+
+
+class Numbered(NamedTuple):
+    """Pairs of labels by number, each once, and those with a label that is not known, or one label twice."""
+
+    ids: Int64  # (n, 2)
+    left_out: list[Pair]
+
+
+def numbered(pairs: Sequence[Pair], labels: Vocabulary) -> Numbered:
+    """Pairs of labels as numbers.
+
+    Examples
+    --------
+    >>> numbered([("car", "wheel"), ("car", "wing"), ("car", "wheel")], Vocabulary(["wheel", "car"]))
+    Numbered(ids=array([[1, 0]]), left_out=[('car', 'wing')])
+    """
+    pairs = list(dict.fromkeys((normalise(one), normalise(other)) for one, other in pairs))
+    usable = [pair for pair in pairs if pair[0] != pair[1] and all(end in labels for end in pair)]
+    ids, known = labels.ids([end for pair in usable for end in pair]).reshape(-1, 2), set(usable)
+    return Numbered(ids, [pair for pair in pairs if pair not in known])
 
 
 def checked_relations(relations: Any, n_labels: int) -> Int32:

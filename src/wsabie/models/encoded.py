@@ -75,7 +75,7 @@ class Encoded:
         ModelFolderError
             Missing, damaged, or another thing than points.
         """
-        found: Self = load_one_of(path, {KIND: cls._restored})
+        found: Self = load_one_of(path, {KIND: cls._restored}, "wsabie search --points")
         return found
 
     @classmethod

@@ -46,6 +46,30 @@ def label_matrix(Y: Any, n_rows: int, vocabulary: Vocabulary, *, grow: bool, nam
     return _from_numbers(values, vocabulary, grow, named)
 
 
+def in_columns_of(vocabulary: Vocabulary, Y: Any, names: Sequence[str]) -> Matrix:
+    """A matrix whose columns have names with those of a vocabulary, where names that it lacks are added.
+
+    Raises
+    ------
+    InputError
+        Y is no matrix, or has not as many columns as there are names.
+
+    Examples
+    --------
+    >>> words = Vocabulary(["dog", "cat"])
+    >>> in_columns_of(words, [[1, -1]], ["horse", "dog"]).toarray(), list(words)
+    (array([[-1,  0,  1]]), ['dog', 'cat', 'horse'])
+    """
+    from scipy.sparse import csr_matrix
+
+    Y = csr_matrix(Y).tocoo()
+    if Y.shape[1] != len(names):
+        raise InputError(f"Y has {Y.shape[1]} columns and {len(names)} names; give a name for each")
+    vocabulary.add(name for name in names if name not in vocabulary)
+    columns = vocabulary.ids(names)[Y.col]
+    return csr_matrix((Y.data, (Y.row, columns)), (Y.shape[0], len(vocabulary)))
+
+
 def _opened(Y: Any) -> Any:
     """A sparse matrix, an array or a list."""
     if Y is None:

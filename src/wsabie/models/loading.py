@@ -8,7 +8,9 @@ from wsabie.base.errors import ModelFolderError
 from wsabie.storage.folder import Parts, load_folder
 
 
-def load_one_of(path: str | Path, kinds: Mapping[str, Callable[[Parts], Any]]) -> Any:
+def load_one_of(
+    path: str | Path, kinds: Mapping[str, Callable[[Parts], Any]], made_by: str = "wsabie train --model"
+) -> Any:
     """The model in a folder, made of its parts by the function of its kind.
 
     Raises
@@ -20,11 +22,9 @@ def load_one_of(path: str | Path, kinds: Mapping[str, Callable[[Parts], Any]]) -
     if parts.kind not in kinds:
         raise ModelFolderError(
             f"{path} holds {parts.kind!r} where {' or '.join(map(repr, kinds))} is needed; "
-            "give the folder that `wsabie train --model` wrote"
+            f"give the folder that `{made_by}` wrote"
         )
     try:
         return kinds[parts.kind](parts)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ModelFolderError(
-            f"{path} lacks a part of the model ({error}); restore it from a copy or train again"
-        ) from error
+        raise ModelFolderError(f"{path} lacks a part ({error}); restore it from a copy or make it again") from error

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from wsabie.evaluation.ranking import ranks_of_points
 from wsabie.models.inputs import Inputs, row_ranges, rows_between, take_rows
 from wsabie.space.joint import JointSpace
 from wsabie.space.linear import FullSpace, LinearSpace
+from wsabie.space.parts import PartsSpace
 from wsabie.space.protocol import Space
 from wsabie.training.threads import Threads
 
@@ -67,6 +69,7 @@ class ValidationMap:
 
     def figures(self, space: Space) -> dict[str, float]:
         """By name: the metric that decides, MAP, p@10 (p@k of k < 10 labels); 0 when no row counts."""
+        space = _of_things(space)
         names = dict.fromkeys([self.metric, "MAP", f"p@{min(10, self.Y.shape[1])}"])
         if not self.n_rows:
             return dict.fromkeys(names, 0.0)
@@ -85,6 +88,7 @@ class ValidationMap:
         """The figures of one row (and of one label, where a label is a point), so that the kernels are compiled."""
         from scipy.sparse import csr_matrix
 
+        space = _of_things(space)
         one, truth = take_rows(self.inputs, np.arange(min(1, self.n_rows))), self.Y[:1]
         if isinstance(space, JointSpace):
             space, truth = replace(space, labels=space.labels[:1], bias=space.bias[:1]), csr_matrix([[1]])
@@ -108,6 +112,12 @@ def scores_of(space: Space, inputs: Inputs, threads: Threads) -> Float32:
     labels = space.label_arrays()
     points = space.points(inputs, threads.split)
     return all_scores(labels, np.ascontiguousarray(points[:, : labels.table.shape[1]]), threads=threads.n)
+
+
+def _of_things(space: Any) -> Space:
+    """The part of a space by which things are labelled one by one."""
+    things: Space = space.things if isinstance(space, PartsSpace) else space
+    return things
 
 
 def _length(metric: str) -> int:

@@ -28,7 +28,7 @@ class PairMonitor(ValidationMap):
     Parameters
     ----------
     pictures : ValidationMap
-        Its figures are kept.
+        Its rows, and its figure where that decides.
     inputs : Csr or (n, n_features) float32
         Scaled rows that the quadruplets are of.
     quadruplets : Drawn
@@ -47,7 +47,7 @@ class PairMonitor(ValidationMap):
         *,
         decides: bool,
     ) -> None:
-        self.__dict__.update(vars(pictures))
+        super().__init__(pictures.inputs, pictures.Y, pictures.threads, None, pictures.metric)
         self.objects, self.parts = (take_rows(inputs, rows) for rows in (quadruplets.objects, quadruplets.parts))
         self.quadruplets, self.pairs_of, self.decides = quadruplets, pairs_of, decides
 
@@ -63,7 +63,7 @@ class PairMonitor(ValidationMap):
 
     def _above(self, space: PartsSpace) -> float:
         n, n_labels, pairs = len(self.quadruplets.objects), space.n_labels, self.pairs_of(space)
-        couples = self._couples(n_labels) if n_labels**2 > MOST_PAIRS else None
+        couples = self._couples(n_labels, pairs.n_pairs) if n_labels**2 > MOST_PAIRS else None
         ranks: list[Int64] = []
         with Threads(self.threads) as threads:
             for lo, hi in row_ranges(n, 2 * n_labels):
@@ -73,11 +73,13 @@ class PairMonitor(ValidationMap):
         among = pairs.n_pairs if couples is None else len(couples)
         return float(1 - (np.concatenate(ranks).mean() - 1) / max(among - 1, 1))
 
-    def _couples(self, n_labels: int) -> Int64:
-        """Drawn pairs of labels, and the true ones; none of a label with itself."""
+    def _couples(self, n_labels: int, n_pairs: int) -> Int64:
+        """Drawn pairs of labels, and the true ones; of a label with itself only where all of these are candidates."""
         drawn = np.random.default_rng(0).integers(n_labels, size=(_DRAWN, 2))
+        if n_pairs < n_labels**2:
+            drawn = drawn[drawn[:, 0] != drawn[:, 1]]
         true = np.stack([self.quadruplets.object_labels, self.quadruplets.part_labels], 1)
-        return np.unique(np.concatenate([drawn[drawn[:, 0] != drawn[:, 1]], true]), axis=0)
+        return np.unique(np.concatenate([drawn, true]), axis=0)
 
     def _scores(self, space: PartsSpace, inputs: Inputs, lo: int, hi: int, threads: Threads) -> Float32:
         return scores_of(space.things, take_rows(inputs, np.arange(lo, hi)), threads)

@@ -33,6 +33,7 @@ class PartLabels(Wsabie):
     tables: Literal["unshared", "shared"]
     relations_: Int64
     words_: Float32
+    _made_ready = ("_searched", "_paired")
 
     def _ids_of_relations(self) -> Int64:
         """Those between two labels of the vocabulary, as numbers, each once."""
@@ -266,7 +267,14 @@ class PartLabels(Wsabie):
         return found
 
     def _pairs(self) -> LabelPairs:
-        return self._pairs_in(PartsSpace(self.space_, self.words_, float(self.relation_weight)))
+        """The labels made ready to be ranked in pairs, once for fitted tables and a way to score."""
+        known, offset = self._known()
+        scoring = self._scoring_weight(), offset, self.same, None if known is None else known.tobytes()
+        kept: tuple[Float32, tuple[Any, ...], LabelPairs] | None = self.__dict__.get("_paired")
+        if kept is None or kept[0] is not self.words_ or kept[1] != scoring:
+            space = PartsSpace(self.space_, self.words_, float(self.relation_weight))
+            kept = self._paired = self.words_, scoring, self._pairs_in(space)
+        return kept[2]
 
     def _scores_of_two(self, objects: Any, parts: Any) -> tuple[Float32, Float32]:
         on_objects, on_parts = self.scores(objects), self.scores(parts)

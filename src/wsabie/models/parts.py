@@ -4,15 +4,17 @@ f_q(I_o, L_o, I_p, L_p) = f_I(I_o, L_o) + f_I(I_p, L_p) + r f_L(L_o, L_p) + s f_
 """
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
 
 from wsabie.base.arrays import Float32, Int64, Matrix
+from wsabie.base.errors import InputError
 from wsabie.base.plain import plain
 from wsabie.base.validation import require
-from wsabie.labels.names import normalise
+from wsabie.labels.names import Vocabulary, normalise, unknown_label
 from wsabie.labels.quadruplets import Quadruplets, count_quadruplets
 from wsabie.labels.vectors import Vectors
 from wsabie.models.inputs import Inputs, n_rows
@@ -191,15 +193,27 @@ init_labels, patience, threads, deterministic, seed
         self.words_ = space.words
         return space
 
+    def check_labels(self, Y: Matrix, label_names: Sequence[str]) -> None:
+        """Refuse labels of pictures that no relation joins, before these are described; InputError.
+
+        Y is (n, n_labels), in the order of the names.
+        """
+        told = copy(self)
+        told.vocabulary_ = Vocabulary(label_names)
+        told._told(Y)
+
     def _told(self, targets: Matrix) -> Int64:
         """The relations that have a quadruplet, as numbers."""
         ids = self._ids_of_relations()
         ids = ids[count_quadruplets(targets, ids) > 0] if len(ids) else ids
-        require(
-            len(ids) > 0,
-            f"none of the {len(self.relations)} relations is between labels of two pictures; "
-            f"the first is {tuple(self.relations[0])}, the first labels are {', '.join(list(self.vocabulary_)[:5])}",
-        )
+        if not len(ids):
+            first, names = tuple(map(str, self.relations[0])), list(self.vocabulary_)
+            missing = next((name for name in first if name not in self.vocabulary_), None)
+            because = "which no two pictures have" if missing is None else unknown_label(missing, names)
+            raise InputError(
+                f"none of the {len(self.relations)} relations is between labels of two pictures; the first is {first}: "
+                f"{because}"
+            )
         return ids
 
     def _monitor(

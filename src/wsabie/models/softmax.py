@@ -1,5 +1,6 @@
 """Multinomial logistic regression: the softmax classifier that DeViSE is compared with, and that ConSE stands on."""
 
+import logging
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -13,6 +14,8 @@ from wsabie.models.scaling import Rows, RowScaling
 from wsabie.models.scored import ScoreRanker
 from wsabie.storage.folder import Parts
 
+log = logging.getLogger("wsabie")
+
 
 class Softmax(ScoreRanker):
     """Probabilities of labels, of which a row has one: softmax of a linear function, by scikit-learn's L-BFGS.
@@ -25,6 +28,7 @@ class Softmax(ScoreRanker):
     C : float, default 10
         Inverse of the L2 regularisation.
     max_iter : int, default 200
+        Steps at most; a warning is logged where they did not suffice.
     rows : {"auto", "tfidf", None}, default "auto"
         Scaling of rows, as in `Wsabie`.
 
@@ -88,8 +92,13 @@ class Softmax(ScoreRanker):
         weight = 1 / np.bincount(pairs.row, minlength=rows.shape[0])[pairs.row]
         learner = LogisticRegression(C=self.C, max_iter=self.max_iter)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # stopping early regularises, and max_iter says when
+            warnings.simplefilter("ignore", ConvergenceWarning)  # said in words of our own
             learner.fit(rows[pairs.row], pairs.col, weight)
+        if np.max(learner.n_iter_) >= self.max_iter:
+            log.warning(
+                "softmax had not settled at max_iter = %d steps, which regularises too; a higher one lets it settle",
+                self.max_iter,
+            )
         weights, bias = learner.coef_, learner.intercept_
         if len(self.seen_) == 2:  # scikit-learn keeps the difference of two
             weights, bias = np.concatenate([0 * weights, weights]), np.concatenate([0 * bias, bias])

@@ -52,6 +52,8 @@ class TrainedModel(LabelModel):
     calibration_: Calibration | None
     history_: list[EpochStats]
     settings_: dict[str, Any]
+    _made_ready: tuple[str, ...] = ("_searched",)
+    """What is kept of a fitted state for searches, and neither saved nor copied."""
 
     @abstractmethod
     def _resolved(self, shape: defaults.Shape) -> Settings:
@@ -127,10 +129,19 @@ class TrainedModel(LabelModel):
         trainer = Trainer(settings, monitor=monitor, on_epoch=on_epoch, checkpoints=checkpoints, progress=progress)
         fitted.history_ = fitted._train(trainer, inputs, targets, sample_weight)
         fitted.calibration_ = None if monitor is None else fitted._calibrated(monitor)
-        fitted.__dict__.pop("_searched", None)
-        self.__dict__.pop("_searched", None)
-        self.__dict__.update(fitted.__dict__)
+        self._take(fitted)
         return self
+
+    def _take(self, fitted: Self) -> None:
+        """Become a fitted copy; what was made ready for searches is of another state."""
+        for name in self._made_ready:
+            fitted.__dict__.pop(name, None)
+            self.__dict__.pop(name, None)
+        self.__dict__.update(fitted.__dict__)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name not in self._made_ready}
 
     def _identity(self, settings: Settings, data: list[Any]) -> dict[str, Any]:
         """What must agree for a checkpoint to be gone on from; threads change nothing and may differ."""
@@ -174,6 +185,24 @@ class TrainedModel(LabelModel):
         inputs = self._checked(X, what)
         inputs = self.scaling_(inputs)
         return ValidationMap(inputs, self._truth(Y, n_rows(inputs)), threads, max_rows, metric)
+
+    def calibrate(self, X: Any, Y: Any) -> Self:
+        """Fit the probabilities anew on rows that were not trained on, after `partial_fit` for instance.
+
+        Parameters
+        ----------
+        X : sparse matrix or array, (n, n_features)
+        Y : as for `fit`
+            Labels that the model lacks do not count.
+
+        Raises
+        ------
+        InputError
+            No row has a label that the model knows, or data that cannot be used.
+        """
+        monitor = self._monitor(X, Y, self.threads or available_cores(), MAX_ROWS, "X")
+        self.calibration_ = self._calibrated(monitor)
+        return self
 
     def _calibrated(self, monitor: ValidationMap) -> Calibration | None:
         """A sigmoid per label from the validation rows; None when they hold no right label, or no wrong one."""

@@ -17,7 +17,7 @@ from wsabie.labels.vectors import Vectors
 from wsabie.models import defaults
 from wsabie.models.growth import trainable
 from wsabie.models.inputs import n_rows
-from wsabie.models.labelling import label_matrix
+from wsabie.models.labelling import in_columns_of, label_matrix
 from wsabie.models.parameters import PerTable, check_parameters, continued, first_scale, resolve
 from wsabie.models.scaling import Rows
 from wsabie.models.trained import TrainedModel, shape_of
@@ -177,17 +177,27 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
 
     # ---- training
 
-    def partial_fit(self, X: Any, Y: Any, *, sample_weight: Any = None, epochs: int = 5) -> Self:
+    def partial_fit(
+        self,
+        X: Any,
+        Y: Any,
+        *,
+        sample_weight: Any = None,
+        label_names: Sequence[str] | None = None,
+        epochs: int = 5,
+    ) -> Self:
         """Go on training with more rows; labels that the model lacks are added and get the next numbers.
 
         A new label starts at the mean of its rows' points. The learning rate is a quarter of `fit`'s and
-        constant. On a model that was never fitted this is `fit` with `epochs` epochs. Probabilities need a new `fit`.
+        constant. On a model that was never fitted this is `fit` with `epochs` epochs. Probabilities need `calibrate`.
 
         Parameters
         ----------
         X : sparse matrix or array, (n, n_features)
         Y : as for `fit`
         sample_weight : (n,) float or None
+        label_names : list of str or None
+            Names of the columns of Y, in any order, where it is a matrix; those that the model lacks are added.
         epochs : int
 
         Raises
@@ -208,14 +218,17 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
         if not hasattr(self, "space_"):
             fresh = self.get_params()["epochs"]
             try:
-                self.set_params(epochs=epochs).fit(X, Y, sample_weight=sample_weight)
+                self.set_params(epochs=epochs).fit(X, Y, sample_weight=sample_weight, label_names=label_names)
             finally:
                 self.set_params(epochs=fresh)
             return self
         inputs = self._checked(X)
         fitted, before = copy(self), len(self.history_)
         fitted.vocabulary_ = Vocabulary(self.vocabulary_)
-        targets = label_matrix(Y, n_rows(inputs), fitted.vocabulary_, grow=True, named=not self.vocabulary_.numbered)
+        named = label_names is not None or not self.vocabulary_.numbered
+        if label_names is not None:
+            Y = in_columns_of(fitted.vocabulary_, Y, label_names)
+        targets = label_matrix(Y, n_rows(inputs), fitted.vocabulary_, grow=True, named=named)
         inputs = self.scaling_(inputs)
         fitted.space_ = trainable(self.space_, len(fitted.vocabulary_), inputs, targets, self.seed)
         shape = shape_of(targets)
@@ -224,9 +237,7 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
         history = fitted._train(trainer, inputs, targets, sample_weight, more=True)
         fitted.history_ = [*self.history_, *(replace(s, epoch=before + s.epoch) for s in history)]
         fitted.calibration_ = None
-        fitted.__dict__.pop("_searched", None)
-        self.__dict__.pop("_searched", None)
-        self.__dict__.update(fitted.__dict__)
+        self._take(fitted)
         return self
 
     def _resolved(self, shape: defaults.Shape) -> Settings:
@@ -332,10 +343,6 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
             searched = self.space_, ExactIndex(self.label_vectors, bias=bias, similarity=self.space_.similarity)
             self._searched = searched
         return searched[1]
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_searched"}
 
     # ---- storage
 

@@ -135,7 +135,7 @@ class _Read:
             self.categories[_key(element, "id")] = _text(element, "name")
         else:
             number = _key(element, "id")
-            region = _region(element)
+            region = region_of(element)
             if number in self.numbers:
                 raise BadRow("duplicate id", f"annotation {number}")
             self.numbers.add(number)
@@ -170,7 +170,14 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and -_LARGEST <= value <= _LARGEST
 
 
-def _region(element: dict[str, Any]) -> Region:
+def region_of(element: dict[str, Any]) -> Region:
+    """The region of an annotation.
+
+    Raises
+    ------
+    BadRow
+        It has none, or one that cannot be used.
+    """
     said = f"annotation {element.get('id')}"
     outlines, box = element.get("segmentation") or [], element.get("bbox") or []
     if element.get("iscrowd"):

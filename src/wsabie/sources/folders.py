@@ -53,7 +53,8 @@ def read_folder(
     folder : Path
     labels_from : {"auto", "folders", "metadata", "xmp", "tags", "none"}
         "auto": the metadata file if there is one, otherwise sub-folders if the items lie in several, otherwise what is
-        embedded in the files: XMP keywords of pictures ("xmp"), genres and artists in the tags of sounds ("tags").
+        embedded in the files or lies beside them: XMP and IPTC keywords of pictures ("xmp"), genres and artists in
+        the tags of sounds ("tags").
         "none": items to annotate, without labels; so are documents that are not in sub-folders.
     image_column, label_column : str or None
         Columns of the metadata file, when they have other names than usual.
@@ -118,7 +119,7 @@ def read_file(path: Path, *, labels_from: str = "auto", rejects: Rejects | None 
     medium = medium_of(path.name) or DOCUMENTS
     with reading(path):
         path.stat()
-    labels = _labeller(labels_from if labels_from == "none" else medium.inside, medium)
+    labels = labeller(labels_from if labels_from == "none" else medium.inside, medium)
     items = _labelled([(path.name, path)], labels, keep_all=labels_from == "none", medium=medium, rejects=rejects)
     _require_labelled(path, items, labels_from, medium, rejects)
     return ItemList(path, items, medium.things)
@@ -251,28 +252,29 @@ def _by_themselves(
     folder: Path, files: dict[str, Path], labels_from: str, medium: Medium, rejects: Rejects
 ) -> list[Item]:
     if labels_from == "auto":
-        labels_from = "folders" if _tell_apart(files) else medium.inside
+        labels_from = "folders" if tell_apart(files) else medium.inside
         if labels_from == "folders":
             _refuse_splits(folder, files)
-    labels = _labeller(labels_from, medium, _synset_names(folder, files) if labels_from == "folders" else {})
+    labels = labeller(labels_from, medium, synset_names(folder, files) if labels_from == "folders" else {})
     return _labelled(files.items(), labels, keep_all=labels_from == "none", medium=medium, rejects=rejects)
 
 
-def _tell_apart(files: Iterable[str]) -> bool:
+def tell_apart(files: Iterable[str]) -> bool:
     """Whether sub-folders say anything; one that holds all the files ("images") does not."""
     places = [PurePosixPath(name).parent for name in files]
     return any(place.name for place in places) and (len(places) == 1 or len(set(places)) > 1)
 
 
-def _synset_names(folder: Path, files: Iterable[str]) -> dict[str, str]:
+def synset_names(folder: Path, files: Iterable[str]) -> dict[str, str]:
     """What folders that are named by synsets are called."""
     words = folder / WORDS
     return read_code_names(words) if words.is_file() and any(_SYNSET.search(name) for name in files) else {}
 
 
-def _labeller(
+def labeller(
     labels_from: str, medium: Medium, names: dict[str, str] | None = None
 ) -> Callable[[str, Path], Sequence[str]]:
+    """What gives the labels of a file by its path in the folder and on disk, but for a metadata file."""
     if labels_from == "folders":
         names = names or {}
         return lambda name, path: tuple(names.get(part, part) for part in PurePosixPath(name).parts[:-1])

@@ -2,8 +2,9 @@
 
 A list of pairs is text with two cells a line, child and parent ("toad TAB amphibian"), between tabs, commas (with the
 quotes of CSV) or blanks; a third cell, a count, is passed over. A first line that calls the cells child and parent, in
-either order, says which comes first. Pairs of synsets with a blank between them, as in ImageNet's `wordnet.is_a.txt`,
-have the parent first. Lines that begin with "# " are remarks.
+either order, says which comes first; `id TAB name`, the head of other lists of pairs, says nothing. Pairs of synsets
+with a blank between them, as in ImageNet's `wordnet.is_a.txt`, have the parent first. Lines that begin with "# " are
+remarks.
 """
 
 import csv
@@ -19,8 +20,9 @@ from wsabie.labels.hierarchy import Hierarchy
 from wsabie.labels.said import Said, sentences
 from wsabie.sources.collection_tree import of_folder, of_table
 from wsabie.sources.open_images_tree import TREE, read_tree
+from wsabie.sources.pairs import HEADER
 from wsabie.sources.parquet_file import MAGIC
-from wsabie.sources.text import head, numbered_lines, reading, shown
+from wsabie.sources.text import head, numbered_lines, reading, shown, telling_lines
 from wsabie.sources.wordnet import LONGEST, PROLOG, SYNSET, WORDS, is_synset, read_prolog, read_synsets, read_words
 from wsabie.storage.atomic import replacing
 
@@ -184,7 +186,8 @@ def _read_pairs(path: Path, start: bytes, parent_first: bool, found: Hierarchy) 
 
 
 def _layout(start: bytes, parent_first: bool) -> _Layout:
-    lines = [line for line in start.decode("utf-8", "replace").splitlines()[:_LINES] if _says_something(line)]
+    given = start.decode("utf-8", "replace").splitlines()[:_LINES]
+    lines = [line for line in given if line.strip() and line[:2] != "# "]
     separator = next((s for s in "\t," if all(s in line for line in lines[:-1] or lines)), None)
     if separator is None and any("\t" in line for line in lines):
         separator = "\t"
@@ -192,24 +195,21 @@ def _layout(start: bytes, parent_first: bool) -> _Layout:
     heads = [next((kind for kind, names in _HEADS.items() if cell.casefold() in names), "") for cell in first[:2]]
     if sorted(heads) == ["child", "parent"]:
         return _Layout(separator, heads[0] == "parent", True)
+    if tuple(first) == HEADER:
+        return _Layout(separator, parent_first, True)
     by_imagenet = separator is None and len(first) == 2 and all(map(is_synset, first))
     return _Layout(separator, parent_first or by_imagenet, False)
 
 
 def _cells(path: Path, layout: _Layout) -> Iterator[tuple[str, list[str]]]:
     """(file:line, cells) of every line that says something."""
-    for number, raw in numbered_lines(path, LONGEST):
+    for number, raw in telling_lines(path, LONGEST):
         where = f"{shown(path)}:{number}"
         try:
             line = raw.decode("utf-8")
         except UnicodeDecodeError as error:
             raise InputError(f"{where} is not UTF-8; write the list in UTF-8") from error
-        if _says_something(line):
-            yield where, _split(line, layout.separator)
-
-
-def _says_something(line: str) -> bool:
-    return bool(line.strip()) and not line.startswith("# ")
+        yield where, _split(line, layout.separator)
 
 
 def _split(line: str, separator: str | None) -> list[str]:

@@ -16,7 +16,7 @@ from wsabie.sources.is_a import read_hierarchy
 from wsabie.sources.open_images import names_beside
 from wsabie.sources.open_images_tree import TREE, tree_pairs
 from wsabie.sources.pairs import read_couples
-from wsabie.sources.text import head, numbered_lines, reading, shown
+from wsabie.sources.text import head, numbered_lines, reading, shown, telling_lines
 from wsabie.sources.wordnet import (
     LONGEST,
     PROLOG,
@@ -49,7 +49,8 @@ def read_knowledge(
         A folder of WordNet's (`data.noun`, `data.verb` with their indexes; or `words.txt` and Prolog lists), or one
         such file; Open Images' hierarchy; translations; any other is-a list that `read_hierarchy` takes.
     relations : mapping of str to (str or Path), or None
-        Lists of pairs (id TAB id), by the relation that they state.
+        Lists of pairs (id TAB id), by the relation that they state, or its inverse: those of "has-part" are object TAB
+        part.
     rejects : Rejects or None
         Lists lines of these that are no pairs.
 
@@ -75,8 +76,9 @@ def read_knowledge(
         for file in _files(path) if is_folder else [path]:
             _read(file, found)
     for relation, pairs in (relations or {}).items():
+        stated, inverse = direction(relation)
         for one, other in read_couples(Path(pairs), rejects=rejects):
-            found.relate(relation, one, other)
+            found.relate(stated, *((other, one) if inverse else (one, other)))
     if not len(found):
         raise InputError("nothing is known of any label; give WordNet's folder, or a list of pairs")
     return found
@@ -93,13 +95,13 @@ def read_label_table(path: str | Path) -> dict[str, str]:
         Missing, or a line without a label; the sentence names it.
     """
     path, table = Path(path), dict[str, str]()
-    for number, raw in numbered_lines(path, LONGEST):
+    for place, (number, raw) in enumerate(telling_lines(path, LONGEST)):
         where = f"{shown(path)}:{number}"
         try:
             label, concept, *_ = [*(cell.strip() for cell in raw.decode("utf-8").split("\t")), ""]
         except UnicodeDecodeError as error:
             raise InputError(f"{where} is not UTF-8; write the table in UTF-8") from error
-        if not raw.strip() or raw.startswith(b"# ") or (number == 1 and (label, concept) == ("label", "id")):
+        if not place and (label, concept) == ("label", "id"):
             continue
         if not label:
             raise InputError(f"{where} has no label; write a label, a tab and its id")

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from wsabie.sources.picture_tags import keywords_in
 from wsabie.sources.records import Things
 from wsabie.sources.tags import labels_in_tags
-from wsabie.sources.xmp import keywords_in
 
 
 class Medium(NamedTuple):
@@ -57,7 +57,7 @@ PICTURES = Medium(
     (".heic", ".heif", ".hif", ".jxl", ".jp2", ".psd", ".xcf", ".svg", ".tga", ".exr", ".dng", ".cr2", ".cr3", ".nef",
      ".arw", ".orf", ".rw2", ".raf", ".pef", ".srw"),
     "xmp",
-    "embedded XMP keywords",
+    "keywords in them or in sidecars beside them (1.jpg.xmp)",
     keywords_in,
     "such as HEIC or raw ones of cameras",
     "convert it to JPEG or PNG",

@@ -2,7 +2,7 @@
 
 An id may come on many lines, once for each of its labels. The third column is a weight: a positive number
 states the label, a negative one denies it (an explicit negative, -1 in Y), 0 says nothing. Sizes of
-weights are not used. A first line like `id TAB label` is taken for a header.
+weights are not used. A first line like `id TAB label` is taken for a header; lines that begin with "# " are remarks.
 
 When the ids are names of pictures beside the list, the list is a collection of pictures. Otherwise every
 id has one free vector (see `id_labels`).
@@ -18,12 +18,14 @@ from wsabie.sources.build import BadRow, require_rows
 from wsabie.sources.citations import LINKS, read_links
 from wsabie.sources.id_labels import IdLabels
 from wsabie.sources.records import ItemList, Rows
-from wsabie.sources.text import numbered_lines, shown
+from wsabie.sources.text import shown, telling_lines
 from wsabie.sources.wordnet import is_a_pairs
 from wsabie.storage.atomic import replacing
 from wsabie.storage.rejects import Rejects
 
 log = logging.getLogger("wsabie")
+HEADER = ("id", "name")
+"""What a list of pairs is headed with when it is written."""
 _ID_HEADS = {"id", "item", "file_name", "path", "image", "picture", "file"}
 _LABEL_HEADS = {"label", "labels", "tag", "tags", "name"}
 
@@ -72,7 +74,7 @@ def read_couples(path: Path, *, rejects: Rejects | None = None) -> Iterator[tupl
 
 
 def read_left_out(path: Path) -> set[frozenset[str]]:
-    """Pairs that do not hold, in either order: `id TAB id` lines with anything behind; # begins a comment.
+    """Pairs that do not hold, in either order: `id TAB id` lines with anything behind.
 
     Raises
     ------
@@ -80,11 +82,9 @@ def read_left_out(path: Path) -> set[frozenset[str]]:
         Missing, or a line without two columns.
     """
     found = set()
-    for line_number, line in numbered_lines(path):
-        cells = line.decode("utf-8", "replace").rstrip("\r\n").split("\t")
-        if line.startswith(b"#") or not line.strip():
-            continue
-        require(len(cells) > 1, f"{shown(path)}:{line_number} has no two columns; write id TAB id, or # for a comment")
+    for line_number, line in telling_lines(path):
+        cells = line.decode("utf-8", "replace").split("\t")
+        require(len(cells) > 1, f"{shown(path)}:{line_number} has no two columns; write id TAB id, or # and a remark")
         found.add(frozenset(cell.strip() for cell in cells[:2]))
     return found
 
@@ -92,44 +92,45 @@ def read_left_out(path: Path) -> set[frozenset[str]]:
 def write_pairs(path: Path, pairs: Iterable[tuple[str, str]]) -> None:
     """Write `id TAB id` lines, which `read_couples` reads."""
     with replacing(path) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
-        file.write("id\tname\n")
+        file.write("\t".join(HEADER) + "\n")
         file.writelines(f"{one}\t{other}\n" for one, other in pairs)
 
 
 def _stated(path: Path, rejects: Rejects) -> Iterator[tuple[str, str]]:
-    for line_number, line in numbered_lines(path):
+    for _, (one, other), weight in _weighed(path, rejects):
+        if weight > 0:
+            yield one, other
+
+
+def _weighed(path: Path, rejects: Rejects) -> Iterator[tuple[int, tuple[str, str], float]]:
+    """(line number, the two ids, weight) of every line that is no header."""
+    for place, (line_number, line) in enumerate(telling_lines(path)):
         try:
             cells = _cells(line)
-            if cells and not (line_number == 1 and _is_header(cells)) and _weight(cells) > 0:
-                yield cells[0], cells[1]
+            if place or not _is_header(cells):
+                yield line_number, (cells[0], cells[1]), _weight(cells)
         except BadRow as bad:
             rejects.add(f"{shown(path)}:{line_number}", bad.reason, bad.detail)
 
 
 def _collect(path: Path, rejects: Rejects) -> IdLabels:
     got, weighted = IdLabels(path, numbered=True), 0
-    for line_number, line in numbered_lines(path):
+    for line_number, (name, label), weight in _weighed(path, rejects):
         try:
-            cells = _cells(line)
-            if not cells or (line_number == 1 and _is_header(cells)):
-                continue
-            weight = _weight(cells)
-            got.labels.number(cells[1])
+            got.labels.number(label)
         except BadRow as bad:
             rejects.add(f"{shown(path)}:{line_number}", bad.reason, bad.detail)
             continue
         weighted += weight not in (1, 0, -1)
-        got.row(cells[0])
+        got.row(name)
         if weight:
-            got.add(cells[0], cells[1], stated=weight > 0, line=line_number)
+            got.add(name, label, stated=weight > 0, line=line_number)
     if weighted:
         log.warning("%s: %d weights are neither 1 nor -1, only their signs are used", shown(path), weighted)
     return got
 
 
 def _cells(line: bytes) -> list[str]:
-    if not line.strip():
-        return []
     try:
         cells = [cell.strip() for cell in line.decode("utf-8").split("\t")]
     except UnicodeDecodeError as error:

@@ -141,12 +141,15 @@ class ItemList:
     ----------
     kind : str or None
         Of marked pictures: what an item is ("regions", "boxes", "pictures").
+    whole : str or None
+        Of marked pictures: the label of the whole pictures, where these are items too (`with_pictures`).
     """
 
     path: Path
     items: list[Item] = field(repr=False)
     things: Things = "pictures"
     kind: str | None = None
+    whole: str | None = None
 
     def __len__(self) -> int:
         return len(self.items)

@@ -125,7 +125,7 @@ def with_pictures(source: ItemSource, label: str) -> ItemList:
             seen.add(picture)
         if isinstance(item.content, Cutout):
             items.append(item)
-    return ItemList(source.path, items)
+    return ItemList(source.path, items, kind=getattr(source, "kind", None), whole=label)
 
 
 def couple_rows(couples: Iterable[Couple], ids: Sequence[str]) -> Int64:

@@ -112,6 +112,8 @@ def hull(outlines: "Sequence[array[float]]") -> Box:
 def parse_region(text: str) -> Region:
     """A region as it is asked for: X,Y,W,H, or a polygon X1,Y1,X2,Y2,X3,Y3 and more; in pixels, or all in per cent.
 
+    Several polygons are separated by semicolons.
+
     Raises
     ------
     InputError
@@ -126,27 +128,54 @@ def parse_region(text: str) -> Region:
     >>> len(parse_region("0,0,10,0,5,8").outlines[0])
     6
     """
-    words = [word.strip() for word in text[: 20 * _MOST_NUMBERS].split(",")]
-    shares = {word.endswith("%") for word in words}
-    numbers = [_number(word.removesuffix("%")) for word in words]
-    if None in numbers or len(numbers) < 4 or len(numbers) % 2 or len(numbers) > _MOST_NUMBERS:
+    parts = [[word.strip() for word in part.split(",")] for part in text[: 20 * _MOST_NUMBERS].split(";")]
+    shares = {word.endswith("%") for words in parts for word in words}
+    numbers = [[_number(word.removesuffix("%")) for word in words] for words in parts]
+    given = [[number for number in part if number is not None] for part in numbers]
+    least, n = (4 if len(given) == 1 else 6), sum(map(len, given))
+    wrong = "is no list of numbers" if given != numbers else f"has {n:,} numbers"
+    if given != numbers or any(len(one) < least or len(one) % 2 for one in given) or n > _MOST_NUMBERS:
         raise InputError(
-            f"region {text[:60]!r} is no list of numbers; give X,Y,W,H in pixels, or in per cent as 10%,20%,30%,40%, "
+            f"region {text[:60]!r} {wrong}; give X,Y,W,H in pixels, or in per cent as 10%,20%,30%,40%, "
             "or the corners of a polygon, X1,Y1,X2,Y2,X3,Y3 and more"
         )
     if len(shares) > 1:
         raise InputError(f"region {text[:60]!r} mixes per cent and pixels; give one of them throughout")
-    given = [number for number in numbers if number is not None]
     frame = (100.0, 100.0) if shares == {True} else None
-    if len(given) == 4:
-        x, y, w, h = given
+    if len(given[0]) == 4:
+        x, y, w, h = given[0]
         region = Region(Box(x, y, x + w, y + h), (), frame)
     else:
-        outlines = (array("f", given),)
+        outlines = tuple(array("f", one) for one in given)
         region = Region(hull(outlines), outlines, frame)
     if region.box.area == 0:
         raise InputError(f"region {text[:60]!r} has no area; give a width and a height above 0")
     return region
+
+
+def write_region(region: Region) -> str:
+    """The text that `parse_region` reads as this region, to the ten-thousandth; frames in pixels are left out.
+
+    Raises
+    ------
+    InputError
+        More numbers than a region can have.
+
+    Examples
+    --------
+    >>> [write_region(parse_region(text)) for text in ("10, 20,30.50,40", "50%,0%,50%,100%")]
+    ['10,20,30.5,40', '50%,0%,50%,100%']
+    """
+    box, sign = region.box, "%" if region.frame == (100.0, 100.0) else ""
+    parts = region.outlines or ((box.left, box.top, box.width, box.height),)
+    if sum(map(len, parts)) > _MOST_NUMBERS:
+        raise InputError(f"a region has more than {_MOST_NUMBERS:,} numbers; give it fewer corners")
+    return ";".join(",".join(_written(number) + sign for number in part) for part in parts)
+
+
+def _written(number: float) -> str:
+    text = f"{number:.4f}".rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
 
 
 def _number(word: str) -> float | None:

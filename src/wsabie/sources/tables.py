@@ -17,8 +17,8 @@ LONGEST_LINE = 1 << 22
 _LONGEST_CELL = 1 << 17  # of CSV: a quote that is never closed takes all that follows
 
 
-def table_rows(path: Path, rejects: Rejects) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(file and line, cells by column) of each row of JSON lines (`.jsonl`) or, of any other name, CSV.
+def table_rows(path: Path, rejects: Rejects, is_json: bool | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(file and line, cells by column) of each row of JSON lines (by default of `.jsonl`), or of CSV.
 
     The columns of CSV are separated by commas, or else by semicolons or tabs.
 
@@ -27,13 +27,18 @@ def table_rows(path: Path, rejects: Rejects) -> Iterator[tuple[str, dict[str, An
     InputError
         Malformed as a whole, a column named twice, or a line of more than 4 MiB.
     """
-    is_json = path.name.lower().removesuffix(".gz").endswith(".jsonl")
+    is_json = named_jsonl(path) if is_json is None else is_json
     for number, cells in _json_cells(path) if is_json else _csv_cells(path):
         where = f"{shown(path)}:{number}"
         if isinstance(cells, BadRow):
             rejects.add(where, cells.reason, cells.detail)
         else:
             yield where, cells
+
+
+def named_jsonl(path: Path) -> bool:
+    """Whether the name says that a file holds JSON lines."""
+    return path.name.lower().removesuffix(".gz").endswith(".jsonl")
 
 
 def line_rows(path: Path, needed: Iterable[str], rejects: Rejects) -> Iterator[tuple[str, dict[str, str]]]:

@@ -88,6 +88,13 @@ def numbered_lines(path: Path, longest: int | None = None) -> Iterator[tuple[int
             yield number, line.rstrip(b"\r\n")
 
 
+def telling_lines(path: Path, longest: int | None = None) -> Iterator[tuple[int, bytes]]:
+    """`numbered_lines` of a list of names, less those that say nothing: empty ones, and remarks, which begin with "# "
+    (with a blank: a name may begin with #).
+    """
+    return ((number, line) for number, line in numbered_lines(path, longest) if line.strip() and line[:2] != b"# ")
+
+
 def lines_up_to(path: Path, longest: int) -> Iterator[tuple[int, bytes | None]]:
     """(line number from 1, line without its end) of a file; None for a line of more than `longest` bytes, which is
     passed over.

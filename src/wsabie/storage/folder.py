@@ -142,13 +142,11 @@ def refuse_foreign(path: Path) -> None:
     """Raise ModelFolderError when a model saved at `path` would replace somebody else's files."""
     with readable(path):
         if path.is_file():
-            raise ModelFolderError(f"{path} is a file; give the name of a folder for the model")
+            raise ModelFolderError(f"{path} is a file; give the name of a folder")
         if not path.is_dir() or not any(path.iterdir()):
             return
         if not (_is_ours(path / "config.json") or _is_rest(path)):
-            raise ModelFolderError(
-                f"{path} is a folder that holds other files; choose an empty or new folder for the model"
-            )
+            raise ModelFolderError(f"{path} is a folder that holds other files; choose an empty or new folder")
 
 
 def _is_ours(config: Path) -> bool:
@@ -242,30 +240,32 @@ def _read_config(path: Path) -> dict[str, Any]:
     try:
         pointer = json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise ModelFolderError(f"{file} is damaged ({error}); restore the folder from a copy or train again") from error
+        raise ModelFolderError(
+            f"{file} is damaged ({error}); restore the folder from a copy or make it again"
+        ) from error
     if not isinstance(pointer, dict) or pointer.get("format") != FORMAT:
         raise ModelFolderError(f"{file} was not written by wsabie; give the folder that `wsabie train --model` wrote")
     if pointer.get("version") != VERSION:
         raise ModelFolderError(
-            f"{path} has model format {pointer.get('version')!r} and this program reads format {VERSION}; "
-            "install the version of wsabie that wrote it, or train again"
+            f"{path} has format {pointer.get('version')!r} and this program reads format {VERSION}; "
+            "install the version of wsabie that wrote it, or make it again"
         )
     if hashlib.sha256(content[_HEAD:]).hexdigest() != pointer.pop("sha256", None):
         raise ModelFolderError(
-            f"{file} is damaged (it does not agree with its checksum); restore the folder from a copy or train again"
+            f"{file} is damaged (it does not agree with its checksum); restore the folder from a copy or make it again"
         )
     if not all(isinstance(pointer.get(key), kind) for key, kind in _KEYS.items()):
-        raise ModelFolderError(f"{file} lacks its list of tensors; restore the folder from a copy or train again")
+        raise ModelFolderError(f"{file} lacks its list of tensors; restore the folder from a copy or make it again")
     return pointer
 
 
 def _load_tensor(folder: Path, name: str, entry: Mapping[str, Any], verify: bool) -> Array:
     if not isinstance(entry, Mapping):
-        raise ModelFolderError(f"{folder / 'config.json'} says nothing about tensor {name!r}; train again")
+        raise ModelFolderError(f"{folder / 'config.json'} says nothing about tensor {name!r}; make it again")
     file = folder / "tensors" / Path(str(entry.get("file", ""))).name
-    damaged = f"{file} (tensor {name!r}) is damaged; restore the folder from a copy or train again"
+    damaged = f"{file} (tensor {name!r}) is damaged; restore the folder from a copy or make it again"
     if not (_OURS.fullmatch(file.name) and file.is_file()):
-        raise ModelFolderError(f"{file} (tensor {name!r}) is missing; restore the folder from a copy or train again")
+        raise ModelFolderError(f"{file} (tensor {name!r}) is missing; restore the folder from a copy or make it again")
     if verify and not _holds(file, str(entry.get("sha256"))):
         raise ModelFolderError(damaged)
     try:

@@ -8,8 +8,9 @@ from typing import Literal
 from wsabie.base.errors import InputError
 from wsabie.storage.atomic import explained, try_writing
 
-Kind = Literal["html", "is-a", "labels", "log", "pairs", "parquet", "picture", "rejects", "vectors"]
+Kind = Literal["coco", "html", "is-a", "labels", "log", "pairs", "parquet", "picture", "rejects", "tags", "vectors"]
 _KINDS: dict[Kind, tuple[str, tuple[bytes, ...] | re.Pattern[bytes]]] = {
+    "coco": ("file of annotations that was exported", (b'{"info":',)),
     "html": ("HTML page", (b"<!doctype html", b"<html")),
     "is-a": ("is-a list", (b"child\tparent",)),
     "labels": ("table of labels", (b"label\tid",)),
@@ -18,6 +19,7 @@ _KINDS: dict[Kind, tuple[str, tuple[bytes, ...] | re.Pattern[bytes]]] = {
     "parquet": ("Parquet file", (b"par1",)),
     "picture": ("PNG picture", (b"\x89png",)),
     "rejects": ("list of what was skipped", (b'{"where":', b'{"not_listed":')),
+    "tags": ("list of tags", (b"path,root,", b'{"path":')),
     "vectors": ("file of word vectors", re.compile(rb"\d+ \d+\n\S")),
 }
 """What each kind of result is called, and how a file that it may replace begins, in small letters."""
@@ -32,8 +34,8 @@ def refuse_unwritable(
     Parameters
     ----------
     *results : (kind, Path or None)
-        "html", "is-a" (list), "labels" (what they mean), "log" (of epochs), "pairs", "parquet", "picture", "rejects" or
-        "vectors", and the file; None is no result.
+        "coco", "html", "is-a" (list), "labels" (what they mean), "log" (of epochs), "pairs", "parquet", "picture",
+        "rejects", "tags" (of a collection) or "vectors", and the file; None is no result.
     inputs : iterable of Path or None
         What the command reads, and folders that it fills itself: no result may be one of these, nor lie in one.
     folder : Path or None

@@ -13,7 +13,7 @@ from wsabie.base.errors import InputError
 from wsabie.base.validation import whole_number
 from wsabie.models.base import LabelModel
 from wsabie.models.encoded import Encoded, refuse_without_points
-from wsabie.search.asked import Queries, Understood
+from wsabie.search.asked import Queries, Understood, listed
 from wsabie.search.exact import ExactIndex
 from wsabie.search.related import Link, Related
 
@@ -109,11 +109,11 @@ class AugmentedSearch:
 
         Raises
         ------
-        UnknownLabelError
-            The query means no label; the message suggests some.
+        InputError
+            The query means no label (the message suggests some), or only labels without a word vector.
         """
         k, shown = whole_number(k, "k"), set[str]()
-        understood = self.queries.understand(query)
+        understood = answerable(self.queries.understand(query), self.model)
         groups = [Group(understood.labels, understood.sentence, None, self._best(understood.labels, k, shown))]
         for link in self._related(understood)[:n_related]:
             if found := self._best([link.label], k, shown):
@@ -122,12 +122,12 @@ class AugmentedSearch:
 
     def _related(self, understood: Understood) -> list[Link]:
         """Related labels that the model has, those of all who know some in turns."""
-        vocabulary, own = self.model.vocabulary_, set(understood.labels)
+        vocabulary, out = self.model.vocabulary_, {*understood.labels, *_missing(self.model)}
         sides = [_links(one, understood) for one in self.related]
         turns: Iterable[Link | None] = (link for turn in zip_longest(*sides) for link in turn)
         found: dict[str, Link] = {}
         for link in turns:
-            if link is not None and link.label in vocabulary and link.label not in own:
+            if link is not None and link.label in vocabulary and link.label not in out:
                 found.setdefault(link.label, link)
         return list(found.values())
 
@@ -162,6 +162,31 @@ class AugmentedSearch:
             if len(found) == k:
                 break
         return list(found.values())
+
+
+def answerable(understood: Understood, model: LabelModel) -> Understood:
+    """A query without the labels for which the model has no word vector: every thing would be as near to them.
+
+    Raises
+    ------
+    InputError
+        None is left.
+    """
+    missing = _missing(model)
+    labels = [label for label in understood.labels if label not in missing]
+    if not labels:
+        raise InputError(
+            f"the model has no word vector for {listed(understood.labels)}; ask for another label, or train with "
+            "vectors that have one"
+        )
+    if n := len(understood.labels) - len(labels):
+        sentence = f"{understood.sentence} ({n:,} of them without a word vector left out)"
+        return understood._replace(labels=labels, sentence=sentence)
+    return understood
+
+
+def _missing(model: LabelModel) -> frozenset[str]:
+    return frozenset(getattr(model, "missing_", ()))
 
 
 def _links(who: Related, understood: Understood) -> list[Link]:

@@ -9,6 +9,7 @@ from wsabie.features.decode import RejectedItem
 from wsabie.search.asked import listed
 from wsabie.sources.records import ItemSource
 from wsabie.studies.augmented_search import Answer, Found, Group
+from wsabie.studies.fonts import font
 from wsabie.studies.html.markup import Markup, element, label
 from wsabie.studies.html.page import Section, page
 from wsabie.studies.html.pictures import picture
@@ -96,7 +97,7 @@ def lines_of(answer: Answer) -> list[Line]:
 
 
 def sheet(lines: Sequence[Line], pictures: Mapping[str, Image], across: int = _ACROSS) -> bytes:
-    """A sheet of pictures as PNG, `across` of them in a row, drawn with Pillow."""
+    """A sheet of pictures as PNG, at most `across` of them in a row, as wide as these and the lines above them."""
     from PIL import Image as Pillow
     from PIL import ImageDraw
 
@@ -104,10 +105,11 @@ def sheet(lines: Sequence[Line], pictures: Mapping[str, Image], across: int = _A
     heights = [2 * text + -(-len(line.tiles) // across) * (step + _SMALL) + _GAP for line in lines]
     width = 2 * _EDGE + across * step - _GAP
     paper = Pillow.new("RGB", (width, 2 * _EDGE + sum(heights)), _PAPER)
-    draw, top = ImageDraw.Draw(paper), _EDGE
+    draw, top, right = ImageDraw.Draw(paper), _EDGE, 0
     for line, height in zip(lines, heights, strict=True):
-        _write(draw, (_EDGE, top), line.heading, _TEXT + 2, _INK, width - 2 * _EDGE)
-        _write(draw, (_EDGE, top + text), line.why, _SMALL + 1, _SOFT, width - 2 * _EDGE)
+        heading = _write(draw, (_EDGE, top), line.heading, _TEXT + 2, _INK, width - 2 * _EDGE)
+        why = _write(draw, (_EDGE, top + text), line.why, _SMALL + 1, _SOFT, width - 2 * _EDGE)
+        right = max(right, heading, why, min(len(line.tiles), across) * step - _GAP)
         for number, (name, caption) in enumerate(line.tiles):
             x, y = _EDGE + number % across * step, top + 2 * text + number // across * (step + _SMALL)
             if name in pictures:
@@ -115,6 +117,7 @@ def sheet(lines: Sequence[Line], pictures: Mapping[str, Image], across: int = _A
             _write(draw, (x, y + _TILE), caption, _SMALL, _SOFT, _TILE)
         top += height
     file = BytesIO()
+    paper = paper.crop((0, 0, min(width, right + 2 * _EDGE), paper.height))
     paper.save(file, "PNG", optimize=True)
     return file.getvalue()
 
@@ -127,19 +130,10 @@ def _paste(sheet: Any, image: Image, x: int, y: int) -> None:
     sheet.paste(small, (x + (_TILE - small.width) // 2, y + (_TILE - small.height) // 2))
 
 
-def _write(draw: Any, at: tuple[int, int], text: str, size: int, colour: str, room: int) -> None:
-    """A line of text, cut to its room."""
+def _write(draw: Any, at: tuple[int, int], text: str, size: int, colour: str, room: int) -> int:
+    """A line of text, cut to its room; how long it is."""
     face = font(size)
     while text and draw.textlength(text, font=face) > room:
         text = text.rstrip("…")[:-1] + "…" if len(text) > 2 else ""
     draw.text(at, text, fill=colour, font=face)
-
-
-def font(size: int) -> Any:
-    """DejaVu has more alphabets than the font that Pillow brings, where it is installed."""
-    from PIL import ImageFont
-
-    try:
-        return ImageFont.truetype("DejaVuSans.ttf", size)
-    except OSError:
-        return ImageFont.load_default(size)
+    return int(draw.textlength(text, font=face)) + 1

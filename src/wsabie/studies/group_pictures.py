@@ -25,7 +25,7 @@ from wsabie.samples import sample_path, table_path
 from wsabie.sources.pairs import read_couples
 from wsabie.sources.records import Item, ItemList
 from wsabie.sources.regions import Box, Cutout, Region
-from wsabie.studies.found_pictures import font
+from wsabie.studies.fonts import font
 
 SIDE = 96
 SMALLEST = 0.7

@@ -1,6 +1,7 @@
 """What a picture shows, and which parts of it where, by a trained model of objects and parts."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import NamedTuple
@@ -11,12 +12,12 @@ from PIL import Image, ImageDraw
 from wsabie.base.errors import InputError
 from wsabie.base.executor import Executor
 from wsabie.base.progress import SILENT, Progress
-from wsabie.features.decode import decode_full
+from wsabie.features.decode import RejectedItem, decode_full
 from wsabie.models.annotator import Annotator
 from wsabie.models.parts import Parts
 from wsabie.sources.records import Item
-from wsabie.sources.regions import Cutout, parse_region
-from wsabie.studies.found_pictures import font
+from wsabie.sources.regions import SMALLEST, Box, Cutout, Region, parse_region
+from wsabie.studies.fonts import font
 
 _SCALES = (2, 3)  # windows of a half and of a third of the sides, each shifted by half of itself
 _COLOURS = ("#b3261e", "#0b57d0", "#146c2e", "#7d4e00", "#6f2dbd", "#00696e")
@@ -128,12 +129,12 @@ def label_parts(
     Raises
     ------
     InputError
-        As `find_parts`; or a region that is none.
+        As `find_parts`; or a region that is none, or smaller than any that training takes.
     """
     model = model_of(annotator)
     items = [Item(str(picture), picture, ())]
     for place in places:
-        content = place if isinstance(place, Path) else Cutout(picture, parse_region(place))
+        content = place if isinstance(place, Path) else Cutout(picture, _region(picture, place))
         items.append(Item(str(place), content, ()))
     X = annotator.rows_of_all(items, executor=executor, progress=progress)
     if object_label is None:
@@ -149,6 +150,21 @@ def label_parts(
             for top in given
         ]
     return [[Part(*labels, score, where) for labels, score in top] for top, where in zip(pairs, places, strict=True)]
+
+
+def _region(picture: Path, place: str) -> Region:
+    region = parse_region(place)
+    with suppress(RejectedItem):  # what cannot be read is told when it is described
+        whole = decode_full(picture, size=16)
+        across, down = region.frame or (whole.width, whole.height)
+        box = region.box.scaled(whole.width / across, whole.height / down)
+        seen = box.within(Box(0, 0, whole.width, whole.height))
+        if seen.area > 0 and min(seen.width, seen.height) < SMALLEST:
+            raise InputError(
+                f"region {place[:60]!r} shows {seen.width:.3g} x {seen.height:.3g} pixels of {picture}; give one of "
+                f"{SMALLEST} or more a side"
+            )
+    return region
 
 
 def drawn(picture: Path, parts: Sequence[Part], *, side: int = 900) -> bytes:

@@ -1,13 +1,18 @@
 """Rows of a collection dealt out to training, validation and test."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from wsabie.base.errors import InputError
 from wsabie.evaluation.leave_one_out import hold_out_labels
+from wsabie.evaluation.quadruplet_splits import split_quadruplets
 from wsabie.evaluation.splits import Split, split
 from wsabie.features.augment import original_ids
+from wsabie.labels.names import Vocabulary
+from wsabie.labels.quadruplets import Pair, count_quadruplets, numbered
 from wsabie.sources.records import Rows
 
 
@@ -66,6 +71,85 @@ def split_rows(rows: Rows, by: str, valid: float, test: float, seed: int) -> Spl
     )
     centred = np.array([name == original for name, original in zip(rows.ids, originals, strict=True)], bool)
     return Split(found.train, found.valid[centred[found.valid]], found.test[centred[found.test]])
+
+
+class RelatedSplit(NamedTuple):
+    """Sides, the relations that have quadruplets on each of them, and the others, each with its reason."""
+
+    sides: Split
+    kept: list[Pair]
+    dropped: list[tuple[Pair, str]]
+
+
+def split_related(rows: Rows, relations: Sequence[Pair], valid: float, test: float, seed: int) -> RelatedSplit:
+    """Row numbers of three sides such that as many relations between labels as can be are on each of them.
+
+    Groups and views of one picture stay together, and views are left out of validation and test, as in `split_rows`.
+
+    Parameters
+    ----------
+    rows : Rows
+    relations : sequence of (object label, part label)
+    valid, test : float
+        Fractions of the pictures; 0 = there is no such side.
+    seed : int
+
+    Raises
+    ------
+    InputError
+        No relation is between labels of the rows, or as `split_quadruplets`.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_matrix
+    >>> Y = csr_matrix(np.eye(2, dtype="int8")[[0, 1] * 6])
+    >>> rows = Rows(csr_matrix((12, 0)), Y, ["car", "wheel"], [str(i) for i in range(12)])
+    >>> found = split_related(rows, [("car", "wheel"), ("car", "wing")], 0.2, 0.2, 0)
+    >>> found.kept, found.dropped
+    ([('car', 'wheel')], [(('car', 'wing'), "no row has the label 'wing'")])
+    """
+    labels = Vocabulary(rows.label_names)
+    known = numbered(relations, labels)
+    if not len(known.ids):
+        told = f"none of {len(known.left_out)} relations is between two labels of the data"
+        raise InputError(f"{told}, such as {' and '.join(known.left_out[0])}; name labels as the data do")
+    originals = original_ids(rows.ids, rows.augment)
+    centred = np.flatnonzero([name == original for name, original in zip(rows.ids, originals, strict=True)])
+    pictures = rows if len(centred) == len(rows) else rows.take(centred)
+    found = split_quadruplets(
+        pictures.Y,
+        known.ids,
+        valid=valid,
+        test=test,
+        ids=pictures.ids,
+        groups=pictures.groups,
+        seed=seed,
+        names=rows.label_names,
+    )
+    learnt = {pictures.ids[i] for i in found.split.train}
+    train = np.flatnonzero([original in learnt for original in originals])
+    kept = [(one, other) for one, other in map(labels.names, found.relations)]
+    dropped = [(pair, _unknown(pair, labels)) for pair in known.left_out]
+    dropped += [((rows.label_names[one.object_label], rows.label_names[one.part_label]), one.reason)
+                for one in found.dropped]  # fmt: skip
+    return RelatedSplit(Split(train, centred[found.split.valid], centred[found.split.test]), kept, dropped)
+
+
+def still_related(found: RelatedSplit, rows: Rows, sides: Split) -> RelatedSplit:
+    """The same after rows have left the sides."""
+    ids = numbered(found.kept, Vocabulary(rows.label_names)).ids
+    names = [name for name in ("train", "valid", "test") if len(getattr(found.sides, name))]
+    whole = np.all([count_quadruplets(rows.Y, ids, rows=getattr(sides, name)) > 0 for name in names], axis=0)
+    kept = [pair for pair, has in zip(found.kept, whole, strict=True) if has]
+    lost = [pair for pair, has in zip(found.kept, whole, strict=True) if not has]
+    reason = "its pictures on a side are too near those of an earlier side"
+    return RelatedSplit(sides, kept, [*found.dropped, *((pair, reason) for pair in lost)])
+
+
+def _unknown(pair: Pair, labels: Vocabulary) -> str:
+    """Why a pair of labels is no relation between labels of the data."""
+    missing = [repr(end) for end in pair if end not in labels]
+    return f"no row has the label {' or '.join(missing)}" if missing else "a label is no part of itself"
 
 
 def carried(sides: Split, planned: Rows, rows: Rows) -> Split:

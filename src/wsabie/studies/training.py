@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 from wsabie.base.errors import InputError
 from wsabie.base.executor import Executor
 from wsabie.base.progress import Progress
+from wsabie.features.collect import outline
 from wsabie.features.describer import Describer
 from wsabie.features.extract import extract, learn
 from wsabie.features.registry import USUAL, describer, load_describer
@@ -232,6 +233,8 @@ def prepare(
     Parameters and errors are those of `train`.
     """
     own = fingerprint_or_none(source)
+    if not isinstance(source, Rows) and source.things != "documents":  # these are quickly described
+        _refuse_labels(source, valid, recipe)
     rows, terms = _described(source, recipe, executor, progress, rejects)
     learnable = _with_words(rows, recipe, rejects)
     aligned = None
@@ -244,7 +247,7 @@ def prepare(
         "source": recipe.source,
         "fingerprint": own if rows is source else fingerprint_or_none(rows),
         **({} if isinstance(source, Rows) else {"source_fingerprint": own, "describe": _named(source, recipe)}),
-        **({"items": source.kind} if isinstance(source, ItemList) and source.kind else {}),
+        **_how_regions(source),
         "rows": len(learnt),
         "validation_rows": 0 if validation is None else len(validation),
         "labels": len(learnt.label_names),
@@ -253,6 +256,20 @@ def prepare(
         "skipped": len(rejects),
     }
     return Sides(learnt, validation, terms, aligned, facts)
+
+
+def _how_regions(source: Source) -> dict[str, str]:
+    """Of marked pictures, what an item was and what whole pictures were called, so that others are read alike."""
+    told = (("items", source.kind), ("whole", source.whole)) if isinstance(source, ItemList) else ()
+    return {name: value for name, value in told if value}
+
+
+def _refuse_labels(source: ItemSource, valid: Source | None, recipe: Recipe) -> None:
+    """What labels alone tell, before items are described for nothing."""
+    told = _with_words(outline(source), recipe, Rejects())
+    learnt, _ = _sides(told, None, recipe if valid is None else replace(recipe, hold_out=0.0))
+    if hasattr(recipe.estimator, "check_labels"):
+        recipe.estimator.check_labels(learnt.Y, learnt.label_names)
 
 
 def _with_words(rows: Rows, recipe: Recipe, rejects: Rejects) -> Rows:

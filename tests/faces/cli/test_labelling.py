@@ -145,10 +145,12 @@ def test_lists_of_pairs_state_relations(labels: Path, tmp_path: Path, cli: Cli) 
     words = "labels", "under", "thing", "--labels", labels, "--knowledge", tmp_path / "kinds.tsv"
     said = cli(*words, "--pairs", f"part-of={tmp_path / 'parts.tsv'}", "--json").json
     assert [one["label"] for one in said["kinds"] + said["parts"]] == ["taxi", "toaster"]
+    (tmp_path / "wholes.tsv").write_text("taxi\ttoaster\n")
+    assert cli(*words, "--pairs", f"has-part={tmp_path / 'wholes.tsv'}", "--json").json["parts"] == said["parts"]
     assert cli(*words).out.splitlines()[0] == "thing (thing)"  # a list has no gloss
     said = cli("labels", "about", "taxi", "--knowledge", tmp_path / "kinds.tsv").out
     assert said.splitlines() == ["taxi", "  is-a: thing"]
-    for wrong in ("part-of", "=x", "has-part=" + str(tmp_path / "parts.tsv"), "part-of=" + str(tmp_path / "none")):
+    for wrong in ("part-of", "=x", "part-of=" + str(tmp_path / "none")):
         ran = cli(*words, "--pairs", wrong)
         assert (ran.code, ran.err.count("\n")) == (1, 1), ran.err
 

@@ -112,16 +112,24 @@ def test_what_cannot_be_asked_is_told_in_a_sentence(
     cli: Any, model: Path, relations: Path, marked: tuple[Path, Any], rows: Path, tmp_path: Path
 ) -> None:
     picture, boxes = marked
-    plain = tmp_path / "plain"
+    plain, strange = tmp_path / "plain", tmp_path / "strange.tsv"
+    strange.write_text("car\twhel\n")
     assert cli("train", rows, "--model", plain, "--epochs", "1", "--dim", "4").code == 0
     for arguments, told in (
         ((model, tmp_path / "none.jpg"), "there is no file"),
         ((model, picture, "--object", "bicycle"), "there is no label 'bicycle'"),
-        ((model, picture, "--region", "1,2,3"), "is no list of numbers"),
+        ((model, picture, "--region", "1,2,3"), "region '1,2,3' has 3 numbers; give X,Y,W,H"),
+        ((model, picture, "--region", "1,2,3,x"), "is no list of numbers"),
+        ((model, picture, "--region", "20,20,40,7"), "shows 40 x 7 pixels of"),
+        ((model, picture, "--region", "50%,50%,0.5%,9%"), "give one of 8 or more a side"),
+        (
+            (model, picture, "--region", boxes[0][1], "--among", strange),
+            f"{strange}: there is no label 'whel'; did you",
+        ),
         ((model, picture, "--region", "5000,5000,9,9"), "outside the picture"),
         ((model, picture, "--among", relations), "leave --among out"),
         ((model, picture, "--region", boxes[0][1], "--object", "hood", "--among", relations), "no pair of"),
-        ((model, picture, "--out", tmp_path / "a.jpg"), "ends in .png"),
+        ((model, picture, "--out", tmp_path / "a.jpg"), "a.jpg does not end so; give a name that ends in .png"),
         ((model, picture, "--part", relations), "parts.tsv"),
         ((plain, picture), "is no model of objects and parts"),
     ):
@@ -190,13 +198,20 @@ def test_rows_with_related_labels_are_learned(cli: Any, rows: Path, tmp_path: Pa
     assert all(next(iter(figures)) == "pairs" for figures in history)
     best = max(range(len(history)), key=lambda epoch: history[epoch]["pairs"])
     assert f"epoch {best + 1} of {len(history)}, validation MAP {history[best]['MAP']:.3f}" in by_pairs.out
+    told.write_text("0\t1\n0\tx1\n")
+    assert (
+        "there is no label 'x1'; did you mean '1'?"
+        in cli("train", rows, "--kind", "parts", "--relations", told, "--model", out, "--epochs", 1).err
+    )
     told.write_text("3\t4\n")
+    (vectors := tmp_path / "words.vec").write_text("1 2\nsea 1 0\n")
     number = tmp_path / "number.toml"
     number.write_text("relations = 3\n")
     for arguments, sentence in (
         (("--kind", "parts"), "give --relations FILE"),
         (("--relations", told), "choose --kind parts"),
-        (("--kind", "parts", "--relations", told), "none of the 1 relations is between labels of two pictures"),
+        (("--kind", "parts", "--relations", told), "two pictures; the first is ('3', '4'): there is no label '3'"),
+        (("--vectors", vectors, "--dim", 3), "has vectors of 2 dimensions and --dim is 3; leave --dim out"),
         (("--kind", "parts", "--relations", rows), "rows.txt"),
         (("--kind", "parts", "--config", number), "relations must be a list of pairs"),
         (("--whole", "car"), "has no regions"),

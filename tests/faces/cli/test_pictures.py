@@ -1,5 +1,6 @@
 """From a folder of tagged pictures to annotations, through the commands."""
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from PIL import Image
 
 from wsabie.features.visual_terms import VisualTerms
+from wsabie.sources.write_tags import write_embedded, write_sidecar
 
 Cli = Callable[..., Any]
 
@@ -285,3 +287,39 @@ def test_any_seed_learns_a_dictionary(cli: Cli, pictures: Path, tmp_path: Path) 
     out = tmp_path / "rows.parquet"
     asked = ("features", "images", pictures, "--out", out, "--terms", 20, "--size", 32, "--augment", 1)
     assert cli(*asked, "--threads", 1, "--seed", 2**63 - 1).code == 0
+
+
+def test_tags_of_photo_programs_beside_and_inside_pictures_train(cli: Cli, pictures: Path, tmp_path: Path) -> None:
+    """The packaged pictures without their table, tagged by sidecars and inside; one sidecar is damaged."""
+    lines = (pictures / "metadata.csv").read_text(encoding="utf-8").splitlines()[1:]
+    told = {line.split(",")[0]: line.split(",")[1].split(";") for line in lines}
+    folder, rejects = tmp_path / "photos", tmp_path / "rejects.jsonl"
+    folder.mkdir()
+    for number, (name, labels) in enumerate(told.items()):
+        photo = Path(shutil.copy(pictures / name, folder))
+        if number % 3 == 0:
+            write_embedded(photo, [("emoji", label) for label in labels])
+        else:
+            write_embedded(photo, ["old"])
+            sidecar = write_sidecar(photo, labels)
+            if number % 3 == 1 and sidecar:
+                sidecar.rename(photo.with_suffix(".xmp"))
+    (folder / "000.webp.xmp").write_text("<x:xmpmeta")
+    trained = cli(
+        "train", folder, "--model", tmp_path / "m", "--terms", 100, "--size", 64, "--dim", 16, "--epochs", 20,
+        "--hold-out", 0, "--threads", 1, "--json", "--rejects", rejects,
+    )  # fmt: skip
+    assert trained.code == 0, trained.err
+    assert trained.json["rows"] == 119
+    assert [json.loads(line)["reason"] for line in rejects.read_text().splitlines()] == ["unreadable sidecar"]
+    said = cli("annotate", tmp_path / "m", pictures, "-k", 5, "--json")
+    results = {Path(result["id"]).name: [name for name, _ in result["labels"]] for result in said.json["results"]}
+    assert "old" not in {name for names in results.values() for name in names}
+    assert sum(any(name in told[photo] for name in names) for photo, names in results.items()) > 80
+
+
+def test_pictures_without_any_tags_say_where_these_may_be(cli: Cli, pictures: Path, tmp_path: Path) -> None:
+    shutil.copy(pictures / "000.webp", tmp_path)
+    said = cli("train", tmp_path, "--model", tmp_path / "m")
+    assert said.code == 1
+    assert "no keywords in them or in sidecars beside them (1.jpg.xmp)" in said.err

@@ -95,7 +95,7 @@ def test_a_heat_map_of_a_region(cli: Any, cars: Path, parts_model: Path, tmp_pat
     [
         ("90000,10,50,50", "lies outside: the picture has"),
         ("1,2,0,4", "has no area"),
-        ("1,2,3", "is no list of numbers"),
+        ("1,2,3", "has 3 numbers; give X,Y,W,H"),
         ("1%,2,3,4", "mixes per cent and pixels"),
     ],
 )

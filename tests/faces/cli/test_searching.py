@@ -142,8 +142,11 @@ def test_pages_and_sheets(cli: Cli, given: Given, tmp_path: Path) -> None:
     assert "<script" not in html
     assert search(cli, given, "wheeled vehicle", *given.known, "-k", 12, "--out", sheet).code == 0
     with Image.open(sheet) as drawn:
-        assert drawn.size[0] == 1100
+        assert 960 < drawn.size[0] <= 1100
         assert len(np.unique(np.asarray(drawn))) > 100
+    assert search(cli, given, "guitar", "-k", 1, "--out", sheet).code == 0
+    with Image.open(sheet) as drawn:
+        assert drawn.size[0] < 300  # one picture is no wide sheet
 
 
 def test_points_are_kept_for_the_next_search(cli: Cli, given: Given, tmp_path: Path) -> None:
@@ -158,7 +161,13 @@ def test_points_are_kept_for_the_next_search(cli: Cli, given: Given, tmp_path: P
     assert "describing" in other.err
     taken = search(cli, given, "guitar", "--points", given.model)
     assert taken.code == 1
-    assert "'annotator' where 'points' is needed" in taken.err
+    assert "'annotator' where 'points' is needed; give the folder that `wsabie search --points` wrote" in taken.err
+    (foreign := tmp_path / "foreign").mkdir()
+    (foreign / "mine.txt").write_text("mine")
+    told = search(cli, given, "guitar", "--points", foreign).err
+    assert told.endswith("foreign is a folder that holds other files; choose an empty or new folder\n")
+    (points / "config.json").write_bytes((points / "config.json").read_bytes()[:-3])
+    assert "restore the folder from a copy or make it again" in search(cli, given, "guitar", "--points", points).err
     assert search(cli, given, "guitar").code == 0, "the model was lost"
 
 

@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 from wsabie.base.errors import InputError
+from wsabie.models.part_tasks import label_ranks
 from wsabie.sources.knowledge import read_knowledge
 from wsabie.storage.rejects import Rejects
 from wsabie.studies.reproduce import parts, parts_pictures, parts_regions
@@ -20,7 +21,7 @@ from wsabie.studies.reproduce.claims import FAILS, HOLDS, OPEN, two_errors
 from wsabie.studies.reproduce.data import Data
 from wsabie.studies.reproduce.engine import Reproduction, reproduce
 from wsabie.studies.reproduce.parts_data import open_parts
-from wsabie.studies.reproduce.parts_judging import columns, label_ranks
+from wsabie.studies.reproduce.parts_judging import columns
 from wsabie.studies.reproduce.parts_judging import test_of as quadruplets_of
 from wsabie.studies.reproduce.parts_models import Candidate, Scoring, Training, candidates_of, epochs_for
 from wsabie.studies.reproduce.parts_regions import open_regions
@@ -64,7 +65,8 @@ def test_ranks_of_labels_by_hand() -> None:
 
 def test_the_test_is_of_true_relations_and_of_different_pictures(tiny: Data) -> None:
     assert tiny.related is not None
-    drawn, rows = quadruplets_of(tiny.test, tiny.related.true, 500, np.random.default_rng(0))
+    drawn, _ = quadruplets_of(tiny.test, tiny.related.true, 500, np.random.default_rng(0))
+    rows = tiny.test
     labels = {(rows.label_names[a], rows.label_names[b]) for a, b in zip(*drawn[1::2], strict=True)}
     assert labels == set(tiny.related.true)
     assert (drawn.objects != drawn.parts).all()

@@ -207,7 +207,7 @@ def train(
         raise InputError("--metric chooses the epoch by rows that are set aside; give --valid DATA or more --hold-out")
     parameters: dict[str, Any] = {} if config is None else read_parameters(config, kind)
     parameters = {name: value for name, value in parameters.items() if name not in run}
-    parameters = meaning_parameters(kind, vectors, knowledge, labels) | parameters
+    parameters = meaning_parameters(kind, vectors, knowledge, labels, dim) | parameters
     parameters |= relations_of(kind, relations, parameters)
     parameters |= stated(
         dim=dim,
@@ -251,24 +251,47 @@ def evaluate(
         Path | None,
         typer.Option(help="Labels that a row has in this data are no candidates: the training data of --by one-label."),
     ] = None,
+    relations: Annotated[
+        Path | None,
+        typer.Option(help="Of parts: related labels to ask for, object TAB part a line (default: the model's own)."),
+    ] = None,
+    among: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Of parts: pairs of labels that are ranked, a list as well (default: all)."),
+    ] = None,
+    quadruplets: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=1_000_000,
+            help="Of parts: pairs of pictures to draw; 0: none (default: 10,000, fewer of many labels).",
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=2**63 - 1, help="Of parts: seed of what is drawn (default: 0).")
+    ] = None,
     threads: Threads = None,
     strict: Strict = False,
     rejects: Rejects = None,
     json: Json = False,
 ) -> None:
-    """Measure a model on data with known labels: p@k, recall@k, MAP, AUC, nDCG, coverage, with intervals."""
+    """Measure a model on data with known labels: p@k, recall@k, MAP, AUC, nDCG, coverage, with intervals.
+
+    Of objects and parts also labels of two pictures together, and of one beside the other's label.
+    """
     from wsabie.faces.cli.evaluating import evaluate_command
+    from wsabie.faces.cli.evaluating_parts import PartsAsked, refuse_of_parts
     from wsabie.faces.cli.spaces import evaluate_space_command, space_in
 
-    space = space_in(model, threads)
+    space, parts = space_in(model, threads), PartsAsked(quadruplets, seed, relations, among)
     if space is not None:
         refuse_options(stated(exclude=exclude, candidates=candidates), "what labels a row has")
+        refuse_of_parts(parts, model)
         given = strict, rejects, json, hierarchy, parent_first
         evaluate_space_command(space, model, data, allow_overlap, threads, *given)
         return
-    evaluate_command(
-        model, data, allow_overlap, exclude, threads, strict, rejects, json, hierarchy, parent_first, candidates
-    )
+    others = strict, rejects, json, parts, hierarchy, parent_first
+    evaluate_command(model, data, allow_overlap, exclude, threads, *others, candidates)
 
 
 def annotate(

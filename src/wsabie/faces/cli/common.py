@@ -1,9 +1,9 @@
 """What several commands do: open data, list skipped input, describe pictures, choose where work runs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from wsabie.base.errors import InputError
 from wsabie.base.executor import Executor, Processes, Serial
@@ -12,6 +12,8 @@ from wsabie.base.progress import Progress
 from wsabie.faces.cli.terminal import TerminalProgress, note, plural
 from wsabie.sources.align import MAPPED
 from wsabie.sources.records import ItemSource, Rows, Source, Things
+from wsabie.sources.region_parts import with_pictures
+from wsabie.sources.regions import Cutout
 from wsabie.storage.rejects import Rejects
 
 if TYPE_CHECKING:
@@ -27,9 +29,11 @@ def opened(
     things: Things | None = None,
     items: str | None = None,
     usual: str | None = None,
+    whole: str | None = None,
 ) -> Source:
     """The source at a path, refusing an empty one; `n_features` is the width where the rows do not tell theirs, and
-    `things` what is wanted, where that is known. Of marked pictures `items` says what an item is, or else `usual`.
+    `things` what is wanted, where that is known. Of marked pictures `items` says what an item is, or else `usual`, and
+    `whole` under which label the pictures that regions are in are items too.
     """
     from wsabie.sources.declaration import ENDING
     from wsabie.sources.open import open_source
@@ -50,7 +54,17 @@ def opened(
     )
     if not len(source):
         raise InputError(f"{path} holds nothing to use{_because(rejects)}; look at the list that --rejects FILE writes")
-    return source
+    return source if whole is None or not has_regions(source) else with_pictures(source, whole)
+
+
+def has_regions(source: Source) -> TypeGuard[ItemSource]:
+    """Whether items are regions of pictures."""
+    return not isinstance(source, Rows) and any(isinstance(item.content, Cutout) for item in source)
+
+
+def read_as(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What `opened` is told of marked pictures, so that they are read as those that a model was trained on."""
+    return {"usual": facts.get("items"), "whole": facts.get("whole")}
 
 
 def _kind_of_items(path: Path, items: str | None, usual: str | None) -> str | None:
@@ -133,7 +147,13 @@ def trained_on(source: Source, facts: dict[str, Any]) -> bool:
 def aligned_rows(
     annotator: "Annotator", model: Path, source: Source, run: Executor, progress: Progress, rejects: Rejects
 ) -> "Aligned":
-    """The source in the model's terms; where it does not fit, the sentence names the command that makes it fit."""
+    """The source in the model's terms."""
+    refuse_unfit(annotator, model, source)
+    return annotator.rows(source, executor=run, progress=progress, rejects=rejects)
+
+
+def refuse_unfit(annotator: "Annotator", model: Path, source: Source) -> None:
+    """Refuse a source that does not fit a model; the sentence names the command that makes it fit."""
     if isinstance(source, Rows):
         described = bool(annotator.dictionary) and source.dictionary
         if annotator.terms is not None and described and described != annotator.dictionary:
@@ -152,7 +172,6 @@ def aligned_rows(
             if annotator.dictionary.startswith(MAPPED):
                 remedy += ", and map them: wsabie features kpca FILE.parquet --map FOLDER --out MAPPED.parquet"
         raise InputError(f"{model} was trained on rows of features and {source.path} holds {source.things}; {remedy}")
-    return annotator.rows(source, executor=run, progress=progress, rejects=rejects)
 
 
 def loaded(path: Path, threads: int | None = None) -> Any:
@@ -183,13 +202,13 @@ def tell_unknown_features(aligned: "Aligned", where: object) -> None:
 
 
 def label_names(labels: Path) -> list[str]:
-    """The labels of a model folder, or the lines of a file up to a tab, each once; # begins a comment."""
-    from wsabie.sources.text import numbered_lines
+    """The labels of a model folder, or the lines of a file up to a tab, each once."""
+    from wsabie.sources.text import telling_lines
 
     if labels.is_dir():
         return list(loaded(labels).model.vocabulary_)
-    lines = (line.decode("utf-8", "replace").partition("\t")[0] for _, line in numbered_lines(labels, 1 << 20))
-    names = list(dict.fromkeys(line for line in lines if line.strip() and not line.startswith("# ")))
+    lines = (line.decode("utf-8", "replace").partition("\t")[0] for _, line in telling_lines(labels, 1 << 20))
+    names = list(dict.fromkeys(line for line in lines if line.strip()))
     if not names:
         raise InputError(f"{labels} names no label; write one a line")
     return names

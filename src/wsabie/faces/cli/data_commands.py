@@ -155,6 +155,13 @@ def split(
             help="Test and validation rows at least this similar (cosine) to a training row are left out.",
         ),
     ] = None,
+    relations: Annotated[
+        Path | None,
+        typer.Option(
+            help="Related labels, object TAB part a line: as many as can be get two pictures on every side (in place "
+            "of --by)."
+        ),
+    ] = None,
     seed: Seed = 0,
     strict: Strict = False,
     rejects: Rejects = None,
@@ -167,14 +174,14 @@ def split(
     if is_declaration(data):
         from wsabie.faces.cli.space_studies import split_spaces_command
 
-        others = stated(by=None if by == "auto" else by, least=least, **{"drop-near": drop_near})
+        others = stated(by=None if by == "auto" else by, least=least, relations=relations, **{"drop-near": drop_near})
         refuse_options(
             others, "how rows are split, and things of a TOML file are dealt whole, by groups if there are any"
         )
         shares = 0.1 if valid is None else valid, 0.1 if test is None else test
         split_spaces_command(data, out, shares, seed, strict, rejects, json)
         return
-    split_command(data, out, valid, test, by, least, drop_near, seed, strict, rejects, json)
+    split_command(data, out, valid, test, by, least, drop_near, seed, strict, rejects, json, relations)
 
 
 def hierarchy(

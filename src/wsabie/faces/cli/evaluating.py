@@ -15,9 +15,11 @@ from wsabie.faces.cli.common import (
     loaded,
     opened,
     quoted,
+    read_as,
     tell_unknown,
     trained_on,
 )
+from wsabie.faces.cli.evaluating_parts import PartsAsked, question_of, show_parts
 from wsabie.faces.cli.hierarchies import kinds_in, sibling_facts, siblings_by, tell_siblings
 from wsabie.faces.cli.terminal import TerminalProgress, note, plural, show_json, show_table
 from wsabie.sources.records import Rows, Source, groups_of
@@ -44,6 +46,7 @@ def evaluate_command(
     strict: bool,
     rejects_file: Path | None,
     json: bool,
+    parts: PartsAsked,
     hierarchy: Sequence[Path] | None = None,
     parent_first: bool = False,
     candidates: Path | None = None,
@@ -51,20 +54,24 @@ def evaluate_command(
     """Score every row that carries a known label and print the metrics with bootstrap intervals."""
     from wsabie.evaluation.bootstrap import bootstrap_all
     from wsabie.studies.fitting import evaluated
+    from wsabie.studies.judged_parts import judge_parts
 
-    refuse_unwritable(("rejects", rejects_file), inputs=(data, model, exclude, candidates))
+    read = (data, model, exclude, candidates, parts.relations, parts.among)
+    refuse_unwritable(("rejects", rejects_file), inputs=read)
     annotator, progress = loaded(model, threads), TerminalProgress()
     vocabulary = annotator.model.vocabulary_
     among = np.arange(len(vocabulary)) if candidates is None else np.unique(vocabulary.ids(label_names(candidates)))
     if candidates is not None and len(among) < 2:
         raise InputError(f"{candidates} names one label, which is always right; give two or more")
+    fewer = "--candidates" if candidates is not None else "--exclude" if exclude is not None else None
+    question = question_of(parts, annotator.model, model, fewer)
     kinds = kinds_in(hierarchy, parent_first)
     similar = siblings_by(kinds, hierarchy, annotator, among)
     near: dict[str, Any] = {"similar": similar}
     if kinds is not None:
         near |= {"hops": kinds.hops(vocabulary.names(among)), "heights": kinds.heights(vocabulary.names(among))}
     with listing(rejects_file, strict=strict) as rejects:
-        source = opened(data, rejects, n_features=annotator.model.n_features_in_, usual=annotator.facts.get("items"))
+        source = opened(data, rejects, n_features=annotator.model.n_features_in_, **read_as(annotator.facts))
         if not allow_overlap:
             _refuse_training_data(annotator, source, data)
         aligned = aligned_rows(annotator, model, source, executor(threads), progress, rejects)
@@ -82,16 +89,20 @@ def evaluate_command(
         found = evaluated(judged, rows, ks, "scoring", progress, exclude=known, **near)
         measured = {name: found.per_row[name] for name in SHOWN if name in found.per_row}
         intervals = bootstrap_all(measured, groups=groups_of(rows, found.rows))
+        of_parts = None if question is None else judge_parts(judged, rows, question, progress)
     if json:
         bounds = {name: [i.low, i.high] for name, i in intervals.items()}
         names = aligned.unknown_labels
         unknown = {"labels": len(names), "pairs": aligned.unknown_pairs, "names": names}
         siblings = {} if similar is None else {"siblings": sibling_facts(similar)}
-        show_json({**found.as_dict(), "intervals": bounds, "unknown": unknown, **siblings})
+        quadruplets = {} if of_parts is None else {"quadruplets": of_parts.as_dict()}
+        show_json({**found.as_dict(), "intervals": bounds, "unknown": unknown, **siblings, **quadruplets})
         return
     _show(found, intervals)
     if similar is not None:
         tell_siblings(sibling_facts(similar))
+    if of_parts is not None:
+        show_parts(of_parts)
 
 
 class _Among(NamedTuple):

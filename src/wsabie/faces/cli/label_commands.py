@@ -33,7 +33,7 @@ def labels(
     ] = None,
     pairs: Annotated[
         list[str] | None,
-        typer.Option(metavar="RELATION=FILE", help="A list of id TAB id that states a relation: part-of=parts.tsv."),
+        typer.Option(metavar="RELATION=FILE", help="A list of id TAB id that states a relation: has-part=parts.tsv."),
     ] = None,
     labels: Annotated[
         Path | None, typer.Option(help="For all but about: a file of one label a line, or a model folder.")
@@ -55,12 +55,12 @@ def labels(
     """What WordNet and its like know of labels: meanings, synsets, kinds and parts."""
     from wsabie.faces.cli.labelling import (
         about_command,
-        known_of,
         match_command,
         pairs_command,
         under_command,
         within_command,
     )
+    from wsabie.faces.cli.meanings import known_of
     from wsabie.storage.outputs import refuse_unwritable
 
     if not knowledge and not pairs:

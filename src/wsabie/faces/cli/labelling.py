@@ -1,50 +1,19 @@
 """`wsabie labels`: what is known of names, which label means what, which labels a name stands for."""
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wsabie.base.errors import InputError, UnknownLabelError
-from wsabie.faces.cli.common import label_names, quoted
+from wsabie.faces.cli.meanings import matched_labels
 from wsabie.faces.cli.terminal import note, one_line, out, plural, show_json, show_table
 from wsabie.storage.atomic import replacing
 
 if TYPE_CHECKING:
     from wsabie.labels.knowledge import Knowledge
-    from wsabie.labels.matching import Matched, Reached
+    from wsabie.labels.matching import Reached
 
 _SHOWN, _MOST_HOPS = 8, 99
-
-
-def known_of(paths: Sequence[Path], stated: Sequence[str] = ()) -> "Knowledge":
-    """What some files know, and lists of pairs given as RELATION=FILE."""
-    from wsabie.sources.knowledge import read_knowledge
-
-    relations = {}
-    for text in stated:
-        relation, equals, file = text.partition("=")
-        if not equals or not relation or not file or relation in relations:
-            raise InputError(f"--pairs {text!r} is not RELATION=FILE, each relation once, such as part-of=parts.tsv")
-        relations[relation] = Path(file)
-    return read_knowledge(*paths, relations=relations)
-
-
-def matched_labels(known: "Knowledge", labels: Path, table: Path | None) -> "Matched":
-    """The labels of a file or model and what they mean; those that nothing is known of are told."""
-    from wsabie.labels.matching import match_labels
-    from wsabie.sources.knowledge import read_label_table
-
-    names = label_names(labels)
-    matched = match_labels(known, names, None if table is None else read_label_table(table))
-    if not any(matched.concepts):
-        raise InputError(
-            f"nothing is known of the {plural(len(names), 'label')} of {labels}, such as {quoted(names)}; give files "
-            "that know them, or a --table of what they mean"
-        )
-    if missing := matched.missing:
-        note(f"nothing is known of {len(missing):,} of {plural(len(names), 'label')}, such as {quoted(missing)}")
-    return matched
 
 
 def about_command(known: "Knowledge", name: str, json: bool) -> None:

@@ -19,7 +19,7 @@ from wsabie.faces.cli import commands
 INTERRUPTED = 130  # what typer makes of Ctrl-C
 _ANEW = "unfinished work of this command is not kept, so that it begins anew next time"
 _GOES_ON = {
-    "train": "what is finished is kept, and the same command with --resume goes on from it",
+    "train": "the same command with --resume goes on from what is finished, where anything is",
     "features": "what is finished is kept, and the same command again goes on from it",
     "tune": "finished trials are kept, and the same command again goes on from them",
 }

@@ -5,7 +5,7 @@ from typing import Any
 
 from wsabie.base.errors import InputError
 from wsabie.faces.cli.common import listing
-from wsabie.faces.cli.labelling import known_of, matched_labels
+from wsabie.faces.cli.meanings import known_of, matched_labels
 from wsabie.faces.cli.terminal import TerminalProgress, note, out, plural, show_json
 from wsabie.sources.pairs import write_pairs
 from wsabie.storage.outputs import refuse_unwritable

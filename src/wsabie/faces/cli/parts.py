@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from wsabie.base.errors import InputError
+from wsabie.base.errors import InputError, UnknownLabelError
 from wsabie.faces.cli.common import couples_in, executor, loaded
 from wsabie.faces.cli.terminal import TerminalProgress, note, out, plural, show_json, show_table
 from wsabie.storage.atomic import replacing
@@ -40,6 +40,7 @@ def labelled_command(
     """The best labels of the picture and of every place together."""
     annotator = _opened(model, picture, given, target, threads)
     couples = None if among is None else couples_in(among)
+    _refuse_unknown(annotator, among, couples or ())
     found = label_parts(
         annotator, picture, places, given, k, couples=couples, executor=executor(threads), progress=TerminalProgress()
     )
@@ -62,6 +63,13 @@ def _opened(model: Path, picture: Path, given: str | None, target: Path | None, 
     if not picture.is_file():
         raise InputError(f"there is no file {picture}; give that of a picture")
     return annotator
+
+
+def _refuse_unknown(annotator: Any, among: Path | None, couples: Sequence[tuple[str, str]]) -> None:
+    try:
+        annotator.model.vocabulary_.ids([label for couple in couples for label in couple])
+    except UnknownLabelError as error:
+        raise UnknownLabelError(f"{among}: {error}") from error
 
 
 def _draw(picture: Path, parts: Sequence[Part], target: Path | None) -> None:

@@ -37,7 +37,7 @@ def parts(
     from wsabie.faces.cli.parts import found_command, labelled_command
 
     if out is not None and out.suffix.lower() != ".png":
-        raise InputError(f"--out {out} is a picture; give a name that ends in .png")
+        raise InputError(f"--out writes PNG, and {out} does not end so; give a name that ends in .png")
     if region or part:
         labelled_command(model, picture, [*(region or ()), *(part or ())], given, among, k, out, threads, json)
         return

@@ -27,7 +27,7 @@ def search(
     ] = None,
     pairs: Annotated[
         list[str] | None,
-        typer.Option(metavar="RELATION=FILE", help="A list of id TAB id that states a relation: part-of=parts.tsv."),
+        typer.Option(metavar="RELATION=FILE", help="A list of id TAB id that states a relation: has-part=parts.tsv."),
     ] = None,
     table: Table = None,
     vectors: Annotated[

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from wsabie.base.errors import InputError
-from wsabie.faces.cli.common import aligned_rows, executor, listing, loaded, opened
-from wsabie.faces.cli.labelling import known_of
+from wsabie.faces.cli.common import executor, listing, loaded, opened, read_as, refuse_unfit
+from wsabie.faces.cli.meanings import known_of, meant_by, vectors_of
 from wsabie.faces.cli.spaces import space_in
 from wsabie.faces.cli.terminal import TerminalProgress, note, one_line, out, plural, show_json
 from wsabie.models.encoded import Encoded, refuse_without_points
@@ -17,7 +17,7 @@ from wsabie.search.related import KnownRelated, Related
 from wsabie.sources.records import Rows, Source
 from wsabie.storage.outputs import refuse_unwritable
 from wsabie.storage.rejects import Rejects
-from wsabie.studies.augmented_search import Answer, AugmentedSearch, Found
+from wsabie.studies.augmented_search import Answer, AugmentedSearch, Found, answerable
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def search_command(asked: Asked) -> None:
         source, told = _collection(asked, annotator, rejects)
         same = SameThings(told.Y, told.label_names)
         queries, related = _knowing(asked, annotator.model, same, rejects)
-        queries.understand(asked.query)  # refuses an unknown word before the work
+        answerable(queries.understand(asked.query), annotator.model)  # refuses an unknown word before the work
         items = _encoded(asked, annotator, source, rejects)
         groups = _groups(told, items) if asked.distinct else None
         search = AugmentedSearch(annotator.model, items, queries=queries, related=related, groups=groups)
@@ -65,7 +65,7 @@ def search_command(asked: Asked) -> None:
         if asked.out is not None and not isinstance(source, Rows):
             _draw(answer, source, asked.out, " and ".join(path.name for path in asked.within))
         skipped = len(rejects)
-    _show(asked, answer, _labels_of(told, answer), skipped)
+    _show(asked, answer, _labels_of(told, answer), _files_of(source, answer), skipped)
 
 
 def _refuse_early(asked: Asked) -> None:
@@ -89,9 +89,9 @@ def _collection(asked: Asked, annotator: Any, rejects: Rejects) -> tuple[Source,
 
     things = annotator.terms and annotator.terms.things
     wide = annotator.model.n_features_in_
-    usual = annotator.facts.get("items")
+    marked = read_as(annotator.facts)
     source = joined(
-        [opened(path, rejects, _labels_in(path, wide, things), wide, things, usual=usual) for path in asked.within]
+        [opened(path, rejects, _labels_in(path, wide, things), wide, things, **marked) for path in asked.within]
     )
     if asked.out is not None and (isinstance(source, Rows) or source.things != "pictures"):
         held = "rows of features" if isinstance(source, Rows) else source.things
@@ -111,11 +111,8 @@ def _labels_in(path: Path, wide: int, things: Any) -> str:
 
 def _knowing(asked: Asked, model: Any, same: SameThings, rejects: Rejects) -> tuple[Queries, list[Related]]:
     """Who understands the query, and who knows related labels: trained models first."""
-    from wsabie.labels.matching import match_labels
     from wsabie.models.registry import load
     from wsabie.models.related import SpaceRelated, related_by
-    from wsabie.sources.knowledge import read_label_table
-    from wsabie.sources.vectors import read_vectors
 
     labels, known, vectors = list(model.vocabulary_), None, None
     related: list[Related] = [related_by(load(path), asked.relation, str(path)) for path in asked.trained]
@@ -124,14 +121,13 @@ def _knowing(asked: Asked, model: Any, same: SameThings, rejects: Rejects) -> tu
     if hasattr(model, "related"):
         related.insert(0, related_by(model, None, str(asked.model)))
     if asked.knowledge or asked.pairs:
-        table = None if asked.table is None else read_label_table(asked.table)
-        known = match_labels(known_of(asked.knowledge, asked.pairs), labels, table)
+        known = meant_by(known_of(asked.knowledge, asked.pairs), labels, asked.table)
         called = " and ".join(path.stem for path in asked.knowledge) or "pairs"
         related.append(KnownRelated(known, called=called, same=same))
         if not any(known.concepts):
             note(f"nothing is known of the {plural(len(labels), 'label')} of {asked.model}")
     if asked.vectors is not None:
-        vectors = read_vectors(asked.vectors, rejects=rejects, progress=TerminalProgress())
+        vectors = vectors_of(asked.vectors, rejects=rejects)
     return Queries(labels, known, same, vectors), related
 
 
@@ -152,10 +148,11 @@ def _encoded(asked: Asked, annotator: Any, source: Source, rejects: Rejects) -> 
             if kept.origin == origin:
                 return kept
             note(f"{points} holds points of another model or collection; they are made anew")
-    rows = aligned_rows(annotator, asked.model, source, executor(asked.threads), TerminalProgress(), rejects).rows
-    if not len(rows):
+    refuse_unfit(annotator, asked.model, source)
+    run, progress = executor(asked.threads), TerminalProgress()
+    made = Encoded.of(annotator, source, origin=origin, executor=run, progress=progress, rejects=rejects)
+    if not len(made):
         raise InputError(f"nothing in {asked.within[0]} can be read; look at the list that --rejects FILE writes")
-    made = Encoded(rows.ids, annotator.model.transform(rows.X), origin)
     if points is not None:
         made.save(points)
     return made
@@ -181,6 +178,14 @@ def _labels_of(told: Rows, answer: Answer) -> dict[str, set[str]]:
     }
 
 
+def _files_of(source: Source, answer: Answer) -> dict[str, str]:
+    """Where the things found lie, by id, of those that are files of their own."""
+    if isinstance(source, Rows):
+        return {}
+    wanted = {one.id for group in answer.groups for one in group.found}
+    return {item.id: str(item.content) for item in source if item.id in wanted and isinstance(item.content, Path)}
+
+
 def _draw(answer: Answer, source: Any, target: Path, where: str) -> None:
     from wsabie.storage.atomic import write_bytes, write_text
     from wsabie.studies.found_pictures import html_page, pictures_of, png_sheet
@@ -192,7 +197,7 @@ def _draw(answer: Answer, source: Any, target: Path, where: str) -> None:
         write_bytes(target, png_sheet(answer, pictures))
 
 
-def _show(asked: Asked, answer: Answer, labels: dict[str, set[str]], skipped: int) -> None:
+def _show(asked: Asked, answer: Answer, labels: dict[str, set[str]], files: dict[str, str], skipped: int) -> None:
     understood = answer.understood
     if asked.json:
         groups = [
@@ -212,7 +217,7 @@ def _show(asked: Asked, answer: Answer, labels: dict[str, set[str]], skipped: in
             out.print(one_line(understood.sentence))
         for one in group.found:
             sign = "*" if one.label in labels.get(one.id, ()) else ""
-            sys.stdout.write(f"{one_line(one.id)}\t{sign}{one_line(one.label)} {one.score:.2f}\n")
+            sys.stdout.write(f"{one_line(files.get(one.id, one.id))}\t{sign}{one_line(one.label)} {one.score:.2f}\n")
     if labels:
         note("* a label that it carries in the collection")
     if asked.out is not None:

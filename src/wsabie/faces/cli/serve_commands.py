@@ -13,7 +13,7 @@ _NEEDED = ("fastapi", "uvicorn", "python_multipart", "prometheus_client", "sqlal
 
 
 def serve(
-    what: Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder.")],
+    what: Annotated[Path, typer.Argument(metavar="WHAT", help="A collection, or a model's folder.")],
     host: Annotated[
         str, typer.Option(help="Address to listen on; others than this machine's own want --tokens.")
     ] = "127.0.0.1",

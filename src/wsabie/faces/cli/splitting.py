@@ -4,19 +4,21 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from wsabie.base.errors import InputError
 from wsabie.evaluation.splits import Split
-from wsabie.faces.cli.common import describe_first, listing, opened
+from wsabie.faces.cli.common import couples_in, describe_first, listing, opened
 from wsabie.faces.cli.terminal import TerminalProgress, note, out, plural, show_json
 from wsabie.features.collect import outline
 from wsabie.sources.records import ItemPart, Rows, Source, label_counts
 from wsabie.storage.atomic import explained
 from wsabie.storage.outputs import Kind, refuse_unwritable
 from wsabie.storage.rejects import Rejects
-from wsabie.studies.splitting import split_labels, split_rows
+from wsabie.studies.splitting import RelatedSplit, split_labels, split_related, split_rows, still_related
 
 SIDES = ("train", "valid", "test")
+KEPT, DROPPED = "relations.tsv", "relations-dropped.jsonl"
 
 
 def split_command(
@@ -31,6 +33,7 @@ def split_command(
     strict: bool,
     rejects_file: Path | None,
     json: bool,
+    relations: Path | None = None,
 ) -> None:
     """Write train, valid and test as Parquet, and what was left out as JSON lines."""
     if by != "one-label" and least is not None:
@@ -39,7 +42,12 @@ def split_command(
         raise InputError("--by one-label leaves every row on the training side; leave --drop-near out")
     files, near = {name: folder / f"{name}.parquet" for name in SIDES}, folder / "dropped.jsonl"
     results: list[tuple[Kind, Path | None]] = [("parquet", file) for file in files.values()]
-    refuse_unwritable(("rejects", rejects_file), ("rejects", near), *results, inputs=(data,))
+    if relations is not None:
+        if by != "auto":
+            raise InputError(f"--relations says what decides the sides, and so does --by {by}; leave one of them out")
+        results += [("pairs", folder / KEPT), ("rejects", folder / DROPPED)]
+    refuse_unwritable(("rejects", rejects_file), ("rejects", near), *results, inputs=(data, relations))
+    couples = None if relations is None else couples_in(relations)
     with listing(rejects_file, strict=strict) as rejects:
         source = opened(data, rejects)
         if by == "one-label":
@@ -55,7 +63,8 @@ def split_command(
             raise InputError(
                 f"split writes rows or pictures and {data} holds {source.things}; {describe_first(source, data)}"
             )
-        sides = split_rows(rows, by, valid, test, seed)
+        related = None if couples is None else split_related(rows, couples, valid, test, seed)
+        sides = split_rows(rows, by, valid, test, seed) if related is None else related.sides
         n_views = int((sides.sides(len(rows)) < 0).sum())
         if n_views:
             note(f"{plural(n_views, 'further view')} of validation and test pictures left out: only training has them")
@@ -63,6 +72,7 @@ def split_command(
         left_out = None
         if drop_near is not None:
             sides, left_out = _without_near(rows, sides, drop_near)
+            related = None if related is None else still_related(related, rows, sides)
         kept = {files[name]: getattr(sides, name) for name in SIDES if len(getattr(sides, name))}
         part = source.take if isinstance(source, Rows) else partial(ItemPart, source)
         _write({file: part(index) for file, index in kept.items()}, folder)
@@ -72,11 +82,36 @@ def split_command(
             left_out.write(near)
             note(f"{plural(len(left_out), 'row')} too near a row of an earlier side left out (listed in {near})")
     counts = {name: len(getattr(sides, name)) for name in SIDES}
+    if related is not None:
+        _write_relations(related, folder)
     if json:
-        show_json({"schema": 1, "out": str(folder), **counts, "left_out": len(rows) - sum(counts.values())})
+        more = {} if related is None else {"relations": _told(related, folder)}
+        show_json({"schema": 1, "out": str(folder), **counts, "left_out": len(rows) - sum(counts.values()), **more})
         return
     things = "rows" if rows is source else "pictures"
     out.print(f"{folder}: " + ", ".join(f"{name} {n:,} {things}" for name, n in counts.items()))
+    if related is not None:
+        n = len(related.kept) + len(related.dropped)
+        out.print(f"{folder / KEPT}: {len(related.kept):,} of {plural(n, 'relation')}, which are on every side")
+
+
+def _write_relations(related: RelatedSplit, folder: Path) -> None:
+    """The relations that are on every side, as `train` takes them, and why the others are not."""
+    from wsabie.sources.pairs import write_pairs
+
+    write_pairs(folder / KEPT, related.kept)
+    others = Rejects(most=len(related.dropped))
+    for (one, other), reason in related.dropped:
+        others.add(f"{one}, {other}", "relation that is not on every side", reason)
+    others.write(folder / DROPPED)
+    for where, _, why in others.listed[:1]:
+        told = plural(len(others), "relation is", "relations are")
+        note(f"{told} not on every side, such as {where}: {why} (all listed in {folder / DROPPED})")
+
+
+def _told(related: RelatedSplit, folder: Path) -> dict[str, Any]:
+    dropped = [{"object": one, "part": other, "reason": reason} for (one, other), reason in related.dropped]
+    return {"file": str(folder / KEPT), "kept": len(related.kept), "dropped": dropped}
 
 
 def _split_labels(

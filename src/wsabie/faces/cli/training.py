@@ -14,6 +14,7 @@ from wsabie.base.errors import InputError
 from wsabie.faces.cli.common import (
     couples_in,
     executor,
+    has_regions,
     listing,
     opened,
     refuse_without_effect,
@@ -23,7 +24,7 @@ from wsabie.faces.cli.common import (
 )
 from wsabie.faces.cli.epochs import epochs_run
 from wsabie.faces.cli.terminal import TerminalProgress, note, out, plural, show_json
-from wsabie.sources.records import Rows, Source
+from wsabie.sources.records import Source
 from wsabie.storage.atomic import UnwritableError, explained
 from wsabie.storage.outputs import refuse_unwritable
 from wsabie.storage.rejects import Rejects
@@ -120,6 +121,9 @@ def train_command(asked: Asked) -> None:
     if recipe.hold_out and valid is None and not trained.facts["validation_rows"]:
         note("no row that was set aside has a label that other rows have, so that the last epoch was kept")
     _tell(asked, trained.facts, trained.history)
+    if not asked.json:
+        on = "parts" if recipe.system == "parts" and getattr(source, "things", None) == "pictures" else "annotate"
+        note(f"next: wsabie {on} {quote(str(recipe.model))} {'PICTURE' if on == 'parts' else 'NEW_DATA'}")
 
 
 @contextmanager
@@ -190,11 +194,10 @@ def _opened(asked: Asked, rejects: Rejects) -> tuple[Source, Source | None]:
 def _with_wholes(whole: str | None, path: Path, source: Source) -> Source:
     """The whole pictures of marked ones too, under the label that is asked for."""
     from wsabie.sources.region_parts import with_pictures
-    from wsabie.sources.regions import Cutout
 
     if whole is None:
         return source
-    if isinstance(source, Rows) or not any(isinstance(item.content, Cutout) for item in source):
+    if not has_regions(source):
         raise InputError(
             f"--whole labels the pictures that regions are in, and {path} has no regions; leave --whole out"
         )
@@ -228,15 +231,19 @@ def _tell(asked: Asked, facts: dict[str, Any], history: list[EpochStats]) -> Non
         f"{asked.recipe.model}: {labels}{few} from {rows}, {kept + ', ' if history else ''}{n_bytes / 1e6:.1f} MB"
     )
     _tell_unused(asked.recipe.estimator)
-    note(f"next: wsabie annotate {quote(str(asked.recipe.model))} NEW_DATA")
 
 
 def _tell_unused(model: Any) -> None:
-    """Say which related labels nothing could be learned of."""
+    """Say which related labels nothing could be learned of, and which one may be misspelt."""
+    from wsabie.labels.names import unknown_label
+
     unused = model.unused() if hasattr(model, "unused") else []
     if unused:
         one, other = unused[0]
         note(f"{plural(len(unused), 'relation')} left out for want of two pictures, such as {one} and {other}")
+        known = model.vocabulary_
+        if missing := next((name for pair in unused for name in pair if name not in known), None):
+            note(unknown_label(missing, list(known)))
 
 
 def logging_to(log: Path | None, resume: bool) -> Callable[[EpochStats], None] | None:

@@ -7,7 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from wsabie.base.errors import InputError
-from wsabie.faces.cli.common import aligned_rows, executor, label_names, listing, loaded, opened, tell_unknown_features
+from wsabie.faces.cli.common import (
+    aligned_rows,
+    executor,
+    label_names,
+    listing,
+    loaded,
+    opened,
+    read_as,
+    tell_unknown_features,
+)
 from wsabie.faces.cli.epochs import epochs_run, show_epochs
 from wsabie.faces.cli.hierarchies import SHOWN_MARKS, kinds_in, siblings_by
 from wsabie.faces.cli.terminal import TerminalProgress, note, one_line, show_json, show_table
@@ -131,8 +140,8 @@ def _sources(inputs: list[Path], rejects: Rejects, annotator: Any, *, known: boo
     """
     labels_from = "auto" if known else "none"
     n_features, things = annotator.model.n_features_in_, annotator.terms and annotator.terms.things
-    usual = annotator.facts.get("items")
-    opened_ones = [(path, opened(path, rejects, labels_from, n_features, things, usual=usual)) for path in inputs]
+    marked = read_as(annotator.facts)
+    opened_ones = [(path, opened(path, rejects, labels_from, n_features, things, **marked)) for path in inputs]
     if len(inputs) == 1:
         return [("", opened_ones[0][1])]
     singles: list[ItemList] = []

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from wsabie.faces.cli.common import listing
+from wsabie.faces.cli.meanings import vectors_of
 from wsabie.faces.cli.terminal import TerminalProgress, note, out, plural, show_json, show_table
 from wsabie.storage.outputs import refuse_unwritable
 
@@ -33,11 +34,9 @@ def info_command(
     src: Path, cache: Path | None, limit: int | None, strict: bool, rejects_file: Path | None, json: bool
 ) -> None:
     """Print what a file of word vectors holds."""
-    from wsabie.sources.vectors import read_vectors
-
     refuse_unwritable(("rejects", rejects_file), inputs=(src,))
     with listing(rejects_file, strict=strict) as rejects:
-        vectors = read_vectors(src, cache=cache, limit=limit, rejects=rejects, progress=TerminalProgress())
+        vectors = vectors_of(src, cache=cache, limit=limit, rejects=rejects)
     first = vectors.words[:5]
     if json:
         facts = {"words": len(vectors), "dimensions": vectors.dim, "first": first, "skipped": vectors.skipped}
@@ -53,11 +52,10 @@ def near_command(
 ) -> None:  # fmt: skip
     """Print the words nearest to a name."""
     from wsabie.search.words import nearest_words
-    from wsabie.sources.vectors import read_vectors
 
     refuse_unwritable(("rejects", rejects_file), inputs=(src,))
     with listing(rejects_file, strict=strict) as rejects:
-        vectors = read_vectors(src, cache=cache, limit=limit, rejects=rejects, progress=TerminalProgress())
+        vectors = vectors_of(src, cache=cache, limit=limit, rejects=rejects)
     near = nearest_words(vectors, name, k)
     if json:
         used = [vectors.words[row] for row in vectors.rows(name)]

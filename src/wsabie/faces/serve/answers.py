@@ -26,7 +26,7 @@ class AnnotateRows(Strict):
 
     rows: list[Row] = Field(min_length=1, max_length=1000)
     k: int = Field(10, ge=1, description="Labels for each.")
-    candidates: list[str] | None = Field(None, max_length=100_000, description="Only these labels.")
+    candidates: list[str] | None = Field(None, min_length=1, max_length=100_000, description="Only these labels.")
 
 
 class Label(BaseModel):

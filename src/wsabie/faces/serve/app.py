@@ -10,14 +10,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wsabie import __version__
 from wsabie.base.machine import available_cores
-from wsabie.faces.serve import model_routes
-from wsabie.faces.serve.context import Context, Reader, The
+from wsabie.catalogue.jobs import Runner
+from wsabie.faces.serve import collection_routes, item_routes, model_routes, review_routes, search_routes
+from wsabie.faces.serve.context import API, Context, Reader, The
 from wsabie.faces.serve.limits import layered
 from wsabie.faces.serve.measured import Measured
 from wsabie.faces.serve.problems import documented, install
 from wsabie.faces.serve.static_files import pages
 
-API = "/api/v1"
+_OF_COLLECTION = (item_routes.router, review_routes.router, search_routes.router, collection_routes.router)
 _HEADERS = {
     b"x-content-type-options": b"nosniff",
     b"referrer-policy": b"same-origin",
@@ -52,7 +53,9 @@ def _routes(context: Context) -> FastAPI:
     )
     app.state.context = context
     install(app)
-    app.include_router(model_routes.router, prefix=API)
+    own = (model_routes.names,) if context.collection is None else _OF_COLLECTION
+    for router in (model_routes.router, *own):
+        app.include_router(router)
 
     @app.get(f"{API}/health", tags=["service"])
     def health() -> dict[str, str]:
@@ -70,10 +73,14 @@ def _routes(context: Context) -> FastAPI:
 
 
 @asynccontextmanager
-async def _lifespan(_: FastAPI) -> AsyncIterator[None]:
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     # Work is done by threads that let go of the interpreter in compiled code; more than these only wait for each other.
     anyio.to_thread.current_default_thread_limiter().total_tokens = 2 * available_cores() + 2
+    at = app.state.context.collection
+    runner = None if at is None else Runner(at.folder)
     yield
+    if runner is not None:
+        runner.close()
 
 
 class _Headers:

@@ -6,12 +6,14 @@ from typing import Annotated, TypeAlias
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from wsabie.catalogue.collection import Collection
 from wsabie.faces.serve.limits import Limits
 from wsabie.faces.serve.measured import Figures
 from wsabie.faces.serve.problems import Problem
-from wsabie.faces.serve.served import ServedModel
+from wsabie.faces.serve.served import Served
 from wsabie.faces.serve.tokens import Caller, Token, caller_of
 
+API = "/api/v1"
 LOCAL = Caller("local", "write")
 COOKIE = "wsabie_token"
 """Where the pages keep a token, since pictures in a page are asked for without headers."""
@@ -26,13 +28,15 @@ class Context:
     limits : Limits
     tokens : list of Token or None
         None: everybody may do everything; only for a service on the loopback address.
-    model : ServedModel
+    model : Served
+    collection : Collection or None
     figures : Figures
     """
 
     limits: Limits
     tokens: list[Token] | None
-    model: ServedModel
+    model: Served
+    collection: Collection | None = None
     figures: Figures = field(default_factory=Figures)
 
 
@@ -65,6 +69,15 @@ def writer(caller: Annotated[Caller, Depends(reader)]) -> Caller:
     return caller
 
 
+def open_collection(request: Request) -> Collection:
+    """The collection; refused where a model alone is served."""
+    found = context_of(request).collection
+    if found is None:
+        raise Problem(404, "a model is served here and no collection; run: wsabie serve COLLECTION")
+    return found
+
+
+Open: TypeAlias = Annotated[Collection, Depends(open_collection)]
 The: TypeAlias = Annotated[Context, Depends(context_of)]
 Reader: TypeAlias = Annotated[Caller, Depends(reader)]
 Writer: TypeAlias = Annotated[Caller, Depends(writer)]

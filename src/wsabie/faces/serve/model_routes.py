@@ -7,12 +7,14 @@ from fastapi import APIRouter, Form, Query, Response, UploadFile
 
 from wsabie.faces.serve.answers import AnnotateRows, Annotations, Info, Labels, Near, Neighbours
 from wsabie.faces.serve.asking import matrix_of, rank, region_of, row_of
-from wsabie.faces.serve.context import Context, Reader, The, within
+from wsabie.faces.serve.context import API, Context, Reader, The, within
 from wsabie.faces.serve.problems import Problem
-from wsabie.features.decode import size_of
+from wsabie.features.decode import header, opened
 from wsabie.models.explain import explain_picture
 
-router = APIRouter(tags=["model"])
+router = APIRouter(prefix=API, tags=["model"])
+names = APIRouter(prefix=API, tags=["model"])
+"""Labels of a model; a collection has its own."""
 
 Top = Annotated[int, Query(ge=1, description="Answers, at most.")]
 Region = Annotated[
@@ -63,7 +65,7 @@ def explain(file: UploadFile, the: The, _: Reader, label: Annotated[str | None, 
     return Response(out.getvalue(), media_type="image/png")
 
 
-@router.get("/labels")
+@names.get("/labels")
 def labels(
     the: The,
     _: Reader,
@@ -71,12 +73,12 @@ def labels(
     k: Top = 50,
 ) -> Labels:
     """Labels by what they begin with, upper and lower case alike."""
-    names, sought = the.model.current().names, start.casefold()
-    found = [name for name in names if name.casefold().startswith(sought)]
+    known, sought = the.model.current().names, start.casefold()
+    found = [name for name in known if name.casefold().startswith(sought)]
     return Labels(total=len(found), labels=sorted(found)[: within(k, the)])
 
 
-@router.get("/labels/{label:path}/neighbours")
+@names.get("/labels/{label:path}/neighbours")
 def neighbours(label: str, the: The, _: Reader, k: Top = 10) -> Neighbours:
     """The labels nearest to a label: synonyms, translations, near misses."""
     near = the.model.current().annotator.model.neighbours(label, within(k, the))
@@ -88,5 +90,6 @@ def picture_of(file: UploadFile, the: Context) -> bytes:
     content = file.file.read(the.limits.body + 1)
     if len(content) > the.limits.body:
         raise Problem(413, f"the picture is larger than {the.limits.body:,} bytes; send a smaller one")
-    size_of(content, max_pixels=the.limits.pixels)
+    with opened(content) as stream:
+        header(stream, max_pixels=the.limits.pixels)
     return content

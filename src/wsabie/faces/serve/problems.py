@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 from starlette.types import Send
 
-from wsabie.base.errors import BusyError, UnknownLabelError, WsabieError
+from wsabie.base.errors import BusyError, MissingError, UnknownLabelError, WsabieError
 from wsabie.features.decode import RejectedItem
 from wsabie.storage.atomic import DiskFullError
 
@@ -100,7 +100,7 @@ async def _told(_: Request, error: Exception) -> Response:
 
 async def _of_input(_: Request, error: Exception) -> Response:
     status = 422
-    if isinstance(error, UnknownLabelError):
+    if isinstance(error, UnknownLabelError | MissingError):
         status = 404
     elif isinstance(error, BusyError):
         status = 503

@@ -10,10 +10,11 @@ from typing import Any
 from starlette.types import ASGIApp
 
 from wsabie.base.errors import InputError
+from wsabie.catalogue.collection import is_collection, open_collection
 from wsabie.faces.serve.app import make_app
 from wsabie.faces.serve.context import Context
 from wsabie.faces.serve.limits import LOOPBACK, Limits
-from wsabie.faces.serve.served import ServedModel
+from wsabie.faces.serve.served import CollectionModel, ServedModel
 from wsabie.faces.serve.tokens import read_tokens
 
 _GIVEN = "WSABIE_SERVE"
@@ -27,7 +28,7 @@ class Service:
     Attributes
     ----------
     what : str
-        Folder of a model.
+        Folder of a collection or of a model.
     host : str
     port : int
         0: one that is free.
@@ -73,7 +74,11 @@ def context_of(service: Service) -> Context:
             "`wsabie token FILE NAME`, and give --tokens FILE"
         )
     tokens = None if service.tokens is None else read_tokens(Path(service.tokens))
-    return Context(service.limits, tokens, ServedModel(Path(service.what)))
+    what = Path(service.what)
+    if not is_collection(what):
+        return Context(service.limits, tokens, ServedModel(what))
+    collection = open_collection(what)
+    return Context(service.limits, tokens, CollectionModel(collection), collection)
 
 
 def listening(service: Service) -> socket.socket:

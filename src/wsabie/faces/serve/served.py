@@ -5,9 +5,12 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from wsabie.base.errors import InputError
+from wsabie.catalogue.collection import Collection
+from wsabie.catalogue.points import opened_model
+from wsabie.catalogue.shelf import OpenModel
 from wsabie.models.annotator import Annotator
 from wsabie.storage.folder import is_model_folder
 
@@ -30,6 +33,33 @@ class Version:
     annotator: Annotator
     id: str
     names: list[str]
+
+
+class Served(Protocol):
+    """Where the model of a request comes from."""
+
+    @property
+    def trouble(self) -> str | None: ...
+
+    def current(self) -> Version: ...
+
+
+class CollectionModel:
+    """The model that a collection has in use: whoever switches it, the next request is answered by the other one."""
+
+    trouble = None
+
+    def __init__(self, collection: Collection) -> None:
+        self._collection = collection
+        self._version: tuple[OpenModel, Version] | None = None
+
+    def current(self) -> Version:
+        """The model in use; InputError where there is none yet."""
+        opened, there = opened_model(self._collection), self._version
+        if there is None or there[0] is not opened:
+            there = opened, _version(opened.annotator, str(opened.number))
+            self._version = there
+        return there[1]
 
 
 class ServedModel:
@@ -86,7 +116,11 @@ class ServedModel:
         if not is_model_folder(self.path):
             raise InputError(f"there is no model at {self.path}; give the folder that `wsabie train --model` wrote")
         annotator = Annotator.load(self.path)
-        if hasattr(annotator.model, "threads"):
-            annotator.model.threads = 1  # requests are what runs side by side
         told: dict[str, Any] = json.loads((self.path / "config.json").read_bytes())
-        return Version(annotator, str(told["sha256"])[:16], list(annotator.model.vocabulary_))
+        return _version(annotator, str(told["sha256"])[:16])
+
+
+def _version(annotator: Annotator, number: str) -> Version:
+    if hasattr(annotator.model, "threads"):
+        annotator.model.threads = 1  # requests are what runs side by side
+    return Version(annotator, number, list(annotator.model.vocabulary_))

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from wsabie.studies.charts import Series, line_chart
+from wsabie.studies.fonts import font
 from wsabie.studies.html import svg
 from wsabie.studies.html.markup import Markup, element, join
 from wsabie.studies.html.svg import HEIGHT, WIDTH, Axis
@@ -175,13 +176,11 @@ class _Pen:
         )
 
     def _text(self, item: Any, kind: str, dx: float, dy: float) -> None:
-        from PIL import ImageFont
-
-        font = ImageFont.load_default((_HEADING if "heading" in kind else _TEXT) * self.zoom)
+        face = font((_HEADING if "heading" in kind else _TEXT) * self.zoom)
         anchor = {"middle": "ms", "end": "rs"}.get(item.get("text-anchor"), "ls")
         ((x, y),) = self._points([(float(item.get("x")), float(item.get("y")))], dx, dy)
         words = (item.text or "").replace("−", "-").replace("–", "-")
-        self.draw.text((x, y), words, fill=INK if "heading" in kind else SOFT, font=font, anchor=anchor)
+        self.draw.text((x, y), words, fill=INK if "heading" in kind else SOFT, font=face, anchor=anchor)
 
 
 def _pairs(item: Any) -> list[tuple[float, float]]:

@@ -7,6 +7,7 @@ import numpy as np
 
 from wsabie.base.errors import InputError
 from wsabie.labels.quadruplets import Drawn
+from wsabie.models.part_tasks import PartsTest, Values, of_labels, of_pairs
 from wsabie.studies.entrants import entrants
 from wsabie.studies.reproduce.budget import within_time
 from wsabie.studies.reproduce.data import Data, Related
@@ -16,13 +17,9 @@ from wsabie.studies.reproduce.parts_judging import (
     PAIRS,
     TRIPLET,
     UNSEEN,
-    Test,
-    Values,
     by_column,
     columns,
     of_all_tasks,
-    of_labels,
-    of_pairs,
     test_of,
 )
 from wsabie.studies.reproduce.parts_models import (
@@ -141,7 +138,7 @@ def three_tasks(record: Record, setting: Setting) -> Findings:
     return _findings(record, values, notes, n, groups)
 
 
-def _test(data: Data, seed: int) -> Test:
+def _test(data: Data, seed: int) -> PartsTest:
     """Things of the test side that belong together, or what is drawn from it."""
     if data.couples is None:
         return test_of(data.test, related_of(data).true, TESTED, np.random.default_rng([seed, 5]))
@@ -149,7 +146,7 @@ def _test(data: Data, seed: int) -> Test:
     ends = [(number[a], number[b]) for a, b in data.couples if a in number and b in number]
     objects, parts = np.array(ends, np.int64).reshape(-1, 2).T
     label = np.asarray(data.test.Y.tocsr().argmax(axis=1)).ravel().astype(np.int32)
-    return Test(Drawn(objects, label[objects], parts, label[parts]), data.test)
+    return PartsTest(Drawn(objects, label[objects], parts, label[parts]), data.test.X)
 
 
 def among_couples(record: Record, setting: Setting) -> Findings:
@@ -225,7 +222,7 @@ def _nearest(model: Any, labels: Sequence[str]) -> list[list[str]]:
     return [names[np.argsort(-row, kind="stable")[:NEAREST]].tolist() for row in alike]
 
 
-def _groups(test: Test) -> dict[str, list[str]]:
+def _groups(test: PartsTest) -> dict[str, list[str]]:
     """By column, the relation of each value."""
     own = test.relations
     return {column: own if column.startswith(PAIRS) else own * 2 for column in columns(ANNOTATION, PAIRS, TRIPLET)}
@@ -254,7 +251,7 @@ def _is_svm(entry: Entry) -> bool:
     return entry.entrant not in (PARTS, AS_IN_P)
 
 
-def _svm(entry: Entry, test: Test, setting: Setting, notes: list[str]) -> Values:
+def _svm(entry: Entry, test: PartsTest, setting: Setting, notes: list[str]) -> Values:
     """The baseline that knows of pictures alone, with the setting that is best on validation pictures."""
     data = setting.given
     (known,) = entrants([entry.entrant], seed=setting.seed, threads=setting.threads, max_minutes=_MINUTES)
@@ -275,8 +272,8 @@ def _svm(entry: Entry, test: Test, setting: Setting, notes: list[str]) -> Values
     return by_column({ANNOTATION: found, TRIPLET: found})
 
 
-def _annotated(test: Test, model: Any) -> Values:
-    return of_labels(test, lambda rows, others, side: model.scores(test.rows.X[rows]))
+def _annotated(test: PartsTest, model: Any) -> Values:
+    return of_labels(test, lambda rows, others, side: model.scores(test.X[rows]), len(model.vocabulary_))
 
 
 def _about_training(data: Data, setting: Setting) -> str:

@@ -9,7 +9,8 @@ from wsabie.base.errors import InputError
 from wsabie.labels.quadruplets import Quadruplets
 from wsabie.sources.records import ItemSource
 from wsabie.sources.regions import Cutout
-from wsabie.studies.found_pictures import Line, font, lines_of, sheet, thumbnails
+from wsabie.studies.fonts import font
+from wsabie.studies.found_pictures import Line, lines_of, sheet, thumbnails
 from wsabie.studies.reproduce.data import Data
 from wsabie.studies.reproduce.parts import models_of, related_of
 from wsabie.studies.reproduce.record import Findings, Found, Record, Setting

@@ -80,6 +80,7 @@ def upgrade() -> None:
         "roots",
         sa.Column("id", KEY, nullable=False),
         sa.Column("path", TEXT, nullable=False),
+        sa.Column("options", DOCUMENT, nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_roots")),
         sa.UniqueConstraint("path", name=op.f("uq_roots_path")),
     )
@@ -131,6 +132,16 @@ def upgrade() -> None:
         sa.UniqueConstraint("name", name=op.f("uq_synonyms_name")),
     )
     op.create_index(op.f("ix_synonyms_label_id"), "synonyms", ["label_id"])
+    op.create_table(
+        "kept_apart",
+        sa.Column("id", KEY, nullable=False),
+        sa.Column("label_a", KEY, nullable=False),
+        sa.Column("label_b", KEY, nullable=False),
+        sa.ForeignKeyConstraint(["label_a"], ["labels.id"], name=op.f("fk_kept_apart_label_a_labels")),
+        sa.ForeignKeyConstraint(["label_b"], ["labels.id"], name=op.f("fk_kept_apart_label_b_labels")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_kept_apart")),
+        sa.UniqueConstraint("label_a", "label_b", name=op.f("uq_kept_apart_label_a_label_b")),
+    )
     op.create_table(
         "annotations",
         sa.Column("id", KEY, nullable=False),

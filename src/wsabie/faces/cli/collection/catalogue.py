@@ -1,14 +1,27 @@
-"""Commands of a collection: init, history, undo."""
+"""Commands of a collection: init, add, scan, status, history, undo."""
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from wsabie.base.errors import InputError
 from wsabie.faces.cli.collection.group import By, Folder, opened, person, require_database
-from wsabie.faces.cli.options import Json
-from wsabie.faces.cli.terminal import note, show_json, show_table
+from wsabie.faces.cli.options import Json, Rejects, Threads
+from wsabie.faces.cli.terminal import TerminalProgress, note, plural, show_json, show_table
+
+if TYPE_CHECKING:
+    from wsabie.catalogue.collection import Collection
+    from wsabie.catalogue.scanning import Scanned
+
+Tags = Annotated[
+    Literal["auto", "xmp", "tags", "folders", "metadata", "none"] | None,
+    typer.Option(
+        help="Where tags are found: metadata.csv, sub-folders, inside pictures (xmp) or sounds (tags), or the first of "
+        "these that says something (auto); kept for later scans (default: as before, at first auto)."
+    ),
+]
 
 
 def init(
@@ -20,18 +33,84 @@ def init(
             help="PostgreSQL for a team, such as postgresql://user@host/name (default: SQLite in the folder).",
         ),
     ] = None,
+    no_scan: Annotated[bool, typer.Option("--no-scan", help="Look for no files yet.")] = False,
+    tags: Tags = None,
+    threads: Threads = None,
+    rejects: Rejects = None,
+    by: By = None,
     json: Json = False,
 ) -> None:
-    """Make a collection of a folder: a catalogue in DIR/.wsabie; your files are left as they are."""
+    """Make a collection of a folder: a catalogue in DIR/.wsabie of the files in it, which are left as they are."""
     require_database()
     from wsabie.catalogue.collection import create
     from wsabie.catalogue.database import shown
 
     with create(folder, database) as collection:
+        if not json:
+            note(f"{collection.folder} is a collection; its catalogue is {shown(collection.engine)}")
+        scanned = None if no_scan else _scanned(collection, by, threads, rejects, tags=tags)
         if json:
-            show_json({"schema": 1, "collection": str(collection.folder), "database": shown(collection.engine)})
-            return
-        note(f"{collection.folder} is a collection; its catalogue is {shown(collection.engine)}")
+            made = {"schema": 1, "collection": str(collection.folder), "database": shown(collection.engine)}
+            show_json(made if scanned is None else made | {"scanned": _document(scanned)})
+        elif scanned is not None:
+            _tell(scanned, folder)
+
+
+def add(
+    folder: Folder,
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="FOLDER...", help="Folders elsewhere; or new files in those of before.")
+    ],
+    tags: Tags = None,
+    threads: Threads = None,
+    rejects: Rejects = None,
+    by: By = None,
+    json: Json = False,
+) -> None:
+    """Let further folders belong to the collection, and scan; nothing is written into them."""
+    with opened(folder) as collection:
+        from wsabie.catalogue.roots import add_root
+
+        for path in paths:
+            add_root(collection, path, by=person(by))
+        _show(_scanned(collection, by, threads, rejects, tags=tags), folder, json)
+
+
+def scan(
+    folder: Folder,
+    tags: Tags = None,
+    rehash: Annotated[
+        bool, typer.Option("--rehash", help="Read every file, also those whose size and time are as they were.")
+    ] = False,
+    threads: Threads = None,
+    rejects: Rejects = None,
+    by: By = None,
+    json: Json = False,
+) -> None:
+    """Look for new, moved, changed and missing files, and for tags in them."""
+    with opened(folder) as collection:
+        _show(_scanned(collection, by, threads, rejects, tags=tags, rehash=rehash, always=True), folder, json)
+
+
+def status(
+    folder: Folder,
+    check: Annotated[bool, typer.Option("--check", help="Look through the whole database for damage.")] = False,
+    json: Json = False,
+) -> None:
+    """What the collection holds, what is decided and what waits."""
+    with opened(folder) as collection:
+        from wsabie.catalogue.standing import as_json, standing
+
+        found = standing(collection, check=check)
+    if json:
+        show_json({"schema": 1, "collection": str(collection.folder), **as_json(found)})
+    else:
+        show_table(str(collection.folder), ["", ""], _standing_rows(found))
+        lines = [[e.told or e.action, e.at[:19].replace("T", " "), e.by] for e in found.last]
+        if lines:
+            show_table("what was done last", ["what", "when (UTC)", "who"], lines)
+    if found.damage:
+        raise InputError(f"the catalogue of {collection.folder} is damaged ({found.damage[0]}); restore it from a copy")
 
 
 def history(
@@ -70,10 +149,76 @@ def undo(
     note(f"undone: entry {undone.id}, {undone.told or undone.action} ({undone.changes:,} changes)")
 
 
+def _scanned(
+    collection: "Collection", by: str | None, threads: int | None, file: Path | None, **options: Any
+) -> "Scanned":
+    from wsabie.catalogue.scanning import scan as look
+    from wsabie.faces.cli.common import executor, listing
+
+    with listing(file, strict=False) as rejects:
+        return look(
+            collection,
+            by=person(by),
+            executor=executor(threads),
+            progress=TerminalProgress(),
+            rejects=rejects,
+            **options,
+        )
+
+
+def _show(scanned: "Scanned", folder: Path, json: bool) -> None:
+    if json:
+        show_json({"schema": 1, "scanned": _document(scanned)})
+    else:
+        _tell(scanned, folder)
+
+
+def _document(scanned: "Scanned") -> dict[str, Any]:
+    return scanned._asdict() | {"away": [away._asdict() for away in scanned.away]}
+
+
+def _tell(scanned: "Scanned", folder: Path) -> None:
+    """What was found, and what to do next."""
+    for away in scanned.away:
+        note(f"{away.folder} is left as it was ({plural(away.items, 'item')}): {away.reason}")
+    if scanned.changed:
+        note(f"{plural(scanned.changed, 'file')} with other content: what was decided of them stays")
+    if not (scanned.told or scanned.unchanged):
+        note(
+            f"nothing was found; put files into {folder}, or name other folders: wsabie collection add {folder} FOLDER"
+        )
+        return
+    told = ", ".join(
+        part for part in (scanned.told, f"{scanned.unchanged:,} as before" * bool(scanned.unchanged)) if part
+    )
+    note(f"{scanned.medium or 'files'}: {told}")
+    note(f"next: wsabie collection {'train' if scanned.tagged else 'status'} {folder}")
+
+
+def _standing_rows(found: Any) -> list[list[str]]:
+    rows = [[found.medium or "items", f"{found.items['present']:,}"]]
+    rows += [[f"  {state}", f"{found.items[state]:,}"] for state in ("missing", "unreadable") if found.items[state]]
+    for root in found.roots:
+        kind = f", tags: {root.tags}" if root.tags else ""
+        away = "" if root.reachable else ", cannot be reached"
+        rows.append([f"  in {root.folder}{kind}{away}", f"{sum(root.items.values()):,}"])
+    rows.append(["labels", f"{found.labels:,}"])
+    rows += [[f"{one.state} by {_WHO[one.origin]}", f"{one.annotations:,}"] for one in found.annotations]
+    if found.model is not None:
+        rows.append([f"model {found.model.id}, made {found.model.made[:10]}", ""])
+        rows.append(["suggestions that wait", f"{found.suggestions:,}"])
+    if found.damage is not None:
+        rows.append(["catalogue", "damaged" if found.damage else "whole"])
+    return rows
+
+
+_WHO = {"person": "people", "import": "import", "model": "a model"}
+
+
 def _fate(entry: Any) -> str:
     if entry.undone_by is not None:
         return f"undone by {entry.undone_by}"
     return f"undoes {entry.undoes}" if entry.undoes is not None else ""
 
 
-COMMANDS: tuple[Callable[..., Any], ...] = (init, history, undo)
+COMMANDS: tuple[Callable[..., Any], ...] = (init, add, scan, status, history, undo)

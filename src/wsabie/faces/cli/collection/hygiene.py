@@ -1,6 +1,109 @@
-"""Commands of a collection: labels."""
+"""Commands of a collection: labels, tag."""
 
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-COMMANDS: tuple[Callable[..., Any], ...] = ()
+import typer
+
+from wsabie.base.errors import InputError
+from wsabie.faces.cli.collection.group import By, Folder, opened, person
+from wsabie.faces.cli.options import Json, Table, refuse_options, stated
+from wsabie.faces.cli.terminal import note, plural, show_json
+
+What = Literal["list", "tidy", "merge", "apart", "rename", "parent", "synonym", "fill"]
+
+
+_TAKES: dict[What, tuple[str, ...]] = {
+    "list": ("k", "order"),
+    "tidy": ("k", "knowledge", "least", "keep", "merge-above"),
+    "synonym": ("language",),
+    "fill": ("knowledge", "table"),
+}
+
+
+def labels(
+    folder: Folder,
+    what: Annotated[
+        What,
+        typer.Argument(
+            metavar="WHAT",
+            help="list: labels with their counts; tidy: labels that could be one; merge: A ... B, into B; "
+            "apart: A B ..., never to be proposed again; rename: OLD NEW; parent: LABEL PARENT (without PARENT: none); "
+            "synonym: LABEL OTHER ...; fill: meanings, parents and synonyms from --knowledge.",
+        ),
+    ] = "list",
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="LABEL", help="Labels; of list, a part of their names.")
+    ] = None,
+    k: Annotated[int | None, typer.Option("-k", min=1, help="list, tidy: at most so many (default: 20).")] = None,
+    order: Annotated[
+        Literal["items", "name", "right"] | None,
+        typer.Option(help="list: by items (default), by name, or those first of which models are wrong most often."),
+    ] = None,
+    knowledge: Annotated[
+        list[Path] | None,
+        typer.Option(help="tidy, fill: WordNet's folder, translations and their like; several complete each other."),
+    ] = None,
+    table: Table = None,
+    least: Annotated[
+        float | None, typer.Option(min=0, max=1, help="tidy: score from which a pair is proposed (default: 0.7).")
+    ] = None,
+    keep: Annotated[
+        str | None, typer.Option(metavar="LANGUAGE", help="tidy: keep labels of this one (default: the most frequent).")
+    ] = None,
+    merge_above: Annotated[
+        float | None, typer.Option(min=0, max=1, help="tidy: merge all proposals of this score, as one entry to undo.")
+    ] = None,
+    language: Annotated[str | None, typer.Option(help="synonym: language of the names, such as de.")] = None,
+    by: By = None,
+    json: Json = False,
+) -> None:
+    """The labels of a collection: what there is, which could be one, merging, names, parents."""
+    from wsabie.faces.cli.collection import labels_shown
+
+    given: dict[str, Any] = stated(
+        k=k, order=order, knowledge=knowledge or None, table=table, least=least, keep=keep, language=language
+    ) | ({} if merge_above is None else {"merge-above": merge_above})
+    refuse_options(
+        {o: v for o, v in given.items() if o not in _TAKES.get(what, ())}, f"what `labels {what}` does not ask"
+    )
+    given = {option.replace("-", "_"): value for option, value in given.items()}
+    with opened(folder) as collection:
+        if what == "list":
+            labels_shown.list_command(collection, names or [], json, **given)
+        elif what == "tidy":
+            labels_shown.tidy_command(collection, names or [], person(by), json, **given)
+        elif what == "fill":
+            labels_shown.fill_command(collection, names or [], person(by), json, **given)
+        else:
+            labels_shown.change_command(collection, what, names or [], person(by), json, **given)
+
+
+def tag(
+    folder: Folder,
+    items: Annotated[list[str], typer.Argument(metavar="ITEM...", help="Items, by path or number.")],
+    accept: Annotated[list[str] | None, typer.Option(metavar="LABEL", help="A label that fits; may be new.")] = None,
+    reject: Annotated[list[str] | None, typer.Option(metavar="LABEL", help="A label that does not fit.")] = None,
+    clear: Annotated[list[str] | None, typer.Option(metavar="LABEL", help="A label that is to be undecided.")] = None,
+    by: By = None,
+    json: Json = False,
+) -> None:
+    """Say which labels fit items and which do not; each option may be given several times."""
+    if not (accept or reject or clear):
+        raise InputError("say what fits or does not: --accept LABEL, --reject LABEL, --clear LABEL")
+    with opened(folder) as collection:
+        from wsabie.catalogue.tagging import items_called
+        from wsabie.catalogue.tagging import tag as decide
+
+        numbers = list(dict.fromkeys(items_called(collection, items, Path.cwd())))
+        done = decide(collection, numbers, accept=accept or (), reject=reject or (), clear=clear or (), by=person(by))
+    if json:
+        show_json({"schema": 1, "items": numbers, **done.decided._asdict(), "new_labels": done.new})
+        return
+    new = f"; new: {', '.join(done.new)}" if done.new else ""
+    d = done.decided
+    note(f"{plural(len(numbers), 'item')}: {d.added:,} added, {d.changed:,} changed, {d.removed:,} removed{new}")
+
+
+COMMANDS: tuple[Callable[..., Any], ...] = (labels, tag)

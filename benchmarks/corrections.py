@@ -1,0 +1,262 @@
+"""Does reviewing suggestions help? `python -m benchmarks.corrections [--seeds 5] [--out FOLDER]`.
+
+A collection of drawings of the sample collection begins with a few tags of every label. A model is trained, its
+suggestions are reviewed by somebody who knows the answers (accepted where the picture has the label, rejected where
+not), and after every fortieth of the first suggestions it is trained again, in the way that the collection finds right.
+All of it goes through what `wsabie collection` calls: decisions, training, suggestions. After each training the MAP of
+the model in use is taken on drawings that are no part of the collection. Suggestions are reviewed in three orders: the
+ones that the model doubts most (probability nearest to a half), the surest, and at random.
+"""
+
+import argparse
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sqlalchemy import insert, select
+
+from benchmarks.machine import machine, told
+from wsabie.catalogue import book, tables
+from wsabie.catalogue.collection import Collection, create, open_collection
+from wsabie.catalogue.database import reading, writing
+from wsabie.catalogue.deciding import Decision, decide
+from wsabie.catalogue.journal import entry, now
+from wsabie.catalogue.learning import train
+from wsabie.catalogue.shelf import by_label, open_model
+from wsabie.evaluation.evaluate import evaluate_scores
+from wsabie.samples import sample_path
+from wsabie.sources.records import Item, ItemList
+
+ORDERS = ("doubt", "best", "random")
+ROUNDS = 4
+SHARE = 0.025  # of the first suggestions, in a round
+AT_LEAST = 25  # pictures of a label
+FIRST = 4  # tags of a label at the start
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--pictures", type=int, default=1600, help="in the collection; a third as many are the test")
+    parser.add_argument("--describe", default="colour,hog")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--out", type=Path, help="write corrections.json, corrections.svg and about.md to this folder")
+    asked = parser.parse_args()
+    print(told())
+    with tempfile.TemporaryDirectory() as place:
+        base, test = prepared(Path(place) / "base", asked.pictures)
+        found = {order: [run(base, test, order, s, asked) for s in range(asked.seeds)] for order in ORDERS}
+    summary = summarised(found)
+    page = written(summary, asked)
+    print(page)
+    if asked.out:
+        asked.out.mkdir(parents=True, exist_ok=True)
+        kept = {"schema": 1, "machine": machine(), "pictures": asked.pictures, "describe": asked.describe, **summary}
+        (asked.out / "corrections.json").write_text(json.dumps(kept, indent=1) + "\n")
+        (asked.out / "about.md").write_text(page)
+        drawn(summary, asked.out / "corrections.svg")
+
+
+def prepared(folder: Path, n: int) -> tuple[Path, list[dict[str, Any]]]:
+    """A collection of drawings that nobody has tagged, and the test; whole groups are on one side."""
+    import pyarrow.parquet as pq
+
+    rows = pq.read_table(sample_path("drawings"), columns=["id", "image", "labels", "group"]).to_pylist()
+    groups = sorted({row["group"] for row in rows})
+    place = dict(zip(groups, np.random.default_rng(7).permutation(len(groups)), strict=True))
+    rows.sort(key=lambda row: (place[row["group"]], row["id"]))
+    pool, rest = rows[:n], [row for row in rows[n:] if row["group"] != rows[n - 1]["group"]]
+    with create(folder) as collection:
+        for number, row in enumerate(pool):
+            (folder / f"{number}.webp").write_bytes(row["image"])
+        (folder / "truth.json").write_text(json.dumps([row["labels"] for row in pool]))
+        with writing(collection.engine) as connection:
+            connection.execute(insert(tables.items), [_item(folder / f"{i}.webp", i + 1) for i in range(len(pool))])
+    return folder, rest[: n // 3]
+
+
+def _item(path: Path, number: int) -> dict[str, Any]:
+    from hashlib import blake2b
+
+    stat, name = path.stat(), blake2b(path.read_bytes(), digest_size=16).hexdigest()
+    own = {"id": number, "root_id": 1, "path": path.name, "folder": "", "hash": name, "size": stat.st_size}
+    return own | {"modified": stat.st_mtime_ns, "state": "present", "added": now()}
+
+
+def run(base: Path, test: list[dict[str, Any]], order: str, seed: int, asked: Any) -> dict[str, Any]:
+    """Average precision of every test picture after each training, and how many suggestions were reviewed by then."""
+    rng = np.random.default_rng([seed, 1])
+    truth = [set(labels) for labels in json.loads((base / "truth.json").read_text())]
+    names = [name for name, n in _counts(truth).items() if n >= AT_LEAST]
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "copy"
+        shutil.copytree(base, folder)  # times of change are kept
+        with open_collection(folder) as collection:
+            numbers = _first_tags(collection, truth, names, rng)
+            options = {"by": "oracle", "describe": asked.describe, "threads": asked.threads, "seed": seed}
+            how = [train(collection, **options).how]
+            shutil.copytree(collection.features, base / ".wsabie/features", dirs_exist_ok=True)
+            per_row, right, reviewed = [judged(collection, test, numbers)], [], [0]
+            at_once = int(SHARE * len(_suggestions(collection)))
+            for _ in range(ROUNDS):
+                right.append(review(collection, truth, numbers, order, at_once, rng))
+                how.append(train(collection, **options).how)
+                per_row.append(judged(collection, test, numbers))
+                reviewed.append(reviewed[-1] + at_once)
+    print(order, seed, reviewed[-1], [round(float(p.mean()), 4) for p in per_row], how, [round(r, 2) for r in right])
+    return {"reviewed": reviewed, "per_row": np.array(per_row), "how": how, "right": right, "labels": len(names)}
+
+
+def _counts(truth: list[set[str]]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for name in sorted(name for own in truth for name in own):
+        found[name] = found.get(name, 0) + 1
+    return found
+
+
+def _first_tags(collection: Collection, truth: list[set[str]], names: list[str], rng: Any) -> dict[str, int]:
+    with entry(collection.engine, "oracle", "tag", "a few tags of every label") as change:
+        numbers = book.ensure(change, names)
+        for name in names:
+            have = [place for place, own in enumerate(truth) if name in own]
+            chosen = rng.choice(have, FIRST, replace=False)
+            decide(change, [Decision(int(place) + 1, numbers[name], "accepted") for place in chosen])
+    return numbers
+
+
+def _suggestions(collection: Collection) -> list[tuple[int, int, float]]:
+    """(item, label, probability) of the model in use, but for what is decided."""
+    s, a, m = tables.suggestions.c, tables.annotations.c, tables.models.c
+    decided = select(a.id).where(a.item_id == s.item_id, a.label_id == s.label_id).exists()
+    query = select(s.item_id, s.label_id, s.probability).join(tables.models, m.id == s.model_id)
+    with reading(collection.engine) as connection:
+        rows = connection.execute(query.where(m.in_use, ~decided).order_by(s.item_id, s.label_id))
+        return [(item, label, p) for item, label, p in rows]
+
+
+def review(
+    collection: Collection, truth: list[set[str]], numbers: dict[str, int], order: str, n: int, rng: Any
+) -> float:
+    """Decide about n suggestions; how many of them were right."""
+    there = _suggestions(collection)
+    p = np.array([probability for _, _, probability in there])
+    key = {"doubt": -np.minimum(p, 1 - p), "best": -p, "random": rng.random(len(p))}[order]
+    name_of = {number: name for name, number in numbers.items()}
+    chosen = [there[i] for i in np.argsort(key, kind="stable")[:n]]
+    right = [name_of[label] in truth[item - 1] for item, label, _ in chosen]
+    decisions = [
+        Decision(item, label, "accepted" if yes else "rejected")
+        for (item, label, _), yes in zip(chosen, right, strict=True)
+    ]
+    with entry(collection.engine, "oracle", "review", f"{n} suggestions") as change:
+        decide(change, decisions)
+    return float(np.mean(right))
+
+
+_described: dict[str, Any] = {}
+
+
+def judged(collection: Collection, test: list[dict[str, Any]], numbers: dict[str, int]) -> Any:
+    """Average precision of each test picture that has one of the labels."""
+    from scipy.sparse import csr_matrix
+
+    opened = open_model(collection)
+    name = opened.annotator.dictionary
+    if name not in _described:
+        source = ItemList(Path("test"), [Item(str(i), row["image"], ()) for i, row in enumerate(test)])
+        _described[name] = opened.annotator.terms.transform(source).X
+    wanted = np.array(sorted(numbers.values()))
+    column = {label: place for place, label in enumerate(wanted)}
+    pairs = [
+        (i, column[numbers[label]]) for i, row in enumerate(test) for label in set(row["labels"]) if label in numbers
+    ]
+    truth = csr_matrix((np.ones(len(pairs), np.int8), tuple(zip(*pairs, strict=True))), (len(test), len(wanted)))
+    with reading(collection.engine) as connection:
+        now_called = opened.labels_now(connection)
+    scores = by_label(opened.model.scores(_described[name]), now_called, wanted)
+    return evaluate_scores([(0, scores)], truth).per_row["MAP"]
+
+
+def summarised(found: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    """Curves, gains and areas, with intervals over seeds and pictures drawn again together."""
+    per_row = {order: np.stack([one["per_row"] for one in runs]) for order, runs in found.items()}  # seed, time, row
+    area = {order: (values[:, 1:] + values[:, :-1]).mean(axis=1) / 2 for order, values in per_row.items()}
+    first = next(iter(found.values()))[0]
+    return {
+        "labels": first["labels"],
+        "test": per_row["doubt"].shape[2],
+        "reviewed": np.mean([one["reviewed"] for runs in found.values() for one in runs], axis=0).round().tolist(),
+        "curves": {order: values.mean(axis=(0, 2)).tolist() for order, values in per_row.items()},
+        "per_seed": {order: values.mean(axis=2).tolist() for order, values in per_row.items()},
+        "right": {order: np.mean([one["right"] for one in runs], axis=0).tolist() for order, runs in found.items()},
+        "how": {order: [one["how"] for one in runs] for order, runs in found.items()},
+        "gain": {order: interval(values[:, -1] - values[:, 0]) for order, values in per_row.items()},
+        "area over random": {order: interval(area[order] - area["random"]) for order in ("doubt", "best")},
+    }
+
+
+def interval(differences: Any, resamples: int = 2000) -> dict[str, Any]:
+    """The mean of paired differences (seeds, pictures), and 95 per cent of the means where both are drawn again."""
+    rng = np.random.default_rng(0)
+    seeds, rows = differences.shape
+    means = [
+        differences[rng.integers(seeds, size=seeds)][:, rng.integers(rows, size=rows)].mean() for _ in range(resamples)
+    ]
+    low, high = np.percentile(means, [2.5, 97.5])
+    return {
+        "mean": float(differences.mean()), "low": float(low), "high": float(high),
+        "seeds": differences.mean(axis=1).tolist(),
+    }  # fmt: skip
+
+
+def written(summary: dict[str, Any], asked: Any) -> str:
+    """The page about it."""
+    counts = [f"{int(n):,}" for n in summary["reviewed"]]
+    lines = [
+        "# Reviewing suggestions",
+        "",
+        f"`python -m benchmarks.corrections`: {asked.pictures:,} drawings of the sample collection, "
+        f"{summary['labels']} labels that begin with {FIRST} tags each, described by `{asked.describe}`; MAP on "
+        f"{summary['test']:,} other drawings, mean of {asked.seeds} seeds, after so many reviewed suggestions (a tenth "
+        "of the first ones at the end):",
+        "",
+        f"| order | {' | '.join(counts)} | gain | of the reviewed are right |",
+        "|---|" + "---|" * (len(counts) + 2),
+    ]
+    for order, curve in summary["curves"].items():
+        figures = " | ".join(f"{value:.4f}" for value in curve)
+        right = f"{100 * float(np.mean(summary['right'][order])):.0f} %"
+        lines.append(f"| {order} | {figures} | {_interval(summary['gain'][order])} | {right} |")
+    lines += ["", "Area under the curve (mean MAP along it) beyond that of the random order:", ""]
+    lines += [f"- {order}: {_interval(found)}" for order, found in summary["area over random"].items()]
+    lines += ["", "In brackets 95 % intervals, seeds and test pictures drawn again together.", ""]
+    return "\n".join(lines)
+
+
+def _interval(found: dict[str, Any]) -> str:
+    return f"{found['mean']:+.4f} [{found['low']:+.4f}, {found['high']:+.4f}]"
+
+
+def drawn(summary: dict[str, Any], file: Path) -> None:
+    """The curves as SVG."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
+    for order, curve in summary["curves"].items():
+        axes.plot(summary["reviewed"], curve, marker=".", label=order)
+    axes.set(xlabel="reviewed suggestions", ylabel="MAP on other pictures", title="Learning from corrections")
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False)
+    with mpl.rc_context({"svg.hashsalt": "wsabie"}):
+        figure.savefig(file, metadata={"Date": None})
+    plt.close(figure)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""Items near to a point among 100,000: `python -m benchmarks.near_items [--items 100000] [--dim 100]`.
+
+Through the catalogue, that is with a look at which items are still there; random points.
+"""
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from sqlalchemy import insert
+
+from benchmarks.machine import told
+from wsabie.catalogue import points, tables
+from wsabie.catalogue.collection import Collection, create
+from wsabie.catalogue.database import writing
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--items", type=int, default=100_000)
+    parser.add_argument("--dim", type=int, default=100)
+    asked = parser.parse_args()
+    print(told())
+    rng = np.random.default_rng(0)
+    with tempfile.TemporaryDirectory() as place, create(Path(place) / "collection") as collection:
+        filled(collection, asked.items, rng.normal(size=(asked.items, asked.dim)).astype(np.float32))
+        begun = time.perf_counter()
+        points.similar(collection, 5)
+        print(f"the first search, which opens the table: {1000 * (time.perf_counter() - begun):.0f} ms")
+        for similarity in ("cosine", "dot"):
+            taken = []
+            for query in rng.normal(size=(100, asked.dim)):
+                begun = time.perf_counter()
+                points.nearest_items(collection, query, similarity=similarity)
+                taken.append(1000 * (time.perf_counter() - begun))
+            print(f"{similarity}: median {np.median(taken):.1f} ms, least {min(taken):.1f} ms")
+
+
+def filled(collection: Collection, n: int, table: np.ndarray) -> None:
+    """Items, a model in use, and their points."""
+    items = [
+        {"id": i, "root_id": 1, "path": str(i), "folder": "", "hash": f"{i:032x}", "state": "present", "added": ""}
+        for i in range(1, n + 1)
+    ]
+    model = {"id": 1, "folder": "m", "made": "", "how": "full", "learnt_to": 0, "in_use": True, "removed": False}
+    with writing(collection.engine) as connection:
+        connection.execute(insert(tables.items), items)
+        connection.execute(insert(tables.models), [model | {"facts": {}, "figures": {}}])
+    kept = points.Points(np.arange(1, n + 1), np.arange(n, dtype=np.uint64), table)
+    points.save_points(collection.models / "m", kept)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""How much should a person's tag weigh? `python -m benchmarks.person_weight [--seeds 3]`.
+
+Drawings of the sample collection come with imported tags, of which a share is wrong (another label instead). For a
+tenth of them a person has put right what is wrong. The model is trained from scratch with items of persons weighing 1,
+2, 4 and 8 times those of imports, and judged on drawings that are no part of the collection.
+"""
+
+import argparse
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from benchmarks.corrections import AT_LEAST, _counts, interval, judged, prepared
+from benchmarks.machine import told
+from wsabie.catalogue import book
+from wsabie.catalogue.collection import Collection, open_collection
+from wsabie.catalogue.deciding import Decision, decide
+from wsabie.catalogue.journal import entry
+from wsabie.catalogue.learning import train
+
+WEIGHTS = (1.0, 2.0, 4.0, 8.0)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--pictures", type=int, default=1600)
+    parser.add_argument("--wrong", type=float, default=0.4, help="share of the imported tags that are wrong")
+    parser.add_argument("--describe", default="colour,hog")
+    parser.add_argument("--threads", type=int, default=1)
+    asked = parser.parse_args()
+    print(told())
+    with tempfile.TemporaryDirectory() as place:
+        base, test = prepared(Path(place) / "base", asked.pictures)
+        found = np.stack([run(base, test, seed, asked) for seed in range(asked.seeds)])  # seed, weight, picture
+    print("| weight | MAP | beyond weight 1 |\n|---|---|---|")
+    for i, weight in enumerate(WEIGHTS):
+        gain = interval(found[:, i] - found[:, 0])
+        print(
+            f"| {weight:g} | {found[:, i].mean():.4f} | {gain['mean']:+.4f} [{gain['low']:+.4f}, {gain['high']:+.4f}] |"
+        )
+
+
+def run(base: Path, test: list[dict[str, Any]], seed: int, asked: SimpleNamespace | Any) -> Any:
+    """Average precision of the test pictures with each weight."""
+    truth = [set(labels) for labels in json.loads((base / "truth.json").read_text())]
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "copy"
+        shutil.copytree(base, folder)
+        with open_collection(folder) as collection:
+            numbers = tagged(collection, truth, asked.wrong, np.random.default_rng([seed, 3]))
+            per_row = []
+            for weight in WEIGHTS:
+                options = {"describe": asked.describe, "threads": asked.threads, "seed": seed}
+                train(collection, by="oracle", full=True, person_weight=weight, **options)
+                per_row.append(judged(collection, test, numbers))
+            shutil.copytree(collection.features, base / ".wsabie/features", dirs_exist_ok=True)
+    return np.array(per_row)
+
+
+def tagged(collection: Collection, truth: list[set[str]], wrong: float, rng: Any) -> dict[str, int]:
+    """Imported tags, some wrong, and what a person made of those of a tenth of the pictures."""
+    names = [name for name, n in _counts(truth).items() if n >= AT_LEAST]
+    imported, by_hand = [], []
+    for item, own in enumerate(truth, 1):
+        right = sorted(own & set(names))
+        given = {name if rng.random() > wrong else names[rng.integers(len(names))] for name in right}
+        imported += [(item, name, "accepted") for name in sorted(given)]
+        if rng.random() < 0.1:
+            by_hand += [(item, name, "accepted") for name in right]
+            by_hand += [(item, name, "rejected") for name in sorted(given - set(right))]
+    with entry(collection.engine, "oracle", "tag") as change:
+        numbers = book.ensure(change, names)
+        for decisions, origin in ((imported, "import"), (by_hand, "person")):
+            decide(change, [Decision(item, numbers[n], state) for item, n, state in decisions], origin=origin)
+    return numbers
+
+
+if __name__ == "__main__":
+    main()

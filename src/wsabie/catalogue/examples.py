@@ -1,0 +1,141 @@
+"""What a model learns from: decisions about whole items that are there, by the content of the items."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sqlalchemy import Connection, case, func, select
+
+from wsabie.base.arrays import Bool, Float32, Int64, Matrix
+from wsabie.base.errors import InputError
+from wsabie.catalogue.tables import annotations, changes, items, journal, labels
+
+HELD_OUT = 0.15
+"""Share of the contents that no model learns from. The hash decides, so that they are the same at every training."""
+FEWEST_ITEMS = 20
+"""Items with a tag, and `FEWEST_LABELS` labels, that a first training asks for."""
+FEWEST_LABELS = 2
+FEWEST_HELD_OUT = 5
+PERSON_WEIGHT = 2.0
+"""An item with a tag that a person gave weighs so many times one with imported tags alone."""
+
+
+class Examples(NamedTuple):
+    """Items with decisions, those of one content as one.
+
+    Attributes
+    ----------
+    hashes : list of str, length n, ascending
+    Y : csr_matrix (n, n_labels) int8
+        1 = accepted, -1 = rejected.
+    labels : (n_labels,) int64
+        Numbers of the labels, ascending.
+    names : list of str
+    weights : (n,) float32
+    held_out : (n,) bool
+    unjudged : (n,) bool
+        Held-out items with a tag that a model accepted by itself: nothing is judged by them, nor learnt from them.
+    regions : int
+        Decisions about regions, which are not learnt from.
+    learnt_to : int
+        The last entry of the journal that is known here.
+    """
+
+    hashes: list[str]
+    Y: Matrix
+    labels: Int64
+    names: list[str]
+    weights: Float32
+    held_out: Bool
+    unjudged: Bool
+    regions: int
+    learnt_to: int
+
+    def take(self, rows: Any) -> "Examples":
+        """Some of the items."""
+        rows = np.flatnonzero(rows) if np.asarray(rows).dtype == bool else rows
+        own = {name: getattr(self, name)[rows] for name in ("Y", "weights", "held_out", "unjudged")}
+        return self._replace(hashes=[self.hashes[i] for i in rows], **own)
+
+
+def read_examples(connection: Connection, person_weight: float = PERSON_WEIGHT) -> Examples:
+    """Decisions of one moment. About one content a person's counts before others, and then the last."""
+    a, i = annotations.c, items.c
+    kept = annotations.join(items, i.id == a.item_id).join(labels, labels.c.id == a.label_id)
+    usable = (i.state == "present") & i.hash.is_not(None) & labels.c.merged_into.is_(None)
+    rank = case((a.origin == "person", 2), (a.origin == "import", 1), else_=0)
+    query = select(i.hash, a.label_id, a.state == "accepted", rank).select_from(kept).where(usable, a.region == "")
+    found: dict[tuple[str, int], tuple[bool, int]] = {}
+    for name, label, accepted, who in connection.execute(query.order_by(rank, a.at, a.id)):
+        found[name, label] = bool(accepted), who
+    regions = connection.execute(select(func.count()).where(a.region != "")).scalar() or 0
+    last = connection.execute(select(func.max(journal.c.id))).scalar() or 0
+    named = {n: name for n, name in connection.execute(select(labels.c.id, labels.c.name))}  # noqa: C416
+    return _examples(found, named, person_weight)._replace(regions=regions, learnt_to=last)
+
+
+def _examples(found: dict[tuple[str, int], tuple[bool, int]], named: dict[int, str], person_weight: float) -> Examples:
+    from scipy.sparse import csr_matrix
+
+    hashes = sorted({name for name, _ in found})
+    numbers = np.array(sorted({label for _, label in found}), np.int64)
+    at = {name: row for row, name in enumerate(hashes)}
+    rows = np.array([at[name] for name, _ in found], np.int64)
+    columns = np.searchsorted(numbers, np.array([label for _, label in found], np.int64))
+    accepted = np.array([yes for yes, _ in found.values()], bool)
+    who = np.array([who for _, who in found.values()], np.int64)
+    Y = csr_matrix((np.where(accepted, 1, -1).astype(np.int8), (rows, columns)), (len(hashes), len(numbers)))
+    Y.sort_indices()
+    weights = np.ones(len(hashes), np.float32)
+    weights[rows[accepted & (who == 2)]] = person_weight
+    unjudged = np.zeros(len(hashes), bool)
+    unjudged[rows[accepted & (who == 0)]] = True
+    held_out = _held_out(hashes, np.isin(np.arange(len(hashes)), rows[accepted]))
+    return Examples(hashes, Y, numbers, [named[int(n)] for n in numbers], weights, held_out, held_out & unjudged, 0, 0)
+
+
+def _held_out(hashes: list[str], tagged: Bool) -> Bool:
+    """A share of the contents, chosen by their hashes; of few contents the `FEWEST_HELD_OUT` lowest."""
+    places = np.array([int(name[:8], 16) for name in hashes], np.float64) / 2**32
+    lowest = np.sort(places[tagged])[:FEWEST_HELD_OUT]
+    chosen: Bool = places <= max(HELD_OUT, float(lowest[-1]) if len(lowest) else 0.0)
+    return chosen
+
+
+def require_enough(examples: Examples, folder: object) -> None:
+    """Refuse to learn from next to nothing.
+
+    Raises
+    ------
+    InputError
+        The sentence says what is there and what is needed.
+    """
+    tagged = (examples.Y > 0).tocsr()
+    n_items = int((np.diff(tagged.indptr) > 0).sum())
+    n_labels = len(np.unique(tagged.indices))
+    if n_items < FEWEST_ITEMS or n_labels < FEWEST_LABELS:
+        raise InputError(
+            f"{folder} has {n_items:,} items with tags, of {n_labels:,} labels; learning needs at least "
+            f"{FEWEST_ITEMS} such items and {FEWEST_LABELS} labels: tag some more, or import tags"
+        )
+
+
+def changed_since(connection: Connection, entry: int, at_most: int) -> set[int] | None:
+    """Items about which something was decided, or undone, after an entry of the journal.
+
+    None where more than `at_most` decisions were changed.
+    """
+    c = changes.c
+    since = (c.entry_id > entry) & (c.table == annotations.name)
+    if (connection.execute(select(func.count()).where(since)).scalar() or 0) > at_most:
+        return None
+    rows = connection.execute(select(c.before, c.after).where(since))
+    return {row["item_id"] for pair in rows for row in pair if row is not None}
+
+
+def hashes_of(connection: Connection, numbers: set[int]) -> set[str]:
+    """The contents of items."""
+    wanted, found = sorted(numbers), set[str]()
+    for lo in range(0, len(wanted), 500):
+        query = select(items.c.hash).where(items.c.id.in_(wanted[lo : lo + 500]), items.c.hash.is_not(None))
+        found.update(connection.execute(query).scalars())
+    return found

@@ -1,0 +1,210 @@
+"""The tags of a collection written to files; its pictures stay as they are unless they are asked to be written to."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from sqlalchemy import Connection, select
+
+from wsabie.base.errors import InputError
+from wsabie.base.progress import SILENT, Progress, Stage
+from wsabie.catalogue.choosing import Choice, chosen
+from wsabie.catalogue.collection import WEB, Collection
+from wsabie.catalogue.database import reading
+from wsabie.catalogue.formats import tables
+from wsabie.catalogue.formats.coco import Category, write_coco
+from wsabie.catalogue.formats.image_folder import write_image_folder
+from wsabie.catalogue.formats.pictures import How, Names, original, put
+from wsabie.catalogue.formats.record import Tag
+from wsabie.catalogue.tables import labels
+from wsabie.storage.atomic import try_writing
+from wsabie.storage.outputs import refuse_unwritable
+from wsabie.storage.rejects import Rejects
+
+Kind = Literal["csv", "jsonl", "coco", "imagefolder", "xmp"]
+ENDINGS: dict[str, Kind] = {".csv": "csv", ".jsonl": "jsonl", ".json": "coco"}
+"""What a file is by the ending of its name."""
+
+
+class Exported(NamedTuple):
+    """What was written, and where; `out` is None where it was written to the pictures themselves."""
+
+    out: str | None
+    kind: Kind
+    tags: int
+    files: int
+    skipped: int
+
+
+def kind_of(out: Path) -> Kind:
+    """The format of a file by its name.
+
+    Raises
+    ------
+    InputError
+        The name tells none.
+    """
+    kind = ENDINGS.get(out.suffix.lower())
+    if kind is None:
+        raise InputError(f"the name {out} does not tell a format; end it in .csv, .jsonl or .json (COCO), or give --as")
+    return kind
+
+
+def export_tags(
+    collection: Collection,
+    out: Path,
+    *,
+    kind: Kind | None = None,
+    choice: Choice | None = None,
+    pictures: How | None = None,
+    rejects: Rejects | None = None,
+    progress: Progress = SILENT,
+) -> Exported:
+    """Write tags to a file or folder.
+
+    Parameters
+    ----------
+    collection : Collection
+    out : Path
+        A file that is new or an earlier export; of "imagefolder" and "xmp" a folder that is new or empty.
+    kind : {"csv", "jsonl", "coco", "imagefolder", "xmp"} or None
+        None: by the ending of its name. "xmp" are sidecars under the paths of the pictures; see `write_to_pictures`.
+    choice : Choice or None
+        None: what is decided, or what is accepted in formats that know no more.
+    pictures : {"copy", "hardlink", "symlink"} or None
+        What is done with pictures in "imagefolder" (None: they are copied) and "coco" (None: nothing; otherwise they
+        lie in the folder `images` beside the file).
+    rejects : Rejects or None
+        Lists tags and items that could not be written.
+    progress : Progress
+
+    Raises
+    ------
+    InputError
+        The format cannot be told or cannot hold what is asked for, a label is unknown, the folder holds no items, or
+        the place cannot be written, or lies among the pictures.
+    """
+    kind, choice = kind or kind_of(out), choice or Choice()
+    rejects = Rejects() if rejects is None else rejects
+    _refuse_choice(kind, choice, pictures)
+    _refuse_place(collection, out, kind, pictures)
+    n_files = 1
+    only_fitting = kind not in ("csv", "jsonl")
+    with reading(collection.engine) as connection, progress.stage("exporting", None, "tags") as stage:
+        tags = _counted(chosen(connection, choice, only_fitting=only_fitting), stage)
+        if kind == "csv":
+            n = tables.write_csv(tags, out)
+        elif kind == "jsonl":
+            n = tables.write_jsonl(tags, out)
+        elif kind == "coco":
+            n = write_coco(tags, out, _categories(connection), _namer(collection, out, pictures), rejects)
+        elif kind == "imagefolder":
+            n, n_files = write_image_folder(
+                tags, out, folder=collection.folder, how=pictures or "copy", rejects=rejects
+            )
+        else:
+            from wsabie.catalogue.formats.sidecars import write_sidecars
+
+            names = Names()
+            n, n_files = write_sidecars(tags, lambda tag: out / names.give(tag), rejects=rejects)
+    return Exported(str(out), kind, n, n_files, len(rejects))
+
+
+def write_to_pictures(
+    collection: Collection,
+    *,
+    into: bool = False,
+    choice: Choice | None = None,
+    rejects: Rejects | None = None,
+    progress: Progress = SILENT,
+) -> Exported:
+    """Write accepted tags as XMP to where the pictures lie: beside them, or into JPEG, PNG and WebP files.
+
+    Tags that are there already stay, but for those that are rejected in the catalogue. Files that say so already are
+    left as they are.
+
+    Parameters
+    ----------
+    collection : Collection
+    into : bool
+        Into the pictures, and not into sidecars beside them.
+    choice : Choice or None
+    rejects : Rejects or None
+        Lists pictures that are not there or cannot be written.
+    progress : Progress
+
+    Raises
+    ------
+    InputError
+        A label is unknown, or the folder holds no items.
+    """
+    from wsabie.catalogue.formats.sidecars import write_embedded_tags, write_sidecars
+
+    choice, rejects = choice or Choice(), Rejects() if rejects is None else rejects
+    _refuse_choice("xmp", choice, None)
+    choice = replace(choice, state=None) if choice.state == "accepted" else choice  # what is rejected is taken away
+    write = write_embedded_tags if into else write_sidecars
+    with reading(collection.engine) as connection, progress.stage("exporting", None, "tags") as stage:
+        tags = _counted(chosen(connection, choice), stage)
+        n, n_files = write(tags, lambda tag: original(tag, collection.folder), rejects=rejects)
+    return Exported(None, "xmp", n, n_files, len(rejects))
+
+
+def _refuse_choice(kind: Kind, choice: Choice, pictures: How | None) -> None:
+    if kind not in ("csv", "jsonl") and choice.state == "rejected":
+        raise InputError(f"{kind} says which labels fit, not which do not; export rejected ones as csv or jsonl")
+    if pictures is not None and kind not in ("coco", "imagefolder"):
+        raise InputError(f"{kind} holds tags alone; leave --pictures out, or export as imagefolder or coco")
+
+
+def _refuse_place(collection: Collection, out: Path, kind: Kind, pictures: How | None) -> None:
+    """What could not be written, what would be lost, and copies of pictures that a scan would find again."""
+    if kind in ("csv", "jsonl", "coco"):
+        refuse_unwritable(("coco" if kind == "coco" else "tags", out), inputs=[collection.place])
+    if pictures or kind == "imagefolder":
+        place = out if kind == "imagefolder" else out.parent / "images"
+        for root in collection.roots().values():
+            if place.resolve().is_relative_to(root.resolve()):
+                raise InputError(f"{place} lies in {root}, where copies would be new items; choose another place")
+        _refuse_full(place)
+    elif kind == "xmp":
+        _refuse_full(out)
+
+
+def _refuse_full(folder: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder} is there and not empty; give a new folder, or remove it")
+    try_writing(folder)
+
+
+def _counted(tags: Iterator[Tag], stage: Stage) -> Iterator[Tag]:
+    for tag in tags:
+        stage.advance()
+        yield tag
+
+
+def _namer(collection: Collection, out: Path, pictures: How | None) -> Callable[[Tag], str]:
+    """What COCO calls a picture: an address, its path from the file's folder if it lies there, or as `Names` does."""
+    names, here = Names(), out.resolve().parent
+
+    def name_of(tag: Tag) -> str:
+        if pictures is not None:
+            picture, name = original(tag, collection.folder), names.give(tag)
+            put(picture, here / "images" / name, pictures)
+            return name
+        if tag.root == WEB:
+            return tag.path
+        name = names.give(tag)
+        lies = collection.folder / tag.root / tag.path  # an absolute root takes the place of the folder
+        return lies.relative_to(here).as_posix() if lies.is_relative_to(here) else name
+
+    return name_of
+
+
+def _categories(connection: Connection) -> list[Category]:
+    c = labels.c
+    query = select(c.id, c.name, c.parent_id).where(c.merged_into.is_(None)).order_by(c.id)
+    rows = connection.execute(query).all()
+    names = {row[0]: row[1] for row in rows}
+    return [Category(number, name, names.get(parent)) for number, name, parent in rows]

@@ -1,0 +1,179 @@
+"""What lies in the folders of a collection: files with their sizes and times, and what says their tags."""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from wsabie.base.errors import InputError
+from wsabie.base.progress import Progress
+from wsabie.catalogue.looking import Stat, medium_called, stat_of
+from wsabie.catalogue.roots import Root
+from wsabie.sources.build import BadRow
+from wsabie.sources.folders import (
+    SPLITS,
+    clean_labels,
+    find_files,
+    labeller,
+    relative_name,
+    synset_names,
+    tell_apart,
+)
+from wsabie.sources.media import Medium
+from wsabie.sources.metadata import find_metadata, read_metadata
+from wsabie.storage.rejects import Rejects
+
+CLOSED = "folder that cannot be read"
+
+
+class Tagging(NamedTuple):
+    """Where tags of a root come from.
+
+    Attributes
+    ----------
+    by : str
+        What is written down as their origin.
+    inside : bool
+        Whether they are inside the files.
+    labels_of : callable
+        Else those of a file by its path in the root.
+    metadata : str or None
+        A hash of the table that says them.
+    anew : bool
+        Whether what is known already has to be asked again, because the table or the choice changed.
+    """
+
+    by: str
+    inside: bool
+    labels_of: Callable[[str], tuple[str, ...]]
+    metadata: str | None = None
+    anew: bool = False
+
+
+class Found(NamedTuple):
+    """What lies in a root.
+
+    Attributes
+    ----------
+    root : Root
+    files : dict
+        By path in the root.
+    closed : tuple of str
+        Folders that could not be read: what lies in them is not missing.
+    tagging : Tagging
+    options : dict
+        How it is scanned from now on, as `Root.options`.
+    away : str
+        Why nothing is known of its files; empty: it was read.
+    """
+
+    root: Root
+    files: dict[str, Stat]
+    closed: tuple[str, ...]
+    tagging: Tagging
+    options: dict[str, Any]
+    away: str = ""
+
+    def covers(self, name: str) -> bool:
+        """Whether it would have been seen, were it there."""
+        return not self.away and not any(name.startswith(folder) for folder in self.closed)
+
+
+def find_all(
+    roots: list[Root], medium: str | None, tags: str | None, rejects: Rejects, progress: Progress
+) -> list[Found]:
+    """Walk through roots; the medium is that of the first in which there is anything, unless it is known."""
+    found = []
+    with progress.stage("finding files", None, "files") as stage:
+        for root in roots:
+            one = find(root, medium, tags, rejects)
+            medium = medium or one.options.get("medium")
+            stage.advance(len(one.files))
+            found.append(one)
+    return found
+
+
+def find(root: Root, things: str | None, tags: str | None, rejects: Rejects) -> Found:
+    """Walk through one root.
+
+    Raises
+    ------
+    InputError
+        Its table of tags cannot be used, or tags were to come from one that there is not.
+    """
+    own = Rejects(most=10**7)
+    try:
+        medium, paths = find_files(root.folder, own, medium_called(things) if things else None)
+    except InputError as error:
+        return Found(root, {}, (), _NO_TAGS, root.options, str(error))
+    closed = tuple(f"{where}/" for where, reason, _ in own.listed if reason == CLOSED)
+    rejects.add_all(own)
+    stats = {name: stat for name, path in paths.items() if (stat := stat_of(path)) is not None}
+    if not stats:
+        return Found(root, {}, closed, _NO_TAGS, root.options)
+    choice = _choice(root, tags, stats, medium)
+    tagging = _tagging(root, choice, stats, medium, rejects, required=tags == "metadata")
+    options: dict[str, Any] = {**root.options, "medium": medium.things, "tags": choice}
+    if tagging.metadata is not None:
+        options["metadata"] = tagging.metadata
+    if tagging.anew:
+        options["anew"] = True  # until it is done
+    return Found(root, stats, closed, tagging, options)
+
+
+def _nothing(name: str) -> tuple[str, ...]:
+    return ()
+
+
+_NO_TAGS = Tagging("none", False, _nothing)
+
+
+def _choice(root: Root, tags: str | None, files: dict[str, Stat], medium: Medium) -> str:
+    """What "auto" means stays as it was found at first, whatever folders are made later."""
+    if tags is None and "tags" in root.options:
+        return str(root.options["tags"])
+    if tags not in (None, "auto"):
+        if tags in ("xmp", "tags") and tags != medium.inside:
+            raise InputError(f"{medium.things} have no {tags!r}; leave --tags out, or say --tags {medium.inside}")
+        return str(tags)
+    if find_metadata(root.folder) is not None:
+        return "metadata"
+    top = {name.partition("/")[0].lower() for name in files if "/" in name}
+    split = len(top) > 1 and top <= SPLITS  # "train" and "test" are hardly labels
+    return "folders" if tell_apart(files) and not split else medium.inside
+
+
+def _tagging(
+    root: Root, choice: str, files: dict[str, Stat], medium: Medium, rejects: Rejects, *, required: bool
+) -> Tagging:
+    changed = root.options.get("tags", choice) != choice or root.options.get("anew", False)
+    if choice == "none":
+        return _NO_TAGS
+    if choice == "metadata":
+        return _by_metadata(root, files, rejects, required=required, changed=changed)
+    if choice == medium.inside:
+        return Tagging(choice, True, _nothing, anew=changed)
+    labels = labeller(choice, medium, synset_names(root.folder, files))
+    return Tagging("folder", False, lambda name: clean_labels(labels(name, Path(name))), anew=changed)
+
+
+def _by_metadata(root: Root, files: dict[str, Stat], rejects: Rejects, *, required: bool, changed: bool) -> Tagging:
+    table = find_metadata(root.folder)
+    if table is None:
+        if required:
+            raise InputError(f"{root.folder} has no metadata.csv or metadata.jsonl; write one, or leave --tags out")
+        return _NO_TAGS
+    with table.open("rb") as file:
+        now = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+    labels: dict[str, dict[str, None]] = {}
+    for row in read_metadata(table, rejects=rejects):
+        try:
+            name = relative_name(row.file_name)
+            labels.setdefault(name, {}).update(dict.fromkeys(clean_labels(row.labels)))
+        except BadRow as bad:
+            rejects.add(row.where, bad.reason, bad.detail)
+            continue
+        if name not in files:
+            rejects.add(row.where, "labels without a file", name)
+    anew = changed or root.options.get("metadata", now) != now
+    return Tagging("metadata", False, lambda name: tuple(labels.get(name, ())), now, anew)

@@ -1,0 +1,233 @@
+"""Items a page at a time: filtered, sorted, and continued from where the page before ended.
+
+A page begins after the last item of the page before (never after so many items), so that the thousandth page costs
+what the first does. There are two ways to one: along the sorted order until enough items pass the filter, which is
+quick where many pass, or from one part of the filter to its items, which are then sorted, which is quick where few
+pass. Which it is, is found out by counting what the parts give, up to `SORTED`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from sqlalchemy import Connection, func, select
+
+from wsabie.base.errors import InputError
+from wsabie.catalogue import book, cursors
+from wsabie.catalogue.collection import Collection
+from wsabie.catalogue.database import reading
+from wsabie.catalogue.deciding import model_in_use
+from wsabie.catalogue.narrowing import Meaning, Part, parts, state_of, state_of_few
+from wsabie.catalogue.ordering import SORTS, Narrowed, among, phases
+from wsabie.catalogue.tables import annotations, items, labels, views
+
+LARGEST = 1_000
+"""Items of a page, at most."""
+SORTED = 20_000
+"""Up to so many items that one part of a filter gives are sorted; where all give more, the order is walked."""
+COUNTED = 5_000
+"""Up to so many are counted too."""
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which items are wanted; all that is said must hold.
+
+    Attributes
+    ----------
+    state : {"present", "missing", "unreadable"}
+    label : str or None
+        Its name or a synonym; `label_state` says what is decided of it, or that it is suggested.
+    label_state : {"accepted", "rejected", "suggested"}
+    min_probability, max_probability : float or None
+        Of the suggested label.
+    unlabelled : bool
+        Only items without any accepted label.
+    folder : str or None
+        A folder and all below; "": everything.
+    root : int or None
+        Its number.
+    taken_from, taken_to : str or None
+        Days or times such as "2024-05" or "2024-05-01T12:00"; `taken_to` holds to its own end.
+    words : str or None
+        All of them occur in the path, with or without capitals (of A to Z).
+    """
+
+    state: Literal["present", "missing", "unreadable"] = "present"
+    label: str | None = None
+    label_state: Literal["accepted", "rejected", "suggested"] = "accepted"
+    min_probability: float | None = None
+    max_probability: float | None = None
+    unlabelled: bool = False
+    folder: str | None = None
+    root: int | None = None
+    taken_from: str | None = None
+    taken_to: str | None = None
+    words: str | None = None
+
+
+class Shown(NamedTuple):
+    """An item of a page.
+
+    Attributes
+    ----------
+    best, doubt : float or None
+        What the model in use thinks of it: its highest probability, and its highest min(p, 1 - p).
+    labels : tuple of str
+        Accepted ones.
+    """
+
+    id: int
+    root: int
+    path: str
+    hash: str | None
+    taken: str | None
+    width: int | None
+    height: int | None
+    state: str
+    added: str
+    best: float | None
+    doubt: float | None
+    labels: tuple[str, ...]
+
+
+class Page(NamedTuple):
+    """Some items.
+
+    Attributes
+    ----------
+    items : tuple of Shown
+    next_cursor : str or None
+        For the page after; None: this was the last.
+    total : int or None
+        How many pass the filter; None: many, and they were not counted, or this is not the first page.
+    """
+
+    items: tuple[Shown, ...]
+    next_cursor: str | None
+    total: int | None
+
+
+def page(
+    collection: Collection,
+    wanted: Filter | None = None,
+    *,
+    sort: str = "path",
+    descending: bool = False,
+    cursor: str | None = None,
+    limit: int = 100,
+) -> Page:
+    """The items after a cursor.
+
+    Parameters
+    ----------
+    collection : Collection
+    wanted : Filter or None
+        None: all that are present.
+    sort : {"path", "taken", "added", "best", "doubt", "probability"}
+        Items that have no such value come last, whichever way it goes. "probability" is that of the suggested label.
+    descending : bool
+    cursor : str or None
+        `next_cursor` of the page before.
+    limit : int
+        1 to 1,000.
+
+    Raises
+    ------
+    InputError
+        Something in the filter, the order or the cursor cannot be.
+    UnknownLabelError
+        There is no such label.
+    """
+    wanted = wanted or Filter()
+    if not 1 <= limit <= LARGEST:
+        raise InputError(f"a page has 1 to {LARGEST:,} items, not {limit}; choose another limit")
+    if sort not in SORTS:
+        raise InputError(f"items cannot be sorted by {sort!r}; choose one of {', '.join(SORTS)}")
+    named = f"-{sort}" if descending else sort
+    after = None if cursor is None else cursors.read(cursor, named)
+    with reading(collection.engine) as connection:
+        meant = _meaning(connection, wanted, sort)
+        given = parts(meant)
+        narrowed = _narrowed(connection, meant, given, sort)
+        rows: list[tuple[int, Any]] = []
+        for query in phases(meant, sort, descending, after, narrowed):
+            if len(rows) <= limit:
+                rows += [(row[0], row[1]) for row in connection.execute(query.limit(limit + 1 - len(rows)))]
+        shown = _shown(connection, [row[0] for row in rows[:limit]], meant.model)
+        total = _total(connection, meant, given, narrowed) if after is None else None
+    more = None
+    if len(rows) > limit:
+        number, value = rows[limit - 1]
+        more = cursors.written(cursors.Cursor(named, value, number))
+    return Page(shown, more, total)
+
+
+def _meaning(connection: Connection, wanted: Filter, sort: str) -> Meaning:
+    """The filter with numbers in place of names."""
+    model = model_in_use(connection)
+    suggested = wanted.label is not None and wanted.label_state == "suggested"
+    if model is None and (suggested or sort in ("best", "doubt", "probability")):
+        raise InputError("there is no model yet that suggests labels; train one: wsabie collection train")
+    if not suggested and (sort == "probability" or (wanted.min_probability, wanted.max_probability) != (None, None)):
+        raise InputError('probabilities are those of a suggested label; give a label and label_state="suggested"')
+    label = None if wanted.label is None else book.found_one(connection, wanted.label)
+    return Meaning(wanted, label, model, connection.dialect.name)
+
+
+def _narrowed(connection: Connection, meant: Meaning, given: Sequence[Part], sort: str) -> Narrowed:
+    """The filter, with the items of that part which the fewest have, if these are few enough to be sorted."""
+    narrowest: Part | None = None
+    numbers: list[int] | None = None
+    for part in given:
+        if part.numbers is not None and not (part.rest is not None and sort == "probability"):  # which is walked
+            fewest = SORTED + 1 if numbers is None else len(numbers)
+            found: list[Any] = list(connection.execute(part.numbers.limit(fewest)).scalars())
+            if len(found) < fewest:
+                narrowest, numbers = part, found
+    conditions = [part.condition for part in given if part is not narrowest]
+    if narrowest is None or numbers is None:
+        return Narrowed([state_of(meant), *conditions], None)
+    rest = [] if narrowest.rest is None else [narrowest.rest]
+    found_so = Narrowed([state_of_few(meant), *conditions, *rest], numbers)
+    return found_so if len(numbers) > COUNTED else Narrowed([], _passing(connection, found_so))
+
+
+def _passing(connection: Connection, narrowed: Narrowed) -> list[int]:
+    query = among(select(items.c.id).where(*narrowed.conditions), items.c.id, narrowed.numbers)
+    return list(connection.execute(query).scalars())
+
+
+def _total(connection: Connection, meant: Meaning, given: Sequence[Part], narrowed: Narrowed) -> int | None:
+    """How many there are, where that is known or an index tells."""
+    if given:
+        return None if narrowed.conditions else len(narrowed.numbers or ())
+    return connection.execute(select(func.count()).where(state_of(meant)).select_from(items)).scalar()
+
+
+def numbered(collection: Collection, numbers: Sequence[int]) -> tuple[Shown, ...]:
+    """Items by their numbers, in this order; those that do not exist are left out."""
+    with reading(collection.engine) as connection:
+        there = set(connection.execute(select(items.c.id).where(items.c.id.in_(numbers[:LARGEST]))).scalars())
+        return _shown(connection, [n for n in numbers if n in there], model_in_use(connection))
+
+
+def _shown(connection: Connection, numbers: list[int], model: int | None) -> tuple[Shown, ...]:
+    c, a, v = items.c, annotations.c, views.c
+    columns = (c.id, c.root_id, c.path, c.hash, c.taken, c.width, c.height, c.state, c.added)
+    rows = {row[0]: row for row in connection.execute(select(*columns).where(c.id.in_(numbers)))}
+    query = select(a.item_id, labels.c.name).join(labels, labels.c.id == a.label_id)
+    named: dict[int, dict[str, None]] = {}
+    for item, name in connection.execute(
+        query.where(a.item_id.in_(numbers), a.state == "accepted").order_by(labels.c.name)
+    ):
+        named.setdefault(item, {})[name] = None
+    thought: dict[int, tuple[float | None, float | None]] = {}
+    if model is not None:
+        query = select(v.item_id, v.best, v.doubt).where(v.model_id == model, v.item_id.in_(numbers))
+        thought = {row[0]: (row[1], row[2]) for row in connection.execute(query)}
+    shown = []
+    for n in numbers:
+        best, doubt = thought.get(n, (None, None))
+        shown.append(Shown(*rows[n], best=best, doubt=doubt, labels=tuple(named.get(n, ()))))
+    return tuple(shown)

@@ -1,0 +1,164 @@
+"""What a scan learns from a file itself: a hash of its content, what its header says, the labels inside it.
+
+This runs in worker processes, so it knows nothing of the database.
+"""
+
+import hashlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from wsabie.features.decode import RejectedItem, header, opened
+from wsabie.sources.build import BadRow
+from wsabie.sources.folders import clean_labels
+from wsabie.sources.media import DOCUMENTS, MEDIA, PICTURES, Medium
+
+GONE, CHANGING = "file that went away", "file that changes while it is read"
+SKIPPED = (GONE, CHANGING)
+"""Reasons for which a file is left to the next scan."""
+LARGEST = 8 << 30
+"""Bytes of a file, at most."""
+MOST_LABELS = 1_000
+"""Labels of one file, at most."""
+
+_PIECE = 1 << 20
+_TRIES = 3
+
+
+class Stat(NamedTuple):
+    """Size in bytes and time of the last change in nanoseconds, which say whether a file may be another."""
+
+    size: int
+    modified: int
+
+
+class Task(NamedTuple):
+    """A file to look at.
+
+    Attributes
+    ----------
+    path : Path
+    things : str
+        Of which medium.
+    whole : bool
+        Whether its content is hashed and its header read.
+    inside : bool
+        Whether the labels inside it are wanted.
+    """
+
+    path: Path
+    things: str
+    whole: bool = True
+    inside: bool = False
+
+
+class Looked(NamedTuple):
+    """What was found.
+
+    Attributes
+    ----------
+    stat : Stat or None
+        None where the file could not be opened.
+    hash : str or None
+        BLAKE2b of the content, 16 bytes, in hex.
+    width, height, taken
+        Of a picture that can be read.
+    labels : tuple of str
+        Those inside.
+    reason, detail : str
+        Why it cannot be read; empty: it can.
+    unlabelled : str
+        Why labels inside could not be read.
+    """
+
+    stat: Stat | None = None
+    hash: str | None = None
+    width: int | None = None
+    height: int | None = None
+    taken: str | None = None
+    labels: tuple[str, ...] = ()
+    reason: str = ""
+    detail: str = ""
+    unlabelled: str = ""
+
+
+def medium_called(things: str) -> Medium:
+    """The medium of pictures, sounds or documents."""
+    return next(one for one in (*MEDIA, DOCUMENTS) if one.things == things)
+
+
+def look_at_all(tasks: Sequence[Task]) -> list[Looked]:
+    """What is found in each file."""
+    return [look_at(task) for task in tasks]
+
+
+def look_at(task: Task) -> Looked:
+    """Look at a file until it holds still while it is read.
+
+    Raises
+    ------
+    InputError
+        The machine, and not the file, is at fault: too many files are open.
+    """
+    for _ in range(_TRIES):
+        before = stat_of(task.path)
+        if before is None:
+            return Looked(reason=GONE)
+        found = _look_once(task, before)
+        if found.reason != CHANGING and stat_of(task.path) == before:
+            return found
+    return Looked(reason=CHANGING)
+
+
+def stat_of(path: Path) -> Stat | None:
+    """Size and time of a file; None where there is none."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - several times as quick over 100,000 files
+    except OSError:
+        return None
+    return Stat(found.st_size, found.st_mtime_ns)
+
+
+def _look_once(task: Task, stat: Stat) -> Looked:
+    found = _content(task, stat) if task.whole else Looked(stat)
+    if found.reason or not task.inside:
+        return found
+    try:
+        labels = clean_labels(medium_called(task.things).labels_in(task.path))
+    except BadRow as bad:
+        return found._replace(unlabelled=f"{bad.reason}: {bad.detail}" if bad.detail else bad.reason)
+    return found._replace(labels=labels[:MOST_LABELS])
+
+
+def _content(task: Task, stat: Stat) -> Looked:
+    if stat.size > LARGEST:
+        return Looked(stat, reason="file that is too large", detail=f"{stat.size:,} bytes, at most {LARGEST:,}")
+    try:
+        stream = opened(task.path)
+    except RejectedItem as bad:
+        return Looked(stat, reason=bad.reason, detail=bad.detail)
+    with stream:
+        try:
+            content = _hash(stream, stat.size)
+        except OSError as error:
+            return Looked(stat, reason="unreadable file", detail=error.strerror or str(error))
+        if content is None:
+            return Looked(reason=CHANGING)
+        if task.things != PICTURES.things:
+            return Looked(stat, content)
+        try:
+            return Looked(stat, content, *header(stream))
+        except RejectedItem as bad:
+            return Looked(stat, content, reason=bad.reason, detail=bad.detail)
+
+
+def _hash(stream: IO[bytes], size: int) -> str | None:
+    """Of so many bytes; None where there are more or fewer."""
+    digest, left = hashlib.blake2b(digest_size=16), size
+    while piece := stream.read(min(_PIECE, left + 1)):
+        left -= len(piece)
+        if left < 0:
+            return None
+        digest.update(piece)
+    return digest.hexdigest() if left == 0 else None

@@ -1,0 +1,149 @@
+"""What a filter means in the database: numbers of items that one part of it gives, and conditions for the others."""
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sqlalchemy import ColumnElement, Select, and_, exists, not_, select
+
+from wsabie.base.errors import InputError
+from wsabie.catalogue.tables import annotations, items, suggestions
+
+if TYPE_CHECKING:
+    from wsabie.catalogue.items import Filter
+
+Condition = ColumnElement[bool]
+Numbers = Select[tuple[Any]]
+
+_TIME = re.compile(r"\d{4}(-\d\d(-\d\d(T\d\d(:\d\d(:\d\d)?)?)?)?)?")
+_MOST_WORDS, _LONGEST = 20, 4_000
+
+
+class Meaning(NamedTuple):
+    """A filter with numbers in place of names.
+
+    Attributes
+    ----------
+    wanted : Filter
+    label, model : int or None
+        The label that is asked for, and the model in use.
+    dialect : str
+        "sqlite" or "postgresql".
+    """
+
+    wanted: "Filter"
+    label: int | None
+    model: int | None
+    dialect: str
+
+
+class Part(NamedTuple):
+    """One thing that a filter asks.
+
+    Attributes
+    ----------
+    numbers : Select or None
+        The items that have it, read from an index; None: there is none that gives them.
+    condition : ColumnElement
+        Whether a row of `items` has it, so written that no index is tempted by it.
+    rest : ColumnElement or None
+        What `numbers` left open.
+    """
+
+    numbers: Numbers | None
+    condition: Condition
+    rest: Condition | None = None
+
+
+def parts(meant: Meaning) -> list[Part]:
+    """All that a filter asks, but for the state of items.
+
+    Raises
+    ------
+    InputError
+        A time is none, or there are too many words.
+    """
+    wanted, found = meant.wanted, []
+    if meant.label is not None:
+        found.append(_suggested(meant) if wanted.label_state == "suggested" else _decided(meant))
+    if wanted.unlabelled:
+        a = annotations.c
+        found.append(Part(None, not_(exists().where(a.item_id == items.c.id, a.state == "accepted"))))
+    if wanted.root is not None:
+        found.append(Part(None, items.c.root_id == wanted.root))
+    if wanted.folder:
+        found.append(_below(wanted, wanted.folder.strip("/")[:_LONGEST]))
+    if wanted.taken_from is not None or wanted.taken_to is not None:
+        found.append(_taken(wanted))
+    if wanted.words is not None and wanted.words.split():
+        found.append(_words(meant, wanted.words.split()))
+    return found
+
+
+def state_of(meant: Meaning) -> Condition:
+    """Whether a row of `items` is in the state that is asked for."""
+    return items.c.state == meant.wanted.state
+
+
+def state_of_few(meant: Meaning) -> Condition:
+    """The same where the rows are known, so written that no index of all rows is tempted by it."""
+    return items.c.state.concat("") == meant.wanted.state
+
+
+def suggested_rows(meant: Meaning, s: Any) -> list[Condition]:
+    """Which rows of `suggestions`, whose columns are given, suggest the label as surely as is asked for."""
+    found: list[Condition] = [s.model_id == meant.model, s.label_id == meant.label]
+    if meant.wanted.min_probability is not None:
+        found.append(s.probability >= meant.wanted.min_probability)
+    if meant.wanted.max_probability is not None:
+        found.append(s.probability <= meant.wanted.max_probability)
+    return found
+
+
+def _decided(meant: Meaning) -> Part:
+    a, state = annotations.c, meant.wanted.label_state
+    numbers = select(a.item_id).where(a.label_id == meant.label, a.state == state)
+    same = exists().where(a.item_id == items.c.id, a.label_id == meant.label, a.state == state)
+    return Part(numbers, same)
+
+
+def _suggested(meant: Meaning) -> Part:
+    """Suggestions that wait: nothing is decided of them as a whole."""
+    a, other = annotations.c, suggestions.alias("waiting").c  # the order may come from the table itself
+    decided = exists().where(a.item_id == items.c.id, a.label_id == meant.label, a.region == "")
+    there = exists().where(other.item_id == items.c.id, *suggested_rows(meant, other))
+    numbers = select(suggestions.c.item_id).where(*suggested_rows(meant, suggestions.c))
+    return Part(numbers, and_(there, not_(decided)), not_(decided))
+
+
+def _below(wanted: "Filter", folder: str) -> Part:
+    first, last = folder + "/", folder + "0"  # the character after the slash
+    numbers = select(items.c.id).where(items.c.state == wanted.state, items.c.path >= first, items.c.path < last)
+    path = items.c.path.concat("")
+    return Part(numbers, and_(path >= first, path < last))
+
+
+def _taken(wanted: "Filter") -> Part:
+    limits = []
+    for column in (items.c.taken, items.c.taken.concat("")):
+        both: list[Condition] = [column.is_not(None)]
+        if wanted.taken_from is not None:
+            both.append(column >= _time(wanted.taken_from))
+        if wanted.taken_to is not None:
+            both.append(column < _time(wanted.taken_to) + "~")  # after all that begin so
+        limits.append(and_(*both))
+    return Part(select(items.c.id).where(items.c.state == wanted.state, limits[0]), limits[1])
+
+
+def _time(text: str) -> str:
+    if not _TIME.fullmatch(text):
+        raise InputError(f"{text[:40]!r} is no time; write it such as 2024-05 or 2024-05-01T12:00")
+    return text
+
+
+def _words(meant: Meaning, words: list[str]) -> Part:
+    if len(words) > _MOST_WORDS or sum(map(len, words)) > _LONGEST:
+        raise InputError(f"these are too many words; give up to {_MOST_WORDS}")
+    patterns = ["%" + re.sub(r"([%_\\])", r"\\\1", word) + "%" for word in words]
+    alike = items.c.path.like if meant.dialect == "sqlite" else items.c.path.ilike  # LIKE is ILIKE there
+    said = and_(*(alike(pattern, escape="\\") for pattern in patterns))
+    return Part(select(items.c.id).where(state_of(meant), said), said)

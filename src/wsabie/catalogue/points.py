@@ -1,0 +1,261 @@
+"""The points of items in the space of a model, kept beside it: similar items, items of a label, of a picture.
+
+models/FOLDER/points/   tensors "items" (numbers), "marks" (of their content) and "points" (n, dim) float32
+"""
+
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from sqlalchemy import select
+
+from wsabie.base.arrays import Bool, Float32, Int64, UInt64
+from wsabie.base.errors import InputError, ModelFolderError
+from wsabie.catalogue.collection import Collection
+from wsabie.catalogue.database import reading
+from wsabie.catalogue.shelf import OpenModel, open_model
+from wsabie.catalogue.tables import items
+from wsabie.storage.folder import Parts, load_folder, save_folder
+
+if TYPE_CHECKING:
+    from wsabie.search.exact import ExactIndex
+    from wsabie.sources.regions import Content
+    from wsabie.space.joint import SimilarityName
+
+_SPARE = 16  # points of items that may be gone by now
+_KIND = "points of items"
+
+
+class Points(NamedTuple):
+    """Items, ascending, a mark of the content of each, and their points."""
+
+    items: Int64  # (n,)
+    marks: UInt64  # (n,)
+    points: Float32  # (n, dim)
+
+    def has(self, numbers: Int64, marks: UInt64) -> Bool:
+        """Which items are here with this content, (n,)."""
+        if not len(self.items):
+            return np.zeros(len(numbers), bool)
+        at = np.minimum(np.searchsorted(self.items, numbers), len(self.items) - 1)
+        there: Bool = (self.items[at] == numbers) & (self.marks[at] == marks)
+        return there
+
+    def with_others(self, others: "Points") -> "Points":
+        """With the points of other items, which replace their own where both have some."""
+        kept = ~np.isin(self.items, others.items)
+        numbers = np.concatenate([self.items[kept], others.items])
+        order = np.argsort(numbers)
+        marks = np.concatenate([self.marks[kept], others.marks])[order]
+        return Points(numbers[order], marks, np.concatenate([self.points[kept], others.points])[order])
+
+
+class Near(NamedTuple):
+    """An item and how near it is."""
+
+    item: int
+    score: float
+
+
+def mark_of(content: str) -> int:
+    """What tells a content from others, out of its hash.
+
+    Examples
+    --------
+    >>> mark_of("00000000000000ff" + 16 * "7")
+    255
+    """
+    return int(content[:16], 16)
+
+
+def load_points(model: Path, dim: int) -> Points:
+    """The points of a model, as far as there are any."""
+    try:
+        tensors = load_folder(model / "points", verify=False).tensors
+        found = Points(tensors["items"], tensors["marks"], tensors["points"])
+    except (ModelFolderError, KeyError):
+        found = _none(dim)
+    if found.points.shape != (len(found.items), dim) or found.marks.shape != found.items.shape:
+        return _none(dim)
+    return found
+
+
+def save_points(model: Path, points: Points) -> None:
+    """Keep the points of a model, atomically."""
+    save_folder(model / "points", Parts(_KIND, {}, points._asdict()))
+
+
+def nearest_items(
+    collection: Collection,
+    query: Any,
+    k: int = 20,
+    *,
+    similarity: "SimilarityName" = "cosine",
+    only: Iterable[int] | None = None,
+    but: Iterable[int] = (),
+    model: int | None = None,
+) -> list[Near]:
+    """The items nearest to a point of the space of the model in use, best first; exact.
+
+    Parameters
+    ----------
+    collection : Collection
+    query : (dim,) float32
+        Of an item, a label, a picture or a region.
+    k : int
+    similarity : {"cosine", "dot"}
+        "cosine" between things of a kind, "dot" between a label and items.
+    only : iterable of int or None
+        Numbers of the items that come into question.
+    but : iterable of int
+        Items that do not.
+    model : int or None
+        Another model than the one in use.
+
+    Raises
+    ------
+    InputError
+        There is no model, or it was not applied yet.
+    """
+    place, _ = _place(collection, model)
+    return _nearest(collection, place, query, k, similarity, only, but)
+
+
+def similar(collection: Collection, item: int, k: int = 20, *, only: Iterable[int] | None = None) -> list[Near]:
+    """Items that the model in use puts near to an item.
+
+    Raises
+    ------
+    InputError
+        As `nearest_items`; or the item has not been looked at.
+    """
+    place, _ = _place(collection, None)
+    points = _searched(place)[0]
+    at = int(np.searchsorted(points.items, item))
+    if at == len(points.items) or points.items[at] != item:
+        raise InputError(f"the model has not seen item {item} yet; run: wsabie collection apply {collection.folder}")
+    return _nearest(collection, place, points.points[at], k, "cosine", only, (item,))
+
+
+def search_label(collection: Collection, label: int, k: int = 20, *, only: Iterable[int] | None = None) -> list[Near]:
+    """Items that a label fits best, as the model in use sees it, by the number of the label.
+
+    Raises
+    ------
+    InputError
+        As `nearest_items`; or the model does not know the label.
+    """
+    opened = opened_model(collection)
+    with reading(collection.engine) as connection:
+        columns = np.flatnonzero(opened.labels_now(connection) == label)
+    if not len(columns):
+        raise InputError(
+            f"the model in use has not learnt label {label} yet; tag some items with it, then train: wsabie collection "
+            f"train {collection.folder}"
+        )
+    vector = opened.model.label_vectors[columns].mean(axis=0)
+    return _nearest(collection, opened.path, vector, k, "dot", only, ())
+
+
+def point_of(collection: Collection, content: "Content") -> Float32:
+    """The point of a picture, its bytes or a region (`sources.regions.Cutout`), (dim,), for `nearest_items`.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, or there is no model.
+    """
+    from wsabie.sources.records import Item
+
+    annotator = opened_model(collection).annotator
+    point: Float32 = annotator.model.transform(annotator.rows_of_all([Item("the picture", content, ())]))[0]
+    return point
+
+
+def _none(dim: int) -> Points:
+    return Points(np.empty(0, np.int64), np.empty(0, np.uint64), np.empty((0, dim), np.float32))
+
+
+def _nearest(
+    collection: Collection,
+    place: Path,
+    query: Any,
+    k: int,
+    similarity: "SimilarityName",
+    only: Iterable[int] | None,
+    but: Iterable[int],
+) -> list[Near]:
+    points, dot, cosine = _searched(place)
+    index: ExactIndex = dot if similarity == "dot" else cosine
+    candidates = None if only is None else np.flatnonzero(np.isin(points.items, np.fromiter(only, np.int64)))
+    left, without = len(points.items) if candidates is None else len(candidates), set(but)
+    asked = min(k + len(without) + _SPARE, left)
+    found: list[Near] = []
+    while left:
+        ids, scores = index.top_k(np.asarray(query, np.float32)[None, :], asked, candidates=candidates)
+        found = [Near(int(points.items[i]), float(s)) for i, s in zip(ids[0], scores[0], strict=True) if i >= 0]
+        present = _present(collection, [near.item for near in found])
+        found = [near for near in found if near.item in present and near.item not in without][:k]
+        if len(found) == k or asked == left:
+            break
+        asked = min(4 * asked, left)
+    return found
+
+
+def _present(collection: Collection, numbers: list[int]) -> set[int]:
+    there: set[int] = set()
+    with reading(collection.engine) as connection:
+        for lo in range(0, len(numbers), 500):
+            query = select(items.c.id).where(items.c.id.in_(numbers[lo : lo + 500]), items.c.state == "present")
+            there.update(connection.execute(query).scalars())
+    return there
+
+
+def _place(collection: Collection, model: int | None) -> tuple[Path, int]:
+    from wsabie.catalogue.deciding import model_in_use
+    from wsabie.catalogue.tables import models
+
+    with reading(collection.engine) as connection:
+        number = model_in_use(connection) if model is None else model
+        folder = connection.execute(select(models.c.folder).where(models.c.id == number)).scalar()
+    if folder is None or number is None:
+        raise InputError(f"{collection.folder} has no model yet; run: wsabie collection train {collection.folder}")
+    return collection.models / folder, number
+
+
+def _searched(model: Path) -> "tuple[Points, ExactIndex, ExactIndex]":
+    config = model / "points/config.json"
+    try:
+        stat = config.stat()
+    except OSError as error:
+        raise InputError("the model in use has seen no items yet; run: wsabie collection apply") from error
+    return _indexed(model, stat.st_mtime_ns, stat.st_ino)
+
+
+@lru_cache(maxsize=2)  # a search takes less time than making a table ready
+def _indexed(model: Path, _: int, __: int) -> "tuple[Points, ExactIndex, ExactIndex]":
+    from wsabie.search.exact import ExactIndex
+
+    tensors = load_folder(model / "points", verify=False).tensors
+    points = Points(tensors["items"], tensors["marks"], tensors["points"])
+    return points, ExactIndex(points.points), ExactIndex(points.points, similarity="cosine")
+
+
+_models: dict[Path, OpenModel] = {}
+
+
+def opened_model(collection: Collection) -> OpenModel:
+    """The model in use; its folder never changes, so that it is read once.
+
+    Raises
+    ------
+    InputError
+        There is none, or its folder is gone or damaged.
+    """
+    place, number = _place(collection, None)
+    if place not in _models or not place.is_dir():
+        _models.clear()
+        _models[place] = open_model(collection, number)
+    return _models[place]

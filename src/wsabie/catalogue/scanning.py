@@ -1,0 +1,312 @@
+"""Scanning: the catalogue learns which files there are, which moved, changed, went away and came back.
+
+A file whose size and time of change are as they were is taken to be what it was. Any other is known by its content
+(BLAKE2b, 16 bytes): an item keeps its annotations when its file is renamed or moved, when it is edited in place, and
+when it is missing. A copy is an item of its own. Nothing is ever deleted.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from wsabie.base.executor import Executor, Serial
+from wsabie.base.progress import SILENT, Progress
+from wsabie.catalogue.collection import Collection
+from wsabie.catalogue.database import reading, writing
+from wsabie.catalogue.filing import Filed, Kind, known_items, usable, write_block, write_line, write_missing
+from wsabie.catalogue.finding import Found, find_all
+from wsabie.catalogue.looking import SKIPPED, Looked, Stat, Task, look_at_all
+from wsabie.catalogue.moving import Displaced, Known, Seen, settle
+from wsabie.catalogue.roots import all_roots, choose, keep_options, medium_of_collection
+from wsabie.storage.rejects import Rejects
+
+BLOCK = 500
+"""Items that are written down at once."""
+FEW = 256
+"""Files that are not worth starting processes for."""
+
+_CHUNK = 16
+
+
+class Away(NamedTuple):
+    """A root whose items stay as they were, because it cannot be reached or is suddenly empty."""
+
+    folder: str
+    reason: str
+    items: int
+
+
+class Scanned(NamedTuple):
+    """What a scan saw. Every file is counted once from `new` to `unchanged`.
+
+    Attributes
+    ----------
+    new, moved, changed, found_again, unchanged : int
+        Files: not known before; known elsewhere; with other content; missing before; as they were.
+    missing : int
+        Items whose files went away since.
+    unreadable : int
+        Of the files that were looked at, those that cannot be read.
+    tagged : int
+        Tags found in files and accepted.
+    medium : str
+        "pictures", "sounds", "documents"; "" where nothing was found yet.
+    away : tuple of Away
+    """
+
+    new: int
+    moved: int
+    changed: int
+    missing: int
+    found_again: int
+    unchanged: int
+    unreadable: int
+    tagged: int
+    medium: str
+    away: tuple[Away, ...]
+
+    @property
+    def differs(self) -> bool:
+        """Whether the catalogue is another than before."""
+        return any((self.new, self.moved, self.changed, self.missing, self.found_again, self.tagged))
+
+    @property
+    def told(self) -> str:
+        """One line for people; empty: nothing was found that was not known."""
+        words = {"found_again": "found again", "tagged": "tags from files"}
+        names = ("new", "moved", "changed", "missing", "found_again", "unreadable", "tagged")
+        return ", ".join(f"{n:,} {words.get(name, name)}" for name in names if (n := getattr(self, name)))
+
+
+def scan(
+    collection: Collection,
+    *,
+    by: str,
+    tags: str | None = None,
+    rehash: bool = False,
+    always: bool = False,
+    executor: Executor | None = None,
+    progress: Progress = SILENT,
+    rejects: Rejects | None = None,
+) -> Scanned:
+    """Look through all folders of a collection.
+
+    A scan that is stopped loses what was not yet written down, and the next one goes on.
+
+    Parameters
+    ----------
+    collection : Collection
+    by : str
+        Who asks, for the journal.
+    tags : str or None
+        One of `roots.TAGS`: where tags come from, from now on; None: as before, at first "auto".
+    rehash : bool
+        Read all files, also those of the same size and time.
+    always : bool
+        A line in the journal even where nothing was found.
+    executor : Executor or None
+        Where files are read; None: in this process.
+    progress : Progress
+    rejects : Rejects or None
+        Gets what cannot be read, and links and tags that are left out.
+
+    Raises
+    ------
+    InputError
+        Tags cannot come from there, or the database cannot be written.
+    """
+    choose(collection, tags)
+    rejects = Rejects() if rejects is None else rejects
+    found = find_all(all_roots(collection), medium_of_collection(collection), tags, rejects, progress)
+    run = _Run(collection, by, found, rejects)
+    run.keep_options(done=False)
+    run.look(executor or Serial(), progress, rehash)
+    run.tag_again(executor or Serial(), progress)
+    run.note_missing()
+    run.keep_options(done=True)
+    scanned = run.scanned()
+    if scanned.differs or always:
+        write_line(collection.engine, by, scanned.told or "nothing new", run.lines)
+    return scanned
+
+
+class _Run:
+    """One scan under way."""
+
+    def __init__(self, collection: Collection, by: str, found: Sequence[Found], rejects: Rejects) -> None:
+        self.collection, self.by, self.rejects = collection, by, rejects
+        self.counts: Counter[str] = Counter()
+        self.lines: list[int] = []
+        with reading(collection.engine) as connection:
+            known = known_items(connection, [one.root.id for one in found])
+        self.known = {(item.root, item.path): item for item in known}
+        present = Counter(item.root for item in known if item.state != "missing")
+        self.away = tuple(
+            Away(str(one.root.folder), one.away or "there is nothing in it", present[one.root.id])
+            for one in found
+            if one.away or (not one.files and present[one.root.id])
+        )
+        self.found = {one.root.id: one for one in found}
+        away = {one.folder for one in self.away}
+        self.vanished = {
+            item.id: item
+            for item in known
+            if str((there := self.found[item.root]).root.folder) not in away
+            and item.path not in there.files
+            and there.covers(item.path)
+        }
+
+    def keep_options(self, *, done: bool) -> None:
+        """Write down how roots are scanned; until a scan is done, that tags have to be asked again."""
+        for one in self.found.values():
+            options = {name: v for name, v in one.options.items() if not (done and name == "anew")}
+            if options != (one.options if done else one.root.options):
+                with writing(self.collection.engine) as connection:
+                    keep_options(connection, one.root.id, options)
+
+    def look(self, executor: Executor, progress: Progress, rehash: bool) -> None:
+        """Look at the files that are new or may have changed, and write down what they are."""
+        wanted = [
+            (root, name)
+            for root, one in self.found.items()
+            for name, stat in one.files.items()
+            if rehash or not _as_it_was(self.known.get((root, name)), stat)
+        ]
+        self.counts["unchanged"] += sum(len(one.files) for one in self.found.values()) - len(wanted)
+        doubtful = [item for place in wanted if (item := self.known.get(place)) is not None]
+        stats = (self.found[root].files[name] for root, name in wanted)
+        displaced = Displaced(self.vanished.values(), doubtful, stats)
+        block: list[Filed] = []
+        waiting: list[Seen] = []
+        for seen in self._looked(wanted, executor, progress, whole=True):
+            one = self._judged(seen, displaced)
+            if one is None:
+                waiting.append(seen)
+            else:
+                block.append(one)
+            if len(block) >= BLOCK:
+                self._write(block)
+                block = []
+        self._write(block)
+        self._write_settled(waiting, displaced)
+
+    def tag_again(self, executor: Executor, progress: Progress) -> None:
+        """Take the tags of items that were known, where the table that says them changed, or the choice."""
+        wanted = [
+            (root, name)
+            for root, one in self.found.items()
+            if one.tagging.anew
+            for name, stat in one.files.items()
+            if _as_it_was(self.known.get((root, name)), stat)
+        ]
+        block: list[Filed] = []
+        for seen in self._looked(wanted, executor, progress, whole=False):
+            if seen.known is not None and (labels := self._labels(seen)):
+                block.append(Filed("tags", seen, seen.known, labels, self.found[seen.root].tagging.by))
+            if len(block) >= BLOCK:
+                self._write(block)
+                block = []
+        self._write(block)
+
+    def note_missing(self) -> None:
+        """Items whose files went away."""
+        gone = [item for item in self.vanished.values() if item.state != "missing"]
+        for lo in range(0, len(gone), BLOCK):
+            self.counts["missing"] += write_missing(self.collection.engine, gone[lo : lo + BLOCK])
+
+    def scanned(self) -> Scanned:
+        """What came of it."""
+        c = self.counts
+        medium = next((one.options["medium"] for one in self.found.values() if "medium" in one.options), "")
+        return Scanned(
+            c["new"], c["moved"], c["changed"], c["missing"], c["found"], c["unchanged"] + c["same"] - c["found"],
+            c["unreadable"], c["tagged"], medium, self.away,
+        )  # fmt: skip
+
+    def _looked(
+        self, wanted: Sequence[tuple[int, str]], executor: Executor, progress: Progress, *, whole: bool
+    ) -> Iterator[Seen]:
+        """What is found in files, in their order; without those that do not hold still."""
+        if not wanted:
+            return
+        tasks = [self._task(root, name, whole) for root, name in wanted]
+        chunks = [tasks[lo : lo + _CHUNK] for lo in range(0, len(tasks), _CHUNK)]
+        run = executor if len(tasks) > FEW else Serial()
+        places = iter(wanted)
+        with progress.stage("reading files" if whole else "reading tags", len(tasks), "files") as stage:
+            for found in run.map(look_at_all, chunks):
+                for looked, (root, name) in zip(found, places, strict=False):
+                    if self._counts(root, name, looked):
+                        yield Seen(root, name, looked, self.known.get((root, name)))
+                stage.advance(len(found))
+
+    def _task(self, root: int, name: str, whole: bool) -> Task:
+        one = self.found[root]
+        return Task(Path(one.root.folder, name), one.options["medium"], whole, one.tagging.inside)
+
+    def _counts(self, root: int, name: str, looked: Looked) -> bool:
+        """Whether a file is to be written down; why it cannot be read is told in any case."""
+        where = name if root == min(self.found) else str(self.found[root].root.folder / name)
+        if looked.reason:
+            self.rejects.add(where, looked.reason, looked.detail)
+            self.counts["unreadable"] += looked.reason not in SKIPPED
+        if looked.unlabelled:
+            self.rejects.add(where, "tags that cannot be read", looked.unlabelled)
+        return looked.reason not in SKIPPED
+
+    def _judged(self, seen: Seen, displaced: Displaced) -> Filed | None:
+        """What a file is; None: that depends on others."""
+        if seen.known is not None and seen.looked.hash in (None, seen.known.hash):
+            tagging = self.found[seen.root].tagging
+            return Filed("same", seen, seen.known, self._labels(seen) if tagging.anew else (), tagging.by)
+        if (item := displaced.at_once(seen)) is not None:
+            displaced.vanished[item.hash or ""].remove(item)
+            return self._filed("moved", seen, item)
+        if displaced.must_wait(seen):
+            return None
+        return self._filed("new" if seen.known is None else "changed", seen, seen.known)
+
+    def _write_settled(self, waiting: Sequence[Seen], displaced: Displaced) -> None:
+        """Write down, at once because they may change places, the files that had to wait for all others."""
+        moved = settle(waiting, displaced.vanished)
+        elsewhere = {item.id for item in moved.values()}
+        block = []
+        for number, seen in enumerate(waiting):
+            if number in moved:
+                block.append(self._filed("moved", seen, moved[number]))
+            elif seen.known is None or seen.known.id in elsewhere:
+                block.append(self._filed("new", seen, None))
+            else:
+                block.append(self._filed("changed", seen, seen.known))
+        self._write(block)
+
+    def _filed(self, kind: Kind, seen: Seen, item: Known | None) -> Filed:
+        return Filed(kind, seen, item, self._labels(seen, item), self.found[seen.root].tagging.by)
+
+    def _labels(self, seen: Seen, item: Known | None = None) -> tuple[str, ...]:
+        """What is said of a file; of a moved one only what its old path did not say."""
+        tagging = self.found[seen.root].tagging
+        labels, bad = usable(seen.looked.labels if tagging.inside else tagging.labels_of(seen.path))
+        for name in bad:
+            self.rejects.add(seen.path, "tag that cannot be a label", ascii(name)[:100])
+        if item is not None and (item.root, item.path) != (seen.root, seen.path):
+            before = () if tagging.inside else self.found[item.root].tagging.labels_of(item.path)
+            return tuple(label for label in labels if label not in before)
+        return tuple(labels)
+
+    def _write(self, block: Sequence[Filed]) -> None:
+        if not block:
+            return
+        wrote = write_block(self.collection.engine, self.by, block)
+        self.counts += wrote.counts
+        for one in block:
+            if one.kind == "moved" and one.item is not None:
+                self.vanished.pop(one.item.id, None)
+        if wrote.line is not None:
+            self.lines.append(wrote.line)
+
+
+def _as_it_was(item: Known | None, stat: Stat) -> bool:
+    """Whether a file need not be read again. One that was missing is: another may have its name now."""
+    return item is not None and (item.size, item.modified) == tuple(stat) and item.state != "missing"

@@ -1,0 +1,255 @@
+"""The models of a collection: which there are, which is in use, what each was judged; old ones are put away."""
+
+import re
+import secrets
+import shutil
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from wsabie.base.arrays import Float32, Int64
+from wsabie.base.errors import InputError, ModelFolderError, WsabieError
+from wsabie.catalogue.alone import alone
+from wsabie.catalogue.collection import Collection
+from wsabie.catalogue.database import reading, writing
+from wsabie.catalogue.deciding import model_in_use
+from wsabie.catalogue.journal import Row, entry, now
+from wsabie.catalogue.tables import changes, labels, models, suggestions, views
+from wsabie.models.annotator import Annotator
+from wsabie.storage.folder import is_model_folder
+
+_OURS = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")
+_ROWS_AT_ONCE = 500  # items whose suggestions go in one transaction
+
+
+class Shelved(NamedTuple):
+    """A model that was in use once, or is.
+
+    Attributes
+    ----------
+    number : int
+    folder : str
+        Within the collection's folder of models.
+    made : str
+    how : str
+        "full", or "corrections" of `parent`.
+    parent : int or None
+    learnt_to : int
+        The last entry of the journal that it knows.
+    in_use : bool
+    there : bool
+        Its folder is.
+    facts, figures : dict
+        What it was made of, and how it did on the held-out items.
+    """
+
+    number: int
+    folder: str
+    made: str
+    how: str
+    parent: int | None
+    learnt_to: int
+    in_use: bool
+    there: bool
+    facts: dict[str, Any]
+    figures: dict[str, Any]
+
+
+class Used(NamedTuple):
+    """A model was put into use; `before` = the one that was, `unseen` = items that it has not looked at."""
+
+    number: int
+    before: int | None
+    unseen: int
+
+
+@dataclass(frozen=True)
+class OpenModel:
+    """A model with the labels of the catalogue that its columns stand for."""
+
+    number: int
+    path: Path
+    annotator: Annotator
+    about: Shelved
+
+    @property
+    def model(self) -> Any:
+        """The fitted estimator."""
+        return self.annotator.model
+
+    @cached_property
+    def labels(self) -> Int64:
+        """Numbers of labels as they were when it was trained, (n_columns,)."""
+        return np.array(self.annotator.facts["label_ids"], np.int64)
+
+    def labels_now(self, connection: Connection) -> Int64:
+        """What became of them: of a merged label the one that it went into; -1 where there is none any more."""
+        into = {row[0]: row[1] for row in connection.execute(select(labels.c.id, labels.c.merged_into))}
+        return np.array([_followed(int(number), into) for number in self.labels], np.int64)
+
+
+def on_shelf(collection: Collection) -> list[Shelved]:
+    """All models that are or were in use and not removed, last first."""
+    query = (
+        select(models).where(models.c.removed.is_(False), _was_used() | models.c.in_use).order_by(models.c.id.desc())
+    )
+    with reading(collection.engine) as connection:
+        return [_shelved(collection, dict(row._mapping)) for row in connection.execute(query)]
+
+
+def open_model(collection: Collection, number: int | None = None) -> OpenModel:
+    """A model; None: the one in use.
+
+    Raises
+    ------
+    InputError
+        There is none, or its folder is gone or damaged.
+    """
+    with reading(collection.engine) as connection:
+        number = model_in_use(connection) if number is None else number
+        row = connection.execute(select(models).where(models.c.id == number)).first()
+    if row is None:
+        raise InputError(
+            f"{collection.folder} has no model yet; run: wsabie collection train {collection.folder}"
+            if number is None
+            else f"there is no model {number}; `wsabie collection models {collection.folder}` lists them"
+        )
+    about = _shelved(collection, dict(row._mapping))
+    path = collection.models / about.folder
+    try:
+        annotator = Annotator.load(path)
+        if not isinstance(annotator, Annotator) or len(annotator.facts["label_ids"]) != len(
+            annotator.model.vocabulary_
+        ):
+            raise ModelFolderError(f"{path} is no model of a collection")
+    except (WsabieError, KeyError, TypeError) as error:
+        raise InputError(
+            f"model {about.number} cannot be used ({error}); train again, or use another: wsabie collection models "
+            f"{collection.folder} --use N"
+        ) from error
+    return OpenModel(about.number, path, annotator, about)
+
+
+def use(collection: Collection, number: int, *, by: str) -> Used:
+    """Put a model into use; what it had suggested is there at once, and `undo` puts the other one back.
+
+    Raises
+    ------
+    InputError
+        There is no such model, or its folder is gone.
+    """
+    open_model(collection, number)
+    with entry(collection.engine, by, "models", f"model {number} in use") as change:
+        before = model_in_use(change.connection)
+        if change.connection.execute(select(models.c.removed).where(models.c.id == number)).scalar():
+            raise InputError(f"model {number} was removed; choose another, or train again")
+        change.set(models, {n: {"in_use": n == number} for n in (before, number) if n is not None})
+    with reading(collection.engine) as connection:
+        return Used(number, before, unseen(connection, number))
+
+
+def keep(collection: Collection, n: int, *, by: str) -> list[int]:
+    """Remove the folders and suggestions of all but the last `n` models and the one in use; the numbers of those.
+
+    This cannot be undone; the line in the journal says so much.
+    """
+    with alone(collection):
+        sweep(collection)
+        old = [shelved.number for shelved in on_shelf(collection)[n:] if not shelved.in_use]
+        for number in old:
+            with writing(collection.engine) as connection:
+                if model_in_use(connection) == number:
+                    continue
+                connection.execute(update(models).where(models.c.id == number).values(removed=True))
+            _forget(collection, number)
+        if old:
+            with entry(collection.engine, by, "models", f"{len(old)} old models removed", always=True):
+                pass
+    return old
+
+
+def unseen(connection: Connection, number: int) -> int:
+    """Items that a model has not looked at."""
+    from wsabie.catalogue.tables import items
+
+    seen = select(views.c.item_id).where(views.c.model_id == number, views.c.item_id == items.c.id).exists()
+    query = select(func.count()).where(items.c.state == "present", items.c.hash.is_not(None), ~seen)
+    return connection.execute(query).scalar() or 0
+
+
+def new_folder() -> str:
+    """A name for the folder of a new model."""
+    made = now()
+    return f"{made[:10].replace('-', '')}-{made[11:19].replace(':', '')}-{secrets.token_hex(3)}"
+
+
+def put(collection: Collection, row: Row) -> int:
+    """Write the row of a model that is not in use yet; its number, which no other had."""
+    known = select(func.max(changes.c.row)).where(changes.c.table == models.name)
+    with writing(collection.engine) as connection:
+        number = 1 + max(connection.execute(q).scalar() or 0 for q in (known, select(func.max(models.c.id))))
+        connection.execute(insert(models), [{"made": now(), "in_use": False, "removed": False} | row | {"id": number}])
+    return number
+
+
+def sweep(collection: Collection) -> None:
+    """Remove what trainings left that did not come to an end. Whoever calls holds the lock."""
+    with reading(collection.engine) as connection:
+        left = connection.execute(select(models.c.id).where(models.c.in_use.is_(False), ~_was_used())).scalars().all()
+        removed = connection.execute(select(models.c.id).where(models.c.removed.is_(True))).scalars().all()
+    for number in (*left, *removed):
+        _forget(collection, number)
+    if left:
+        with writing(collection.engine) as connection:
+            connection.execute(delete(models).where(models.c.id.in_(left)))
+    with reading(collection.engine) as connection:
+        known = set(connection.execute(select(models.c.folder).where(models.c.removed.is_(False))).scalars())
+    for path in collection.models.glob("*"):
+        if path.name not in known and _OURS.fullmatch(path.name):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _forget(collection: Collection, number: int) -> None:
+    """Remove the folder, the suggestions and the views of a model, a few items at a time."""
+    with reading(collection.engine) as connection:
+        folder = connection.execute(select(models.c.folder).where(models.c.id == number)).scalar()
+    if folder and _OURS.fullmatch(folder):
+        shutil.rmtree(collection.models / folder, ignore_errors=True)
+    for table in (suggestions, views):
+        while True:
+            with writing(collection.engine) as connection:
+                query = select(table.c.item_id).where(table.c.model_id == number).distinct().limit(_ROWS_AT_ONCE)
+                some = connection.execute(query).scalars().all()
+                if not some:
+                    break
+                connection.execute(delete(table).where(table.c.model_id == number, table.c.item_id.in_(some)))
+
+
+def _was_used() -> Any:
+    return select(changes.c.id).where(changes.c.table == models.name, changes.c.row == models.c.id).exists()
+
+
+def _shelved(collection: Collection, row: Row) -> Shelved:
+    there = not row["removed"] and is_model_folder(collection.models / row["folder"])
+    given = {name: row[name] for name in ("folder", "made", "how", "learnt_to", "in_use", "facts", "figures")}
+    return Shelved(number=row["id"], parent=row["parent_id"], there=there, **given)
+
+
+def _followed(number: int, into: dict[int, int | None]) -> int:
+    while number in into and (after := into[number]) is not None:
+        number = after
+    return number if number in into else -1
+
+
+def by_label(scores: Float32, columns: Int64, wanted: Int64) -> Float32:
+    """Scores (n, n_columns) as those of labels (n, n_wanted): the highest of its columns, -inf where it has none."""
+    found = np.full((len(scores), len(wanted)), -np.inf, np.float32)
+    for place, label in enumerate(wanted):
+        own = np.flatnonzero(columns == label)
+        if len(own):
+            found[:, place] = scores[:, own].max(axis=1)
+    return found

@@ -1,0 +1,169 @@
+"""`wsabie collection labels`: what it does, and how it is shown."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wsabie.base.errors import InputError
+from wsabie.faces.cli.terminal import TerminalProgress, note, one_line, out, plural, show_json, show_table
+
+if TYPE_CHECKING:
+    from wsabie.catalogue.collection import Collection
+    from wsabie.catalogue.tidying import Proposal
+
+_AT_LEAST = {"merge": 2, "apart": 2, "rename": 2, "parent": 1, "synonym": 2}
+_AT_MOST = {"rename": 2, "parent": 2}
+
+
+def list_command(collection: "Collection", names: Sequence[str], json: bool, k: int = 20, order: Any = "items") -> None:
+    """Print labels with what is known of them."""
+    from wsabie.catalogue.vocabulary import listed
+
+    found = listed(collection, containing=" ".join(names), order=order, k=k)
+    if json:
+        rows = [label._asdict() | {"accuracy": label.accuracy} for label in found.labels]
+        show_json({"schema": 1, "found": found.found, "labels": rows})
+        return
+    lines = [
+        [
+            label.name,
+            f"{label.items:,}",
+            f"{label.rejected:,}",
+            "" if label.accuracy is None else f"{label.accuracy:.0%} of {label.suggested:,}",
+            label.language,
+            label.parent or "",
+            ", ".join(label.synonyms[:3]) + (" ..." if len(label.synonyms) > 3 else ""),
+        ]
+        for label in found.labels
+    ]
+    title = f"{collection.folder}: {plural(found.found, 'label')}"
+    title += f", {len(lines):,} shown" if len(lines) < found.found else ""
+    show_table(title, ["label", "items", "rejected", "suggestions right", "language", "below", "also"], lines)
+
+
+def tidy_command(
+    collection: "Collection",
+    names: Sequence[str],
+    by: str,
+    json: bool,
+    k: int = 20,
+    knowledge: Sequence[Path] | None = None,
+    least: float | None = None,
+    keep: str = "",
+    merge_above: float | None = None,
+) -> None:
+    """Print labels that could be one, or merge the surest of them."""
+    from wsabie.catalogue.tidying import LEAST, merge_proposals, proposals
+    from wsabie.sources.knowledge import read_knowledge
+
+    if names:
+        raise InputError(f"tidy looks at all labels; leave {names[0]!r} out")
+    known = read_knowledge(*knowledge) if knowledge else None
+    least = LEAST if least is None else least
+    found = proposals(
+        collection,
+        knowledge=known,
+        k=None if merge_above is not None else k,
+        least=least if merge_above is None else merge_above,
+        keep=keep,
+        progress=TerminalProgress(),
+    )
+    if merge_above is not None:
+        done = merge_proposals(collection, found.proposals, by)
+        if json:
+            show_json({"schema": 1, **done._asdict()})
+            return
+        note(f"merged {plural(done.merged, 'label')} into {done.into:,}; {plural(done.moved, 'annotation')} moved")
+        return
+    if json:
+        told = [_told(proposal) for proposal in found.proposals]
+        counts = {"labels": found.labels, "found": found.found, "not_asked": found.not_asked}
+        show_json({"schema": 1, **counts, "proposals": told})
+        return
+    for what, why in found.not_asked.items():
+        note(f"not asked: {what} ({why})")
+    for number, proposal in enumerate(found.proposals, 1):
+        _show(number, proposal)
+    out.print(f"{plural(found.found, 'proposal')} of {found.labels:,} labels, {len(found.proposals):,} shown")
+    if found.proposals:
+        note(f"next: wsabie collection labels {collection.folder} merge A B, or apart A B")
+
+
+def fill_command(
+    collection: "Collection",
+    names: Sequence[str],
+    by: str,
+    json: bool,
+    knowledge: Sequence[Path] | None = None,
+    table: Path | None = None,
+) -> None:
+    """Write down what is known of labels."""
+    from wsabie.catalogue.filling import fill
+    from wsabie.sources.knowledge import read_knowledge, read_label_table
+
+    if names:
+        raise InputError(f"fill looks at all labels; leave {names[0]!r} out")
+    if not knowledge:
+        raise InputError("--knowledge names the files that know of labels, such as /usr/share/wordnet; add it")
+    done = fill(collection, read_knowledge(*knowledge), by, table=None if table is None else read_label_table(table))
+    if json:
+        show_json({"schema": 1, **done._asdict()})
+        return
+    note(
+        f"of {plural(done.labels, 'label')}: {plural(done.meanings, 'meaning')}, {plural(done.languages, 'language')}, "
+        f"{plural(done.parents, 'parent')}, {plural(done.synonyms, 'synonym')}; {done.unknown:,} are not known"
+    )
+
+
+def change_command(
+    collection: "Collection", what: str, names: Sequence[str], by: str, json: bool, language: str = ""
+) -> None:
+    """Merge, rename, put below, name, or keep apart."""
+    from wsabie.catalogue import vocabulary
+
+    if not _AT_LEAST[what] <= len(names) <= _AT_MOST.get(what, 1_000):
+        usage = {"merge": "A ... B", "apart": "A B ...", "rename": "OLD NEW", "parent": "LABEL [PARENT]"}
+        raise InputError(f"`labels DIR {what}` takes {usage.get(what, 'LABEL OTHER ...')}; {len(names)} are given")
+    told: dict[str, Any] = {}
+    first, *others = names
+    if what == "merge":
+        done = vocabulary.merge(collection, names[:-1], names[-1], by)
+        told = done._asdict()
+        said = f"merged into {names[-1]}: {done.moved:,} annotations moved, {done.together:,} were there already"
+    elif what == "rename":
+        vocabulary.rename(collection, first, others[0], by)
+        said = f"{first} is called {others[0]} now; the old name still finds it"
+    elif what == "parent":
+        vocabulary.set_parent(collection, first, others[0] if others else None, by)
+        said = f"{first} is below {others[0] if others else 'nothing'} now"
+    elif what == "synonym":
+        vocabulary.add_synonyms(collection, first, others, by, language)
+        said = f"{first} is also called {', '.join(others)}"
+    else:
+        told = {"pairs": vocabulary.keep_apart(collection, names, by)}
+        said = f"kept apart: {', '.join(names)}"
+    if json:
+        show_json({"schema": 1, "done": what, "labels": list(names), **told})
+        return
+    note(said)
+
+
+def _show(number: int, proposal: "Proposal") -> None:
+    others = ", ".join(f"{label.name} ({label.items:,})" for label in proposal.labels)
+    out.print(
+        one_line(f"{number:>3}. {proposal.score:.2f}  {others} -> {proposal.into.name} ({proposal.into.items:,})")
+    )
+    for reason in proposal.why:
+        between = f"{reason.one}, {reason.other}: " if len(proposal.why) > 1 else ""
+        against = [("but " if one.weight < 0 else "") + one.told for one in reason.evidence]
+        out.print(one_line(f"           {between}{'; '.join(against)}"))
+
+
+def _told(proposal: "Proposal") -> dict[str, Any]:
+    why = [reason._asdict() | {"evidence": [one._asdict() for one in reason.evidence]} for reason in proposal.why]
+    return {
+        "score": proposal.score,
+        "into": proposal.into._asdict(),
+        "labels": [label._asdict() for label in proposal.labels],
+        "why": why,
+    }

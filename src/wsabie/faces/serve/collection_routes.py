@@ -1,0 +1,149 @@
+"""Routes of a collection as a whole: how it stands, its labels, its models, its jobs."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Path, Query, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import StreamingResponse
+
+from wsabie.catalogue import jobs, searching, shelf, standing, vocabulary
+from wsabie.catalogue.facets import facets
+from wsabie.faces.serve import collection_answers as told
+from wsabie.faces.serve.context import API, Open, Reader, The, Writer, within
+
+router = APIRouter(prefix=API, tags=["collection"])
+
+Id = Annotated[int, Path(ge=1, lt=2**63)]
+_EVERY = 0.5  # seconds between two looks at a job
+_STREAMED = 5.0  # seconds of a stream: browsers ask again, and a service that is to stop need not wait for longer
+
+
+@router.get("/collection")
+def whole(at: Open, who: Reader) -> told.Standing:
+    """How it stands: items, labels, decisions, suggestions that wait, the model in use."""
+    found = standing.standing(at)
+    count = {state: sum(one.annotations for one in found.annotations if one.state == state) for state in _STATES}
+    model = next((one for one in shelf.on_shelf(at) if one.in_use), None)
+    return told.Standing(
+        folder=str(at.folder),
+        role=who.role,
+        items=found.items,
+        labels=found.labels,
+        accepted=count["accepted"],
+        rejected=count["rejected"],
+        suggestions=found.suggestions,
+        model=None if model is None else _model(model).model_dump(),
+    )
+
+
+@router.get("/facets")
+def counts(at: Open, _: Reader) -> told.FacetsSeen:
+    """Folders and labels with how many items they have."""
+    found = facets(at)
+    return told.FacetsSeen(
+        folders=[told.FolderCount(**one._asdict()) for one in found.folders],
+        labels=[told.LabelCount(**one._asdict()) for one in found.labels],
+    )
+
+
+@router.get("/labels")
+def complete(
+    at: Open,
+    the: The,
+    _: Reader,
+    start: Annotated[str, Query(max_length=500)] = "",
+    k: Annotated[int, Query(ge=1)] = 20,
+) -> told.Completions:
+    """Labels of which a name begins so, in any language."""
+    found = searching.complete(at, start, within(k, the))
+    return told.Completions(labels=[told.Completion(id=n, name=name, other=other) for n, name, other in found])
+
+
+@router.get("/vocabulary")
+def labels(
+    at: Open,
+    the: The,
+    _: Reader,
+    containing: Annotated[str, Query(max_length=500)] = "",
+    order: Literal["items", "name", "right"] = "items",
+    k: Annotated[int, Query(ge=1)] = 100,
+    after: Annotated[int, Query(ge=0, lt=2**31)] = 0,
+) -> told.LabelsSeen:
+    """Labels with their figures."""
+    found = vocabulary.listed(at, containing=containing, order=order, k=within(k, the), after=after)
+    return told.LabelsSeen(total=found.found, labels=[told.LabelWhole(**one._asdict()) for one in found.labels])
+
+
+@router.get("/models")
+def models(at: Open, _: Reader) -> told.ModelsSeen:
+    """Models that can be used, last first."""
+    return told.ModelsSeen(models=[_model(one) for one in shelf.on_shelf(at)])
+
+
+@router.post("/models/{model}/use")
+def use(model: Id, at: Open, who: Writer) -> told.ModelsSeen:
+    """Put a model into use; requests that run end with the one before."""
+    shelf.use(at, model, by=who.name)
+    return told.ModelsSeen(models=[_model(one) for one in shelf.on_shelf(at)])
+
+
+@router.get("/jobs")
+def all_jobs(at: Open, _: Reader) -> told.JobsSeen:
+    """Jobs, last first."""
+    return told.JobsSeen(jobs=[_job(one) for one in jobs.listed(at)])
+
+
+@router.post("/jobs")
+def ask(asked: told.JobAsked, at: Open, who: Writer) -> told.JobSeen:
+    """Ask for a scan, a training, or a look at new items; it runs when those before have ended."""
+    return _job(jobs.ask(at, asked.kind, asked.options, by=who.name))
+
+
+@router.get("/jobs/{job}")
+def one_job(job: Id, at: Open, _: Reader) -> told.JobSeen:
+    """A job as it is now."""
+    return _job(jobs.job(at, job))
+
+
+@router.post("/jobs/{job}/stop")
+def stop(job: Id, at: Open, _: Writer) -> told.JobSeen:
+    """End a job; what it has written down stays."""
+    return _job(jobs.stop(at, job))
+
+
+@router.get(
+    "/jobs/{job}/events", response_class=StreamingResponse, responses={200: {"content": {"text/event-stream": {}}}}
+)
+async def events(job: Id, at: Open, request: Request, _: Reader) -> Any:
+    """The job whenever it changes, as server-sent events, until it has ended."""
+    first = await run_in_threadpool(jobs.job, at, job)
+
+    async def told_on() -> AsyncIterator[str]:
+        now, last, until = first, "", time.monotonic() + _STREAMED
+        yield f"retry: {int(1000 * _EVERY)}\n\n"
+        while time.monotonic() < until and not await request.is_disconnected():
+            line = json.dumps(_job(now).model_dump(), ensure_ascii=False)
+            if line != last:
+                last = line
+                yield f"event: job\ndata: {line}\n\n"
+            if now.state in jobs.FINAL:
+                return
+            await asyncio.sleep(_EVERY)
+            now = await run_in_threadpool(jobs.job, at, job)
+
+    return StreamingResponse(told_on(), media_type="text/event-stream", headers={"cache-control": "no-store"})
+
+
+_STATES = ("accepted", "rejected")
+
+
+def _job(one: jobs.Job) -> told.JobSeen:
+    return told.JobSeen(**one._asdict())
+
+
+def _model(one: shelf.Shelved) -> told.ModelSeen:
+    return told.ModelSeen(**{("id" if name == "number" else name): value for name, value in one._asdict().items()})

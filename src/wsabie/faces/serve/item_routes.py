@@ -1,0 +1,117 @@
+"""Routes of items: pages of them, one, its pictures, and others like it."""
+
+import io
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Path, Query, Request, Response
+from starlette.responses import FileResponse
+
+from wsabie.catalogue import items
+from wsabie.catalogue.facets import one
+from wsabie.catalogue.files import found_file
+from wsabie.catalogue.points import similar
+from wsabie.catalogue.thumbnails import thumbnail
+from wsabie.faces.serve import collection_answers as told
+from wsabie.faces.serve.answers import Annotations
+from wsabie.faces.serve.asking import rank, row_of
+from wsabie.faces.serve.context import API, Open, Reader, The, within
+from wsabie.faces.serve.seen import found, item_seen, item_whole
+from wsabie.features.decode import media_type
+from wsabie.models.explain import explain_picture
+from wsabie.sources.regions import Cutout, parse_region
+
+router = APIRouter(prefix=API, tags=["items"])
+
+Id = Annotated[int, Path(ge=1, lt=2**63)]
+Share = Annotated[float | None, Query(ge=0, le=1, allow_inf_nan=False)]
+Text = Annotated[str | None, Query(max_length=1000)]
+_SHOWN = ("image/jpeg", "image/png", "image/webp", "image/gif", "image/avif")
+"""What browsers show, and as which they are told not to guess."""
+
+
+@router.get("/items")
+def listed(
+    the: The,
+    at: Open,
+    _: Reader,
+    label: Text = None,
+    label_state: Literal["accepted", "rejected", "suggested"] = "accepted",
+    min_probability: Share = None,
+    max_probability: Share = None,
+    unlabelled: bool = False,
+    state: Literal["present", "missing", "unreadable"] = "present",
+    folder: Text = None,
+    root: Annotated[int | None, Query(ge=1, lt=2**63)] = None,
+    taken_from: Text = None,
+    taken_to: Text = None,
+    words: Text = None,
+    sort: Literal["path", "taken", "added", "best", "doubt", "probability"] = "path",
+    descending: bool = False,
+    cursor: Annotated[str | None, Query(max_length=5000)] = None,
+    k: Annotated[int, Query(ge=1)] = 100,
+) -> told.Items:
+    """Items that pass a filter, a page at a time."""
+    chances = min_probability, max_probability
+    wanted = items.Filter(state, label, label_state, *chances, unlabelled, folder, root, taken_from, taken_to, words)
+    limit = min(within(k, the), items.LARGEST)
+    page = items.page(at, wanted, sort=sort, descending=descending, cursor=cursor, limit=limit)
+    return told.Items(items=[item_seen(item) for item in page.items], next=page.next_cursor, total=page.total)
+
+
+@router.get("/items/{item}")
+def whole(item: Id, at: Open, _: Reader) -> told.ItemWhole:
+    """An item with its annotations and suggestions."""
+    return item_whole(one(at, item))
+
+
+@router.get("/items/{item}/thumbnail", response_class=FileResponse, responses={200: {"content": {"image/webp": {}}}})
+def small(item: Id, at: Open, request: Request, _: Reader, size: Literal["256", "1024"] = "256") -> Any:
+    """A small picture of it, as WebP. It never changes: with the content of an item its address does."""
+    content = one(at, item).item["hash"]
+    tag = f'"{content}-{size}"'
+    headers = {"cache-control": "private, max-age=31536000, immutable", "etag": tag}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    return FileResponse(thumbnail(at, item, int(size)), media_type="image/webp", headers=headers)
+
+
+@router.get("/items/{item}/file", response_class=FileResponse)
+def original(item: Id, at: Open, the: The, _: Reader) -> Any:
+    """The file itself; what no browser shows safely is to be saved."""
+    path = found_file(at, item).path
+    kind = media_type(path, max_pixels=the.limits.pixels)
+    if kind in _SHOWN:
+        return FileResponse(path, media_type=kind)
+    return FileResponse(path, media_type="application/octet-stream", filename=path.name)
+
+
+@router.get("/items/{item}/heat", response_class=Response, responses={200: {"content": {"image/png": {}}}})
+def heat(item: Id, at: Open, the: The, _: Reader, label: Annotated[str, Query(max_length=500)]) -> Any:
+    """Where a label is seen: the picture with a heat map over it, as PNG."""
+    explained = explain_picture(the.model.current().annotator, found_file(at, item).path, label)
+    out = io.BytesIO()
+    explained.picture.save(out, "PNG")
+    return Response(out.getvalue(), media_type="image/png", headers={"cache-control": "private, max-age=300"})
+
+
+@router.get("/items/{item}/annotate")
+def annotate(
+    item: Id,
+    at: Open,
+    the: The,
+    _: Reader,
+    region: Annotated[str, Query(max_length=2000)],
+    k: Annotated[int, Query(ge=1)] = 10,
+) -> Annotations:
+    """Labels of a region of it."""
+    version = the.model.current()
+    X = row_of(version.annotator, Cutout(found_file(at, item).path, parse_region(region)))
+    return Annotations(model=version.id, results=rank(version, X, within(k, the)))
+
+
+@router.get("/items/{item}/similar")
+def alike(item: Id, at: Open, the: The, _: Reader, k: Annotated[int, Query(ge=1)] = 24) -> told.Found:
+    """Items that the model in use finds like it."""
+    one(at, item)
+    near = similar(at, item, within(k, the))
+    return told.Found(items=found(at, [(one.item, None, one.score) for one in near]))

@@ -1,0 +1,53 @@
+"""Routes of search: by words, by a picture that is sent, by a region of one."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, UploadFile
+
+from wsabie.catalogue import searching
+from wsabie.catalogue.points import nearest_items, point_of
+from wsabie.faces.serve import collection_answers as told
+from wsabie.faces.serve.asking import rank, region_of, row_of
+from wsabie.faces.serve.context import API, Open, Reader, The, within
+from wsabie.faces.serve.model_routes import Region, picture_of
+from wsabie.faces.serve.seen import found
+
+router = APIRouter(prefix=API, tags=["search"])
+
+Few = Annotated[int, Query(ge=1, description="Items, at most.")]
+
+
+@router.get("/search")
+def by_words(
+    at: Open, the: The, _: Reader, text: Annotated[str, Query(max_length=1000)], k: Few = 24
+) -> told.SearchAnswer:
+    """Find items by labels in any language, `-label` for what they must not be; related labels after them."""
+    answer = searching.search(at, text, within(k, the))
+    groups = [
+        told.GroupSeen(
+            labels=group.labels,
+            why=group.why,
+            score=group.score,
+            items=found(at, [(hit.item, hit.label, hit.score) for hit in group.hits]),
+        )
+        for group in answer.groups
+    ]
+    meaning = answer.meaning
+    return told.SearchAnswer(
+        wanted=list(meaning.wanted.values()),
+        unwanted=list(meaning.unwanted.values()),
+        said=meaning.said,
+        groups=[group for group in groups if group.items],
+    )
+
+
+@router.post("/search/picture")
+def by_picture(
+    file: UploadFile, at: Open, the: The, _: Reader, k: Few = 24, region: Region = None
+) -> told.FoundByPicture:
+    """Find items like a picture that is sent, or like a region of it, and what it shows."""
+    version = the.model.current()
+    content = region_of(picture_of(file, the), region)
+    labels = rank(version, row_of(version.annotator, content), min(10, within(k, the)))[0].labels
+    near = nearest_items(at, point_of(at, content), k)
+    return told.FoundByPicture(items=found(at, [(one.item, None, one.score) for one in near]), labels=labels)

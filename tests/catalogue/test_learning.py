@@ -1,0 +1,376 @@
+"""Learning from decisions: what is learnt, corrected, judged and told; what a kill, an undo or a lost folder leave."""
+
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sqlalchemy import func, select, update
+
+from pictured import add_item, sample, suggested, tag, with_pictures
+from wsabie.base.errors import InputError
+from wsabie.catalogue import alone, book, learning, rows, shelf, tables
+from wsabie.catalogue.collection import Collection, create, open_collection
+from wsabie.catalogue.database import reading, writing
+from wsabie.catalogue.deciding import Decision, decide, model_in_use
+from wsabie.catalogue.examples import HELD_OUT, read_examples
+from wsabie.catalogue.journal import entry, history, undo
+from wsabie.catalogue.learning import Learnt, train
+from wsabie.catalogue.suggesting import apply
+from wsabie.storage.atomic import DiskFullError
+
+OPTIONS: dict[str, Any] = {"by": "eve", "describe": "colour", "threads": 1, "epochs": 8, "dim": 20}
+
+
+@pytest.fixture
+def tagged(collection: Collection) -> tuple[Collection, dict[int, dict[str, Any]]]:
+    """80 drawings, half of them tagged with their kind."""
+    return _tagged(collection)
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Iterator[tuple[Collection, dict[int, dict[str, Any]]]]:
+    """The same on SQLite alone."""
+    with create(tmp_path / "local") as found:
+        yield _tagged(found)
+
+
+def _tagged(collection: Collection) -> tuple[Collection, dict[int, dict[str, Any]]]:
+    there = with_pictures(collection, sample(each=20))
+    tag(collection, {item: [row["kind"]] for item, row in there.items() if item % 2})
+    return collection, there
+
+
+def in_use(collection: Collection) -> int | None:
+    with reading(collection.engine) as connection:
+        return model_in_use(connection)
+
+
+def count(collection: Collection, table: Any, *where: Any) -> int:
+    with reading(collection.engine) as connection:
+        return connection.execute(select(func.count()).select_from(table).where(*where)).scalar() or 0
+
+
+def test_a_first_model_then_corrections_then_undo(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+    collection, there = tagged
+    first = train(collection, **OPTIONS)
+    assert (first.how, first.figures["before"], in_use(collection)) == ("full", None, first.model)
+    assert first.looked is not None
+    assert first.looked.items == 80
+    assert first.figures["now"]["MAP"] > 0.4  # four kinds
+    assert set(suggested(collection)) == set(there)
+    assert train(collection, **OPTIONS).how == "nothing"
+    some = [item for item in there if item % 2 == 0][:8]
+    tag(collection, {item: [there[item]["kind"], "seen"] for item in some})
+    second = train(collection, **OPTIONS)
+    assert (second.how, second.facts["labels"]) == ("corrections", 5)  # a label that the first one lacks
+    assert second.figures["before"] is not None
+    assert [shelved.parent for shelved in shelf.on_shelf(collection)] == [first.model, None]
+    assert history(collection.engine)[0].told == f"model {second.model} in use, learnt from corrections"
+    before = suggested(collection)
+    undo(collection.engine, by="eve")
+    assert in_use(collection) == first.model
+    assert suggested(collection) != before
+    assert train(collection, full=True, **OPTIONS).how == "full"
+
+
+def test_figures_of_both_models_are_of_the_same_items(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+    collection, there = tagged
+    first = train(collection, **OPTIONS)
+    again = train(collection, full=True, **OPTIONS)  # the same data, seed and settings: the same model
+    assert again.figures["before"] == again.figures["now"] == first.figures["now"]
+    tag(collection, {item: [row["kind"]] for item, row in there.items()})
+    with reading(collection.engine) as connection:
+        examples = read_examples(connection)
+    low = np.array([int(name[:8], 16) / 2**32 for name in examples.hashes])
+    assert (examples.held_out == (low <= max(HELD_OUT, np.sort(low)[4]))).all()  # chosen by content alone
+
+
+def test_a_seed_gives_the_same_model(tmp_path: Path) -> None:
+    found = []
+    for name in "ab":
+        with create(tmp_path / name) as collection:
+            _tagged(collection)
+            train(collection, seed=3, **OPTIONS)
+            found.append(suggested(collection))
+    assert found[0] == found[1]
+
+
+def test_rejected_and_accepted_pairs_are_never_suggested(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+    collection, there = tagged
+    train(collection, **OPTIONS)
+    some = [item for item in there if item % 2 == 0][:10]
+    best = {item: [next(iter(suggested(collection)[item]))] for item in some}
+    tag(collection, best, "rejected")
+    tag(collection, {item: ["accepted"] for item in some})
+    for options in ({}, {"full": True}):
+        learnt = train(collection, **OPTIONS | options)
+        assert learnt.facts["rejected"] == 10
+        found = suggested(collection)
+        assert all(best[item][0] not in found[item] and "accepted" not in found[item] for item in some)
+    apply(collection, by="eve", again=True, threads=1)
+    assert all(best[item][0] not in suggested(collection)[item] for item in some)
+
+
+def test_labels_merged_and_renamed_after_training_are_suggested_as_they_are_now(
+    tagged: tuple[Collection, dict[int, dict[str, Any]]],
+) -> None:
+    collection, there = tagged
+    train(collection, **OPTIONS)
+    with entry(collection.engine, "eve", "merge") as change:
+        found = {name: book.found_one(change.connection, name) for name in ("food", "people", "animals")}
+        book.merge(change, found["people"], found["food"])
+        book.rename(change, found["animals"], "beasts")
+    apply(collection, by="eve", again=True, floor=0, threads=1)
+    names = {name for own in suggested(collection).values() for name in own}
+    assert names == {"food", "beasts", "computer"}
+    tag(collection, {item: ["beasts"] for item in there if there[item]["kind"] == "animals"})
+    learnt = train(collection, **OPTIONS)
+    assert learnt.facts["labels"] == 3 if learnt.how == "full" else learnt.facts["labels"] == 4
+    assert {name for own in suggested(collection).values() for name in own} <= {"food", "beasts", "computer"}
+
+
+def test_a_label_whose_making_was_undone_is_not_suggested(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+    collection, there = tagged
+    tag(collection, {item: ["wrong"] for item in there if item % 2})
+    train(collection, **OPTIONS)
+    tagging = history(collection.engine)[1]
+    undo(collection.engine, tagging.id, by="eve")
+    apply(collection, by="eve", again=True, floor=0, threads=1)
+    assert "wrong" not in {name for own in suggested(collection).values() for name in own}
+    train(collection, **OPTIONS)
+    assert in_use(collection) == 2
+
+
+def test_a_model_folder_deleted_by_hand(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+    collection, _ = tagged
+    first = train(collection, **OPTIONS)
+    shutil.rmtree(collection.models / shelf.on_shelf(collection)[0].folder)
+    assert not shelf.on_shelf(collection)[0].there
+    with pytest.raises(InputError, match=r"model 1 cannot be used .*train again, or use another"):
+        apply(collection, by="eve")
+    second = train(collection, **OPTIONS)
+    assert (second.how, second.why.startswith("model 1 cannot be used")) == ("full", True)
+    with pytest.raises(InputError, match="model 1 cannot be used"):
+        shelf.use(collection, first.model, by="eve")
+    shutil.rmtree(collection.features)
+    assert train(collection, full=True, **OPTIONS).model == 3
+
+
+def test_the_shelf_switches_back_and_puts_away(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+    collection, _ = tagged
+    for _ in range(3):
+        train(collection, full=True, **OPTIONS)
+    used = shelf.use(collection, 1, by="eve")
+    assert (used.before, used.unseen, in_use(collection)) == (3, 0, 1)
+    assert len(suggested(collection)) == 80
+    assert shelf.keep(collection, 1, by="eve") == [2]
+    assert [shelved.number for shelved in shelf.on_shelf(collection)] == [3, 1]
+    assert {path.name for path in collection.models.iterdir()} == {m.folder for m in shelf.on_shelf(collection)}
+    assert count(collection, tables.suggestions, tables.suggestions.c.model_id == 2) == 0
+    with pytest.raises(InputError, match="model 2 cannot be used"):
+        shelf.use(collection, 2, by="eve")
+    with pytest.raises(InputError, match="there is no model 9"):
+        shelf.use(collection, 9, by="eve")
+
+
+def test_too_little_is_told(collection: Collection) -> None:
+    with pytest.raises(InputError, match="has 0 items with tags, of 0 labels; learning needs at least 20"):
+        train(collection, **OPTIONS)
+    there = with_pictures(collection, sample(each=5))
+    tag(collection, {item: [row["kind"]] for item, row in there.items() if item < 10})
+    with pytest.raises(InputError, match="has 9 items with tags, of 2 labels; learning needs at least 20"):
+        train(collection, **OPTIONS)
+    with pytest.raises(InputError, match="has no model yet"):
+        apply(collection, by="eve")
+    assert not collection.models.exists()
+
+
+def test_unreadable_and_changed_files_are_counted(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+    collection, _there = tagged
+    bad = collection.folder / "bad.webp"
+    bad.write_bytes(b"no picture")
+    number = add_item(collection, bad)
+    tag(collection, {number: ["food"]})
+    (collection.folder / "0002.webp").write_bytes(b"other than what was scanned")
+    (collection.folder / "0004.webp").unlink()
+    learnt = train(collection, **OPTIONS)
+    assert (learnt.unreadable, learnt.changed) == (1, 2)
+    with reading(collection.engine) as connection:
+        state = select(tables.items.c.state).where(tables.items.c.id == number)
+        assert connection.execute(state).scalar() == "unreadable"
+    assert learnt.looked is not None
+    assert learnt.looked.items == 78
+
+
+def test_items_of_one_content_share_a_row_and_decisions(local: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+    collection, _ = local
+    shutil.copy(collection.folder / "0000.webp", collection.folder / "twin.webp")
+    twin = add_item(collection, collection.folder / "twin.webp")
+    tag(collection, {twin: ["twin"]}, origin="import", by="list")
+    tag(collection, {1: ["twin"]}, "rejected")  # a person's word counts before an import's
+    with reading(collection.engine) as connection:
+        examples = read_examples(connection)
+    assert len(examples.hashes) == 40
+    assert set(examples.Y[:, examples.names.index("twin")].data) == {-1}
+    learnt = train(collection, **OPTIONS)
+    assert learnt.looked is not None
+    assert learnt.looked.items == 81
+    (folder,) = (path for path in collection.features.iterdir() if path.is_dir())
+    store = rows.opened_rows(collection, rows.load_describer(folder / "describer"))
+    assert len(store.places) == 80
+
+
+def test_only_what_is_missing_is_described(
+    local: tuple[Collection, dict[int, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collection, _ = local
+    monkeypatch.setattr(rows, "SHARD", 16)
+    train(collection, **OPTIONS)
+    (folder,) = (path for path in collection.features.iterdir() if path.is_dir())
+    shards = sorted(folder.glob("*.parquet"))
+    assert len(shards) > 3
+    shards[1].write_bytes(shards[1].read_bytes()[:-20])  # damaged: its rows are made again, and no others
+    made: list[int] = []
+    write = rows._write
+    monkeypatch.setattr(rows, "_write", lambda store, some: (made.append(len(some)), write(store, some))[1])
+    train(collection, full=True, **OPTIONS)
+    assert sum(made) == 16
+
+
+def test_a_persons_tag_weighs_more_and_regions_are_left_out(
+    local: tuple[Collection, dict[int, dict[str, Any]]],
+) -> None:
+    collection, _ = local
+    tag(collection, {2: ["food"], 4: ["food"]}, origin="import", by="list")
+    tag(collection, {6: ["food"]}, origin="model", by="model 1")
+    with entry(collection.engine, "eve", "tag") as change:
+        decide(change, [Decision(8, 1, "accepted", "0,0,10,10")])
+    with reading(collection.engine) as connection:
+        examples = read_examples(connection, 3.0)
+        names = {row[0]: row[1] for row in connection.execute(select(tables.items.c.id, tables.items.c.hash))}
+    weight = dict(zip(examples.hashes, examples.weights.tolist(), strict=True))
+    assert [weight.get(names[item]) for item in (1, 2, 4, 6, 8)] == [3, 1, 1, 1, None]
+    assert examples.regions == 1
+    assert not (examples.unjudged & ~examples.held_out).any()
+    with pytest.raises(InputError, match="weight of 0 cannot be"):
+        train(collection, **OPTIONS, person_weight=0)
+
+
+def test_one_trains_at_a_time(local: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+    collection, _ = local
+    with alone.alone(collection):
+        for busy in (train, apply):
+            with pytest.raises(InputError, match="is being trained or applied by somebody else"):
+                busy(collection, by="eve")
+
+
+def test_a_full_disk_leaves_the_model_in_use(
+    local: tuple[Collection, dict[int, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collection, _ = local
+    train(collection, **OPTIONS)
+
+    def full(*_: Any, **__: Any) -> None:
+        raise DiskFullError("cannot write it: the disk is full")
+
+    for place in ("save_judged", "new_folder", "look", "put"):
+        with monkeypatch.context() as patched:
+            patched.setattr(learning, place, full)
+            with pytest.raises(DiskFullError):
+                train(collection, full=True, **OPTIONS)
+        assert in_use(collection) == 1
+        assert len(shelf.on_shelf(collection)) == 1
+    assert train(collection, full=True, **OPTIONS).figures["before"] is not None
+    assert_swept(collection)
+
+
+def assert_swept(collection: Collection) -> None:
+    kept = {shelved.number: shelved.folder for shelved in shelf.on_shelf(collection)}
+    assert {path.name for path in collection.models.iterdir()} == set(kept.values())
+    for table in (tables.suggestions, tables.views):
+        with reading(collection.engine) as connection:
+            assert set(connection.execute(select(table.c.model_id).distinct()).scalars()) <= set(kept)
+    assert count(collection, tables.models) == len(kept)
+
+
+KILLED = """if True:
+    import os, signal, sys
+    from pathlib import Path
+    from wsabie.catalogue import learning, rows, suggesting
+    from wsabie.catalogue.collection import open_collection
+    module, name, when, nth = sys.argv[2:]
+    module = {"learning": learning, "rows": rows, "suggesting": suggesting}[module]
+    whole, calls = getattr(module, name), []
+    def dying(*a, **k):
+        calls.append(1)
+        mine = len(calls) == int(nth)
+        if when == "before" and mine: os.kill(os.getpid(), signal.SIGKILL)
+        result = whole(*a, **k)
+        if mine: os.kill(os.getpid(), signal.SIGKILL)
+        return result
+    setattr(module, name, dying)
+    rows.SHARD, suggesting._BLOCK = 16, 16
+    with open_collection(Path(sys.argv[1])) as found:
+        learning.train(found, by="eve", describe="colour", full=True, threads=1, epochs=8, dim=20)
+"""
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        ("rows", "_write", "after", "2"),
+        ("learning", "new_folder", "after", "1"),
+        ("learning", "put", "before", "1"),
+        ("learning", "put", "after", "1"),
+        ("suggesting", "_write", "after", "3"),
+        ("suggesting", "save_points", "before", "1"),
+        ("learning", "_put_in_use", "before", "1"),
+        ("learning", "_put_in_use", "after", "1"),
+    ],
+)
+def test_a_kill_leaves_a_whole_model_in_use(tmp_path: Path, point: tuple[str, ...]) -> None:
+    with create(tmp_path / "killed") as collection:
+        _tagged(collection)
+        if point[0] != "rows":
+            train(collection, **OPTIONS)
+        before, there = in_use(collection), suggested(collection)
+    command = [sys.executable, "-c", KILLED, str(tmp_path / "killed"), *point]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    with open_collection(tmp_path / "killed") as collection:
+        if point == ("learning", "_put_in_use", "after", "1"):
+            assert in_use(collection) == 2
+        else:
+            assert (in_use(collection), suggested(collection)) == (before, there)
+        assert len(shelf.on_shelf(collection)) == (in_use(collection) or 0)
+        if point[0] == "rows":
+            assert len(list(collection.features.glob("*/*.parquet"))) == 2  # what was described stays
+        learnt: Learnt = train(collection, **OPTIONS | {"full": True})
+        assert in_use(collection) == learnt.model
+        assert_swept(collection)
+
+
+def test_a_killed_look_goes_on(local: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+    collection, _ = local
+    train(collection, **OPTIONS)
+    with writing(collection.engine) as connection:  # as after a kill: some items were not looked at
+        connection.execute(tables.views.delete().where(tables.views.c.item_id > 60))
+    before = suggested(collection)
+    assert apply(collection, by="eve", threads=1).looked.items == 20
+    assert suggested(collection) == before
+    assert apply(collection, by="eve", threads=1).looked.items == 0
+
+
+def test_a_file_with_another_content_is_looked_at_again(local: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+    collection, _ = local
+    train(collection, **OPTIONS)
+    with reading(collection.engine) as connection:
+        other = connection.execute(select(tables.items.c.hash).where(tables.items.c.id == 50)).scalar()
+    with writing(collection.engine) as connection:
+        connection.execute(update(tables.items).where(tables.items.c.id == 2).values(hash=other))
+    assert apply(collection, by="eve", threads=1).looked.items == 1

@@ -1,0 +1,601 @@
+"""Scanning: every way in which files can differ from what is known of them, and scans that are killed."""
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from sqlalchemy import func, select
+
+from wsabie.base.errors import InputError
+from wsabie.base.executor import Processes
+from wsabie.catalogue import book, looking, scanning, tables
+from wsabie.catalogue.collection import Collection, check, open_collection
+from wsabie.catalogue.database import reading
+from wsabie.catalogue.deciding import Decision, decide
+from wsabie.catalogue.journal import entry, history, undo
+from wsabie.catalogue.roots import add_root, all_roots, medium_of_collection
+from wsabie.catalogue.scanning import Scanned, scan
+from wsabie.storage.rejects import Rejects
+
+NOTHING = Scanned(0, 0, 0, 0, 0, 0, 0, 0, "pictures", ())
+
+
+def write(path: Path, colour: int, size: int = 8) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", (size, size // 2), (colour, 255 - colour, 7 * colour % 256)).save(path, "PNG")
+    return path
+
+
+def rows(collection: Collection) -> dict[str, tuple[int, str]]:
+    """Numbers and states of items by their paths."""
+    c = tables.items.c
+    with reading(collection.engine) as connection:
+        return {path: (n, state) for n, path, state in connection.execute(select(c.id, c.path, c.state))}
+
+
+def tags_of(collection: Collection) -> dict[int, dict[str, tuple[str, str]]]:
+    """State and origin of labels by item."""
+    a, found = tables.annotations.c, dict[int, dict[str, tuple[str, str]]]()
+    query = select(a.item_id, tables.labels.c.name, a.state, a.origin).join(tables.labels)
+    with reading(collection.engine) as connection:
+        for item, name, state, origin in connection.execute(query):
+            found.setdefault(item, {})[name] = (state, origin)
+    return found
+
+
+def person(collection: Collection, item: int, label: str, state: str | None) -> None:
+    with entry(collection.engine, "eve", "tag") as change:
+        number = book.ensure(change, [label])[label]
+        decide(change, [Decision(item, number, state)])  # type: ignore[arg-type]
+
+
+def look(collection: Collection, **options: object) -> Scanned:
+    return scan(collection, by="eve", **options)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def photos(collection: Collection) -> Collection:
+    """Six pictures, of which two are in a folder; tags are not asked for."""
+    for i in range(4):
+        write(collection.folder / f"{i}.png", 10 * i)
+    for i in range(4, 6):
+        write(collection.folder / "sea" / f"{i}.png", 10 * i)
+    assert look(collection, tags="none") == NOTHING._replace(new=6)
+    return collection
+
+
+def test_what_is_known_of_a_new_item(collection: Collection) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    exif.get_ifd(0x8769)[0x9003] = "2021:05:06 07:08:09"
+    collection.folder.joinpath("a").mkdir()
+    path = collection.folder / "a/turned.jpg"
+    Image.new("RGB", (64, 32)).save(path, exif=exif)
+    look(collection)
+    with reading(collection.engine) as connection:
+        row = connection.execute(select(tables.items)).one()
+    assert (row.path, row.folder, row.width, row.height) == ("a/turned.jpg", "a", 32, 64)
+    assert (row.taken, row.state) == ("2021-05-06T07:08:09", "present")
+    assert (row.size, row.modified) == (path.stat().st_size, path.stat().st_mtime_ns)
+    assert len(row.hash) == 32
+
+
+def test_a_second_scan_finds_and_writes_nothing(photos: Collection) -> None:
+    before = history(photos.engine)
+    assert look(photos) == NOTHING._replace(unchanged=6)
+    assert history(photos.engine) == before
+    look(photos, always=True)
+    assert history(photos.engine)[0].told == "nothing new"
+
+
+def test_a_renamed_file_is_the_same_item(photos: Collection) -> None:
+    before = rows(photos)
+    (photos.folder / "0.png").rename(photos.folder / "sea/zero.png")
+    assert look(photos) == NOTHING._replace(moved=1, unchanged=5)
+    assert rows(photos)["sea/zero.png"] == before["0.png"]
+    assert "0.png" not in rows(photos)
+    with reading(photos.engine) as connection:
+        folder = connection.execute(select(tables.items.c.folder).where(tables.items.c.path == "sea/zero.png")).scalar()
+    assert folder == "sea"
+
+
+def test_a_renamed_folder_keeps_its_items(photos: Collection) -> None:
+    before = rows(photos)
+    (photos.folder / "sea").rename(photos.folder / "See")
+    assert look(photos).moved == 2
+    assert rows(photos)["See/4.png"] == before["sea/4.png"]
+
+
+@pytest.mark.parametrize(("old", "new"), [("Möwe.png", "Mo\u0308we.png"), ("a.png", "A.PNG")])
+def test_names_that_look_the_same_are_names(collection: Collection, old: str, new: str) -> None:
+    write(collection.folder / old, 1)
+    look(collection)
+    number = rows(collection)[old][0]
+    (collection.folder / old).rename(collection.folder / new)
+    assert look(collection).moved == 1
+    assert rows(collection) == {new: (number, "present")}
+    shutil.copy(collection.folder / new, collection.folder / old)  # both at once are two items
+    assert look(collection).new == 1
+    assert len(rows(collection)) == 2
+
+
+def test_a_file_that_is_moved_and_edited_is_new(photos: Collection) -> None:
+    (photos.folder / "0.png").unlink()
+    write(photos.folder / "sea/0.png", 200)
+    assert look(photos) == NOTHING._replace(new=1, missing=1, unchanged=5)
+
+
+def test_of_copies_the_one_of_the_same_name_is_the_item(photos: Collection) -> None:
+    number = rows(photos)["3.png"][0]
+    for name in ("a/other.png", "b/3.png", "c/3.txt.png"):
+        (photos.folder / name).parent.mkdir()
+        shutil.copy(photos.folder / "3.png", photos.folder / name)
+    (photos.folder / "3.png").unlink()
+    assert look(photos) == NOTHING._replace(moved=1, new=2, unchanged=5)
+    assert rows(photos)["b/3.png"] == (number, "present")
+
+
+def test_a_copy_is_an_item_of_its_own(photos: Collection) -> None:
+    shutil.copy(photos.folder / "3.png", photos.folder / "copy.png")
+    assert look(photos) == NOTHING._replace(new=1, unchanged=6)
+
+
+def test_renumbered_pictures_keep_their_tags(photos: Collection) -> None:
+    """Every path but the last holds another picture than before."""
+    before = rows(photos)
+    for i in (3, 2, 1, 0):
+        (photos.folder / f"{i}.png").rename(photos.folder / f"{i + 1}.png")
+    write(photos.folder / "0.png", 99)
+    assert look(photos) == NOTHING._replace(moved=4, new=1, unchanged=2)
+    after = rows(photos)
+    assert [after[f"{i + 1}.png"] for i in range(4)] == [before[f"{i}.png"] for i in range(4)]
+    assert after["0.png"][0] not in {number for number, _ in before.values()}
+
+
+def test_two_pictures_change_places(photos: Collection) -> None:
+    before = rows(photos)
+    (photos.folder / "0.png").rename(photos.folder / "t")
+    (photos.folder / "1.png").rename(photos.folder / "0.png")
+    (photos.folder / "t").rename(photos.folder / "1.png")
+    assert look(photos).moved == 2
+    after = rows(photos)
+    assert (after["0.png"], after["1.png"]) == (before["1.png"], before["0.png"])
+
+
+def test_a_picture_over_another_leaves_nobody_without_a_place(photos: Collection) -> None:
+    before = rows(photos)
+    (photos.folder / "1.png").replace(photos.folder / "0.png")
+    assert look(photos) == NOTHING._replace(changed=1, missing=1, unchanged=4)
+    after = rows(photos)
+    assert (after["0.png"], after["1.png"]) == (before["0.png"], (before["1.png"][0], "missing"))
+
+
+def test_an_edited_file_keeps_what_was_decided(photos: Collection) -> None:
+    number = rows(photos)["0.png"][0]
+    person(photos, number, "gull", "accepted")
+    write(photos.folder / "0.png", 222, size=20)
+    assert look(photos) == NOTHING._replace(changed=1, unchanged=5)
+    assert tags_of(photos) == {number: {"gull": ("accepted", "person")}}
+    with reading(photos.engine) as connection:
+        assert connection.execute(select(tables.items.c.width).where(tables.items.c.id == number)).scalar() == 20
+
+
+def test_missing_items_keep_all_and_come_back(photos: Collection) -> None:
+    number = rows(photos)["0.png"][0]
+    person(photos, number, "gull", "rejected")
+    content = (photos.folder / "0.png").read_bytes()
+    (photos.folder / "0.png").unlink()
+    assert look(photos) == NOTHING._replace(missing=1, unchanged=5)
+    assert look(photos) == NOTHING._replace(unchanged=5)  # it is told once
+    assert rows(photos)["0.png"] == (number, "missing")
+    (photos.folder / "0.png").write_bytes(content)
+    assert look(photos) == NOTHING._replace(found_again=1, unchanged=5)
+    assert rows(photos)["0.png"] == (number, "present")
+    (photos.folder / "0.png").unlink()
+    look(photos)
+    (photos.folder / "back.png").write_bytes(content)
+    assert look(photos).moved == 1
+    assert rows(photos)["back.png"] == (number, "present")
+    assert tags_of(photos) == {number: {"gull": ("rejected", "person")}}
+
+
+def test_a_clock_that_was_set_back(photos: Collection) -> None:
+    write(photos.folder / "0.png", 111)
+    os.utime(photos.folder / "0.png", ns=(10**18, 10**18))  # long before the scan
+    assert look(photos).changed == 1
+
+
+def test_a_touched_file_is_what_it_was(photos: Collection) -> None:
+    os.utime(photos.folder / "0.png", ns=(10**18, 10**18))
+    assert look(photos) == NOTHING._replace(unchanged=6)
+
+
+def test_same_size_and_time_are_believed_unless_all_is_to_be_read(photos: Collection) -> None:
+    path = photos.folder / "0.png"
+    stat, content = path.stat(), bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    assert look(photos) == NOTHING._replace(unchanged=6)
+    assert look(photos, rehash=True) == NOTHING._replace(changed=1, unchanged=5)
+
+
+def test_what_cannot_be_read_is_an_item_counted_and_listed(photos: Collection) -> None:
+    whole = (photos.folder / "0.png").read_bytes()
+    (photos.folder / "words.png").write_bytes(b"plain words")
+    (photos.folder / "cut.png").write_bytes(whole[:-20])
+    (photos.folder / "empty.jpg").write_bytes(b"")
+    (photos.folder / "raw.heic").write_bytes(b"x")
+    rejects = Rejects()
+    assert look(photos, rejects=rejects) == NOTHING._replace(new=3, unreadable=3, unchanged=6)
+    assert {where: reason for where, reason, _ in rejects.listed} == {
+        "words.png": "not a picture",
+        "cut.png": "truncated picture",
+        "empty.jpg": "empty file",
+        "raw.heic": "unsupported picture format",
+    }
+    assert {path for path, (_, state) in rows(photos).items() if state == "unreadable"} == {
+        "words.png", "cut.png", "empty.jpg",
+    }  # fmt: skip
+    (photos.folder / "cut.png").write_bytes(whole + b"x")
+    assert look(photos).changed == 1
+    assert rows(photos)["cut.png"][1] == "present"
+
+
+def test_large_files_and_pictures_are_not_read(photos: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(looking, "LARGEST", 1000)
+    (photos.folder / "large.png").write_bytes(b"0" * 1001)
+    rejects = Rejects()
+    look(photos, rejects=rejects)
+    assert rejects.counts == {"file that is too large": 1}
+    assert rows(photos)["large.png"][1] == "unreadable"
+
+
+def test_a_file_that_changes_while_it_is_read_waits(photos: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(photos.folder / "growing.png", 5)
+    once = looking._look_once
+
+    def grow(task: looking.Task, stat: looking.Stat) -> looking.Looked:
+        if task.path == path:
+            with path.open("ab") as file:
+                file.write(b"more")
+        return once(task, stat)
+
+    monkeypatch.setattr(looking, "_look_once", grow)
+    rejects = Rejects()
+    assert look(photos, rejects=rejects) == NOTHING._replace(unchanged=6)
+    assert rejects.counts == {"file that changes while it is read": 1}
+    monkeypatch.undo()
+    assert look(photos).new == 1
+
+
+def test_links_never_lead_out(photos: Collection, tmp_path: Path) -> None:
+    write(tmp_path / "secret/s.png", 9)
+    (photos.folder / "loop").symlink_to(photos.folder)
+    (photos.folder / "out").symlink_to(tmp_path / "secret")
+    (photos.folder / "out.png").symlink_to(tmp_path / "secret/s.png")
+    (photos.folder / "dead.png").symlink_to(photos.folder / "nowhere")
+    (photos.folder / "self.png").symlink_to(photos.folder / "self.png")
+    (photos.folder / "in.png").symlink_to(photos.folder / "0.png")
+    (photos.folder / ".hidden").mkdir()
+    write(photos.folder / ".hidden/h.png", 77)
+    write(photos.place / "thumbnails/t.png", 78)
+    rejects = Rejects()
+    assert look(photos, rejects=rejects) == NOTHING._replace(new=1, unchanged=6)
+    assert "in.png" in rows(photos)
+    assert len(rejects) == 5
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_items_of_a_folder_that_cannot_be_read_are_not_missing(photos: Collection) -> None:
+    (photos.folder / "sea").chmod(0)
+    try:
+        rejects = Rejects()
+        assert look(photos, rejects=rejects) == NOTHING._replace(unchanged=4)
+        assert rejects.counts == {"folder that cannot be read": 1}
+    finally:
+        (photos.folder / "sea").chmod(0o755)
+
+
+def test_items_of_a_folder_that_fails_are_not_missing(photos: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same where everything may be read: the system refuses to list the folder."""
+    scandir = os.scandir
+
+    def refusing(path: object = ".") -> object:
+        if str(path).endswith("sea"):
+            raise OSError(5, "Input/output error", str(path))
+        return scandir(path)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    rejects = Rejects()
+    assert look(photos, rejects=rejects) == NOTHING._replace(unchanged=4)
+    assert rejects.counts == {"folder that cannot be read": 1}
+    assert {state for _, state in rows(photos).values()} == {"present"}
+
+
+def test_a_disk_that_is_away_loses_nothing(photos: Collection, tmp_path: Path) -> None:
+    write(tmp_path / "disk/a.png", 60)
+    add_root(photos, tmp_path / "disk", by="eve")
+    assert look(photos).new == 1
+    (tmp_path / "disk").rename(tmp_path / "away")
+    scanned = look(photos)
+    assert [(a.folder, a.items) for a in scanned.away] == [(str(tmp_path / "disk"), 1)]
+    assert "there is no file or folder" in scanned.away[0].reason
+    assert scanned.missing == 0
+    (tmp_path / "disk").mkdir()  # where it is mounted otherwise
+    assert look(photos).away[0].reason == "there is nothing in it"
+    assert rows(photos)["a.png"][1] == "present"
+    (tmp_path / "disk").rmdir()
+    (tmp_path / "away").rename(tmp_path / "disk")
+    assert look(photos) == NOTHING._replace(unchanged=7)
+
+
+def test_files_move_between_roots(photos: Collection, tmp_path: Path) -> None:
+    write(tmp_path / "disk/a.png", 60)
+    add_root(photos, tmp_path / "disk", by="eve")
+    look(photos)
+    number = rows(photos)["0.png"][0]
+    (photos.folder / "0.png").rename(tmp_path / "disk/0.png")
+    assert look(photos).moved == 1
+    with reading(photos.engine) as connection:
+        row = connection.execute(select(tables.items).where(tables.items.c.id == number)).one()
+    assert (row.root_id, row.path, row.state) == (all_roots(photos)[1].id, "0.png", "present")
+
+
+def test_roots_that_are_refused(photos: Collection, tmp_path: Path) -> None:
+    for path, said in [
+        (photos.folder / "sea", "lies in .*photos, which is scanned already"),
+        (photos.folder, "is scanned already"),
+        (tmp_path, "holds .*photos, which is scanned already"),
+        (tmp_path / "nowhere", "there is no file or folder"),
+        (write(tmp_path / "elsewhere/x.png", 4), "is in no folder of the collection; add the folder"),
+        (write(photos.folder / ".h/x.png", 4), "is hidden"),
+    ]:
+        with pytest.raises(InputError, match=said):
+            add_root(photos, path, by="eve")
+    assert add_root(photos, photos.folder / "0.png", by="eve") is None
+    assert len(all_roots(photos)) == 1
+
+
+def test_tags_of_folders(collection: Collection) -> None:
+    write(collection.folder / "animal/dog/1.png", 1)
+    write(collection.folder / "sea/2.png", 2)
+    assert look(collection) == NOTHING._replace(new=2, tagged=3)
+    items = rows(collection)
+    dog, accepted = items["animal/dog/1.png"][0], ("accepted", "import")
+    assert tags_of(collection)[dog] == {"animal": accepted, "dog": accepted}
+    with reading(collection.engine) as connection:
+        assert set(connection.execute(select(tables.annotations.c.by)).scalars()) == {"folder"}
+    person(collection, dog, "dog", "rejected")
+    (collection.folder / "animal/dog").rename(collection.folder / "animal/cat")
+    assert look(collection) == NOTHING._replace(moved=1, tagged=1, unchanged=1)
+    assert tags_of(collection)[dog] == {"animal": accepted, "dog": ("rejected", "person"), "cat": accepted}
+    (collection.folder / "animal/cat").rename(collection.folder / "animal/dog")
+    assert look(collection).tagged == 0  # what a person rejected does not come back
+    assert tags_of(collection)[dog]["dog"] == ("rejected", "person")
+
+
+def test_auto_stays_what_it_was_at_first(collection: Collection) -> None:
+    write(collection.folder / "1.png", 1)
+    look(collection)
+    assert all_roots(collection)[0].options == {"medium": "pictures", "tags": "xmp"}
+    write(collection.folder / "animal/2.png", 2)
+    write(collection.folder / "sea/3.png", 3)
+    assert look(collection).tagged == 0
+    assert look(collection, tags="folders") == NOTHING._replace(unchanged=3, tagged=2)  # of what was known too
+    assert look(collection) == NOTHING._replace(unchanged=3)
+    write(collection.folder / "sea/4.png", 4)
+    assert look(collection).tagged == 1
+
+
+def test_sides_of_a_split_are_no_tags(collection: Collection) -> None:
+    write(collection.folder / "train/1.png", 1)
+    write(collection.folder / "test/2.png", 2)
+    assert look(collection) == NOTHING._replace(new=2)
+
+
+def test_tags_of_a_table_are_read_again_when_it_changes(collection: Collection) -> None:
+    for i in range(3):
+        write(collection.folder / f"{i}.png", i)
+    table = collection.folder / "metadata.csv"
+    table.write_text("file_name,labels\n0.png,sea;sky\n1.png,sea\ngone.png,sea\n")
+    rejects = Rejects()
+    assert look(collection, rejects=rejects) == NOTHING._replace(new=3, tagged=3)
+    assert rejects.counts == {"labels without a file": 1}
+    item = rows(collection)["0.png"][0]
+    person(collection, item, "sky", "rejected")
+    table.write_text("file_name,labels\n0.png,sea;sky;gull\n2.png,tern\n")
+    assert look(collection) == NOTHING._replace(unchanged=3, tagged=2)
+    accepted = ("accepted", "import")
+    assert tags_of(collection)[item] == {"sea": accepted, "sky": ("rejected", "person"), "gull": accepted}
+    assert look(collection) == NOTHING._replace(unchanged=3)
+    table.unlink()
+    assert look(collection) == NOTHING._replace(unchanged=3)  # nothing is taken away
+    with pytest.raises(InputError, match=r"has no metadata.csv"):
+        look(collection, tags="metadata")
+
+
+PACKET = (
+    '<x:xmpmeta xmlns:x="adobe:ns:meta/"><r:RDF xmlns:r="http://www.w3.org/1999/02/22-rdf-syntax-ns#" '
+    'xmlns:d="http://purl.org/dc/elements/1.1/"><r:Description r:about=""><d:subject><r:Bag>{}</r:Bag></d:subject>'
+    "</r:Description></r:RDF></x:xmpmeta>"
+)
+
+
+def write_keywords(path: Path, *keywords: str) -> None:
+    items = "".join(f"<r:li>{word}</r:li>" for word in keywords)
+    Image.new("RGB", (8, 8)).save(path, xmp=PACKET.format(items).encode())
+
+
+def test_keywords_that_were_added_outside_come_in(collection: Collection) -> None:
+    path = collection.folder / "a.jpg"
+    write_keywords(path, "sea", "sky", "x" * 501)
+    rejects = Rejects()
+    assert look(collection, rejects=rejects) == NOTHING._replace(new=1, tagged=2)
+    assert rejects.counts == {"tag that cannot be a label": 1}
+    item = rows(collection)["a.jpg"][0]
+    person(collection, item, "sky", "rejected")
+    person(collection, item, "tern", "accepted")
+    write_keywords(path, "sky", "gull", "tern")
+    assert look(collection) == NOTHING._replace(changed=1, tagged=1)
+    assert tags_of(collection)[item] == {
+        "sea": ("accepted", "import"),
+        "sky": ("rejected", "person"),
+        "tern": ("accepted", "person"),
+        "gull": ("accepted", "import"),
+    }
+    (collection.folder / "b.jpg").write_bytes(path.read_bytes().replace(b"</r:RDF>", b"</r:BAD>"))
+    rejects = Rejects()
+    assert look(collection, rejects=rejects).new == 1
+    assert rejects.counts == {"tags that cannot be read": 1}
+
+
+def test_choices_of_tags_that_are_refused(photos: Collection) -> None:
+    for tags, said in [("wrong", "choose one of auto, xmp"), ("tags", "only sounds have 'tags'")]:
+        with pytest.raises(InputError, match=said):
+            look(photos, tags=tags)
+
+
+def test_a_collection_is_of_one_medium(collection: Collection) -> None:
+    write(collection.folder / "cover.png", 1)
+    for name in ("a.txt", "b.txt"):
+        (collection.folder / name).write_text(name)
+    look(collection)
+    assert medium_of_collection(collection) == "pictures"
+    assert list(rows(collection)) == ["cover.png"]
+
+
+def test_a_collection_of_documents(collection: Collection) -> None:
+    for i in range(3):
+        (collection.folder / f"{i}.txt").write_text(f"words {i}")
+    assert look(collection) == NOTHING._replace(new=3, medium="documents")
+    write(collection.folder / "cover.png", 1)
+    assert look(collection) == NOTHING._replace(unchanged=3, medium="documents")
+
+
+def test_a_scan_is_one_line_of_the_journal(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scanning, "BLOCK", 2)
+    for i in range(7):
+        write(collection.folder / f"sea/{i}.png", i)
+    look(collection, tags="folders")
+    assert [(e.told, e.changes) for e in history(collection.engine)] == [("7 new, 7 tags from files", 8)]
+    undo(collection.engine, by="eve")
+    assert tags_of(collection) == {}
+    assert look(collection) == NOTHING._replace(unchanged=7)  # what was undone does not come back
+
+
+def test_lines_of_others_between_blocks_stay_in_order(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scanning, "BLOCK", 2)
+    for i in range(4):
+        write(collection.folder / f"sea/{i}.png", i)
+    write_block = scanning.write_block
+
+    def writing_too(*given: object) -> object:
+        wrote = write_block(*given)  # type: ignore[arg-type]
+        if len(history(collection.engine)) == 1:
+            person(collection, rows(collection)["sea/0.png"][0], "sea", "rejected")
+        return wrote
+
+    monkeypatch.setattr(scanning, "write_block", writing_too)
+    look(collection, tags="folders")
+    told = [(e.told or e.action, e.changes) for e in reversed(history(collection.engine))]
+    assert told == [("a scan that was not finished", 3), ("tag", 1), ("4 new, 4 tags from files", 2)]
+
+
+PROGRAM = """if True:
+    import sys
+    from pathlib import Path
+    from wsabie.catalogue import scanning
+    from wsabie.catalogue.collection import open_collection
+    scanning.BLOCK = int(sys.argv[2])
+    with open_collection(Path(sys.argv[1])) as found:
+        print("begin", flush=True)
+        print(scanning.scan(found, by="eve").told, flush=True)
+"""
+
+
+def facts(collection: Collection) -> object:
+    """What is known, but for numbers and times."""
+    c, tags = tables.items.c, tags_of(collection)
+    query = select(c.id, c.path, c.state, c.hash, c.size, c.width)
+    with reading(collection.engine) as connection:
+        return sorted((tuple(row[1:]), sorted(tags.get(row[0], {}).items())) for row in connection.execute(query))
+
+
+def test_killed_scans_end_where_one_scan_does(collection: Collection, tmp_path: Path) -> None:
+    def fill(folder: Path) -> None:
+        for i in range(120):
+            write(folder / f"{'land' if i % 3 else 'sea'}/{i}.png", i)
+
+    def change(folder: Path) -> None:
+        (folder / "sea").rename(folder / "lake")
+        for i in range(0, 119, 3):  # every picture gets the place of another
+            (folder / f"lake/{i}.png").rename(folder / f"lake/{(i + 3) % 120}.new")
+        for path in (folder / "lake").glob("*.new"):
+            path.rename(path.with_suffix(".png"))
+        (folder / "land/1.png").unlink()
+        write(folder / "land/2.png", 250)
+        write(folder / "more/m.png", 251)
+
+    fill(collection.folder)
+    chance, kills = random.Random(7), 0  # noqa: S311 - when to kill
+    command = [sys.executable, "-c", PROGRAM, str(collection.folder), "3"]
+    for step in (None, change):
+        if step is not None:
+            step(collection.folder)
+        for _ in range(4):
+            with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+                assert process.stdout is not None
+                process.stdout.readline()
+                time.sleep(chance.uniform(0.0, 0.25))
+                process.kill()
+                kills += process.wait() != 0
+        look(collection)
+        assert look(collection).differs is False
+    check(collection)
+    assert kills > 1
+    other = open_or_make(tmp_path / "other")
+    with other:
+        fill(other.folder)
+        look(other)
+        change(other.folder)
+        look(other)
+        assert facts(collection) == facts(other)
+
+
+def open_or_make(folder: Path) -> Collection:
+    from wsabie.catalogue.collection import create
+
+    return create(folder)
+
+
+def test_two_scans_at_once_double_nothing(collection: Collection) -> None:
+    for i in range(60):
+        write(collection.folder / f"sea/{i}.png", i)
+    command = [sys.executable, "-c", PROGRAM, str(collection.folder), "2"]
+    for new_name in ("lake", "pond"):
+        started = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(2)]
+        assert [process.wait(60) for process in started] == [0, 0]
+        assert {state for _, state in rows(collection).values()} == {"present"}
+        next(collection.folder.glob("[a-z]*")).rename(collection.folder / new_name)
+    assert look(collection).moved == 60
+    with reading(collection.engine) as connection:
+        assert connection.execute(select(func.count()).select_from(tables.items)).scalar() == 60
+
+
+def test_workers_find_the_same(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scanning, "FEW", 10)
+    for i in range(40):
+        write(collection.folder / f"sea/{i}.png", i)
+    assert look(collection, executor=Processes(2), tags="folders") == NOTHING._replace(new=40, tagged=40)
+
+
+def test_a_collection_that_is_opened_again_goes_on(photos: Collection) -> None:
+    with open_collection(photos.folder) as again:
+        assert look(again) == NOTHING._replace(unchanged=6)

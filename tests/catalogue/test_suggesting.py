@@ -1,0 +1,222 @@
+"""Suggestions: probabilities that mean what they say, thresholds, items that no tag fits, near items, the commands."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sqlalchemy import insert, select
+from typer.testing import CliRunner
+
+from pictured import add_item, sample, suggested, tag, with_pictures
+from wsabie.base.errors import InputError
+from wsabie.catalogue import points, tables
+from wsabie.catalogue.collection import Collection, create
+from wsabie.catalogue.database import reading, writing
+from wsabie.catalogue.journal import history, undo
+from wsabie.catalogue.learning import train
+from wsabie.catalogue.points import mark_of
+from wsabie.catalogue.probability import load_judged, lowest, threshold, threshold_of
+from wsabie.catalogue.shelf import open_model
+from wsabie.catalogue.suggesting import accept, apply
+from wsabie.evaluation.reliability import reliability
+from wsabie.faces.cli.main import app
+from wsabie.samples import sample_path
+
+KINDS = ("computer", "animals", "people")
+
+
+@pytest.fixture(scope="module")
+def learnt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Collection, dict[int, dict[str, Any]]]]:
+    """300 drawings of three kinds, two thirds of them tagged, and a model of them."""
+    with create(tmp_path_factory.mktemp("learnt") / "drawings") as collection:
+        there = with_pictures(collection, sample(KINDS, each=100))
+        tag(collection, {item: [row["kind"]] for item, row in there.items() if item % 3})
+        train(collection, by="eve", describe="colour,hog", threads=1)
+        yield collection, there
+
+
+def test_probabilities_are_calibrated(learnt: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+    """On items that were neither learnt from nor calibrated on: within .15 on average over 300 pairs."""
+    collection, there = learnt
+    opened = open_model(collection)
+    apply(collection, by="eve", again=True, floor=0, threads=1)
+    found = suggested(collection)
+    pairs = [
+        (p, there[item]["kind"] == name) for item, own in found.items() if item % 3 == 0 for name, p in own.items()
+    ]
+    assert len(pairs) == 300
+    _, error = reliability(*zip(*pairs, strict=True), bins=5)
+    assert error < 0.15
+    best = [max(own, key=own.__getitem__) == there[item]["kind"] for item, own in found.items() if item % 3 == 0]
+    assert np.mean(best) > 0.55  # a third by chance
+    assert set(load_judged(opened.path).right.tolist()) == {0, 1}
+
+
+def test_a_threshold_keeps_what_it_promises(learnt: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+    collection, there = learnt
+    sure = threshold(collection, 0.75)
+    assert sure.common is not None
+    chosen = [
+        there[item]["kind"] == name
+        for item, own in suggested(collection).items()
+        if item % 3 == 0
+        for name, p in own.items()
+        if p >= sure.common
+    ]
+    assert len(chosen) > 10
+    assert np.mean(chosen) > 0.65
+    assert threshold(collection, 0.5).common <= sure.common  # type: ignore[operator]
+    with pytest.raises(InputError, match="a precision of 2 cannot be"):
+        threshold(collection, 2)
+    assert lowest(np.array([0.9, 0.8]), np.array([1, 1]), 0.9) is None
+
+
+def test_no_tag_fits_most_items_of_another_domain(learnt: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+    """Flat colours and noise are no computers, animals or people; drawings of these are."""
+    import io
+
+    from PIL import Image
+
+    collection, _ = learnt
+    rng = np.random.default_rng(0)
+    foreign = []
+    for number in range(40):
+        pixels = rng.integers(0, 256, (96, 96, 3)) if number % 2 else np.full((96, 96, 3), rng.integers(0, 256, 3))
+        content = io.BytesIO()
+        Image.fromarray(pixels.astype(np.uint8)).save(content, "png")
+        path = collection.folder / f"foreign{number}.png"
+        path.write_bytes(content.getvalue())
+        foreign.append(add_item(collection, path))
+    applied = apply(collection, by="eve", min_precision=0.75, threads=1)
+    assert applied.looked.items == 40
+    assert applied.fitting is not None
+    none = set(applied.fitting.none_listed)
+    untagged = [item for item in range(1, 301) if item % 3 == 0]
+    assert len(none & set(foreign)) > 0.8 * len(foreign)
+    assert len(none & set(foreign)) / len(foreign) > len(none & set(untagged)) / len(untagged)
+
+
+def test_accepted_suggestions_are_one_entry(learnt: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+    collection, _there = learnt
+    opened = open_model(collection)
+    likely = {(item, name) for item, own in suggested(collection).items() for name, p in own.items() if p >= 0.8}
+    decided = accept(collection, opened.number, 0.8, by="eve")
+    a, labels = tables.annotations.c, tables.labels
+    query = select(a.item_id, labels.c.name, a.probability).join(labels, labels.c.id == a.label_id)
+    with reading(collection.engine) as connection:
+        rows = connection.execute(query.where(a.origin == "model", a.state == "accepted")).all()
+    assert {(row[0], row[1]) for row in rows} <= likely
+    assert decided.added == len(rows) > 0
+    assert all(row[2] >= 0.8 for row in rows)
+    assert history(collection.engine)[0].action == "accept"
+    undo(collection.engine, by="eve")
+    with reading(collection.engine) as connection:
+        assert not connection.execute(query.where(a.origin == "model")).all()
+    with pytest.raises(InputError, match=r"accept_above is 1\.5"):
+        apply(collection, by="eve", accept_above=1.5)
+
+
+def test_near_items(learnt: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+    collection, there = learnt
+    kept = points.load_points(open_model(collection).path, 100)
+    assert kept.items.tolist()[:300] == list(there)
+    at = kept.points / np.linalg.norm(kept.points, axis=1, keepdims=True)
+    near = points.similar(collection, 5, 7)
+    assert 5 not in [one.item for one in near]
+    wanted = np.sort(at @ at[4])[::-1][1:8]
+    assert np.allclose([one.score for one in near], wanted, atol=1e-5)
+    only = points.similar(collection, 5, 7, only=[5, 6, 7])
+    assert sorted(one.item for one in only) == [6, 7]
+    label = {name: number for number, name in _labels(collection).items()}["people"]
+    people = points.search_label(collection, label, 20)
+    assert np.mean([there[one.item]["kind"] == "people" for one in people if one.item in there]) > 0.8
+    picture = points.point_of(collection, collection.folder / "0004.webp")
+    assert points.nearest_items(collection, picture, 1)[0].item == 5
+    with pytest.raises(InputError, match="has not seen item 9999"):
+        points.similar(collection, 9999)
+    with pytest.raises(InputError, match="has not learnt label 77"):
+        points.search_label(collection, 77)
+
+
+def test_items_that_are_gone_are_not_near(learnt: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+    collection, _ = learnt
+    first = points.similar(collection, 8, 30)
+    with writing(collection.engine) as connection:
+        gone = [one.item for one in first[:25]]
+        connection.execute(tables.items.update().where(tables.items.c.id.in_(gone)).values(state="missing"))
+    found = points.similar(collection, 8, 30)
+    assert len(found) == 30
+    assert not set(gone) & {one.item for one in found}
+    with writing(collection.engine) as connection:
+        connection.execute(tables.items.update().where(tables.items.c.id.in_(gone)).values(state="present"))
+
+
+def test_points_are_kept_by_item_and_content() -> None:
+    one = points.Points(np.array([1, 3]), np.array([7, 8], np.uint64), np.eye(2, dtype=np.float32))
+    both = one.with_others(points.Points(np.array([2, 3]), np.array([5, 6], np.uint64), np.ones((2, 2), np.float32)))
+    assert both.items.tolist() == [1, 2, 3]
+    assert both.points.tolist() == [[1, 0], [1, 1], [1, 1]]
+    assert both.has(np.array([1, 3, 4]), np.array([7, 8, 9], np.uint64)).tolist() == [True, False, False]
+    assert mark_of("f" * 32) == 2**64 - 1
+
+
+def _labels(collection: Collection) -> dict[int, str]:
+    from wsabie.catalogue.book import names
+
+    with reading(collection.engine) as connection:
+        return names(connection)
+
+
+def said(*words: object) -> dict[str, Any]:
+    result = CliRunner().invoke(app, [str(word) for word in ("collection", *words, "--json")])
+    assert result.exit_code == 0, result.output
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def test_the_commands(tmp_path: Path) -> None:
+    """Emoji as files, tagged with what they are called in English and German."""
+    import pyarrow.parquet as pq
+
+    rows = pq.read_table(sample_path("emoji"), columns=["image", "labels", "category"]).slice(1000, 60).to_pylist()
+    with create(tmp_path / "emoji") as collection:
+        there = with_pictures(collection, rows)
+        tag(collection, {item: row["labels"][:5] for item, row in there.items() if item % 2})
+    folder = tmp_path / "emoji"
+    options = ("--describe", "colour", "--threads", 1, "--by", "eve")
+    first = said("train", folder, *options)
+    assert (first["how"], first["model"], first["figures"]["before"]) == ("full", 1, None)
+    shown = CliRunner().invoke(app, ["collection", "train", str(folder), "--full", "--threads", "1"])
+    assert (shown.exit_code, "from scratch (as asked)" in shown.stdout) == (0, True)
+    assert "before" in shown.stdout
+    assert said("apply", folder, "--threads", 1, "--min-precision", 0.9)["fitting"]["precision"] == 0.9
+    accepted = said("apply", folder, "--threads", 1, "--accept-above", 0.3)["accepted"]["added"]
+    assert said("history", folder)["entries"][0]["changes"] == accepted
+    assert [m["in_use"] for m in said("models", folder)["models"]] == [True, False]
+    assert said("models", folder, "--use", 1)["used"] == {"number": 1, "before": 2, "unseen": 0}
+    assert said("models", folder, "--use", 2)["used"]["before"] == 1
+    assert said("models", folder, "--keep", 1)["removed"] == [1]
+    table = CliRunner().invoke(app, ["collection", "models", str(folder)]).stdout
+    assert "in use" in table
+    assert "1 model, judged on" in table
+    wrong = CliRunner().invoke(app, ["collection", "models", str(folder), "--use", "1", "--keep", "1"])
+    assert wrong.exit_code == 1
+
+
+def test_many_rows_of_suggestions_are_replaced(collection: Collection) -> None:
+    """`--again` leaves nothing of the look before, in either database."""
+    there = with_pictures(collection, sample(KINDS, each=10))
+    tag(collection, {item: [row["kind"]] for item, row in there.items()})
+    tag(collection, {key: ["seen"] for key in there}, "rejected")
+    train(collection, by="eve", describe="colour", threads=1, epochs=5, dim=10)
+    s = tables.suggestions
+    with writing(collection.engine) as connection:
+        number = connection.execute(select(tables.labels.c.id).where(tables.labels.c.name == "seen")).scalar()
+        stale = {"model_id": 1, "item_id": 1, "label_id": number, "score": 0.0, "probability": 0.9}
+        connection.execute(insert(s), [stale])
+    apply(collection, by="eve", again=True, threads=1)
+    assert "seen" not in suggested(collection)[1]
+    assert threshold_of(open_model(collection), 0.2).precision == 0.2

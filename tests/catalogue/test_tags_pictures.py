@@ -1,0 +1,166 @@
+"""Folders of pictures with their tags, and XMP; originals stay as they are unless they are to be written."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from sqlalchemy import insert
+
+from tagged_items import PATHS, add_items, brief, draw_pictures, tag
+from wsabie.base.errors import InputError
+from wsabie.catalogue import book, tables
+from wsabie.catalogue.choosing import Choice
+from wsabie.catalogue.collection import Collection, create
+from wsabie.catalogue.database import writing
+from wsabie.catalogue.exporting import export_tags, write_to_pictures
+from wsabie.catalogue.importing import import_tags
+from wsabie.catalogue.journal import entry
+from wsabie.sources.folders import read_folder
+from wsabie.sources.picture_tags import read_tags
+from wsabie.sources.write_tags import write_embedded, write_sidecar
+from wsabie.storage.rejects import Rejects
+
+A, B, C, D = PATHS
+
+
+@pytest.fixture
+def tagged(collection: Collection) -> Collection:
+    add_items(collection)
+    draw_pictures(collection.folder)
+    with entry(collection.engine, "eve", "labels") as change:
+        numbers = book.ensure(change, ["animal", "gull"])
+        book.set_parent(change, numbers["gull"], numbers["animal"])
+    for item, label, state, region in [
+        (1, "gull", "accepted", ""),
+        (1, "sea", "accepted", ""),
+        (1, "wing", "accepted", "1,1,20,20"),
+        (2, "sea", "rejected", ""),
+        (3, "a|b", "accepted", ""),
+        (4, "=sea", "accepted", ""),
+    ]:
+        tag(collection, item, label, state, region)
+    return collection
+
+
+def state_of(folder: Path) -> dict[str, Any]:
+    """All files but the catalogue: content, times, links."""
+    return {
+        str(path): (path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_mode)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and ".wsabie" not in path.parts
+    }
+
+
+def test_no_export_changes_originals(tagged: Collection, tmp_path: Path) -> None:
+    before = state_of(tagged.folder)
+    for name, given in {
+        "t.csv": {},
+        "t.jsonl": {},
+        "t.json": {},
+        "copied": {"kind": "imagefolder"},
+        "linked": {"kind": "imagefolder", "pictures": "hardlink"},
+        "pointed": {"kind": "imagefolder", "pictures": "symlink"},
+        "xmp": {"kind": "xmp"},
+    }.items():
+        export_tags(tagged, tmp_path / name, **given)  # type: ignore[arg-type]
+        assert state_of(tagged.folder) == before, name
+
+
+@pytest.mark.parametrize("how", ["copy", "hardlink", "symlink"])
+def test_an_image_folder(tagged: Collection, tmp_path: Path, how: Any) -> None:
+    out = tmp_path / "out"
+    done = export_tags(tagged, out, kind="imagefolder", pictures=how)
+    assert (done.tags, done.files) == (5, 3)
+    lines = list(map(json.loads, (out / "metadata.jsonl").read_text().splitlines()))
+    assert lines == [
+        {"file_name": A, "labels": ["gull", "sea", "wing"]},
+        {"file_name": C, "labels": ["a|b"]},
+        {"file_name": D, "labels": ["=sea"]},
+    ]
+    original = tagged.folder / A
+    assert (out / A).read_bytes() == original.read_bytes()
+    assert (out / A).is_symlink() == (how == "symlink")
+    assert (out / A).samefile(original) == (how != "copy")
+    assert (out / A).stat().st_mtime_ns == original.stat().st_mtime_ns
+    if how != "symlink":  # links that lead out of a folder are not followed
+        assert [item.labels for item in read_folder(out)] == [("gull", "sea", "wing"), ("a|b",), ("=sea",)]
+    with create(tmp_path / "other") as other:
+        add_items(other)
+        assert import_tags(other, out / "metadata.jsonl", by="adam").added == 5
+        assert {row[:2] for row in brief(other)} == {row[:2] for row in brief(tagged) if row[3] == "accepted"}
+    with pytest.raises(InputError, match="is there and not empty"):
+        export_tags(tagged, out, kind="imagefolder")
+    with pytest.raises(InputError, match="where copies would be new items"):
+        export_tags(tagged, tagged.folder / "out", kind="imagefolder")
+
+
+def test_pictures_of_several_roots_keep_apart(tagged: Collection, tmp_path: Path) -> None:
+    disk = tmp_path / "disk/2024"
+    draw_pictures(disk, ["a.jpg", "b.jpg"])
+    with writing(tagged.engine) as connection:
+        connection.execute(insert(tables.roots), [{"id": 2, "path": str(disk)}, {"id": 3, "path": "web"}])
+    add_items(tagged, ["b.jpg", "gone.jpg", "../a.jpg"], root=2, first=11)
+    add_items(tagged, ["https://example.org/a.jpg"], root=3, first=21)
+    for item in (2, 11, 12, 13, 21):
+        tag(tagged, item, "tern")
+    rejects = Rejects()
+    export_tags(tagged, tmp_path / "out", kind="imagefolder", choice=Choice(labels=["tern"]), rejects=rejects)
+    lines = list(map(json.loads, (tmp_path / "out/metadata.jsonl").read_text().splitlines()))
+    assert [line["file_name"] for line in lines] == [B, "2024/b-2.jpg"]
+    assert rejects.counts == {
+        "file that is not there": 1,
+        "path that leads out of the folder": 1,
+        "address, not a file": 1,
+    }
+
+
+def test_sidecars_in_a_folder(tagged: Collection, tmp_path: Path) -> None:
+    done = export_tags(tagged, tmp_path / "out", kind="xmp")
+    assert (done.tags, done.files) == (5, 3)
+    found = sorted(str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.xmp"))
+    assert found == sorted(f"{path}.xmp" for path in (A, C, D))
+    draw_pictures(tmp_path / "out")
+    assert set(read_tags(tmp_path / "out" / A).tags) == {("animal", "gull"), ("sea",), ("wing",)}
+    assert set(read_tags(tmp_path / "out" / C).tags) == {("a|b",)}
+
+
+def test_sidecars_beside_originals_keep_what_is_there(tagged: Collection) -> None:
+    write_sidecar(tagged.folder / A, ["mine", ("coast", "sea"), "gull"])
+    write_sidecar(tagged.folder / B, ["sea", "sky"])
+    before = state_of(tagged.folder)
+    done = write_to_pictures(tagged)
+    assert (done.tags, done.files, done.out) == (5, 4, None)
+    after = state_of(tagged.folder)
+    assert {path: told for path, told in after.items() if not path.endswith(".xmp")} == {
+        path: told for path, told in before.items() if not path.endswith(".xmp")
+    }
+    assert set(read_tags(tagged.folder / A).tags) == {("mine",), ("coast", "sea"), ("animal", "gull"), ("wing",)}
+    assert set(read_tags(tagged.folder / B).tags) == {("sky",)}  # sea is rejected
+    assert write_to_pictures(tagged).files == 0
+    assert state_of(tagged.folder) == after
+
+
+def test_tags_into_originals(tagged: Collection) -> None:
+    write_embedded(tagged.folder / B, ["sea", "sky"])
+    pixels = [Image.open(tagged.folder / path).tobytes() for path in PATHS]
+    assert write_to_pictures(tagged, into=True, choice=Choice(state="accepted")).files == 4
+    assert [Image.open(tagged.folder / path).tobytes() for path in PATHS] == pixels
+    assert set(read_tags(tagged.folder / A).tags) == {("sea",), ("animal", "gull"), ("wing",)}
+    assert set(read_tags(tagged.folder / B).tags) == {("sky",)}
+    assert not list(tagged.folder.rglob("*.xmp"))
+
+
+def test_a_picture_that_cannot_be_written_is_listed(tagged: Collection, tmp_path: Path) -> None:
+    (tagged.folder / A).write_bytes(b"no picture")
+    (tagged.folder / D).unlink()
+    (tmp_path / "elsewhere.xmp").write_text("mine")
+    (tagged.folder / f"{C}.xmp").symlink_to(tmp_path / "elsewhere.xmp")
+    rejects = Rejects()
+    write_to_pictures(tagged, into=True, rejects=rejects, choice=Choice(labels=["gull", "=sea"]))
+    assert rejects.counts == {"tags that could not be written": 1, "file that is not there": 1}
+    rejects = Rejects()
+    write_to_pictures(tagged, rejects=rejects)
+    assert rejects.counts == {"tags that could not be written": 1, "file that is not there": 1}
+    assert (tmp_path / "elsewhere.xmp").read_text() == "mine"

@@ -1,0 +1,91 @@
+"""Thumbnails: upright, small, kept by content, and what they refuse."""
+
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+from sqlalchemy import select
+
+from wsabie.base.errors import InputError
+from wsabie.catalogue import tables
+from wsabie.catalogue.collection import Collection
+from wsabie.catalogue.database import reading
+from wsabie.catalogue.scanning import scan
+from wsabie.catalogue.thumbnails import SIZES, place_of, thumbnail
+from wsabie.samples import sample_path
+
+
+def numbers(collection: Collection) -> dict[str, int]:
+    scan(collection, by="eve")
+    with reading(collection.engine) as connection:
+        return {path: n for path, n in connection.execute(select(tables.items.c.path, tables.items.c.id))}  # noqa: C416
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_thumbnail_is_small_upright_and_made_once(collection: Collection, size: int) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6  # lies on its left side
+    picture = Image.new("RGB", (2000, 1000), (250, 0, 0))
+    picture.paste((0, 0, 250), (1000, 0, 2000, 1000))
+    picture.save(collection.folder / "a.jpg", exif=exif)
+    shutil.copy(collection.folder / "a.jpg", collection.folder / "copy.jpg")
+    found = numbers(collection)
+    path = thumbnail(collection, found["a.jpg"], size)
+    with Image.open(path) as small:
+        assert (small.format, small.size) == ("WEBP", (size // 2, size))
+        top, bottom = (small.convert("RGB").getpixel((size // 4, y)) for y in (size // 8, size - size // 8))
+    assert isinstance(top, tuple)
+    assert isinstance(bottom, tuple)
+    assert top[0] > 200 > bottom[0]
+    made = path.stat().st_mtime_ns
+    assert thumbnail(collection, found["copy.jpg"], size) == path  # of one content there is one
+    assert path.stat().st_mtime_ns == made
+    assert path.parent.parent == collection.thumbnails
+    assert path.name.startswith(path.parent.name)
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+def test_every_sample_has_one(collection: Collection) -> None:
+    content = pq.read_table(sample_path("emoji"), columns=["image"]).column("image").to_pylist()[::100]
+    for number, one in enumerate(content):
+        (collection.folder / f"{number}.webp").write_bytes(one)
+    for item in numbers(collection).values():
+        with Image.open(thumbnail(collection, item)) as small:
+            small.load()
+
+
+def test_what_cannot_be_shown_is_told(collection: Collection) -> None:
+    folder: Path = collection.folder
+    Image.effect_noise((64, 64), 50).save(folder / "a.png")
+    whole = (folder / "a.png").read_bytes()
+    middle = len(whole) // 2
+    (folder / "broken.png").write_bytes(whole[:middle] + bytes(200) + whole[middle + 200 :])  # its header is good
+    (folder / "words.png").write_text("words")
+    (folder / "empty.png").write_bytes(b"")
+    found = numbers(collection)
+    for name, said in [
+        ("broken.png", "cannot be shown: .*broken.png: damaged picture"),
+        ("words.png", "words.png: not a picture"),
+        ("empty.png", "cannot be read; mend it"),
+    ]:
+        with pytest.raises(InputError, match=said):
+            thumbnail(collection, found[name])
+    for item in (99, -1, 2**70):
+        with pytest.raises(InputError, match="there is no item number"):
+            thumbnail(collection, item)
+    for size in (0, 255, 10**9):
+        with pytest.raises(InputError, match="256 or 1024 pixels"):
+            thumbnail(collection, found["a.png"], size)
+    thumbnail(collection, found["a.png"])
+    (folder / "a.png").touch()
+    (folder / "a.png").unlink()
+    thumbnail(collection, found["a.png"])  # it is there
+    with pytest.raises(InputError, match="unreadable file"):
+        thumbnail(collection, found["a.png"], 1024)
+    Image.new("RGB", (9, 9)).save(folder / "a.png")  # no thumbnail of this may get the name of the other
+    with pytest.raises(InputError, match="changed since it was scanned; run: wsabie collection scan"):
+        thumbnail(collection, found["a.png"], 1024)
+    assert not list(collection.thumbnails.glob("*/*.tmp"))
+    assert place_of(collection, "abcd", 256).name == "abcd-256.webp"

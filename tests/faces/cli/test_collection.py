@@ -1,0 +1,107 @@
+"""`wsabie collection` from a folder of sample pictures on, and what it says about bad input."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("sqlalchemy", reason="collections need SQLAlchemy")
+
+Cli = Callable[..., Any]
+
+
+@pytest.fixture
+def photos(pictures: Path, tmp_path: Path) -> Path:
+    """Sample pictures that a test may move about."""
+    return Path(shutil.copytree(pictures, tmp_path / "photos"))
+
+
+def test_a_folder_becomes_a_collection_and_is_kept_up_with(cli: Cli, photos: Path, tmp_path: Path) -> None:
+    before = {path.name: path.read_bytes() for path in photos.iterdir()}
+    made = cli("collection", "init", photos, "--by", "eve")
+    assert made.code == 0
+    assert "pictures: 120 new, " in made.err
+    assert f"next: wsabie collection train {photos}" in made.err
+    assert {path.name: path.read_bytes() for path in photos.iterdir() if path.is_file()} == before
+    (photos / "000.webp").rename(photos / "renamed.webp")
+    (photos / "001.webp").unlink()
+    (photos / "broken.png").write_bytes(b"words")
+    scanned = cli("collection", "scan", photos, "--json", "--rejects", tmp_path / "rejects").json["scanned"]
+    assert {name: n for name, n in scanned.items() if n} == {
+        "new": 1, "moved": 1, "missing": 1, "unchanged": 118, "unreadable": 1, "medium": "pictures",
+    }  # fmt: skip
+    listed = [json.loads(line) for line in (tmp_path / "rejects").read_text().splitlines()]
+    assert {"where": "broken.png", "reason": "not a picture", "detail": "begins with 77 6f 72 64 73"} in listed
+    (tmp_path / "more").mkdir()
+    shutil.copy(photos / "002.webp", tmp_path / "more/x.webp")
+    added = cli("collection", "add", photos, tmp_path / "more", photos / "003.webp", "--json")
+    assert added.json["scanned"]["new"] == 1
+    found = cli("collection", "status", photos, "--check", "--json").json
+    assert found["items"] == {"present": 120, "missing": 1, "unreadable": 1}
+    assert [root["tags"] for root in found["roots"]] == ["metadata", "xmp"]
+    assert [(one["state"], one["origin"]) for one in found["annotations"]] == [("accepted", "import")]
+    assert (found["damage"], found["model"], found["suggestions"], found["medium"]) == ([], None, 0, "pictures")
+    shown = cli("collection", "status", photos)
+    assert "accepted by import" in shown.out
+    assert "1 new, 1 moved, 1 missing, 1 unreadable" in shown.out
+    assert "120 new" in cli("collection", "history", photos).out
+    assert cli("collection", "undo", photos, "--by", "eve").code == 0
+    assert cli("collection", "status", photos, "--json").json["annotations"] == []
+
+
+def test_an_empty_folder_waits_for_files(cli: Cli, tmp_path: Path, pictures: Path) -> None:
+    made = cli("collection", "init", tmp_path / "new")
+    assert "nothing was found; put files into" in made.err
+    assert "scanned" not in cli("collection", "init", tmp_path / "other", "--no-scan", "--json").json
+    added = cli("collection", "add", tmp_path / "new", pictures, "--tags", "none", "--json").json["scanned"]
+    assert (added["new"], added["tagged"]) == (120, 0)
+    assert cli("collection", "scan", tmp_path / "new", "--tags", "metadata", "--json").code == 0
+
+
+def test_a_disk_that_is_away_is_told(cli: Cli, photos: Path, tmp_path: Path) -> None:
+    cli("collection", "init", tmp_path / "c", "--no-scan")
+    cli("collection", "add", tmp_path / "c", photos)
+    photos.rename(tmp_path / "away")
+    scanned = cli("collection", "scan", tmp_path / "c")
+    assert scanned.code == 0
+    assert f"{photos} is left as it was (120 items): there is no file or folder" in scanned.err
+    assert "cannot be reached" in cli("collection", "status", tmp_path / "c").out
+
+
+def test_bad_input_is_told_in_a_sentence(cli: Cli, photos: Path, tmp_path: Path) -> None:
+    for words, said in [
+        (("scan", photos), "is not a collection yet; make it one: wsabie collection init"),
+        (("status", tmp_path / "nowhere"), "is not a collection yet"),
+        (("init", photos / "000.webp"), "is a file; give the folder"),
+    ]:
+        failed = cli("collection", *words)
+        assert failed.code == 1
+        assert said in failed.err
+    assert cli("collection", "init", photos).code == 0
+    for words, said in [
+        (("add", photos, tmp_path), "which is scanned already; give folders that lie beside it"),
+        (("add", photos, tmp_path / "nowhere"), "there is no file or folder"),
+        (("scan", photos, "--tags", "tags"), "only pictures|only sounds"),
+    ]:
+        failed = cli("collection", *words)
+        assert failed.code == 1
+        assert any(part in failed.err for part in said.split("|"))
+        assert failed.err.count("\n") <= 2
+    assert cli("collection", "scan", photos, "--tags", "wrong").code == 2
+    assert cli("collection", "add", photos).code == 2
+
+
+def test_damage_is_told(cli: Cli, photos: Path) -> None:
+    import sqlite3
+
+    cli("collection", "init", photos)
+    with sqlite3.connect(photos / ".wsabie/catalogue.db") as connection:
+        connection.execute("INSERT INTO synonyms (name, label_id) VALUES ('x', 70000)")
+    connection.close()
+    assert cli("collection", "status", photos).code == 0
+    failed = cli("collection", "status", photos, "--check")
+    assert failed.code == 1
+    assert "is damaged (row 1 of synonyms refers to a missing row of labels)" in failed.err

@@ -1,0 +1,115 @@
+"""`wsabie collection labels` and `tag` from beginning to end, on real pictures' names."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import insert
+
+from wsabie.catalogue import tables
+from wsabie.catalogue.collection import create
+from wsabie.catalogue.database import writing
+from wsabie.catalogue.journal import now
+
+Cli = Callable[..., Any]
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    """A collection of nine items that nobody has tagged."""
+    folder = tmp_path / "photos"
+    (folder / "sea").mkdir(parents=True)
+    common = {"root_id": 1, "folder": "sea", "state": "present", "added": now()}
+    with create(folder) as collection, writing(collection.engine) as connection:
+        connection.execute(insert(tables.items), [{"id": i, "path": f"sea/{i}.jpg", **common} for i in range(1, 10)])
+    return folder
+
+
+def test_from_tags_to_tidy_labels_and_back(cli: Cli, photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def done(*words: object) -> str:
+        ran = cli("collection", *words)
+        assert ran.code == 0, ran.err
+        return ran.out + ran.err
+
+    assert "3 added" in done("tag", photos, 1, 2, photos / "sea/3.jpg", "--accept", "seagull")
+    monkeypatch.chdir(photos / "sea")
+    assert "new: Seagulls, gul" in done("tag", photos, "4.jpg", "sea/5.jpg", "--accept", "Seagulls", "--accept", "gul")
+    assert "2 removed" in done("tag", photos, 4, 5, "--clear", "gul")
+    assert "1 changed" in done("tag", photos, 1, "--reject", "seagull", "--by", "adam")
+    tidy = cli("collection", "labels", photos, "tidy", "--json").json
+    assert [(one["into"]["name"], [label["name"] for label in one["labels"]]) for one in tidy["proposals"]] == [
+        ("seagull", ["Seagulls"])
+    ]
+    assert tidy["proposals"][0]["why"][0]["evidence"][0]["told"] == "singular and plural"
+    shown = done("labels", photos, "tidy")
+    assert "Seagulls (2) -> seagull (2)" in shown
+    assert "not asked: model (none is in use)" in shown
+    done("labels", photos, "apart", "seagull", "Seagulls")
+    assert "0 proposals of 3 labels" in done("labels", photos, "tidy")
+    done("undo", photos)
+    assert "merged 1 label into 1; 2 annotations moved" in done("labels", photos, "tidy", "--merge-above", "0.8")
+    listed = cli("collection", "labels", photos, "--json").json["labels"]
+    assert [(one["name"], one["items"], one["rejected"], one["synonyms"]) for one in listed] == [
+        ("seagull", 4, 1, ["Seagulls"]),
+        ("gul", 0, 0, []),
+    ]
+    done("undo", photos)
+    assert "2 annotations moved" in done("labels", photos, "merge", "Seagulls", "seagull")
+    done("labels", photos, "rename", "gul", "tern")
+    done("labels", photos, "parent", "tern", "seagull")
+    done("labels", photos, "synonym", "tern", "Seeschwalbe", "--language", "de")
+    line = next(line for line in done("labels", photos, "list", "ter").splitlines() if line.startswith(" tern"))
+    assert line.split() == ["tern", "0", "0", "seagull", "Seeschwalbe,", "gul"]
+    done("labels", photos, "parent", "tern")
+    for _ in range(5):
+        done("undo", photos)
+    listed = cli("collection", "labels", photos, "--order", "name", "--json").json["labels"]
+    assert [(one["name"], one["items"]) for one in listed] == [("gul", 0), ("seagull", 2), ("Seagulls", 2)]
+
+
+def test_what_wordnet_knows_is_filled_in(cli: Cli, photos: Path, data_dir: Path) -> None:
+    wordnet = data_dir / "imagenet_synsets"
+    assert cli("collection", "tag", photos, 1, "--accept", "traveler", "--accept", "person").code == 0
+    assert cli("collection", "tag", photos, 2, "--accept", "traveller", "--accept", "zzzz").code == 0
+    tidy = cli("collection", "labels", photos, "tidy", "--knowledge", wordnet, "--json").json
+    assert [one["into"]["name"] for one in tidy["proposals"]] == ["traveler"]
+    assert "n09629752" in tidy["proposals"][0]["why"][0]["evidence"][1]["told"]
+    filled = cli("collection", "labels", photos, "fill", "--knowledge", wordnet, "--json").json
+    assert (filled["labels"], filled["meanings"], filled["unknown"]) == (4, 3, 1)
+    listed = {one["name"]: one for one in cli("collection", "labels", photos, "--json").json["labels"]}
+    assert (listed["traveler"]["wordnet"], listed["traveler"]["parent"]) == ("n09629752", "person")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("labels", "merge", "sea"), "`labels DIR merge` takes A ... B; 1 are given"),
+        (("labels", "merge", "see", "sea"), "there is no label 'see' here; the closest: sea"),
+        (("labels", "merge", "sea", "sea"), "cannot be merged into itself"),
+        (("labels", "apart", "sea", "sea"), "give two labels or more"),
+        (("labels", "rename", "sea", "ship"), "another label is called 'ship' already"),
+        (("labels", "rename", "sea", "\x1b[31m"), "cannot be a label"),
+        (("labels", "parent", "sea", "sea"), "would be above itself"),
+        (("labels", "synonym", "sea", "ship"), "'ship' is a label of its own"),
+        (("labels", "tidy", "sea"), "tidy looks at all labels; leave 'sea' out"),
+        (("labels", "fill"), "--knowledge names the files"),
+        (("labels", "list", "--merge-above", ".9"), "leave --merge-above out"),
+        (("labels", "tidy", "--knowledge", "missing"), "missing"),
+        (("tag", "1"), "say what fits or does not"),
+        (("tag", "99", "--accept", "sea"), "there is no item number 99"),
+        (("tag", "x.jpg", "--accept", "sea"), "'x.jpg' is no item of"),
+        (("tag", "1", "--reject", "see"), "there is no label 'see' here"),
+        (("tag", "1", "--accept", "sea", "--reject", "sea"), "cannot be accepted, rejected and cleared at once"),
+        (("tag", "1", "--accept", " "), "cannot be a label"),
+    ],
+)
+def test_what_cannot_be_done_is_told(cli: Cli, photos: Path, words: tuple[str, ...], said: str) -> None:
+    assert cli("collection", "tag", photos, 1, "--accept", "sea", "--reject", "sea").code == 1
+    assert cli("collection", "tag", photos, 1, "--accept", "sea", "--accept", "ship").code == 0
+    before = cli("collection", "history", photos, "--json").out
+    ran = cli("collection", words[0], photos, *words[1:])
+    assert (ran.code, ran.out) == (1, "")
+    assert said in ran.err
+    assert len(ran.err.strip().splitlines()) <= 2
+    assert cli("collection", "history", photos, "--json").out == before

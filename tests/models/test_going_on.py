@@ -1,0 +1,45 @@
+"""Going on with a trained model: columns of labels by name, and probabilities anew."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+from wsabie.base.errors import InputError, UncalibratedError
+from wsabie.models.wsabie import Wsabie
+
+
+def rows(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Noisy corners of a cube, and which corner."""
+    rng = np.random.default_rng(seed)
+    which = rng.integers(0, 3, n)
+    return (np.eye(3)[which] + rng.normal(size=(n, 3)) * 0.4).astype(np.float32), which
+
+
+def test_columns_come_by_name_with_explicit_negatives() -> None:
+    X, which = rows(300, 0)
+    model = Wsabie(dim=8, threads=1, epochs=10).fit(X, np.array(["red", "green", "blue"])[which])
+    names = ["violet", "blue", "red"]
+    Y = csr_matrix(np.where(which == 2, 1, -1)[:, None] * np.array([[1, 0, 0]]) + (which == 0)[:, None] * [[0, 0, 1]])
+    model.partial_fit(X, Y, label_names=names, epochs=10)
+    assert list(model.vocabulary_)[3] == "violet"
+    corner = np.where(which == 2)[0]
+    best = [own[0][0] for own in model.annotate(X[corner], k=1, candidates=["violet", "red"])]
+    assert best.count("violet") > 0.9 * len(best)
+    with pytest.raises(InputError, match="Y has 3 columns and 2 names"):
+        model.partial_fit(X, Y, label_names=names[:2])
+
+
+def test_probabilities_are_fitted_anew() -> None:
+    X, which = rows(300, 0)
+    held, truth = rows(200, 1)
+    whole = Wsabie(dim=8, threads=1, epochs=10).fit(X, which, validation=(held, truth))
+    before = whole.predict_proba(held)
+    whole.calibrate(held, truth)
+    assert np.array_equal(whole.predict_proba(held), before)  # on the same rows it is what `fit` found
+    whole.partial_fit(X, which)
+    with pytest.raises(UncalibratedError):
+        _ = whole.predict_proba
+    found = whole.calibrate(held, truth).predict_proba(held)
+    assert abs(found.max(axis=1).mean() - (found.argmax(axis=1) == truth).mean()) < 0.1
+    with pytest.raises(InputError, match="no validation row has a label"):
+        whole.calibrate(held, np.full(200, 7))

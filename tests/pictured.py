@@ -1,0 +1,80 @@
+"""Collections of sample pictures for tests: files in a folder, and their items in the catalogue."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import insert, select
+
+from wsabie.catalogue import book, tables
+from wsabie.catalogue.collection import Collection
+from wsabie.catalogue.database import reading, writing
+from wsabie.catalogue.deciding import Decided, Decision, decide
+from wsabie.catalogue.journal import entry, now
+from wsabie.samples import sample_path
+
+KINDS = ("food", "animals", "computer", "people")
+
+
+def sample(kinds: Sequence[str] = KINDS, each: int = 30) -> list[dict[str, Any]]:
+    """Drawings of some kinds, as many of each: image, labels (the kind first)."""
+    import pyarrow.parquet as pq
+
+    rows = pq.read_table(sample_path("drawings"), columns=["id", "image", "labels", "category"]).to_pylist()
+    found = []
+    for kind in kinds:
+        own = [row for row in rows if row["category"].split("/")[0] in (kind, kind.rstrip("s"))]
+        step = max(1, len(own) // each)
+        found += [row | {"kind": kind} for row in own[::step][:each]]
+    return found
+
+
+def with_pictures(collection: Collection, rows: Iterable[dict[str, Any]]) -> dict[int, dict[str, Any]]:
+    """Write the pictures into the collection's folder and add their items; the rows by number of item."""
+    written = []
+    for number, row in enumerate(rows):
+        path = collection.folder / f"{number:04d}.webp"
+        path.write_bytes(row["image"])
+        written.append((path, row))
+    return {add_item(collection, path): row for path, row in written}
+
+
+def add_item(collection: Collection, path: Path) -> int:
+    """The number of a new item, as a scan would add it."""
+    content, stat = path.read_bytes(), path.stat()
+    row = {
+        "root_id": 1,
+        "path": path.relative_to(collection.folder).as_posix(),
+        "folder": "",
+        "hash": hashlib.blake2b(content, digest_size=16).hexdigest(),
+        "size": stat.st_size,
+        "modified": stat.st_mtime_ns,
+        "state": "present",
+        "added": now(),
+    }
+    with writing(collection.engine) as connection:
+        number = connection.execute(insert(tables.items).values(row)).inserted_primary_key
+    return int(number[0])  # type: ignore[index]
+
+
+def tag(
+    collection: Collection, wanted: dict[int, Iterable[str]], state: str | None = "accepted", **given: Any
+) -> Decided:
+    """Decide about labels of items, as one entry."""
+    with entry(collection.engine, "eve", "tag", "tagged") as change:
+        numbers = book.ensure(change, sorted({label for labels in wanted.values() for label in labels}))
+        decisions = [Decision(item, numbers[label], state) for item, own in wanted.items() for label in own]  # type: ignore[arg-type]
+        return decide(change, decisions, **given)
+
+
+def suggested(collection: Collection) -> dict[int, dict[str, float]]:
+    """What the model in use suggests, by item and label."""
+    s, labels, models = tables.suggestions, tables.labels, tables.models
+    joined = s.join(labels, labels.c.id == s.c.label_id).join(models, models.c.id == s.c.model_id)
+    query = select(s.c.item_id, labels.c.name, s.c.probability).select_from(joined).where(models.c.in_use)
+    found: dict[int, dict[str, float]] = {}
+    with reading(collection.engine) as connection:
+        for item, name, probability in connection.execute(query.order_by(s.c.item_id, s.c.probability.desc())):
+            found.setdefault(item, {})[name] = probability
+    return found

@@ -1,0 +1,112 @@
+"""Collections with tags, for the tests of files of tags."""
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+from sqlalchemy import delete, insert, select, text
+
+from wsabie.catalogue import book, tables
+from wsabie.catalogue.collection import Collection
+from wsabie.catalogue.database import reading, writing
+from wsabie.catalogue.deciding import Decision, decide
+from wsabie.catalogue.journal import entry, now
+
+PATHS = ["a.jpg", "2024/b.jpg", '2024/ü, "c".jpg', "2024/may/=d.jpg"]
+
+
+def add_items(collection: Collection, paths: Sequence[str] = PATHS, root: int = 1, first: int = 1) -> None:
+    rows: list[dict[str, Any]] = [
+        {
+            "id": first + i,
+            "root_id": root,
+            "path": path,
+            "folder": path.rpartition("/")[0],
+            "hash": f"{first + i:032x}",
+            "width": 40,
+            "height": 30,
+            "state": "present",
+            "added": now(),
+        }
+        for i, path in enumerate(paths)
+    ]
+    with writing(collection.engine) as connection:
+        connection.execute(insert(tables.items), rows)
+        if collection.engine.dialect.name == "postgresql":  # which counts on from what it gave out itself
+            last = "SELECT setval(pg_get_serial_sequence('items', 'id'), max(id)) FROM items"
+            connection.execute(text(last))
+
+
+def draw_pictures(folder: Path, paths: Sequence[str] = PATHS) -> None:
+    """Noise, so that there is something to describe."""
+    rng = random.Random(0)  # noqa: S311 - no secret
+    for i, path in enumerate(paths):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        picture = Image.frombytes("RGB", (40, 30), rng.randbytes(3600))
+        picture.putpixel((0, 0), (i % 256, 0, 0))
+        picture.resize((80, 60)).save(folder / path, quality=90)
+
+
+def tag(
+    collection: Collection,
+    item: int,
+    label: str,
+    state: str = "accepted",
+    region: str = "",
+    by: str = "eve",
+    **given: Any,
+) -> None:
+    with entry(collection.engine, by, "tag") as change:
+        number = book.ensure(change, [label])[book.spelt(label)]
+        decide(change, [Decision(item, number, state, region)], **given)  # type: ignore[arg-type]
+
+
+def wipe(collection: Collection) -> None:
+    """Leave nothing but the roots."""
+    with writing(collection.engine) as connection:
+        connection.execute(tables.labels.update().values(parent_id=None, merged_into=None))
+        connection.execute(tables.journal.update().values(undoes=None, undone_by=None))
+        for table in reversed(tables.metadata.sorted_tables):
+            if table.name != "roots":
+                connection.execute(delete(table))
+
+
+def told(collection: Collection) -> set[tuple[Any, ...]]:
+    """All annotations, with where they come from, by names."""
+    a, items, labels, models = tables.annotations, tables.items, tables.labels, tables.models
+    query = (
+        select(
+            *(tables.roots.c.path, items.c.path, labels.c.name, a.c.region, a.c.state, a.c.origin, a.c.by, a.c.at),
+            *(models.c.folder, models.c.made, a.c.score, a.c.probability),
+        )
+        .select_from(a)
+        .join(items, items.c.id == a.c.item_id)
+        .join(tables.roots, tables.roots.c.id == items.c.root_id)
+        .join(labels, labels.c.id == a.c.label_id)
+        .outerjoin(models, models.c.id == a.c.model_id)
+    )
+    with reading(collection.engine) as connection:
+        return {tuple(row[1:] if row[0] == "." else row) for row in connection.execute(query)}
+
+
+def brief(collection: Collection) -> set[tuple[str, str, str, str]]:
+    """Path, label, region, state."""
+    return {row[:4] for row in told(collection)}
+
+
+def words(collection: Collection) -> dict[str, tuple[str, str | None, tuple[tuple[str, str], ...]]]:
+    """Of labels: language, parent, synonyms."""
+    with reading(collection.engine) as connection:
+        rows = connection.execute(select(tables.labels)).all()
+        others = connection.execute(select(tables.synonyms)).all()
+    names = {row.id: row.name for row in rows}
+    return {
+        row.name: (
+            row.language,
+            names.get(row.parent_id),
+            tuple(sorted((s.name, s.language) for s in others if s.label_id == row.id)),
+        )
+        for row in rows
+    }
