@@ -11,13 +11,15 @@ import { Trouble } from "../base/ui";
 import { settledCount, undo } from "../decisions/desk";
 import { collectionChanged, collectionTurn } from "../shell/collection";
 import { say } from "../shell/saying";
-import { JOB_NAMES, share, startJob, stopJob, underWay, useJobs } from "./jobs";
+import { JOB_NAMES, jobsKnown, share, startJob, stopJob, underWay, useJobs } from "./jobs";
 
 export function StatusPage({ collection }: { collection: Loaded<CollectionFacts> }): ReactNode {
   const facts = collection.value;
   const jobs = useJobs();
   const busy = jobs.some(underWay);
   useKeys([{ keys: ["z"], told: "Undo", run: undo }]);
+  const known = useStore(jobsKnown) && (facts !== null || collection.error !== null);
+  if (!known) return <section className="page status" aria-label="Status" aria-busy="true" />;
   return (
     <section className="page status" aria-label="Status">
       <h1>{facts ? (facts.folder.split("/").filter(Boolean).at(-1) ?? facts.folder) : "Collection"}</h1>
