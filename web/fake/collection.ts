@@ -115,7 +115,7 @@ function facts(): unknown {
     rejected: 512,
     suggestions: 188_020,
     reviewed: 9_120,
-    model: { id: 3, made: "2026-11-20T10:00:00Z", how: "corrections", facts: {}, figures: { map: 0.412, "p@1": 0.58 } },
+    model: { id: 3, made: "2026-11-20T10:00:00Z", how: "corrections", facts: {}, figures: { now: { MAP: 0.412, "p@1": 0.58 }, before: { MAP: 0.39, "p@1": 0.55 } } },
     thresholds: [
       { precision: 0.99, probability: null },
       { precision: 0.95, probability: 0.91 },

@@ -38,7 +38,10 @@ export async function opened(browser, base, options = {}) {
   const faults = [];
   page.on("pageerror", (error) => faults.push(String(error)));
   page.on("console", (message) => {
-    if (message.type() === "error" && !/status of 404|ERR_INTERNET_DISCONNECTED/.test(message.text())) faults.push(message.text());
+    if (message.type() === "error" && !message.text().startsWith("Failed to load resource")) faults.push(message.text());
+  });
+  page.on("response", async (response) => {
+    if (response.status() >= 400) faults.push(`${response.url()}: ${response.status()} ${await response.text().catch(() => "")}`);
   });
   page.on("request", (request) => {
     if (!request.url().startsWith(base) && !/^(data|blob):/.test(request.url())) faults.push(`asked another site: ${request.url()}`);

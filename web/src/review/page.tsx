@@ -18,7 +18,8 @@ export function ReviewPage({ facts }: { facts: CollectionFacts | null }): ReactN
   const grid = asked.get("view") === "grid";
   const order: Order = asked.get("order") === "best" ? "best" : "doubt";
   const label = asked.get("label") ?? "";
-  if (facts && !facts.model) return <NoModel />;
+  if (!facts) return <section className="page" aria-label="Review" aria-busy="true" />;
+  if (!facts.model) return <NoModel />;
   return (
     <section className="page review" aria-label="Review">
       <div className="toolbar">
@@ -39,7 +40,7 @@ export function ReviewPage({ facts }: { facts: CollectionFacts | null }): ReactN
             Surest
           </button>
         </div>
-        <LabelBar key={label} label={label} needed={grid} thresholds={facts?.thresholds ?? []} />
+        <LabelBar key={label} label={label} needed={grid} thresholds={facts.thresholds ?? []} />
       </div>
       {grid && label === "" ? (
         <Empty title="Which label?">

@@ -25,6 +25,7 @@ export function Groups({ groups }: { groups: SearchGroup[] }): ReactNode {
   ));
 }
 
+/** `name` is what all have in common; a picture that was found for another label says which. */
 export function Found({ items, name }: { items: ScoredItem[]; name: string }): ReactNode {
   return (
     <ul className="found-items" aria-label={name}>
@@ -32,7 +33,7 @@ export function Found({ items, name }: { items: ScoredItem[]; name: string }): R
         <li key={item.id}>
           <button type="button" className="tile" title={item.path} onClick={() => openOver("item", item.id)}>
             <img src={thumbnail(item, 256)} alt={nameOf(item.path)} loading="lazy" decoding="async" />
-            {item.label && <span className="tile-label">{item.label}</span>}
+            {item.label && item.label !== name && <span className="tile-label">{item.label}</span>}
           </button>
         </li>
       ))}

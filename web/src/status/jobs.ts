@@ -9,6 +9,8 @@ import { say } from "../shell/saying";
 import { withJob } from "./order";
 
 export const jobs = store<readonly Job[]>([]);
+/** Whether they have been asked for: before that nobody knows how many there are. */
+export const jobsKnown = store(false);
 const followed = new Map<number, EventSource>();
 const RETRY = 3000;
 
@@ -50,6 +52,8 @@ export async function refreshJobs(): Promise<void> {
     answer.jobs.forEach(note);
   } catch {
     // Without jobs the page shows the rest.
+  } finally {
+    jobsKnown.set(true);
   }
 }
 

@@ -11,13 +11,15 @@ import { Trouble } from "../base/ui";
 import { settledCount, undo } from "../decisions/desk";
 import { collectionChanged, collectionTurn } from "../shell/collection";
 import { say } from "../shell/saying";
-import { JOB_NAMES, share, startJob, stopJob, underWay, useJobs } from "./jobs";
+import { JOB_NAMES, jobsKnown, share, startJob, stopJob, underWay, useJobs } from "./jobs";
 
 export function StatusPage({ collection }: { collection: Loaded<CollectionFacts> }): ReactNode {
   const facts = collection.value;
   const jobs = useJobs();
   const busy = jobs.some(underWay);
   useKeys([{ keys: ["z"], told: "Undo", run: undo }]);
+  const known = useStore(jobsKnown) && (facts !== null || collection.error !== null);
+  if (!known) return <section className="page status" aria-label="Status" aria-busy="true" />;
   return (
     <section className="page status" aria-label="Status">
       <h1>{facts ? (facts.folder.split("/").filter(Boolean).at(-1) ?? facts.folder) : "Collection"}</h1>
@@ -115,9 +117,7 @@ function JobLine({ job }: { job: Job }): ReactNode {
 function Model({ facts }: { facts: CollectionFacts | null }): ReactNode {
   if (!facts) return null;
   const { model, thresholds = [] } = facts;
-  const figures = Object.entries(model?.figures ?? {}).filter(
-    (pair): pair is [string, number] => typeof pair[1] === "number",
-  );
+  const [now, before] = [figuresOf(model?.figures["now"]), figuresOf(model?.figures["before"])];
   return (
     <section className="card" aria-label="Model">
       <h2>Model</h2>
@@ -130,10 +130,13 @@ function Model({ facts }: { facts: CollectionFacts | null }): ReactNode {
             {ago(model.made)}.
           </p>
           <dl className="facts">
-            {figures.slice(0, 6).map(([name, value]) => (
+            {Object.entries(now).map(([name, value]) => (
               <div key={name}>
                 <dt>{name}</dt>
-                <dd>{Number.isInteger(value) ? number(value) : value.toPrecision(3)}</dd>
+                <dd>
+                  {value.toFixed(3)}
+                  {before[name] !== undefined && <small> before: {before[name].toFixed(3)}</small>}
+                </dd>
               </div>
             ))}
           </dl>
@@ -152,6 +155,11 @@ function Model({ facts }: { facts: CollectionFacts | null }): ReactNode {
       )}
     </section>
   );
+}
+
+function figuresOf(found: unknown): Record<string, number> {
+  if (typeof found !== "object" || found === null) return {};
+  return Object.fromEntries(Object.entries(found).filter(([, value]) => typeof value === "number"));
 }
 
 function History(): ReactNode {

@@ -66,9 +66,7 @@ def pages(folder: Path = FOLDER) -> APIRouter:
 
 def _file(path: Path, request: Request, kept: str) -> Response:
     headers = {"cache-control": kept}
-    response: Any = FileResponse(
-        path, headers=headers, media_type=_TYPES.get(path.suffix), stat_result=path.stat()
-    )
+    response: Any = FileResponse(path, headers=headers, media_type=_TYPES.get(path.suffix), stat_result=path.stat())
     if response.headers["etag"] in request.headers.get("if-none-match", ""):
         return NotModifiedResponse(response.headers)
     return response  # type: ignore[no-any-return]

@@ -1,0 +1,59 @@
+"""A user's way through the pages in a real browser: a new collection, learning, gallery, review, search.
+
+What is done and looked at stands in `web/tests/flow.mjs`. Screenshots go to the folder that WSABIE_SCREENSHOTS names.
+"""
+
+import csv
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from tests.faces.serve.conftest import running
+
+from wsabie.faces.serve.static_files import FOLDER
+from wsabie.samples import sample_path
+
+WEB = Path(__file__).parents[2] / "web"
+CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+
+pytestmark = [
+    pytest.mark.skipif(not Path(CHROMIUM).exists(), reason="there is no Chromium; install Debian's package chromium"),
+    pytest.mark.skipif(shutil.which("node") is None, reason="there is no Node"),
+    pytest.mark.skipif(not (FOLDER / "index.html").exists(), reason="the pages are not built; run `make web`"),
+    pytest.mark.skipif(not (WEB / "node_modules" / "playwright-core").exists(), reason="run `npm ci` in web/"),
+]
+
+
+@pytest.fixture
+def collection(tmp_path: Path) -> Path:
+    """160 emoji in three folders, 110 of them with tags."""
+    folder = tmp_path / "emoji"
+    table = pq.read_table(sample_path("emoji"), columns=["image", "labels"]).slice(400, 160).to_pylist()
+    for name in "abc":
+        (folder / name).mkdir(parents=True)
+    with (folder / "metadata.csv").open("w", newline="", encoding="utf-8") as file:
+        lines = csv.writer(file)
+        lines.writerow(["file_name", "labels"])
+        for number, row in enumerate(table):
+            name = f"{'abc'[number % 3]}/{number:03d}.webp"
+            (folder / name).write_bytes(row["image"])
+            if number % 3:
+                lines.writerow([name, ";".join(label.replace(";", " ") for label in row["labels"][:6])])
+    subprocess.run([sys.executable, "-m", "wsabie", "collection", "init", folder], check=True, capture_output=True)
+    return folder
+
+
+def test_from_a_new_collection_to_reviewed_suggestions(collection: Path) -> None:
+    shots = os.environ.get("WSABIE_SCREENSHOTS")
+    with running(collection) as service:
+        address = str(service.base_url).rstrip("/")
+        words = ["node", "tests/flow.mjs", address, str(collection / "a" / "003.webp"), *([shots] if shots else [])]
+        done = subprocess.run(
+            words, cwd=WEB, env={**os.environ, "CHROMIUM": CHROMIUM}, capture_output=True, text=True, timeout=600
+        )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "every page: ok" in done.stdout

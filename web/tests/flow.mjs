@@ -1,0 +1,183 @@
+// A user's way through all pages of a running service: node tests/flow.mjs http://127.0.0.1:8420 PICTURE [FOLDER FOR SCREENSHOTS]
+// The collection has tags and no model yet. What went wrong is printed, and the exit code is 1.
+import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { opened, PHONE, seriousFaults, WIDE, withBrowser } from "./chromium.mjs";
+
+const [base, picture, folder] = process.argv.slice(2);
+if (folder) mkdirSync(folder, { recursive: true });
+
+const get = async (path) => (await fetch(`${base}/api/v1${path}`)).json();
+const shoot = async (page, name) => folder && page.screenshot({ path: join(folder, `${name}.png`) });
+const eventually = async (what, told) => {
+  for (let i = 0; i < 100; i += 1) {
+    if (await what()) return;
+    await new Promise((done) => setTimeout(done, 100));
+  }
+  assert.fail(`never came: ${told}`);
+};
+const verdictOf = async (item, label) =>
+  (await get(`/items/${item}`)).annotations.find((a) => a.label === label && !a.region)?.state ?? null;
+
+async function learns(page) {
+  await page.goto("/review");
+  await page.getByText("Nothing is suggested yet").waitFor();
+  await page.goto("/status");
+  await page.getByRole("button", { name: "Scan" }).click();
+  await page.getByText(/Looking for files: done/).waitFor();
+  await page.getByRole("button", { name: "Learn" }).click();
+  await page.locator(".job.running progress").waitFor();
+  await page.getByText(/^Number 1, learnt from everything/).waitFor({ timeout: 240_000 });
+  await shoot(page, "status");
+}
+
+async function gallery(page) {
+  await page.goto("/");
+  const { total } = await get("/items?k=1");
+  await page.getByRole("heading", { name: `${total} pictures` }).waitFor();
+  await page.locator('[data-at="0"]').focus();
+  await page.keyboard.press("x");
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("Shift+ArrowRight");
+  await page.locator('[data-at="4"]').click({ modifiers: ["Control"] });
+  await page.getByText("3 pictures", { exact: true }).waitFor();
+  await page.keyboard.press("t");
+  await page.keyboard.type("our own");
+  await page.keyboard.press("Enter");
+  await eventually(async () => (await get("/items?label=our%20own")).total === 3, "three tagged pictures");
+  await shoot(page, "gallery");
+  await page.locator('[data-at="0"]').focus();
+  await page.keyboard.press("z");
+  await eventually(async () => !(await get("/items?label=our%20own")).total, "the tags taken back");
+
+  await page.keyboard.press("f");
+  const { labels } = await get("/facets");
+  await page.getByRole("combobox", { name: "Filter by label" }).fill(labels[0].label.slice(0, 3));
+  await page.getByRole("option", { name: labels[0].label, exact: true }).first().click();
+  await page.getByRole("heading", { name: new RegExp(`^${labels[0].accepted} picture`) }).waitFor();
+  assert.match(page.url(), /label=/);
+  await shoot(page, "filters");
+  await page.locator('[data-at="0"]').click();
+  await page.getByRole("dialog").getByText(labels[0].label, { exact: true }).first().waitFor();
+  await shoot(page, "item");
+  await page.goBack();
+  await page.getByRole("dialog").waitFor({ state: "hidden" });
+  assert.match(page.url(), /label=/, "going back closes the picture and keeps the filter");
+}
+
+async function review(page, context) {
+  await page.goto("/review");
+  const rows = page.locator(".one-side .row");
+  await rows.first().waitFor();
+  const first = (await get("/items?sort=doubt&descending=true&k=1")).items[0].id;
+  const names = await rows.locator(".row-name").allTextContents();
+  await page.keyboard.press("1");
+  await page.keyboard.press("Shift+Digit2");
+  await eventually(async () => (await verdictOf(first, names[0])) === "accepted", "the first label accepted");
+  await eventually(async () => (await verdictOf(first, names[1])) === "rejected", "the second label rejected");
+  await page.keyboard.press("z");
+  await eventually(async () => (await verdictOf(first, names[1])) === null, "the second label open again");
+  await rows.nth(0).hover();
+  await page.locator(".heat.there").waitFor({ timeout: 20_000 });
+  await shoot(page, "review");
+
+  await context.setOffline(true);
+  await page.keyboard.press("Shift+Digit2");
+  await page.getByText(/Offline: 1 decision kept/).waitFor();
+  await shoot(page, "offline");
+  await page.keyboard.press("ArrowRight");
+  assert.equal(await verdictOf(first, names[1]), null);
+  await context.setOffline(false);
+  await eventually(async () => (await verdictOf(first, names[1])) === "rejected", "what was decided offline");
+
+  await page.keyboard.press("?");
+  await page.getByText("Reject that label").waitFor();
+  await page.keyboard.press("Escape");
+  const label = (await get("/facets")).labels.reduce((a, b) => (b.suggested > a.suggested ? b : a)).label;
+  const named = encodeURIComponent(label);
+  await page.goto(`/review?view=grid&label=${named}&order=best`);
+  await page.locator('[data-at="0"]').focus();
+  const [one, two] = (await get(`/items?label=${named}&label_state=suggested&sort=probability&descending=true&k=2`)).items;
+  await page.keyboard.press("a");
+  await page.keyboard.press("r");
+  await eventually(async () => (await verdictOf(one.id, label)) === "accepted", "accepted in the grid");
+  await eventually(async () => (await verdictOf(two.id, label)) === "rejected", "rejected in the grid");
+  await shoot(page, "review-grid");
+  await page.getByRole("button", { name: /Accept all above/ }).click();
+  await page.getByRole("slider").fill("20");
+  const { count } = await get(`/decisions/above?label=${named}&probability=0.2`);
+  await page.getByRole("button", { name: new RegExp(`^Accept ${count} suggestion`) }).waitFor();
+  await shoot(page, "above");
+  await page.getByRole("button", { name: /^Accept \d+ suggestion/ }).click();
+  await eventually(async () => (await get(`/decisions/above?label=${named}&probability=0.2`)).count === 0, "all accepted");
+}
+
+async function search(page) {
+  await page.goto("/search");
+  const { labels } = await get("/facets");
+  await page.getByRole("combobox", { name: "Search" }).fill(`${labels[0].label.slice(0, 3)}`);
+  await page.getByRole("option", { name: labels[0].label, exact: true }).first().click();
+  await page.keyboard.press("Enter");
+  await page.locator(".found-items .tile").first().waitFor();
+  assert.match(page.url(), /text=/);
+  await shoot(page, "search");
+  await page.getByLabel("Search with a picture").setInputFiles(picture);
+  await page.locator(".by-picture .found-items .tile").first().waitFor();
+  const frame = await page.locator(".by-picture .drawing").boundingBox();
+  await page.mouse.move(frame.x + frame.width * 0.2, frame.y + frame.height * 0.2);
+  await page.mouse.down();
+  await page.mouse.move(frame.x + frame.width * 0.8, frame.y + frame.height * 0.7, { steps: 4 });
+  const asked = page.waitForResponse((r) => r.url().includes("region="));
+  await page.mouse.up();
+  assert.equal((await asked).status(), 200);
+  await page.getByText("Only the box counts.").waitFor();
+  await shoot(page, "search-picture");
+  await page.goBack();
+  await page.locator(".found-items .tile").first().waitFor();
+}
+
+/** Every page, on a wide and a phone screen, light and dark: nothing serious for axe, nothing cut off, nothing jumps. */
+async function everyPage(browser) {
+  const item = (await get("/items?k=1")).items[0].id;
+  const label = encodeURIComponent((await get("/facets")).labels[0].label);
+  const pages = ["/", `/?item=${item}`, "/review", `/review?view=grid&label=${label}`, `/search?text=${label}`, "/status", "/docs"];
+  for (const [size, colorScheme] of [[WIDE, "light"], [PHONE, "dark"], [{ viewport: { width: 360, height: 740 } }, "light"]]) {
+    for (const address of pages) {
+      const { context, page, faults } = await opened(browser, base, { ...size, colorScheme });
+      await page.addInitScript(() => {
+        window.shifted = 0;
+        new PerformanceObserver((list) => list.getEntries().forEach((e) => (window.shifted += e.hadRecentInput ? 0 : e.value))).observe({ type: "layout-shift", buffered: true });
+      });
+      await page.goto(address);
+      await page.waitForLoadState("networkidle");
+      await page.waitForTimeout(200);
+      const where = `${address} at ${size.viewport.width} pixels, ${colorScheme}`;
+      const within = address === "/docs" ? { within: ".top" } : {}; // what lies below is Swagger's own
+      assert.deepEqual(await seriousFaults(page, within), [], where);
+      assert.deepEqual(faults, [], where);
+      assert.ok((await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)) <= 0, `${where}: too wide`);
+      const shifted = await page.evaluate(() => window.shifted);
+      if (address !== "/docs") assert.ok(shifted < 0.1, `${where}: what is seen jumps (${shifted.toFixed(3)})`);
+      await context.close();
+    }
+  }
+}
+
+await withBrowser(async (browser) => {
+  const { context, page, faults } = await opened(browser, base, WIDE);
+  page.setDefaultTimeout(15_000);
+  for (const part of [learns, gallery, review, search]) {
+    const begun = Date.now();
+    try {
+      await part(page, context);
+    } catch (error) {
+      await shoot(page, "failed");
+      throw error;
+    }
+    console.log(`${part.name}: ${((Date.now() - begun) / 1000).toFixed(1)} s`);
+  }
+  assert.deepEqual(faults, []);
+  await everyPage(browser);
+  console.log("every page: ok");
+});
