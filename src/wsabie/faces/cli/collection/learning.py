@@ -7,7 +7,6 @@ import typer
 
 from wsabie.base.errors import InputError
 from wsabie.faces.cli.collection.group import By, Folder, opened, person
-from wsabie.faces.cli.common import executor
 from wsabie.faces.cli.options import Describe, Json, Seed, Threads
 from wsabie.faces.cli.terminal import TerminalProgress, note, out, plural, show_json, show_table
 
@@ -37,6 +36,8 @@ def train(
     json: Json = False,
 ) -> None:
     """Learn from what was accepted and rejected, and put the new model into use; `undo` puts the old one back."""
+    from wsabie.faces.cli.common import executor
+
     with opened(folder) as collection:
         from wsabie.catalogue.learning import train as learn
 
@@ -76,6 +77,8 @@ def apply(
     json: Json = False,
 ) -> None:
     """Let the model in use suggest labels for new items."""
+    from wsabie.faces.cli.common import executor
+
     with opened(folder) as collection:
         from wsabie.catalogue.suggesting import apply as suggest
 
