@@ -83,7 +83,7 @@ export function LabelGrid({ label, order }: { label: string; order: Order }): Re
   return (
     <>
       <p className="hint" aria-live="polite">
-        {state.total === null ? `${count(state.known, "picture")} and more` : count(state.total, "picture")} · accept with <kbd>a</kbd>, reject with <kbd>r</kbd>, open
+        {state.total === null && !state.ended ? `${count(state.known, "picture")} and more` : count(pages.length, "picture")} · accept with <kbd>a</kbd>, reject with <kbd>r</kbd>, open
         with <kbd>Enter</kbd>
       </p>
       <Grid
