@@ -20,6 +20,7 @@ from wsabie.models.systems import SYSTEMS
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md"), *(ROOT / "benchmarks").glob("*.md")])
+RESULTS = sorted(DOCS.glob("results/*/*/about.md"))
 SHARED = {"architecture.md", "contributing.md", "changelog.md"}  # their text is at the root
 FENCE = re.compile(r"^( *)(`{3,})(\S*)[^\n]*\n(.*?)^\1\2$", re.DOTALL | re.MULTILINE)
 
@@ -117,7 +118,7 @@ def broken(page: Path) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("page", PAGES, ids=named)
+@pytest.mark.parametrize("page", [*PAGES, *RESULTS], ids=named)
 def test_links_lead_somewhere(page: Path) -> None:
     assert broken(page) == []
 
@@ -126,6 +127,11 @@ def test_a_broken_link_would_be_seen(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# One\n[a](page.md#one) [b](page.md#two) [c](other.md) [d](https://example.org/)\n")
     assert broken(page) == ["page.md#two", "other.md"]
+
+
+def test_every_kept_result_is_listed() -> None:
+    listed = "".join(page.read_text(encoding="utf-8") for page in DOCS.glob("*.md"))
+    assert [named(page) for page in RESULTS if f"({page.relative_to(DOCS)})" not in listed] == []
 
 
 def test_every_page_is_in_the_table_of_contents() -> None:

@@ -16,6 +16,9 @@ class Parts:
     vocabulary_ = Vocabulary(["car", "wheel", "door", "parking place", "moon"])
     relations_ = np.array([[0, 1]])
 
+    def __init__(self, relation: str = "has-part") -> None:
+        self.relation = relation
+
     def related(self, label: str, k: int = 10, *, side: str = "part") -> list[tuple[str, float]]:
         if label != "car":
             raise UnknownLabelError("there is no such label")
@@ -31,6 +34,22 @@ def test_parts_say_their_score() -> None:
         "perhaps part of car (trained, f_L = 0.50)",
     ]
     assert PartsRelated(Parts()).related("ship") == []
+
+
+def test_other_relations_than_parts_are_named() -> None:
+    def said(relation: str) -> list[str]:
+        links = [
+            PartsRelated(Parts(relation)).related("car", 1),
+            PartsRelated(Parts(relation), "object").related("car"),
+        ]
+        return [link.why.partition(" (")[0] for (link,) in links]
+
+    assert said("is-a") == ["has the kind car", "perhaps kind of car"]
+    assert said("has-kind") == ["kind of car", "perhaps has the kind car"]
+    assert said("instance-of") == ["has the instance car", "perhaps instance of car"]
+    assert said("part-of") == ["has the part car", "perhaps part of car"]
+    assert said("driven-by") == ["driven-by of car", "perhaps driven-by car"]
+    assert said("^driven-by") == ["driven-by car", "perhaps driven-by of car"]
 
 
 def test_what_knows_related_labels_is_recognised() -> None:

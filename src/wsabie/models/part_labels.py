@@ -24,6 +24,7 @@ class PartLabels(Wsabie):
     """
 
     relations: Sequence[tuple[str, str]]
+    relation: str
     relation_weight: float
     label_scores: Literal["learned", "known", "none"]
     score_weight: float

@@ -62,6 +62,8 @@ class Parts(PartLabels):
     ----------
     relations : sequence of (object label, part label)
         By name; those with a label that has no pictures are left out (`relations_` has the others).
+    relation : str, default "has-part"
+        What the first of a pair is to the second ("is-a": taxi, car). Nothing is learned from it; search says it.
     dim : int, default 100
     tables : {"unshared", "shared"}, default "unshared"
         A vector per label for pictures and one for other labels, or the same for both ([P] 6.2).
@@ -111,6 +113,7 @@ init_labels, patience, threads, deterministic, seed
         relations: Sequence[tuple[str, str]] = (),
         dim: int = 100,
         *,
+        relation: str = "has-part",
         tables: Literal["unshared", "shared"] = "unshared",
         relation_weight: float = 0.1,
         label_scores: Literal["learned", "known", "none"] = "learned",
@@ -143,6 +146,7 @@ init_labels, patience, threads, deterministic, seed
             deterministic=deterministic, seed=seed,
         )  # fmt: skip
         self.relations = relations
+        self.relation = relation
         self.tables = tables
         self.relation_weight = relation_weight
         self.label_scores = label_scores
@@ -163,6 +167,8 @@ init_labels, patience, threads, deterministic, seed
             value = getattr(self, name)
             usable = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
             require(usable and abs(value) < _LARGEST, f"{name} is {value!r}; choose a number below {_LARGEST:g}")
+        named = isinstance(self.relation, str) and self.relation.isprintable() and bool(self.relation.strip())
+        require(named, f"relation is {self.relation!r}; choose a name of one line, such as is-a")
         told = f"picture_weight is {self.picture_weight!r}; choose a number from 0, and above 0 deterministic training"
         require(self.picture_weight == 0 or (self.picture_weight > 0 and self.deterministic), told)
         super().check_parameters()

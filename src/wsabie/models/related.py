@@ -3,6 +3,7 @@
 from typing import Any, Literal
 
 from wsabie.base.errors import InputError, UnknownLabelError
+from wsabie.labels.knowledge import direction
 from wsabie.models.known_space import KnownSpace
 from wsabie.search.related import Link
 
@@ -10,14 +11,14 @@ Side = Literal["part", "object"]
 
 
 class PartsRelated:
-    """Parts of a label, or what it is a part of, by f_L(L_o, L_p) = W_Lo . W_Lp ([P] section 3).
+    """Parts of a label, or what it is a part of, by f_L(L_o, L_p) = W_Lo . W_Lp ([P] section 3); or any other relation.
 
     Parameters
     ----------
     model : fitted model of objects and parts
         Answers `related(label, k, side=)` with labels and their f_L.
     side : {"part", "object"}
-        What is looked for.
+        What is looked for: the second or the first of the relation's pairs.
     """
 
     def __init__(self, model: Any, side: Side = "part") -> None:
@@ -28,7 +29,7 @@ class PartsRelated:
 
         Of those that training was not told of it says so: they follow from what other labels are to each other.
         """
-        said = "part of" if self.side == "part" else "has the part"
+        said = _said(self.model.relation, self.side)
         try:
             found = self.model.related(label, k, side=self.side)
         except UnknownLabelError:
@@ -46,6 +47,23 @@ class PartsRelated:
         (own,) = names.ids([label])
         at, other = (0, 1) if self.side == "part" else (1, 0)
         return set(names.names(relations[relations[:, at] == own, other]))
+
+
+def _said(relation: str, side: Side) -> str:
+    """What is said of one end of a relation, before the other end is named.
+
+    Examples
+    --------
+    >>> [_said(relation, "part") for relation in ("has-part", "part-of", "is-a", "married-to")]
+    ['part of', 'has the part', 'has the kind', 'married-to of']
+    >>> [_said(relation, "object") for relation in ("has-part", "part-of", "is-a", "married-to")]
+    ['has the part', 'part of', 'kind of', 'married-to']
+    """
+    stated, inverse = direction(relation)
+    noun = "kind" if stated == "is-a" else stated.removesuffix("-of")
+    if (side == "object") != inverse:  # it is what the relation is stated of
+        return stated if noun == stated else f"{noun} of"
+    return f"{stated} of" if noun == stated else f"has the {noun}"
 
 
 class SpaceRelated:

@@ -13,6 +13,7 @@ from wsabie.samples import sample_path
 Cli = Callable[..., Any]
 CUT = Path(__file__).parents[2] / "sources" / "wordnet_cut"
 SHOWN = ("transport-ground", "place-building", "place-religious")
+SAID = {"is-a": "has the kind", "instance-of": "has the instance", "own": "own of"}
 OWN = "# where they go\nambulance\thospital\nhospital\tbuilding\nkaaba\tmosque\nnowhere\thospital\n"
 
 
@@ -63,7 +64,8 @@ def test_a_relation_is_learned_and_answers(
     found = {tuple(line.split("\t")) for line in related.read_text().splitlines()}
     assert {(one, other)} | told <= found
     quick = "--terms", 60, "--size", 64, "--dim", 16, "--threads", 1, "--epochs", 60, "--hold-out", 0
-    trained = cli("train", places, "--kind", "parts", "--relations", related, "--model", model, *quick)
+    named = f"{relation}={related}"
+    trained = cli("train", places, "--kind", "parts", "--relations", named, "--model", model, *quick)
     assert trained.code == 0, trained.err
     assert f"next: wsabie parts {model} PICTURE" in trained.err
     assert ("1 relation left out for want of two pictures, such as nowhere" in trained.err) == (relation == "own")
@@ -79,6 +81,8 @@ def test_a_relation_is_learned_and_answers(
     assert groups[0]["labels"] == [one]
     assert groups[0]["found"][0]["labelled"]
     assert [other] in [group["labels"] for group in groups[1:]], groups
+    why = f"{SAID[relation]} {one} (trained, "
+    assert all(group["why"].removeprefix("perhaps ").startswith(why) for group in groups[1:])
     shown = cli("search", model, one, "--in", places, "-k", 1).out.splitlines()[1]
     assert Path(shown.partition("\t")[0]).is_file()  # as it is printed, it can be opened
 

@@ -1,7 +1,9 @@
 """From a collection and a list of relations to figures of objects and parts: split, train and evaluate."""
 
 import contextlib
+import shutil
 import sys
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -302,3 +304,33 @@ def test_whole_pictures_are_read_as_in_training(cli: Any, cars: Path, tmp_path: 
     assert "describing" not in known.err
     pictures = cli("annotate", out, cars / "testset" / "JPEGImages", "--json").json["results"]
     assert len(pictures) == 10  # what has no regions is read as it is
+
+
+def as_voc(coco: Path, folder: Path) -> Path:
+    """The same pictures and boxes in the form of Pascal VOC, whose edges are whole numbers from 1."""
+    shutil.copytree(coco / "JPEGImages", folder / "JPEGImages")
+    (folder / "Annotations").mkdir()
+    for picture, items in groupby(wsabie.open_source(coco), key=lambda item: item.group):
+        objects = ""
+        for item in items:
+            left, top, right, bottom = map(round, item.content.region.box)
+            edges = {"xmin": left + 1, "ymin": top + 1, "xmax": right, "ymax": bottom}
+            box = "".join(f"<{name}>{edge}</{name}>" for name, edge in edges.items())
+            objects += f"<object><name>{item.labels[0]}</name><bndbox>{box}</bndbox></object>"
+        text = f"<annotation><filename>{picture}</filename>{objects}</annotation>"
+        (folder / "Annotations" / f"{Path(picture).stem}.xml").write_text(text)
+    return folder
+
+
+def test_pascal_voc_is_learned_and_judged_as_coco_is(cli: Any, cars: Path, tmp_path: Path) -> None:
+    train, test = (as_voc(cars / side, tmp_path / side) for side in ("trainingset", "testset"))
+    relations = told(tmp_path / "parts.tsv", ("car", "wheel"), ("car", "hood"), ("car", "front_bumper"))
+    out = tmp_path / "model"
+    words = "--items", "boxes", "--whole", "car", "--kind", "parts", "--relations", relations, *QUICK
+    ran = cli("train", train, "--model", out, *words)
+    assert ran.code == 0, ran.err
+    said, same = (cli("evaluate", out, data, "--json").json for data in (test, cars / "testset"))
+    assert (said["rows"], said["labels"]) == (same["rows"], same["labels"])
+    pairs = said["quadruplets"]["tasks"][0]
+    assert pairs["metrics"]["rank"] < pairs["candidates"] / 4
+    assert said["metrics"]["MAP"] == pytest.approx(same["metrics"]["MAP"], abs=0.03)  # boxes differ by their rounding

@@ -203,6 +203,14 @@ def test_rows_with_related_labels_are_learned(cli: Any, rows: Path, tmp_path: Pa
         "there is no label 'x1'; did you mean '1'?"
         in cli("train", rows, "--kind", "parts", "--relations", told, "--model", out, "--epochs", 1).err
     )
+    cli("train", rows, "--kind", "parts", "--relations", f"part-of={told}", "--model", out, "--epochs", 1)
+    assert (wsabie.load(out).model.relation, wsabie.load(out).model.relations) == (
+        "has-part",
+        [["1", "0"], ["x1", "0"]],
+    )
+    told.rename(equal := tmp_path / "a=b.tsv")  # a file of that name, and no relation
+    cli("train", rows, "--kind", "parts", "--relations", equal, "--model", out, "--epochs", 1)
+    assert (wsabie.load(out).model.relation, wsabie.load(out).model.relations[0]) == ("has-part", ["0", "1"])
     told.write_text("3\t4\n")
     (vectors := tmp_path / "words.vec").write_text("1 2\nsea 1 0\n")
     number = tmp_path / "number.toml"
@@ -213,6 +221,10 @@ def test_rows_with_related_labels_are_learned(cli: Any, rows: Path, tmp_path: Pa
         (("--kind", "parts", "--relations", told), "two pictures; the first is ('3', '4'): there is no label '3'"),
         (("--vectors", vectors, "--dim", 3), "has vectors of 2 dimensions and --dim is 3; leave --dim out"),
         (("--kind", "parts", "--relations", rows), "rows.txt"),
+        (("--kind", "parts", "--relations", f"={told}"), "is neither FILE nor RELATION=FILE, such as is-a=kinds.tsv"),
+        (("--kind", "parts", "--relations", "is-a="), "is neither FILE nor RELATION=FILE, such as is-a=kinds.tsv"),
+        (("--kind", "parts", "--relations", "is-a=nowhere.tsv"), "nowhere.tsv"),
+        (("--kind", "parts", "--relations", f" ={told}"), "relation is ' '; choose a name of one line, such as is-a"),
         (("--kind", "parts", "--config", number), "relations must be a list of pairs"),
         (("--whole", "car"), "has no regions"),
         (("--kind", "parts", "--relations", told, "--ensemble", "2"), "parts makes no ensembles"),

@@ -137,8 +137,12 @@ def train(
     output: Output = None,
     rate: Rate = None,
     relations: Annotated[
-        Path | None,
-        typer.Option(help="For parts: related labels, object TAB part a line (see `wsabie labels pairs`)."),
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="For parts: related labels, object TAB part a line (see `wsabie labels pairs`); "
+            "or RELATION=FILE, such as is-a=kinds.tsv.",
+        ),
     ] = None,
     vectors: WordVectors = None,
     knowledge: LabelKnowledge = None,

@@ -75,15 +75,25 @@ def estimator_of(
     return Ensemble(base, n=n, by=by or "seed", **own)  # type: ignore[arg-type]
 
 
-def relations_of(kind: str, file: Path | None, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The related labels that a model of objects and parts is told of."""
+def relations_of(kind: str, given: str | None, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The related labels that a model of objects and parts is told of: a FILE, or RELATION=FILE."""
     if kind != "parts":
-        if file is not None:
+        if given is not None:
             raise InputError(f"--relations tells of related labels, and {kind} has none; choose --kind parts")
         return {}
-    if file is None and not parameters.get("relations"):
+    if given is None and not parameters.get("relations"):
         raise InputError("--kind parts learns from related labels; give --relations FILE, object TAB part a line")
-    return {} if file is None else {"relations": couples_in(file)}
+    if given is None:
+        return {}
+    relation, equals, file = given.partition("=")
+    if not equals or Path(given).is_file():  # the name of a file may have the sign too
+        return {"relations": couples_in(Path(given))}
+    if not relation or not file:
+        raise InputError(f"--relations {given!r} is neither FILE nor RELATION=FILE, such as is-a=kinds.tsv")
+    couples = couples_in(Path(file))
+    if relation == "part-of":  # part TAB whole, as --pairs has it
+        return {"relations": [(whole, part) for part, whole in couples], "relation": "has-part"}
+    return {"relations": couples, "relation": relation}
 
 
 def refuse_without_epochs(kind: str, options: dict[str, Any]) -> None:
