@@ -19,7 +19,7 @@ from wsabie.catalogue.database import reading
 from wsabie.catalogue.deciding import model_in_use
 from wsabie.catalogue.narrowing import Meaning, Part, parts, state_of, state_of_few
 from wsabie.catalogue.ordering import SORTS, Narrowed, among, phases
-from wsabie.catalogue.tables import annotations, items, labels, views
+from wsabie.catalogue.tables import annotations, items, labels, suggestions, views
 
 LARGEST = 1_000
 """Items of a page, at most."""
@@ -39,6 +39,7 @@ class Filter:
     label : str or None
         Its name or a synonym; `label_state` says what is decided of it, or that it is suggested.
     label_state : {"accepted", "rejected", "suggested"}
+        Without a label "suggested" asks for items of which any suggestion waits.
     min_probability, max_probability : float or None
         Of the suggested label.
     unlabelled : bool
@@ -73,6 +74,8 @@ class Shown(NamedTuple):
     ----------
     best, doubt : float or None
         What the model in use thinks of it: its highest probability, and its highest min(p, 1 - p).
+    probability : float or None
+        Of the label that was asked for, where it is suggested.
     labels : tuple of str
         Accepted ones.
     """
@@ -89,6 +92,7 @@ class Shown(NamedTuple):
     best: float | None
     doubt: float | None
     labels: tuple[str, ...]
+    probability: float | None = None
 
 
 class Page(NamedTuple):
@@ -155,6 +159,8 @@ def page(
             if len(rows) <= limit:
                 rows += [(row[0], row[1]) for row in connection.execute(query.limit(limit + 1 - len(rows)))]
         shown = _shown(connection, [row[0] for row in rows[:limit]], meant.model)
+        if meant.label is not None and wanted.label_state == "suggested":
+            shown = _with_probability(connection, shown, meant)
         total = _total(connection, meant, given, narrowed) if after is None else None
     more = None
     if len(rows) > limit:
@@ -166,8 +172,9 @@ def page(
 def _meaning(connection: Connection, wanted: Filter, sort: str) -> Meaning:
     """The filter with numbers in place of names."""
     model = model_in_use(connection)
-    suggested = wanted.label is not None and wanted.label_state == "suggested"
-    if model is None and (suggested or sort in ("best", "doubt", "probability")):
+    open_ones = wanted.label_state == "suggested"
+    suggested = wanted.label is not None and open_ones
+    if model is None and (open_ones or sort in ("best", "doubt", "probability")):
         raise InputError("there is no model yet that suggests labels; train one: wsabie collection train")
     if not suggested and (sort == "probability" or (wanted.min_probability, wanted.max_probability) != (None, None)):
         raise InputError('probabilities are those of a suggested label; give a label and label_state="suggested"')
@@ -210,6 +217,14 @@ def numbered(collection: Collection, numbers: Sequence[int]) -> tuple[Shown, ...
     with reading(collection.engine) as connection:
         there = set(connection.execute(select(items.c.id).where(items.c.id.in_(numbers[:LARGEST]))).scalars())
         return _shown(connection, [n for n in numbers if n in there], model_in_use(connection))
+
+
+def _with_probability(connection: Connection, shown: Sequence[Shown], meant: Meaning) -> tuple[Shown, ...]:
+    s = suggestions.c
+    query = select(s.item_id, s.probability).where(s.model_id == meant.model, s.label_id == meant.label)
+    rows = connection.execute(query.where(s.item_id.in_([one.id for one in shown])))
+    found = {row[0]: row[1] for row in rows}
+    return tuple(one._replace(probability=found.get(one.id)) for one in shown)
 
 
 def _shown(connection: Connection, numbers: list[int], model: int | None) -> tuple[Shown, ...]:

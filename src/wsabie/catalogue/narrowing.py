@@ -65,6 +65,8 @@ def parts(meant: Meaning) -> list[Part]:
     wanted, found = meant.wanted, []
     if meant.label is not None:
         found.append(_suggested(meant) if wanted.label_state == "suggested" else _decided(meant))
+    elif wanted.label_state == "suggested":
+        found.append(Part(None, _something_waits(meant)))
     if wanted.unlabelled:
         a = annotations.c
         found.append(Part(None, not_(exists().where(a.item_id == items.c.id, a.state == "accepted"))))
@@ -113,6 +115,13 @@ def _suggested(meant: Meaning) -> Part:
     there = exists().where(other.item_id == items.c.id, *suggested_rows(meant, other))
     numbers = select(suggestions.c.item_id).where(*suggested_rows(meant, suggestions.c))
     return Part(numbers, and_(there, not_(decided)), not_(decided))
+
+
+def _something_waits(meant: Meaning) -> Condition:
+    """Whether any suggestion waits."""
+    a, s = annotations.c, suggestions.alias("open").c
+    decided = exists().where(a.item_id == s.item_id, a.label_id == s.label_id, a.region == "")
+    return exists().where(s.model_id == meant.model, s.item_id == items.c.id, not_(decided))
 
 
 def _below(wanted: "Filter", folder: str) -> Part:

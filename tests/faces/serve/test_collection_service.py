@@ -135,6 +135,22 @@ def test_deciding_and_undoing(asked: TestClient) -> None:
     assert asked.get("/api/v1/labels?start=new").json()["labels"] == []
 
 
+def test_what_is_left_to_review(asked: TestClient) -> None:
+    page = asked.get("/api/v1/items?label=red&label_state=suggested&sort=probability&descending=true").json()["items"]
+    chances = [item["probability"] for item in page]
+    assert chances == sorted(chances, reverse=True)
+    assert asked.get("/api/v1/items?label=red&k=1").json()["items"][0]["probability"] is None
+    first = asked.get("/api/v1/items?label_state=suggested&sort=doubt&descending=true&k=1").json()["items"][0]
+    waiting = asked.get(f"/api/v1/items/{first['id']}").json()["suggestions"]
+    decided = [{"item": first["id"], "label": one["label"], "state": "rejected"} for one in waiting]
+    asked.post("/api/v1/decisions", json={"decisions": decided})
+    left = asked.get("/api/v1/items?label_state=suggested&sort=doubt&descending=true&k=100").json()["items"]
+    assert left
+    assert first["id"] not in [item["id"] for item in left]
+    thresholds = asked.get("/api/v1/collection").json()["thresholds"]
+    assert [one["precision"] for one in thresholds] == [0.8, 0.9, 0.95]
+
+
 def test_accepting_all_above(asked: TestClient) -> None:
     count = asked.get("/api/v1/decisions/above?probability=0.3&label=colour").json()["count"]
     assert count > 0

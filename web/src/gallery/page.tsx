@@ -135,7 +135,7 @@ function Toolbar({ field, asked, total, known, filtering, onFilter }: ToolbarPro
         key={asked.get("words")}
         type="search"
         className="words"
-        placeholder="Words in names and tags"
+        placeholder="Words in file names"
         aria-label="Filter by words"
         defaultValue={asked.get("words") ?? ""}
         onKeyDown={(event) => {

@@ -28,7 +28,8 @@ export function OneByOne({ label, order }: { label: string; order: Order }): Rea
   const turn = useStore(collectionTurn);
   const { pages, state } = useListing(
     {
-      ...(label ? { label, label_state: "suggested" } : {}),
+      ...(label ? { label } : {}),
+      label_state: "suggested",
       state: "present",
       sort: order === "best" && label ? "probability" : order,
       descending: true,

@@ -25,6 +25,7 @@ class ItemSeen(BaseModel):
     labels: list[str] = Field(default=[], description="Accepted ones.")
     best: float | None = Field(None, description="Highest probability of a suggestion.")
     doubt: float | None = Field(None, description="Highest min(p, 1 - p): 0.5 = the model cannot tell.")
+    probability: float | None = Field(None, description="Of the suggested label that was asked for.")
 
 
 class Items(BaseModel):
@@ -234,6 +235,13 @@ class FacetsSeen(BaseModel):
     labels: list[LabelCount]
 
 
+class Threshold(BaseModel):
+    """From which probability on suggestions are right so often; null: no probability is high enough."""
+
+    precision: float
+    probability: float | None
+
+
 class Standing(BaseModel):
     """How the collection stands."""
 
@@ -246,6 +254,7 @@ class Standing(BaseModel):
     rejected: int
     suggestions: int
     model: dict[str, Any] | None
+    thresholds: list[Threshold] = Field(description="By the held-out items of the model in use.")
 
 
 class JobAsked(Strict):

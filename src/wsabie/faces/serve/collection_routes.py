@@ -10,8 +10,12 @@ from fastapi import APIRouter, Path, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
+from wsabie.base.errors import WsabieError
 from wsabie.catalogue import jobs, searching, shelf, standing, vocabulary
+from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.facets import facets
+from wsabie.catalogue.points import opened_model
+from wsabie.catalogue.probability import threshold_of
 from wsabie.faces.serve import collection_answers as told
 from wsabie.faces.serve.context import API, Open, Reader, The, Writer, within
 
@@ -37,6 +41,7 @@ def whole(at: Open, who: Reader) -> told.Standing:
         rejected=count["rejected"],
         suggestions=found.suggestions,
         model=None if model is None else _model(model).model_dump(),
+        thresholds=[] if model is None else _thresholds(at),
     )
 
 
@@ -139,6 +144,16 @@ async def events(job: Id, at: Open, request: Request, _: Reader) -> Any:
 
 
 _STATES = ("accepted", "rejected")
+_PRECISIONS = (0.8, 0.9, 0.95)
+
+
+def _thresholds(at: Collection) -> list[told.Threshold]:
+    """Of the model in use; none where it cannot be opened, of which the routes that need it tell."""
+    try:
+        opened = opened_model(at)
+        return [told.Threshold(precision=p, probability=threshold_of(opened, p).common) for p in _PRECISIONS]
+    except WsabieError:
+        return []
 
 
 def _job(one: jobs.Job) -> told.JobSeen:
