@@ -1,0 +1,128 @@
+"""How the service stands up to requests: `python -m benchmarks.service_load [--seconds 20]`.
+
+A model of pictures of the bundled collection is served by one process; another process asks. Requests come at a fixed rate,
+whether earlier ones were answered or not, as those of many users do: 200 a second with a row of features each, then 30 a
+second with a picture of 256 pixels, then 50,000 rows one after the other for the memory of the service.
+"""
+
+import argparse
+import asyncio
+import io
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import httpx2
+import numpy as np
+import pyarrow.parquet as pq
+from PIL import Image
+
+from benchmarks.machine import told
+from wsabie.features.visual_terms import VisualTerms
+from wsabie.models.annotator import Annotator
+from wsabie.models.wsabie import Wsabie
+from wsabie.samples import sample_path
+from wsabie.sources.open import open_source
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--requests", type=int, default=50_000)
+    asked = parser.parse_args()
+    print(told())
+    with tempfile.TemporaryDirectory() as place:
+        model = trained(Path(place))
+        command = [sys.executable, "-m", "wsabie", "serve", str(model), "--port", "0"]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                address = process.stderr.readline().split(" on ")[1].split()[0]  # type: ignore[union-attr]
+                asyncio.run(measured(address, process.pid, asked.seconds, asked.requests))
+            finally:
+                process.terminate()
+
+
+def trained(place: Path) -> Path:
+    """A model of 300 emoji by 2,000 visual terms."""
+    pq.write_table(pq.read_table(sample_path("emoji")).slice(0, 300), place / "emoji.parquet")
+    source = open_source(place / "emoji.parquet")
+    terms = VisualTerms(n_terms=2000).fit(source)
+    rows = terms.transform(source)
+    model = Wsabie(dim=100, epochs=5).fit(rows.X, rows.Y, label_names=rows.label_names)
+    Annotator(model, terms).save(place / "model")
+    return place / "model"
+
+
+async def measured(address: str, process: int, seconds: float, requests: int) -> None:
+    rng = np.random.default_rng(0)
+    row = {"columns": np.sort(rng.choice(2000, 200, replace=False)).tolist(), "values": [1.0] * 200}
+    body = {"rows": [row], "k": 10}
+    picture = io.BytesIO()
+    Image.fromarray(rng.integers(0, 255, (256, 256, 3), np.uint8)).save(picture, "JPEG", quality=85)
+    async with httpx2.AsyncClient(base_url=f"{address}/api/v1", timeout=60) as client:
+        await _answers(client)
+
+        async def by_row() -> int:
+            return (await client.post("/annotate/rows", json=body)).status_code
+
+        async def by_picture() -> int:
+            return (await client.post("/annotate/picture", files={"file": picture.getvalue()})).status_code
+
+        for _ in range(5):  # what is made ready at the first request
+            await by_row()
+            await by_picture()
+        print(await at_rate("rows of 200 features", by_row, 200, seconds))
+        print(await at_rate("pictures of 256 pixels", by_picture, 30, seconds))
+        before, begun, last = _megabytes(process), time.perf_counter(), 0.0
+        for number in range(requests):
+            await by_row()
+            if number == requests // 10:
+                last = _megabytes(process)
+        rate = requests / (time.perf_counter() - begun)
+        print(
+            f"{requests:,} rows one by one: {rate:,.0f}/s; memory {before:.0f} MB before, {last:.0f} MB after a tenth, "
+            f"{_megabytes(process):.0f} MB after all"
+        )
+
+
+async def at_rate(what: str, ask: Callable[[], Awaitable[int]], rate: float, seconds: float) -> str:
+    """Ask at a rate; how long answers took, in milliseconds."""
+    taken: list[float] = []
+    statuses: dict[int, int] = {}
+
+    async def one() -> None:
+        begun = time.perf_counter()
+        status = await ask()
+        taken.append(1000 * (time.perf_counter() - begun))
+        statuses[status] = statuses.get(status, 0) + 1
+
+    begun, waiting = time.perf_counter(), []
+    for number in range(int(rate * seconds)):
+        await asyncio.sleep(max(0.0, begun + number / rate - time.perf_counter()))
+        waiting.append(asyncio.create_task(one()))
+    await asyncio.gather(*waiting)
+    reached = len(taken) / (time.perf_counter() - begun)
+    p50, p99 = np.percentile(taken, [50, 99])
+    return f"{what}: {reached:.0f} of {rate:.0f}/s, median {p50:.1f} ms, p99 {p99:.1f} ms, statuses {statuses}"
+
+
+async def _answers(client: httpx2.AsyncClient) -> None:
+    for _ in range(300):
+        try:
+            await client.get("/health")
+            return
+        except httpx2.TransportError:
+            await asyncio.sleep(0.1)
+
+
+def _megabytes(process: int) -> float:
+    """Resident memory."""
+    pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+    return pages * 4096 / 2**20
+
+
+if __name__ == "__main__":
+    main()
