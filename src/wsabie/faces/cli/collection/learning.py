@@ -7,7 +7,6 @@ import typer
 
 from wsabie.base.errors import InputError
 from wsabie.faces.cli.collection.group import By, Folder, opened, person
-from wsabie.faces.cli.common import executor
 from wsabie.faces.cli.options import Describe, Json, Seed, Threads
 from wsabie.faces.cli.terminal import TerminalProgress, note, out, plural, show_json, show_table
 
@@ -39,6 +38,7 @@ def train(
     """Learn from what was accepted and rejected, and put the new model into use; `undo` puts the old one back."""
     with opened(folder) as collection:
         from wsabie.catalogue.learning import train as learn
+        from wsabie.faces.cli.common import executor
 
         learnt = learn(
             collection,
@@ -78,6 +78,7 @@ def apply(
     """Let the model in use suggest labels for new items."""
     with opened(folder) as collection:
         from wsabie.catalogue.suggesting import apply as suggest
+        from wsabie.faces.cli.common import executor
 
         applied = suggest(
             collection,

@@ -8,7 +8,6 @@ import typer
 
 from wsabie.base.errors import InputError
 from wsabie.faces.cli.collection.group import By, Folder, opened, person
-from wsabie.faces.cli.common import listing
 from wsabie.faces.cli.options import Json, Rejects, Strict
 from wsabie.faces.cli.terminal import TerminalProgress, note, plural, show_json
 from wsabie.storage.outputs import refuse_unwritable
@@ -49,6 +48,8 @@ def export(
     json: Json = False,
 ) -> None:
     """Write tags to CSV, JSON lines, COCO, a folder of pictures, or XMP; your files stay as they are unless you ask."""
+    from wsabie.faces.cli.common import listing
+
     refuse_unwritable(("rejects", rejects), inputs=[out])
     with opened(folder) as collection, listing(rejects, strict=False) as skipped:
         from wsabie.catalogue.choosing import Choice
@@ -105,6 +106,8 @@ def import_(
     json: Json = False,
 ) -> None:
     """Take tags from a file; what persons decided stays, and the whole import can be undone."""
+    from wsabie.faces.cli.common import listing
+
     refuse_unwritable(("rejects", rejects), inputs=[file])
     with opened(folder) as collection, listing(rejects, strict=strict) as skipped:
         from wsabie.catalogue.importing import import_tags
