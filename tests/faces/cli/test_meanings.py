@@ -68,6 +68,17 @@ def test_beasts_never_seen_are_named(cli: Cli, told: dict[str, Path], tmp_path: 
     assert near[0][1] == pytest.approx(0.5**0.5, abs=1e-3)  # horse, which has hooves alone
 
 
+def test_as_many_labels_as_asked_for_are_held_out(cli: Cli, told: dict[str, Path], tmp_path: Path) -> None:
+    words = "reproduce", "devise-zero-shot", "--data", told["train"], "--vectors", told["vectors"], "--threads", 1
+    said = cli(*words, "--held", 4, "--epochs", 2, "--out", tmp_path / "out", "--json")
+    assert said.code == 0, said.err
+    about = (tmp_path / "out" / "about.md").read_text()
+    assert "4 of them are held out with all their rows, 10 times" in about
+    assert "| chance | 0.25 |" in about
+    lost = cli(*words, "--out", tmp_path / "lost")
+    assert (lost.code, lost.err.splitlines()[-1].count("hold fewer out (--held)")) == (1, 1)
+
+
 def test_what_wordnet_says_of_labels(cli: Cli, told: dict[str, Path], tmp_path: Path) -> None:
     """Labels are synsets, whose terms have the vectors."""
     names = {f"n{i:08}": name for i, name in enumerate(BEASTS, 1)}

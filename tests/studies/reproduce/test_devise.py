@@ -115,10 +115,11 @@ def test_labels_never_seen_in_small(rows: tuple[Rows, Vectors]) -> None:
     assert len(found.groups) == len(found["DeViSE"].per_row["hit@5"]) == 10 * 25 * 4  # type: ignore[arg-type]
 
 
-def test_splits_share_no_label(rows: tuple[Rows, Vectors]) -> None:
+@pytest.mark.parametrize("held", [zero_shot.HELD, 8])
+def test_splits_share_no_label(rows: tuple[Rows, Vectors], held: int) -> None:
     known = zero_shot.Known(rows[0].X, np.repeat(np.arange(40), 4), LABELS, [])
-    for split in zero_shot._splits(known, 3):
-        assert len(split.held) == zero_shot.HELD
+    for split in zero_shot._splits(known, held, 3):
+        assert len(split.held) == held
         assert not set(known.y[split.train]) & set(known.y[split.test])
         assert set(known.y[split.test]) == set(split.held)
 
@@ -127,5 +128,7 @@ def test_what_is_missing_is_told(rows: tuple[Rows, Vectors]) -> None:
     with pytest.raises(InputError, match="needs word vectors beside the data; add --vectors FILE"):
         reproduce(record("devise-zero-shot"), given(rows[0]))
     few = Vectors(LABELS[:9], rows[1].table[:9])
-    with pytest.raises(InputError, match="9 labels of toy have a word vector and 25 are held out"):
+    with pytest.raises(
+        InputError, match="9 labels of toy have a word vector and 25 are held out each time; hold fewer out"
+    ):
         reproduce(record("devise-zero-shot"), given(rows[0], vectors=few))

@@ -244,6 +244,9 @@ def reproduce(
         bool,
         typer.Option("--inherit", help="parts-table3 and its like: wholes have the parts of what they are a kind of."),
     ] = False,
+    held: Annotated[
+        int | None, typer.Option(min=2, help="devise-zero-shot: labels that each split holds out (default: 25).")
+    ] = None,
     threads: Threads = None,
     seed: Seed = 0,
     seeds: Annotated[
@@ -259,7 +262,7 @@ def reproduce(
     parameters = stated(epochs=epochs)
     reproduce_command(
         table, data, out, parameters, threads, seed, seeds, min_rows, hierarchy, parent_first, artists,
-        stated(vectors=vectors, knowledge=knowledge, inherit=inherit or None), strict, rejects, json,
+        stated(vectors=vectors, knowledge=knowledge, inherit=inherit or None, held=held), strict, rejects, json,
     )  # fmt: skip
 
 

@@ -47,6 +47,8 @@ class Unread(Data):
     collection : Source or None
     vectors : Vectors or None
     knowledge : Knowledge or None
+    held : int
+        Labels that a split holds out.
     executor, progress, rejects
         As of `wsabie.studies.reproduce.data.open_data`.
     """
@@ -54,6 +56,7 @@ class Unread(Data):
     collection: Source | None = field(default=None, repr=False)
     vectors: Vectors | None = field(default=None, repr=False)
     knowledge: Knowledge | None = field(default=None, repr=False)
+    held: int = HELD
     executor: Executor | None = field(default=None, repr=False)
     progress: Progress = SILENT
     rejects: Rejects = field(default_factory=Rejects, repr=False)
@@ -77,6 +80,7 @@ def open_labelled(
     rejects: Rejects | None = None,
     vectors: Path | None = None,
     knowledge: Sequence[Path] = (),
+    held: int = HELD,
 ) -> Unread:
     """A collection with labels, for word vectors to be put beside.
 
@@ -91,6 +95,8 @@ def open_labelled(
         A file of word vectors.
     knowledge : sequence of Path
         Files that say which terms a label has.
+    held : int
+        Labels that each split holds out.
 
     Raises
     ------
@@ -115,6 +121,7 @@ def open_labelled(
         rejects=rejects,
         vectors=None if vectors is None else read_vectors(vectors, progress=progress),
         knowledge=read_knowledge(*knowledge) if knowledge else None,
+        held=held,
     )
 
 
@@ -131,7 +138,7 @@ def _by_synset(folder: Path) -> ItemList | None:
 OPENING = Opening(
     open_labelled,
     "a collection with labels, such as a folder of ImageNet's pictures, and --vectors FILE",
-    ("vectors", "knowledge"),
+    ("vectors", "knowledge", "held"),
 )
 
 
@@ -166,10 +173,10 @@ def zero_shot(record: Record, setting: Setting) -> Findings:
     if not isinstance(data, Unread) or data.collection is None or data.vectors is None:
         raise InputError(f"{record.name} needs word vectors beside the data; add --vectors FILE")
     known = _known(data, setting)
-    if len(known.labels) <= HELD + 1:
+    if len(known.labels) <= data.held + 1:
         raise InputError(
-            f"{len(known.labels):,} labels of {data.name} have a word vector and {HELD} are held out each time; give "
-            "vectors of more words"
+            f"{len(known.labels):,} labels of {data.name} have a word vector and {data.held} are held out each time; "
+            "hold fewer out (--held), or give vectors of more words"
         )
     planted = known._replace(X=_planted(known, data, setting.seed))
     tasks = {"": known, PLANTED: planted}
@@ -179,9 +186,14 @@ def zero_shot(record: Record, setting: Setting) -> Findings:
     with setting.progress.stage("held-out labels", len(jobs) * N_SPLITS, "splits") as stage:
         for task, entry in jobs:
             make = _maker(entry.entrant, data, setting)
-            judged = [_judged(make, split, data, setting.seed) for split in _splits(tasks[task], setting.seed, stage)]
+            judged = [
+                _judged(make, split, data, setting.seed)
+                for split in _splits(tasks[task], data.held, setting.seed, stage)
+            ]
             rows.append(_found(f"{task}{entry.row}", entry.entrant, judged))
-    return Findings(rows, notes=_told(known, data), groups=[known.labels[y] for y in _tested(known, setting.seed)])
+    return Findings(
+        rows, notes=_told(known, data), groups=[known.labels[y] for y in _tested(known, data.held, setting.seed)]
+    )
 
 
 def _known(data: Unread, setting: Setting) -> Known:
@@ -247,17 +259,17 @@ class Split(NamedTuple):
     test: Int64
 
 
-def _splits(known: Known, seed: int, stage: Any = None) -> Iterator[Split]:
+def _splits(known: Known, n: int, seed: int, stage: Any = None) -> Iterator[Split]:
     for number in range(N_SPLITS):
-        held = np.sort(np.random.default_rng([seed, 6, number]).choice(len(known.labels), HELD, replace=False))
+        held = np.sort(np.random.default_rng([seed, 6, number]).choice(len(known.labels), n, replace=False))
         out = np.isin(known.y, held)
         yield Split(known, held, np.flatnonzero(~out), np.flatnonzero(out))
         if stage is not None:
             stage.advance()
 
 
-def _tested(known: Known, seed: int) -> Int64:
-    return np.concatenate([known.y[split.test] for split in _splits(known, seed)])
+def _tested(known: Known, n: int, seed: int) -> Int64:
+    return np.concatenate([known.y[split.test] for split in _splits(known, n, seed)])
 
 
 Make = Callable[[list[str]], Any]
@@ -302,10 +314,10 @@ def _measured(scores: Float32, y: Int64, held: Sequence[str], data: Unread) -> d
 def _chance(task: str, known: Known, data: Unread, seed: int) -> Found:
     """What equal scores for all give."""
     judged = []
-    for split in _splits(known, seed):
+    for split in _splits(known, data.held, seed):
         held = [known.labels[y] for y in split.held]
         y = np.searchsorted(split.held, known.y[split.test])
-        judged.append(_measured(np.zeros((len(y), HELD), np.float32), y, held, data))
+        judged.append(_measured(np.zeros((len(y), data.held), np.float32), y, held, data))
     return _found(f"{task}{CHANCE}", "any order", judged)
 
 
@@ -353,8 +365,8 @@ def _told(known: Known, data: Unread) -> list[str]:
     )  # fmt: skip
     return [
         f"{described}{total:,} labels; of {whole:,} the first term has a vector itself, of {len(known.labels):,} its "
-        f"words have: these take part, with {len(known.y):,} rows. {HELD} of them are held out with all their rows, "
-        f"{N_SPLITS} times, and are the only candidates. Left out: {', '.join(names[len(known.labels) :])}.",
+        f"words have: these take part, with {len(known.y):,} rows. {data.held} of them are held out with all their "
+        f"rows, {N_SPLITS} times, and are the only candidates. Left out: {', '.join(names[len(known.labels) :])}.",
         f"Planted: rows of {_FEATURES} numbers, a random map of the vector of the row's label and noise of "
         f"{_NOISE:g} times unit variance.",
     ]

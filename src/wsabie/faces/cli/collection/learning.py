@@ -40,6 +40,7 @@ def train(
 
     with opened(folder) as collection:
         from wsabie.catalogue.learning import train as learn
+        from wsabie.faces.cli.common import executor
 
         learnt = learn(
             collection,
@@ -81,6 +82,7 @@ def apply(
 
     with opened(folder) as collection:
         from wsabie.catalogue.suggesting import apply as suggest
+        from wsabie.faces.cli.common import executor
 
         applied = suggest(
             collection,
