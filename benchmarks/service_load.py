@@ -1,8 +1,8 @@
 """How the service stands up to requests: `python -m benchmarks.service_load [--seconds 20]`.
 
-A model of pictures of the bundled collection is served by one process; another process asks. Requests come at a fixed rate,
-whether earlier ones were answered or not, as those of many users do: 200 a second with a row of features each, then 30 a
-second with a picture of 256 pixels, then 50,000 rows one after the other for the memory of the service.
+A model of pictures of the bundled collection is served by one process; another process asks. Requests come at a
+fixed rate, whether earlier ones were answered or not, as those of many users do: 200 a second with a row of features
+each, then 30 a second with a picture of 256 pixels, then 50,000 rows one after the other for the memory of the service.
 """
 
 import argparse

@@ -117,7 +117,7 @@ def test_a_warm_start_takes_the_dimensions_of_the_vectors(cli: Cli, told: dict[s
         assert cli("train", told["train"], "--model", told["model"], *words, *more).code == 0
         assert cli("annotate", told["model"], told["test"], "-k", 1).code == 0
     other = cli("train", told["train"], "--model", told["model"], *words, "--dim", 9)
-    assert (other.code, "init_labels have 5 dimensions and dim is 9" in other.err) == (1, True)
+    assert (other.code, "has vectors of 5 dimensions and --dim is 9" in other.err) == (1, True)
 
 
 @pytest.mark.parametrize(

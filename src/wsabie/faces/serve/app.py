@@ -58,7 +58,7 @@ def _routes(context: Context) -> FastAPI:
         app.include_router(router)
 
     @app.get(f"{API}/health", tags=["service"])
-    def health() -> dict[str, str]:
+    async def health() -> dict[str, str]:
         """Whether it answers."""
         return {"status": "ok"}
 

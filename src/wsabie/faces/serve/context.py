@@ -40,18 +40,20 @@ class Context:
     figures: Figures = field(default_factory=Figures)
 
 
-def context_of(request: Request) -> Context:
+# What decides nothing by waiting is asynchronous: a plain function would be sent to a thread, six of them a request.
+async def context_of(request: Request) -> Context:
     """The one of the application."""
-    context: Context = request.app.state.context
-    return context
+    return _context(request)
 
 
 _bearer = HTTPBearer(auto_error=False, description="A token that `wsabie token` made")
 
 
-def reader(request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)] = None) -> Caller:
+async def reader(
+    request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)] = None
+) -> Caller:
     """Who asks; refused without a token where tokens are needed."""
-    tokens = context_of(request).tokens
+    tokens = _context(request).tokens
     if tokens is None:
         return LOCAL
     token = given.credentials if given is not None else request.cookies.get(COOKIE, "")
@@ -62,16 +64,16 @@ def reader(request: Request, given: Annotated[HTTPAuthorizationCredentials | Non
     return caller
 
 
-def writer(caller: Annotated[Caller, Depends(reader)]) -> Caller:
+async def writer(caller: Annotated[Caller, Depends(reader)]) -> Caller:
     """Who changes something; refused with a token that may only read."""
     if caller.role != "write":
         raise Problem(403, f"the token of {caller.name} may only read")
     return caller
 
 
-def open_collection(request: Request) -> Collection:
+async def open_collection(request: Request) -> Collection:
     """The collection; refused where a model alone is served."""
-    found = context_of(request).collection
+    found = _context(request).collection
     if found is None:
         raise Problem(404, "a model is served here and no collection; run: wsabie serve COLLECTION")
     return found
@@ -88,3 +90,8 @@ def within(k: int, context: Context) -> int:
     if k > context.limits.k:
         raise Problem(422, f"k is {k:,} and at most {context.limits.k:,} are given; ask for fewer")
     return k
+
+
+def _context(request: Request) -> Context:
+    context: Context = request.app.state.context
+    return context
