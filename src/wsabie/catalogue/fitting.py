@@ -78,7 +78,7 @@ def corrected(base: OpenModel, examples: Examples, store: RowStore, changed: fro
     names = [*model.vocabulary_, *(name for name, yes in zip(examples.names, new, strict=True) if yes)]
     held, truth = store.matrix(judge.hashes)[0], _in_columns(judge.Y, examples.labels, labels)
     _refuse_blind(truth)
-    best, best_map = None, -1.0
+    best, best_map = model, -1.0
     n_epochs = run.epochs or EPOCHS
     with run.progress.stage("learning changes", n_epochs, "epochs") as stage:
         for _ in range(n_epochs):
@@ -87,7 +87,6 @@ def corrected(base: OpenModel, examples: Examples, store: RowStore, changed: fro
             stage.advance(1, MAP=figure)
             if figure > best_map:
                 best, best_map = copy(model), figure
-    assert best is not None  # noqa: S101 - there is an epoch
     return Fitted(best.calibrate(held, truth), labels, len(rows), len(best.history_))
 
 

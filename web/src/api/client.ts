@@ -52,7 +52,7 @@ export function whenTokenNeeded(told: () => void): void {
   onTokenNeeded = told;
 }
 
-/** Keep a token for this session, for pictures as well, which a page asks for without headers. */
+/** Keep a token until the browser is closed, for pictures as well, which a page asks for without headers. */
 export function keepToken(token: string): void {
   const secure = location.protocol === "https:" ? "; Secure" : "";
   document.cookie = `${COOKIE}=${encodeURIComponent(token.trim())}; SameSite=Strict; path=/${secure}`;

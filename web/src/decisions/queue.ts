@@ -67,7 +67,7 @@ export class DecisionQueue {
   private sending: string | null = null;
   private tries = 0;
   private timer: ReturnType<typeof setTimeout> | null = null;
-  private done: { id: string; entry: number | null }[] = []; // answered in this session, latest last
+  private done: { id: string; entry: number | null }[] = []; // answered since the page was opened, latest last
   private snapshot: QueueState;
 
   constructor(

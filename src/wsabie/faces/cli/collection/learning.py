@@ -36,8 +36,6 @@ def train(
     json: Json = False,
 ) -> None:
     """Learn from what was accepted and rejected, and put the new model into use; `undo` puts the old one back."""
-    from wsabie.faces.cli.common import executor
-
     with opened(folder) as collection:
         from wsabie.catalogue.learning import train as learn
         from wsabie.faces.cli.common import executor
@@ -78,8 +76,6 @@ def apply(
     json: Json = False,
 ) -> None:
     """Let the model in use suggest labels for new items."""
-    from wsabie.faces.cli.common import executor
-
     with opened(folder) as collection:
         from wsabie.catalogue.suggesting import apply as suggest
         from wsabie.faces.cli.common import executor
