@@ -1,40 +1,41 @@
-"""Search by words: which labels they mean, what is tagged so, what looks so, and what is related.
+"""Search by words: what is tagged so, what looks so, and what is related.
 
 Words are names of labels in any language, with synonyms; several may stand side by side, `-name` or `-"two words"` is
 what an item must not be. What the words are understood as is part of the answer.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, product
 from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, func, select
 
-from wsabie.base.errors import InputError, UnknownLabelError
-from wsabie.catalogue import book
+from wsabie.base.errors import InputError
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.database import reading
 from wsabie.catalogue.label_space import neighbours, search_labels
 from wsabie.catalogue.points import Near
-from wsabie.catalogue.tables import annotations, items, journal, labels, synonyms
-from wsabie.labels.names import unknown_label
+from wsabie.catalogue.tables import annotations, items, labels
+from wsabie.catalogue.understanding import Meaning, Meanings, Names, Term, known_related, understand
 
 RELATED = 6
 """Groups of related labels, at most."""
+KNOWN = 4
+"""Of these by what files know."""
 NEAR = 0.4
 """Cosine from which on a label is related to another."""
 
-_WORD = re.compile(r'(?P<no>-?)(?:"(?P<quoted>[^"]*)"|(?P<word>[^\s,"]+))|,')
 _LONGEST = 1000
-_ALWAYS_NEW = -1
+_COMBINED = 8  # labels, or sets of them, that a text with several meanings is searched by
 
 
-class Meaning(NamedTuple):
-    """What a text is understood as: labels by number and name, those that it excludes, and sentences that say so."""
+class Related(NamedTuple):
+    """A label, why it is related, and how nearly."""
 
-    wanted: dict[int, str]
-    unwanted: dict[int, str]
-    said: list[str]
+    number: int
+    name: str
+    why: str
+    score: float | None
 
 
 class Hit(NamedTuple):
@@ -61,7 +62,7 @@ class Answer(NamedTuple):
     groups: list[Group]
 
 
-def search(collection: Collection, text: str, k: int = 24) -> Answer:
+def search(collection: Collection, text: str, k: int = 24, meanings: Meanings | None = None) -> Answer:
     """Find items by words.
 
     Parameters
@@ -71,6 +72,8 @@ def search(collection: Collection, text: str, k: int = 24) -> Answer:
         At most 1,000 characters.
     k : int
         Items of a group, at most.
+    meanings : Meanings or None
+        For words that are no label but mean some, and for parts and other relations.
 
     Raises
     ------
@@ -82,169 +85,105 @@ def search(collection: Collection, text: str, k: int = 24) -> Answer:
     if len(text) > _LONGEST:
         raise InputError(f"the text has {len(text):,} characters; search with at most {_LONGEST:,}")
     with reading(collection.engine) as connection:
-        meaning = understand(connection, text)
-        tagged = _tagged(connection, list(meaning.wanted), list(meaning.unwanted), k)
+        meaning = understand(connection, text, meanings)
+        tagged = _tagged(connection, meaning, k)
         hidden = _decided(connection, meaning)
-        kinds = _kinds(connection, meaning.wanted)
-    shown = " and ".join(f"'{name}'" for name in meaning.wanted.values())
-    names = list(meaning.wanted.values())
-    groups = [Group(names, f"tagged {shown}", None, [Hit(item, names[0], None) for item in tagged])]
-    near = _looking(collection, list(meaning.wanted), k, hidden | set(tagged))
-    groups.append(Group(names, f"looks like {shown}", None, [Hit(one.item, names[0], one.score) for one in near]))
-    seen = set(tagged) | {one.item for one in near} | hidden
-    for number, name, why, score in _related(collection, meaning, kinds):
-        hits = _of_label(collection, number, name, max(1, k // 2), seen)
+        related = [*_kinds(connection, meaning), *_known(connection, meaning, meanings)]
+    shown, names = " and ".join(map(str, meaning.terms)), list(meaning.wanted.values())
+    looking = _looking(collection, meaning.terms, k, hidden | {hit.item for hit in tagged})
+    groups = [Group(names, f"tagged {shown}", None, tagged), Group(names, f"looks like {shown}", None, looking)]
+    seen = hidden | {hit.item for hit in (*tagged, *looking)}
+    for one in _related(collection, meaning, related):
+        hits = _of_label(collection, one, max(1, k // 2), seen)
         if hits:
-            groups.append(Group([name], why, score, hits))
+            groups.append(Group([one.name], one.why, one.score, hits))
             seen |= {hit.item for hit in hits}
         if len(groups) == RELATED + 2:
             break
     return Answer(meaning, [group for group in groups if group.hits])
 
 
-def understand(connection: Connection, text: str) -> Meaning:
-    """The labels that words mean; of words side by side the longest name counts."""
-    known = _Names(connection)
-    wanted: dict[int, str] = {}
-    unwanted: dict[int, str] = {}
-    said: list[str] = []
-    for no, words in _phrases(text):
-        while words:
-            number, used = known.longest(words)
-            name, asked = known.name(number), " ".join(words[:used])
-            if not no and asked != name:
-                said.append(f"'{asked}' is another name of '{name}'" if asked.casefold() != name.casefold() else "")
-            (unwanted if no else wanted)[number] = name
-            words = words[used:]
-    if not wanted:
-        raise InputError("nothing is searched for; write a label, and what it must not be behind it: dog -puppy")
-    return Meaning(wanted, unwanted, [line for line in said if line])
-
-
-def complete(collection: Collection, start: str, k: int = 20) -> list[tuple[int, str, str | None]]:
-    """Labels of which a name begins so, in any language: number, name, and the other name if it was that one."""
-    sought = start.casefold()
-    with reading(collection.engine) as connection:
-        known = _Names(connection)
-    own = [(number, name, None) for number, name in known.labels.items() if name.casefold().startswith(sought)]
-    other = [(n, known.labels[n], name) for name, n in known.others.items() if name.casefold().startswith(sought)]
-    there = {number for number, _, _ in own}
-    found = sorted(own, key=lambda one: (len(one[1]), one[1]))
-    return [*found, *sorted((one for one in other if one[0] not in there), key=lambda one: str(one[2]))][:k]
-
-
-class _Names:
-    """All names of labels, read when the journal has grown."""
-
-    _kept: "dict[str, tuple[int, _Names]]" = {}  # noqa: RUF012 - of the last collections that were asked
-
-    def __new__(cls, connection: Connection) -> "_Names":
-        key = str(connection.engine.url)
-        stamp = connection.execute(select(func.max(journal.c.id))).scalar() or _ALWAYS_NEW
-        there = cls._kept.get(key)
-        if there is not None and there[0] == stamp and stamp != _ALWAYS_NEW:
-            return there[1]
-        found = super().__new__(cls)
-        found._read(connection)
-        if len(cls._kept) > 8:
-            cls._kept.clear()
-        cls._kept[key] = (stamp, found)
-        return found
-
-    def _read(self, connection: Connection) -> None:
-        self.labels: dict[int, str] = book.names(connection)
-        query = select(synonyms.c.name, synonyms.c.label_id)
-        self.others: dict[str, int] = {row[0]: row[1] for row in connection.execute(query)}
-        self._spelt = {name.casefold(): number for name, number in self.others.items()}
-        self._spelt |= {name.casefold(): number for number, name in self.labels.items()}
-        self._most = max((name.count(" ") + 1 for name in self._spelt), default=1)
-
-    def name(self, number: int) -> str:
-        return self.labels[number]
-
-    def longest(self, words: Sequence[str]) -> tuple[int, int]:
-        """The label that the first words name, and how many words that is."""
-        for n in range(min(len(words), self._most), 0, -1):
-            number = self._spelt.get(" ".join(words[:n]).casefold())
-            if number is not None:
-                return number, n
-        raise UnknownLabelError(unknown_label(words[0], list(self.labels.values())))
-
-
-def _phrases(text: str) -> Iterator[tuple[bool, list[str]]]:
-    """Words side by side, and whether they are unwanted; quotes keep words together and apart from others."""
-    together: list[str] = []
-    for found in _WORD.finditer(text):
-        word = found["quoted"] if found["quoted"] is not None else found["word"]
-        if word is not None and not found["no"] and found["quoted"] is None:
-            together.append(word)
-            continue
-        if together:
-            yield False, together
-            together = []
-        if word:
-            yield bool(found["no"]), word.split()
-    if together:
-        yield False, together
-
-
-def _tagged(connection: Connection, wanted: Sequence[int], unwanted: Sequence[int], k: int) -> list[int]:
-    """Items with all labels that are wanted and none that is not, the newest first."""
+def _tagged(connection: Connection, meaning: Meaning, k: int) -> list[Hit]:
+    """Items that have a label of each term and none that is not wanted, the newest first."""
     query = select(items.c.id).where(items.c.state == "present").order_by(items.c.id.desc()).limit(k)
-    for number in wanted:
-        query = query.where(_has(number))
-    for number in unwanted:
-        query = query.where(~_has(number))
-    return list(connection.execute(query).scalars())
+    for term in meaning.terms:
+        query = query.where(_has(term.labels))
+    if meaning.unwanted:
+        query = query.where(~_has(meaning.unwanted))
+    found, a = list(connection.execute(query).scalars()), annotations.c
+    first = meaning.terms[0].labels
+    had = select(a.item_id, func.min(a.label_id)).where(a.item_id.in_(found), a.label_id.in_(first))
+    label = {row[0]: row[1] for row in connection.execute(had.where(a.state == "accepted").group_by(a.item_id))}
+    return [Hit(item, first[label[item]], None) for item in found]
 
 
-def _has(number: int) -> ColumnElement[bool]:
+def _has(numbers: Iterable[int]) -> ColumnElement[bool]:
     a = annotations.c
-    return items.c.id.in_(select(a.item_id).where(a.label_id == number, a.state == "accepted"))
+    return items.c.id.in_(select(a.item_id).where(a.label_id.in_(list(numbers)), a.state == "accepted"))
 
 
 def _decided(connection: Connection, meaning: Meaning) -> set[int]:
-    """Items of which is known that they are not what is asked for."""
+    """Items of which is known that they are not what is asked for: one label of several is no such thing."""
     a = annotations.c
-    rejected = select(a.item_id).where(a.label_id.in_(list(meaning.wanted)), a.state == "rejected")
+    single = [number for term in meaning.terms if len(term.labels) == 1 for number in term.labels]
+    rejected = select(a.item_id).where(a.label_id.in_(single), a.state == "rejected")
     other = select(a.item_id).where(a.label_id.in_(list(meaning.unwanted)), a.state == "accepted")
     return set(connection.execute(rejected).scalars()) | set(connection.execute(other).scalars())
 
 
-def _looking(collection: Collection, wanted: Sequence[int], k: int, but: Iterable[int]) -> list[Near]:
-    """Items that the model finds nearest to labels; none where there is no model or it does not know them."""
+def _looking(collection: Collection, terms: Sequence[Term], k: int, but: Iterable[int]) -> list[Hit]:
+    """Items that the model finds nearest to labels; none where there is no model or it does not know them.
+
+    Of a term with several labels the best one counts.
+    """
+    best: dict[int, Hit] = {}
+    for chosen in islice(product(*(term.labels.items() for term in terms)), _COMBINED):
+        for one in _nearest(collection, [number for number, _ in chosen], k, but):
+            if one.item not in best or one.score > (best[one.item].score or 0.0):
+                best[one.item] = Hit(one.item, chosen[0][1], one.score)
+    return sorted(best.values(), key=lambda hit: -(hit.score or 0.0))[:k]
+
+
+def _nearest(collection: Collection, wanted: Sequence[int], k: int, but: Iterable[int]) -> list[Near]:
     try:
         return search_labels(collection, wanted, k, but=but)
     except InputError:
         return []
 
 
-def _of_label(collection: Collection, number: int, name: str, k: int, but: set[int]) -> list[Hit]:
+def _of_label(collection: Collection, one: Related, k: int, but: set[int]) -> list[Hit]:
+    term = Term(one.name, {one.number: one.name})
     with reading(collection.engine) as connection:
-        tagged = [item for item in _tagged(connection, [number], (), k + len(but)) if item not in but][:k]
-    near = _looking(collection, [number], k - len(tagged), but | set(tagged)) if len(tagged) < k else []
-    return [*(Hit(item, name, None) for item in tagged), *(Hit(one.item, name, one.score) for one in near)]
+        found = _tagged(connection, Meaning([term], {}, []), k + len(but))
+    tagged = [hit for hit in found if hit.item not in but][:k]
+    there = but | {hit.item for hit in tagged}
+    return tagged + (_looking(collection, [term], k - len(tagged), there) if len(tagged) < k else [])
 
 
-def _kinds(connection: Connection, wanted: dict[int, str]) -> list[tuple[int, str, str, float | None]]:
+def _kinds(connection: Connection, meaning: Meaning) -> list[Related]:
     """Labels right below those that are wanted."""
-    c = labels.c
+    c, wanted = labels.c, meaning.wanted
     query = select(c.id, c.name, c.parent_id).where(c.parent_id.in_(list(wanted)), c.merged_into.is_(None))
     rows = connection.execute(query.order_by(c.name)).all()
-    return [(row[0], row[1], f"'{row[1]}' is a kind of '{wanted[row[2]]}'", None) for row in rows]
+    return [Related(row[0], row[1], f"'{row[1]}' is a kind of '{wanted[row[2]]}'", None) for row in rows]
 
 
-def _related(
-    collection: Collection, meaning: Meaning, kinds: Sequence[tuple[int, str, str, float | None]]
-) -> Iterator[tuple[int, str, str, float | None]]:
-    """Related labels and why: kinds of what is wanted, then labels near to it in the space of the model."""
+def _known(connection: Connection, meaning: Meaning, meanings: Meanings | None) -> list[Related]:
+    """Labels that files know to be parts, kinds or wholes of what was asked."""
+    names = Names(connection)
+    links = [link for term in meaning.terms for link in known_related(connection, meanings, term, KNOWN)]
+    return [Related(names.number(link.label), link.label, link.why, link.score) for link in links]
+
+
+def _related(collection: Collection, meaning: Meaning, before: Sequence[Related]) -> Iterator[Related]:
+    """Related labels: those that are known, then labels near to what is wanted in the space of the model."""
     told = set(meaning.wanted) | set(meaning.unwanted)
-    for one in kinds:
-        if one[0] not in told:
-            told.add(one[0])
+    for one in before:
+        if one.number not in told:
+            told.add(one.number)
             yield one
     for number, name in meaning.wanted.items():
         for other, other_name, cosine in neighbours(collection, number, RELATED):
             if other not in told and cosine >= NEAR:
                 told.add(other)
-                yield other, other_name, f"near '{name}' in the model's space (cosine {cosine:.2f})", cosine
+                yield Related(other, other_name, f"near '{name}' in the model's space (cosine {cosine:.2f})", cosine)

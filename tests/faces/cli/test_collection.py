@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 pytest.importorskip("sqlalchemy", reason="collections need SQLAlchemy")
 
@@ -50,6 +51,23 @@ def test_a_folder_becomes_a_collection_and_is_kept_up_with(cli: Cli, photos: Pat
     assert "120 new" in cli("collection", "history", photos).out
     assert cli("collection", "undo", photos, "--by", "eve").code == 0
     assert cli("collection", "status", photos, "--json").json["annotations"] == []
+
+
+def test_items_are_found_by_words(cli: Cli, photos: Path, tmp_path: Path) -> None:
+    cli("collection", "init", photos)
+    label = cli("collection", "labels", photos, "--json").json["labels"][0]
+    found = cli("collection", "search", photos, label["name"], "-k", "3", "--json", "--out", tmp_path / "found.png")
+    assert [(hit["label"], hit["score"]) for hit in found.json["groups"][0]["hits"]] == [(label["name"], None)] * 3
+    assert Image.open(tmp_path / "found.png").width > 300
+    paths = [hit["path"] for hit in found.json["groups"][0]["hits"]]
+    (tmp_path / "kinds.tsv").write_text(f"{label['name']}\tfar above\n")
+    shown = cli("collection", "search", photos, "far above", "-k", "3", "--knowledge", tmp_path / "kinds.tsv")
+    assert [line.split("\t")[0] for line in shown.out.splitlines() if "\t" in line] == paths
+    assert f"is no label, but there is one below it: {label['name']}" in shown.err
+    assert "there is no label 'qqq'" in cli("collection", "search", photos, "qqq").err
+    assert "choose a name that ends in .png" in cli("collection", "search", photos, "x", "--out", "x.jpg").err
+    missing = cli("collection", "search", photos, "x", "--knowledge", tmp_path / "none")
+    assert (missing.code, "Traceback" in missing.err) == (1, False)
 
 
 def test_an_empty_folder_waits_for_files(cli: Cli, tmp_path: Path, pictures: Path) -> None:

@@ -182,6 +182,15 @@ def test_search_by_words(asked: TestClient) -> None:
         assert asked.get("/api/v1/search", params={"text": text}).status_code == status, text
 
 
+def test_search_by_what_files_know(folder: Path, tmp_path: Path) -> None:
+    kinds = tmp_path / "kinds.tsv"
+    kinds.write_text("red\twarm\nblue\tcold\n")
+    with running(folder, "--knowledge", kinds) as service:
+        found = service.get("/api/v1/search", params={"text": "warm", "k": 5}).json()
+        assert (found["wanted"], found["said"]) == (["red"], ["'warm' is no label, but there is one below it: red"])
+        assert [group["why"] for group in found["groups"]][:2] == ["tagged 'red'", "looks like 'red'"]
+
+
 def test_search_by_a_picture_and_a_region(asked: TestClient) -> None:
     picture = {"file": drawn("green", 44)}
     found = asked.post("/api/v1/search/picture?k=6", files=picture).json()

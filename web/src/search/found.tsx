@@ -7,16 +7,19 @@ import { nameOf } from "../base/format";
 import { ask, openOver } from "../base/router";
 import { written } from "./terms";
 
+const NAMED = 8; // labels of a group that stand above it
+
 export function Groups({ groups }: { groups: SearchGroup[] }): ReactNode {
   return groups.map((group, i) => (
     <section key={`${i} ${group.labels.join()}`} className="group" aria-label={group.labels.join(", ")}>
       <header>
         <h2>
-          {group.labels.map((label) => (
+          {group.labels.slice(0, NAMED).map((label) => (
             <button key={label} type="button" className="link" onClick={() => ask({ text: written(label) })}>
               {label}
             </button>
           ))}
+          {group.labels.length > NAMED && ` and ${count(group.labels.length - NAMED)} more`}
         </h2>
         <p>{group.why}</p>
       </header>

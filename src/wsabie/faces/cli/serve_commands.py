@@ -22,6 +22,10 @@ def serve(
     name: Annotated[
         list[str] | None, typer.Option(metavar="HOST", help="A name by which it is asked for, behind a proxy.")
     ] = None,
+    knowledge: Annotated[
+        list[Path] | None,
+        typer.Option(help="What knows words, for search, such as /usr/share/wordnet or translations; again for more."),
+    ] = None,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that answer.")] = 1,
     max_megabytes: Annotated[float, typer.Option(min=0.001, help="Of a request, at most.")] = 32,
     max_megapixels: Annotated[float, typer.Option(min=0.001, max=1000, help="Of a picture, at most.")] = 64,
@@ -47,7 +51,16 @@ def serve(
         burst=max(1, round(2 * rate)),
         seconds=seconds,
     )
-    service = Service(str(what), host, port, str(tokens) if tokens else None, tuple(name or ()), workers, limits)
+    service = Service(
+        str(what),
+        host,
+        port,
+        str(tokens) if tokens else None,
+        tuple(name or ()),
+        workers,
+        limits,
+        tuple(map(str, knowledge or ())),
+    )
     with listening(service) as found:
         shown = f"[{host}]" if ":" in host else host
         note(f"serving {what} on http://{shown}:{found.getsockname()[1]} (Ctrl-C ends it)")

@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
 from wsabie.base.errors import WsabieError
-from wsabie.catalogue import jobs, searching, shelf, standing, vocabulary
+from wsabie.catalogue import jobs, shelf, standing, understanding, vocabulary
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.facets import facets
 from wsabie.catalogue.points import opened_model
@@ -64,7 +64,7 @@ def complete(
     k: Annotated[int, Query(ge=1)] = 20,
 ) -> told.Completions:
     """Labels of which a name begins so, in any language."""
-    found = searching.complete(at, start, within(k, the))
+    found = understanding.complete(at, start, within(k, the))
     return told.Completions(labels=[told.Completion(id=n, name=name, other=other) for n, name, other in found])
 
 

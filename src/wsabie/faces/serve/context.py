@@ -7,6 +7,7 @@ from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from wsabie.catalogue.collection import Collection
+from wsabie.catalogue.understanding import Meanings
 from wsabie.faces.serve.limits import Limits
 from wsabie.faces.serve.measured import Figures
 from wsabie.faces.serve.problems import Problem
@@ -30,6 +31,8 @@ class Context:
         None: everybody may do everything; only for a service on the loopback address.
     model : Served
     collection : Collection or None
+    meanings : Meanings or None
+        What files know of its labels.
     figures : Figures
     """
 
@@ -37,6 +40,7 @@ class Context:
     tokens: list[Token] | None
     model: Served
     collection: Collection | None = None
+    meanings: Meanings | None = None
     figures: Figures = field(default_factory=Figures)
 
 

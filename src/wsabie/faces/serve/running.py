@@ -6,6 +6,7 @@ import os
 import socket
 import sys
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from starlette.types import ASGIApp
 
 from wsabie.base.errors import InputError
 from wsabie.catalogue.collection import is_collection, open_collection
+from wsabie.catalogue.understanding import Meanings, meanings_in
 from wsabie.faces.serve.app import make_app
 from wsabie.faces.serve.context import Context
 from wsabie.faces.serve.limits import LOOPBACK, Limits
@@ -41,6 +43,8 @@ class Service:
     workers : int
         Processes; the model is mapped, and in memory once.
     limits : Limits
+    knowledge : tuple of str
+        Files that know words, for search.
     """
 
     what: str
@@ -50,6 +54,7 @@ class Service:
     names: tuple[str, ...] = ()
     workers: int = 1
     limits: Limits = field(default_factory=Limits)
+    knowledge: tuple[str, ...] = ()
 
     @property
     def local(self) -> bool:
@@ -78,9 +83,11 @@ def context_of(service: Service) -> Context:
     tokens = None if service.tokens is None else read_tokens(Path(service.tokens))
     what = Path(service.what)
     if not is_collection(what):
+        if service.knowledge:
+            raise InputError("--knowledge helps to search a collection, and a model is served; leave it out")
         return Context(service.limits, tokens, ServedModel(what))
     collection = open_collection(what)
-    return Context(service.limits, tokens, CollectionModel(collection), collection)
+    return Context(service.limits, tokens, CollectionModel(collection), collection, _meanings(service.knowledge))
 
 
 def listening(service: Service) -> socket.socket:
@@ -134,8 +141,9 @@ def serve(service: Service, found: socket.socket) -> None:
 def application() -> ASGIApp:
     """The application of one process, from what its parent was told."""
     given: dict[str, Any] = json.loads(os.environ[_GIVEN])
-    limits, names = Limits(**given.pop("limits")), tuple(given.pop("names"))
-    service = Service(**given, limits=limits, names=names)
+    limits = Limits(**given.pop("limits"))
+    names, knowledge = tuple(given.pop("names")), tuple(given.pop("knowledge"))
+    service = Service(**given, limits=limits, names=names, knowledge=knowledge)
     made = make_app(context_of(service), service.hosts)
     _side_by_side()
     return made
@@ -150,3 +158,9 @@ def _side_by_side() -> None:
     sys.setswitchinterval(0.0005)  # a thread that computes hands the interpreter over to the one that answers
     gc.collect()
     gc.freeze()  # what is loaded stays: to look through all of it again took a tenth of the time
+
+
+@cache
+def _meanings(files: tuple[str, ...]) -> Meanings | None:
+    """What files know of words, read once in a process."""
+    return meanings_in(*map(Path, files))

@@ -22,7 +22,7 @@ def by_words(
     at: Open, the: The, _: Reader, text: Annotated[str, Query(max_length=1000)], k: Few = 24
 ) -> told.SearchAnswer:
     """Find items by labels in any language, `-label` for what they must not be; related labels after them."""
-    answer = searching.search(at, text, within(k, the))
+    answer = searching.search(at, text, within(k, the), the.meanings)
     groups = [
         told.GroupSeen(
             labels=group.labels,

@@ -1,0 +1,219 @@
+"""What words mean: labels of a collection, by their own names, by other names, or by what files know of the words."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from sqlalchemy import Connection, func, select
+
+from wsabie.base.errors import InputError, UnknownLabelError
+from wsabie.catalogue import book
+from wsabie.catalogue.collection import Collection
+from wsabie.catalogue.database import reading
+from wsabie.catalogue.tables import journal, labels, synonyms
+from wsabie.labels.knowledge import Knowledge
+from wsabie.labels.matching import Matched, match_labels
+from wsabie.labels.names import unknown_label
+from wsabie.search.asked import Queries
+from wsabie.search.related import KnownRelated, Link
+from wsabie.sources.knowledge import read_knowledge
+
+_WORD = re.compile(r'(?P<no>-?)(?:"(?P<quoted>[^"]*)"|(?P<word>[^\s,"]+))|,')
+_WORDS_OF_NAME = 6  # that are looked up together in what files know
+_ALWAYS_NEW = -1
+
+
+class Term(NamedTuple):
+    """Some of the words: the labels that they mean, by number and name; any of them will do."""
+
+    asked: str
+    labels: dict[int, str]
+
+    def __str__(self) -> str:
+        return f"'{self.asked if len(self.labels) > 1 else next(iter(self.labels.values()))}'"
+
+
+class Meaning(NamedTuple):
+    """What a text is understood as.
+
+    Attributes
+    ----------
+    terms : list of Term
+        An item is to fit each of them.
+    unwanted : dict of int to str
+        Labels that it must not have.
+    said : list of str
+        Sentences that say how it was understood.
+    """
+
+    terms: list[Term]
+    unwanted: dict[int, str]
+    said: list[str]
+
+    @property
+    def wanted(self) -> dict[int, str]:
+        """Labels of all terms."""
+        return {number: name for term in self.terms for number, name in term.labels.items()}
+
+
+class Meanings:
+    """What files such as those of WordNet know of a collection's labels; looked up anew when labels have changed.
+
+    A label with a synset means that; another what its name usually means.
+
+    Parameters
+    ----------
+    knowledge : Knowledge
+    called : str
+        What is said to know it.
+    """
+
+    def __init__(self, knowledge: Knowledge, called: str) -> None:
+        self.knowledge, self.called = knowledge, called
+        self._read: tuple[list[tuple[str, str]], Queries, KnownRelated] | None = None
+
+    def of(self, connection: Connection) -> tuple[Queries, KnownRelated]:
+        """Who understands words, and who knows related labels."""
+        query = select(labels.c.name, labels.c.wordnet).where(labels.c.merged_into.is_(None)).order_by(labels.c.id)
+        rows = [(name, synset) for name, synset in connection.execute(query)]
+        if self._read is None or self._read[0] != rows:
+            matched = self._matched(rows)
+            self._read = rows, Queries(matched.labels, matched), KnownRelated(matched, called=self.called)
+        return self._read[1:]
+
+    def _matched(self, rows: Sequence[tuple[str, str]]) -> Matched:
+        table = {name: synset for name, synset in rows if synset and self.knowledge.find(synset)}
+        return match_labels(self.knowledge, [name for name, _ in rows], table)
+
+
+def meanings_in(*files: Path) -> Meanings | None:
+    """What some files know of words; None without files.
+
+    Raises
+    ------
+    InputError
+        As `sources.knowledge.read_knowledge`.
+    """
+    return Meanings(read_knowledge(*files), " and ".join(file.stem for file in files)) if files else None
+
+
+def understand(connection: Connection, text: str, meanings: Meanings | None = None) -> Meaning:
+    """The labels that words mean; of words side by side the longest name counts.
+
+    Raises
+    ------
+    UnknownLabelError
+        No word means a label; the nearest names are suggested.
+    InputError
+        Nothing is asked, or only what is not wanted.
+    """
+    known, queries = Names(connection), None if meanings is None else meanings.of(connection)[0]
+    terms: list[Term] = []
+    unwanted: dict[int, str] = {}
+    said: list[str] = []
+    for no, words in _phrases(text):
+        while words:
+            term, used, sentence = _first(known, words, queries)
+            if no:
+                unwanted |= term.labels
+            else:
+                terms.append(term)
+                said += [sentence] if sentence else []
+            words = words[used:]
+    if not terms:
+        raise InputError("nothing is searched for; write a label, and what it must not be behind it: dog -puppy")
+    return Meaning(terms, unwanted, said)
+
+
+def known_related(connection: Connection, meanings: Meanings | None, term: Term, k: int) -> list[Link]:
+    """Labels related to what was asked, by what files know: parts, kinds, wholes."""
+    return [] if meanings is None else meanings.of(connection)[1].related(term.asked, k)
+
+
+class Names:
+    """All names of labels, read when the journal has grown."""
+
+    _kept: "dict[str, tuple[int, Names]]" = {}  # noqa: RUF012 - of the last collections that were asked
+
+    def __new__(cls, connection: Connection) -> "Names":
+        key = str(connection.engine.url)
+        stamp = connection.execute(select(func.max(journal.c.id))).scalar() or _ALWAYS_NEW
+        there = cls._kept.get(key)
+        if there is not None and there[0] == stamp and stamp != _ALWAYS_NEW:
+            return there[1]
+        found = super().__new__(cls)
+        found._read(connection)
+        if len(cls._kept) > 8:
+            cls._kept.clear()
+        cls._kept[key] = (stamp, found)
+        return found
+
+    def _read(self, connection: Connection) -> None:
+        self.labels: dict[int, str] = book.names(connection)
+        query = select(synonyms.c.name, synonyms.c.label_id)
+        self.others: dict[str, int] = {row[0]: row[1] for row in connection.execute(query)}
+        self._spelt = {name.casefold(): number for name, number in self.others.items()}
+        self._spelt |= {name.casefold(): number for number, name in self.labels.items()}
+        self.most_words = max((name.count(" ") + 1 for name in self._spelt), default=1)
+
+    def number(self, name: str) -> int:
+        """Of a label, by its own name."""
+        return self._spelt[name.casefold()]
+
+    def named(self, asked: str) -> tuple[Term, str] | None:
+        """The label that has this name, and what is to be said of it."""
+        number = self._spelt.get(asked.casefold())
+        if number is None:
+            return None
+        name = self.labels[number]
+        other = asked.casefold() != name.casefold()
+        return Term(name, {number: name}), f"'{asked}' is another name of '{name}'" if other else ""
+
+
+def complete(collection: Collection, start: str, k: int = 20) -> list[tuple[int, str, str | None]]:
+    """Labels of which a name begins so, in any language: number, name, and the other name if it was that one."""
+    sought = start.casefold()
+    with reading(collection.engine) as connection:
+        known = Names(connection)
+    own = [(number, name, None) for number, name in known.labels.items() if name.casefold().startswith(sought)]
+    other = [(n, known.labels[n], name) for name, n in known.others.items() if name.casefold().startswith(sought)]
+    there = {number for number, _, _ in own}
+    found = sorted(own, key=lambda one: (len(one[1]), one[1]))
+    return [*found, *sorted((one for one in other if one[0] not in there), key=lambda one: str(one[2]))][:k]
+
+
+def _first(known: Names, words: Sequence[str], queries: Queries | None) -> tuple[Term, int, str]:
+    """What the first words mean, as many of them as mean something together; how many, and what is to be said."""
+    for n in range(min(len(words), max(known.most_words, _WORDS_OF_NAME)), 0, -1):
+        asked = " ".join(words[:n])
+        found = known.named(asked) or (None if queries is None else _by_knowledge(known, asked, queries))
+        if found is not None:
+            return found[0], n, found[1]
+    raise UnknownLabelError(unknown_label(words[0], list(known.labels.values())))
+
+
+def _by_knowledge(known: Names, asked: str, queries: Queries) -> tuple[Term, str] | None:
+    """Labels that this is another name of, or that are kinds of it, by what files know."""
+    try:
+        found = queries.understand(asked)
+    except UnknownLabelError:
+        return None
+    return Term(asked, {known.number(name): name for name in found.labels}), found.sentence
+
+
+def _phrases(text: str) -> Iterator[tuple[bool, list[str]]]:
+    """Words side by side, and whether they are unwanted; quotes keep words together and apart from others."""
+    together: list[str] = []
+    for found in _WORD.finditer(text):
+        word = found["quoted"] if found["quoted"] is not None else found["word"]
+        if word is not None and not found["no"] and found["quoted"] is None:
+            together.append(word)
+            continue
+        if together:
+            yield False, together
+            together = []
+        if word:
+            yield bool(found["no"]), word.split()
+    if together:
+        yield False, together
