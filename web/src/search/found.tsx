@@ -3,7 +3,7 @@
 import type { ReactNode } from "react";
 import { thumbnail } from "../api/client";
 import type { ScoredItem, SearchGroup } from "../api/types";
-import { nameOf } from "../base/format";
+import { nameOf, number } from "../base/format";
 import { ask, openOver } from "../base/router";
 import { written } from "./terms";
 
@@ -19,7 +19,7 @@ export function Groups({ groups }: { groups: SearchGroup[] }): ReactNode {
               {label}
             </button>
           ))}
-          {group.labels.length > NAMED && ` and ${count(group.labels.length - NAMED)} more`}
+          {group.labels.length > NAMED && ` and ${number(group.labels.length - NAMED)} more`}
         </h2>
         <p>{group.why}</p>
       </header>

@@ -1,0 +1,112 @@
+"""A collection of 100,000 items behind the real service: `python -m benchmarks.service_pages [--folder F]`.
+
+1,000 emoji become a collection and train a model; then each is linked a hundred times, scanned and looked at. Pages of
+the gallery, searches by words and similar items are asked for over HTTP, one after the other; what a browser takes to
+paint the gallery is told by `web/tests/paint.mjs`.
+"""
+
+import argparse
+import csv
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import numpy as np
+import pyarrow.parquet as pq
+
+from benchmarks.machine import told
+from wsabie.samples import sample_path
+
+N_PICTURES, N_COPIES = 1000, 100
+ROOT = Path(__file__).parents[1]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path, help="where the collection is kept, to measure it again")
+    asked = parser.parse_args()
+    print(told())
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = asked.folder or Path(scratch) / "photos"
+        if not (folder / ".wsabie").exists():
+            make(folder)
+        with served(folder) as address:
+            measure(address)
+            subprocess.run(["node", "tests/paint.mjs", address], cwd=ROOT / "web", check=True)
+
+
+def make(folder: Path) -> None:
+    """The collection; two thirds of the first pictures have tags."""
+    rows = pq.read_table(sample_path("emoji"), columns=["image", "labels"]).slice(0, N_PICTURES).to_pylist()
+    (folder / "copy 00").mkdir(parents=True)
+    with (folder / "metadata.csv").open("w", newline="", encoding="utf-8") as file:
+        lines = csv.writer(file)
+        lines.writerow(["file_name", "labels"])
+        for number, row in enumerate(rows):
+            name = f"copy 00/{number:04d}.webp"
+            (folder / name).write_bytes(row["image"])
+            if number % 3:
+                lines.writerow([name, ";".join(label.replace(";", " ") for label in row["labels"][:6])])
+    _collection("init", folder)
+    _collection("train", folder)
+    for copy in range(1, N_COPIES):
+        (folder / f"copy {copy:02d}").mkdir()
+        for path in (folder / "copy 00").iterdir():
+            os.link(path, folder / f"copy {copy:02d}" / path.name)
+    _collection("scan", folder)
+    _collection("apply", folder)
+
+
+def _collection(command: str, folder: Path) -> None:
+    begun = time.perf_counter()
+    subprocess.run([sys.executable, "-m", "wsabie", "collection", command, folder], check=True, capture_output=True)
+    print(f"{command}: {time.perf_counter() - begun:.0f} s")
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    command = [sys.executable, "-m", "wsabie", "serve", str(folder), "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process.stderr.readline().split(" on ")[1].split()[0]  # type: ignore[union-attr]
+        finally:
+            process.terminate()
+
+
+def measure(address: str) -> None:
+    """Milliseconds from question to answer, on this machine."""
+    with httpx2.Client(base_url=f"{address}/api/v1", timeout=60, transport=httpx2.HTTPTransport(retries=9)) as client:
+        labels = [one["name"] for one in client.get("/vocabulary", params={"k": 300}).json()["labels"]]
+        draw = np.random.default_rng(0).permutation(len(labels)).tolist()
+        some = [labels[i] for i in draw[:60]]
+        print("| | median, ms | p95 | most |\n|---|---|---|---|")
+        for what, path, questions in [
+            ("gallery", "/items", [{"k": 100}] * 20),
+            ("gallery, newest first", "/items", [{"k": 100, "sort": "added", "descending": True}] * 20),
+            ("gallery of a label", "/items", [{"k": 100, "label": name} for name in some]),
+            ("review, by doubt", "/items", [{"k": 100, "sort": "doubt", "descending": True}] * 20),
+            ("suggested for a label", "/items", [{"k": 100, "label": n, "label_state": "suggested"} for n in some]),
+            ("search by a word", "/search", [{"text": f'"{name}"'} for name in some]),
+            ("completion", "/labels", [{"start": name[:2]} for name in some]),
+            *[(f"similar to item {n}", f"/items/{n}/similar", [{}] * 20) for n in (7, 70_007)],
+        ]:
+            times = [_milliseconds(client, path, asked) for asked in ({}, *questions) if asked or path != "/search"]
+            p50, p95 = np.percentile(times[1:], [50, 95])
+            print(f"| {what} | {p50:.1f} | {p95:.1f} | {max(times[1:]):.1f} |", flush=True)
+
+
+def _milliseconds(client: Any, path: str, asked: dict[str, Any]) -> float:
+    begun = time.perf_counter()
+    client.get(path, params=asked).raise_for_status()
+    return 1000 * (time.perf_counter() - begun)
+
+
+if __name__ == "__main__":
+    main()
