@@ -1,6 +1,7 @@
 """A collection of 100,000 items behind the real service: `python -m benchmarks.service_pages [--folder F]`.
 
-1,000 emoji become a collection and train a model; then each is linked a hundred times, scanned and looked at. Pages of
+1,000 emoji become a collection and train a model; then each is linked a hundred times, scanned and looked at, and the
+points of the copies are moved a little, for equal ones would be compared more than others. Pages of
 the gallery, searches by words and similar items are asked for over HTTP, one after the other; what a browser takes to
 paint the gallery is told by `web/tests/paint.mjs`.
 """
@@ -22,6 +23,8 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from benchmarks.machine import told
+from wsabie.catalogue.collection import open_collection
+from wsabie.catalogue.points import load_points, opened_model, save_points
 from wsabie.samples import sample_path
 
 N_PICTURES, N_COPIES = 1000, 100
@@ -62,6 +65,11 @@ def make(folder: Path) -> None:
             os.link(path, folder / f"copy {copy:02d}" / path.name)
     _collection("scan", folder)
     _collection("apply", folder)
+    with open_collection(folder) as collection:
+        opened = opened_model(collection)
+        kept = load_points(opened.path, opened.model.dim)
+        noise = 0.05 * kept.points.std() * np.random.default_rng(0).normal(size=kept.points.shape)
+        save_points(opened.path, kept._replace(points=(kept.points + noise).astype(np.float32)))
 
 
 def _collection(command: str, folder: Path) -> None:

@@ -1,6 +1,5 @@
 """Search by words: labels, other names, what files know of words; each on both databases."""
 
-
 import pytest
 from PIL import Image
 

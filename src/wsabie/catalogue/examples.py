@@ -7,7 +7,8 @@ from sqlalchemy import Connection, case, func, select
 
 from wsabie.base.arrays import Bool, Float32, Int64, Matrix
 from wsabie.base.errors import InputError
-from wsabie.catalogue.tables import annotations, changes, items, journal, labels
+from wsabie.catalogue.journal import last_entry
+from wsabie.catalogue.tables import annotations, changes, items, labels
 
 HELD_OUT = 0.15
 """Share of the contents that no model learns from. The hash decides, so that they are the same at every training."""
@@ -68,7 +69,7 @@ def read_examples(connection: Connection, person_weight: float = PERSON_WEIGHT) 
     for name, label, accepted, who in connection.execute(query.order_by(rank, a.at, a.id)):
         found[name, label] = bool(accepted), who
     regions = connection.execute(select(func.count()).where(a.region != "")).scalar() or 0
-    last = connection.execute(select(func.max(journal.c.id))).scalar() or 0
+    last = last_entry(connection)
     named = {n: name for n, name in connection.execute(select(labels.c.id, labels.c.name))}  # noqa: C416
     return _examples(found, named, person_weight)._replace(regions=regions, learnt_to=last)
 

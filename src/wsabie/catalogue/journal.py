@@ -223,6 +223,11 @@ def rows_of(connection: Connection, table: Table, numbers: Iterable[int]) -> lis
     return found
 
 
+def last_entry(connection: Connection) -> int:
+    """Number of the last entry, 0 before the first: what was read at the same number is the same."""
+    return connection.execute(select(func.max(tables.journal.c.id))).scalar() or 0
+
+
 def now() -> str:
     """The time as it is written down.
 

@@ -4,33 +4,35 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from wsabie.base.arrays import Int64
+from wsabie.base.arrays import Float32, Int64
 from wsabie.base.errors import InputError
-from wsabie.catalogue import book
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.database import reading
-from wsabie.catalogue.points import Near, nearest_items, opened_model
+from wsabie.catalogue.points import Near, nearest_to_each, opened_model
 from wsabie.catalogue.shelf import OpenModel
+from wsabie.catalogue.understanding import Names
 from wsabie.search.exact import top_k
 
 
-def search_labels(collection: Collection, wanted: Sequence[int], k: int = 20, *, but: Iterable[int] = ()) -> list[Near]:
-    """Items that all of some labels fit best, by the numbers of the labels; those that the model knows count.
+def search_labels(
+    collection: Collection, wanted: Sequence[Sequence[int]], k: int = 20, *, but: Iterable[int] = ()
+) -> list[list[Near]]:
+    """For each set of labels, by their numbers, the items that all of them fit best.
 
-    Raises
-    ------
-    InputError
-        There is no model, it was not applied yet, or it knows none of the labels.
+    Labels that the model does not know do not count; nothing is found for a set without any other, or where there is
+    no model, or it was not applied yet.
     """
-    opened, now = _opened(collection)
-    columns = [np.flatnonzero(now == number) for number in wanted]
-    vectors = [opened.model.label_vectors[own].mean(axis=0) for own in columns if len(own)]
-    if not vectors:
-        raise InputError(
-            f"the model in use has not learnt this yet; tag some items so, then train: wsabie collection train "
-            f"{collection.folder}"
-        )
-    return nearest_items(collection, np.mean(vectors, axis=0), k, similarity="dot", but=but)
+    found = [list[Near]() for _ in wanted]
+    try:
+        opened, now = _opened(collection)
+        made = ((place, _vector(opened, now, one)) for place, one in enumerate(wanted))
+        vectors = {place: vector for place, vector in made if vector is not None}
+        near = nearest_to_each(collection, list(vectors.values()), k, but=but) if vectors else []
+    except InputError:
+        return found
+    for place, items in zip(vectors, near, strict=True):
+        found[place] = items
+    return found
 
 
 def neighbours(collection: Collection, number: int, k: int = 10) -> list[tuple[int, str, float]]:
@@ -45,7 +47,7 @@ def neighbours(collection: Collection, number: int, k: int = 10) -> list[tuple[i
     vectors = opened.model.label_vectors
     ids, cosines = top_k(vectors[own].mean(axis=0, keepdims=True), vectors, min(k + 8, len(now)), similarity="cosine")
     with reading(collection.engine) as connection:
-        names = book.names(connection)
+        names = Names(connection).labels
     found: dict[int, tuple[int, str, float]] = {}
     for column, cosine in zip(ids[0].tolist(), cosines[0].tolist(), strict=True):
         other = int(now[column])
@@ -58,3 +60,12 @@ def _opened(collection: Collection) -> tuple[OpenModel, Int64]:
     opened = opened_model(collection)
     with reading(collection.engine) as connection:
         return opened, opened.labels_now(connection)
+
+
+def _vector(opened: OpenModel, now: Int64, wanted: Sequence[int]) -> Float32 | None:
+    """The point between some labels; of one that others were merged into, theirs count too."""
+    columns = [own for number in wanted if len(own := np.flatnonzero(now == number))]
+    if not columns:
+        return None
+    vector: Float32 = np.mean([opened.model.label_vectors[own].mean(axis=0) for own in columns], axis=0)
+    return vector

@@ -3,13 +3,13 @@
 models/FOLDER/points/   tensors "items" (numbers), "marks" (of their content) and "points" (n, dim) float32
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 
 from wsabie.base.arrays import Bool, Float32, Int64, UInt64
 from wsabie.base.errors import InputError, ModelFolderError
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 _SPARE = 16  # points of items that may be gone by now
 _KIND = "points of items"
+_PRESENT = select(items.c.id).where(
+    items.c.id.in_(bindparam("numbers", expanding=True)), items.c.state == "present"
+)  # made once: to check hundreds of numbers as parts of a query took longer than the query
 
 
 class Points(NamedTuple):
@@ -120,7 +123,15 @@ def nearest_items(
         There is no model, or it was not applied yet.
     """
     place, _ = _place(collection, model)
-    return _nearest(collection, place, query, k, similarity, only, but)
+    return _nearest(collection, place, [query], k, similarity, only, but)[0]
+
+
+def nearest_to_each(
+    collection: Collection, queries: Sequence[Any], k: int = 20, *, but: Iterable[int] = ()
+) -> list[list[Near]]:
+    """As `nearest_items`, of several labels' points, in little more time than of one."""
+    place, _ = _place(collection, None)
+    return _nearest(collection, place, queries, k, "dot", None, but)
 
 
 def similar(collection: Collection, item: int, k: int = 20, *, only: Iterable[int] | None = None) -> list[Near]:
@@ -136,7 +147,7 @@ def similar(collection: Collection, item: int, k: int = 20, *, only: Iterable[in
     at = int(np.searchsorted(points.items, item))
     if at == len(points.items) or points.items[at] != item:
         raise InputError(f"the model has not seen item {item} yet; run: wsabie collection apply {collection.folder}")
-    return _nearest(collection, place, points.points[at], k, "cosine", only, (item,))
+    return _nearest(collection, place, [points.points[at]], k, "cosine", only, (item,))[0]
 
 
 def search_label(collection: Collection, label: int, k: int = 20, *, only: Iterable[int] | None = None) -> list[Near]:
@@ -156,7 +167,7 @@ def search_label(collection: Collection, label: int, k: int = 20, *, only: Itera
             f"train {collection.folder}"
         )
     vector = opened.model.label_vectors[columns].mean(axis=0)
-    return _nearest(collection, opened.path, vector, k, "dot", only, ())
+    return _nearest(collection, opened.path, [vector], k, "dot", only, ())[0]
 
 
 def point_of(collection: Collection, content: "Content") -> Float32:
@@ -181,25 +192,28 @@ def _none(dim: int) -> Points:
 def _nearest(
     collection: Collection,
     place: Path,
-    query: Any,
+    queries: Sequence[Any],
     k: int,
     similarity: "SimilarityName",
     only: Iterable[int] | None,
     but: Iterable[int],
-) -> list[Near]:
+) -> list[list[Near]]:
     points, dot, cosine = _searched(place)
     index: ExactIndex = dot if similarity == "dot" else cosine
     candidates = None if only is None else np.flatnonzero(np.isin(points.items, np.fromiter(only, np.int64)))
     left, without = len(points.items) if candidates is None else len(candidates), set(but)
     asked = min(k + len(without) + _SPARE, left)
-    found: list[Near] = []
-    while left:
-        ids, scores = index.top_k(np.asarray(query, np.float32)[None, :], asked, candidates=candidates)
-        found = [Near(int(points.items[i]), float(s)) for i, s in zip(ids[0], scores[0], strict=True) if i >= 0]
-        present = _present(collection, [near.item for near in found])
-        found = [near for near in found if near.item in present and near.item not in without][:k]
-        if len(found) == k or asked == left:
+    table, found = np.asarray(queries, np.float32), [list[Near]() for _ in queries]
+    few = list(range(len(found)))  # queries that have found fewer than k so far
+    while left and few:
+        ids, scores = index.top_k(table[few], asked, candidates=candidates)
+        numbers = points.items[ids]
+        present = _present(collection, np.unique(numbers[ids >= 0]).tolist()) - without
+        for query, row, own in zip(few, numbers.tolist(), scores.tolist(), strict=True):
+            found[query] = [Near(item, score) for item, score in zip(row, own, strict=True) if item in present][:k]
+        if asked == left:
             break
+        few = [query for query in few if len(found[query]) < k]
         asked = min(4 * asked, left)
     return found
 
@@ -208,8 +222,7 @@ def _present(collection: Collection, numbers: list[int]) -> set[int]:
     there: set[int] = set()
     with reading(collection.engine) as connection:
         for lo in range(0, len(numbers), 500):
-            query = select(items.c.id).where(items.c.id.in_(numbers[lo : lo + 500]), items.c.state == "present")
-            there.update(connection.execute(query).scalars())
+            there.update(connection.execute(_PRESENT, {"numbers": numbers[lo : lo + 500]}).scalars())
     return there
 
 

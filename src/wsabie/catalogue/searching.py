@@ -86,21 +86,40 @@ def search(collection: Collection, text: str, k: int = 24, meanings: Meanings | 
         raise InputError(f"the text has {len(text):,} characters; search with at most {_LONGEST:,}")
     with reading(collection.engine) as connection:
         meaning = understand(connection, text, meanings)
-        tagged = _tagged(connection, meaning, k)
         hidden = _decided(connection, meaning)
-        related = [*_kinds(connection, meaning), *_known(connection, meaning, meanings)]
-    shown, names = " and ".join(map(str, meaning.terms)), list(meaning.wanted.values())
-    looking = _looking(collection, meaning.terms, k, hidden | {hit.item for hit in tagged})
-    groups = [Group(names, f"tagged {shown}", None, tagged), Group(names, f"looks like {shown}", None, looking)]
-    seen = hidden | {hit.item for hit in (*tagged, *looking)}
-    for one in _related(collection, meaning, related):
-        hits = _of_label(collection, one, max(1, k // 2), seen)
-        if hits:
-            groups.append(Group([one.name], one.why, one.score, hits))
-            seen |= {hit.item for hit in hits}
-        if len(groups) == RELATED + 2:
-            break
+        known = [*_kinds(connection, meaning), *_known(connection, meaning, meanings)]
+    related = list(_related(collection, meaning, known))
+    chosen = list(islice(product(*(term.labels.items() for term in meaning.terms)), _COMBINED))
+    sets = [[number for number, _ in one] for one in chosen] + [[one.number] for one in related]
+    near = search_labels(collection, sets, (RELATED + 2) * k, but=hidden)  # all that may be shown before are passed by
+    with reading(collection.engine) as connection:
+        own = [(names[0][1], found) for names, found in zip(chosen, near, strict=False)]
+        groups = _own_groups(connection, meaning, k, own)
+        seen = hidden | {hit.item for group in groups for hit in group.hits}
+        for one, found in zip(related, near[len(chosen) :], strict=True):
+            hits = _of_label(connection, one, max(1, k // 2), found, seen)
+            if hits:
+                groups.append(Group([one.name], one.why, one.score, hits))
+                seen |= {hit.item for hit in hits}
+            if len(groups) == RELATED + 2:
+                break
     return Answer(meaning, [group for group in groups if group.hits])
+
+
+def _own_groups(
+    connection: Connection, meaning: Meaning, k: int, near: Sequence[tuple[str, list[Near]]]
+) -> list[Group]:
+    """What is tagged so, and what looks so: of a term with several labels the best one counts."""
+    tagged = _tagged(connection, meaning, k)
+    there = {hit.item for hit in tagged}
+    best: dict[int, Hit] = {}
+    for label, found in near:
+        for one in found:
+            if one.item not in there and (one.item not in best or one.score > (best[one.item].score or 0.0)):
+                best[one.item] = Hit(one.item, label, one.score)
+    looking = sorted(best.values(), key=lambda hit: -(hit.score or 0.0))[:k]
+    shown, names = " and ".join(map(str, meaning.terms)), list(meaning.wanted.values())
+    return [Group(names, f"tagged {shown}", None, tagged), Group(names, f"looks like {shown}", None, looking)]
 
 
 def _tagged(connection: Connection, meaning: Meaning, k: int) -> list[Hit]:
@@ -112,6 +131,8 @@ def _tagged(connection: Connection, meaning: Meaning, k: int) -> list[Hit]:
         query = query.where(~_has(meaning.unwanted))
     found, a = list(connection.execute(query).scalars()), annotations.c
     first = meaning.terms[0].labels
+    if len(first) == 1:
+        return [Hit(item, name, None) for item in found for name in first.values()]
     had = select(a.item_id, func.min(a.label_id)).where(a.item_id.in_(found), a.label_id.in_(first))
     label = {row[0]: row[1] for row in connection.execute(had.where(a.state == "accepted").group_by(a.item_id))}
     return [Hit(item, first[label[item]], None) for item in found]
@@ -131,33 +152,12 @@ def _decided(connection: Connection, meaning: Meaning) -> set[int]:
     return set(connection.execute(rejected).scalars()) | set(connection.execute(other).scalars())
 
 
-def _looking(collection: Collection, terms: Sequence[Term], k: int, but: Iterable[int]) -> list[Hit]:
-    """Items that the model finds nearest to labels; none where there is no model or it does not know them.
-
-    Of a term with several labels the best one counts.
-    """
-    best: dict[int, Hit] = {}
-    for chosen in islice(product(*(term.labels.items() for term in terms)), _COMBINED):
-        for one in _nearest(collection, [number for number, _ in chosen], k, but):
-            if one.item not in best or one.score > (best[one.item].score or 0.0):
-                best[one.item] = Hit(one.item, chosen[0][1], one.score)
-    return sorted(best.values(), key=lambda hit: -(hit.score or 0.0))[:k]
-
-
-def _nearest(collection: Collection, wanted: Sequence[int], k: int, but: Iterable[int]) -> list[Near]:
-    try:
-        return search_labels(collection, wanted, k, but=but)
-    except InputError:
-        return []
-
-
-def _of_label(collection: Collection, one: Related, k: int, but: set[int]) -> list[Hit]:
-    term = Term(one.name, {one.number: one.name})
-    with reading(collection.engine) as connection:
-        found = _tagged(connection, Meaning([term], {}, []), k + len(but))
-    tagged = [hit for hit in found if hit.item not in but][:k]
+def _of_label(connection: Connection, one: Related, k: int, near: Sequence[Near], but: set[int]) -> list[Hit]:
+    """Items tagged with a related label, and where these are few, those that look so."""
+    meaning = Meaning([Term(one.name, {one.number: one.name})], {}, [])
+    tagged = [hit for hit in _tagged(connection, meaning, k + len(but)) if hit.item not in but][:k]
     there = but | {hit.item for hit in tagged}
-    return tagged + (_looking(collection, [term], k - len(tagged), there) if len(tagged) < k else [])
+    return [*tagged, *(Hit(o.item, one.name, o.score) for o in near if o.item not in there)][:k]
 
 
 def _kinds(connection: Connection, meaning: Meaning) -> list[Related]:
@@ -175,14 +175,14 @@ def _known(connection: Connection, meaning: Meaning, meanings: Meanings | None) 
     return [Related(names.number(link.label), link.label, link.why, link.score) for link in links]
 
 
-def _related(collection: Collection, meaning: Meaning, before: Sequence[Related]) -> Iterator[Related]:
+def _related(collection: Collection, meaning: Meaning, known: Sequence[Related]) -> Iterator[Related]:
     """Related labels: those that are known, then labels near to what is wanted in the space of the model."""
     told = set(meaning.wanted) | set(meaning.unwanted)
-    for one in before:
+    for one in known:
         if one.number not in told:
             told.add(one.number)
             yield one
-    for number, name in meaning.wanted.items():
+    for number, name in islice(meaning.wanted.items(), _COMBINED):
         for other, other_name, cosine in neighbours(collection, number, RELATED):
             if other not in told and cosine >= NEAR:
                 told.add(other)

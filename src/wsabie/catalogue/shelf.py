@@ -17,7 +17,7 @@ from wsabie.catalogue.alone import alone
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.database import reading, writing
 from wsabie.catalogue.deciding import model_in_use
-from wsabie.catalogue.journal import Row, entry, now
+from wsabie.catalogue.journal import Row, entry, last_entry, now
 from wsabie.catalogue.tables import changes, labels, models, suggestions, views
 from wsabie.models.annotator import Annotator
 from wsabie.storage.folder import is_model_folder
@@ -88,8 +88,17 @@ class OpenModel:
 
     def labels_now(self, connection: Connection) -> Int64:
         """What became of them: of a merged label the one that it went into; -1 where there is none any more."""
-        into = {row[0]: row[1] for row in connection.execute(select(labels.c.id, labels.c.merged_into))}
-        return np.array([_followed(int(number), into) for number in self.labels], np.int64)
+        at = last_entry(connection)
+        if at not in self._now:
+            into = {row[0]: row[1] for row in connection.execute(select(labels.c.id, labels.c.merged_into))}
+            self._now.clear()
+            self._now[at] = np.array([_followed(int(number), into) for number in self.labels], np.int64)
+        return self._now[at]
+
+    @cached_property
+    def _now(self) -> dict[int, Int64]:
+        """What became of them, by the last entry of the journal."""
+        return {}
 
 
 def on_shelf(collection: Collection) -> list[Shelved]:

@@ -5,13 +5,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, select
 
 from wsabie.base.errors import InputError, UnknownLabelError
 from wsabie.catalogue import book
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.database import reading
-from wsabie.catalogue.tables import journal, labels, synonyms
+from wsabie.catalogue.journal import last_entry
+from wsabie.catalogue.tables import labels, synonyms
 from wsabie.labels.knowledge import Knowledge
 from wsabie.labels.matching import Matched, match_labels
 from wsabie.labels.names import unknown_label
@@ -21,7 +22,6 @@ from wsabie.sources.knowledge import read_knowledge
 
 _WORD = re.compile(r'(?P<no>-?)(?:"(?P<quoted>[^"]*)"|(?P<word>[^\s,"]+))|,')
 _WORDS_OF_NAME = 6  # that are looked up together in what files know
-_ALWAYS_NEW = -1
 
 
 class Term(NamedTuple):
@@ -137,10 +137,9 @@ class Names:
     _kept: "dict[str, tuple[int, Names]]" = {}  # noqa: RUF012 - of the last collections that were asked
 
     def __new__(cls, connection: Connection) -> "Names":
-        key = str(connection.engine.url)
-        stamp = connection.execute(select(func.max(journal.c.id))).scalar() or _ALWAYS_NEW
+        key, stamp = str(connection.engine.url), last_entry(connection)
         there = cls._kept.get(key)
-        if there is not None and there[0] == stamp and stamp != _ALWAYS_NEW:
+        if there is not None and there[0] == stamp and stamp:
             return there[1]
         found = super().__new__(cls)
         found._read(connection)
