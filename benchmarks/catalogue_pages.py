@@ -1,4 +1,4 @@
-"""Milliseconds of a page of 100 items: `python benchmarks/catalogue_pages.py`.
+"""Milliseconds of a page of 100 items: `python -m benchmarks.catalogue_pages`.
 
 A catalogue of 100,000 items in 1,000 folders, with 300,000 annotations and 500,000 suggestions over 5,000 labels, is
 made in SQLite; labels are as frequent as words are (Zipf). Of each page the first is measured, and a later one; time is

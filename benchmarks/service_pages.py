@@ -28,6 +28,7 @@ from wsabie.catalogue.points import load_points, opened_model, save_points
 from wsabie.samples import sample_path
 
 N_PICTURES, N_COPIES = 1000, 100
+FIRST = "copy 00"
 ROOT = Path(__file__).parents[1]
 
 
@@ -45,23 +46,28 @@ def main() -> None:
             subprocess.run(["node", "tests/paint.mjs", address], cwd=ROOT / "web", check=True)
 
 
-def make(folder: Path) -> None:
-    """The collection; two thirds of the first pictures have tags."""
+def pictures(folder: Path) -> None:
+    """1,000 emoji, two thirds of them with tags."""
     rows = pq.read_table(sample_path("emoji"), columns=["image", "labels"]).slice(0, N_PICTURES).to_pylist()
-    (folder / "copy 00").mkdir(parents=True)
+    (folder / FIRST).mkdir(parents=True)
     with (folder / "metadata.csv").open("w", newline="", encoding="utf-8") as file:
         lines = csv.writer(file)
         lines.writerow(["file_name", "labels"])
         for number, row in enumerate(rows):
-            name = f"copy 00/{number:04d}.webp"
+            name = f"{FIRST}/{number:04d}.webp"
             (folder / name).write_bytes(row["image"])
             if number % 3:
                 lines.writerow([name, ";".join(label.replace(";", " ") for label in row["labels"][:6])])
+
+
+def make(folder: Path) -> None:
+    """The collection, its model and what it suggests for all items."""
+    pictures(folder)
     _collection("init", folder)
     _collection("train", folder)
     for copy in range(1, N_COPIES):
         (folder / f"copy {copy:02d}").mkdir()
-        for path in (folder / "copy 00").iterdir():
+        for path in (folder / FIRST).iterdir():
             os.link(path, folder / f"copy {copy:02d}" / path.name)
     _collection("scan", folder)
     _collection("apply", folder)
