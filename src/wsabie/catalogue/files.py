@@ -42,3 +42,19 @@ def found_file(collection: Collection, item: int) -> FoundFile:
     if not path.resolve().is_relative_to(folder.resolve()):
         raise InputError(f"{row.path} is a link that leads out of {folder}; it is not followed")
     return FoundFile(path, row.hash, (row.size, row.modified))
+
+
+def item_at(collection: Collection, path: str) -> int:
+    """The number of the item with a path in its folder; of several the first.
+
+    Raises
+    ------
+    MissingError
+        There is none.
+    """
+    query = select(items.c.id).where(items.c.path == path).order_by(items.c.root_id, items.c.id).limit(1)
+    with reading(collection.engine) as connection:
+        number = connection.execute(query).scalar()
+    if number is None:
+        raise MissingError(f"there is no item {path!r}; give its path in the collection's folder, such as 2024/cat.jpg")
+    return int(number)

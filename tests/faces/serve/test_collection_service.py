@@ -191,6 +191,18 @@ def test_search_by_what_files_know(folder: Path, tmp_path: Path) -> None:
         assert [group["why"] for group in found["groups"]][:2] == ["tagged 'red'", "looks like 'red'"]
 
 
+def test_an_item_is_annotated_by_its_number_or_path(asked: TestClient) -> None:
+    item = untagged(asked)[0]
+    path = asked.get(f"/api/v1/items/{item}").json()["path"]
+    by_number = asked.get(f"/api/v1/items/{item}/annotate?k=2").json()
+    assert len(by_number["results"][0]["labels"]) == 2
+    assert asked.get("/api/v1/annotate/path", params={"path": path, "k": 2}).json() == by_number
+    region = {"path": path, "k": 2, "region": "0,0,20,20"}
+    assert asked.get("/api/v1/annotate/path", params=region).json() != by_number
+    for wrong in ("none.png", f"../photos/{path}", f"./{path}", "/etc/passwd", "a\0b", ""):
+        assert asked.get("/api/v1/annotate/path", params={"path": wrong}).status_code in (404, 422), wrong
+
+
 def test_search_by_a_picture_and_a_region(asked: TestClient) -> None:
     picture = {"file": drawn("green", 44)}
     found = asked.post("/api/v1/search/picture?k=6", files=picture).json()

@@ -8,13 +8,14 @@ from starlette.responses import FileResponse
 
 from wsabie.catalogue import items
 from wsabie.catalogue.facets import one
-from wsabie.catalogue.files import found_file
+from wsabie.catalogue.files import found_file, item_at
 from wsabie.catalogue.points import similar
 from wsabie.catalogue.thumbnails import thumbnail
 from wsabie.faces.serve import collection_answers as told
 from wsabie.faces.serve.answers import Annotations
 from wsabie.faces.serve.asking import rank, row_of
 from wsabie.faces.serve.context import API, Open, Reader, The, within
+from wsabie.faces.serve.model_routes import Region, Top
 from wsabie.faces.serve.seen import found, item_seen, item_whole
 from wsabie.features.decode import media_type
 from wsabie.models.explain import explain_picture
@@ -67,12 +68,12 @@ def whole(item: Id, at: Open, _: Reader) -> told.ItemWhole:
 @router.get("/items/{item}/thumbnail", response_class=FileResponse, responses={200: {"content": {"image/webp": {}}}})
 def small(item: Id, at: Open, request: Request, _: Reader, size: Literal["256", "1024"] = "256") -> Any:
     """A small picture of it, as WebP. It never changes: with the content of an item its address does."""
-    content = one(at, item).item["hash"]
-    tag = f'"{content}-{size}"'
+    path = thumbnail(at, item, int(size))
+    tag = f'"{path.stem}"'  # names the content
     headers = {"cache-control": "private, max-age=31536000, immutable", "etag": tag}
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
-    return FileResponse(thumbnail(at, item, int(size)), media_type="image/webp", headers=headers)
+    return FileResponse(path, media_type="image/webp", headers=headers)
 
 
 @router.get("/items/{item}/file", response_class=FileResponse)
@@ -95,18 +96,28 @@ def heat(item: Id, at: Open, the: The, _: Reader, label: Annotated[str, Query(ma
 
 
 @router.get("/items/{item}/annotate")
-def annotate(
-    item: Id,
+def annotate(item: Id, at: Open, the: The, _: Reader, region: Region = None, k: Top = 10) -> Annotations:
+    """Labels of it, or of a region of it, as the model in use ranks them now."""
+    version = the.model.current()
+    file = found_file(at, item).path
+    content = file if region is None else Cutout(file, parse_region(region))
+    things = "pictures" if region is not None or version.annotator.terms is None else version.annotator.terms.things
+    return Annotations(
+        model=version.id, results=rank(version, row_of(version.annotator, content, things), within(k, the))
+    )
+
+
+@router.get("/annotate/path")
+def annotate_path(
+    path: Annotated[str, Query(max_length=5000, description="Within the collection, with /.")],
     at: Open,
     the: The,
-    _: Reader,
-    region: Annotated[str, Query(max_length=2000)],
-    k: Annotated[int, Query(ge=1)] = 10,
+    who: Reader,
+    region: Region = None,
+    k: Top = 10,
 ) -> Annotations:
-    """Labels of a region of it."""
-    version = the.model.current()
-    X = row_of(version.annotator, Cutout(found_file(at, item).path, parse_region(region)))
-    return Annotations(model=version.id, results=rank(version, X, within(k, the)))
+    """Labels of an item by its path."""
+    return annotate(item_at(at, path), at, the, who, region, k)
 
 
 @router.get("/items/{item}/similar")
