@@ -15,6 +15,7 @@ from wsabie.catalogue import book
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.database import reading
 from wsabie.catalogue.label_space import neighbours, search_labels
+from wsabie.catalogue.one_label import others
 from wsabie.catalogue.points import Near
 from wsabie.catalogue.tables import annotations, items, journal, labels, synonyms
 from wsabie.labels.names import unknown_label
@@ -35,6 +36,16 @@ class Meaning(NamedTuple):
     wanted: dict[int, str]
     unwanted: dict[int, str]
     said: list[str]
+
+
+class Completion(NamedTuple):
+    """A label, the other name by which it was found (None: its own), that name's language, and items that have it."""
+
+    id: int
+    name: str
+    other: str | None
+    language: str
+    items: int
 
 
 class Hit(NamedTuple):
@@ -121,16 +132,26 @@ def understand(connection: Connection, text: str) -> Meaning:
     return Meaning(wanted, unwanted, [line for line in said if line])
 
 
-def complete(collection: Collection, start: str, k: int = 20) -> list[tuple[int, str, str | None]]:
-    """Labels of which a name begins so, in any language: number, name, and the other name if it was that one."""
+def complete(collection: Collection, start: str, k: int = 20) -> list[Completion]:
+    """Labels of which a name begins so, in any language; those that are called so first."""
     sought = start.casefold()
     with reading(collection.engine) as connection:
         known = _Names(connection)
-    own = [(number, name, None) for number, name in known.labels.items() if name.casefold().startswith(sought)]
-    other = [(n, known.labels[n], name) for name, n in known.others.items() if name.casefold().startswith(sought)]
-    there = {number for number, _, _ in own}
-    found = sorted(own, key=lambda one: (len(one[1]), one[1]))
-    return [*found, *sorted((one for one in other if one[0] not in there), key=lambda one: str(one[2]))][:k]
+        own = sorted(
+            (one for one in known.labels.items() if one[1].casefold().startswith(sought)),
+            key=lambda one: (len(one[1]), one[1]),
+        )
+        found: dict[int, str | None] = {number: None for number, _ in own[:k]}
+        begin = sorted(name for name in known.others if name.casefold().startswith(sought)) if len(found) < k else ()
+        for name in begin:
+            found.setdefault(known.others[name], name)
+        there = others(connection, list(found)[:k])
+    told = []
+    for number, other in found.items():
+        if (one := there.get(number)) is not None:
+            language = one.language if other is None else known.languages[other]
+            told.append(Completion(number, one.name, other, language, one.items))
+    return told
 
 
 class _Names:
@@ -153,8 +174,10 @@ class _Names:
 
     def _read(self, connection: Connection) -> None:
         self.labels: dict[int, str] = book.names(connection)
-        query = select(synonyms.c.name, synonyms.c.label_id)
-        self.others: dict[str, int] = {row[0]: row[1] for row in connection.execute(query)}
+        query = select(synonyms.c.name, synonyms.c.label_id, synonyms.c.language)
+        rows = connection.execute(query).all()
+        self.others: dict[str, int] = {row[0]: row[1] for row in rows}
+        self.languages: dict[str, str] = {row[0]: row[2] for row in rows}
         self._spelt = {name.casefold(): number for name, number in self.others.items()}
         self._spelt |= {name.casefold(): number for number, name in self.labels.items()}
         self._most = max((name.count(" ") + 1 for name in self._spelt), default=1)

@@ -65,7 +65,7 @@ def complete(
 ) -> told.Completions:
     """Labels of which a name begins so, in any language."""
     found = searching.complete(at, start, within(k, the))
-    return told.Completions(labels=[told.Completion(id=n, name=name, other=other) for n, name, other in found])
+    return told.Completions(labels=[told.Completion(**one._asdict()) for one in found])
 
 
 @router.get("/vocabulary")
@@ -77,9 +77,10 @@ def labels(
     order: Literal["items", "name", "right"] = "items",
     k: Annotated[int, Query(ge=1)] = 100,
     after: Annotated[int, Query(ge=0, lt=2**31)] = 0,
+    below: Annotated[int | None, Query(ge=0, lt=2**63)] = None,
 ) -> told.LabelsSeen:
-    """Labels with their figures."""
-    found = vocabulary.listed(at, containing=containing, order=order, k=within(k, the), after=after)
+    """Labels with their figures; `below`: those right below one, or (0) the topmost of those that have some below."""
+    found = vocabulary.listed(at, containing=containing, order=order, k=within(k, the), after=after, below=below)
     return told.LabelsSeen(total=found.found, labels=[told.LabelWhole(**one._asdict()) for one in found.labels])
 
 

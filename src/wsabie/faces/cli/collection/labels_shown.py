@@ -53,28 +53,26 @@ def tidy_command(
     merge_above: float | None = None,
 ) -> None:
     """Print labels that could be one, or merge the surest of them."""
+    from wsabie.catalogue.proposing import look
     from wsabie.catalogue.tidying import LEAST, merge_proposals, proposals
     from wsabie.sources.knowledge import read_knowledge
 
     if names:
         raise InputError(f"tidy looks at all labels; leave {names[0]!r} out")
-    known = read_knowledge(*knowledge) if knowledge else None
-    least = LEAST if least is None else least
-    found = proposals(
-        collection,
-        knowledge=known,
-        k=None if merge_above is not None else k,
-        least=least if merge_above is None else merge_above,
-        keep=keep,
-        progress=TerminalProgress(),
-    )
+    progress = TerminalProgress()
     if merge_above is not None:
+        known = read_knowledge(*knowledge) if knowledge else None
+        found = proposals(collection, knowledge=known, k=None, least=merge_above, keep=keep, progress=progress)
         done = merge_proposals(collection, found.proposals, by)
         if json:
             show_json({"schema": 1, **done._asdict()})
             return
         note(f"merged {plural(done.merged, 'label')} into {done.into:,}; {plural(done.moved, 'annotation')} moved")
         return
+    found = look(
+        collection, knowledge=knowledge or (), least=LEAST if least is None else least, keep=keep, progress=progress
+    )
+    found = found._replace(proposals=found.proposals[:k])
     if json:
         told = [_told(proposal) for proposal in found.proposals]
         counts = {"labels": found.labels, "found": found.found, "not_asked": found.not_asked}
@@ -140,7 +138,7 @@ def change_command(
         vocabulary.add_synonyms(collection, first, others, by, language)
         said = f"{first} is also called {', '.join(others)}"
     else:
-        told = {"pairs": vocabulary.keep_apart(collection, names, by)}
+        told = vocabulary.keep_apart(collection, names, by)._asdict()
         said = f"kept apart: {', '.join(names)}"
     if json:
         show_json({"schema": 1, "done": what, "labels": list(names), **told})
