@@ -132,6 +132,18 @@ def names_of(collection: Collection, numbers: Iterable[int]) -> list[str]:
         return [book.label(connection, number)["name"] for number in numbers]
 
 
+def number_of(collection: Collection, name: str) -> int:
+    """The number of the label that a name means.
+
+    Raises
+    ------
+    UnknownLabelError
+        There is none.
+    """
+    with reading(collection.engine) as connection:
+        return book.found_one(connection, name)
+
+
 def merge(collection: Collection, names: Sequence[str], into: str, by: str) -> Merging:
     """Let labels go into another, as one entry of the journal.
 

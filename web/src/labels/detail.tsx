@@ -3,6 +3,7 @@
 import { type ReactNode, useEffect } from "react";
 import { api, thumbnail } from "../api/client";
 import { type LabelDetail, labelApi, type NearLabel, type OtherLabel } from "../api/labels";
+import type { Item } from "../api/types";
 import { count, number, percent } from "../base/format";
 import { useLoad } from "../base/load";
 import { ask, openOver } from "../base/router";
@@ -17,8 +18,11 @@ const PICTURES = 12;
 
 export function Detail({ id, mayWrite }: { id: number; mayWrite: boolean }): ReactNode {
   const turn = useStore(collectionTurn);
-  const found = useLoad(`label ${id} ${turn}`, (signal) => labelApi.whole(id, signal));
-  const label = found.value;
+  const found = useLoad(`label ${id} ${turn}`, async (signal) => {
+    const label = await labelApi.whole(id, signal);
+    const asked = { label: label.name, sort: "added", descending: true, k: PICTURES }; // the name that it has now
+    return { label, items: (await api.items(asked, signal)).items };
+  });
   if (found.error) {
     return (
       <div className="label-detail">
@@ -27,7 +31,8 @@ export function Detail({ id, mayWrite }: { id: number; mayWrite: boolean }): Rea
       </div>
     );
   }
-  if (!label) return <div className="label-detail" aria-busy="true" />;
+  if (!found.value) return <div className="label-detail" aria-busy="true" />;
+  const { label, items } = found.value;
   return (
     <article className="label-detail" aria-label={label.name}>
       <BackToList />
@@ -45,7 +50,7 @@ export function Detail({ id, mayWrite }: { id: number; mayWrite: boolean }): Rea
           {label.name} {label.language && <small>{spoken(label.language)}</small>}
         </h2>
       </header>
-      <Pictures label={label} turn={turn} />
+      <Pictures label={label} items={items} />
       <div className="label-cards">
         <div>
           <Figures label={label} />
@@ -101,12 +106,8 @@ function Chips({ labels }: { labels: OtherLabel[] }): ReactNode {
   );
 }
 
-function Pictures({ label, turn }: { label: LabelDetail; turn: number }): ReactNode {
-  const found = useLoad(`pictures ${label.name} ${turn}`, (signal) =>
-    api.items({ label: label.name, sort: "added", descending: true, k: PICTURES }, signal),
-  );
-  const items = found.value?.items;
-  useEffect(() => listed.set(items ?? []), [items]);
+function Pictures({ label, items }: { label: LabelDetail; items: Item[] }): ReactNode {
+  useEffect(() => listed.set(items), [items]);
   return (
     <section aria-label="Pictures">
       <p className="links">
@@ -115,15 +116,15 @@ function Pictures({ label, turn }: { label: LabelDetail; turn: number }): ReactN
         </Link>
         {label.waiting > 0 && <Link to={reviewOf(label.name)}>Review {count(label.waiting, "suggestion")}</Link>}
       </p>
-      <ul className="label-pictures" aria-label={`Pictures of ${label.name}`} aria-busy={!items}>
-        {items?.map((item) => (
+      <ul className="label-pictures" aria-label={`Pictures of ${label.name}`}>
+        {items.map((item) => (
           <li key={item.id}>
             <button type="button" className="tile" title={item.path} onClick={() => openOver("item", item.id)}>
               <img src={thumbnail(item, 256)} alt={item.path} loading="lazy" decoding="async" />
             </button>
           </li>
         ))}
-        {items?.length === 0 && <li className="quiet">No picture has it.</li>}
+        {items.length === 0 && <li className="quiet">No picture has it.</li>}
       </ul>
     </section>
   );
