@@ -166,8 +166,8 @@ def test_chains_are_one_proposal(collection: Collection) -> None:
 def test_what_is_kept_apart_is_never_proposed_again_until_that_is_undone(collection: Collection) -> None:
     tagged(collection, {"Polish": [1, 2, 3], "polish": [4], "POLISH": [5]})
     assert shown(proposals(collection)) == [("Polish", ["polish", "POLISH"])]
-    assert vocabulary.keep_apart(collection, ["polish", "Polish"], "eve") == 1
-    assert vocabulary.keep_apart(collection, ["Polish", "polish"], "eve") == 0
+    assert vocabulary.keep_apart(collection, ["polish", "Polish"], "eve").pairs == 1
+    assert vocabulary.keep_apart(collection, ["Polish", "polish"], "eve") == (0, None)
     assert len(history(collection.engine)) == 1
     assert shown(proposals(collection)) == [("Polish", ["POLISH"])]  # and no chain leads around it
     vocabulary.merge(collection, ["POLISH"], "polish", "eve")

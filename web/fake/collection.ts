@@ -144,7 +144,7 @@ function asked(path: string, url: URL, given: unknown): unknown {
   if (path === "/labels") {
     const start = (url.searchParams.get("start") ?? "").toLowerCase();
     const found = LABELS.filter((l) => l.name.startsWith(start));
-    const named = found.map((l) => ({ ...l, other: l.id % 5 ? null : "port" }));
+    const named = found.map((l) => ({ ...l, other: l.id % 5 ? null : "port", language: "en", items: 3000 - 90 * l.id }));
     return { labels: named.slice(0, 8) };
   }
   if (path === "/facets") {

@@ -1,9 +1,9 @@
-// Screenshots of every page, wide and on a phone, light and dark: node tests/shoot.mjs http://127.0.0.1:8420 FOLDER [LABEL]
+// Screenshots of every page, wide and on a phone, light and dark: node tests/shoot.mjs http://127.0.0.1:8420 FOLDER [LABEL [PAGE,PAGE]]
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { opened, PHONE, seriousFaults, WIDE, withBrowser } from "./chromium.mjs";
 
-const [base, folder, label = "boat"] = process.argv.slice(2);
+const [base, folder, label = "boat", only] = process.argv.slice(2);
 mkdirSync(folder, { recursive: true });
 const settle = async (page) => {
   await page.waitForLoadState("networkidle").catch(() => undefined);
@@ -31,6 +31,16 @@ const pages = {
   keys: ["/review", async (page) => page.keyboard.press("?")],
   "search-start": ["/search"],
   search: [`/search?text=${encodeURIComponent(label)}`],
+  labels: ["/labels"],
+  label: [`/labels?words=${encodeURIComponent(label)}`, async (page) => page.locator(".label-row").first().click()],
+  tree: [
+    "/labels?view=tree",
+    async (page) => {
+      await page.locator('[role="treeitem"]').first().focus();
+      for (const key of ["ArrowRight", "ArrowDown", "Enter"]) await page.keyboard.press(key);
+    },
+  ],
+  proposals: ["/labels?view=proposals"],
   status: ["/status"],
   api: ["/docs"],
 };
@@ -38,7 +48,7 @@ const pages = {
 await withBrowser(async (browser) => {
   for (const [size, options] of [["wide", WIDE], ["phone", PHONE]]) {
     for (const colorScheme of ["light", "dark"]) {
-      for (const [name, [address, act]] of Object.entries(pages)) {
+      for (const [name, [address, act]] of Object.entries(pages).filter(([one]) => !only || only.split(",").includes(one))) {
         const { context, page, faults } = await opened(browser, base, { ...options, colorScheme });
         await page.goto(address);
         await settle(page);

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, select
 
-from wsabie.base.errors import InputError, UnknownLabelError
+from wsabie.base.errors import InputError, MissingError, UnknownLabelError
 from wsabie.catalogue.journal import Change, Row, rows_of
 from wsabie.catalogue.tables import annotations, labels, synonyms
 from wsabie.labels.names import closest, normalise
@@ -15,6 +15,8 @@ LONGEST = 500
 """Characters of a name, at most."""
 
 _AT_ONCE = 500
+_LANGUAGE = re.compile(r"(?=.{1,35}$)[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
+_MEANING = re.compile("[!-~]{1,20}")
 _UNSEEN = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
 """Where a word may break, which way it is written: names that differ in these alone look the same."""
 _JOINING = str.maketrans("", "", "\u200c\u200d")
@@ -47,6 +49,39 @@ def spelt(name: str) -> str:
     if not seen or len(name) > LONGEST or not seen.isprintable():
         raise InputError(f"{name[:40]!r} cannot be a label; a name has 1 to {LONGEST} characters that can be seen")
     return name
+
+
+def spoken(language: str) -> str:
+    """A language as it is kept; "" where none is told.
+
+    Raises
+    ------
+    InputError
+        It is no tag of BCP 47.
+
+    Examples
+    --------
+    >>> spoken(" zh-Hant "), spoken("")
+    ('zh-Hant', '')
+    """
+    language = language.strip()
+    if language and not _LANGUAGE.fullmatch(language):
+        raise InputError(f"{language[:40]!r} is no language; write it as BCP 47 has it, such as en or zh-Hant")
+    return language
+
+
+def meaning(wordnet: str) -> str:
+    """The id of a synset, or of what other knowledge calls it, as it is kept; "" where none is told.
+
+    Raises
+    ------
+    InputError
+        It is longer than 20 characters, or has blanks or marks that no id has.
+    """
+    wordnet = wordnet.strip()
+    if wordnet and not _MEANING.fullmatch(wordnet):
+        raise InputError(f"{wordnet[:40]!r} is no id of a meaning; give one such as n02084071")
+    return wordnet
 
 
 def find(connection: Connection, names: Iterable[str]) -> dict[str, int]:
@@ -109,7 +144,7 @@ def rename(change: Change, number: int, name: str) -> None:
     InputError
         Another label is called so, or the name cannot be one.
     """
-    name, old = spelt(name), _label(change.connection, number)
+    name, old = spelt(name), label(change.connection, number)
     taken = find(change.connection, [name]).get(name)
     if taken not in (None, number):
         raise InputError(f"another label is called {name!r} already; merge {old['name']!r} into it instead")
@@ -129,6 +164,22 @@ def add_synonyms(change: Change, number: int, wanted: Mapping[str, str]) -> list
     return [name for name in spelled if found.get(name, number) != number]
 
 
+def remove_synonyms(change: Change, number: int, unwanted: Iterable[str]) -> None:
+    """Take other names from a label.
+
+    Raises
+    ------
+    InputError
+        One of them is none of its other names.
+    """
+    c, spelled = synonyms.c, {spelt(name) for name in unwanted}
+    there = _pairs(change.connection, select(c.name, c.id).where(c.label_id == number))
+    if spelled - there.keys():
+        name = label(change.connection, number)["name"]
+        raise InputError(f"{min(spelled - there.keys())!r} is no other name of {name!r}; look at its names again")
+    change.remove(synonyms, [there[name] for name in spelled])
+
+
 def set_parent(change: Change, number: int, parent: int | None) -> None:
     """Put a label below another, or below none.
 
@@ -137,8 +188,8 @@ def set_parent(change: Change, number: int, parent: int | None) -> None:
     InputError
         The other one is itself below this label.
     """
-    if parent is not None and number in (parent, *_above(change.connection, parent)):
-        raise InputError(f"{_label(change.connection, number)['name']!r} would be above itself; choose another parent")
+    if parent is not None and number in (parent, *above(change.connection, parent)):
+        raise InputError(f"{label(change.connection, number)['name']!r} would be above itself; choose another parent")
     change.set(labels, {number: {"parent_id": parent}})
 
 
@@ -152,7 +203,7 @@ def merge(change: Change, number: int, into: int) -> Merged:
     InputError
         They are the same, or one of them does not exist or was merged before.
     """
-    gone, kept = _label(change.connection, number), _label(change.connection, into)
+    gone, kept = label(change.connection, number), label(change.connection, into)
     if number == into:
         raise InputError(f"{kept['name']!r} cannot be merged into itself; give two labels")
     a, connection = annotations.c, change.connection
@@ -162,7 +213,7 @@ def merge(change: Change, number: int, into: int) -> Merged:
     moving = {row[0]: {"label_id": into} for row in ours if (row[1], row[2]) not in theirs}
     change.remove(annotations, together)
     change.set(annotations, moving)
-    is_below = number in _above(connection, into)
+    is_below = number in above(connection, into)
     children = connection.execute(select(labels.c.id).where(labels.c.parent_id == number)).scalars()
     change.set(labels, {child: {"parent_id": into} for child in children if child != into})
     if is_below:
@@ -175,22 +226,29 @@ def merge(change: Change, number: int, into: int) -> Merged:
     return Merged(len(moving), len(together))
 
 
-def _pairs(connection: Connection, query: Any) -> dict[Any, Any]:
-    return {one: other for one, other in connection.execute(query)}  # noqa: C416 - rows are no tuples to `dict`
+def label(connection: Connection, number: int) -> Row:
+    """The row of a label.
+
+    Raises
+    ------
+    MissingError
+        There is none, or it was merged into another.
+    """
+    rows = rows_of(connection, labels, [number])
+    if not rows or rows[0]["merged_into"] is not None:
+        raise MissingError(f"there is no label number {number}; it may have been merged into another")
+    return rows[0]
 
 
-def _above(connection: Connection, number: int) -> list[int]:
+def above(connection: Connection, number: int) -> list[int]:
     """The labels above a label, nearest first."""
     found: list[int] = []
-    above = _label(connection, number)["parent_id"]
-    while above is not None and above not in found:
-        found.append(above)
-        above = _label(connection, above)["parent_id"]
+    parent = label(connection, number)["parent_id"]
+    while parent is not None and parent not in found:
+        found.append(parent)
+        parent = label(connection, parent)["parent_id"]
     return found
 
 
-def _label(connection: Connection, number: int) -> Row:
-    rows = rows_of(connection, labels, [number])
-    if not rows or rows[0]["merged_into"] is not None:
-        raise InputError(f"there is no label number {number}; it may have been merged into another")
-    return rows[0]
+def _pairs(connection: Connection, query: Any) -> dict[Any, Any]:
+    return {one: other for one, other in connection.execute(query)}  # noqa: C416 - rows are no tuples to `dict`

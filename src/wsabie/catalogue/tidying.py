@@ -122,21 +122,48 @@ def proposals(
     progress : Progress
     """
     with reading(collection.engine) as connection:
-        labels, parents = _labels(connection)
-        place = {label.id: i for i, label in enumerate(labels)}
-        apart = _kept_apart(connection, place) | {(min(a, b), max(a, b)) for a, b in parents}
+        labels, place, apart = labels_now(connection)
         company = company_of(connection, place)
         space, why_not = _space(collection, connection, place)
     known = Known(*([getattr(label, field) for label in labels] for field in ("name", "language", "items")))
     found = _found(known, knowledge, space, company, progress)
     apart |= {pair for pair, evidence in found.items() if any(one.weight <= OWN_WORDS for one in evidence)}
-    linked = {pair: sure for pair, evidence in found.items() if (sure := score(evidence)) >= least}
-    loose = {pair for pair in linked if not firm(found[pair])}
-    made = [_proposal(labels, keep, links, found) for links in _groups(linked, apart, loose, known.languages)]
-    made.sort(key=lambda one: (-one.score, -sum(label.items for label in one.labels), one.into.name))
+    links = {
+        pair: Reason(labels[pair[0]].name, labels[pair[1]].name, round(sure, 3), evidence)
+        for pair, evidence in found.items()
+        if (sure := score(evidence)) >= least
+    }
+    made = proposed(labels, links, apart, keep)
     not_asked = {"model": why_not} if space is None else {}
     not_asked |= {"knowledge": "none was given"} if knowledge is None else {}
     return Tidied(made[:k], len(made), len(labels), not_asked)
+
+
+def proposed(labels: Sequence[Named], links: Mapping[Pair, Reason], apart: set[Pair], keep: str = "") -> list[Proposal]:
+    """Groups of labels that are linked, the surest first.
+
+    Parameters
+    ----------
+    labels : sequence of Named
+    links : mapping of (int, int) to Reason
+        Pairs of places in `labels`, the smaller first, that could be one.
+    apart : set of (int, int)
+        Pairs that are not in one group.
+    keep : str
+        As in `proposals`.
+    """
+    linked = {pair: score(reason.evidence) for pair, reason in links.items()}
+    loose = {pair for pair, reason in links.items() if not firm(reason.evidence)}
+    groups = _groups(linked, apart, loose, [label.language for label in labels])
+    made = [_proposal(labels, keep, [(pair, links[pair]) for pair in group]) for group in groups]
+    return sorted(made, key=lambda one: (-one.score, -sum(label.items for label in one.labels), one.into.name))
+
+
+def labels_now(connection: Connection) -> tuple[list[Named], dict[int, int], set[Pair]]:
+    """All labels, the most frequent first; their places by number; and places that are to stay two."""
+    labels, parents = _labels(connection)
+    place = {label.id: i for i, label in enumerate(labels)}
+    return labels, place, _kept_apart(connection, place) | {(min(a, b), max(a, b)) for a, b in parents}
 
 
 def merge_proposals(collection: Collection, wanted: Sequence[Proposal], by: str) -> MergedAll:
@@ -259,13 +286,9 @@ def _groups(
     return list(links.values())
 
 
-def _proposal(labels: Sequence[Named], keep: str, links: Sequence[Pair], found: Found) -> Proposal:
-    places = sorted({place for pair in links for place in pair})
+def _proposal(labels: Sequence[Named], keep: str, links: Sequence[tuple[Pair, Reason]]) -> Proposal:
+    places = sorted({place for pair, _ in links for place in pair})
     into = next((place for place in places if keep and labels[place].language == keep), places[0])
-    why = [
-        Reason(labels[a].name, labels[b].name, round(score(evidence), 3), evidence)
-        for a, b in links
-        if (evidence := found[a, b])
-    ]
+    why = [reason for _, reason in links]
     others = [labels[place] for place in places if place != into]
     return Proposal(labels[into], others, min(reason.score for reason in why), why)

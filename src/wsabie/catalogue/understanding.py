@@ -9,8 +9,6 @@ from sqlalchemy import Connection, select
 
 from wsabie.base.errors import InputError, UnknownLabelError
 from wsabie.catalogue import book
-from wsabie.catalogue.collection import Collection
-from wsabie.catalogue.database import reading
 from wsabie.catalogue.journal import last_entry
 from wsabie.catalogue.tables import labels, synonyms
 from wsabie.labels.knowledge import Knowledge
@@ -150,8 +148,9 @@ class Names:
 
     def _read(self, connection: Connection) -> None:
         self.labels: dict[int, str] = book.names(connection)
-        query = select(synonyms.c.name, synonyms.c.label_id)
-        self.others: dict[str, int] = {row[0]: row[1] for row in connection.execute(query)}
+        rows = connection.execute(select(synonyms.c.name, synonyms.c.label_id, synonyms.c.language)).all()
+        self.others: dict[str, int] = {row[0]: row[1] for row in rows}
+        self.languages: dict[str, str] = {row[0]: row[2] for row in rows}
         self._spelt = {name.casefold(): number for name, number in self.others.items()}
         self._spelt |= {name.casefold(): number for number, name in self.labels.items()}
         self.most_words = max((name.count(" ") + 1 for name in self._spelt), default=1)
@@ -168,18 +167,6 @@ class Names:
         name = self.labels[number]
         other = asked.casefold() != name.casefold()
         return Term(name, {number: name}), f"'{asked}' is another name of '{name}'" if other else ""
-
-
-def complete(collection: Collection, start: str, k: int = 20) -> list[tuple[int, str, str | None]]:
-    """Labels of which a name begins so, in any language: number, name, and the other name if it was that one."""
-    sought = start.casefold()
-    with reading(collection.engine) as connection:
-        known = Names(connection)
-    own = [(number, name, None) for number, name in known.labels.items() if name.casefold().startswith(sought)]
-    other = [(n, known.labels[n], name) for name, n in known.others.items() if name.casefold().startswith(sought)]
-    there = {number for number, _, _ in own}
-    found = sorted(own, key=lambda one: (len(one[1]), one[1]))
-    return [*found, *sorted((one for one in other if one[0] not in there), key=lambda one: str(one[2]))][:k]
 
 
 def _first(known: Names, words: Sequence[str], queries: Queries | None) -> tuple[Term, int, str]:

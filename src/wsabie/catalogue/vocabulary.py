@@ -1,6 +1,7 @@
 """What people do with the labels of a collection: look at them, merge, rename, put below another, keep apart."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any, Literal, NamedTuple
 
@@ -10,12 +11,13 @@ from wsabie.base.errors import InputError
 from wsabie.catalogue import book
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.database import reading
-from wsabie.catalogue.journal import Change, entry
+from wsabie.catalogue.journal import Change, Row, entry
+from wsabie.catalogue.remembered import Remembered
 from wsabie.catalogue.tables import annotations, kept_apart, labels, synonyms
 
 Order = Literal["items", "name", "right"]
 
-_AT_ONCE = 500
+_TOLD = 1000
 
 
 class Label(NamedTuple):
@@ -32,6 +34,8 @@ class Label(NamedTuple):
         How many items have it, and of how many it was said that they have not.
     suggested, right : int
         Suggestions of models that persons decided, and those of them that they accepted.
+    children : int
+        Labels right below it.
     """
 
     id: int
@@ -44,6 +48,7 @@ class Label(NamedTuple):
     rejected: int
     suggested: int
     right: int
+    children: int
 
     @property
     def accuracy(self) -> float | None:
@@ -59,16 +64,30 @@ class Listed(NamedTuple):
 
 
 class Merging(NamedTuple):
-    """What merging did: annotations that moved, and those that fell together with another."""
+    """What merging did: annotations that moved, those that fell together with another, the entry of the journal."""
 
     into: str
     labels: list[str]
     moved: int
     together: int
+    entry: int | None
+
+
+class Apart(NamedTuple):
+    """How many pairs are kept apart from now on, and the entry of the journal, if there are any."""
+
+    pairs: int
+    entry: int | None
 
 
 def listed(
-    collection: Collection, *, containing: str = "", order: Order = "items", k: int | None = None, after: int = 0
+    collection: Collection,
+    *,
+    containing: str = "",
+    order: Order = "items",
+    k: int | None = None,
+    after: int = 0,
+    below: int | None = None,
 ) -> Listed:
     """Labels with what is known of them.
 
@@ -76,27 +95,53 @@ def listed(
     ----------
     collection : Collection
     containing : str
-        Only those whose name holds this, whatever its case.
+        Only those whose names, their own and others, hold all of these words, whatever their case.
     order : {"items", "name", "right"}
         The most frequent first; by name; those first of which models are wrong most often.
     k : int or None
         At most so many.
     after : int
         Leave out so many at the beginning.
+    below : int or None
+        Only those right below this label, by its number; 0: those below none that have some below them.
     """
-    wanted = containing.casefold()
     with reading(collection.engine) as connection:
-        rows = [row for row in connection.execute(_counted()) if wanted in row[1].casefold()]
-        keys: dict[Order, Any] = {
-            "items": lambda row: (-row[5], row[0]),
-            "name": lambda row: (row[1].casefold(), row[1]),
-            "right": lambda row: (row[8] / row[7] if row[7] else 2, -row[7], row[0]),
-        }
-        rows.sort(key=keys[order])
-        shown = rows[after : None if k is None else after + k]
-        others = _synonyms(connection, [row[0] for row in shown])
-    found = [_label(row, others.get(row[0], [])) for row in shown]
-    return Listed(found, len(rows))
+        known = _known(connection)
+    words = containing.casefold().split()
+    found = [
+        one for one, parent, names in known if all(word in names for word in words) and _is_below(one, parent, below)
+    ]
+    keys: dict[Order, Any] = {
+        "items": lambda one: (-one.items, one.id),
+        "name": lambda one: (one.name.casefold(), one.name),
+        "right": lambda one: (2 if one.accuracy is None else one.accuracy, -one.suggested, one.id),
+    }
+    found.sort(key=keys[order])
+    return Listed(found[after : None if k is None else after + k], len(found))
+
+
+def names_of(collection: Collection, numbers: Iterable[int]) -> list[str]:
+    """Names of labels by their numbers.
+
+    Raises
+    ------
+    MissingError
+        One of them is none, or was merged into another.
+    """
+    with reading(collection.engine) as connection:
+        return [book.label(connection, number)["name"] for number in numbers]
+
+
+def number_of(collection: Collection, name: str) -> int:
+    """The number of the label that a name means.
+
+    Raises
+    ------
+    UnknownLabelError
+        There is none.
+    """
+    with reading(collection.engine) as connection:
+        return book.found_one(connection, name)
 
 
 def merge(collection: Collection, names: Sequence[str], into: str, by: str) -> Merging:
@@ -113,7 +158,67 @@ def merge(collection: Collection, names: Sequence[str], into: str, by: str) -> M
         done = [book.merge(change, number, target) for number in dict.fromkeys(gone)]
         known = ", ".join(repr(name) for name in names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
         change.told = f"merged {known} into {into!r}"
-    return Merging(into, list(names), sum(one.moved for one in done), sum(one.together for one in done))
+    moved, together = sum(one.moved for one in done), sum(one.together for one in done)
+    return Merging(into, list(names), moved, together, _entry_of(change))
+
+
+def edit(
+    collection: Collection,
+    number: int,
+    by: str,
+    *,
+    name: str | None = None,
+    language: str | None = None,
+    wordnet: str | None = None,
+    parent: str | None = None,
+    add: Mapping[str, str] | None = None,
+    remove: Sequence[str] = (),
+) -> int | None:
+    """Change several things of a label as one entry of the journal.
+
+    Parameters
+    ----------
+    collection : Collection
+    number : int
+        Of the label.
+    by : str
+    name, language, wordnet, parent : str or None
+        What they are from now on; None: as they were, "": none. The old name stays as a synonym.
+    add : mapping of str to str, or None
+        Other names, with their languages.
+    remove : sequence of str
+        Other names that it has no more, perhaps the old one.
+
+    Returns
+    -------
+    int or None
+        The entry of the journal; None where everything was so already.
+
+    Raises
+    ------
+    MissingError
+        There is no such label.
+    InputError
+        A name, a language or an id cannot be one, a name is another label's, or the parent is below it.
+    """
+    with entry(collection.engine, by, "label") as change:
+        old = book.label(change.connection, number)["name"]
+        if name is not None:
+            book.rename(change, number, name)
+        book.remove_synonyms(change, number, remove)
+        _call_also(change, number, {other: book.spoken(tongue) for other, tongue in (add or {}).items()})
+        if parent is not None:
+            book.set_parent(change, number, book.found_one(change.connection, parent) if parent else None)
+        new: Row = {} if language is None else {"language": book.spoken(language)}
+        new |= {} if wordnet is None else {"wordnet": book.meaning(wordnet)}
+        change.set(labels, {number: new})
+        told = {"called": name, "language": language, "meaning": wordnet, "below": parent}
+        said = [
+            f"{what} {value!r}" if value else f"{what} nothing" for what, value in told.items() if value is not None
+        ]
+        said += [f"also called {other!r}" for other in add or ()] + [f"not called {other!r}" for other in remove]
+        change.told = f"changed {old!r}: {', '.join(said)}"[:_TOLD]
+    return _entry_of(change)
 
 
 def rename(collection: Collection, name: str, new: str, by: str) -> None:
@@ -153,13 +258,11 @@ def add_synonyms(collection: Collection, name: str, others: Sequence[str], by: s
     told = f"{name!r} is also called {', '.join(map(repr, others))}"
     with entry(collection.engine, by, "synonym", told) as change:
         number = book.found_one(change.connection, name)
-        taken = book.add_synonyms(change, number, dict.fromkeys(others, language))
-        if taken:
-            raise InputError(f"{taken[0]!r} is a label of its own, or another name of one; merge it into {name!r}")
+        _call_also(change, number, dict.fromkeys(others, book.spoken(language)))
 
 
-def keep_apart(collection: Collection, names: Sequence[str], by: str) -> int:
-    """Remember that labels are not to be merged with one another; how many pairs are new.
+def keep_apart(collection: Collection, names: Sequence[str], by: str) -> Apart:
+    """Remember that labels are not to be merged with one another.
 
     Raises
     ------
@@ -170,7 +273,20 @@ def keep_apart(collection: Collection, names: Sequence[str], by: str) -> int:
         numbers = sorted({book.found_one(change.connection, name) for name in names})
         if len(numbers) < 2:
             raise InputError("give two labels or more that are to be kept apart")
-        return len(_add_apart(change, list(combinations(numbers, 2))))
+        new = _add_apart(change, list(combinations(numbers, 2)))
+    return Apart(len(new), _entry_of(change))
+
+
+def _call_also(change: Change, number: int, others: Mapping[str, str]) -> None:
+    taken = book.add_synonyms(change, number, others)
+    if taken:
+        name = book.label(change.connection, number)["name"]
+        raise InputError(f"{taken[0]!r} is a label of its own, or another name of one; merge it into {name!r}")
+
+
+def _entry_of(change: Change) -> int | None:
+    """Of a change that was written down; None where it changed nothing."""
+    return change.id if change.n_changes else None
 
 
 def _add_apart(change: Change, pairs: Sequence[tuple[int, int]]) -> list[int]:
@@ -180,43 +296,51 @@ def _add_apart(change: Change, pairs: Sequence[tuple[int, int]]) -> list[int]:
     return change.add(kept_apart, [{"label_a": a, "label_b": b} for a, b in pairs if (a, b) not in there])
 
 
-def _counted() -> Any:
-    """Labels that were not merged, with counts: number, name, language, WordNet, parent, and the four numbers."""
+def counted(number: int | None = None) -> Any:
+    """The query for labels that were not merged, or for one: number, name, language, WordNet, parent, its number, and
+    the four counts of `Label`."""
     a, person = annotations.c, annotations.c.origin == "person"
     accepted, suggested = a.state == "accepted", person & a.model_id.is_not(None)
 
     def several(of: Any) -> Any:
         return func.sum(case((of, 1), else_=0))
 
-    counted = (
-        select(
-            a.label_id,
-            func.count(case((accepted, a.item_id)).distinct()).label("items"),
-            several(a.state == "rejected").label("rejected"),
-            several(suggested).label("suggested"),
-            several(suggested & accepted).label("right"),
-        )
-        .group_by(a.label_id)
-        .subquery()
-    )
+    counts = select(
+        a.label_id,
+        func.count(case((accepted, a.item_id)).distinct()).label("items"),
+        several(a.state == "rejected").label("rejected"),
+        several(suggested).label("suggested"),
+        several(suggested & accepted).label("right"),
+    ).group_by(a.label_id)
+    of_each = (counts if number is None else counts.where(a.label_id == number)).subquery()
     above, c = labels.alias("above"), labels.c
-    numbers = [func.coalesce(column, 0) for column in list(counted.c)[1:]]
-    joined = labels.outerjoin(above, above.c.id == c.parent_id).outerjoin(counted, counted.c.label_id == c.id)
-    columns = (c.id, c.name, c.language, c.wordnet, above.c.name, *numbers)
-    return select(*columns).select_from(joined).where(c.merged_into.is_(None))
+    numbers = [func.coalesce(column, 0) for column in list(of_each.c)[1:]]
+    joined = labels.outerjoin(above, above.c.id == c.parent_id).outerjoin(of_each, of_each.c.label_id == c.id)
+    columns = (c.id, c.name, c.language, c.wordnet, above.c.name, above.c.id, *numbers)
+    query = select(*columns).select_from(joined).where(c.merged_into.is_(None))
+    return query if number is None else query.where(c.id == number)
 
 
-def _label(row: Any, others: list[str]) -> Label:
-    number, name, language, wordnet, parent, *counts = row
+def label_of(row: Any, others: list[str], children: int) -> Label:
+    """A row of `counted` as a label."""
+    number, name, language, wordnet, parent, _, *counts = row
     items, rejected, suggested, right = map(int, counts)  # PostgreSQL's sums are decimals
-    return Label(number, name, language, wordnet, parent, others, items, rejected, suggested, right)
+    return Label(number, name, language, wordnet, parent, others, items, rejected, suggested, right, children)
 
 
-def _synonyms(connection: Connection, numbers: Sequence[int]) -> dict[int, list[str]]:
-    found: dict[int, list[str]] = {}
-    c = synonyms.c
-    for lo in range(0, len(numbers), _AT_ONCE):
-        query = select(c.label_id, c.name).where(c.label_id.in_(numbers[lo : lo + _AT_ONCE])).order_by(c.name)
-        for number, name in connection.execute(query):
-            found.setdefault(number, []).append(name)
-    return found
+def _is_below(one: Label, parent: int | None, below: int | None) -> bool:
+    return below is None or (parent == below if below else parent is None and one.children > 0)
+
+
+def _all(connection: Connection) -> list[tuple[Label, int | None, str]]:
+    """Labels, the numbers of their parents, and all their names to be searched."""
+    rows = connection.execute(counted()).all()
+    others: dict[int, list[str]] = {}
+    for number, name in connection.execute(select(synonyms.c.label_id, synonyms.c.name).order_by(synonyms.c.name)):
+        others.setdefault(number, []).append(name)
+    children = Counter(row[5] for row in rows)
+    found = [(label_of(row, others.get(row[0], []), children[row[0]]), row[5]) for row in rows]
+    return [(one, parent, "\n".join([one.name, *one.synonyms]).casefold()) for one, parent in found]
+
+
+_known = Remembered(_all)

@@ -61,8 +61,16 @@ def test_from_tags_to_tidy_labels_and_back(cli: Cli, photos: Path, monkeypatch: 
     done("labels", photos, "synonym", "tern", "Seeschwalbe", "--language", "de")
     line = next(line for line in done("labels", photos, "list", "ter").splitlines() if line.startswith(" tern"))
     assert line.split() == ["tern", "0", "0", "seagull", "Seeschwalbe,", "gul"]
+    done("labels", photos, "edit", "tern", "--language", "en", "--wordnet", "n02041085", "--drop", "gul")
+    assert "so already" in done("labels", photos, "edit", "Seeschwalbe", "--language", "en")
+    whole = cli("collection", "labels", photos, "show", "tern", "--json").json
+    assert (whole["language"], whole["wordnet"]) == ("en", "n02041085")
+    assert whole["names"] == [{"name": "Seeschwalbe", "language": "de"}]
+    assert [one["name"] for one in whole["above"]] == ["seagull"]
+    assert (whole["items"], whole["waiting"], whole["held_out"], whole["near"]) == (0, 0, None, [])
+    assert "Seeschwalbe (de)" in done("labels", photos, "show", "tern")
     done("labels", photos, "parent", "tern")
-    for _ in range(5):
+    for _ in range(6):
         done("undo", photos)
     listed = cli("collection", "labels", photos, "--order", "name", "--json").json["labels"]
     assert [(one["name"], one["items"]) for one in listed] == [("gul", 0), ("seagull", 2), ("Seagulls", 2)]
@@ -93,6 +101,11 @@ def test_what_wordnet_knows_is_filled_in(cli: Cli, photos: Path, data_dir: Path)
         (("labels", "parent", "sea", "sea"), "would be above itself"),
         (("labels", "synonym", "sea", "ship"), "'ship' is a label of its own"),
         (("labels", "tidy", "sea"), "tidy looks at all labels; leave 'sea' out"),
+        (("labels", "show"), "give one label; 0 are given"),
+        (("labels", "show", "see"), "there is no label 'see' here; the closest: sea"),
+        (("labels", "edit", "sea"), "say what is to change"),
+        (("labels", "edit", "sea", "--language", "two words"), "is no language"),
+        (("labels", "edit", "sea", "--drop", "ship"), "'ship' is no other name of 'sea'"),
         (("labels", "fill"), "--knowledge names the files"),
         (("labels", "list", "--merge-above", ".9"), "leave --merge-above out"),
         (("labels", "tidy", "--knowledge", "missing"), "missing"),

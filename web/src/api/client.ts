@@ -80,13 +80,13 @@ async function detailOf(answer: Response): Promise<string> {
   }
 }
 
-function get<T>(path: string, signal?: AbortSignal): Promise<T> {
+export function get<T>(path: string, signal?: AbortSignal): Promise<T> {
   return ask<T>(path, signal ? { signal } : {});
 }
 
-function post<T>(path: string, body: unknown): Promise<T> {
+export function post<T>(path: string, body: unknown, method: "POST" | "PATCH" = "POST"): Promise<T> {
   return ask<T>(path, {
-    method: "POST",
+    method,
     headers: { "content-type": "application/json" },
     body: JSON.stringify(body),
   });

@@ -75,6 +75,8 @@ export interface LabelHit {
   id: number;
   name: string;
   other: string | null; // the name by which it was found, where that is another
+  language: string; // of that name
+  items: number;
 }
 
 export interface Facets {
@@ -134,7 +136,7 @@ export interface Entry {
   changes: number;
 }
 
-export type JobKind = "scan" | "train" | "apply";
+export type JobKind = "scan" | "train" | "apply" | "tidy";
 export type JobState = "waiting" | "running" | "done" | "failed" | "stopped";
 
 export interface Job {

@@ -2,6 +2,7 @@
 
 import { type KeyboardEvent, type ReactNode, useId, useState } from "react";
 import { api } from "../api/client";
+import { number } from "./format";
 import { useLoad, useSettled } from "./load";
 
 interface Props {
@@ -105,6 +106,9 @@ export function LabelInput(props: Props): ReactNode {
           >
             <span>{hit.name}</span>
             {hit.other && <small>{hit.other}</small>}
+            <small className="choice-facts" aria-hidden="true">
+              {hit.language} {number(hit.items)}
+            </small>
           </li>
         ))}
       </ul>

@@ -9,6 +9,7 @@ import { type Theme, chooseTheme, chosenTheme } from "../base/theme";
 import { Dialog, Empty, Icon, type IconName, Link, Trouble } from "../base/ui";
 import { GalleryPage } from "../gallery/page";
 import { ItemDialog } from "../item/dialog";
+import { LabelsPage } from "../labels/page";
 import { ReviewPage } from "../review/page";
 import { SearchPage } from "../search/page";
 import { StatusPage } from "../status/page";
@@ -30,6 +31,7 @@ const PLACES: Place[] = [
   { path: "/", name: "Gallery", icon: "gallery" },
   { path: "/review", name: "Review", icon: "review" },
   { path: "/search", name: "Search", icon: "search" },
+  { path: "/labels", name: "Labels", icon: "tag" },
   { path: "/status", name: "Status", icon: "status" },
   { path: "/docs", name: "API", icon: "api" },
 ];
@@ -83,6 +85,8 @@ export function App(): ReactNode {
           <ReviewPage facts={collection.value} />
         ) : path === "/search" ? (
           <SearchPage />
+        ) : path === "/labels" ? (
+          <LabelsPage facts={collection.value} />
         ) : path === "/status" ? (
           <StatusPage collection={collection} />
         ) : (
@@ -109,7 +113,7 @@ function useHelpKey(help: () => void): void {
     const heard = (event: KeyboardEvent): void => {
       const typing = event.target instanceof HTMLElement && /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
       if (typing || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
-      const to = { g: "/", r: "/review", s: "/search", t: "/status" }[event.key];
+      const to = { g: "/", r: "/review", s: "/search", l: "/labels", t: "/status" }[event.key];
       if (event.key === "?") help();
       else if (to && Date.now() - going < 1000) go(to);
       else {
@@ -141,9 +145,9 @@ function Help({ onClose }: { onClose: () => void }): ReactNode {
         ))}
         <div>
           <dt>
-            <kbd>g</kbd> then <kbd>g r s t</kbd>
+            <kbd>g</kbd> then <kbd>g r s l t</kbd>
           </dt>
-          <dd>Gallery, Review, Search, Status</dd>
+          <dd>Gallery, Review, Search, Labels, Status</dd>
         </div>
         <div>
           <dt>

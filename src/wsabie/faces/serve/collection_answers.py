@@ -180,6 +180,8 @@ class Completion(BaseModel):
     id: int
     name: str
     other: str | None
+    language: str = Field(description="Of the name by which it was found.")
+    items: int
 
 
 class Completions(BaseModel):
@@ -201,6 +203,7 @@ class LabelWhole(BaseModel):
     rejected: int
     suggested: int = Field(description="Suggestions of models that persons decided.")
     right: int = Field(description="Of these, accepted.")
+    children: int = Field(description="Labels right below it.")
 
 
 class LabelsSeen(BaseModel):
@@ -260,7 +263,7 @@ class Standing(BaseModel):
 class JobAsked(Strict):
     """Long work."""
 
-    kind: Literal["scan", "train", "apply"]
+    kind: Literal["scan", "train", "apply", "tidy"]
     options: dict[str, bool | int | Number] = Field({}, max_length=20)
 
 

@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
 from wsabie.base.errors import WsabieError
-from wsabie.catalogue import jobs, shelf, standing, understanding, vocabulary
+from wsabie.catalogue import completing, jobs, shelf, standing, vocabulary
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.facets import facets
 from wsabie.catalogue.points import opened_model
@@ -64,8 +64,8 @@ def complete(
     k: Annotated[int, Query(ge=1)] = 20,
 ) -> told.Completions:
     """Labels of which a name begins so, in any language."""
-    found = understanding.complete(at, start, within(k, the))
-    return told.Completions(labels=[told.Completion(id=n, name=name, other=other) for n, name, other in found])
+    found = completing.complete(at, start, within(k, the))
+    return told.Completions(labels=[told.Completion(**one._asdict()) for one in found])
 
 
 @router.get("/vocabulary")
@@ -77,9 +77,10 @@ def labels(
     order: Literal["items", "name", "right"] = "items",
     k: Annotated[int, Query(ge=1)] = 100,
     after: Annotated[int, Query(ge=0, lt=2**31)] = 0,
+    below: Annotated[int | None, Query(ge=0, lt=2**63)] = None,
 ) -> told.LabelsSeen:
-    """Labels with their figures."""
-    found = vocabulary.listed(at, containing=containing, order=order, k=within(k, the), after=after)
+    """Labels with their figures; `below`: those right below one, or (0) the topmost of those that have some below."""
+    found = vocabulary.listed(at, containing=containing, order=order, k=within(k, the), after=after, below=below)
     return told.LabelsSeen(total=found.found, labels=[told.LabelWhole(**one._asdict()) for one in found.labels])
 
 

@@ -11,13 +11,15 @@ from wsabie.faces.cli.collection.group import By, Folder, opened, person
 from wsabie.faces.cli.options import Json, Table, refuse_options, stated
 from wsabie.faces.cli.terminal import note, plural, show_json
 
-What = Literal["list", "tidy", "merge", "apart", "rename", "parent", "synonym", "fill"]
+What = Literal["list", "show", "tidy", "merge", "apart", "rename", "parent", "synonym", "edit", "fill"]
 
 
 _TAKES: dict[What, tuple[str, ...]] = {
     "list": ("k", "order"),
     "tidy": ("k", "knowledge", "least", "keep", "merge-above"),
+    "show": ("k",),
     "synonym": ("language",),
+    "edit": ("language", "wordnet", "drop"),
     "fill": ("knowledge", "table"),
 }
 
@@ -28,15 +30,18 @@ def labels(
         What,
         typer.Argument(
             metavar="WHAT",
-            help="list: labels with their counts; tidy: labels that could be one; merge: A ... B, into B; "
-            "apart: A B ..., never to be proposed again; rename: OLD NEW; parent: LABEL PARENT (without PARENT: none); "
-            "synonym: LABEL OTHER ...; fill: meanings, parents and synonyms from --knowledge.",
+            help="list: labels with their counts; show: LABEL, all that is known; tidy: labels that could be one; "
+            "merge: A ... B, into B; apart: A B ..., never to be proposed again; rename: OLD NEW; "
+            "parent: LABEL PARENT (without PARENT: none); synonym: LABEL OTHER ...; edit: LABEL, its --language, "
+            "--wordnet, other names to --drop; fill: meanings, parents and synonyms from --knowledge.",
         ),
     ] = "list",
     names: Annotated[
         list[str] | None, typer.Argument(metavar="LABEL", help="Labels; of list, a part of their names.")
     ] = None,
-    k: Annotated[int | None, typer.Option("-k", min=1, help="list, tidy: at most so many (default: 20).")] = None,
+    k: Annotated[
+        int | None, typer.Option("-k", min=1, help="list, tidy: at most so many (default: 20); show: neighbours (10).")
+    ] = None,
     order: Annotated[
         Literal["items", "name", "right"] | None,
         typer.Option(help="list: by items (default), by name, or those first of which models are wrong most often."),
@@ -55,7 +60,13 @@ def labels(
     merge_above: Annotated[
         float | None, typer.Option(min=0, max=1, help="tidy: merge all proposals of this score, as one entry to undo.")
     ] = None,
-    language: Annotated[str | None, typer.Option(help="synonym: language of the names, such as de.")] = None,
+    language: Annotated[str | None, typer.Option(help="synonym, edit: language of the names, such as de.")] = None,
+    wordnet: Annotated[
+        str | None, typer.Option(metavar="ID", help="edit: what it means, such as n02084071; '' for nothing.")
+    ] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="edit: another name that it has no more.")
+    ] = None,
     by: By = None,
     json: Json = False,
 ) -> None:
@@ -63,7 +74,15 @@ def labels(
     from wsabie.faces.cli.collection import labels_shown
 
     given: dict[str, Any] = stated(
-        k=k, order=order, knowledge=knowledge or None, table=table, least=least, keep=keep, language=language
+        k=k,
+        order=order,
+        knowledge=knowledge or None,
+        table=table,
+        least=least,
+        keep=keep,
+        language=language,
+        wordnet=wordnet,
+        drop=drop or None,
     ) | ({} if merge_above is None else {"merge-above": merge_above})
     refuse_options(
         {o: v for o, v in given.items() if o not in _TAKES.get(what, ())}, f"what `labels {what}` does not ask"
@@ -72,6 +91,10 @@ def labels(
     with opened(folder) as collection:
         if what == "list":
             labels_shown.list_command(collection, names or [], json, **given)
+        elif what == "show":
+            labels_shown.show_command(collection, names or [], json, **given)
+        elif what == "edit":
+            labels_shown.edit_command(collection, names or [], person(by), json, **given)
         elif what == "tidy":
             labels_shown.tidy_command(collection, names or [], person(by), json, **given)
         elif what == "fill":

@@ -41,6 +41,59 @@ def list_command(collection: "Collection", names: Sequence[str], json: bool, k: 
     show_table(title, ["label", "items", "rejected", "suggestions right", "language", "below", "also"], lines)
 
 
+def show_command(collection: "Collection", names: Sequence[str], json: bool, k: int = 10) -> None:
+    """Print all that is known of a label."""
+    from wsabie.catalogue.one_label import near, whole
+
+    number = _number_of(collection, names)
+    found, neighbours = whole(collection, number), near(collection, number, k)
+    label, held_out = found.label, found.held_out
+    if json:
+        known = {name: [one._asdict() for one in getattr(found, name)] for name in ("names", "above", "below", "apart")}
+        limits = held_out and held_out._asdict() | {"limits": [one._asdict() for one in held_out.limits]}
+        told = label._asdict() | known | {"accuracy": label.accuracy, "waiting": found.waiting, "held_out": limits}
+        show_json({"schema": 1} | told | {"near": [one.label._asdict() | {"cosine": one.cosine} for one in neighbours]})
+        return
+    decided = "" if label.accuracy is None else f"{label.accuracy:.0%} of {label.suggested:,} by people"
+    judged = (
+        f"{held_out.right:,} of {held_out.suggested:,} on held-out items" if held_out and held_out.suggested else ""
+    )
+    rows = {
+        "language": label.language,
+        "meaning": label.wordnet,
+        "also": ", ".join(f"{one.name} ({one.language})" if one.language else one.name for one in found.names),
+        "above": ", ".join(one.name for one in found.above),
+        "below": ", ".join(one.name for one in found.below),
+        "kept apart from": ", ".join(one.name for one in found.apart),
+        "items": f"{label.items:,}, {label.rejected:,} rejected, {found.waiting:,} suggested",
+        "suggestions right": ", ".join(filter(None, (decided, judged))),
+        "near": ", ".join(f"{one.label.name} {one.cosine:.2f}" for one in neighbours),
+    }
+    show_table(label.name, ["", ""], [[what, told] for what, told in rows.items() if told])
+
+
+def edit_command(
+    collection: "Collection",
+    names: Sequence[str],
+    by: str,
+    json: bool,
+    language: str | None = None,
+    wordnet: str | None = None,
+    drop: Sequence[str] = (),
+) -> None:
+    """Change what a label is: its language, its meaning, its other names."""
+    from wsabie.catalogue.vocabulary import edit
+
+    if language is None and wordnet is None and not drop:
+        raise InputError("say what is to change: --language, --wordnet, or a name to --drop")
+    number = _number_of(collection, names)
+    entry = edit(collection, number, by, language=language, wordnet=wordnet, remove=drop)
+    if json:
+        show_json({"schema": 1, "done": "edit", "labels": list(names), "entry": entry})
+        return
+    note(f"{names[0]} was so already" if entry is None else f"{names[0]} is changed; `labels DIR show` tells how")
+
+
 def tidy_command(
     collection: "Collection",
     names: Sequence[str],
@@ -53,28 +106,26 @@ def tidy_command(
     merge_above: float | None = None,
 ) -> None:
     """Print labels that could be one, or merge the surest of them."""
+    from wsabie.catalogue.proposing import look
     from wsabie.catalogue.tidying import LEAST, merge_proposals, proposals
     from wsabie.sources.knowledge import read_knowledge
 
     if names:
         raise InputError(f"tidy looks at all labels; leave {names[0]!r} out")
-    known = read_knowledge(*knowledge) if knowledge else None
-    least = LEAST if least is None else least
-    found = proposals(
-        collection,
-        knowledge=known,
-        k=None if merge_above is not None else k,
-        least=least if merge_above is None else merge_above,
-        keep=keep,
-        progress=TerminalProgress(),
-    )
+    progress = TerminalProgress()
     if merge_above is not None:
+        known = read_knowledge(*knowledge) if knowledge else None
+        found = proposals(collection, knowledge=known, k=None, least=merge_above, keep=keep, progress=progress)
         done = merge_proposals(collection, found.proposals, by)
         if json:
             show_json({"schema": 1, **done._asdict()})
             return
         note(f"merged {plural(done.merged, 'label')} into {done.into:,}; {plural(done.moved, 'annotation')} moved")
         return
+    found = look(
+        collection, knowledge=knowledge or (), least=LEAST if least is None else least, keep=keep, progress=progress
+    )
+    found = found._replace(proposals=found.proposals[:k])
     if json:
         told = [_told(proposal) for proposal in found.proposals]
         counts = {"labels": found.labels, "found": found.found, "not_asked": found.not_asked}
@@ -140,12 +191,20 @@ def change_command(
         vocabulary.add_synonyms(collection, first, others, by, language)
         said = f"{first} is also called {', '.join(others)}"
     else:
-        told = {"pairs": vocabulary.keep_apart(collection, names, by)}
+        told = vocabulary.keep_apart(collection, names, by)._asdict()
         said = f"kept apart: {', '.join(names)}"
     if json:
         show_json({"schema": 1, "done": what, "labels": list(names), **told})
         return
     note(said)
+
+
+def _number_of(collection: "Collection", names: Sequence[str]) -> int:
+    from wsabie.catalogue.vocabulary import number_of
+
+    if len(names) != 1:
+        raise InputError(f"give one label; {len(names)} are given")
+    return number_of(collection, names[0])
 
 
 def _show(number: int, proposal: "Proposal") -> None:

@@ -1,0 +1,40 @@
+"""Labels of which a name begins with what somebody types."""
+
+from typing import NamedTuple
+
+from wsabie.catalogue.collection import Collection
+from wsabie.catalogue.database import reading
+from wsabie.catalogue.one_label import others
+from wsabie.catalogue.understanding import Names
+
+
+class Completion(NamedTuple):
+    """A label, the other name by which it was found (None: its own), that name's language, and items that have it."""
+
+    id: int
+    name: str
+    other: str | None
+    language: str
+    items: int
+
+
+def complete(collection: Collection, start: str, k: int = 20) -> list[Completion]:
+    """Labels of which a name begins so, in any language; those that are called so first."""
+    sought = start.casefold()
+    with reading(collection.engine) as connection:
+        known = Names(connection)
+        own = sorted(
+            (one for one in known.labels.items() if one[1].casefold().startswith(sought)),
+            key=lambda one: (len(one[1]), one[1]),
+        )
+        found: dict[int, str | None] = {number: None for number, _ in own[:k]}
+        begin = sorted(name for name in known.others if name.casefold().startswith(sought)) if len(found) < k else ()
+        for name in begin:
+            found.setdefault(known.others[name], name)
+        there = others(connection, list(found)[:k])
+    told = []
+    for number, other in found.items():
+        if (one := there.get(number)) is not None:
+            language = one.language if other is None else known.languages[other]
+            told.append(Completion(number, one.name, other, language, one.items))
+    return told

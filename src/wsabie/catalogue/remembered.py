@@ -1,0 +1,46 @@
+"""What is read from a whole catalogue and kept in memory until the journal grows."""
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from sqlalchemy import Connection, func, select
+
+from wsabie.catalogue.tables import changes, journal
+
+T = TypeVar("T")
+Stamp = tuple[int | None, int | None]
+
+
+class Remembered(Generic[T]):
+    """Keeps what `read` gave for the last few catalogues, as long as nothing changes in them.
+
+    Parameters
+    ----------
+    read : callable
+        Reads it.
+    most : int
+        Catalogues that are remembered, at most.
+    """
+
+    def __init__(self, read: Callable[[Connection], T], most: int = 4) -> None:
+        self._read, self._most = read, most
+        self._kept: dict[str, tuple[Stamp, T]] = {}
+
+    def __call__(self, connection: Connection) -> T:
+        """What is there now; whoever asks must leave it as it is."""
+        key, stamp = str(connection.engine.url), stamp_of(connection)
+        there = self._kept.get(key)
+        if there is not None and there[0] == stamp and stamp[1] is not None:
+            return there[1]
+        found = self._read(connection)
+        if len(self._kept) >= self._most:
+            self._kept.clear()
+        self._kept[key] = (stamp, found)
+        return found
+
+
+def stamp_of(connection: Connection) -> Stamp:
+    """The last entry of the journal and its last change: both only grow."""
+    entry: int | None = connection.execute(select(func.max(journal.c.id))).scalar()
+    change: int | None = connection.execute(select(func.max(changes.c.id))).scalar()
+    return entry, change

@@ -1,0 +1,102 @@
+"""Proposals that are kept: they stay true while labels are merged, renamed and kept apart; on SQLite and PostgreSQL."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.catalogue.test_tidying import scenes, shown, tagged
+
+from wsabie.base.errors import InputError
+from wsabie.catalogue import vocabulary
+from wsabie.catalogue.collection import Collection
+from wsabie.catalogue.journal import undo
+from wsabie.catalogue.proposing import Standing, look, standing
+
+CLEAR = {"Old town": [1], "old-town": [2, 3], "café": [4, 5], "cafe": [], "Tree": [6, 7], "tree": [8], "TREE": []}
+
+ALL = [("Tree", ["tree", "TREE"]), ("café", ["cafe"]), ("old-town", ["Old town"])]
+
+
+def now_shown(found: Standing) -> list[tuple[str, list[str]]]:
+    return sorted((p.into.name, [label.name for label in p.labels]) for p in found.proposals)
+
+
+def test_before_anybody_looked_there_is_nothing(collection: Collection) -> None:
+    tagged(collection, CLEAR)
+    assert standing(collection) == Standing(None, 0, False, [])
+
+
+def test_what_is_kept_is_what_was_found(collection: Collection) -> None:
+    languages = {"Möwe": "de", "seagull": "en"}
+    twice = [*range(1, 41, 2), *range(101, 105)]
+    tagged(collection, scenes(Möwe=twice, seagull=twice, **CLEAR), languages)
+    found = look(collection, keep="en")
+    kept = standing(collection)
+    assert kept.proposals == found.proposals
+    assert (kept.kept.found, kept.kept.labels, kept.since) == (found.found, found.labels, 0)  # type: ignore[union-attr]
+    assert ("seagull", ["Möwe"]) in now_shown(kept)
+
+
+def test_merged_renamed_and_kept_apart_since(collection: Collection) -> None:
+    tagged(collection, CLEAR)
+    look(collection)
+    assert now_shown(standing(collection)) == [
+        ("Tree", ["tree", "TREE"]),
+        ("café", ["cafe"]),
+        ("old-town", ["Old town"]),
+    ]
+    vocabulary.merge(collection, ["Old town"], "old-town", "eve")
+    vocabulary.keep_apart(collection, ["café", "cafe"], "eve")
+    vocabulary.rename(collection, "TREE", "Baum", "eve")
+    found = standing(collection)
+    assert now_shown(found) == [("Tree", ["tree", "Baum"])]
+    assert found.since == 3
+    assert {reason.other for reason in found.proposals[0].why} == {"tree", "TREE"}  # as they were called then
+    vocabulary.merge(collection, ["tree"], "Tree", "eve")
+    assert now_shown(standing(collection)) == [("Tree", ["Baum"])]
+    for _ in range(4):
+        undo(collection.engine, by="eve")
+    assert now_shown(standing(collection)) == [
+        ("Tree", ["tree", "TREE"]),
+        ("café", ["cafe"]),
+        ("old-town", ["Old town"]),
+    ]
+
+
+def test_what_was_asked_once_is_asked_again(collection: Collection, tmp_path: Path) -> None:
+    words = tmp_path / "words.txt"
+    words.write_text("n02084071\tdog, hound\nn02121620\tcat\n")
+    tagged(collection, {"dog": [1, 2], "hound": [3], "cat": [4]})
+    assert shown(look(collection, knowledge=[words])) == [("dog", ["hound"])]
+    assert shown(look(collection)) == [("dog", ["hound"])]
+    words.unlink()
+    assert "words.txt" in look(collection).not_asked["knowledge"]
+    assert standing(collection).proposals == []
+    with pytest.raises(InputError, match=r"words\.txt"):
+        look(collection, knowledge=[words])
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", '{"schema": 2}', '{"schema": 1}', '{"schema": 1, "links": [[1]]}', "\udcff"]
+)
+def test_a_damaged_file_is_as_none(collection: Collection, content: str) -> None:
+    tagged(collection, CLEAR)
+    look(collection)
+    (collection.place / "proposals.json").write_bytes(content.encode("utf-8", "surrogateescape"))
+    assert standing(collection).kept is None
+    assert len(look(collection).proposals) == 3
+
+
+def test_links_to_labels_that_are_gone_are_left_out(collection: Collection) -> None:
+    tagged(collection, CLEAR)
+    look(collection)
+    path = collection.place / "proposals.json"
+    told = json.loads(path.read_text())
+    told["links"] = [[999, other, reason] for _, other, reason in told["links"]]
+    path.write_text(json.dumps(told))
+    assert standing(collection).proposals == []
+
+
+def test_a_score_is_a_share(collection: Collection) -> None:
+    with pytest.raises(InputError, match="from 0 to 1"):
+        look(collection, least=7)

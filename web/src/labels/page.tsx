@@ -1,0 +1,92 @@
+/** The labels of the collection: which there are, how they hang together, which could be one. */
+
+import { type ReactNode } from "react";
+import type { CollectionFacts } from "../api/types";
+import { ask, useAsked } from "../base/router";
+import { Empty } from "../base/ui";
+import { Detail } from "./detail";
+import { LabelList } from "./list";
+import { ProposalsView } from "./proposals";
+import { LabelTree } from "./tree";
+import "./labels.css";
+
+const VIEWS = [
+  { view: null, name: "List" },
+  { view: "tree", name: "Tree" },
+  { view: "proposals", name: "Proposals" },
+] as const;
+
+export function LabelsPage({ facts }: { facts: CollectionFacts | null }): ReactNode {
+  const asked = useAsked();
+  const view = asked.get("view");
+  const label = Number(asked.get("label")) || null;
+  const mayWrite = facts?.role === "write";
+  return (
+    <section className={`page labels ${label && view !== "proposals" ? "one-open" : ""}`} aria-label="Labels">
+      <h1 className="sr">Labels</h1>
+      <div className="toolbar labels-bar">
+        <div className="segments" role="group" aria-label="View">
+          {VIEWS.map((one) => (
+            <button
+              key={one.name}
+              type="button"
+              aria-pressed={view === one.view}
+              onClick={() => ask({ view: one.view, ...(one.view === "proposals" ? { label: null } : {}) })}
+            >
+              {one.name}
+            </button>
+          ))}
+        </div>
+        {view !== "proposals" && view !== "tree" && <Filter asked={asked} />}
+      </div>
+      {view === "proposals" ? (
+        <ProposalsView mayWrite={mayWrite} />
+      ) : (
+        <div className="labels-main">
+          {view === "tree" ? <LabelTree chosen={label} /> : <LabelList chosen={label} asked={asked} />}
+          {label ? (
+            <Detail key={label} id={label} mayWrite={mayWrite} />
+          ) : (
+            <Empty title="Choose a label">
+              <p>
+                Its pictures, names, neighbours and figures are shown here. <kbd>j</kbd> and <kbd>k</kbd> go through the
+                list.
+              </p>
+            </Empty>
+          )}
+        </div>
+      )}
+    </section>
+  );
+}
+
+function Filter({ asked }: { asked: URLSearchParams }): ReactNode {
+  return (
+    <>
+      <input
+        key={asked.get("words")}
+        type="search"
+        className="words"
+        placeholder="Words in any name"
+        aria-label="Filter labels by words"
+        defaultValue={asked.get("words") ?? ""}
+        maxLength={500}
+        onKeyDown={(event) => {
+          if (event.key === "Enter") ask({ words: event.currentTarget.value.trim(), label: null });
+        }}
+        onBlur={(event) => {
+          const words = event.currentTarget.value.trim();
+          if (words !== (asked.get("words") ?? "")) ask({ words });
+        }}
+      />
+      <label className="field-inline">
+        <span className="wide">Order</span>
+        <select aria-label="Order" value={asked.get("order") ?? "items"} onChange={(event) => ask({ order: event.target.value === "items" ? null : event.target.value })}>
+          <option value="items">Most frequent</option>
+          <option value="name">Name</option>
+          <option value="right">Models are wrong most</option>
+        </select>
+      </label>
+    </>
+  );
+}
