@@ -2,14 +2,18 @@
 
 import json
 import os
+import signal
 import socket
+import threading
+import time
 from dataclasses import asdict, dataclass, field
+from multiprocessing import connection, parent_process
 from pathlib import Path
 from typing import Any
 
 from starlette.types import ASGIApp
 
-from wsabie.base.errors import InputError
+from wsabie.base.errors import BusyError, InputError
 from wsabie.catalogue.collection import is_collection, open_collection
 from wsabie.faces.serve.app import make_app
 from wsabie.faces.serve.context import Context
@@ -134,4 +138,17 @@ def application() -> ASGIApp:
     given: dict[str, Any] = json.loads(os.environ[_GIVEN])
     limits, names = Limits(**given.pop("limits")), tuple(given.pop("names"))
     service = Service(**given, limits=limits, names=names)
-    return make_app(context_of(service), service.hosts)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    while True:
+        try:
+            return make_app(context_of(service), service.hosts)
+        except BusyError:  # the others go on meanwhile
+            time.sleep(1)
+
+
+def _end_with_parent() -> None:
+    """A parent that was killed cannot end its processes, which would keep the port."""
+    parent = parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os.kill(os.getpid(), signal.SIGTERM)
