@@ -20,7 +20,7 @@ def edit(folder: Path, first: int) -> None:
                 _do(collection, number, step)
                 sys.stdout.write(f"{number} {step}\n")
                 sys.stdout.flush()
-                time.sleep(0.02)  # others want to write, too
+                time.sleep(0.1)  # others want to write, too
 
 
 def line_of(number: int, step: int) -> str:

@@ -81,6 +81,7 @@ class Soak:
         for number in range(kills):
             self.kill(VICTIMS[number % len(VICTIMS)] if kills < 10 else self.chance.choice(VICTIMS))
             self.service.wait()
+            assert [one.wrong for one in (*self.clients, self.jobs)] == [[]] * 4
         time.sleep(1)
         for one in (*self.clients, self.jobs):
             one.finish()

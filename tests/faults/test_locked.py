@@ -1,10 +1,12 @@
 """A database that somebody else writes to for too long: asked again later, and nothing is half done."""
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 from sqlalchemy import text
+from starlette.types import Message
 from tests.faces.cli.conftest import Cli
 from tests.faces.cli.conftest import cli as cli
 from tests.faults.conftest import Made, asking, assert_problem, decision
@@ -14,6 +16,7 @@ from wsabie.base.errors import BusyError
 from wsabie.catalogue import database, jobs
 from wsabie.catalogue.collection import Collection, open_collection
 from wsabie.catalogue.database import open_database, reading, writing
+from wsabie.faces.serve.limits import Together
 
 
 @pytest.fixture
@@ -90,3 +93,23 @@ def test_more_at_once_than_there_are_connections(collection: Collection, monkeyp
         connection.execute(text("SELECT 1"))
     for one in held:
         one.close()
+
+
+def test_a_request_that_the_end_of_the_service_cuts_off_is_told_so() -> None:
+    sent: list[Message] = []
+
+    async def never(*_: object) -> None:
+        await asyncio.sleep(60)
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def cut_off() -> None:
+        task = asyncio.create_task(Together(never, 5, 60)({"type": "http", "path": "/"}, never, send))  # type: ignore[arg-type]
+        await asyncio.sleep(0.01)
+        task.cancel()
+        await task
+
+    asyncio.run(cut_off())
+    assert sent[0]["status"] == 503
+    assert (b"retry-after", b"5") in sent[0]["headers"]

@@ -95,14 +95,14 @@ class ServedModel:
 
     def _look(self) -> None:
         """Take over another model; what is wrong with it is kept for `trouble`, and the old one goes on."""
-        begun, pointer = time.monotonic(), self._read_pointer()
+        begun, pointer, wait = time.monotonic(), self._read_pointer(), _LOOK_EVERY
         if pointer != self._pointer:
             try:
                 self._version, self.trouble, self._pointer = self._load(), None, pointer
             except Exception as error:  # half a model must not end the service; the other half may be on its way
                 self.trouble = f"the model in {self.path} was replaced by one that cannot be used: {error}"
-        now = time.monotonic()
-        self._next_look = now + max(_LOOK_EVERY, 10 * (now - begun))
+                wait = max(wait, 10 * (time.monotonic() - begun))
+        self._next_look = time.monotonic() + wait
 
     def _read_pointer(self) -> bytes:
         """The head of `config.json`, which holds the checksum of the rest; nothing while there is none."""
