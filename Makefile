@@ -7,7 +7,7 @@ PAGES := src/wsabie/faces/serve/static/index.html
 MODULES := web/node_modules/.package-lock.json
 export PATH := $(PATH):$(CURDIR)/$(BIN)
 
-.PHONY: help setup web demo test lint bench docs clean
+.PHONY: help setup web demo test soak lint bench docs clean
 
 help:  ## show this list
 	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ lint: setup  ## style, types and import rules
 test: lint  ## lint and the whole test suite
 	@cd web && npm run --silent test
 	@$(BIN)/python -m pytest
+
+soak: setup  ## kill a service 50 times on each database, and see that nothing is lost (KILLS=50)
+	@WSABIE_SOAK_KILLS=$(or $(KILLS),50) scripts/with-postgres $(BIN)/python -m pytest -s tests/faults/test_kills.py
 
 bench: setup  ## the measurements that the docs quote (minutes; `benchmarks/README.md`)
 	@$(BIN)/python -m benchmarks

@@ -23,7 +23,7 @@ def database(request: pytest.FixtureRequest) -> Iterator[str | None]:
 
     url = make_url(server).set(drivername="postgresql+psycopg")
     name = f"wsabie_{secrets.token_hex(6)}"
-    engine = create_engine(url, isolation_level="AUTOCOMMIT")
+    engine = create_engine(url, isolation_level="AUTOCOMMIT", pool_pre_ping=True)
     with engine.connect() as connection:
         connection.execute(text(f"CREATE DATABASE {name}"))
     yield url.set(database=name).render_as_string(hide_password=False)

@@ -80,6 +80,49 @@ def test_what_later_entries_built_upon_is_undone_after_them(collection: Collecti
         undo(collection.engine, 999, by="eve")
 
 
+def test_what_was_made_anew_since_stands_in_the_way_of_an_undo(collection: Collection) -> None:
+    with_items(collection)
+    tag(collection, 1, "sea")
+    tag(collection, 1, "sea", None)
+    removed = history(collection.engine)[0].id
+    tag(collection, 1, "sea", "rejected")  # another row, of the same item and label
+    before = state_of(collection)
+    with pytest.raises(InputError, match=f"entry {removed} cannot be undone: what it removed was made anew"):
+        undo(collection.engine, removed, by="eve")
+    assert state_of(collection) == before
+    undo(collection.engine, by="eve")
+    undo(collection.engine, removed, by="eve")
+    assert decided(collection) == {(1, "sea"): "accepted"}
+
+
+def test_what_needs_a_label_that_is_gone_cannot_come_back(collection: Collection) -> None:
+    with_items(collection)
+    with entry(collection.engine, "eve", "labels") as change:
+        book.ensure(change, ["sea"])
+    made = history(collection.engine)[0].id
+    tag(collection, 1, "sea")
+    tag(collection, 1, "sea", None)
+    removed = history(collection.engine)[0].id
+    undo(collection.engine, made, by="eve")
+    with pytest.raises(InputError, match="or what that needs is gone"):
+        undo(collection.engine, removed, by="eve")
+
+
+def test_a_name_comes_back_for_one_label_alone(collection: Collection) -> None:
+    with entry(collection.engine, "eve", "labels") as change:
+        sea = book.ensure(change, ["sea"])["sea"]
+    with entry(collection.engine, "eve", "synonym") as change:
+        book.add_synonyms(change, sea, {"ocean": ""})
+    undo(collection.engine, by="eve")
+    undone = history(collection.engine)[0].id
+    with entry(collection.engine, "eve", "labels") as change:
+        book.ensure(change, ["ocean"])
+    with pytest.raises(InputError, match="was made anew"):
+        undo(collection.engine, undone, by="eve")
+    with reading(collection.engine) as connection:
+        assert connection.execute(select(tables.synonyms)).all() == []
+
+
 def test_a_label_that_others_use_stays_when_its_making_is_undone(collection: Collection) -> None:
     with_items(collection)
     tag(collection, 1, "sea")

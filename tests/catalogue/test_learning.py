@@ -4,7 +4,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -304,21 +304,55 @@ KILLED = """if True:
     from pathlib import Path
     from wsabie.catalogue import learning, rows, suggesting
     from wsabie.catalogue.collection import open_collection
-    module, name, when, nth = sys.argv[2:]
-    module = {"learning": learning, "rows": rows, "suggesting": suggesting}[module]
-    whole, calls = getattr(module, name), []
-    def dying(*a, **k):
-        calls.append(1)
-        mine = len(calls) == int(nth)
-        if when == "before" and mine: os.kill(os.getpid(), signal.SIGKILL)
-        result = whole(*a, **k)
-        if mine: os.kill(os.getpid(), signal.SIGKILL)
-        return result
-    setattr(module, name, dying)
     rows.SHARD, suggesting._BLOCK = 16, 16
-    with open_collection(Path(sys.argv[1])) as found:
-        learning.train(found, by="eve", describe="colour", full=True, threads=1, epochs=8, dim=20)
+    def train(folder, module, name, when, nth):
+        module = {"learning": learning, "rows": rows, "suggesting": suggesting}[module]
+        whole, calls = getattr(module, name), []
+        def dying(*a, **k):
+            calls.append(1)
+            mine = len(calls) == int(nth)
+            if when == "before" and mine: os.kill(os.getpid(), signal.SIGKILL)
+            result = whole(*a, **k)
+            if mine: os.kill(os.getpid(), signal.SIGKILL)
+            return result
+        setattr(module, name, dying)
+        with open_collection(Path(folder)) as found:
+            learning.train(found, by="eve", describe="colour", full=True, threads=1, epochs=8, dim=20)
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            train(*line.rstrip(chr(10)).split(chr(9)))
+            os._exit(0)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
+
+
+@pytest.fixture(scope="module")
+def killed() -> Iterator[Callable[..., int]]:
+    """Trains a collection in a new process that dies at a point; how it ended. What is imported is so only once."""
+    command = [sys.executable, "-c", KILLED]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        reader, writer = process.stdout, process.stdin
+
+        def die(folder: Path, *point: str) -> int:
+            writer.write("\t".join([str(folder), *point]) + "\n")
+            writer.flush()
+            return int(reader.readline())
+
+        yield die
+        writer.close()
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A collection with a model in use, to be copied."""
+    folder = tmp_path_factory.mktemp("kept") / "kept"
+    with create(folder) as collection:
+        _tagged(collection)
+        train(collection, **OPTIONS)
+    return folder
 
 
 @pytest.mark.parametrize(
@@ -334,14 +368,17 @@ KILLED = """if True:
         ("learning", "_put_in_use", "after", "1"),
     ],
 )
-def test_a_kill_leaves_a_whole_model_in_use(tmp_path: Path, point: tuple[str, ...]) -> None:
-    with create(tmp_path / "killed") as collection:
-        _tagged(collection)
-        if point[0] != "rows":
-            train(collection, **OPTIONS)
+def test_a_kill_leaves_a_whole_model_in_use(
+    tmp_path: Path, point: tuple[str, ...], kept: Path, killed: Callable[..., int]
+) -> None:
+    if point[0] == "rows":
+        with create(tmp_path / "killed") as collection:
+            _tagged(collection)
+    else:
+        shutil.copytree(kept, tmp_path / "killed")
+    with open_collection(tmp_path / "killed") as collection:
         before, there = in_use(collection), suggested(collection)
-    command = [sys.executable, "-c", KILLED, str(tmp_path / "killed"), *point]
-    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    assert killed(tmp_path / "killed", *point) == -signal.SIGKILL
     with open_collection(tmp_path / "killed") as collection:
         if point == ("learning", "_put_in_use", "after", "1"):
             assert in_use(collection) == 2

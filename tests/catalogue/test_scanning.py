@@ -3,9 +3,11 @@
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -520,6 +522,24 @@ PROGRAM = """if True:
 """
 
 
+SCANNERS = """if True:
+    import os, sys
+    from pathlib import Path
+    from wsabie.catalogue import scanning
+    from wsabie.catalogue.collection import open_collection
+    scanning.BLOCK = 3
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            with open_collection(Path(sys.argv[1])) as found:
+                print(os.getpid(), flush=True)
+                scanning.scan(found, by="eve")
+            os._exit(0)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+"""A process that has imported what a scan needs, and forks one for each line that it is sent."""
+
+
 def facts(collection: Collection) -> object:
     """What is known, but for numbers and times."""
     c, tags = tables.items.c, tags_of(collection)
@@ -545,19 +565,24 @@ def test_killed_scans_end_where_one_scan_does(collection: Collection, tmp_path: 
 
     fill(collection.folder)
     chance, kills = random.Random(7), 0  # noqa: S311 - when to kill
-    command = [sys.executable, "-c", PROGRAM, str(collection.folder), "3"]
-    for step in (None, change):
-        if step is not None:
-            step(collection.folder)
-        for _ in range(4):
-            with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-                assert process.stdout is not None
-                process.stdout.readline()
+    command = [sys.executable, "-c", SCANNERS, str(collection.folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as scanners:
+        assert scanners.stdin is not None
+        assert scanners.stdout is not None
+        for step in (None, change):
+            if step is not None:
+                step(collection.folder)
+            for _ in range(4):
+                scanners.stdin.write("another\n")
+                scanners.stdin.flush()
+                number = int(scanners.stdout.readline())
                 time.sleep(chance.uniform(0.0, 0.25))
-                process.kill()
-                kills += process.wait() != 0
-        look(collection)
-        assert look(collection).differs is False
+                with suppress(ProcessLookupError):
+                    os.kill(number, signal.SIGKILL)
+                kills += int(scanners.stdout.readline()) != 0
+            look(collection)
+            assert look(collection).differs is False
+        scanners.stdin.close()
     check(collection)
     assert kills > 1
     other = open_or_make(tmp_path / "other")

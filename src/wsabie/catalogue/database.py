@@ -1,6 +1,6 @@
 """A catalogue's database: SQLite in the collection's folder, or PostgreSQL at an address."""
 
-import errno
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, make_url, text
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, OperationalError
+from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, NoSuchModuleError, OperationalError
+from sqlalchemy.exc import TimeoutError as NoneFreeError
 
 from wsabie.base.errors import BusyError, InputError
 from wsabie.storage.atomic import DiskFullError
@@ -18,6 +19,10 @@ HEAD = "0001"
 
 _WAIT = 30  # seconds for others who write
 _POSTGRES = "postgresql+psycopg"
+_PAGE = 1 << 16  # bytes that SQLite takes at a time, at most
+_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
+_WRITTEN = ("55P03", "40P01", "40001")  # somebody else holds the lock of PostgreSQL
+_AWAY = ("08", "53", "57")  # the connection is lost, there are too many, or the server stops or starts
 
 
 def sqlite_url(path: Path) -> str:
@@ -73,7 +78,8 @@ def writing(engine: Engine) -> Iterator[Connection]:
     """
     with explained(engine), engine.connect().execution_options(writes=True) as connection, connection.begin():
         if engine.dialect.name == "postgresql":
-            connection.execute(text("LOCK TABLE journal IN EXCLUSIVE MODE"))  # readers go on
+            wait = f"SET LOCAL lock_timeout = {1000 * _WAIT:.0f}"
+            connection.execute(text(f"{wait}; LOCK TABLE journal IN EXCLUSIVE MODE"))  # readers go on
         yield connection
 
 
@@ -137,29 +143,41 @@ def explained(engine: Engine) -> Iterator[None]:
     """Turn what a database refuses into one sentence."""
     try:
         yield
-    except OperationalError as error:
+    except (OperationalError, InterfaceError) as error:
         raise _explanation(engine, error) from error
     except DBAPIError as error:
-        if "malformed" in str(error.orig) or "not a database" in str(error.orig):
+        told = "malformed" in str(error.orig) or "not a database" in str(error.orig)
+        if told or error.connection_invalidated:
             raise _explanation(engine, error) from error
         raise
+    except NoneFreeError as error:
+        raise BusyError(f"{shown(engine)} is being asked too much at once; try again in a moment") from error
 
 
 def _explanation(engine: Engine, error: DBAPIError) -> Exception:
     place, said = shown(engine), " ".join(str(error.orig).split())
     code: Any = getattr(error.orig, "sqlite_errorcode", None)
-    state = getattr(error.orig, "sqlstate", None)
-    if code == sqlite3.SQLITE_FULL or state == "53100" or getattr(error.orig, "errno", None) == errno.ENOSPC:
+    state = getattr(error.orig, "sqlstate", None) or ""
+    if code == sqlite3.SQLITE_FULL or state == "53100" or (code is not None and _no_room(engine, code)):
         return DiskFullError(
             f"cannot write {place}: the disk is full; free some space (what was saved before is whole)"
         )
-    if code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+    if state in _WRITTEN or (code is not None and code & 0xFF in _BUSY):
         return BusyError(f"{place} is being written by somebody else for more than {_WAIT} seconds; try again")
     if code is not None and code & 0xFF == sqlite3.SQLITE_READONLY:
         return InputError(f"cannot write {place}: it is read-only; check its permissions and those of its folder")
     if code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return InputError(f"{place} is damaged ({said}); restore it from a copy, or save what `sqlite3 .recover` finds")
-    return InputError(f"the database {place} does not answer as it should ({said[:200]}); check it and try again")
+    told = f"the database {place} does not answer as it should ({said[:200]}); check it and try again"
+    return BusyError(told) if code is None and (not state or state[:2] in _AWAY) else InputError(told)
+
+
+def _no_room(engine: Engine, code: int) -> bool:
+    """Whether SQLite failed to write for want of space where it could not say so."""
+    if code & 0xFF != sqlite3.SQLITE_IOERR:
+        return False
+    there = os.statvfs(Path(str(engine.url.database)).parent)
+    return there.f_bavail * there.f_frsize < _PAGE
 
 
 def _arguments(kind: str) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from wsabie.catalogue.collection import Collection, open_collection
 from wsabie.catalogue.database import reading, writing
 from wsabie.catalogue.journal import now
 from wsabie.catalogue.tables import jobs
+from wsabie.storage.atomic import remove_drafts
 
 FINAL = ("done", "failed", "stopped")
 OPTIONS: dict[str, dict[str, type]] = {
@@ -40,6 +41,8 @@ OPTIONS: dict[str, dict[str, type]] = {
 _LOCK = "jobs.lock"
 _TELL_EVERY = 0.5  # seconds between two lines of progress
 _LOOK_EVERY = 0.5
+_AGAIN = 2.0  # seconds until what failed is tried again
+_FAILED = 3
 _ENDED = "its process was ended before it was done; ask for it again"
 
 
@@ -149,20 +152,23 @@ class Runner:
 
     def _run(self) -> None:
         with open_collection(self.folder) as collection:
+            remove_drafts(collection.place)
             while not self._ended.wait(_LOOK_EVERY):
                 try:
                     if _anything_to_do(collection):
-                        self._wait_for(collection)
-                except WsabieError:
-                    self._ended.wait(5)  # a database that is restarted answers again
+                        self._work()
+                except (WsabieError, OSError):
+                    self._ended.wait(_AGAIN)  # a database that is restarted answers again
 
-    def _wait_for(self, collection: Collection) -> None:
+    def _work(self) -> None:
         words = [sys.executable, "-m", __name__, str(self.folder)]
         with subprocess.Popen(words, start_new_session=True) as child:  # noqa: S603 - our own
             while child.poll() is None and not self._ended.wait(_LOOK_EVERY):
                 pass
             if child.poll() is None:
                 child.terminate()
+        if child.returncode == _FAILED:
+            self._ended.wait(_AGAIN)
 
 
 def work(folder: Path) -> None:
@@ -174,7 +180,7 @@ def work(folder: Path) -> None:
                 jobs.c.state == "running",
                 state="failed",
                 ended=now(),
-                error="it was ended before it was done; ask for it again",
+                error=_ENDED,
             )
             one = _claimed(collection)
             if one is not None:
@@ -189,7 +195,20 @@ def _do(collection: Collection, one: Job) -> None:
         ended = {"state": "failed", "error": str(error)}
     except Exception as error:  # whatever it is, who waits must hear of it
         ended = {"state": "failed", "error": f"an error in the program: {type(error).__name__}: {error}"}
-    _set(collection, (jobs.c.id == one.id) & (jobs.c.state == "running"), ended=now(), **ended)
+    _end(collection, (jobs.c.id == one.id) & (jobs.c.state == "running"), ended)
+
+
+def _end(collection: Collection, which: ColumnElement[bool], ended: dict[str, Any]) -> None:
+    """Write down how a job ended; a full disk or a database that is away is asked again, for some minutes."""
+    waits = [1, 5, 20, 60, 200]
+    while True:
+        try:
+            _set(collection, which, ended=now(), **ended)
+            return
+        except WsabieError:
+            if not waits:
+                raise
+            time.sleep(waits.pop(0))
 
 
 def _scan(collection: Collection, one: Job, progress: "_Told") -> dict[str, Any]:
@@ -240,7 +259,8 @@ class _Told:
     def tell(self, told: dict[str, Any], *, always: bool = False) -> None:
         if always or time.monotonic() - self._last > _TELL_EVERY:
             self._last = time.monotonic()
-            _set(self._collection, jobs.c.id == self._number, progress=told)
+            with suppress(WsabieError):  # work goes on, though nobody can be told
+                _set(self._collection, jobs.c.id == self._number, progress=told)
 
 
 class _ToldStage:
@@ -260,7 +280,7 @@ def _watch(folder: Path, number: int) -> None:
             time.sleep(_LOOK_EVERY)
             with suppress(WsabieError):  # a database that does not answer for a moment is asked again
                 if job(collection, number).state == "stopped":
-                    os._exit(1)
+                    os._exit(0)
 
 
 @contextmanager
@@ -300,4 +320,8 @@ def _set(collection: Collection, which: ColumnElement[bool], **values: Any) -> N
 
 
 if __name__ == "__main__":
-    work(Path(sys.argv[1]))
+    try:
+        work(Path(sys.argv[1]))
+    except WsabieError as error:
+        sys.stderr.write(f"wsabie: a job cannot be done: {error}\n")
+        sys.exit(_FAILED)

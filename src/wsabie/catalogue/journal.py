@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Engine, Table, bindparam, delete, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
 
 from wsabie.base.errors import InputError
 from wsabie.catalogue import tables
@@ -197,7 +198,7 @@ def undo(engine: Engine, number: int | None = None, *, by: str) -> Entry:
     Raises
     ------
     InputError
-        There is none, it is undone already, or later entries changed the same rows: these come first.
+        There is none, it is undone already, or later entries changed the same: these come first.
     """
     with writing(engine) as connection:
         undone = _undoable(connection, number, by)
@@ -206,7 +207,7 @@ def undo(engine: Engine, number: int | None = None, *, by: str) -> Entry:
         query = select(c.table, c.before, c.after).where(c.entry_id == undone.id).order_by(c.id)
         changes = [dict(row._mapping) for row in connection.execute(query)]
         with _line(connection, by, "undo", f"undone: {undone.told or undone.action}") as change:
-            change.revert(changes)
+            _put_back(change, changes, undone)
         journal = tables.journal
         connection.execute(update(journal).where(journal.c.id == change.id).values(undoes=undone.id))
         connection.execute(update(journal).where(journal.c.id == undone.id).values(undone_by=change.id))
@@ -272,6 +273,21 @@ def _undoable(connection: Connection, number: int | None, by: str) -> Entry:
     if not found.changes:
         raise InputError(f"entry {found.id} ({found.told or found.action}) changed nothing that could be undone")
     return found
+
+
+def _put_back(change: Change, changes: Sequence[Row], undone: Entry) -> None:
+    refused = f"entry {undone.id} cannot be undone: what it removed was made anew since, or what that needs is gone"
+    refused += "; undo what came later first (`wsabie collection history`)"
+    try:
+        change.revert(changes)
+    except IntegrityError as error:
+        raise InputError(refused) from error
+    names = [row["name"] for one in changes if (row := one["before"]) and one["table"] in ("labels", "synonyms")]
+    label, other = tables.labels.c, tables.synonyms.c
+    for part in _parts(names, _AT_ONCE):  # a name is that of a label, or another name of one
+        query = select(label.id).where(label.name == other.name, label.name.in_(part), label.merged_into.is_(None))
+        if change.connection.execute(query.limit(1)).first() is not None:
+            raise InputError(refused)
 
 
 def _refuse_built_upon(connection: Connection, undone: Entry) -> None:

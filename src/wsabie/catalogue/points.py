@@ -3,6 +3,7 @@
 models/FOLDER/points/   tensors "items" (numbers), "marks" (of their content) and "points" (n, dim) float32
 """
 
+import threading
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -257,6 +258,7 @@ def _indexed(model: Path, _: int, __: int) -> "tuple[Points, ExactIndex, ExactIn
 
 
 _models: dict[Path, OpenModel] = {}
+_opening = threading.Lock()
 
 
 def opened_model(collection: Collection) -> OpenModel:
@@ -268,7 +270,8 @@ def opened_model(collection: Collection) -> OpenModel:
         There is none, or its folder is gone or damaged.
     """
     place, number = _place(collection, None)
-    if place not in _models or not place.is_dir():
-        _models.clear()
-        _models[place] = open_model(collection, number)
-    return _models[place]
+    with _opening:  # many ask at once when it is another one
+        if place not in _models or not place.is_dir():
+            _models.clear()
+            _models[place] = open_model(collection, number)
+        return _models[place]

@@ -20,6 +20,7 @@ from wsabie.catalogue.deciding import model_in_use
 from wsabie.catalogue.journal import Row, entry, last_entry, now
 from wsabie.catalogue.tables import changes, labels, models, suggestions, views
 from wsabie.models.annotator import Annotator
+from wsabie.storage.atomic import remove_drafts
 from wsabie.storage.folder import is_model_folder
 
 _OURS = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")
@@ -220,6 +221,7 @@ def sweep(collection: Collection) -> None:
     for path in collection.models.glob("*"):
         if path.name not in known and _OURS.fullmatch(path.name):
             shutil.rmtree(path, ignore_errors=True)
+    remove_drafts(collection.place)
 
 
 def _forget(collection: Collection, number: int) -> None:

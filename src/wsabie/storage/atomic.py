@@ -1,13 +1,18 @@
 """Write to a temporary name beside the file, flushed, renamed: a reader sees the old file or the new one."""
 
 import errno
+import fcntl
 import os
+import re
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from glob import escape
 from pathlib import Path
 
 from wsabie.base.errors import InputError
+
+_DRAFT = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
 
 
 class UnwritableError(InputError):
@@ -40,7 +45,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
     """
     path = Path(path)
     with explained(path):
-        draft = _new_draft(path)
+        draft, lock = _new_draft(path)
         try:
             yield draft
             _flush(draft)
@@ -48,6 +53,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
             _flush(path.parent)
         finally:
             draft.unlink(missing_ok=True)
+            os.close(lock)
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -65,13 +71,48 @@ def write_bytes(path: str | Path, content: bytes) -> None:
 def try_writing(path: Path, *, within: bool = False) -> None:
     """Refuse a file or folder that could not be written, or a folder within which nothing could be.
 
+    Drafts of it that killed processes left are removed.
+
     Raises
     ------
     InputError
         As `replacing` would at the end, as far as it can be known before.
     """
     with explained(path):
-        _new_draft(path / path.name if within else path).unlink()
+        draft, lock = _new_draft(path / path.name if within else path)
+        draft.unlink()
+        os.close(lock)
+        for other in draft.parent.glob(f".{escape(path.name)}.*.tmp"):
+            _remove_abandoned(other)
+
+
+def remove_drafts(folder: Path) -> None:
+    """Remove, in a folder and below it, the drafts of `replacing` whose process was killed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     (Path(folder) / ".a.txt.0123456789abcdef.tmp").touch()
+    ...     with replacing(Path(folder) / "b.txt") as draft:
+    ...         remove_drafts(Path(folder))
+    ...         _ = draft.write_text("still there")
+    ...     [p.name for p in Path(folder).iterdir()]
+    ['b.txt']
+    """
+    for draft in folder.rglob(".*.tmp"):
+        _remove_abandoned(draft)
+
+
+def _remove_abandoned(draft: Path) -> None:
+    if _DRAFT.fullmatch(draft.name):
+        with suppress(OSError):
+            lock = os.open(draft, os.O_WRONLY)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                draft.unlink()
+            finally:
+                os.close(lock)
 
 
 @contextmanager
@@ -99,12 +140,17 @@ def readable(path: Path) -> Iterator[None]:
         raise InputError(f"cannot read {where}: {reason}; check its permissions and those of its folders") from error
 
 
-def _new_draft(path: Path) -> Path:
-    """An empty file beside `path`."""
+def _new_draft(path: Path) -> tuple[Path, int]:
+    """An empty file beside `path`, and the lock on it, which ends with the process."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.parent / f".{path.name}.{secrets.token_hex(8)}.tmp"
-    os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))  # the kernel takes the umask off
-    return draft
+    while True:
+        draft = path.parent / f".{path.name}.{secrets.token_hex(8)}.tmp"
+        lock = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)  # the kernel takes the umask off
+        with suppress(OSError):  # where there are no locks, no drafts are removed
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        if os.fstat(lock).st_nlink:  # `remove_drafts` did not come between
+            return draft, lock
+        os.close(lock)
 
 
 def _flush(path: Path) -> None:

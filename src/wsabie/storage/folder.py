@@ -109,9 +109,15 @@ def load_folder(path: str | Path, *, verify: bool = True) -> Parts:
     """
     path = Path(path)
     pointer = _read_config(path)
-    with readable(path):
-        tensors = {name: _load_tensor(path, name, entry, verify) for name, entry in pointer["tensors"].items()}
-    return Parts(str(pointer["kind"]), pointer["config"], tensors)
+    while True:
+        try:
+            with readable(path):
+                tensors = {name: _load_tensor(path, name, entry, verify) for name, entry in pointer["tensors"].items()}
+            return Parts(str(pointer["kind"]), pointer["config"], tensors)
+        except WsabieError:
+            before, pointer = pointer, _read_config(path)
+            if pointer == before:  # otherwise it was replaced meanwhile
+                raise
 
 
 def is_model_folder(path: str | Path) -> bool:

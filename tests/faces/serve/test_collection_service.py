@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 from starlette.testclient import TestClient
-from tests.faces.serve.conftest import emoji, running
+from tests.faces.serve.conftest import Client, emoji, running
 
 from wsabie.catalogue.collection import create, open_collection
 from wsabie.catalogue.learning import train
@@ -336,22 +336,21 @@ def test_a_job_runs_and_tells_how_it_goes(folder: Path) -> None:
         assert bad.status_code == 422
 
 
-def test_a_waiting_or_running_job_can_be_stopped(folder: Path) -> None:
-    with running(folder) as asked:
-        job = asked.post("/api/v1/jobs", json={"kind": "train", "options": {"full": True, "epochs": 1000}}).json()
-        until = time.monotonic() + 100
-        while asked.get(f"/api/v1/jobs/{job['id']}").json()["state"] == "waiting" and time.monotonic() < until:
-            time.sleep(0.2)
-        assert asked.post(f"/api/v1/jobs/{job['id']}/stop").json()["state"] == "stopped"
-        assert asked.get("/api/v1/models").json()["models"][0]["id"] == 1
-        scan = asked.post("/api/v1/jobs", json={"kind": "scan"}).json()  # the next one gets its turn
-        while asked.get(f"/api/v1/jobs/{scan['id']}").json()["state"] in ("waiting", "running"):
-            assert time.monotonic() < until
-            time.sleep(0.2)
-        assert asked.get(f"/api/v1/jobs/{scan['id']}").json()["state"] == "done"
+def test_a_waiting_or_running_job_can_be_stopped(asked: TestClient) -> None:
+    job = asked.post("/api/v1/jobs", json={"kind": "train", "options": {"full": True, "epochs": 1000}}).json()
+    until = time.monotonic() + 100
+    while asked.get(f"/api/v1/jobs/{job['id']}").json()["state"] == "waiting" and time.monotonic() < until:
+        time.sleep(0.2)
+    assert asked.post(f"/api/v1/jobs/{job['id']}/stop").json()["state"] == "stopped"
+    assert asked.get("/api/v1/models").json()["models"][0]["id"] == 1
+    scan = asked.post("/api/v1/jobs", json={"kind": "scan"}).json()  # the next one gets its turn
+    while asked.get(f"/api/v1/jobs/{scan['id']}").json()["state"] in ("waiting", "running"):
+        assert time.monotonic() < until
+        time.sleep(0.2)
+    assert asked.get(f"/api/v1/jobs/{scan['id']}").json()["state"] == "done"
 
 
-def test_a_model_alone_has_no_collection(served_model: Path) -> None:
-    with running(served_model) as asked:
-        assert asked.get("/api/v1/collection").status_code == 404
-        assert asked.get("/api/v1/labels").status_code == 200
+def test_a_model_alone_has_no_collection(client: Client) -> None:
+    asked = client()
+    assert asked.get("/api/v1/collection").status_code == 404
+    assert asked.get("/api/v1/labels").status_code == 200

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.faces.cli.conftest import Cli
+from tests.faces.cli.conftest import cli as cli
 from tests.faces.serve.conftest import Client, emoji, make_model, running
 
 from wsabie.faces.serve.limits import Limits
@@ -266,34 +268,19 @@ def _empty(annotator: Annotator) -> object:
 
 
 def test_the_command_serves_until_it_is_told_to_stop(served_model: Path) -> None:
-    with running(served_model) as asked:
-        assert asked.get("/api/v1/health").json() == {"status": "ok"}
+    with running(served_model, "--workers", "2") as asked:
+        assert {asked.get("/api/v1/info").status_code for _ in range(10)} == {200}
         answer = asked.post("/api/v1/annotate/picture?k=2", files={"file": emoji(1)[0]})
         assert len(answer.json()["results"][0]["labels"]) == 2
         assert "server" not in answer.headers
 
 
-def test_several_processes_share_a_port(served_model: Path) -> None:
-    with running(served_model, "--workers", "2") as asked:
-        assert {asked.get("/api/v1/info").status_code for _ in range(10)} == {200}
-
-
-def test_others_need_a_token(served_model: Path, tmp_path: Path) -> None:
-    import subprocess
-    import sys
-
-    wsabie = [sys.executable, "-m", "wsabie"]
-    refused = subprocess.run(
-        [*wsabie, "serve", str(served_model), "--host", "0.0.0.0", "--port", "0"],  # noqa: S104
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert refused.returncode == 1
-    assert "wants tokens there" in refused.stderr
+def test_others_need_a_token(served_model: Path, tmp_path: Path, cli: Cli) -> None:
+    refused = cli("serve", served_model, "--host", "0.0.0.0", "--port", "0")  # noqa: S104
+    assert refused.code == 1
+    assert "wants tokens there" in refused.err
     file = tmp_path / "tokens"
-    made = subprocess.run([*wsabie, "token", str(file), "eve"], capture_output=True, text=True, check=True)
-    token = made.stdout.strip()
+    token = cli("token", file, "eve").out.strip()
     assert token not in file.read_text()
     assert file.stat().st_mode & 0o077 == 0
     with running(served_model, "--tokens", file) as asked:

@@ -1,6 +1,7 @@
 """What every route may ask of the service: its limits, who calls, and what is served."""
 
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
 from typing import Annotated, TypeAlias
 
 from fastapi import Depends, Request
@@ -34,6 +35,8 @@ class Context:
     meanings : Meanings or None
         What files know of its labels.
     figures : Figures
+    day : date
+        The latest that was seen: a clock that is set back makes no token valid again.
     """
 
     limits: Limits
@@ -42,6 +45,7 @@ class Context:
     collection: Collection | None = None
     meanings: Meanings | None = None
     figures: Figures = field(default_factory=Figures)
+    day: date = date.min
 
 
 # What decides nothing by waiting is asynchronous: a plain function would be sent to a thread, six of them a request.
@@ -57,11 +61,13 @@ async def reader(
     request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)] = None
 ) -> Caller:
     """Who asks; refused without a token where tokens are needed."""
-    tokens = _context(request).tokens
+    context = _context(request)
+    tokens = context.tokens
     if tokens is None:
         return LOCAL
+    context.day = max(context.day, datetime.now(UTC).date())
     token = given.credentials if given is not None else request.cookies.get(COOKIE, "")
-    caller = caller_of(token, tokens) if token else None
+    caller = caller_of(token, tokens, context.day) if token else None
     if caller is None:
         said = "this token is not known, or its last day is over" if token else "give a token"
         raise Problem(401, f"{said}: Authorization: Bearer TOKEN", {"www-authenticate": "Bearer"})

@@ -122,6 +122,10 @@ class Together:
             if begun:
                 raise
             await Problem(504, f"this took longer than {self.seconds:g} seconds; ask for less at once").send(send)
+        except asyncio.CancelledError:  # the service ends, and this took longer than it waits
+            if begun:
+                raise
+            await Problem(503, "the service is being stopped; ask again", {"retry-after": "5"}).send(send)
         finally:
             self.now -= 1
 

@@ -1,5 +1,6 @@
 """Errors in one form: RFC 9457 problem details, `application/problem+json`."""
 
+import errno
 import json
 import logging
 from typing import Any
@@ -89,7 +90,7 @@ def documented() -> dict[int | str, dict[str, Any]]:
     }
     return {
         status: {"description": TITLES[status], "content": {MEDIA_TYPE: {"schema": schema}}}
-        for status in (400, 401, 403, 404, 405, 409, 413, 415, 422, 429, 503, 504)
+        for status in (400, 401, 403, 404, 405, 409, 413, 415, 422, 429, 503, 504, 507)
     }
 
 
@@ -102,7 +103,7 @@ async def _of_input(_: Request, error: Exception) -> Response:
     if isinstance(error, UnknownLabelError | MissingError):
         status = 404
     elif isinstance(error, BusyError):
-        status = 503
+        return Problem(503, str(error), {"retry-after": "2"}).response()
     elif isinstance(error, DiskFullError):
         status = 507
     return Problem(status, str(error)).response()
@@ -120,6 +121,8 @@ async def _of_validation(_: Request, error: Any) -> Response:
 
 
 async def _of_http(_: Request, error: Any) -> Response:
+    if getattr(error.__cause__, "errno", None) in (errno.ENOSPC, errno.EDQUOT):  # what is sent waits on disk if large
+        return Problem(507, "there is no space left for what was sent; free some, and send it again").response()
     return Problem(error.status_code, str(error.detail), dict(error.headers or {})).response()
 
 

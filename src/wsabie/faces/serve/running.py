@@ -3,16 +3,20 @@
 import gc
 import json
 import os
+import signal
 import socket
 import sys
+import threading
+import time
 from dataclasses import asdict, dataclass, field
 from functools import cache
+from multiprocessing import connection, parent_process
 from pathlib import Path
 from typing import Any
 
 from starlette.types import ASGIApp
 
-from wsabie.base.errors import InputError
+from wsabie.base.errors import BusyError, InputError
 from wsabie.catalogue.collection import is_collection, open_collection
 from wsabie.catalogue.understanding import Meanings, meanings_in
 from wsabie.faces.serve.app import make_app
@@ -144,9 +148,27 @@ def application() -> ASGIApp:
     limits = Limits(**given.pop("limits"))
     names, knowledge = tuple(given.pop("names")), tuple(given.pop("knowledge"))
     service = Service(**given, limits=limits, names=names, knowledge=knowledge)
-    made = make_app(context_of(service), service.hosts)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    made = make_app(_context_when_free(service), service.hosts)
     _side_by_side()
     return made
+
+
+def _context_when_free(service: Service) -> Context:
+    """What the application holds; other processes go on while the database is busy."""
+    while True:
+        try:
+            return context_of(service)
+        except BusyError:
+            time.sleep(1)
+
+
+def _end_with_parent() -> None:
+    """A parent that was killed cannot end its processes, which would keep the port."""
+    parent = parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _side_by_side() -> None:

@@ -79,14 +79,14 @@ class ServedModel:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = threading.Lock()
-        self._looked = time.monotonic()
+        self._next_look = time.monotonic() + _LOOK_EVERY
         self._pointer = self._read_pointer()
         self._version = self._load()
         self.trouble: str | None = None
 
     def current(self) -> Version:
         """The model that a request is to be answered by."""
-        if time.monotonic() - self._looked > _LOOK_EVERY and self._lock.acquire(blocking=False):
+        if time.monotonic() > self._next_look and self._lock.acquire(blocking=False):
             try:
                 self._look()
             finally:
@@ -95,14 +95,14 @@ class ServedModel:
 
     def _look(self) -> None:
         """Take over another model; what is wrong with it is kept for `trouble`, and the old one goes on."""
-        pointer = self._read_pointer()
+        begun, pointer, wait = time.monotonic(), self._read_pointer(), _LOOK_EVERY
         if pointer != self._pointer:
             try:
-                self._version, self.trouble = self._load(), None
-            except Exception as error:  # half a model must not end the service
+                self._version, self.trouble, self._pointer = self._load(), None, pointer
+            except Exception as error:  # half a model must not end the service; the other half may be on its way
                 self.trouble = f"the model in {self.path} was replaced by one that cannot be used: {error}"
-            self._pointer = pointer
-        self._looked = time.monotonic()
+                wait = max(wait, 10 * (time.monotonic() - begun))
+        self._next_look = time.monotonic() + wait
 
     def _read_pointer(self) -> bytes:
         """The head of `config.json`, which holds the checksum of the rest; nothing while there is none."""

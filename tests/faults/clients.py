@@ -1,0 +1,184 @@
+"""Those who work with a service while it is killed, and know exactly what was acknowledged to them."""
+
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import httpx2 as httpx
+from tests.faults.service import PATIENCE
+
+LABELS = tuple(f"soak {letter}" for letter in "abcdef")
+State: TypeAlias = Literal["accepted", "rejected"] | None
+Pair: TypeAlias = tuple[int, str]
+Effects: TypeAlias = dict[Pair, tuple[State, State]]
+
+
+class Asker(threading.Thread):
+    """Asks until it is told to stop; `wrong` holds what should not have been answered."""
+
+    def __init__(self, address: str, token: str, chance: random.Random) -> None:
+        super().__init__(daemon=True)
+        headers = {"authorization": f"Bearer {token}"}
+        self.http = httpx.Client(base_url=f"{address}/api/v1", headers=headers, timeout=PATIENCE)
+        self.chance, self.ended, self.counts = chance, threading.Event(), Counter[str]()
+        self.wrong: list[str] = []
+
+    def run(self) -> None:
+        try:
+            while not self.ended.is_set():
+                self.step()
+        except Exception as error:  # whatever it is, the soak must hear of it
+            self.wrong.append(repr(error))
+
+    def step(self) -> None:
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """No more than what is under way."""
+        self.ended.set()
+        self.join(2 * PATIENCE)
+        assert not self.is_alive()
+
+    def ask(self, method: str, path: str, **given: Any) -> httpx.Response | None:
+        """The answer; None: nobody can know whether it was done."""
+        try:
+            answer = self.http.request(method, path, **given)
+        except httpx.TransportError:
+            self.counts["not answered"] += 1
+            time.sleep(0.3)  # a commit that was on its way arrives
+            return None
+        if answer.status_code in (503, 504, 507):
+            self.counts["refused for now"] += 1
+            assert answer.headers["content-type"] == "application/problem+json"
+            time.sleep(0.3)
+            return None
+        self.counts["answered"] += 1
+        return answer
+
+    def ask_until(self, method: str, path: str, **given: Any) -> httpx.Response:
+        """What changes nothing can be asked again."""
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until:
+            answer = self.ask(method, path, **given)
+            if answer is not None:
+                return answer
+        raise AssertionError(f"{path} was not answered for {PATIENCE:g} seconds")
+
+
+class Client(Asker):
+    """Decides about items that nobody else decides about, undoes, and sends pictures."""
+
+    def __init__(self, address: str, token: str, chance: random.Random, items: Sequence[int], picture: Path) -> None:
+        super().__init__(address, token, chance)
+        self.items, self.picture = list(items), picture.read_bytes()
+        self.states: dict[Pair, State] = {}
+        self.entries: dict[int, Effects] = {}
+        self.lines = 0  # of the journal
+
+    def step(self) -> None:
+        drawn = self.chance.random()
+        if drawn < 0.6 or not self.entries:
+            self.decide()
+        elif drawn < 0.85:
+            self.undo(self.chance.choice(list(self.entries)[-6:]))
+        elif drawn < 0.95:
+            answer = self.ask("POST", "/search/picture", files={"file": self.picture}, params={"k": 3})
+            self.check(answer is None or len(answer.json()["items"]) == 3, "a picture found no items")
+        else:
+            answer = self.ask("GET", f"/items/{self.chance.choice(self.items)}/thumbnail")
+            self.check(answer is None or answer.content[8:12] == b"WEBP", "a thumbnail is none")
+
+    def decide(self) -> None:
+        pairs = {(self.chance.choice(self.items), self.chance.choice(LABELS)) for _ in range(self.chance.randint(1, 4))}
+        wanted: dict[Pair, State] = {pair: self.chance.choice(("accepted", "rejected", None)) for pair in pairs}
+        effects = {
+            pair: (before, after) for pair, after in wanted.items() if (before := self.states.get(pair)) != after
+        }
+        body = [{"item": item, "label": label, "state": state} for (item, label), state in wanted.items()]
+        answer = self.ask("POST", "/decisions", json={"decisions": body})
+        if answer is None:
+            self.look_at(effects)
+            return
+        told = answer.json()
+        done = Counter(_kind(*change) for change in effects.values())
+        right = answer.status_code == 200 and all(told[name] == done[name] for name in ("added", "changed", "removed"))
+        self.check(right and (told["entry"] is None) == (not effects), f"{answer.status_code} {told} of {effects}")
+        if right and effects:
+            self.done(effects, told["entry"])
+
+    def undo(self, entry: int) -> None:
+        effects = {pair: (after, before) for pair, (before, after) in self.entries[entry].items()}
+        answer = self.ask("POST", "/undo", json={"entry": entry})
+        if answer is None:
+            self.look_at(effects)
+        elif answer.status_code == 200:
+            lines = self.ask_until("GET", "/journal", params={"k": 500}).json()["entries"]
+            self.done(effects, next((line["undone_by"] for line in lines if line["id"] == entry), None))
+            self.counts["undone"] += 1
+        else:  # undone already, or built upon
+            self.check(answer.status_code == 422 and "undo" in answer.text, answer.text)
+
+    def look_at(self, effects: Effects) -> None:
+        """What was not acknowledged was done as a whole or not at all."""
+        wanted = {pair: change for pair, change in effects.items() if change[0] != change[1]}
+        if not wanted:
+            return
+        found: dict[Pair, State] = {}
+        for item in {item for item, _ in wanted}:
+            whole = self.ask_until("GET", f"/items/{item}").json()
+            found |= {(item, one["label"]): one["state"] for one in whole["annotations"]}
+        done = {found.get(pair) == after for pair, (_, after) in wanted.items()}
+        kept = {found.get(pair) == before for pair, (before, _) in wanted.items()}
+        self.check(done == {True} or kept == {True}, f"half of it was done: {wanted}, found {found}")
+        if done == {True}:
+            self.done(wanted, None)
+
+    def done(self, effects: Effects, entry: int | None) -> None:
+        self.states |= {pair: after for pair, (_, after) in effects.items()}
+        self.lines += 1
+        if entry is not None:
+            self.check(entry not in self.entries, f"entry {entry} was given twice")
+            self.entries[entry] = effects
+
+    def check(self, right: bool, said: str) -> None:
+        if not right:
+            self.wrong.append(said)
+
+
+class JobClient(Asker):
+    """Asks for scans of new pictures, trainings and looks in turn, and again for those that were killed."""
+
+    def __init__(
+        self, address: str, token: str, chance: random.Random, folder: Path, pictures: Sequence[bytes]
+    ) -> None:
+        super().__init__(address, token, chance)
+        self.folder, self.pictures = folder, list(pictures)
+        self.asked: dict[int, str] = {}  # how each ended
+
+    def step(self) -> None:
+        for kind, options in (("scan", {}), ("train", {"full": True, "epochs": 3}), ("apply", {"again": True})):
+            if kind == "scan" and self.pictures:
+                (self.folder / f"new {len(self.pictures)}.png").write_bytes(self.pictures.pop())
+            while not self.ended.is_set() and not self.one(kind, options):
+                pass
+
+    def one(self, kind: str, options: dict[str, Any]) -> bool:
+        """Ask for a job and wait for its end; whether it was done."""
+        job = self.ask_until("POST", "/jobs", json={"kind": kind, "options": options}).json()
+        until = time.monotonic() + 2 * PATIENCE
+        while job["state"] in ("waiting", "running"):
+            assert time.monotonic() < until, f"a job does not end: {job}"
+            time.sleep(0.2)
+            job = self.ask_until("GET", f"/jobs/{job['id']}").json()
+        self.asked[job["id"]] = job["state"]
+        if job["state"] == "failed" and "ask for it again" not in job["error"] and "was killed" not in job["error"]:
+            self.wrong.append(str(job))
+        return str(job["state"]) == "done"
+
+
+def _kind(before: State, after: State) -> str:
+    return "added" if before is None else "removed" if after is None else "changed"

@@ -1,0 +1,78 @@
+"""Collections of real pictures for services that are killed, in each of the databases."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from starlette.testclient import TestClient
+from tests.catalogue.conftest import database as database
+
+from wsabie.catalogue.collection import Collection, create
+from wsabie.catalogue.learning import train
+from wsabie.catalogue.scanning import scan
+from wsabie.faces.serve.app import make_app
+from wsabie.faces.serve.context import Context
+from wsabie.faces.serve.limits import Limits
+from wsabie.faces.serve.served import CollectionModel
+from wsabie.samples import sample_path
+
+Made = Callable[..., Path]
+PICTURES = 120
+
+
+def emoji(start: int, n: int) -> list[dict[str, object]]:
+    """Rows of the sample: image, labels."""
+    rows: list[dict[str, object]] = (
+        pq.read_table(sample_path("emoji"), columns=["image", "labels"]).slice(start, n).to_pylist()
+    )
+    return rows
+
+
+def write_pictures(folder: Path, n: int = PICTURES) -> None:
+    """Pictures of the sample with the first of their tags."""
+    folder.mkdir(parents=True)
+    lines = []
+    for number, row in enumerate(emoji(400, n)):
+        (folder / f"{number:03d}.webp").write_bytes(row["image"])  # type: ignore[arg-type]
+        lines.append(json.dumps({"file_name": f"{number:03d}.webp", "labels": row["labels"][1:4]}))  # type: ignore[index]
+    (folder / "metadata.jsonl").write_text("\n".join(lines))
+
+
+@pytest.fixture
+def made(tmp_path: Path, database: str | None) -> Made:
+    """Makes a collection with a model in use, at a place of its own."""
+
+    def make(folder: Path | None = None) -> Path:
+        folder = folder or tmp_path / "photos"
+        write_pictures(folder)
+        with create(folder, database) as collection:
+            scan(collection, by="maker")
+            train(collection, by="maker", describe="colour", dim=8, epochs=3, threads=1)
+        return folder
+
+    return make
+
+
+@contextmanager
+def asking(collection: Collection) -> Iterator[TestClient]:
+    """A service in this process."""
+    context = Context(Limits(), None, CollectionModel(collection), collection)
+    with TestClient(make_app(context), raise_server_exceptions=False, base_url="http://localhost") as client:
+        yield client
+
+
+def decision(item: int, label: str, state: str | None = "accepted") -> dict[str, object]:
+    """What is sent to decide about one item."""
+    return {"decisions": [{"item": item, "label": label, "state": state}]}
+
+
+def assert_problem(answer: Any, status: int, said: str) -> None:
+    """An error is a document of one sentence."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert said in answer.json()["detail"]
+    assert (answer.headers.get("retry-after") is not None) == (status == 503)

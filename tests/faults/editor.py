@@ -1,0 +1,49 @@
+"""Somebody at the command line: makes labels, renames, merges and undoes, and prints what was acknowledged."""
+
+import sys
+import time
+from pathlib import Path
+
+from wsabie.catalogue import book, vocabulary
+from wsabie.catalogue.collection import Collection, open_collection
+from wsabie.catalogue.journal import entry, undo
+
+EDITOR = "cain"
+STEPS = 3
+
+
+def edit(folder: Path, first: int) -> None:
+    """All steps with one label after the other, until killed."""
+    with open_collection(folder) as collection:
+        for number in range(first, 10**6):
+            for step in range(STEPS):
+                _do(collection, number, step)
+                sys.stdout.write(f"{number} {step}\n")
+                sys.stdout.flush()
+                time.sleep(0.1)  # others want to write, too
+
+
+def line_of(number: int, step: int) -> str:
+    """What the journal says of a step."""
+    if step == 0:
+        return f"made {number}"
+    renamed = f"renamed 'edit {number}' to 'new {number}'"
+    if step == 1:
+        return renamed
+    return f"merged 'new {number}' into 'all of them'" if number % 2 else f"undone: {renamed}"
+
+
+def _do(collection: Collection, number: int, step: int) -> None:
+    if step == 0:
+        with entry(collection.engine, EDITOR, "labels", line_of(number, 0)) as change:
+            book.ensure(change, [f"edit {number}", "all of them"])
+    elif step == 1:
+        vocabulary.rename(collection, f"edit {number}", f"new {number}", EDITOR)
+    elif number % 2:
+        vocabulary.merge(collection, [f"new {number}"], "all of them", EDITOR)
+    else:
+        undo(collection.engine, by=EDITOR)
+
+
+if __name__ == "__main__":
+    edit(Path(sys.argv[1]), int(sys.argv[2]))

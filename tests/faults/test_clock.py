@@ -1,0 +1,93 @@
+"""The clock is set back by a year while a service runs: the order of things is that in which they were done."""
+
+import os
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx2 as httpx
+import pytest
+from tests.faults.conftest import Made, decision, emoji
+from tests.faults.service import PATIENCE, Service
+from tests.faults.truth import assert_sound
+
+from wsabie.catalogue.collection import open_collection
+from wsabie.faces.serve.tokens import new_token
+
+DAY = 24 * 3600
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_a_clock_that_is_set_back(made: Made, tmp_path: Path) -> None:
+    folder, clock = made(), tmp_path / "clock"
+    clock.write_text("0")
+    ours = {"authorization": f"Bearer {new_token(tmp_path / 'tokens', 'eve', 'write')}"}
+    today = datetime.now(UTC).date()
+    short = {"authorization": f"Bearer {new_token(tmp_path / 'tokens', 'adam', 'read', today)}"}
+    path = os.pathsep.join([str(Path(__file__).with_name("clock")), os.environ.get("PYTHONPATH", "")])
+    env = {"PYTHONPATH": path, "WSABIE_TEST_CLOCK": str(clock)}
+    service = Service(folder, tmp_path / "log", "--tokens", str(tmp_path / "tokens"), workers=1, env=env)
+    try:
+        with httpx.Client(base_url=f"{service.address}/api/v1", headers=ours, timeout=PATIENCE) as asked:
+            entries = [decide(asked, 1)]
+            assert asked.get("/info", headers=short).status_code == 200
+            clock.write_text(str(3 * DAY))
+            assert asked.get("/info", headers=short).status_code == 401
+            entries.append(decide(asked, 2))
+            clock.write_text(str(-365 * DAY))
+            assert asked.get("/info", headers=short).status_code == 401  # what was over stays over
+            entries.append(decide(asked, 3))
+            (folder / "new.webp").write_bytes(emoji(700, 1)[0]["image"])  # type: ignore[arg-type]
+            os.utime(folder / "new.webp", (0, 0))
+            scan, train = (done(asked, kind) for kind in ("scan", "train"))
+            entries.append(decide(asked, 4))
+            judge(asked, entries, scan, train)
+        service.end()
+    finally:
+        service.kill_all()
+    with open_collection(folder) as collection:
+        assert_sound(collection)
+
+
+def judge(asked: httpx.Client, entries: list[int], scan: dict[str, Any], train: dict[str, Any]) -> None:
+    assert entries == sorted(entries)
+    lines = asked.get("/journal?k=100").json()["entries"]
+    times = [line["at"] for line in lines]
+    assert times != sorted(times, reverse=True)  # or the clock was none
+    own = [line["id"] for line in lines if line["action"] == "review"]
+    assert own == entries[::-1]
+    assert asked.get(f"/journal?k=100&before={entries[1]}").json()["entries"][0]["id"] == entries[0]
+    undone = asked.post("/undo", json={}).json()["undone"]["id"]
+    assert undone == entries[-1]  # the last one, not the latest
+    assert scan["result"]["new"] == 1
+    assert [one["id"] for one in asked.get("/jobs").json()["jobs"]] == [train["id"], scan["id"]]
+    models = asked.get("/models").json()["models"]
+    assert [(one["id"], one["in_use"]) for one in models] == [(2, True), (1, False)]
+    assert asked.get("/info").json()["model"] == "2"
+    seen: list[int] = []
+    page: dict[str, Any] = {"next": None}
+    while not seen or page["next"]:
+        after = {"cursor": page["next"]} if page["next"] else {}
+        page = asked.get("/items", params={"k": 50, "sort": "added", **after}).json()
+        seen += [item["id"] for item in page["items"]]
+    assert seen == list(range(1, 122))  # the new one last
+
+
+def decide(asked: httpx.Client, item: int) -> int:
+    """The number of the entry."""
+    entry: int = asked.post("/decisions", json=decision(item, "seen")).json()["entry"]
+    return entry
+
+
+def done(asked: httpx.Client, kind: str) -> dict[str, Any]:
+    """A job that was asked for and ended."""
+    options = {"full": True, "epochs": 2} if kind == "train" else {}
+    job: dict[str, Any] = asked.post("/jobs", json={"kind": kind, "options": options}).json()
+    until = time.monotonic() + PATIENCE
+    while job["state"] in ("waiting", "running"):
+        assert time.monotonic() < until, job
+        time.sleep(0.1)
+        job = asked.get(f"/jobs/{job['id']}").json()
+    assert job["state"] == "done", job
+    return job

@@ -1,0 +1,125 @@
+"""A disk that is full: what was acknowledged stays, what is asked for is refused in one sentence, then all goes on."""
+
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.faults.conftest import Made, asking, assert_problem, decision
+from tests.faults.truth import assert_no_drafts, assert_sound, lines_of, states
+
+from wsabie.catalogue import jobs
+from wsabie.catalogue.collection import Collection, create, open_collection
+from wsabie.catalogue.exporting import export_tags
+from wsabie.catalogue.learning import train
+from wsabie.catalogue.scanning import scan
+from wsabie.catalogue.tagging import tag
+from wsabie.storage.atomic import DiskFullError
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """16 MB of memory as a disk of its own."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=16m", "none", str(place)]
+    mounted = subprocess.run(command, capture_output=True, check=False)
+    if mounted.returncode:
+        pytest.skip("no file system can be mounted here: that wants root")
+    yield place
+    subprocess.run(["umount", "--lazy", place], check=True)
+
+
+def fill(disk: Path, left: int = 0) -> Path:
+    """Take all of the space but so many bytes."""
+    filler = disk / "filler"
+    with filler.open("wb", buffering=0) as file:
+        try:
+            while file.write(bytes(1 << 12)):
+                pass
+        except OSError:
+            pass
+        file.truncate(max(0, file.tell() - left))
+    return filler
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_a_full_disk_loses_nothing(made: Made, disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "_AGAIN", 0.2)
+    with open_collection(made(disk / "photos")) as collection, asking(collection) as asked:
+        asked.get("/api/v1/items/1/thumbnail")
+        asked.post("/api/v1/decisions", json=decision(1, "early"))
+        filler = fill(disk, left=40_000)
+        acknowledged = {(1, "early"): "accepted"}
+        for number in range(2, 120):
+            answer = asked.post("/api/v1/decisions", json=decision(number, "late"))
+            if answer.status_code != 200:
+                break
+            acknowledged[number, "late"] = "accepted"
+        assert_problem(answer, 507, "the disk is full; free some space")
+        refuse_everything(collection, disk)
+        assert_problem(asked.get("/api/v1/items/2/thumbnail"), 507, "the disk is full")
+        assert_problem(asked.post("/api/v1/jobs", json={"kind": "train"}), 507, "the disk is full")
+        assert asked.get("/api/v1/items?k=5").status_code == 200
+        assert asked.get("/api/v1/items/1").json()["labels"].count("early") == 1
+        assert asked.get("/api/v1/items/1/thumbnail").status_code == 200
+        filler.unlink()
+        assert states(collection, ("early", "late")) == acknowledged
+        assert asked.post("/api/v1/decisions", json=decision(119, "late")).status_code == 200
+        assert asked.get("/api/v1/items/2/thumbnail").status_code == 200
+        (collection.folder / "new.webp").write_bytes((collection.folder / "001.webp").read_bytes() + b" ")
+        assert scan(collection, by="eve").differs
+        assert train(collection, by="eve", full=True, epochs=3, threads=1).how == "full"
+        assert_sound(collection)
+        assert_no_drafts(collection)
+
+
+def refuse_everything(collection: Collection, disk: Path) -> None:
+    """The same from the command line and in jobs: one sentence each."""
+    new = collection.folder / "new.webp"
+    new.touch()  # a name takes no space here
+    lines = lines_of(collection, "eve")
+    with pytest.raises(DiskFullError, match="disk is full"):
+        scan(collection, by="eve", always=True)
+    with pytest.raises(DiskFullError, match="disk is full"):
+        train(collection, by="eve", full=True, epochs=3, threads=1)
+    with pytest.raises(DiskFullError, match="disk is full"):
+        tag(collection, list(range(1, 120)), accept=["never"], by="eve")
+    with pytest.raises(DiskFullError, match="disk is full"):
+        export_tags(collection, disk / "tags.csv")
+    assert not (disk / "tags.csv").exists()
+    assert lines_of(collection, "eve") == lines
+    new.unlink()
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_a_job_that_finds_no_space_says_so(made: Made, disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "_AGAIN", 0.2)
+    with open_collection(made(disk / "photos")) as collection, asking(collection) as asked:
+        job = asked.post("/api/v1/jobs", json={"kind": "train", "options": {"full": True, "epochs": 3}}).json()["id"]
+        filler = fill(disk)
+        time.sleep(2)  # it is begun, cannot be written down, and is begun again
+        filler.unlink()
+        until = time.monotonic() + 60
+        while (state := jobs.job(collection, job)).state not in jobs.FINAL:
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        assert state.state == "done" or "full" in str(state.error) or "ask for it again" in str(state.error)
+
+
+def test_a_large_picture_waits_on_disk(made: Made, disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is sent lies in the folder for temporary files; no request may end in a fault of the service."""
+    monkeypatch.setattr("tempfile.tempdir", str(disk))
+    with open_collection(made()) as collection, asking(collection) as asked:
+        fill(disk)
+        answer = asked.post("/api/v1/search/picture", files={"file": bytes(3 << 20)})
+        assert_problem(answer, 507, "no space left")
+
+
+def test_a_collection_that_could_not_be_made_can_be_made_later(disk: Path) -> None:
+    filler = fill(disk)
+    with pytest.raises(DiskFullError, match="disk is full"):
+        create(disk / "photos")
+    filler.unlink()
+    create(disk / "photos").close()

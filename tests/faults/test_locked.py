@@ -1,0 +1,115 @@
+"""A database that somebody else writes to for too long: asked again later, and nothing is half done."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from sqlalchemy import text
+from starlette.types import Message
+from tests.faces.cli.conftest import Cli
+from tests.faces.cli.conftest import cli as cli
+from tests.faults.conftest import Made, asking, assert_problem, decision
+from tests.faults.truth import assert_sound, states
+
+from wsabie.base.errors import BusyError
+from wsabie.catalogue import database, jobs
+from wsabie.catalogue.collection import Collection, open_collection
+from wsabie.catalogue.database import open_database, reading, writing
+from wsabie.faces.serve.limits import Together
+
+
+@pytest.fixture
+def collection(made: Made, monkeypatch: pytest.MonkeyPatch) -> Iterator[Collection]:
+    monkeypatch.setattr(database, "_WAIT", 0.2)
+    with open_collection(made()) as found:
+        yield found
+
+
+@contextmanager
+def somebody_writes(collection: Collection) -> Iterator[None]:
+    other = open_database(collection.engine.url.render_as_string(hide_password=False))
+    with writing(other):
+        yield
+    other.dispose()
+
+
+def test_who_comes_second_is_asked_to_come_again(collection: Collection, cli: Cli) -> None:
+    with asking(collection) as asked:
+        with somebody_writes(collection):
+            for path, body in (
+                ("decisions", decision(1, "late")),
+                ("undo", {}),
+                ("jobs", {"kind": "scan"}),
+                ("models/1/use", {}),
+                ("decisions/above", {"probability": 0.5}),
+            ):
+                assert_problem(asked.post(f"/api/v1/{path}", json=body), 503, "is being written by somebody else")
+            assert asked.get("/api/v1/items?k=5").status_code == 200  # readers go on
+            assert asked.get("/api/v1/collection").status_code == 200
+            done = cli("collection", "tag", collection.folder, collection.folder / "001.webp", "--accept", "late")
+            assert (done.code, len(done.err.splitlines())) == (1, 1)
+            assert "is being written by somebody else" in done.err
+        assert states(collection, ["late"]) == {}
+        assert asked.post("/api/v1/decisions", json=decision(1, "late")).status_code == 200
+    assert states(collection, ["late"]) == {(1, "late"): "accepted"}
+    assert_sound(collection)
+
+
+def test_progress_that_cannot_be_told_ends_no_job(collection: Collection) -> None:
+    told = jobs._Told(collection, 1)
+    with somebody_writes(collection), told.stage("learning", 2, "epochs") as stage:
+        stage.advance(1)
+
+
+def test_the_end_of_a_job_is_written_down_as_soon_as_that_can_be(
+    collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = jobs.ask(collection, "apply", {}, by="eve")
+    writer = somebody_writes(collection)
+    waited: list[float] = []
+
+    def locked(*_: object) -> dict[str, object]:
+        writer.__enter__()
+        return {}
+
+    def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        if len(waited) == 2:
+            writer.__exit__(None, None, None)
+
+    monkeypatch.setitem(jobs._WORK, "apply", locked)
+    monkeypatch.setattr("wsabie.catalogue.jobs.time.sleep", sleep)
+    with jobs._turn(collection):
+        jobs._do(collection, jobs._claimed(collection))  # type: ignore[arg-type]
+    assert (jobs.job(collection, job.id).state, waited[:2]) == ("done", [1, 5])
+
+
+def test_more_at_once_than_there_are_connections(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = collection.engine.pool
+    monkeypatch.setattr(pool, "_timeout", 0.1)
+    held = [collection.engine.connect() for _ in range(pool._max_overflow + pool.size())]  # type: ignore[attr-defined]
+    with pytest.raises(BusyError, match="asked too much at once"), reading(collection.engine) as connection:
+        connection.execute(text("SELECT 1"))
+    for one in held:
+        one.close()
+
+
+def test_a_request_that_the_end_of_the_service_cuts_off_is_told_so() -> None:
+    sent: list[Message] = []
+
+    async def never(*_: object) -> None:
+        await asyncio.sleep(60)
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def cut_off() -> None:
+        task = asyncio.create_task(Together(never, 5, 60)({"type": "http", "path": "/"}, never, send))  # type: ignore[arg-type]
+        await asyncio.sleep(0.01)
+        task.cancel()
+        await task
+
+    asyncio.run(cut_off())
+    assert sent[0]["status"] == 503
+    assert (b"retry-after", b"5") in sent[0]["headers"]

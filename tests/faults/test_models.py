@@ -1,0 +1,116 @@
+"""Models that are replaced, removed or half copied while a service is asked."""
+
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+from tests.faces.serve.conftest import emoji, make_model
+from tests.faces.serve.conftest import served_model as served_model
+from tests.faults.conftest import Made, asking, assert_problem
+
+from wsabie.catalogue import points, shelf
+from wsabie.catalogue.collection import Collection, open_collection
+from wsabie.catalogue.learning import train
+from wsabie.catalogue.suggesting import apply
+from wsabie.faces.serve import served
+from wsabie.faces.serve.app import make_app
+from wsabie.faces.serve.context import Context
+from wsabie.faces.serve.limits import Limits
+from wsabie.faces.serve.served import ServedModel
+
+
+@pytest.fixture
+def collection(made: Made) -> Iterator[Collection]:
+    with open_collection(made()) as found:
+        yield found
+
+
+class Load:
+    """Requests from several threads; what was answered."""
+
+    def __init__(self, asked: TestClient, *paths: str) -> None:
+        self.asked, self.paths, self.ended = asked, paths, threading.Event()
+        self.answers: list[tuple[int, str]] = []
+        self.threads = [threading.Thread(target=self._run) for _ in range(3)]
+
+    def _run(self) -> None:
+        while not self.ended.is_set():
+            for path in self.paths:
+                answer = self.asked.get(f"/api/v1/{path}")
+                self.answers.append((answer.status_code, answer.text))
+
+    def __enter__(self) -> "Load":
+        for one in self.threads:
+            one.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.ended.set()
+        for one in self.threads:
+            one.join(60)
+
+    def rest(self, n: int = 6) -> list[tuple[int, str]]:
+        """What is answered from now on."""
+        first, until = len(self.answers) + len(self.threads), time.monotonic() + 60
+        while len(self.answers) < first + n:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        return self.answers[first:]
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_models_are_switched_and_applied_under_load(collection: Collection) -> None:
+    train(collection, by="eve", full=True, epochs=2, threads=1)
+    with asking(collection) as asked, Load(asked, "info", "items/3/similar?k=3", "search?text=x&k=3") as load:
+        for number in range(6):
+            shelf.use(collection, 1 + number % 2, by="eve")
+            apply(collection, by="eve", again=True, threads=1)
+        assert {status for status, _ in load.rest()} <= {200, 404}
+        assert f'"model":"{2}"' in asked.get("/api/v1/info").text
+    assert {status for status, _ in load.answers} <= {200, 404}, [one for one in load.answers if one[0] > 404][:3]
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_the_files_of_a_model_are_removed_under_load(collection: Collection) -> None:
+    path = shelf.open_model(collection).path
+    points._models.clear()
+    with asking(collection) as asked, Load(asked, "info", "items/3/similar?k=3") as load:
+        load.rest()
+        shutil.rmtree(path / "tensors")  # what is mapped stays
+        assert {status for status, _ in load.rest()} == {200}
+        shutil.rmtree(path)
+        assert {status for status, _ in load.rest()} == {422}
+        assert_problem(asked.get("/api/v1/info"), 422, "train again, or use another")
+        assert asked.get("/api/v1/items?k=5").status_code == 200
+        assert asked.get("/api/v1/collection").status_code == 200
+        train(collection, by="eve", epochs=2, threads=1)
+        assert {status for status, _ in load.rest()} == {200}
+    assert {status for status, _ in load.answers} == {200, 422}
+
+
+def test_a_model_that_is_copied_piece_by_piece_is_taken_over_when_it_is_whole(
+    tmp_path: Path, served_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(served, "_LOOK_EVERY", 0.05)
+    shutil.copytree(served_model, tmp_path / "served")
+    other = make_model(tmp_path / "other", seed=1)
+    context = Context(Limits(), None, ServedModel(tmp_path / "served"))
+    with TestClient(make_app(context), base_url="http://localhost") as asked, Load(asked, "info") as load:
+        before = asked.get("/api/v1/info").json()["model"]
+        shutil.copy(other / "config.json", tmp_path / "served/draft")
+        (tmp_path / "served/draft").replace(tmp_path / "served/config.json")  # its tensors are not there yet
+        until = time.monotonic() + 60
+        while (told := asked.get("/api/v1/info").json())["trouble"] is None:
+            assert time.monotonic() < until
+        assert (told["model"], "is missing" in told["trouble"]) == (before, True)
+        assert asked.post("/api/v1/annotate/picture", files={"file": emoji(1)[0]}).status_code == 200
+        for tensor in (other / "tensors").iterdir():
+            shutil.copy(tensor, tmp_path / "served/tensors")
+        while (told := asked.get("/api/v1/info").json())["model"] == before:
+            assert time.monotonic() < until
+        assert told["trouble"] is None
+    assert {status for status, _ in load.answers} == {200}

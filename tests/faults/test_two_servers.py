@@ -1,0 +1,62 @@
+"""Two servers and a command line work on one collection at the same time."""
+
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tests.faults.clients import LABELS, Client
+from tests.faults.conftest import Made, asking
+from tests.faults.service import PATIENCE, Service
+from tests.faults.truth import assert_sound, lines_of, states
+
+from wsabie.catalogue import jobs
+from wsabie.catalogue.collection import open_collection
+from wsabie.catalogue.learning import train
+from wsabie.catalogue.tagging import tag
+from wsabie.faces.serve.tokens import new_token
+
+NAMES = ("eve", "adam")
+
+
+def test_two_servers_and_a_command_line(made: Made, tmp_path: Path) -> None:
+    folder = made()
+    tokens = {name: new_token(tmp_path / "tokens", name, "write") for name in NAMES}
+    service = Service(folder, tmp_path / "log", "--tokens", str(tmp_path / "tokens"), workers=1)
+    with open_collection(folder) as collection, asking(collection) as here:
+        tag(collection, [1], accept=LABELS, by="maker")
+        train(collection, by="maker", full=True, epochs=2, threads=1)
+        clients = [
+            Client(service.address, tokens[name], random.Random(name), range(2 + i, 60, 2), folder / "000.webp")  # noqa: S311
+            for i, name in enumerate(NAMES)
+        ]
+        clients[1].http, theirs = here, clients[0].http  # the other server
+        here.base_url = here.base_url.join("/api/v1/")
+        try:
+            for one in clients:
+                one.start()
+            command = [sys.executable, "-m", "wsabie", "collection", "tag", str(folder), "--accept", "soak a"]
+            command += ["--by", "cain", *map(str, range(100, 120))]
+            job = jobs.ask(collection, "scan", {}, by="maker").id
+            subprocess.run(command, check=True, capture_output=True)
+            for number in (1, 2):
+                (here if number == 1 else theirs).post(f"models/{number}/use")
+                assert {one.get("info").json()["model"] for one in (here, theirs)} == {str(number)}
+            until = time.monotonic() + PATIENCE
+            while jobs.job(collection, job).state != "done":
+                assert time.monotonic() < until
+                time.sleep(0.1)
+        finally:
+            for one in clients:
+                one.ended.set()
+            for one in clients:
+                one.join(PATIENCE)
+            service.kill_all()
+        assert [one.wrong for one in clients] == [[], []]
+        expected = {pair: state for one in clients for pair, state in one.states.items() if state is not None}
+        expected |= {(item, "soak a"): "accepted" for item in range(100, 120)}
+        assert {pair: state for pair, state in states(collection, LABELS).items() if pair[0] != 1} == expected
+        assert sum(lines_of(collection, "eve").values()) >= clients[0].lines > 5
+        assert clients[1].lines > 5
+        assert_sound(collection)

@@ -1,0 +1,92 @@
+"""What must hold of a collection, whatever happened to those who wrote to it."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import func, select
+
+from wsabie.catalogue import tables
+from wsabie.catalogue.collection import Collection
+from wsabie.catalogue.database import damage, reading
+from wsabie.catalogue.journal import KEPT
+
+_DRAFT = re.compile(r"\..*\.tmp")
+
+
+def assert_sound(collection: Collection) -> None:
+    """The database is whole, and the journal leads to what the tables hold."""
+    assert damage(collection.engine) == []
+    told = replayed(collection)
+    with reading(collection.engine) as connection:
+        for name, table in KEPT.items():
+            found = {row.id: dict(row._mapping) for row in connection.execute(select(table))}
+            if name == "models":  # of these, the journal tells which is in use
+                in_use = [number for number, row in told[name].items() if row["in_use"]]
+                assert in_use == [number for number, row in found.items() if row["in_use"]]
+            else:
+                assert told[name] == found, name
+        lines = Counter(connection.execute(select(tables.journal.c.id)).scalars())
+        assert set(connection.execute(select(tables.changes.c.entry_id).distinct()).scalars()) <= set(lines)
+
+
+def replayed(collection: Collection) -> dict[str, dict[int, Any]]:
+    """Rows of tables as the journal alone says."""
+    rows: dict[str, dict[int, Any]] = {name: {} for name in KEPT}
+    c = tables.changes.c
+    with reading(collection.engine) as connection:
+        query = select(c.table, c.row, c.before, c.after).order_by(c.id)
+        for table, number, before, after in connection.execute(query):
+            if table != "models":  # their figures are not told
+                assert rows[table].get(number) == before, (table, number)
+            if after is None:
+                del rows[table][number]
+            else:
+                rows[table][number] = after
+    return rows
+
+
+def assert_no_drafts(collection: Collection) -> None:
+    """Nothing is left of what was being written; there are the models that the catalogue knows."""
+    assert [path for path in collection.folder.rglob(".*") if _DRAFT.fullmatch(path.name)] == []
+    with reading(collection.engine) as connection:
+        known = set(connection.execute(select(tables.models.c.folder).where(~tables.models.c.removed)).scalars())
+    assert {path.name for path in collection.models.iterdir()} == known
+
+
+def states(collection: Collection, labels: Iterable[str]) -> dict[tuple[int, str], str]:
+    """What is decided about some labels."""
+    a, label = tables.annotations.c, tables.labels.c
+    query = select(a.item_id, label.name, a.state).join_from(tables.annotations, tables.labels, a.label_id == label.id)
+    with reading(collection.engine) as connection:
+        rows = connection.execute(query.where(label.name.in_(list(labels)), a.region == "")).all()
+    assert len({row[:2] for row in rows}) == len(rows)
+    return {(row[0], row[1]): row[2] for row in rows}
+
+
+def lines_of(collection: Collection, by: str) -> Counter[str]:
+    """The lines of the journal of one person."""
+    c = tables.journal.c
+    with reading(collection.engine) as connection:
+        return Counter(connection.execute(select(c.told).where(c.by == by)).scalars())
+
+
+def count(collection: Collection, table: Any, *where: Any) -> int:
+    """How many rows there are."""
+    with reading(collection.engine) as connection:
+        return connection.execute(select(func.count()).select_from(table).where(*where)).scalar() or 0
+
+
+def leftovers(folder: Path) -> list[str]:
+    """Processes that still name a folder."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = place.read_text(errors="replace").replace("\0", " ")
+        except OSError:
+            continue
+        if f"{folder} " in words and "wsabie" in words:
+            found.append(words)
+    return found
