@@ -330,8 +330,8 @@ KILLED = """if True:
         ("learning", "put", "after", "1"),
         ("suggesting", "_write", "after", "3"),
         ("suggesting", "save_points", "before", "1"),
-        ("learning", "_put_in_use", "before", "1"),
-        ("learning", "_put_in_use", "after", "1"),
+        ("learning", "_shelve", "before", "1"),
+        ("learning", "_shelve", "after", "1"),
     ],
 )
 def test_a_kill_leaves_a_whole_model_in_use(tmp_path: Path, point: tuple[str, ...]) -> None:
@@ -343,7 +343,7 @@ def test_a_kill_leaves_a_whole_model_in_use(tmp_path: Path, point: tuple[str, ..
     command = [sys.executable, "-c", KILLED, str(tmp_path / "killed"), *point]
     assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
     with open_collection(tmp_path / "killed") as collection:
-        if point == ("learning", "_put_in_use", "after", "1"):
+        if point == ("learning", "_shelve", "after", "1"):
             assert in_use(collection) == 2
         else:
             assert (in_use(collection), suggested(collection)) == (before, there)
