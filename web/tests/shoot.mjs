@@ -31,6 +31,7 @@ const pages = {
   keys: ["/review", async (page) => page.keyboard.press("?")],
   "search-start": ["/search"],
   search: [`/search?text=${encodeURIComponent(label)}`],
+  training: ["/training?compare=1,2&model=1"],
   status: ["/status"],
   api: ["/docs"],
 };

@@ -1,6 +1,7 @@
 """Commands of a collection: train, apply, models."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -64,7 +65,7 @@ def train(
     if json:
         show_json({"schema": 1, **as_plain(learnt)})
         return
-    _tell_learnt(learnt)
+    _tell_learnt(learnt, folder)
 
 
 def apply(
@@ -140,7 +141,7 @@ def models(
             models_shown.show_all(collection, used, removed, json)
 
 
-def _tell_learnt(learnt: "Learnt") -> None:
+def _tell_learnt(learnt: "Learnt", folder: Path) -> None:
     if learnt.how == "nothing":
         note(learnt.why)
         return
@@ -152,7 +153,8 @@ def _tell_learnt(learnt: "Learnt") -> None:
         f"{facts['seconds']:.0f} s"
     )
     if not learnt.used:
-        note(f"not put into use: {facts['kept_back']}; all the same: wsabie collection models DIR --use {learnt.model}")
+        out.print(f"not put into use: {facts['kept_back']}")
+        note(f"to use it all the same: wsabie collection models {folder} --use {learnt.model}")
     show_figures(figures)
     _tell_left_out(learnt.unreadable, learnt.changed)
     if facts["regions_left_out"]:
