@@ -138,7 +138,7 @@ def models(
         else:
             used = None if use is None else shelf.use(collection, use, by=person(by))
             removed = [] if keep is None else shelf.keep(collection, keep, by=person(by))
-            models_shown.show_all(collection, used, removed, json)
+            models_shown.show_all(collection, folder, used, removed, json)
 
 
 def _tell_learnt(learnt: "Learnt", folder: Path) -> None:

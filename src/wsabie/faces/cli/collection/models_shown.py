@@ -1,5 +1,6 @@
 """What is shown of the models of a collection: all of them, one with its curve, several side by side."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wsabie.faces.cli.terminal import note, out, plural, show_json, show_table
@@ -14,11 +15,11 @@ _SHOWN = 20  # epochs of a curve
 _MOVED = 5  # labels of a comparison, in each direction
 
 
-def show_all(collection: "Collection", used: "Used | None", removed: list[int], json: bool) -> None:
-    """All models, and what was done to them."""
+def show_all(collection: "Collection", folder: Path, used: "Used | None", removed: list[int], json: bool) -> None:
+    """All models, and what was done to them; the folder is shown as it was given."""
     from wsabie.catalogue.shelf import on_shelf, way_back
 
-    found, back, folder = on_shelf(collection), way_back(collection), collection.folder
+    found, back = on_shelf(collection), way_back(collection)
     if json:
         told = {"models": [as_plain(one) for one in found], "removed": removed, "used": as_plain(used)}
         show_json({"schema": 1, **told, "back": as_plain(back)})
