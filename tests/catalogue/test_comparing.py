@@ -8,7 +8,7 @@ from sqlalchemy import select
 
 from pictured import KINDS, sample, tag, with_pictures
 from wsabie.base.errors import BusyError, InputError
-from wsabie.catalogue import alone, book, shelf, tables
+from wsabie.catalogue import alone, book, judging, shelf, tables
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.comparing import as_json, compare
 from wsabie.catalogue.curves import Curve, Point
@@ -94,17 +94,13 @@ def test_a_model_that_does_worse_is_used_where_that_is_asked(tagged: tuple[Colle
     assert compare(collection, [2, 1]).models[1].verdict == "better"
 
 
-def test_of_few_items_none_is_called_worse(collection: Collection) -> None:
-    there = with_pictures(collection, sample(each=10))
-    tag(collection, {item: [row["kind"]] for item, row in there.items()})
-    train(collection, **OPTIONS)
-    held_out = [item for item, place in places(collection).items() if place <= 0.15]
-    for item in there.keys() - set(held_out):
-        tag(collection, {item: [there[item]["kind"]]}, "rejected")
-        tag(collection, {item: [KINDS[(KINDS.index(there[item]["kind"]) + 1) % 4]]})
-    second = train(collection, **OPTIONS)
-    assert second.figures["items"] < 20
-    assert second.used
+def test_of_few_items_none_is_called_worse(tagged: tuple[Collection, Rows], monkeypatch: pytest.MonkeyPatch) -> None:
+    collection, there = tagged
+    first = train(collection, **OPTIONS)
+    monkeypatch.setattr(judging, "FEWEST_JUDGED", first.figures["items"] + 1)
+    second = misled(collection, there)
+    assert second.figures["difference"]["MAP"]["high"] < 0
+    assert (second.used, second.facts["kept_back"]) == (True, "")
 
 
 def test_a_comparison_says_what_the_training_said(tagged: tuple[Collection, Rows]) -> None:
