@@ -5,7 +5,8 @@ suggestions are reviewed by somebody who knows the answers (accepted where the p
 not), and after every fortieth of the first suggestions it is trained again, in the way that the collection finds right.
 All of it goes through what `wsabie collection` calls: decisions, training, suggestions. After each training the MAP of
 the model in use is taken on drawings that are no part of the collection. Suggestions are reviewed in three orders: the
-ones that the model doubts most (probability nearest to a half), the surest, and at random.
+ones that the model doubts most (probability nearest to a half), the surest, and at random. So much is decided that all
+of these trainings are from scratch; one line more goes on with the model before each time (`GOING_ON`).
 """
 
 import argparse
@@ -14,12 +15,13 @@ import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from sqlalchemy import insert, select
 
 from benchmarks.machine import machine, told
-from wsabie.catalogue import book, tables
+from wsabie.catalogue import book, planning, tables
 from wsabie.catalogue.collection import Collection, create, open_collection
 from wsabie.catalogue.database import reading, writing
 from wsabie.catalogue.deciding import Decision, decide
@@ -31,6 +33,8 @@ from wsabie.samples import sample_path
 from wsabie.sources.records import Item, ItemList
 
 ORDERS = ("doubt", "best", "random")
+GOING_ON = "random, going on"
+"""At random, and every training but the first is on top of the model before, however much was decided."""
 ROUNDS = 4
 SHARE = 0.025  # of the first suggestions, in a round
 AT_LEAST = 25  # pictures of a label
@@ -48,7 +52,7 @@ def main() -> None:
     print(told())
     with tempfile.TemporaryDirectory() as place:
         base, test = prepared(Path(place) / "base", asked.pictures)
-        found = {order: [run(base, test, order, s, asked) for s in range(asked.seeds)] for order in ORDERS}
+        found = {line: [run(base, test, line, s, asked) for s in range(asked.seeds)] for line in (*ORDERS, GOING_ON)}
     summary = summarised(found)
     page = written(summary, asked)
     print(page)
@@ -86,17 +90,19 @@ def _item(path: Path, number: int) -> dict[str, Any]:
     return own | {"modified": stat.st_mtime_ns, "state": "present", "added": now()}
 
 
-def run(base: Path, test: list[dict[str, Any]], order: str, seed: int, asked: Any) -> dict[str, Any]:
+def run(base: Path, test: list[dict[str, Any]], line: str, seed: int, asked: Any) -> dict[str, Any]:
     """Average precision of every test picture after each training, and how many suggestions were reviewed by then."""
+    order, most = (line, planning.SMALL) if line != GOING_ON else ("random", 1e6)
     rng = np.random.default_rng([seed, 1])
     truth = [set(labels) for labels in json.loads((base / "truth.json").read_text())]
     names = [name for name, n in _counts(truth).items() if n >= AT_LEAST]
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "copy"
         shutil.copytree(base, folder)  # times of change are kept
-        with open_collection(folder) as collection:
+        with open_collection(folder) as collection, patch.object(planning, "SMALL", most):
             numbers = _first_tags(collection, truth, names, rng)
             options = {"by": "oracle", "describe": asked.describe, "threads": asked.threads, "seed": seed}
+            options["even_if_worse"] = True  # what each training brings is measured
             how = [train(collection, **options).how]
             shutil.copytree(collection.features, base / ".wsabie/features", dirs_exist_ok=True)
             per_row, right, reviewed = [judged(collection, test, numbers)], [], [0]
@@ -106,7 +112,7 @@ def run(base: Path, test: list[dict[str, Any]], order: str, seed: int, asked: An
                 how.append(train(collection, **options).how)
                 per_row.append(judged(collection, test, numbers))
                 reviewed.append(reviewed[-1] + at_once)
-    print(order, seed, reviewed[-1], [round(float(p.mean()), 4) for p in per_row], how, [round(r, 2) for r in right])
+    print(line, seed, reviewed[-1], [round(float(p.mean()), 4) for p in per_row], how, [round(r, 2) for r in right])
     return {"reviewed": reviewed, "per_row": np.array(per_row), "how": how, "right": right, "labels": len(names)}
 
 
@@ -194,7 +200,7 @@ def summarised(found: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
         "right": {order: np.mean([one["right"] for one in runs], axis=0).tolist() for order, runs in found.items()},
         "how": {order: [one["how"] for one in runs] for order, runs in found.items()},
         "gain": {order: interval(values[:, -1] - values[:, 0]) for order, values in per_row.items()},
-        "area over random": {order: interval(area[order] - area["random"]) for order in ("doubt", "best")},
+        "area over random": {order: interval(area[order] - area["random"]) for order in ("doubt", "best", GOING_ON)},
     }
 
 

@@ -364,8 +364,8 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("learning", "put", "after", "1"),
         ("suggesting", "_write", "after", "3"),
         ("suggesting", "save_points", "before", "1"),
-        ("learning", "_put_in_use", "before", "1"),
-        ("learning", "_put_in_use", "after", "1"),
+        ("learning", "_shelve", "before", "1"),
+        ("learning", "_shelve", "after", "1"),
     ],
 )
 def test_a_kill_leaves_a_whole_model_in_use(
@@ -380,7 +380,7 @@ def test_a_kill_leaves_a_whole_model_in_use(
         before, there = in_use(collection), suggested(collection)
     assert killed(tmp_path / "killed", *point) == -signal.SIGKILL
     with open_collection(tmp_path / "killed") as collection:
-        if point == ("learning", "_put_in_use", "after", "1"):
+        if point == ("learning", "_shelve", "after", "1"):
             assert in_use(collection) == 2
         else:
             assert (in_use(collection), suggested(collection)) == (before, there)

@@ -198,12 +198,33 @@ def test_the_commands(tmp_path: Path) -> None:
     assert [m["in_use"] for m in said("models", folder)["models"]] == [True, False]
     assert said("models", folder, "--use", 1)["used"] == {"number": 1, "before": 2, "unseen": 0}
     assert said("models", folder, "--use", 2)["used"]["before"] == 1
+    shown = CliRunner().invoke(app, ["collection", "models", str(folder), "--compare", "1", "2"]).stdout
+    assert "held out from all of them" in shown
+    assert "model 2 " in shown
+    compared = said("models", folder, "--compare", 1, 2)
+    assert [one["model"] for one in compared["models"]] == [1, 2]
+    assert compared["models"][1]["difference"]["MAP"]["low"] <= compared["models"][1]["difference"]["MAP"]["high"]
+    assert said("models", folder, 2)["models"][0]["facts"]["curve"][0]["epoch"] == 1
+    shown = CliRunner().invoke(app, ["collection", "models", str(folder), "1", "2"]).stdout
+    assert shown.count("epochs, with the MAP on held-out items") == 2
+    assert shown.count("kept") == 2
+    back = said("models", folder)["back"]
+    assert back["model"] == 1
+    assert said("undo", folder, back["entry"])["undone"]["id"] == back["entry"]
+    assert said("models", folder, "--use", 2)["used"]["before"] == 1
     assert said("models", folder, "--keep", 1)["removed"] == [1]
     table = CliRunner().invoke(app, ["collection", "models", str(folder)]).stdout
     assert "in use" in table
     assert "1 model, judged on" in table
-    wrong = CliRunner().invoke(app, ["collection", "models", str(folder), "--use", "1", "--keep", "1"])
-    assert wrong.exit_code == 1
+    for words in (
+        ["--use", "1", "--keep", "1"],
+        ["1", "--use", "1"],
+        ["--compare", "1"],
+        ["--compare", "1", "1"],
+        ["9"],
+    ):
+        wrong = CliRunner().invoke(app, ["collection", "models", str(folder), *words])
+        assert wrong.exit_code == 1, words
 
 
 def test_many_rows_of_suggestions_are_replaced(collection: Collection) -> None:

@@ -166,15 +166,29 @@ function asked(path: string, url: URL, given: unknown): unknown {
     };
   }
   if (path === "/search/picture") return { labels: suggestionsOf(8), items: scored(40, 48) };
+  if (path === "/models" || path.endsWith("/use")) return models();
+  if (path.startsWith("/models/")) return { ...models().models.find((m) => m.id === Number(path.split("/")[2])), curve: CURVE };
   if (path === "/jobs" && given) return started((given as { kind: Job["kind"] }).kind);
   if (path === "/jobs") return { jobs };
   return null;
 }
 
+const CURVE = Array.from({ length: 20 }, (_, i) => ({ epoch: i + 1, loss: 2.5 / (i + 1), MAP: 0.42 - 0.3 / (i + 1) }));
+
+function models(): { models: { id: number }[] } & Record<string, unknown> {
+  const model = (id: number, parent: number | null): { id: number } & Record<string, unknown> => ({
+    id, parent, made: `2026-11-${10 + id}T10:00:00Z`, how: parent ? "corrections" : "full", in_use: id === 3, there: true,
+    facts: { items: 40_000, labels: 24, describe: "colour,hog", best_epoch: 18 },
+    figures: { items: 7_000, now: { MAP: 0.37 + id / 100, "p@1": 0.55, "p@5": 0.31 }, before: null },
+  });
+  const outlook = { decisions: 33, how: "corrections", why: "31 items were decided about since model 3 learnt" };
+  return { models: [model(3, 2), model(2, null)], removed: [1], back: { entry: 1, model: 2 }, outlook };
+}
+
 function started(kind: Job["kind"]): Job {
   const at = new Date().toISOString();
   const progress = { stage: "pictures", done: 320, total: 1000, unit: "pictures" };
-  const job: Job = { id: jobs.length + 1, kind, state: "running", by: "local", progress, result: null, error: null, asked: at, started: at, ended: null };
+  const job: Job = { id: jobs.length + 1, kind, state: "running", by: "local", options: {}, progress, result: null, error: null, asked: at, started: at, ended: null };
   jobs.unshift(job);
   return job;
 }

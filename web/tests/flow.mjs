@@ -27,10 +27,43 @@ async function learns(page) {
   await page.goto("/status");
   await page.getByRole("button", { name: "Scan" }).click();
   await page.getByText(/Looking for files: done/).waitFor();
-  await page.getByRole("button", { name: "Learn" }).click();
+  await page.getByRole("link", { name: "Learn", exact: true }).click();
+  await page.getByText("There is no model in use yet.").waitFor();
+  await page.getByRole("button", { name: "Learn", exact: true }).click();
   await page.locator(".job.running progress").waitFor();
-  await page.getByText(/^Number 1, learnt from everything/).waitFor({ timeout: 240_000 });
+  await page.getByRole("heading", { name: "The training that runs" }).waitFor();
+  await page.getByRole("img", { name: /^MAP on held-out pictures: / }).waitFor({ timeout: 240_000 });
+  await shoot(page, "learning");
+  await page.getByRole("heading", { name: "How model 1 was trained" }).waitFor({ timeout: 240_000 });
+  await page.goto("/status");
+  await page.getByText(/^Number 1, learnt from everything/).waitFor();
   await shoot(page, "status");
+}
+
+/** What was reviewed is learnt; then both models are compared, and the first is in use again. */
+async function training(page) {
+  await page.goto("/training");
+  await page.getByText(/^(\d+ decisions are|1 decision is) not learnt yet/).waitFor();
+  assert.ok((await get("/models")).outlook.decisions > 0);
+  await page.getByRole("spinbutton", { name: "Epochs" }).fill("0");
+  assert.ok(await page.getByRole("button", { name: "Learn", exact: true }).isDisabled());
+  await page.getByRole("spinbutton", { name: "Epochs" }).fill("3");
+  await page.getByRole("checkbox", { name: "Use it even if it does worse" }).check();
+  await page.getByRole("button", { name: "Learn", exact: true }).click();
+  await page.getByRole("heading", { name: "How model 2 was trained" }).waitFor({ timeout: 240_000 });
+  await page.getByText("The same as a table").click();
+  const { curve } = await get("/models/2");
+  assert.equal(curve.length, 3);
+  assert.equal(await page.getByRole("rowheader").count(), 3);
+  for (const number of [1, 2]) await page.getByRole("checkbox", { name: `Compare model ${number}` }).check();
+  assert.match(page.url(), /compare=1%2C2/);
+  await page.getByRole("button", { name: "Compare", exact: true }).click();
+  await page.getByText(/^(It cannot be said which is better|Model 2 does (better|worse) than model 1): /).waitFor({ timeout: 60_000 });
+  await shoot(page, "training");
+  await page.getByRole("button", { name: "Back to model 1" }).click();
+  await eventually(async () => (await get("/models")).models.find((m) => m.in_use).id === 1, "the first model in use again");
+  await page.getByRole("button", { name: "Use model 2" }).click();
+  await eventually(async () => (await get("/models")).models.find((m) => m.in_use).id === 2, "the second model in use");
 }
 
 async function gallery(page) {
@@ -142,7 +175,7 @@ async function search(page) {
 async function everyPage(browser) {
   const item = (await get("/items?k=1")).items[0].id;
   const label = encodeURIComponent((await get("/facets")).labels[0].label);
-  const pages = ["/", `/?item=${item}`, "/review", `/review?view=grid&label=${label}`, `/search?text=${label}`, "/status", "/docs"];
+  const pages = ["/", `/?item=${item}`, "/review", `/review?view=grid&label=${label}`, `/search?text=${label}`, "/training", "/training?compare=1,2", "/status", "/docs"];
   pages.push("/labels", "/labels?label=1", "/labels?view=tree", "/labels?view=proposals");
   for (const [size, colorScheme] of [[WIDE, "light"], [PHONE, "dark"], [{ viewport: { width: 360, height: 740 } }, "light"]]) {
     for (const address of pages) {
@@ -169,7 +202,7 @@ async function everyPage(browser) {
 await withBrowser(async (browser) => {
   const { context, page, faults } = await opened(browser, base, WIDE);
   page.setDefaultTimeout(15_000);
-  for (const part of [learns, gallery, review, search, labelsOf(base, { get, eventually, shoot })]) {
+  for (const part of [learns, gallery, review, search, labelsOf(base, { get, eventually, shoot }), training]) {
     const begun = Date.now();
     try {
       await part(page, context);

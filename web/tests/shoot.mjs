@@ -41,6 +41,7 @@ const pages = {
     },
   ],
   proposals: ["/labels?view=proposals"],
+  training: ["/training?compare=1,2&model=1"],
   status: ["/status"],
   api: ["/docs"],
 };

@@ -1,11 +1,12 @@
 """What a model learns from: decisions about whole items that are there, by the content of the items."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from sqlalchemy import Connection, case, func, select
 
-from wsabie.base.arrays import Bool, Float32, Int64, Matrix
+from wsabie.base.arrays import Bool, Float32, Float64, Int64, Matrix
 from wsabie.base.errors import InputError
 from wsabie.catalogue.journal import last_entry
 from wsabie.catalogue.tables import annotations, changes, items, labels
@@ -33,6 +34,8 @@ class Examples(NamedTuple):
     names : list of str
     weights : (n,) float32
     held_out : (n,) bool
+    held_to : float
+        The place up to which contents are held out (`places_of`).
     unjudged : (n,) bool
         Held-out items with a tag that a model accepted by itself: nothing is judged by them, nor learnt from them.
     regions : int
@@ -47,6 +50,7 @@ class Examples(NamedTuple):
     names: list[str]
     weights: Float32
     held_out: Bool
+    held_to: float
     unjudged: Bool
     regions: int
     learnt_to: int
@@ -90,16 +94,24 @@ def _examples(found: dict[tuple[str, int], tuple[bool, int]], named: dict[int, s
     weights[rows[accepted & (who == 2)]] = person_weight
     unjudged = np.zeros(len(hashes), bool)
     unjudged[rows[accepted & (who == 0)]] = True
-    held_out = _held_out(hashes, np.isin(np.arange(len(hashes)), rows[accepted]))
-    return Examples(hashes, Y, numbers, [named[int(n)] for n in numbers], weights, held_out, held_out & unjudged, 0, 0)
+    held_to = _held_to(places_of([hashes[i] for i in np.unique(rows[accepted])]))
+    held_out = places_of(hashes) <= held_to
+    names = [named[int(n)] for n in numbers]
+    return Examples(hashes, Y, numbers, names, weights, held_out, held_to, held_out & unjudged, 0, 0)
 
 
-def _held_out(hashes: list[str], tagged: Bool) -> Bool:
-    """A share of the contents, chosen by their hashes; of few contents the `FEWEST_HELD_OUT` lowest."""
-    places = np.array([int(name[:8], 16) for name in hashes], np.float64) / 2**32
-    lowest = np.sort(places[tagged])[:FEWEST_HELD_OUT]
-    chosen: Bool = places <= max(HELD_OUT, float(lowest[-1]) if len(lowest) else 0.0)
-    return chosen
+def places_of(hashes: Sequence[str]) -> Float64:
+    """Where contents lie between 0 and 1, by their hashes: always at the same place, (n,)."""
+    return np.array([int(name[:8], 16) for name in hashes], np.float64) / 2**32
+
+
+def _held_to(tagged: Float64) -> float:
+    """The place up to which contents are held out: a share, or where few have tags the `FEWEST_HELD_OUT` lowest.
+
+    It falls as more are tagged and rises when tags are taken away, so that every model keeps the one of its training.
+    """
+    lowest = np.sort(tagged)[:FEWEST_HELD_OUT]
+    return max(HELD_OUT, float(lowest[-1]) if len(lowest) else 0.0)
 
 
 def require_enough(examples: Examples, folder: object) -> None:
@@ -118,6 +130,13 @@ def require_enough(examples: Examples, folder: object) -> None:
             f"{folder} has {n_items:,} items with tags, of {n_labels:,} labels; learning needs at least "
             f"{FEWEST_ITEMS} such items and {FEWEST_LABELS} labels: tag some more, or import tags"
         )
+
+
+def decisions_since(connection: Connection, entry: int) -> int:
+    """Annotations that are new, other or gone after an entry of the journal."""
+    c = changes.c
+    query = select(func.count(c.row.distinct())).where(c.entry_id > entry, c.table == annotations.name)
+    return connection.execute(query).scalar() or 0
 
 
 def changed_since(connection: Connection, entry: int, at_most: int) -> set[int] | None:

@@ -1,31 +1,27 @@
-"""A model fitted on examples, or corrected by what changed; and how it does on the held-out ones."""
+"""A model fitted on examples, or corrected by what changed."""
 
 from copy import copy
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from wsabie.base.arrays import Float32, Int64, Matrix
+from wsabie.base.arrays import Int64, Matrix
 from wsabie.base.errors import InputError
+from wsabie.base.executor import Executor
 from wsabie.base.progress import Progress
+from wsabie.catalogue.curves import Curve, Point, Watch
 from wsabie.catalogue.examples import Examples
-from wsabie.catalogue.probability import Judged
-from wsabie.catalogue.ranking import Ranking
 from wsabie.catalogue.rows import RowStore
-from wsabie.catalogue.shelf import OpenModel, by_label
-from wsabie.evaluation.evaluate import evaluate_scores
+from wsabie.catalogue.shelf import OpenModel
 from wsabie.labels.names import Vocabulary
 from wsabie.models.wsabie import Wsabie
+from wsabie.training.stats import EpochStats
 
 REPLAYED = 4
 """Old items beside each changed one when a model is corrected, so that what it knew stays."""
 FEWEST_REPLAYED = 1000
 EPOCHS = 5
 """Passes when a model is corrected."""
-FIGURES = ("MAP", "p@1", "p@5")
-
-_BLOCK = 1000
-_JUDGED = 10  # suggestions of a held-out item
 
 
 class Run(NamedTuple):
@@ -34,16 +30,42 @@ class Run(NamedTuple):
     epochs: int | None
     threads: int | None
     seed: int
+    executor: Executor | None
     progress: Progress
+    watch: Watch
 
 
 class Fitted(NamedTuple):
-    """A model and the labels that its columns stand for."""
+    """A model, the labels that its columns stand for, and how its training went; `best` = the epoch that was kept."""
 
     model: Wsabie
     labels: Int64
     n_rows: int
     n_epochs: int
+    curve: list[Point]
+    best: int
+
+
+class _Watched:
+    """The epochs of a training: their figures as they come, and which is the best."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch, self._curve = watch, Curve()
+        self.epochs, self.best, self.best_figure = 0, 0, -1.0
+
+    def note(self, loss: float, figure: float) -> bool:
+        """One more epoch; whether it is the best so far."""
+        self.epochs += 1
+        point: Point = {"epoch": self.epochs, "loss": round(loss, 6), "MAP": round(figure, 6)}
+        self._curve.add(point)
+        self._watch(point)
+        if figure <= self.best_figure:
+            return False
+        self.best, self.best_figure = self.epochs, figure
+        return True
+
+    def told(self, model: Wsabie, labels: Int64, n_rows: int) -> Fitted:
+        return Fitted(model, labels, n_rows, len(model.history_), self._curve.points, self.best)
 
 
 def fitted(examples: Examples, store: RowStore, dim: int, run: Run) -> Fitted:
@@ -56,8 +78,21 @@ def fitted(examples: Examples, store: RowStore, dim: int, run: Run) -> Fitted:
     _refuse_blind(truth)
     names = [examples.names[i] for i in columns]
     validation = store.matrix(judge.hashes)[0], truth
-    model.fit(X, Y, validation=validation, sample_weight=learnt.weights, label_names=names, progress=run.progress)
-    return Fitted(model, examples.labels[columns], len(learnt.hashes), len(model.history_))
+    watched = _Watched(run.watch)
+
+    def noted(stats: EpochStats) -> None:
+        watched.note(stats.loss, stats.validation or 0.0)
+
+    model.fit(
+        X,
+        Y,
+        validation=validation,
+        sample_weight=learnt.weights,
+        label_names=names,
+        progress=run.progress,
+        on_epoch=noted,
+    )
+    return watched.told(model, examples.labels[columns], len(learnt.hashes))
 
 
 def corrected(base: OpenModel, examples: Examples, store: RowStore, changed: frozenset[str], run: Run) -> Fitted:
@@ -78,60 +113,16 @@ def corrected(base: OpenModel, examples: Examples, store: RowStore, changed: fro
     names = [*model.vocabulary_, *(name for name, yes in zip(examples.names, new, strict=True) if yes)]
     held, truth = store.matrix(judge.hashes)[0], _in_columns(judge.Y, examples.labels, labels)
     _refuse_blind(truth)
-    best, best_map = model, -1.0
+    best, watched = model, _Watched(run.watch)
     n_epochs = run.epochs or EPOCHS
     with run.progress.stage("learning changes", n_epochs, "epochs") as stage:
         for _ in range(n_epochs):
             model.partial_fit(X, Y, sample_weight=some.weights, label_names=names, epochs=1)
             figure = model.score(held, truth)
             stage.advance(1, MAP=figure)
-            if figure > best_map:
-                best, best_map = copy(model), figure
-    return Fitted(best.calibrate(held, truth), labels, len(rows), len(best.history_))
-
-
-def judged_by(
-    examples: Examples, store: RowStore, opened: OpenModel, now: Int64, parent: OpenModel | None, before: Int64 | None
-) -> tuple[dict[str, Any], Judged]:
-    """Figures of a model and of the one before on the same held-out items and labels, and its suggestions for them.
-
-    Labels that a model does not know come last.
-    """
-    judge = _judge(examples)
-    X, _ = store.matrix(judge.hashes)
-    known = np.isin(examples.labels, now)
-    Y, labels = judge.Y[:, known], examples.labels[known]
-    figures: dict[str, Any] = {"items": int((np.diff((Y > 0).tocsr().indptr) > 0).sum()), "labels": len(labels)}
-    figures["now"] = _figures(opened.model, X, Y, now, labels)
-    usable = parent is not None and parent.annotator.dictionary == store.fingerprint
-    figures["before"] = _figures(parent.model, X, Y, before, labels) if usable and parent is not None else None
-    return figures, _suggested(opened, now, X, Y, labels)
-
-
-def _figures(model: Any, X: Matrix, Y: Matrix, columns: Any, labels: Int64) -> dict[str, float]:
-    blocks = (
-        (lo, by_label(_scores(model, X[lo : lo + _BLOCK]), columns, labels)) for lo in range(0, X.shape[0], _BLOCK)
-    )
-    means = evaluate_scores(blocks, Y, ks=(1, 5)).means
-    return {name: round(float(means[name]), 6) for name in FIGURES}
-
-
-def _scores(model: Any, X: Matrix) -> Float32:
-    scores: Float32 = model.scores(X)
-    return scores
-
-
-def _suggested(opened: OpenModel, now: Int64, X: Matrix, Y: Matrix, labels: Int64) -> Judged:
-    """What is suggested for held-out items that have a tag, and whether it is among their tags."""
-    rows = np.flatnonzero(np.diff((Y > 0).tocsr().indptr))
-    top = Ranking(opened, now).top(opened.model.transform(X[rows]), _JUDGED)
-    place, rank = np.nonzero(top.labels >= 0)
-    suggested = top.labels[place, rank]
-    columns = np.searchsorted(labels, suggested)
-    known = (columns < len(labels)) & (labels[np.minimum(columns, len(labels) - 1)] == suggested)
-    truth = np.asarray(Y[rows[place], np.minimum(columns, len(labels) - 1)]).ravel()
-    right = (known & (truth > 0)).astype(np.int64)
-    return Judged(suggested, top.probabilities[place, rank], right)
+            if watched.note(model.history_[-1].loss, figure):
+                best = copy(model)
+    return watched.told(best.calibrate(held, truth), labels, len(rows))
 
 
 def _judge(examples: Examples) -> Examples:

@@ -22,8 +22,9 @@ from wsabie.base.errors import InputError, MissingError, WsabieError
 from wsabie.base.executor import Processes
 from wsabie.base.machine import available_cores
 from wsabie.base.progress import Stage
-from wsabie.catalogue import learning, proposing, scanning, suggesting
+from wsabie.catalogue import comparing, learning, proposing, scanning, suggesting
 from wsabie.catalogue.collection import Collection, open_collection
+from wsabie.catalogue.curves import Curve, Point
 from wsabie.catalogue.database import reading, writing
 from wsabie.catalogue.journal import now
 from wsabie.catalogue.tables import jobs
@@ -32,11 +33,14 @@ from wsabie.storage.atomic import remove_drafts
 FINAL = ("done", "failed", "stopped")
 OPTIONS: dict[str, dict[str, type]] = {
     "scan": {"rehash": bool},
-    "train": {"full": bool, "epochs": int},
+    "train": {"full": bool, "epochs": int, "even_if_worse": bool},
     "apply": {"again": bool, "accept_above": float},
     "tidy": {"least": float},
+    "compare": {"models": list},
 }
 """What can be asked of each kind of job."""
+
+MOST_WAITING = 20
 
 _LOCK = "jobs.lock"
 _TELL_EVERY = 0.5  # seconds between two lines of progress
@@ -52,12 +56,12 @@ class Job(NamedTuple):
     Attributes
     ----------
     id : int
-    kind : {"scan", "train", "apply", "tidy"}
+    kind : {"scan", "train", "apply", "tidy", "compare"}
     state : {"waiting", "running", "done", "failed", "stopped"}
     by : str
     options : dict
     progress : dict
-        "stage", "done", "total", "unit", "figures" of what it does now.
+        "stage", "done", "total", "unit", "figures" of what it does now; "curve" = figures of the epochs so far.
     result : dict or None
     error : str or None
     asked, started, ended : str or None
@@ -77,13 +81,27 @@ class Job(NamedTuple):
 
 
 def ask(collection: Collection, kind: str, options: Mapping[str, Any], *, by: str) -> Job:
-    """Ask for a job; one of its kind that waits already is the answer.
+    """Ask for a job; the same one that waits already is the answer.
 
     Raises
     ------
     InputError
-        There is no such kind of job, or it has no such option.
+        There is no such kind of job, it has no such option, or `MOST_WAITING` wait already.
     """
+    _refuse(kind, options)
+    row = {"kind": kind, "state": "waiting", "by": by, "options": dict(options), "progress": {}, "asked": now()}
+    with writing(collection.engine) as connection:
+        waiting = select(jobs.c.id, jobs.c.kind, jobs.c.options).where(jobs.c.state == "waiting")
+        there = connection.execute(waiting).all()
+        number = next((n for n, *same in there if same == [kind, dict(options)]), None)
+        if number is None and len(there) >= MOST_WAITING:
+            raise InputError(f"{len(there)} jobs wait already; ask again when some of them are done")
+        if number is None:
+            number = connection.execute(insert(jobs).values(row)).inserted_primary_key[0]  # type: ignore[index]
+    return job(collection, number)
+
+
+def _refuse(kind: str, options: Mapping[str, Any]) -> None:
     if kind not in OPTIONS:
         raise InputError(f"there is no job {kind!r}; choose one of {', '.join(OPTIONS)}")
     for name, value in options.items():
@@ -94,13 +112,8 @@ def ask(collection: Collection, kind: str, options: Mapping[str, Any], *, by: st
             value, (int, float) if wanted is float else wanted
         ):
             raise InputError(f"the option {name!r} of a {kind} job is {value!r}; give a {wanted.__name__}")
-    row = {"kind": kind, "state": "waiting", "by": by, "options": dict(options), "progress": {}, "asked": now()}
-    with writing(collection.engine) as connection:
-        waiting = select(jobs.c.id).where(jobs.c.kind == kind, jobs.c.state == "waiting")
-        number = connection.execute(waiting).scalar()
-        if number is None:
-            number = connection.execute(insert(jobs).values(row)).inserted_primary_key[0]  # type: ignore[index]
-    return job(collection, number)
+        if isinstance(value, list) and not all(type(one) is int for one in value):
+            raise InputError(f"the option {name!r} of a {kind} job is {value!r}; give a list of numbers")
 
 
 def job(collection: Collection, number: int) -> Job:
@@ -219,8 +232,10 @@ def _scan(collection: Collection, one: Job, progress: "_Told") -> dict[str, Any]
 
 def _train(collection: Collection, one: Job, progress: "_Told") -> dict[str, Any]:
     executor = Processes(available_cores())
-    learnt = learning.train(collection, by=one.by, executor=executor, progress=progress, **one.options)
-    return learnt._asdict() | {"looked": learnt.looked and learnt.looked._asdict()}
+    given = one.options | {"executor": executor, "progress": progress, "watch": progress.watch}
+    learnt = learning.train(collection, by=one.by, **given)
+    facts = {name: value for name, value in learnt.facts.items() if name != "curve"}  # the model has it
+    return learnt._asdict() | {"facts": facts, "looked": learnt.looked and learnt.looked._asdict()}
 
 
 def _apply(collection: Collection, one: Job, progress: "_Told") -> dict[str, Any]:
@@ -235,11 +250,18 @@ def _tidy(collection: Collection, one: Job, progress: "_Told") -> dict[str, Any]
     return {"labels": found.labels, "proposals": found.found, "not_asked": found.not_asked}
 
 
+def _compare(collection: Collection, one: Job, progress: "_Told") -> dict[str, Any]:
+    executor = Processes(available_cores())
+    found = comparing.compare(collection, one.options.get("models", []), executor=executor, progress=progress)
+    return comparing.as_json(found)
+
+
 _WORK: dict[str, Callable[[Collection, Job, "_Told"], dict[str, Any]]] = {
     "scan": _scan,
     "train": _train,
     "apply": _apply,
     "tidy": _tidy,
+    "compare": _compare,
 }
 
 
@@ -248,6 +270,7 @@ class _Told:
 
     def __init__(self, collection: Collection, number: int) -> None:
         self._collection, self._number, self._last = collection, number, 0.0
+        self._curve = Curve()
 
     @contextmanager
     def stage(self, name: str, total: int | None, unit: str) -> Iterator[Stage]:
@@ -256,9 +279,14 @@ class _Told:
         yield stage
         self.tell(stage.told, always=True)
 
+    def watch(self, point: Point) -> None:
+        """Figures of an epoch, which are told with what comes next."""
+        self._curve.add(point)
+
     def tell(self, told: dict[str, Any], *, always: bool = False) -> None:
         if always or time.monotonic() - self._last > _TELL_EVERY:
             self._last = time.monotonic()
+            told = told | {"curve": self._curve.points}
             with suppress(WsabieError):  # work goes on, though nobody can be told
                 _set(self._collection, jobs.c.id == self._number, progress=told)
 

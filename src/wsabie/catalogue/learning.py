@@ -1,7 +1,7 @@
 """Learning from what was decided: a model from scratch, or the one in use with what changed since on top of it."""
 
 from time import monotonic
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import update
 
@@ -10,28 +10,23 @@ from wsabie.base.executor import Executor
 from wsabie.base.progress import SILENT, Progress
 from wsabie.catalogue.alone import alone
 from wsabie.catalogue.collection import Collection
-from wsabie.catalogue.database import reading, writing
+from wsabie.catalogue.curves import Watch
+from wsabie.catalogue.database import reading
 from wsabie.catalogue.deciding import model_in_use
-from wsabie.catalogue.examples import (
-    PERSON_WEIGHT,
-    Examples,
-    changed_since,
-    hashes_of,
-    read_examples,
-    require_enough,
-)
-from wsabie.catalogue.fitting import Fitted, Run, corrected, fitted, judged_by
+from wsabie.catalogue.examples import PERSON_WEIGHT, Examples, read_examples, require_enough
+from wsabie.catalogue.fitting import Fitted, Run, corrected, fitted
 from wsabie.catalogue.journal import entry
+from wsabie.catalogue.judging import differences, exam_of, figures_of, judged, stores_of, suggested, verdict, with_rows
+from wsabie.catalogue.planning import How, Plan, parent_of_next, plan
 from wsabie.catalogue.probability import save_judged
 from wsabie.catalogue.rows import RowStore, describe_missing, describer_for, keep_describer, opened_rows
 from wsabie.catalogue.shelf import OpenModel, new_folder, open_model, put, sweep
 from wsabie.catalogue.suggesting import Looked, look
 from wsabie.catalogue.tables import models
+from wsabie.evaluation.bootstrap import Difference
 from wsabie.models.annotator import Annotator
 
-SMALL = 0.2
-"""Share of the decisions that a model from scratch knew: as many may change before there is another from scratch."""
-_SMALL_ANYWAY = 20
+MOST_EPOCHS = 10_000
 
 
 class Learnt(NamedTuple):
@@ -40,14 +35,17 @@ class Learnt(NamedTuple):
     Attributes
     ----------
     model : int
-        The one in use now.
+        The one that was made; with "nothing" the one in use.
+    used : bool
+        It is in use now. If not, `facts["kept_back"]` says why.
     how : {"full", "corrections", "nothing"}
     why : str
         Why so.
     facts : dict
-        What was learnt from, with seconds.
+        What was learnt from, with seconds and the curve of the epochs.
     figures : dict
-        "items" held out, "now" and "before" (None: there was no model) with MAP, p@1 and p@5 on the same ones.
+        "items" held out, "now" and "before" (None: there was no model) with MAP, p@1 and p@5 on the same ones, and
+        the "difference" of each with its interval.
     looked : Looked or None
         What the new model suggests.
     unreadable, changed : int
@@ -55,19 +53,14 @@ class Learnt(NamedTuple):
     """
 
     model: int
-    how: Literal["full", "corrections", "nothing"]
+    used: bool
+    how: How
     why: str
     facts: dict[str, Any]
     figures: dict[str, Any]
     looked: Looked | None
     unreadable: int = 0
     changed: int = 0
-
-
-class _Plan(NamedTuple):
-    how: Literal["full", "corrections", "nothing"]
-    why: str
-    changed: frozenset[str] = frozenset()  # contents
 
 
 def train(
@@ -78,17 +71,19 @@ def train(
     describe: str | None = None,
     dim: int = 100,
     epochs: int | None = None,
+    even_if_worse: bool = False,
     person_weight: float = PERSON_WEIGHT,
     threads: int | None = None,
     seed: int = 0,
     executor: Executor | None = None,
     progress: Progress = SILENT,
+    watch: Watch = lambda _: None,
 ) -> Learnt:
     """Learn from what was decided, and put the model into use when everything of it is there.
 
     Accepted labels are right ones, rejected ones explicitly wrong. Decisions about regions are not learnt from. What
     a model accepted by itself is learnt like an import, and nothing is judged by it. Killed at any moment, this leaves
-    the model that was in use.
+    the model that was in use. So does a model that does worse than it on the held-out items: it is kept on the shelf.
 
     Parameters
     ----------
@@ -103,6 +98,8 @@ def train(
         Dimensions of the space, of a model from scratch.
     epochs : int or None
         None: as many as `Wsabie` finds right, or 5 on top of a model; the held-out items choose the best.
+    even_if_worse : bool
+        Put the model into use although it does worse than the one before, beyond what may be chance (`verdict`).
     person_weight : float
         How many times an item with a person's tag counts as much as one with imported tags alone.
     threads : int or None
@@ -110,6 +107,8 @@ def train(
     executor : Executor or None
         Where items are described.
     progress : Progress
+    watch : callable
+        Called with the figures of every epoch.
 
     Raises
     ------
@@ -117,103 +116,69 @@ def train(
         There is too little to learn from (the sentence says what is missing), no item can be read, or somebody else
         is training.
     """
-    if not 0 < person_weight <= 1000:
-        raise InputError(f"a person's weight of {person_weight:g} cannot be; give a number above 0, such as 2")
+    _refuse(person_weight, epochs)
+    run = Run(epochs, threads, seed, executor, progress, watch)
     with alone(collection):
         begun = monotonic()
         sweep(collection)
         with reading(collection.engine) as connection:
             examples = read_examples(connection, person_weight)
         require_enough(examples, collection.folder)
-        parent, lost = _in_use(collection)
-        store = _store(collection, parent, describe, seed, executor, progress)
-        plan = _plan(collection, parent, lost, store, full)
-        if plan.how == "nothing" and parent is not None:
-            return Learnt(parent.number, "nothing", plan.why, parent.about.facts, parent.about.figures, None)
+        parent, lost = parent_of_next(collection)
+        store = _store(collection, parent, describe, run)
+        how = plan(collection, parent, lost, full=full, dictionary=store.fingerprint, held_to=examples.held_to)
+        if how.how == "nothing" and parent is not None:
+            return Learnt(parent.number, True, "nothing", how.why, parent.about.facts, parent.about.figures, None)
         missed = describe_missing(collection, store, examples.hashes, executor=executor, progress=progress)
         examples = examples.take([i for i, name in enumerate(examples.hashes) if name in store.places])
         require_enough(examples, collection.folder)
-        base = parent if plan.how == "corrections" else None
-        run = Run(epochs, threads, seed, progress)
-        done = (
-            fitted(examples, store, dim, run) if base is None else corrected(base, examples, store, plan.changed, run)
-        )
-        facts = _facts(examples, done, plan, base, store, begun)
-        opened, figures = _saved(collection, examples, done, store, parent, plan.how, facts)
+        base = parent if how.how == "corrections" else None
+        done = fitted(examples, store, dim, run) if base is None else corrected(base, examples, store, how.changed, run)
+        facts = _facts(examples, done, how, base, store)
+        opened = _saved(collection, examples, done, store, parent, how, facts)
+        figures = _judged(collection, examples, store, opened, parent, run)
+        facts["kept_back"] = "" if even_if_worse or parent is None else _worse(figures, parent.number)
         looked = look(collection, opened, store, threads=threads, executor=executor, progress=progress)
-        facts["seconds"] = round(monotonic() - begun, 1)
-        _put_in_use(collection, opened.number, plan, facts, figures, by)
-    return Learnt(
-        opened.number, plan.how, plan.why, facts, figures, looked, len(missed.unreadable), len(missed.changed)
-    )
+        facts |= {"curve": done.curve, "seconds": round(monotonic() - begun, 1)}
+        _shelve(collection, opened.number, how, facts, figures, by)
+    told = opened.number, not facts["kept_back"], how.how, how.why, facts, figures, looked
+    return Learnt(*told, len(missed.unreadable), len(missed.changed))
 
 
-def _in_use(collection: Collection) -> tuple[OpenModel | None, str]:
-    """The model in use, and why it cannot be used if it cannot."""
-    with reading(collection.engine) as connection:
-        number = model_in_use(connection)
-    if number is None:
-        return None, "there is no model in use yet"
-    try:
-        return open_model(collection, number), ""
-    except InputError as error:
-        return None, str(error)
+def _refuse(person_weight: float, epochs: int | None) -> None:
+    if not 0 < person_weight <= 1000:
+        raise InputError(f"a person's weight of {person_weight:g} cannot be; give a number above 0, such as 2")
+    if epochs is not None and not 1 <= epochs <= MOST_EPOCHS:
+        raise InputError(f"{epochs} epochs cannot be; give a number from 1 to {MOST_EPOCHS:,}")
 
 
-def _store(
-    collection: Collection,
-    parent: OpenModel | None,
-    describe: str | None,
-    seed: int,
-    executor: Executor | None,
-    progress: Progress,
-) -> RowStore:
+def _store(collection: Collection, parent: OpenModel | None, describe: str | None, run: Run) -> RowStore:
     """The rows to learn from: those of the model in use, unless another description is asked for."""
-    if parent is not None and parent.annotator.terms is not None and describe in (None, parent.about.facts["describe"]):
-        made_by = parent.annotator.terms
-        store = opened_rows(collection, made_by)
+    if parent is not None and describe in (None, parent.about.facts["describe"]):
+        store = opened_rows(collection, parent.describer)
         if not (store.folder / "describer").is_dir():
-            keep_describer(collection, made_by)
+            keep_describer(collection, parent.describer)
         return store
-    return opened_rows(collection, describer_for(collection, describe, seed=seed, executor=executor, progress=progress))
+    made_by = describer_for(collection, describe, seed=run.seed, executor=run.executor, progress=run.progress)
+    return opened_rows(collection, made_by)
 
 
-def _plan(collection: Collection, parent: OpenModel | None, lost: str, store: RowStore, full: bool) -> _Plan:
-    """From scratch or on top of the model in use, and why."""
-    if full or parent is None:
-        return _Plan("full", "as asked" if full else lost)
-    if parent.annotator.dictionary != store.fingerprint:
-        return _Plan("full", "items are described in another way than before")
-    facts, number = parent.about.facts, parent.number
-    most = int(max(_SMALL_ANYWAY, SMALL * facts["decisions_of_full"])) - facts["changed_since_full"]
-    with reading(collection.engine) as connection:
-        items = changed_since(connection, parent.about.learnt_to, max(most, 0))
-        changed = frozenset(hashes_of(connection, items or set()))
-    if items is None:
-        return _Plan("full", "much was decided since the last training from scratch")
-    if not items:
-        return _Plan("nothing", f"nothing was decided since model {number} learnt; --full trains anyway")
-    return _Plan("corrections", f"{len(items):,} items were decided about since model {number} learnt", changed)
-
-
-def _facts(
-    examples: Examples, done: Fitted, plan: _Plan, base: OpenModel | None, store: RowStore, begun: float
-) -> dict[str, Any]:
+def _facts(examples: Examples, done: Fitted, how: Plan, base: OpenModel | None, store: RowStore) -> dict[str, Any]:
     known = {} if base is None else base.about.facts
-    decisions = int(examples.Y.nnz)
     return {
         "items": int((~examples.held_out).sum()),
         "labels": len(done.labels),
         "accepted": int((examples.Y.data > 0).sum()),
         "rejected": int((examples.Y.data < 0).sum()),
         "regions_left_out": examples.regions,
+        "held_to": examples.held_to,
         "rows_learnt": done.n_rows,
         "epochs": done.n_epochs,
+        "best_epoch": done.best,
         "describe": store.describer.name,
         "describer": store.fingerprint,
-        "decisions_of_full": known.get("decisions_of_full", decisions),
-        "changed_since_full": known.get("changed_since_full", 0) + (len(plan.changed) if base is not None else 0),
-        "seconds": round(monotonic() - begun, 1),
+        "decisions_of_full": known.get("decisions_of_full", int(examples.Y.nnz)),
+        "changed_since_full": known.get("changed_since_full", 0) + (len(how.changed) if base is not None else 0),
     }
 
 
@@ -223,33 +188,70 @@ def _saved(
     done: Fitted,
     store: RowStore,
     parent: OpenModel | None,
-    how: str,
+    how: Plan,
     facts: dict[str, Any],
-) -> tuple[OpenModel, dict[str, Any]]:
+) -> OpenModel:
     """Write the folder, then the row, of a model that is not in use yet."""
     told = {"system": "wsabie", "source": collection.folder.name, "fingerprint": None, **facts}
     told["label_ids"] = done.labels.tolist()
     folder = new_folder()
     annotator = Annotator(done.model, store.describer, None, told, store.fingerprint)
     annotator.save(collection.models / folder)
-    row = {"folder": folder, "how": how, "parent_id": None if parent is None else parent.number, "facts": facts}
-    number = put(collection, row | {"learnt_to": examples.learnt_to, "figures": {}})
-    opened = open_model(collection, number)
+    row = {"folder": folder, "how": how.how, "parent_id": None if parent is None else parent.number, "facts": facts}
+    return open_model(collection, put(collection, row | {"learnt_to": examples.learnt_to, "figures": {}}))
+
+
+def _judged(
+    collection: Collection,
+    examples: Examples,
+    store: RowStore,
+    opened: OpenModel,
+    parent: OpenModel | None,
+    run: Run,
+) -> dict[str, Any]:
+    """Figures of the model and of the one before on the same items; what it suggests for them is kept beside it."""
+    both = [opened] if parent is None else [opened, parent]
     with reading(collection.engine) as connection:
-        now = opened.labels_now(connection)
-        before = None if parent is None else parent.labels_now(connection)
-    figures, judged = judged_by(examples, store, opened, now, parent, before)
-    save_judged(opened.path, judged)
-    return opened, figures
+        now = [model.labels_now(connection) for model in both]
+    exam = exam_of(examples, both, now)
+    if not len(exam.items):  # what the one before never learnt from has no tags any more
+        both, now = both[:1], now[:1]
+        exam = exam_of(examples, both, now)
+    stores = stores_of(collection, both[1:]) | {store.fingerprint: store}
+    for one in stores.values():
+        describe_missing(collection, one, exam.hashes, executor=run.executor, progress=run.progress)
+    exam, rows = with_rows(exam, both, stores)
+    save_judged(opened.path, suggested(opened, now[0], rows[0], exam))
+    found = [judged(*one, exam) for one in zip(both, now, rows, strict=True)]
+    told: dict[str, Any] = {"items": found[0].n_rows, "labels": len(exam.labels), "now": figures_of(found[0])}
+    if len(found) == 1:
+        return told | {"before": None, "difference": None}
+    gap = {name: one._asdict() for name, one in differences(found[0], found[1]).items()}
+    return told | {"before": figures_of(found[1]), "difference": gap}
 
 
-def _put_in_use(
-    collection: Collection, number: int, plan: _Plan, facts: dict[str, Any], figures: dict[str, Any], by: str
+def _worse(figures: dict[str, Any], before: int) -> str:
+    """Why a model is not put into use: in what it does worse; empty where that cannot be said."""
+    if figures["difference"] is None:
+        return ""
+    gap = Difference(**figures["difference"]["MAP"])
+    if verdict(gap, figures["items"]) != "worse":
+        return ""
+    return (
+        f"it does worse than model {before} on {figures['items']:,} held-out items: MAP {gap.mean:+.3f} "
+        f"[{gap.low:+.3f}, {gap.high:+.3f}]"
+    )
+
+
+def _shelve(
+    collection: Collection, number: int, how: Plan, facts: dict[str, Any], figures: dict[str, Any], by: str
 ) -> None:
-    """From one moment to the next, as an entry that can be undone."""
-    with writing(collection.engine) as connection:
-        connection.execute(update(models).where(models.c.id == number).values(facts=facts, figures=figures))
-    told = f"model {number} in use, {'from scratch' if plan.how == 'full' else 'learnt from corrections'}"
-    with entry(collection.engine, by, "train", told) as change:
-        before = model_in_use(change.connection)
-        change.set(models, {n: {"in_use": n == number} for n in (before, number) if n is not None})
+    """From one moment to the next the model is whole, and in use unless it is kept back; that can be undone."""
+    told = f"model {number} {'in use' if not facts['kept_back'] else 'not put into use'}, "
+    told += "from scratch" if how.how == "full" else "learnt from corrections"
+    told += f": {facts['kept_back']}" if facts["kept_back"] else ""
+    with entry(collection.engine, by, "train", told, always=True) as change:
+        change.connection.execute(update(models).where(models.c.id == number).values(facts=facts, figures=figures))
+        if not facts["kept_back"]:
+            before = model_in_use(change.connection)
+            change.set(models, {n: {"in_use": n == number} for n in (before, number) if n is not None})

@@ -12,13 +12,15 @@ import numpy as np
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from wsabie.base.arrays import Float32, Int64
-from wsabie.base.errors import InputError, ModelFolderError, WsabieError
+from wsabie.base.errors import InputError, MissingError, ModelFolderError, WsabieError
 from wsabie.catalogue.alone import alone
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.database import reading, writing
 from wsabie.catalogue.deciding import model_in_use
+from wsabie.catalogue.examples import HELD_OUT
 from wsabie.catalogue.journal import Row, entry, last_entry, now
-from wsabie.catalogue.tables import changes, labels, models, suggestions, views
+from wsabie.catalogue.tables import changes, journal, labels, models, suggestions, views
+from wsabie.features.describer import Describer
 from wsabie.models.annotator import Annotator
 from wsabie.storage.atomic import remove_drafts
 from wsabie.storage.folder import is_model_folder
@@ -28,7 +30,7 @@ _ROWS_AT_ONCE = 500  # items whose suggestions go in one transaction
 
 
 class Shelved(NamedTuple):
-    """A model that was in use once, or is.
+    """A model that is or was in use, or could be.
 
     Attributes
     ----------
@@ -59,6 +61,18 @@ class Shelved(NamedTuple):
     facts: dict[str, Any]
     figures: dict[str, Any]
 
+    @property
+    def kept_back(self) -> str:
+        """Why it was not put into use when it was trained; empty where it was."""
+        return str(self.facts.get("kept_back", ""))
+
+
+class WayBack(NamedTuple):
+    """The entry of the journal by which the model in use came, and the model that is in use again when it is undone."""
+
+    entry: int
+    model: int
+
 
 class Used(NamedTuple):
     """A model was put into use; `before` = the one that was, `unseen` = items that it has not looked at."""
@@ -82,6 +96,21 @@ class OpenModel:
         """The fitted estimator."""
         return self.annotator.model
 
+    @property
+    def describer(self) -> Describer:
+        """What describes items for it."""
+        return self.annotator.terms  # type: ignore[return-value]  # a model of a collection has one
+
+    @property
+    def dictionary(self) -> str:
+        """The fingerprint of `describer`."""
+        return str(self.annotator.dictionary)
+
+    @property
+    def held_to(self) -> float:
+        """The place up to which contents were held out when it was trained: it knows none of these."""
+        return float(self.about.facts.get("held_to", HELD_OUT))
+
     @cached_property
     def labels(self) -> Int64:
         """Numbers of labels as they were when it was trained, (n_columns,)."""
@@ -103,12 +132,50 @@ class OpenModel:
 
 
 def on_shelf(collection: Collection) -> list[Shelved]:
-    """All models that are or were in use and not removed, last first."""
-    query = (
-        select(models).where(models.c.removed.is_(False), _was_used() | models.c.in_use).order_by(models.c.id.desc())
-    )
+    """All models whose training came to its end and that were not removed, last first."""
+    query = select(models).where(models.c.removed.is_(False)).order_by(models.c.id.desc())
     with reading(collection.engine) as connection:
-        return [_shelved(collection, dict(row._mapping)) for row in connection.execute(query)]
+        found = [_shelved(collection, dict(row._mapping)) for row in connection.execute(query)]
+    return [one for one in found if one.figures or one.in_use]
+
+
+def shelved(collection: Collection, number: int) -> Shelved:
+    """One of these.
+
+    Raises
+    ------
+    MissingError
+        There is none, or it was removed.
+    """
+    for one in on_shelf(collection):
+        if one.number == number:
+            return one
+    raise MissingError(f"there is no model {number}; `wsabie collection models {collection.folder}` lists them")
+
+
+def removed(collection: Collection) -> list[int]:
+    """Numbers of models that were removed, last first."""
+    query = select(models.c.id).where(models.c.removed.is_(True), models.c.figures != {}).order_by(models.c.id.desc())
+    with reading(collection.engine) as connection:
+        return list(connection.execute(query).scalars())
+
+
+def way_back(collection: Collection) -> WayBack | None:
+    """How to go back to the model that was in use before; None where there was none, or it was removed."""
+    c, j = changes.c, journal.c
+    query = select(c.entry_id, c.row, c.before, c.after).join(journal, j.id == c.entry_id)
+    query = query.where(c.table == models.name, c.before.is_not(None), j.undone_by.is_(None), j.undoes.is_(None))
+    there = {one.number for one in on_shelf(collection) if one.there}
+    with reading(collection.engine) as connection:
+        last: int | None = None
+        for number, model, before, after in connection.execute(query.order_by(c.entry_id.desc(), c.id.desc())):
+            if last not in (None, number):
+                break
+            if after is not None and before["in_use"] != after["in_use"]:
+                last = number
+                if before["in_use"]:
+                    return WayBack(number, model) if model in there else None
+    return None
 
 
 def open_model(collection: Collection, number: int | None = None) -> OpenModel:
@@ -209,9 +276,10 @@ def put(collection: Collection, row: Row) -> int:
 def sweep(collection: Collection) -> None:
     """Remove what trainings left that did not come to an end. Whoever calls holds the lock."""
     with reading(collection.engine) as connection:
-        left = connection.execute(select(models.c.id).where(models.c.in_use.is_(False), ~_was_used())).scalars().all()
-        removed = connection.execute(select(models.c.id).where(models.c.removed.is_(True))).scalars().all()
-    for number in (*left, *removed):
+        unfinished = models.c.in_use.is_(False) & (models.c.figures == {}) & models.c.removed.is_(False)
+        left = connection.execute(select(models.c.id).where(unfinished)).scalars().all()
+        gone = connection.execute(select(models.c.id).where(models.c.removed.is_(True))).scalars().all()
+    for number in (*left, *gone):
         _forget(collection, number)
     if left:
         with writing(collection.engine) as connection:
@@ -238,10 +306,6 @@ def _forget(collection: Collection, number: int) -> None:
                 if not some:
                     break
                 connection.execute(delete(table).where(table.c.model_id == number, table.c.item_id.in_(some)))
-
-
-def _was_used() -> Any:
-    return select(changes.c.id).where(changes.c.table == models.name, changes.c.row == models.c.id).exists()
 
 
 def _shelved(collection: Collection, row: Row) -> Shelved:

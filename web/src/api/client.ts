@@ -11,6 +11,8 @@ import type {
   Job,
   JobKind,
   LabelHit,
+  Models,
+  ModelWhole,
   PictureAnswer,
   ScoredItem,
   SearchAnswer,
@@ -139,6 +141,9 @@ export const api = {
   jobs: (signal?: AbortSignal) => get<{ jobs: Job[] }>("/jobs", signal),
   startJob: (kind: JobKind, options: Record<string, unknown> = {}) => post<Job>("/jobs", { kind, options }),
   stopJob: (id: number) => post<Job>(`/jobs/${id}/stop`, {}),
+  models: (signal?: AbortSignal) => get<Models>("/models", signal),
+  model: (id: number, signal?: AbortSignal) => get<ModelWhole>(`/models/${id}`, signal),
+  useModel: (id: number) => post<Models>(`/models/${id}/use`, {}),
 };
 
 /** Address of a small picture; those of the same content have the same address, so that browsers may keep them. */

@@ -136,7 +136,7 @@ export interface Entry {
   changes: number;
 }
 
-export type JobKind = "scan" | "train" | "apply" | "tidy";
+export type JobKind = "scan" | "train" | "apply" | "tidy" | "compare";
 export type JobState = "waiting" | "running" | "done" | "failed" | "stopped";
 
 export interface Job {
@@ -144,10 +144,74 @@ export interface Job {
   kind: JobKind;
   state: JobState;
   by: string;
-  progress: { stage?: string; done?: number; total?: number | null; unit?: string; figures?: Facts };
+  options: Facts;
+  progress: { stage?: string; done?: number; total?: number | null; unit?: string; figures?: Facts; curve?: Point[] };
   result: Facts | null;
   error: string | null;
   asked: string;
   started: string | null;
   ended: string | null;
+}
+
+/** Figures of an epoch; MAP is that of the held-out items. */
+export interface Point {
+  epoch: number;
+  loss: number;
+  MAP: number;
+}
+
+export type Figures = Record<string, number>;
+
+export interface Difference {
+  mean: number;
+  low: number;
+  high: number;
+}
+
+export interface ModelSeen {
+  id: number;
+  made: string;
+  how: string;
+  parent: number | null;
+  in_use: boolean;
+  there: boolean;
+  facts: { items?: number; labels?: number; describe?: string; seconds?: number; best_epoch?: number; kept_back?: string };
+  figures: { items?: number; now?: Figures };
+}
+
+export interface ModelWhole extends ModelSeen {
+  curve: Point[];
+}
+
+export interface Models {
+  models: ModelSeen[];
+  removed: number[];
+  back: { entry: number; model: number } | null;
+  outlook: { decisions: number; how: "full" | "corrections" | "nothing"; why: string };
+}
+
+export interface Moved {
+  label: string;
+  items: number;
+  before: number;
+  after: number;
+}
+
+export interface ComparedModel {
+  model: number;
+  labels: number;
+  describe: string;
+  figures: Figures;
+  difference: Record<string, Difference> | null;
+  verdict: "better" | "worse" | "alike" | null;
+  gained: Moved[];
+  lost: Moved[];
+}
+
+export interface Comparison {
+  items: number;
+  labels: number;
+  tags: number;
+  models: ComparedModel[];
+  told: string[];
 }

@@ -7,6 +7,7 @@ const PATHS = {
   gallery: "M4 4h7v7H4zM13 4h7v7h-7zM4 13h7v7H4zM13 13h7v7h-7z",
   review: "M4 12l5 5L20 6",
   search: "M10.5 4a6.5 6.5 0 1 0 0 13 6.5 6.5 0 0 0 0-13zM15.5 15.5L20 20",
+  training: "M4 4v16h16M7 15c3-7 6-9 12-9",
   status: "M4 19h16M7 19v-6M12 19V5M17 19v-9",
   api: "M8 7l-5 5 5 5M16 7l5 5-5 5",
   accept: "M5 12.5l4.5 4.5L19 7",

@@ -86,7 +86,7 @@ function AllDone({ label }: { label: string }): ReactNode {
   return (
     <Empty title={label ? `Nothing is open for “${label}”` : "Nothing is open"}>
       <p>
-        Everything that was suggested is decided. Have the model <Link to="/status">learn</Link> from it: new suggestions
+        Everything that was suggested is decided. Have the model <Link to="/training">learn</Link> from it: new suggestions
         come here.
       </p>
     </Empty>

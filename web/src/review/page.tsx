@@ -76,7 +76,7 @@ function NoModel(): ReactNode {
     <section className="page" aria-label="Review">
       <Empty title="Nothing is suggested yet">
         <p>
-          Tag some pictures in the <Link to="/">gallery</Link>, then have the model <Link to="/status">learn</Link>{" "}
+          Tag some pictures in the <Link to="/">gallery</Link>, then have the model <Link to="/training">learn</Link>{" "}
           from them: what it suggests is reviewed here.
         </p>
       </Empty>

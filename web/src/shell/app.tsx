@@ -14,6 +14,7 @@ import { ReviewPage } from "../review/page";
 import { SearchPage } from "../search/page";
 import { StatusPage } from "../status/page";
 import { JOB_NAMES, share, underWay, useJobs } from "../status/jobs";
+import { TrainingPage } from "../training/page";
 import { useCollection } from "./collection";
 import { said } from "./saying";
 import { TokenDialog } from "./token";
@@ -32,6 +33,7 @@ const PLACES: Place[] = [
   { path: "/review", name: "Review", icon: "review" },
   { path: "/search", name: "Search", icon: "search" },
   { path: "/labels", name: "Labels", icon: "tag" },
+  { path: "/training", name: "Training", icon: "training" },
   { path: "/status", name: "Status", icon: "status" },
   { path: "/docs", name: "API", icon: "api" },
 ];
@@ -87,6 +89,8 @@ export function App(): ReactNode {
           <SearchPage />
         ) : path === "/labels" ? (
           <LabelsPage facts={collection.value} />
+        ) : path === "/training" ? (
+          <TrainingPage collection={collection} />
         ) : path === "/status" ? (
           <StatusPage collection={collection} />
         ) : (
@@ -113,7 +117,7 @@ function useHelpKey(help: () => void): void {
     const heard = (event: KeyboardEvent): void => {
       const typing = event.target instanceof HTMLElement && /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
       if (typing || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
-      const to = { g: "/", r: "/review", s: "/search", l: "/labels", t: "/status" }[event.key];
+      const to = { g: "/", r: "/review", s: "/search", l: "/labels", n: "/training", t: "/status" }[event.key];
       if (event.key === "?") help();
       else if (to && Date.now() - going < 1000) go(to);
       else {
@@ -145,9 +149,9 @@ function Help({ onClose }: { onClose: () => void }): ReactNode {
         ))}
         <div>
           <dt>
-            <kbd>g</kbd> then <kbd>g r s l t</kbd>
+            <kbd>g</kbd> then <kbd>g r s l n t</kbd>
           </dt>
-          <dd>Gallery, Review, Search, Labels, Status</dd>
+          <dd>Gallery, Review, Search, Labels, Training, Status</dd>
         </div>
         <div>
           <dt>
@@ -185,8 +189,9 @@ function Working(): ReactNode {
   const job = useJobs().find(underWay);
   if (!job) return null;
   const done = share(job);
+  const [to, name] = job.kind === "train" || job.kind === "compare" ? ["/training", "Training"] : ["/status", "Status"];
   return (
-    <Link to="/status" className="working" label={`${JOB_NAMES[job.kind]}: see Status`}>
+    <Link to={to} className="working" label={`${JOB_NAMES[job.kind]}: see ${name}`}>
       <span className="wide">{JOB_NAMES[job.kind]}</span>
       <progress aria-label={JOB_NAMES[job.kind]} {...(done === null ? {} : { value: done })} />
     </Link>

@@ -19,6 +19,7 @@ export const JOB_NAMES: Record<JobKind, string> = {
   train: "Learning",
   apply: "Suggesting",
   tidy: "Comparing labels",
+  compare: "Comparing models",
 };
 
 export function underWay(job: Job): boolean {

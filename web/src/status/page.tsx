@@ -7,11 +7,12 @@ import { ago, count, number, percent } from "../base/format";
 import { useKeys } from "../base/keys";
 import { type Loaded, useLoad } from "../base/load";
 import { useStore } from "../base/store";
-import { Trouble } from "../base/ui";
+import { Link, Trouble } from "../base/ui";
 import { settledCount, undo } from "../decisions/desk";
 import { collectionChanged, collectionTurn } from "../shell/collection";
 import { say } from "../shell/saying";
-import { JOB_NAMES, jobsKnown, share, startJob, stopJob, underWay, useJobs } from "./jobs";
+import { JobLine } from "./job-line";
+import { jobsKnown, startJob, underWay, useJobs } from "./jobs";
 
 export function StatusPage({ collection }: { collection: Loaded<CollectionFacts> }): ReactNode {
   const facts = collection.value;
@@ -29,7 +30,6 @@ export function StatusPage({ collection }: { collection: Loaded<CollectionFacts>
         <h2>Work</h2>
         <div className="work">
           <Start kind="scan" told="Look for new, moved and changed files" name="Scan" busy={busy} facts={facts} />
-          <Start kind="train" told="Learn from the tags and corrections, then suggest" name="Learn" busy={busy} facts={facts} />
           <Start kind="apply" told="Let the model look at new pictures" name="Suggest" busy={busy} facts={facts} />
         </div>
         <ul className="jobs" aria-live="polite">
@@ -87,79 +87,31 @@ function Start({ kind, name, told, busy, facts }: StartProps): ReactNode {
   );
 }
 
-function JobLine({ job }: { job: Job }): ReactNode {
-  const done = share(job);
-  const { stage, done: so_far, total, unit } = job.progress;
-  return (
-    <li className={`job ${job.state}`}>
-      <span className="job-name">{JOB_NAMES[job.kind]}</span>
-      <span className="job-how">
-        {underWay(job)
-          ? [stage, so_far !== undefined ? `${number(so_far)}${total ? ` of ${number(total)}` : ""} ${unit ?? ""}` : ""]
-              .filter(Boolean)
-              .join(": ") || job.state
-          : job.state === "failed"
-            ? `failed: ${job.error ?? "no reason was given"}`
-            : `${job.state} ${job.ended ? ago(job.ended) : ""}`}
-      </span>
-      {underWay(job) && (
-        <>
-          <progress aria-label={JOB_NAMES[job.kind]} {...(done === null ? {} : { value: done })} />
-          <button type="button" onClick={() => void stopJob(job.id)}>
-            Stop
-          </button>
-        </>
-      )}
-    </li>
-  );
-}
-
 function Model({ facts }: { facts: CollectionFacts | null }): ReactNode {
   if (!facts) return null;
   const { model, thresholds = [] } = facts;
-  const [now, before] = [figuresOf(model?.figures["now"]), figuresOf(model?.figures["before"])];
   return (
     <section className="card" aria-label="Model">
       <h2>Model</h2>
-      {!model ? (
-        <p>None yet: tag some pictures, then let it learn.</p>
-      ) : (
-        <>
-          <p>
-            Number {model.id}, {model.how === "corrections" ? "learnt from corrections" : "learnt from everything"},{" "}
-            {ago(model.made)}.
-          </p>
-          <dl className="facts">
-            {Object.entries(now).map(([name, value]) => (
-              <div key={name}>
-                <dt>{name}</dt>
-                <dd>
-                  {value.toFixed(3)}
-                  {before[name] !== undefined && <small> before: {before[name].toFixed(3)}</small>}
-                </dd>
-              </div>
-            ))}
-          </dl>
-          {thresholds.length > 0 && (
-            <p className="quiet">
-              {thresholds
-                .map((t) =>
-                  t.probability === null
-                    ? `${percent(t.precision)} right: at no probability`
-                    : `${percent(t.precision)} right: from ${percent(t.probability)}`,
-                )
-                .join(" · ")}
-            </p>
-          )}
-        </>
+      <p>
+        {model
+          ? `Number ${model.id}, ${model.how === "corrections" ? "learnt from corrections" : "learnt from everything"}, ${ago(model.made)}.`
+          : "None yet: tag some pictures, then let it learn."}{" "}
+        <Link to="/training">{model ? "Learn, compare, switch" : "Learn"}</Link>
+      </p>
+      {thresholds.length > 0 && (
+        <p className="quiet">
+          {thresholds
+            .map((t) =>
+              t.probability === null
+                ? `${percent(t.precision)} right: at no probability`
+                : `${percent(t.precision)} right: from ${percent(t.probability)}`,
+            )
+            .join(" · ")}
+        </p>
       )}
     </section>
   );
-}
-
-function figuresOf(found: unknown): Record<string, number> {
-  if (typeof found !== "object" || found === null) return {};
-  return Object.fromEntries(Object.entries(found).filter(([, value]) => typeof value === "number"));
 }
 
 function History(): ReactNode {

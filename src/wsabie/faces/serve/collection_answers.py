@@ -263,8 +263,8 @@ class Standing(BaseModel):
 class JobAsked(Strict):
     """Long work."""
 
-    kind: Literal["scan", "train", "apply", "tidy"]
-    options: dict[str, bool | int | Number] = Field({}, max_length=20)
+    kind: Literal["scan", "train", "apply", "tidy", "compare"]
+    options: dict[str, bool | int | Number | Annotated[list[Id], Field(max_length=100)]] = Field({}, max_length=20)
 
 
 class JobSeen(BaseModel):
@@ -302,7 +302,31 @@ class ModelSeen(BaseModel):
     figures: dict[str, Any]
 
 
+class ModelWhole(ModelSeen):
+    """A model, and how its training went."""
+
+    curve: list[dict[str, float]] = Field(description="Of epochs: loss, and MAP on the held-out items.")
+
+
+class WayBack(BaseModel):
+    """The entry of the journal that put the model into use, and the model that is in use again when it is undone."""
+
+    entry: int
+    model: int
+
+
+class Outlook(BaseModel):
+    """How the next training would learn."""
+
+    decisions: int = Field(description="Those that the model in use does not know.")
+    how: Literal["full", "corrections", "nothing"]
+    why: str
+
+
 class ModelsSeen(BaseModel):
     """Models, last first."""
 
     models: list[ModelSeen]
+    removed: list[int] = Field(description="Numbers of those that are no more.")
+    back: WayBack | None
+    outlook: Outlook

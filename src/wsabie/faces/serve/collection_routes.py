@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
 from wsabie.base.errors import WsabieError
-from wsabie.catalogue import completing, jobs, shelf, standing, vocabulary
+from wsabie.catalogue import completing, jobs, planning, shelf, standing, vocabulary
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.facets import facets
 from wsabie.catalogue.points import opened_model
@@ -86,26 +86,34 @@ def labels(
 
 @router.get("/models")
 def models(at: Open, _: Reader) -> told.ModelsSeen:
-    """Models that can be used, last first."""
-    return told.ModelsSeen(models=[_model(one) for one in shelf.on_shelf(at)])
+    """Models that can be used, last first; the way back to the one before, and how the next one would be made."""
+    return _models(at)
+
+
+@router.get("/models/{model}")
+def model(model: Id, at: Open, _: Reader) -> told.ModelWhole:
+    """A model and how its training went."""
+    one = shelf.shelved(at, model)
+    return told.ModelWhole(**_model(one).model_dump(), curve=one.facts.get("curve", []))
 
 
 @router.post("/models/{model}/use")
 def use(model: Id, at: Open, who: Writer) -> told.ModelsSeen:
     """Put a model into use; requests that run end with the one before."""
     shelf.use(at, model, by=who.name)
-    return told.ModelsSeen(models=[_model(one) for one in shelf.on_shelf(at)])
+    return _models(at)
 
 
 @router.get("/jobs")
 def all_jobs(at: Open, _: Reader) -> told.JobsSeen:
     """Jobs, last first."""
-    return told.JobsSeen(jobs=[_job(one) for one in jobs.listed(at)])
+    found = (_job(one) for one in jobs.listed(at))
+    return told.JobsSeen(jobs=[_without_curve(one) if one.state in jobs.FINAL else one for one in found])
 
 
 @router.post("/jobs")
 def ask(asked: told.JobAsked, at: Open, who: Writer) -> told.JobSeen:
-    """Ask for a scan, a training, or a look at new items; it runs when those before have ended."""
+    """Ask for a scan, a training, a look at new items, or a comparison; it runs when those before have ended."""
     return _job(jobs.ask(at, asked.kind, asked.options, by=who.name))
 
 
@@ -161,5 +169,22 @@ def _job(one: jobs.Job) -> told.JobSeen:
     return told.JobSeen(**one._asdict())
 
 
+def _without_curve(one: told.JobSeen) -> told.JobSeen:
+    """Of a training that has ended the model tells how it went."""
+    return one.model_copy(update={"progress": {k: v for k, v in one.progress.items() if k != "curve"}})
+
+
+def _models(at: Collection) -> told.ModelsSeen:
+    back = shelf.way_back(at)
+    return told.ModelsSeen(
+        models=[_model(one) for one in shelf.on_shelf(at)],
+        removed=shelf.removed(at),
+        back=back and told.WayBack(**back._asdict()),
+        outlook=told.Outlook(**planning.outlook(at)._asdict()),
+    )
+
+
 def _model(one: shelf.Shelved) -> told.ModelSeen:
-    return told.ModelSeen(**{("id" if name == "number" else name): value for name, value in one._asdict().items()})
+    facts = {name: value for name, value in one.facts.items() if name != "curve"}
+    given = one._asdict() | {"id": one.number, "facts": facts}
+    return told.ModelSeen(**given)

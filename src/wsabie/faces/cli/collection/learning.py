@@ -1,20 +1,21 @@
 """Commands of a collection: train, apply, models."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from wsabie.base.errors import InputError
+from wsabie.faces.cli.collection import models_shown
 from wsabie.faces.cli.collection.group import By, Folder, opened, person
+from wsabie.faces.cli.collection.models_shown import as_plain, show_figures
 from wsabie.faces.cli.options import Describe, Json, Seed, Threads
-from wsabie.faces.cli.terminal import TerminalProgress, note, out, plural, show_json, show_table
+from wsabie.faces.cli.terminal import TerminalProgress, note, out, plural, show_json
 
 if TYPE_CHECKING:
     from wsabie.catalogue.learning import Learnt
     from wsabie.catalogue.suggesting import Applied, Looked
-
-_FIGURES = ("MAP", "p@1", "p@5")
 
 
 def train(
@@ -27,6 +28,13 @@ def train(
     epochs: Annotated[
         int | None, typer.Option(min=1, help="Passes at most; held-out items choose the best (default: as is usual).")
     ] = None,
+    even_if_worse: Annotated[
+        bool,
+        typer.Option(
+            "--even-if-worse",
+            help="Put the model into use also where it does worse than the one before on held-out items.",
+        ),
+    ] = False,
     person_weight: Annotated[
         float, typer.Option(help="How much more an item with a person's tag weighs than one with imported tags alone.")
     ] = 2.0,
@@ -47,6 +55,7 @@ def train(
             describe=describe,
             dim=dim,
             epochs=epochs,
+            even_if_worse=even_if_worse,
             person_weight=person_weight,
             threads=threads,
             seed=seed,
@@ -54,9 +63,9 @@ def train(
             progress=TerminalProgress(),
         )
     if json:
-        show_json({"schema": 1, **_plain(learnt)})
+        show_json({"schema": 1, **as_plain(learnt)})
         return
-    _tell_learnt(learnt)
+    _tell_learnt(learnt, folder)
 
 
 def apply(
@@ -93,13 +102,20 @@ def apply(
             progress=TerminalProgress(),
         )
     if json:
-        show_json({"schema": 1, **_plain(applied)})
+        show_json({"schema": 1, **as_plain(applied)})
         return
     _tell_applied(applied)
 
 
 def models(
     folder: Folder,
+    numbers: Annotated[
+        list[int] | None, typer.Argument(metavar="[N]...", help="Models to tell more of, or to compare.")
+    ] = None,
+    compare: Annotated[
+        bool,
+        typer.Option("--compare", help="Judge the models by the same held-out items, each beside the first."),
+    ] = False,
     use: Annotated[int | None, typer.Option(metavar="N", help="Put model N into use.")] = None,
     keep: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Remove all but the last N models and the one in use.")
@@ -107,34 +123,25 @@ def models(
     by: By = None,
     json: Json = False,
 ) -> None:
-    """The models of a collection with their figures; which is in use; switch back, or remove old ones."""
-    if use is not None and keep is not None:
-        raise InputError("--use and --keep are two things; do one after the other")
+    """The models of a collection: their figures, how one was made, which is better; switch, or remove old ones."""
+    if sum((use is not None, keep is not None, compare or bool(numbers))) > 1:
+        raise InputError("N, --use and --keep are different things; do one after the other")
     with opened(folder) as collection:
-        from wsabie.catalogue import shelf
+        from wsabie.catalogue import comparing, shelf
+        from wsabie.faces.cli.common import executor
 
-        used = None if use is None else shelf.use(collection, use, by=person(by))
-        removed = [] if keep is None else shelf.keep(collection, keep, by=person(by))
-        found = shelf.on_shelf(collection)
-    if json:
-        show_json({"schema": 1, "models": [_plain(one) for one in found], "removed": removed, "used": _plain(used)})
-        return
-    if removed:
-        note(f"removed: {', '.join(map(str, removed))}")
-    if used is not None and used.unseen:
-        note(
-            f"{plural(used.unseen, 'item')} not seen by model {used.number} yet; run: wsabie collection apply {folder}"
-        )
-    rows = [
-        [str(m.number), m.made[:16].replace("T", " "), _how(m), *_cells(m.figures.get("now")),
-         f"{m.figures.get('items', 0):,}", "in use" if m.in_use and m.there else "" if m.there else "folder is gone"]
-        for m in found
-    ]  # fmt: skip
-    title = f"{folder}: {plural(len(rows), 'model')}, judged on items that were held out"
-    show_table(title, ["model", "made (UTC)", "how", *_FIGURES, "items", ""], rows)
+        if compare:
+            found = comparing.compare(collection, numbers or [], executor=executor(None), progress=TerminalProgress())
+            models_shown.show_comparison(found, json)
+        elif numbers:
+            models_shown.show_some([shelf.shelved(collection, number) for number in numbers], json)
+        else:
+            used = None if use is None else shelf.use(collection, use, by=person(by))
+            removed = [] if keep is None else shelf.keep(collection, keep, by=person(by))
+            models_shown.show_all(collection, folder, used, removed, json)
 
 
-def _tell_learnt(learnt: "Learnt") -> None:
+def _tell_learnt(learnt: "Learnt", folder: Path) -> None:
     if learnt.how == "nothing":
         note(learnt.why)
         return
@@ -145,8 +152,10 @@ def _tell_learnt(learnt: "Learnt") -> None:
         f"{plural(facts['items'], 'item')}, {facts['accepted']:,} accepted and {facts['rejected']:,} rejected tags, "
         f"{facts['seconds']:.0f} s"
     )
-    rows = [["now", *_cells(figures["now"])], ["before", *_cells(figures["before"])]]
-    show_table(f"on {plural(figures['items'], 'item')} held out", ["", *_FIGURES], rows)
+    if not learnt.used:
+        out.print(f"not put into use: {facts['kept_back']}")
+        note(f"to use it all the same: wsabie collection models {folder} --use {learnt.model}")
+    show_figures(figures)
     _tell_left_out(learnt.unreadable, learnt.changed)
     if facts["regions_left_out"]:
         note(f"{plural(facts['regions_left_out'], 'tag')} of regions not learnt from")
@@ -179,21 +188,6 @@ def _tell_left_out(unreadable: int, changed: int) -> None:
         note(f"{plural(unreadable, 'item')} cannot be read; such items are left out from now on")
     if changed:
         note(f"{plural(changed, 'file')} gone or changed since the last scan; scan again")
-
-
-def _how(model: Any) -> str:
-    return model.how if model.parent is None or model.how == "full" else f"{model.how} of {model.parent}"
-
-
-def _cells(figures: dict[str, float] | None) -> list[str]:
-    return [f"{figures[name]:.3f}" if figures else "" for name in _FIGURES]
-
-
-def _plain(value: Any) -> Any:
-    """Named tuples as dictionaries, all the way down."""
-    if hasattr(value, "_asdict"):
-        return {name: _plain(one) for name, one in value._asdict().items()}
-    return value
 
 
 COMMANDS: tuple[Callable[..., Any], ...] = (train, apply, models)

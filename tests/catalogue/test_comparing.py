@@ -1,0 +1,283 @@
+"""Models side by side on items that none of them has learnt from, models that do worse, and the way back."""
+
+import shutil
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from pictured import KINDS, sample, tag, with_pictures
+from wsabie.base.errors import BusyError, InputError
+from wsabie.catalogue import alone, book, judging, shelf, tables
+from wsabie.catalogue.collection import Collection
+from wsabie.catalogue.comparing import as_json, compare
+from wsabie.catalogue.curves import Curve, Point
+from wsabie.catalogue.database import reading
+from wsabie.catalogue.deciding import model_in_use
+from wsabie.catalogue.examples import places_of
+from wsabie.catalogue.journal import entry, history, undo
+from wsabie.catalogue.learning import Learnt, train
+from wsabie.catalogue.planning import outlook
+from wsabie.catalogue.shelf import WayBack
+
+OPTIONS: dict[str, Any] = {"by": "eve", "describe": "colour", "threads": 1, "epochs": 8, "dim": 20}
+Rows = dict[int, dict[str, Any]]
+
+
+@pytest.fixture
+def tagged(collection: Collection) -> tuple[Collection, Rows]:
+    """300 drawings of four kinds, tagged by a list."""
+    there = with_pictures(collection, sample(each=75))
+    tag(collection, {item: [row["kind"]] for item, row in there.items()}, origin="import", by="list")
+    return collection, there
+
+
+def in_use(collection: Collection) -> int | None:
+    with reading(collection.engine) as connection:
+        return model_in_use(connection)
+
+
+def places(collection: Collection) -> dict[int, float]:
+    """Where the contents of items lie."""
+    with reading(collection.engine) as connection:
+        rows = connection.execute(select(tables.items.c.id, tables.items.c.hash)).all()
+    return dict(zip([row[0] for row in rows], places_of([row[1] for row in rows]), strict=True))
+
+
+def misled(collection: Collection, there: Rows, **options: Any) -> Learnt:
+    """Tag items wrongly that are learnt from, heavily, and learn it."""
+    lies = [item for item, place in places(collection).items() if place > 0.3][:26]
+    wrong = {item: [KINDS[(KINDS.index(there[item]["kind"]) + 1) % 4]] for item in lies}
+    tag(collection, {item: [there[item]["kind"]] for item in lies}, "rejected")
+    tag(collection, wrong)
+    return train(collection, **OPTIONS | {"epochs": 3}, person_weight=1000, **options)
+
+
+def test_a_model_that_does_worse_is_kept_but_not_used(tagged: tuple[Collection, Rows]) -> None:
+    collection, there = tagged
+    first = train(collection, **OPTIONS)
+    assert (first.used, first.facts["kept_back"]) == (True, "")
+    second = misled(collection, there)
+    assert (second.how, second.used, in_use(collection)) == ("corrections", False, first.model)
+    assert second.figures["difference"]["MAP"]["high"] < 0
+    assert second.facts["kept_back"].startswith("it does worse than model 1 on ")
+    told = history(collection.engine)[0]
+    assert (told.action, told.changes) == ("train", 0)
+    assert told.told.startswith("model 2 not put into use, learnt from corrections: it does worse than model 1")
+    assert [one.kept_back != "" for one in shelf.on_shelf(collection)] == [True, False]
+    assert shelf.way_back(collection) is None
+    again = train(collection, **OPTIONS)  # it would be the same one
+    assert (again.how, again.model) == ("nothing", 1)
+    assert "since model 2 learnt, which did worse than model 1" in again.why
+    assert outlook(collection).how == "nothing"
+    assert outlook(collection).decisions == 52
+    assert [one.number for one in shelf.on_shelf(collection)] == [2, 1]  # no training sweeps it away
+    used = shelf.use(collection, 2, by="eve")
+    assert (used.before, used.unseen) == (1, 0)  # what it suggests is there at once
+    back = shelf.way_back(collection)
+    assert back is not None
+    assert back.model == 1
+    undo(collection.engine, back.entry, by="eve")
+    assert in_use(collection) == 1
+    tag(collection, {1: ["more"]})
+    assert outlook(collection).how == "corrections"
+
+
+def test_a_model_that_does_worse_is_used_where_that_is_asked(tagged: tuple[Collection, Rows]) -> None:
+    collection, there = tagged
+    train(collection, **OPTIONS)
+    second = misled(collection, there, even_if_worse=True)
+    assert (second.used, in_use(collection)) == (True, 2)
+    assert second.figures["difference"]["MAP"]["high"] < 0
+    compared = compare(collection, [1, 2])
+    assert compared.models[1].verdict == "worse"
+    assert compare(collection, [2, 1]).models[1].verdict == "better"
+
+
+def test_of_few_items_none_is_called_worse(tagged: tuple[Collection, Rows], monkeypatch: pytest.MonkeyPatch) -> None:
+    collection, there = tagged
+    first = train(collection, **OPTIONS)
+    monkeypatch.setattr(judging, "FEWEST_JUDGED", first.figures["items"] + 1)
+    second = misled(collection, there)
+    assert second.figures["difference"]["MAP"]["high"] < 0
+    assert (second.used, second.facts["kept_back"]) == (True, "")
+
+
+def test_a_comparison_says_what_the_training_said(tagged: tuple[Collection, Rows]) -> None:
+    collection, there = tagged
+    first = train(collection, **OPTIONS)
+    tag(collection, {item: ["seen", there[item]["kind"]] for item in list(there)[:15]})
+    second = train(collection, **OPTIONS)
+    found = compare(collection, [1, 2])
+    one, two = found.models
+    assert (found.items, found.labels) == (second.figures["items"], second.figures["labels"])
+    assert (one.figures, two.figures) == (second.figures["before"], second.figures["now"])
+    assert two.difference is not None
+    assert two.difference["MAP"]._asdict() == second.figures["difference"]["MAP"]
+    assert (one.labels, two.labels) == (first.facts["labels"], second.facts["labels"])
+    assert (one.difference, one.gained, found.told) == (None, (), ())
+    moved = {label.label: label for label in (*two.gained, *two.lost)}
+    if "seen" in moved:  # the first does not know it, so that it comes last there
+        assert moved["seen"].before <= 1 / 4
+    assert all(label.after > label.before for label in two.gained)
+    assert all(label.after < label.before for label in two.lost)
+    back = compare(collection, [2, 1]).models[1]
+    assert {m.label: (m.after, m.before) for m in back.lost} == {m.label: (m.before, m.after) for m in two.gained}
+    assert as_json(found)["models"][1]["difference"]["MAP"]["mean"] == two.difference["MAP"].mean
+
+
+def test_tags_of_today_judge_all_models(tagged: tuple[Collection, Rows]) -> None:
+    collection, _ = tagged
+    train(collection, **OPTIONS)
+    train(collection, full=True, **OPTIONS)
+    before = compare(collection, [1, 2]).models[0].figures
+    with entry(collection.engine, "eve", "merge") as change:
+        found = {name: book.found_one(change.connection, name) for name in ("food", "people")}
+        book.merge(change, found["people"], found["food"])
+    merged = compare(collection, [1, 2])
+    assert merged.labels == 3
+    assert merged.models[0].figures["MAP"] > before["MAP"]  # one of two right columns is enough
+    assert merged.models[0].figures == merged.models[1].figures
+
+
+def test_what_one_of_them_has_learnt_from_judges_none(tagged: tuple[Collection, Rows]) -> None:
+    """Where tags are taken away, more contents are held out: the older model knows some of these."""
+    collection, there = tagged
+    train(collection, **OPTIONS)
+    where = places(collection)
+    low = [item for item, place in where.items() if place <= 0.15]
+    tag(collection, {item: [there[item]["kind"]] for item in low[2:]}, None)
+    second = train(collection, full=True, **OPTIONS)
+    assert second.facts["held_to"] > 0.15
+    found = compare(collection, [1, 2])
+    assert found.items == second.figures["items"] == 2  # and not 5, of which the first one knows 3
+    assert found.told == (
+        "not counted: 3 of the items that are held out now, as one of the models has learnt from them",
+    )
+    tag(collection, {item: [there[item]["kind"]] for item in low[:2]}, None)
+    third = train(collection, full=True, **OPTIONS)
+    assert third.figures["before"] is None or third.figures["items"] < 5
+    with pytest.raises(InputError, match="no item with a tag was held out from all of these models"):
+        compare(collection, [1, 3])
+
+
+def test_a_correction_would_choose_by_what_it_knows(tagged: tuple[Collection, Rows]) -> None:
+    collection, there = tagged
+    train(collection, **OPTIONS)
+    low = [item for item, place in places(collection).items() if place <= 0.15]
+    tag(collection, {item: [there[item]["kind"]] for item in low[2:]}, None)
+    tag(collection, {item: ["few"] for item in list(there)[:3]})
+    learnt = train(collection, **OPTIONS)
+    assert (learnt.how, learnt.why) == ("full", "too few tags are left on the items that model 1 never learnt from")
+
+
+def test_models_of_other_descriptions_and_lost_rows(tagged: tuple[Collection, Rows]) -> None:
+    collection, _ = tagged
+    train(collection, **OPTIONS)
+    second = train(collection, **OPTIONS | {"describe": "hog", "even_if_worse": True})
+    assert second.figures["before"] is not None  # each by its own rows
+    found = compare(collection, [1, 2])
+    assert found.told == ("items are described in different ways: model 1 by colour, model 2 by hog",)
+    assert [one.describe for one in found.models] == ["colour", "hog"]
+    for rows in collection.features.glob("*/*.parquet"):
+        rows.unlink()
+    with alone.alone(collection), pytest.raises(BusyError):
+        compare(collection, [1, 2])
+    assert compare(collection, [1, 2]) == found  # described again
+    with alone.alone(collection):
+        assert compare(collection, [1, 2]) == found
+    gone = next(item for item, place in places(collection).items() if place <= 0.15)
+    for rows in collection.features.glob("*/*.parquet"):
+        rows.unlink()
+    (collection.folder / f"{gone - 1:04d}.webp").unlink()
+    less = compare(collection, [1, 2])
+    assert less.items == found.items - 1
+    assert less.told[1] == "not counted: 1 of the held-out items, as they cannot be read or are not what was scanned"
+
+
+@pytest.mark.parametrize(
+    ("numbers", "why"),
+    [
+        ([], "models to compare: none; give two to 8 different ones"),
+        ([1], "models to compare: 1; give two"),
+        ([1, 1], "models to compare: 1, 1; give two"),
+        (list(range(1, 10)), "give two to 8"),
+        ([1, 7], "there is no model 7"),
+        ([1, -1], "there is no model -1"),
+        ([1, 2], "model 2 cannot be used"),
+    ],
+)
+def test_what_cannot_be_compared(tagged: tuple[Collection, Rows], numbers: list[int], why: str) -> None:
+    collection, _ = tagged
+    for _ in range(2):
+        train(collection, full=True, **OPTIONS | {"epochs": 1})
+    shutil.rmtree(collection.models / shelf.on_shelf(collection)[0].folder)
+    with pytest.raises(InputError, match=why):
+        compare(collection, numbers)
+
+
+def test_the_way_back_is_a_stack(tagged: tuple[Collection, Rows]) -> None:
+    collection, _ = tagged
+    for _ in range(3):
+        train(collection, full=True, **OPTIONS | {"epochs": 1})
+    shelf.use(collection, 1, by="eve")
+    seen = []
+    while (back := shelf.way_back(collection)) is not None:
+        undo(collection.engine, back.entry, by="adam")
+        assert in_use(collection) == back.model
+        seen.append(back.model)
+    assert seen == [3, 2, 1]
+    shelf.use(collection, 3, by="eve")
+    assert shelf.keep(collection, 1, by="eve") == [2, 1]
+    assert shelf.way_back(collection) is None  # nobody goes back to a model that is no more
+    assert shelf.removed(collection) == [2, 1]
+    with pytest.raises(InputError, match="there is no model 2"):
+        shelf.shelved(collection, 2)
+
+
+def test_a_first_model_has_no_way_back_and_all_is_new(tagged: tuple[Collection, Rows]) -> None:
+    collection, _ = tagged
+    assert outlook(collection) == (300, "full", "there is no model in use yet")
+    train(collection, **OPTIONS)
+    assert shelf.way_back(collection) is None
+    assert outlook(collection)[:2] == (0, "nothing")
+    tag(collection, {1: ["x"], 2: ["x"]})
+    assert outlook(collection) == (2, "corrections", "2 items were decided about since model 1 learnt")
+    train(collection, **OPTIONS)
+    assert isinstance(shelf.way_back(collection), WayBack)
+
+
+def test_every_epoch_is_told_and_kept(tagged: tuple[Collection, Rows]) -> None:
+    collection, _ = tagged
+    told: list[Point] = []
+    first = train(collection, **OPTIONS, watch=told.append)
+    assert first.facts["curve"] == told
+    assert [point["epoch"] for point in told] == list(range(1, 9))
+    best = max(told, key=lambda point: point["MAP"])
+    assert (first.facts["best_epoch"], first.figures["now"]["MAP"]) == (
+        best["epoch"],
+        pytest.approx(best["MAP"], abs=1e-5),
+    )
+    tag(collection, {item: ["more"] for item in range(1, 10)})
+    told.clear()
+    second = train(collection, **OPTIONS | {"epochs": 3}, watch=told.append)
+    assert (second.how, [point["epoch"] for point in told]) == ("corrections", [1, 2, 3])
+    assert shelf.shelved(collection, 2).facts["curve"] == told
+
+
+def test_a_curve_keeps_its_ends_and_a_bounded_number() -> None:
+    curve = Curve()
+    assert curve.points == []
+    for epoch in range(1, 5001):
+        curve.add({"epoch": epoch})
+        assert curve.points[0]["epoch"] == 1
+        assert curve.points[-1]["epoch"] == epoch
+        assert len(curve.points) <= 200
+    steps = {b["epoch"] - a["epoch"] for a, b in zip(curve.points[:-2], curve.points[1:-1], strict=True)}
+    assert len(steps) == 1  # evenly
+
+
+@pytest.mark.parametrize("epochs", [0, -1, 10_001])
+def test_epochs_that_cannot_be(collection: Collection, epochs: int) -> None:
+    with pytest.raises(InputError, match=f"{epochs} epochs cannot be; give a number from 1 to 10,000"):
+        train(collection, by="eve", epochs=epochs)

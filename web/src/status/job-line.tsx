@@ -1,0 +1,33 @@
+/** A job as one line: what it does, how far it is, and an end to it. */
+
+import type { ReactNode } from "react";
+import type { Job } from "../api/types";
+import { ago, number } from "../base/format";
+import { JOB_NAMES, share, stopJob, underWay } from "./jobs";
+
+export function JobLine({ job }: { job: Job }): ReactNode {
+  const done = share(job);
+  const { stage, done: so_far, total, unit } = job.progress;
+  return (
+    <li className={`job ${job.state}`}>
+      <span className="job-name">{JOB_NAMES[job.kind]}</span>
+      <span className="job-how">
+        {underWay(job)
+          ? [stage, so_far !== undefined ? `${number(so_far)}${total ? ` of ${number(total)}` : ""} ${unit ?? ""}` : ""]
+              .filter(Boolean)
+              .join(": ") || job.state
+          : job.state === "failed"
+            ? `failed: ${job.error ?? "no reason was given"}`
+            : `${job.state} ${job.ended ? ago(job.ended) : ""}`}
+      </span>
+      {underWay(job) && (
+        <>
+          <progress aria-label={JOB_NAMES[job.kind]} {...(done === null ? {} : { value: done })} />
+          <button type="button" onClick={() => void stopJob(job.id)}>
+            Stop
+          </button>
+        </>
+      )}
+    </li>
+  );
+}
