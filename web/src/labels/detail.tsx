@@ -38,13 +38,13 @@ export function Detail({ id, mayWrite }: { id: number; mayWrite: boolean }): Rea
       <BackToList />
       <header>
         {label.above.length > 0 && (
-          <nav className="label-above" aria-label="Labels above it">
+          <p className="label-above">
             {label.above.toReversed().map((one) => (
               <span key={one.id}>
                 <Chosen label={one} /> <span aria-hidden="true">›</span>{" "}
               </span>
             ))}
-          </nav>
+          </p>
         )}
         <h2>
           {label.name} {label.language && <small>{spoken(label.language)}</small>}
