@@ -40,7 +40,7 @@ class Asker(threading.Thread):
     def finish(self) -> None:
         """No more than what is under way."""
         self.ended.set()
-        self.join(2 * PATIENCE)
+        self.join(10 * PATIENCE)
         assert not self.is_alive()
 
     def ask(self, method: str, path: str, **given: Any) -> httpx.Response | None:
@@ -169,7 +169,7 @@ class JobClient(Asker):
     def one(self, kind: str, options: dict[str, Any]) -> bool:
         """Ask for a job and wait for its end; whether it was done."""
         job = self.ask_until("POST", "/jobs", json={"kind": kind, "options": options}).json()
-        until = time.monotonic() + 2 * PATIENCE
+        until = time.monotonic() + 10 * PATIENCE  # whoever would start it is killed again and again
         while job["state"] in ("waiting", "running"):
             assert time.monotonic() < until, f"a job does not end: {job}"
             time.sleep(0.2)

@@ -65,7 +65,9 @@ class Soak:
         tokens = {name: new_token(place / "tokens", name, "write") for name in (*NAMES, "jobs")}
         with open_collection(folder) as collection:
             tag(collection, [1], accept=LABELS, by="god")
+        begun = time.monotonic()
         self.service = Service(folder, place / "log", "--tokens", str(place / "tokens"))
+        self.pace = max(1.0, (time.monotonic() - begun) / 4)  # of this machine, as busy as it is
         self.clients = [
             Client(self.service.address, tokens[name], random.Random(f"{SEED} {name}"), range(2 + i, 120, 3), folder / "000.webp")  # noqa: E501, S311
             for i, name in enumerate(NAMES)
@@ -88,12 +90,12 @@ class Soak:
         self.editing.kill()
 
     def kill(self, victim: str) -> None:
-        time.sleep(self.chance.uniform(0.1, 1.5))
+        time.sleep(self.pace * self.chance.uniform(0.1, 1.5))
         if victim == "job":
             until = time.monotonic() + PATIENCE
             while not self.service.jobs() and time.monotonic() < until:
                 time.sleep(0.05)
-            time.sleep(self.chance.uniform(0.0, 3.0))  # it scans, learns, or writes down
+            time.sleep(self.pace * self.chance.uniform(0.0, 3.0))  # it scans, learns, or writes down
             killed = [kill(pid) for pid in self.service.jobs()]
             victim += "" if any(killed) else ", too late"
         elif victim == "worker":

@@ -1,5 +1,6 @@
 """Models that are replaced, removed or half copied while a service is asked."""
 
+import itertools
 import shutil
 import threading
 import time
@@ -15,6 +16,7 @@ from tests.faults.conftest import Made, asking, assert_problem
 from wsabie.catalogue import points, shelf
 from wsabie.catalogue.collection import Collection, open_collection
 from wsabie.catalogue.learning import train
+from wsabie.catalogue.points import opened_model
 from wsabie.catalogue.suggesting import apply
 from wsabie.faces.serve import served
 from wsabie.faces.serve.app import make_app
@@ -114,3 +116,33 @@ def test_a_model_that_is_copied_piece_by_piece_is_taken_over_when_it_is_whole(
             assert time.monotonic() < until
         assert told["trouble"] is None
     assert {status for status, _ in load.answers} == {200}
+
+
+def test_many_open_one_model_while_others_open_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Place(type(tmp_path)):  # type: ignore[misc]
+        def __hash__(self) -> int:  # others have their turn in the middle of everything
+            time.sleep(1e-4)
+            return super().__hash__()
+
+    places = {Place(tmp_path / "1"): 1, Place(tmp_path / "2"): 2}
+    for place in places:
+        place.mkdir()
+    turns = itertools.cycle(places.items())
+    monkeypatch.setattr(points, "_place", lambda *_: next(turns))
+    monkeypatch.setattr(points, "open_model", lambda _, number: number)
+    monkeypatch.setattr(points, "_models", {})
+    wrong: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            for _ in range(50):
+                assert opened_model(None) in (1, 2)  # type: ignore[arg-type, comparison-overlap]
+        except BaseException as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join(60)
+    assert wrong == []

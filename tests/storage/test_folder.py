@@ -133,6 +133,19 @@ def test_a_reader_keeps_its_arrays_while_the_model_is_replaced(tmp_path: Path) -
     assert_equal(found, parts(0))
 
 
+def test_a_folder_that_is_replaced_while_it_is_opened_is_the_new_one(tmp_path: Path, monkeypatch: Any) -> None:
+    save_folder(tmp_path, Parts("a", {}, {"x": np.zeros(3)}))
+    whole = folder._load_tensor
+
+    def late(*given: Any) -> Any:
+        monkeypatch.undo()
+        save_folder(tmp_path, Parts("a", {}, {"x": np.ones(3)}))
+        return whole(*given)
+
+    monkeypatch.setattr(folder, "_load_tensor", late)
+    assert load_folder(tmp_path).tensors["x"].tolist() == [1, 1, 1]
+
+
 def test_nested_parts(tmp_path: Path) -> None:
     outer = Parts("outer", {"inner": parts().config}, {**parts().nested("inner"), "own": np.zeros(2)})
     save_folder(tmp_path, outer)

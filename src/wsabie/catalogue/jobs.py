@@ -164,14 +164,15 @@ class Runner:
         self._thread.join()
 
     def _run(self) -> None:
-        with open_collection(self.folder) as collection:
-            remove_drafts(collection.place)
-            while not self._ended.wait(_LOOK_EVERY):
-                try:
-                    if _anything_to_do(collection):
-                        self._work()
-                except (WsabieError, OSError):
-                    self._ended.wait(_AGAIN)  # a database that is restarted answers again
+        while not self._ended.is_set():
+            try:
+                with open_collection(self.folder) as collection:
+                    remove_drafts(collection.place)
+                    while not self._ended.wait(_LOOK_EVERY):
+                        if _anything_to_do(collection):
+                            self._work()
+            except (WsabieError, OSError):
+                self._ended.wait(_AGAIN)  # a database that is restarted answers again
 
     def _work(self) -> None:
         words = [sys.executable, "-m", __name__, str(self.folder)]
