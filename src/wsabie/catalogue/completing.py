@@ -5,7 +5,7 @@ from typing import NamedTuple
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.database import reading
 from wsabie.catalogue.one_label import others
-from wsabie.catalogue.understanding import Names
+from wsabie.catalogue.understanding import names_of
 
 
 class Completion(NamedTuple):
@@ -22,7 +22,7 @@ def complete(collection: Collection, start: str, k: int = 20) -> list[Completion
     """Labels of which a name begins so, in any language; those that are called so first."""
     sought = start.casefold()
     with reading(collection.engine) as connection:
-        known = Names(connection)
+        known = names_of(connection)
         own = sorted(
             (one for one in known.labels.items() if one[1].casefold().startswith(sought)),
             key=lambda one: (len(one[1]), one[1]),

@@ -10,7 +10,7 @@ from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.database import reading
 from wsabie.catalogue.points import Near, nearest_to_each, opened_model
 from wsabie.catalogue.shelf import OpenModel
-from wsabie.catalogue.understanding import Names
+from wsabie.catalogue.understanding import names_of
 from wsabie.search.exact import top_k
 
 
@@ -47,7 +47,7 @@ def neighbours(collection: Collection, number: int, k: int = 10) -> list[tuple[i
     vectors = opened.model.label_vectors
     ids, cosines = top_k(vectors[own].mean(axis=0, keepdims=True), vectors, min(k + 8, len(now)), similarity="cosine")
     with reading(collection.engine) as connection:
-        names = Names(connection).labels
+        names = names_of(connection).labels
     found: dict[int, tuple[int, str, float]] = {}
     for column, cosine in zip(ids[0].tolist(), cosines[0].tolist(), strict=True):
         other = int(now[column])

@@ -21,7 +21,7 @@ from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.database import reading
 from wsabie.catalogue.deciding import model_in_use
 from wsabie.catalogue.evidence import Evidence, Pair
-from wsabie.catalogue.journal import now
+from wsabie.catalogue.journal import last_entry, now
 from wsabie.catalogue.remembered import Remembered
 from wsabie.catalogue.tables import journal
 from wsabie.catalogue.tidying import LEAST, Proposal, Reason, Tidied, labels_now, merged_into, proposals, proposed
@@ -108,7 +108,7 @@ def look(
     paths = knowledge if knowledge is not None else [Path(path) for path in before.knowledge] if before else []
     known, why_not = _knowledge(paths, given=knowledge is not None)
     with reading(collection.engine) as connection:
-        entry, model = connection.execute(select(func.max(journal.c.id))).scalar() or 0, model_in_use(connection)
+        entry, model = last_entry(connection), model_in_use(connection)
     found = proposals(collection, knowledge=known, k=None, least=least, keep=keep, progress=progress)
     found = found._replace(not_asked=found.not_asked | why_not)
     links = [link for proposal in found.proposals[:MOST] for link in _links(proposal)]

@@ -5,10 +5,11 @@ from typing import Generic, TypeVar
 
 from sqlalchemy import Connection, func, select
 
-from wsabie.catalogue.tables import changes, journal
+from wsabie.catalogue.journal import last_entry
+from wsabie.catalogue.tables import changes
 
 T = TypeVar("T")
-Stamp = tuple[int | None, int | None]
+Stamp = tuple[int, int | None]
 
 
 class Remembered(Generic[T]):
@@ -41,6 +42,4 @@ class Remembered(Generic[T]):
 
 def stamp_of(connection: Connection) -> Stamp:
     """The last entry of the journal and its last change: both only grow."""
-    entry: int | None = connection.execute(select(func.max(journal.c.id))).scalar()
-    change: int | None = connection.execute(select(func.max(changes.c.id))).scalar()
-    return entry, change
+    return last_entry(connection), connection.execute(select(func.max(changes.c.id))).scalar()

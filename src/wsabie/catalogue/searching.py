@@ -16,7 +16,7 @@ from wsabie.catalogue.database import reading
 from wsabie.catalogue.label_space import neighbours, search_labels
 from wsabie.catalogue.points import Near
 from wsabie.catalogue.tables import annotations, items, labels
-from wsabie.catalogue.understanding import Meaning, Meanings, Names, Term, known_related, understand
+from wsabie.catalogue.understanding import Meaning, Meanings, Term, known_related, names_of, understand
 
 RELATED = 6
 """Groups of related labels, at most."""
@@ -170,7 +170,7 @@ def _kinds(connection: Connection, meaning: Meaning) -> list[Related]:
 
 def _known(connection: Connection, meaning: Meaning, meanings: Meanings | None) -> list[Related]:
     """Labels that files know to be parts, kinds or wholes of what was asked."""
-    names = Names(connection)
+    names = names_of(connection)
     links = [link for term in meaning.terms for link in known_related(connection, meanings, term, KNOWN)]
     return [Related(names.number(link.label), link.label, link.why, link.score) for link in links]
 

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, select
 
 from wsabie.base.errors import InputError, UnknownLabelError
 from wsabie.catalogue import book
-from wsabie.catalogue.journal import last_entry
+from wsabie.catalogue.remembered import Remembered
 from wsabie.catalogue.tables import labels, synonyms
 from wsabie.labels.knowledge import Knowledge
 from wsabie.labels.matching import Matched, match_labels
@@ -106,7 +106,7 @@ def understand(connection: Connection, text: str, meanings: Meanings | None = No
     InputError
         Nothing is asked, or only what is not wanted.
     """
-    known, queries = Names(connection), None if meanings is None else meanings.of(connection)[0]
+    known, queries = names_of(connection), None if meanings is None else meanings.of(connection)[0]
     terms: list[Term] = []
     unwanted: dict[int, str] = {}
     said: list[str] = []
@@ -130,23 +130,9 @@ def known_related(connection: Connection, meanings: Meanings | None, term: Term,
 
 
 class Names:
-    """All names of labels, read when the journal has grown."""
+    """All names of labels."""
 
-    _kept: "dict[str, tuple[int, Names]]" = {}  # noqa: RUF012 - of the last collections that were asked
-
-    def __new__(cls, connection: Connection) -> "Names":
-        key, stamp = str(connection.engine.url), last_entry(connection)
-        there = cls._kept.get(key)
-        if there is not None and there[0] == stamp and stamp:
-            return there[1]
-        found = super().__new__(cls)
-        found._read(connection)
-        if len(cls._kept) > 8:
-            cls._kept.clear()
-        cls._kept[key] = (stamp, found)
-        return found
-
-    def _read(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection) -> None:
         self.labels: dict[int, str] = book.names(connection)
         rows = connection.execute(select(synonyms.c.name, synonyms.c.label_id, synonyms.c.language)).all()
         self.others: dict[str, int] = {row[0]: row[1] for row in rows}
@@ -167,6 +153,10 @@ class Names:
         name = self.labels[number]
         other = asked.casefold() != name.casefold()
         return Term(name, {number: name}), f"'{asked}' is another name of '{name}'" if other else ""
+
+
+names_of = Remembered(Names)
+"""Those of a catalogue, read anew when the journal has grown."""
 
 
 def _first(known: Names, words: Sequence[str], queries: Queries | None) -> tuple[Term, int, str]:
