@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, make_url, text
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, OperationalError
+from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, NoSuchModuleError, OperationalError
 
 from wsabie.base.errors import BusyError, InputError
 from wsabie.storage.atomic import DiskFullError
@@ -139,6 +139,8 @@ def explained(engine: Engine) -> Iterator[None]:
         yield
     except OperationalError as error:
         raise _explanation(engine, error) from error
+    except DataError as error:  # PostgreSQL keeps no NUL
+        raise InputError(f"the database cannot take this ({error.orig}); leave out signs that nobody sees") from error
     except DBAPIError as error:
         if "malformed" in str(error.orig) or "not a database" in str(error.orig):
             raise _explanation(engine, error) from error

@@ -1,13 +1,16 @@
 """What every route may ask of the service: its limits, who calls, and what is served."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Annotated, TypeAlias
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from fastapi.security.utils import get_authorization_scheme_param
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from wsabie.catalogue.collection import Collection
-from wsabie.faces.serve.limits import Limits
+from wsabie.faces.serve.limits import SAFE, Limits
 from wsabie.faces.serve.measured import Figures
 from wsabie.faces.serve.problems import Problem
 from wsabie.faces.serve.served import Served
@@ -26,7 +29,7 @@ class Context:
     Attributes
     ----------
     limits : Limits
-    tokens : list of Token or None
+    tokens : iterable of Token or None
         None: everybody may do everything; only for a service on the loopback address.
     model : Served
     collection : Collection or None
@@ -34,7 +37,7 @@ class Context:
     """
 
     limits: Limits
-    tokens: list[Token] | None
+    tokens: Iterable[Token] | None
     model: Served
     collection: Collection | None = None
     figures: Figures = field(default_factory=Figures)
@@ -50,13 +53,33 @@ _bearer = HTTPBearer(auto_error=False, description="A token that `wsabie token` 
 
 
 async def reader(
-    request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)] = None
+    request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)] = None
 ) -> Caller:
     """Who asks; refused without a token where tokens are needed."""
-    tokens = _context(request).tokens
+    return _caller(request, _context(request).tokens)
+
+
+class Known:
+    """Refuses what is sent without a token before any of it is read: a route asks only when all of it was."""
+
+    def __init__(self, app: ASGIApp, tokens: Iterable[Token] | None) -> None:
+        self.app, self.tokens = app, tokens
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] not in SAFE:
+            try:
+                _caller(Request(scope), self.tokens)
+            except Problem as refused:
+                await refused.send(send)
+                return
+        await self.app(scope, receive, send)
+
+
+def _caller(request: Request, tokens: Iterable[Token] | None) -> Caller:
     if tokens is None:
         return LOCAL
-    token = given.credentials if given is not None else request.cookies.get(COOKIE, "")
+    scheme, given = get_authorization_scheme_param(request.headers.get("authorization"))
+    token = given if scheme.lower() == "bearer" else request.cookies.get(COOKIE, "")
     caller = caller_of(token, tokens) if token else None
     if caller is None:
         said = "this token is not known, or its last day is over" if token else "give a token"

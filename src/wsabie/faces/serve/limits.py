@@ -168,10 +168,12 @@ class OwnSite:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         problem = self._problem(scope) if scope["type"] in ("http", "websocket") else None
-        if problem is not None:
+        if problem is None:
+            await self.app(scope, receive, send)
+        elif scope["type"] == "http":
             await problem.send(send)
-            return
-        await self.app(scope, receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1008})
 
     def _problem(self, scope: Scope) -> Problem | None:
         headers = Headers(scope=scope)
