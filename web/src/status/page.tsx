@@ -9,6 +9,7 @@ import { type Loaded, useLoad } from "../base/load";
 import { useStore } from "../base/store";
 import { Trouble } from "../base/ui";
 import { settledCount, undo } from "../decisions/desk";
+import { useMayWrite } from "../decisions/may";
 import { collectionChanged, collectionTurn } from "../shell/collection";
 import { say } from "../shell/saying";
 import { JOB_NAMES, jobsKnown, share, startJob, stopJob, underWay, useJobs } from "./jobs";
@@ -89,6 +90,7 @@ function Start({ kind, name, told, busy, facts }: StartProps): ReactNode {
 
 function JobLine({ job }: { job: Job }): ReactNode {
   const done = share(job);
+  const writes = useMayWrite();
   const { stage, done: so_far, total, unit } = job.progress;
   return (
     <li className={`job ${job.state}`}>
@@ -105,7 +107,7 @@ function JobLine({ job }: { job: Job }): ReactNode {
       {underWay(job) && (
         <>
           <progress aria-label={JOB_NAMES[job.kind]} {...(done === null ? {} : { value: done })} />
-          <button type="button" onClick={() => void stopJob(job.id)}>
+          <button type="button" disabled={!writes} onClick={() => void stopJob(job.id)}>
             Stop
           </button>
         </>
@@ -165,6 +167,7 @@ function figuresOf(found: unknown): Record<string, number> {
 function History(): ReactNode {
   const turn = `${useStore(settledCount)} ${useStore(collectionTurn)}`;
   const [most, setMost] = useState(15);
+  const writes = useMayWrite();
   const found = useLoad(`journal ${turn} ${most}`, (signal) => api.journal(null, most, signal));
   const entries = found.value?.entries ?? [];
   const takeBack = async (entry: Entry): Promise<void> => {
@@ -187,7 +190,7 @@ function History(): ReactNode {
             <small title={entry.at}>
               {entry.by}, {ago(entry.at)}, {count(entry.changes, "change")}
             </small>
-            {entry.undone_by === null && entry.undoes === null && entry.changes > 0 && (
+            {writes && entry.undone_by === null && entry.undoes === null && entry.changes > 0 && (
               <button type="button" aria-label={`Undo ${entry.told}`} onClick={() => void takeBack(entry)}>
                 Undo
               </button>

@@ -76,10 +76,10 @@ class Body:
             message = await receive()
             if begun:
                 return message
-            size.add(message.get("body", b""))
-            if size.problem is None:
+            problem = size.add(message.get("body", b""))
+            if problem is None:
                 return message
-            await size.problem.send(send)
+            await problem.send(send)
             return {"type": "http.disconnect"}
 
         async def unless_refused(message: Message) -> None:
@@ -109,8 +109,8 @@ class _Size:
         elif not told.isdecimal() or len(told) > 15 or int(told) > most:
             self.problem = self._too_large()
 
-    def add(self, body: bytes) -> None:
-        """Count a piece."""
+    def add(self, body: bytes) -> Problem | None:
+        """Count a piece; what is wrong then."""
         self.read += len(body)
         if not self.is_form:
             self.values += body.count(b",")
@@ -120,6 +120,7 @@ class _Size:
         elif self.values > _VALUES or self.lists > _LISTS:
             held = f"more than {_VALUES:,} values or {_LISTS:,} lists"
             self.problem = Problem(413, f"the request holds {held}; send less at once")
+        return self.problem
 
     def _too_large(self) -> Problem:
         return Problem(413, f"the request is larger than {self.most:,} bytes; send less at once")
