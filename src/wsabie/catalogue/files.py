@@ -1,5 +1,10 @@
 """The file of an item, which never lies outside of the folders that belong to the collection."""
 
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,9 +17,10 @@ from wsabie.catalogue.tables import items
 
 
 class FoundFile(NamedTuple):
-    """A file, its content as it was scanned, and the size and time that it had."""
+    """A file, the root that it lies in, its content as it was scanned, and the size and time that it had."""
 
     path: Path
+    folder: Path
     hash: str
     stat: tuple[int, int]
 
@@ -39,9 +45,9 @@ def found_file(collection: Collection, item: int) -> FoundFile:
     if row.hash is None:
         raise InputError(f"{row.path} cannot be read; mend it, and run: wsabie collection scan {collection.folder}")
     path = folder / row.path
-    if not path.resolve().is_relative_to(folder.resolve()):
-        raise InputError(f"{row.path} is a link that leads out of {folder}; it is not followed")
-    return FoundFile(path, row.hash, (row.size, row.modified))
+    if not _within(path.resolve(), folder):
+        raise _leads_out(path, folder)
+    return FoundFile(path, folder, row.hash, (row.size, row.modified))
 
 
 def item_at(collection: Collection, path: str) -> int:
@@ -58,3 +64,49 @@ def item_at(collection: Collection, path: str) -> int:
     if number is None:
         raise MissingError(f"there is no item {path!r}; give its path in the collection's folder, such as 2024/cat.jpg")
     return int(number)
+
+
+def opened_file(found: FoundFile) -> FileIO:
+    """The file, open. Whoever replaces its name by a link while it is opened gains nothing.
+
+    Raises
+    ------
+    InputError
+        It is gone, no file any more, or was replaced so.
+    """
+    path, folder = found.path, found.folder
+    try:
+        stream = FileIO(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))  # a pipe would wait for a writer
+    except OSError as error:
+        raise InputError(f"{path}: unreadable file ({error.strerror}); run: wsabie collection scan") from error
+    held, real = os.fstat(stream.fileno()), path.resolve()
+    try:
+        inside = _within(real, folder) and os.path.samestat(held, real.lstat())  # what was opened lies there
+    except OSError:
+        inside = False
+    if inside and stat.S_ISREG(held.st_mode):
+        return stream
+    stream.close()
+    if inside:
+        raise InputError(f"{path} is no file any more; run: wsabie collection scan")
+    raise _leads_out(path, folder)
+
+
+@contextmanager
+def held_file(collection: Collection, item: int) -> Iterator[Path]:
+    """A path of the file of an item while it is open, for what reads files by their paths."""
+    with opened_file(found_file(collection, item)) as stream:
+        yield path_of(stream)
+
+
+def path_of(stream: FileIO) -> Path:
+    """The path of an open file, which stays the same whatever becomes of its name."""
+    return Path(f"/dev/fd/{stream.fileno()}")
+
+
+def _within(real: Path, folder: Path) -> bool:
+    return real.is_relative_to(folder.resolve())
+
+
+def _leads_out(path: Path, folder: Path) -> InputError:
+    return InputError(f"{path.relative_to(folder)} is a link that leads out of {folder}; it is not followed")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from wsabie.base.errors import InputError
 from wsabie.catalogue.collection import Collection
-from wsabie.catalogue.files import found_file
+from wsabie.catalogue.files import found_file, opened_file, path_of
 from wsabie.catalogue.looking import Task, look_at, stat_of
 from wsabie.sources.media import PICTURES
 from wsabie.storage.atomic import replacing
@@ -39,12 +39,17 @@ def thumbnail(collection: Collection, item: int, size: int = 256) -> Path:
     """
     if size not in SIZES:
         raise InputError(f"thumbnails have {' or '.join(map(str, SIZES))} pixels, not {size}; choose one of these")
-    file, content, stat = found_file(collection, item)
+    found = found_file(collection, item)
+    file, content = found.path, found.hash
     path = place_of(collection, content, size)
     if not path.is_file():
-        if stat_of(file) not in (stat, None) and look_at(Task(file, PICTURES.things)).hash != content:
-            raise InputError(f"{file} changed since it was scanned; run: wsabie collection scan {collection.folder}")
-        _make(file, path, size, item)
+        with opened_file(found) as stream:
+            held = path_of(stream)
+            if stat_of(held) != found.stat and look_at(Task(held, PICTURES.things)).hash != content:
+                raise InputError(
+                    f"{file} changed since it was scanned; run: wsabie collection scan {collection.folder}"
+                )
+            _make(held, path, size, f"item {item} cannot be shown: {file}")
     return path
 
 
@@ -53,7 +58,7 @@ def place_of(collection: Collection, content: str, size: int) -> Path:
     return collection.thumbnails / content[:2] / f"{content}-{size}.webp"
 
 
-def _make(file: Path, path: Path, size: int, item: int) -> None:
+def _make(file: Path, path: Path, size: int, refused: str) -> None:
     from PIL import Image
 
     from wsabie.features.decode import RejectedItem, decode
@@ -62,6 +67,6 @@ def _make(file: Path, path: Path, size: int, item: int) -> None:
         pixels = decode(file, size=size)
     except RejectedItem as bad:
         detail = f" ({bad.detail})" if bad.detail else ""
-        raise InputError(f"item {item} cannot be shown: {file}: {bad.reason}{detail}; mend or replace it") from bad
+        raise InputError(f"{refused}: {bad.reason}{detail}; mend or replace it") from bad
     with replacing(path) as draft:
         Image.fromarray(pixels).save(draft, "WEBP", quality=QUALITY, method=_METHOD)

@@ -22,6 +22,8 @@ from PIL import Image, UnidentifiedImageError, features
 
 from wsabie.base.arrays import Bool, Float64, UInt8
 from wsabie.base.errors import InputError
+from wsabie.features.jpeg_scans import MOST as SCANS
+from wsabie.features.jpeg_scans import too_many_scans
 from wsabie.sources.formats import FORMATS
 from wsabie.sources.media import PICTURES
 from wsabie.sources.regions import OUTSIDE, Box, Content, Cutout, Region
@@ -126,9 +128,7 @@ def decode_full(content: Content, *, size: int = 256, max_pixels: int = 64_000_0
     stream = opened(content.picture if isinstance(content, Cutout) else content)
     with stream, _quiet(), _explained(stream):
         image = Image.open(stream, formats=FORMATS)
-        width, height = image.size
-        if width * height > max_pixels:
-            raise RejectedItem("too many pixels", f"{width} x {height}, at most {max_pixels:,}")
+        width, height = _size(image, stream, max_pixels)
         drafted = image.draft("RGB", _scaled(width, height, _enough(size, region, width, height)))
         image.load()
         if drafted is None:
@@ -168,9 +168,7 @@ def header(stream: IO[bytes], *, max_pixels: int = 64_000_000) -> Header:
     stream.seek(0)
     with _quiet(), _explained(stream):
         image = Image.open(stream, formats=FORMATS)
-        width, height = image.size
-        if width * height > max_pixels:
-            raise RejectedItem("too many pixels", f"{width} x {height}, at most {max_pixels:,}")
+        width, height = _size(image, stream, max_pixels)
         orientation, taken = _orientation(image), _taken(image)
         if image.format == "TIFF":
             orientation = 1  # Pillow tells the size that it will have when it is upright
@@ -193,6 +191,19 @@ def media_type(content: Path | bytes, *, max_pixels: int = 64_000_000) -> str:
         if image.width * image.height > max_pixels:
             raise RejectedItem("too many pixels", f"{image.width} x {image.height}, at most {max_pixels:,}")
         return str(Image.MIME.get(str(image.format), "application/octet-stream"))
+
+
+def _size(image: Image.Image, stream: IO[bytes], max_pixels: int) -> tuple[int, int]:
+    """Width and height; `RejectedItem` where decoding would take too long or too much memory."""
+    width, height = image.size
+    if width * height > max_pixels:
+        raise RejectedItem("too many pixels", f"{width} x {height}, at most {max_pixels:,}")
+    if image.format in ("JPEG", "MPO"):
+        at, progressive = stream.tell(), "progressive" in image.info
+        if too_many_scans(stream, len(image.getbands()), progressive=progressive):
+            raise RejectedItem("damaged picture", f"more than {SCANS} scans")
+        stream.seek(at)
+    return width, height
 
 
 def opened(content: Path | bytes) -> IO[bytes]:

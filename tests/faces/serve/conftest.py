@@ -69,6 +69,13 @@ def client(served_model: Path) -> Iterator[Client]:
 @contextmanager
 def running(*words: object) -> Iterator[httpx.Client]:
     """`wsabie serve` as a process; it is asked to end, and must."""
+    with started(*words) as (found, _):
+        yield found
+
+
+@contextmanager
+def started(*words: object) -> Iterator[tuple[httpx.Client, "subprocess.Popen[str]"]]:
+    """The same, and the process."""
     command = [sys.executable, "-m", "wsabie", "serve", *map(str, words), "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
@@ -76,7 +83,7 @@ def running(*words: object) -> Iterator[httpx.Client]:
         try:
             address = line.split(" on ")[1].split()[0]
             with httpx.Client(base_url=address, timeout=30, transport=httpx.HTTPTransport(retries=5)) as found:
-                yield found
+                yield found, process
         finally:
             process.terminate()
             said = process.stderr.read()

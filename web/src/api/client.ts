@@ -20,6 +20,7 @@ import type {
 } from "./types";
 
 export const API = "/api/v1";
+export const AWAY = "the service cannot be reached";
 const COOKIE = "wsabie_token";
 
 /** What the service refused, or that it could not be reached (status 0). */
@@ -34,7 +35,7 @@ export class ApiError extends Error {
 
   /** Whether the same request may succeed later. */
   get passing(): boolean {
-    return this.status === 0 || this.status === 401 || this.status === 408 || this.status === 429 || this.status >= 500;
+    return [0, 401, 403, 408, 429].includes(this.status) || this.status >= 500; // with another token, too
   }
 }
 
@@ -60,13 +61,27 @@ export function keepToken(token: string): void {
   document.cookie = `${COOKIE}=${encodeURIComponent(token.trim())}; SameSite=Strict; path=/${secure}`;
 }
 
+/** Whether a token is kept, good or not. */
+export function hasToken(): boolean {
+  return document.cookie.split("; ").some((pair) => pair.startsWith(`${COOKIE}=`) && pair.length > COOKIE.length + 1);
+}
+
+/** Whether the service takes the token that is kept. */
+export async function tokenFits(): Promise<boolean> {
+  try {
+    return (await fetch(`${API}/collection`, { credentials: "same-origin" })).status !== 401;
+  } catch {
+    throw new ApiError(0, AWAY);
+  }
+}
+
 async function ask<T>(path: string, init: RequestInit = {}): Promise<T> {
   let answer: Response;
   try {
     answer = await fetch(`${API}${path}`, { credentials: "same-origin", ...init });
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new ApiError(0, "the service cannot be reached");
+    throw new ApiError(0, AWAY);
   }
   if (answer.ok) return (answer.status === 204 ? null : await answer.json()) as T;
   if (answer.status === 401) onTokenNeeded();

@@ -7,6 +7,7 @@ import { store, useStore } from "../base/store";
 import { keyOf } from "../item/key";
 import { say } from "../shell/saying";
 import { orphans, pageKeeper } from "./keeper";
+import { mayWrite } from "./may";
 import { type QueueState, DecisionQueue, type Step } from "./queue";
 
 type Overlay = ReadonlyMap<string, Verdict | null>;
@@ -25,7 +26,10 @@ interface Made {
 }
 const made: Made[] = [];
 
-
+function onlyReads(): boolean {
+  if (!mayWrite.get()) say("Your token may only read.");
+  return !mayWrite.get();
+}
 
 function fresh(): string {
   return Array.from(crypto.getRandomValues(new Uint32Array(2)), (n) => n.toString(36)).join("");
@@ -63,7 +67,7 @@ export function useQueue(): QueueState {
 
 /** Decide now and send it by and by; `told` is what undoing it would say. */
 export function decide(decisions: Decision[], told: string): void {
-  if (!decisions.length) return;
+  if (!decisions.length || onlyReads()) return;
   const before = decisions.map((d): Made["before"][number] => {
     const key = keyOf(d.item, d.label);
     return [key, overlay.get().has(key) ? overlay.get().get(key)! : undefined];
@@ -78,11 +82,13 @@ export function decide(decisions: Decision[], told: string): void {
 
 /** Accept every suggestion at or above a probability. */
 export function decideAbove(label: string | null, probability: number, told: string): void {
+  if (onlyReads()) return;
   made.push({ id: queue.above(label, probability), told, item: null, before: [] });
 }
 
 /** Take back what was decided last on this page; the item that it was about. */
 export function undo(): number | null {
+  if (onlyReads()) return null;
   const last = made.pop();
   if (!last) {
     say("Nothing to undo on this page; the history is under Status.");

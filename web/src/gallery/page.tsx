@@ -8,6 +8,7 @@ import { useKeys } from "../base/keys";
 import { ask, openOver, useAsked } from "../base/router";
 import { Empty, Icon, Link, Trouble } from "../base/ui";
 import { undo } from "../decisions/desk";
+import { useMayWrite } from "../decisions/may";
 import { listed } from "../item/listed";
 import { useStore } from "../base/store";
 import { collectionTurn } from "../shell/collection";
@@ -26,6 +27,7 @@ export function GalleryPage(): ReactNode {
   const [filtering, setFiltering] = useState(false);
   const field = useRef<HTMLInputElement>(null);
   const selection = selected.key === key ? selected.selection : NOTHING;
+  const writes = useMayWrite();
   const choose = (next: Selection): void => setSelected({ key, selection: next });
   const idAt = (at: number): number | undefined => pages.items[at]?.id;
   useEffect(() => listed.set(pages.items), [pages]);
@@ -107,7 +109,7 @@ export function GalleryPage(): ReactNode {
           )}
         </div>
       </div>
-      {selection.chosen.size > 0 && (
+      {selection.chosen.size > 0 && writes && (
         <TagBar chosen={selection.chosen} onClear={() => choose({ ...selection, chosen: new Set() })} />
       )}
     </section>

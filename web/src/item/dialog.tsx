@@ -11,6 +11,7 @@ import { closeOver, go, openOver } from "../base/router";
 import { useStore } from "../base/store";
 import { Dialog, Icon, Trouble } from "../base/ui";
 import { overlay, undo } from "../decisions/desk";
+import { useMayWrite } from "../decisions/may";
 import { type Box, regionOf } from "./box";
 import { fetchDetail, prefetch, useDetail } from "./details";
 import { listed } from "./listed";
@@ -60,6 +61,7 @@ function Open({ item, onStep, first, last }: OpenProps): ReactNode {
   const [drawing, setDrawing] = useState(false);
   const [box, setBox] = useState<Box | null>(null);
   const [adding, setAdding] = useState("");
+  const writes = useMayWrite();
   useKeys(
     [
       { keys: ["ArrowRight", "n"], told: "Next", run: () => onStep(1) },
@@ -106,17 +108,19 @@ function Open({ item, onStep, first, last }: OpenProps): ReactNode {
         )}
         <section aria-label="Labels">
           <h3>Labels</h3>
-          <LabelInput
-            name="Add a label"
-            placeholder="Add a label"
-            value={adding}
-            onChange={setAdding}
-            onPick={(label) => {
-              giveVerdict(item.id, label, "accepted");
-              setAdding("");
-            }}
-            free
-          />
+          {writes && (
+            <LabelInput
+              name="Add a label"
+              placeholder="Add a label"
+              value={adding}
+              onChange={setAdding}
+              onPick={(label) => {
+                giveVerdict(item.id, label, "accepted");
+                setAdding("");
+              }}
+              free
+            />
+          )}
           <ul className="rows">
             {rows.map((row, i) => (
               <Row

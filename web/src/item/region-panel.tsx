@@ -6,9 +6,11 @@ import { percent } from "../base/format";
 import { useLoad, useSettled } from "../base/load";
 import { Bar, Icon, Trouble } from "../base/ui";
 import { decide } from "../decisions/desk";
+import { useMayWrite } from "../decisions/may";
 import { say } from "../shell/saying";
 
 export function RegionPanel({ item, region }: { item: number; region: string | null }): ReactNode {
+  const writes = useMayWrite();
   const asked = useSettled(region, 250);
   const found = useLoad(asked && `region ${item} ${asked}`, (signal) => api.annotateRegion(item, asked!, 6, signal));
   const labels = found.value?.results[0]?.labels ?? [];
@@ -33,6 +35,7 @@ export function RegionPanel({ item, region }: { item: number; region: string | n
             </span>
             <button
               type="button"
+              hidden={!writes}
               className="verdict accept"
               aria-label={`Tag the box with ${l.label}`}
               onClick={() => {

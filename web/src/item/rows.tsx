@@ -4,6 +4,7 @@ import type { ReactNode } from "react";
 import type { Verdict } from "../api/types";
 import { ago, percent } from "../base/format";
 import { Bar, Icon } from "../base/ui";
+import { useMayWrite } from "../decisions/may";
 import { provenance, type TagRow } from "./tags";
 
 interface Props {
@@ -16,6 +17,7 @@ interface Props {
 }
 
 export function Row({ row, at, current, numbered, onLook, onVerdict }: Props): ReactNode {
+  const writes = useMayWrite();
   const p = row.suggestion?.probability ?? row.annotation?.probability ?? null;
   const give = (verdict: Verdict): void => onVerdict(row, row.verdict === verdict ? null : verdict);
   return (
@@ -51,24 +53,28 @@ export function Row({ row, at, current, numbered, onLook, onVerdict }: Props): R
           </>
         )}
       </span>
-      <button
-        type="button"
-        className="verdict accept"
-        aria-pressed={row.verdict === "accepted"}
-        aria-label={`Accept ${row.label}`}
-        onClick={() => give("accepted")}
-      >
-        <Icon name="accept" />
-      </button>
-      <button
-        type="button"
-        className="verdict reject"
-        aria-pressed={row.verdict === "rejected"}
-        aria-label={`Reject ${row.label}`}
-        onClick={() => give("rejected")}
-      >
-        <Icon name="reject" />
-      </button>
+      {writes && (
+        <>
+          <button
+            type="button"
+            className="verdict accept"
+            aria-pressed={row.verdict === "accepted"}
+            aria-label={`Accept ${row.label}`}
+            onClick={() => give("accepted")}
+          >
+            <Icon name="accept" />
+          </button>
+          <button
+            type="button"
+            className="verdict reject"
+            aria-pressed={row.verdict === "rejected"}
+            aria-label={`Reject ${row.label}`}
+            onClick={() => give("rejected")}
+          >
+            <Icon name="reject" />
+          </button>
+        </>
+      )}
     </li>
   );
 }

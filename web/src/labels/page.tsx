@@ -1,9 +1,9 @@
 /** The labels of the collection: which there are, how they hang together, which could be one. */
 
 import { type ReactNode } from "react";
-import type { CollectionFacts } from "../api/types";
 import { ask, useAsked } from "../base/router";
 import { Empty } from "../base/ui";
+import { useMayWrite } from "../decisions/may";
 import { Detail } from "./detail";
 import { LabelList } from "./list";
 import { ProposalsView } from "./proposals";
@@ -16,11 +16,11 @@ const VIEWS = [
   { view: "proposals", name: "Proposals" },
 ] as const;
 
-export function LabelsPage({ facts }: { facts: CollectionFacts | null }): ReactNode {
+export function LabelsPage(): ReactNode {
   const asked = useAsked();
   const view = asked.get("view");
   const label = Number(asked.get("label")) || null;
-  const mayWrite = facts?.role === "write";
+  const mayWrite = useMayWrite();
   return (
     <section className={`page labels ${label && view !== "proposals" ? "one-open" : ""}`} aria-label="Labels">
       <h1 className="sr">Labels</h1>

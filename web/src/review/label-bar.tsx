@@ -10,6 +10,7 @@ import { ask } from "../base/router";
 import { useStore } from "../base/store";
 import { Dialog, Trouble } from "../base/ui";
 import { decideAbove, settledCount } from "../decisions/desk";
+import { useMayWrite } from "../decisions/may";
 
 interface Props {
   label: string;
@@ -20,6 +21,7 @@ interface Props {
 export function LabelBar({ label, needed, thresholds }: Props): ReactNode {
   const [text, setText] = useState(label);
   const [open, setOpen] = useState(false);
+  const writes = useMayWrite();
   return (
     <>
       <div className="label-bar">
@@ -36,7 +38,7 @@ export function LabelBar({ label, needed, thresholds }: Props): ReactNode {
             ask({ label: picked, item: null });
           }}
         />
-        <button type="button" onClick={() => setOpen(true)}>
+        <button type="button" disabled={!writes} onClick={() => setOpen(true)}>
           Accept all above …
         </button>
       </div>

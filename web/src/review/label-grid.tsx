@@ -10,6 +10,7 @@ import { useStore } from "../base/store";
 import { useSettled } from "../base/load";
 import { Empty, Icon, Trouble } from "../base/ui";
 import { decide, overlay, undo } from "../decisions/desk";
+import { useMayWrite } from "../decisions/may";
 import { type CellProps, Grid } from "../gallery/grid";
 import { useListing } from "../gallery/listing";
 import { keyOf } from "../item/key";
@@ -128,6 +129,7 @@ interface CellOf {
 function Cell({ item, label, verdict, props, onFocus, onVerdict }: CellOf): ReactNode {
   const [over, setOver] = useState(false);
   const settled = useSettled(over, 200);
+  const writes = useMayWrite();
   const name = item ? nameOf(item.path) : `picture ${number(props["data-at"] + 1)}, not loaded yet`;
   return (
     <div
@@ -144,7 +146,7 @@ function Cell({ item, label, verdict, props, onFocus, onVerdict }: CellOf): Reac
         {item && over && settled && <img className="tile-heat" src={heat(item.id, label)} alt="" />}
         {item?.probability != null && <span className="tile-p">{percent(item.probability)}</span>}
       </div>
-      {item && (
+      {item && writes && (
         <div className="suggested-buttons">
           <button
             type="button"

@@ -10,6 +10,7 @@ import { ask, openOver, useAsked } from "../base/router";
 import { useStore } from "../base/store";
 import { Empty, Icon, Link, Trouble } from "../base/ui";
 import { decide, overlay, undo } from "../decisions/desk";
+import { useMayWrite } from "../decisions/may";
 import { useListing } from "../gallery/listing";
 import { listed } from "../item/listed";
 import { fetchDetail, prefetch, useDetail, useDetails } from "../item/details";
@@ -154,6 +155,7 @@ function Decide({ detail, onLook, onNext, onBack, onUndo }: DecideProps): ReactN
   const [at, setAt] = useState(0);
   const [pinned, setPinned] = useState(false);
   const [adding, setAdding] = useState("");
+  const writes = useMayWrite();
   const field = useRef<HTMLDivElement>(null);
   const verdict = (row: TagRow, state: Verdict | null): void => giveVerdict(detail.id, row.label, state);
   const to = (next: number): void => {
@@ -210,7 +212,7 @@ function Decide({ detail, onLook, onNext, onBack, onUndo }: DecideProps): ReactN
         ))}
       </ul>
       {rows.length === 0 && <p className="quiet">Nothing is suggested for this picture.</p>}
-      <div ref={field}>
+      <div ref={field} hidden={!writes}>
         <LabelInput
           name="Add a label"
           placeholder="Add a label (t)"
@@ -228,10 +230,10 @@ function Decide({ detail, onLook, onNext, onBack, onUndo }: DecideProps): ReactN
         <button type="button" onClick={onBack} aria-label="Picture before">
           <Icon name="back" />
         </button>
-        <button type="button" onClick={onUndo}>
+        <button type="button" onClick={onUndo} disabled={!writes}>
           <Icon name="undo" /> Undo
         </button>
-        <button type="button" onClick={rejectRest} disabled={!open.length}>
+        <button type="button" onClick={rejectRest} disabled={!open.length || !writes}>
           Reject rest
         </button>
         <button type="button" className="primary" onClick={onNext}>

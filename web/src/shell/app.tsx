@@ -15,9 +15,10 @@ import { SearchPage } from "../search/page";
 import { StatusPage } from "../status/page";
 import { JOB_NAMES, share, underWay, useJobs } from "../status/jobs";
 import { TrainingPage } from "../training/page";
+import { mayWrite } from "../decisions/may";
 import { useCollection } from "./collection";
 import { said } from "./saying";
-import { TokenDialog } from "./token";
+import { NoToken, TokenButton, TokenDialog } from "./token";
 import { Waiting } from "./waiting";
 
 const DocsPage = lazy(() => import("../docs/page"));
@@ -48,7 +49,10 @@ export function App(): ReactNode {
     document.title = place ? `${place.name} · wsabie` : "wsabie";
   }, [place]);
   useHelpKey(() => setHelping(true));
+  const reads = collection.value?.role === "read";
+  useEffect(() => mayWrite.set(!reads), [reads]);
   const item = Number(asked.get("item"));
+  const noToken = collection.value === null && collection.error instanceof ApiError && collection.error.status === 401;
   const onlyModel = collection.error instanceof ApiError && collection.error.status === 404;
   return (
     <div className="app">
@@ -67,6 +71,8 @@ export function App(): ReactNode {
         </nav>
         <div className="top-right">
           <Working />
+          {reads && <span className="quiet" title="Your token may only read">Read only</span>}
+          <TokenButton />
           <Waiting />
           <ThemeSwitch />
           <button type="button" className="plain" aria-label="Keys" title="Keys (?)" onClick={() => setHelping(true)}>
@@ -79,6 +85,8 @@ export function App(): ReactNode {
           <Suspense fallback={null}>
             <DocsPage />
           </Suspense>
+        ) : noToken ? (
+          <NoToken />
         ) : onlyModel ? (
           <NoCollection />
         ) : path === "/" ? (
@@ -88,7 +96,7 @@ export function App(): ReactNode {
         ) : path === "/search" ? (
           <SearchPage />
         ) : path === "/labels" ? (
-          <LabelsPage facts={collection.value} />
+          <LabelsPage />
         ) : path === "/training" ? (
           <TrainingPage collection={collection} />
         ) : path === "/status" ? (
@@ -98,7 +106,7 @@ export function App(): ReactNode {
             <Link to="/">To the gallery</Link>
           </Empty>
         )}
-        {collection.error && !onlyModel && path !== "/status" && collection.value === null && (
+        {collection.error && !onlyModel && !noToken && path !== "/status" && collection.value === null && (
           <Trouble error={collection.error} again={collection.again} />
         )}
       </main>

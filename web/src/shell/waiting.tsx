@@ -1,6 +1,7 @@
 /** Decisions that are not with the service yet, or that it refused. */
 
 import { type ReactNode, useEffect, useState } from "react";
+import { AWAY } from "../api/client";
 import { count } from "../base/format";
 import { Dialog } from "../base/ui";
 import { queue, useQueue } from "../decisions/desk";
@@ -11,11 +12,9 @@ export function Waiting(): ReactNode {
   const [open, setOpen] = useState(false);
   const online = useOnline();
   if (!refused.length && !trouble && online) return null;
-  const text = refused.length
-    ? `${refused.length} not saved`
-    : waiting.length
-      ? `Offline: ${count(waiting.length, "decision")} kept`
-      : "Offline";
+  const offline = !online || trouble === AWAY ? "Offline" : "";
+  const kept = waiting.length ? `${count(waiting.length, "decision")} kept` : "";
+  const text = refused.length ? `${refused.length} not saved` : [offline, kept].filter(Boolean).join(": ");
   return (
     <>
       <button type="button" className="waiting" role="status" onClick={() => setOpen(true)}>
@@ -25,7 +24,7 @@ export function Waiting(): ReactNode {
         <Dialog title="Decisions on their way" className="small" onClose={() => setOpen(false)}>
           {trouble && (
             <p>
-              They are kept in this browser and sent when the service answers again ({trouble}).{" "}
+              They are kept in this browser and sent when the service takes them ({trouble}).{" "}
               <button type="button" onClick={queue.retry}>
                 Try now
               </button>

@@ -3,10 +3,12 @@
 import type { ReactNode } from "react";
 import type { Job } from "../api/types";
 import { ago, number } from "../base/format";
+import { useMayWrite } from "../decisions/may";
 import { JOB_NAMES, share, stopJob, underWay } from "./jobs";
 
 export function JobLine({ job }: { job: Job }): ReactNode {
   const done = share(job);
+  const writes = useMayWrite();
   const { stage, done: so_far, total, unit } = job.progress;
   return (
     <li className={`job ${job.state}`}>
@@ -23,7 +25,7 @@ export function JobLine({ job }: { job: Job }): ReactNode {
       {underWay(job) && (
         <>
           <progress aria-label={JOB_NAMES[job.kind]} {...(done === null ? {} : { value: done })} />
-          <button type="button" onClick={() => void stopJob(job.id)}>
+          <button type="button" disabled={!writes} onClick={() => void stopJob(job.id)}>
             Stop
           </button>
         </>

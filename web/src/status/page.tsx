@@ -9,6 +9,7 @@ import { type Loaded, useLoad } from "../base/load";
 import { useStore } from "../base/store";
 import { Link, Trouble } from "../base/ui";
 import { settledCount, undo } from "../decisions/desk";
+import { useMayWrite } from "../decisions/may";
 import { collectionChanged, collectionTurn } from "../shell/collection";
 import { say } from "../shell/saying";
 import { JobLine } from "./job-line";
@@ -117,6 +118,7 @@ function Model({ facts }: { facts: CollectionFacts | null }): ReactNode {
 function History(): ReactNode {
   const turn = `${useStore(settledCount)} ${useStore(collectionTurn)}`;
   const [most, setMost] = useState(15);
+  const writes = useMayWrite();
   const found = useLoad(`journal ${turn} ${most}`, (signal) => api.journal(null, most, signal));
   const entries = found.value?.entries ?? [];
   const takeBack = async (entry: Entry): Promise<void> => {
@@ -139,7 +141,7 @@ function History(): ReactNode {
             <small title={entry.at}>
               {entry.by}, {ago(entry.at)}, {count(entry.changes, "change")}
             </small>
-            {entry.undone_by === null && entry.undoes === null && entry.changes > 0 && (
+            {writes && entry.undone_by === null && entry.undoes === null && entry.changes > 0 && (
               <button type="button" aria-label={`Undo ${entry.told}`} onClick={() => void takeBack(entry)}>
                 Undo
               </button>

@@ -9,6 +9,7 @@ import { type Loaded, useLoad } from "../base/load";
 import { useAsked } from "../base/router";
 import { useStore } from "../base/store";
 import { Trouble } from "../base/ui";
+import { useMayWrite } from "../decisions/may";
 import { settledCount, undo } from "../decisions/desk";
 import { collectionTurn } from "../shell/collection";
 import { JobLine } from "../status/job-line";
@@ -24,7 +25,7 @@ export function TrainingPage({ collection }: { collection: Loaded<CollectionFact
   const asked = useAsked();
   const jobs = useJobs();
   const chosen = chosenIn(asked.get("compare"));
-  const writes = collection.value?.role === "write";
+  const writes = useMayWrite();
   useKeys([{ keys: ["z"], told: "Undo", run: undo }]);
   const models = found.value;
   if (!models) {

@@ -12,7 +12,7 @@ from wsabie import __version__
 from wsabie.base.machine import available_cores
 from wsabie.catalogue.jobs import Runner
 from wsabie.faces.serve import collection_routes, item_routes, label_routes, model_routes, review_routes, search_routes
-from wsabie.faces.serve.context import API, Context, Reader, The
+from wsabie.faces.serve.context import API, Context, Known, Reader, The
 from wsabie.faces.serve.limits import layered
 from wsabie.faces.serve.measured import Measured
 from wsabie.faces.serve.problems import documented, install
@@ -30,8 +30,9 @@ _HEADERS = {
     b"referrer-policy": b"same-origin",
     b"x-frame-options": b"DENY",
     b"cross-origin-resource-policy": b"same-origin",
+    b"cross-origin-opener-policy": b"same-origin",
     b"content-security-policy": b"default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; "
-    b"frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
+    b"object-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
 }
 
 
@@ -44,7 +45,8 @@ def make_app(context: Context, hosts: tuple[str, ...] = ()) -> ASGIApp:
     hosts : tuple of str
         Names by which it may be asked for; (): any.
     """
-    return Measured(_Headers(layered(_routes(context), context.limits, hosts)), context.figures)
+    known = Known(_routes(context), context)
+    return Measured(_Headers(layered(known, context.limits, hosts)), context.figures)
 
 
 def _routes(context: Context) -> FastAPI:
@@ -56,6 +58,7 @@ def _routes(context: Context) -> FastAPI:
         lifespan=_lifespan,
         docs_url=None,  # the pages have their own, since this one would come from another site
         redoc_url=None,
+        redirect_slashes=False,  # it would lead to whatever name was asked for
     )
     app.state.context = context
     install(app)

@@ -1,15 +1,18 @@
 """What every route may ask of the service: its limits, who calls, and what is served."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Annotated, TypeAlias
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from fastapi.security.utils import get_authorization_scheme_param
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.understanding import Meanings
-from wsabie.faces.serve.limits import Limits
+from wsabie.faces.serve.limits import SAFE, Limits
 from wsabie.faces.serve.measured import Figures
 from wsabie.faces.serve.problems import Problem
 from wsabie.faces.serve.served import Served
@@ -28,7 +31,7 @@ class Context:
     Attributes
     ----------
     limits : Limits
-    tokens : list of Token or None
+    tokens : iterable of Token or None
         None: everybody may do everything; only for a service on the loopback address.
     model : Served
     collection : Collection or None
@@ -40,7 +43,7 @@ class Context:
     """
 
     limits: Limits
-    tokens: list[Token] | None
+    tokens: Iterable[Token] | None
     model: Served
     collection: Collection | None = None
     meanings: Meanings | None = None
@@ -58,15 +61,35 @@ _bearer = HTTPBearer(auto_error=False, description="A token that `wsabie token` 
 
 
 async def reader(
-    request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)] = None
+    request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)] = None
 ) -> Caller:
     """Who asks; refused without a token where tokens are needed."""
-    context = _context(request)
+    return _caller(request, _context(request))
+
+
+class Known:
+    """Refuses what is sent without a token before any of it is read: a route asks only when all of it was."""
+
+    def __init__(self, app: ASGIApp, context: Context) -> None:
+        self.app, self.context = app, context
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] not in SAFE:
+            try:
+                _caller(Request(scope), self.context)
+            except Problem as refused:
+                await refused.send(send)
+                return
+        await self.app(scope, receive, send)
+
+
+def _caller(request: Request, context: Context) -> Caller:
     tokens = context.tokens
     if tokens is None:
         return LOCAL
     context.day = max(context.day, datetime.now(UTC).date())
-    token = given.credentials if given is not None else request.cookies.get(COOKIE, "")
+    scheme, given = get_authorization_scheme_param(request.headers.get("authorization"))
+    token = given if scheme.lower() == "bearer" else request.cookies.get(COOKIE, "")
     caller = caller_of(token, tokens, context.day) if token else None
     if caller is None:
         said = "this token is not known, or its last day is over" if token else "give a token"

@@ -1,14 +1,18 @@
 """Routes of items: pages of them, one, its pictures, and others like it."""
 
 import io
+import os
+from contextlib import ExitStack
+from io import FileIO
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from starlette.responses import FileResponse
+from starlette.types import Receive, Scope, Send
 
 from wsabie.catalogue import items
 from wsabie.catalogue.facets import one
-from wsabie.catalogue.files import found_file, item_at
+from wsabie.catalogue.files import found_file, held_file, item_at, opened_file, path_of
 from wsabie.catalogue.points import similar
 from wsabie.catalogue.thumbnails import thumbnail
 from wsabie.faces.serve import collection_answers as told
@@ -28,6 +32,19 @@ Share = Annotated[float | None, Query(ge=0, le=1, allow_inf_nan=False)]
 Text = Annotated[str | None, Query(max_length=1000)]
 _SHOWN = ("image/jpeg", "image/png", "image/webp", "image/gif", "image/avif")
 """What browsers show, and as which they are told not to guess."""
+
+
+class OpenFile(FileResponse):
+    """A file of a stranger, from where it was opened; whatever it is, a browser runs nothing of it."""
+
+    def __init__(self, stream: FileIO, media_type: str, filename: str | None = None) -> None:
+        self.stream, told = stream, os.fstat(stream.fileno())
+        headers = {"content-security-policy": "default-src 'none'; sandbox"}
+        super().__init__(path_of(stream), headers=headers, media_type=media_type, filename=filename, stat_result=told)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self.stream:
+            await super().__call__(scope, receive, send)
 
 
 @router.get("/items")
@@ -79,17 +96,21 @@ def small(item: Id, at: Open, request: Request, _: Reader, size: Literal["256", 
 @router.get("/items/{item}/file", response_class=FileResponse)
 def original(item: Id, at: Open, the: The, _: Reader) -> Any:
     """The file itself; what no browser shows safely is to be saved."""
-    path = found_file(at, item).path
-    kind = media_type(path, max_pixels=the.limits.pixels)
+    there = found_file(at, item)
+    with ExitStack() as held:
+        stream = held.enter_context(opened_file(there))
+        kind = media_type(path_of(stream), max_pixels=the.limits.pixels)
+        held.pop_all()  # the answer closes it
     if kind in _SHOWN:
-        return FileResponse(path, media_type=kind)
-    return FileResponse(path, media_type="application/octet-stream", filename=path.name)
+        return OpenFile(stream, kind)
+    return OpenFile(stream, "application/octet-stream", there.path.name)
 
 
 @router.get("/items/{item}/heat", response_class=Response, responses={200: {"content": {"image/png": {}}}})
 def heat(item: Id, at: Open, the: The, _: Reader, label: Annotated[str, Query(max_length=500)]) -> Any:
     """Where a label is seen: the picture with a heat map over it, as PNG."""
-    explained = explain_picture(the.model.current().annotator, found_file(at, item).path, label)
+    with held_file(at, item) as path:
+        explained = explain_picture(the.model.current().annotator, path, label)
     out = io.BytesIO()
     explained.picture.save(out, "PNG")
     return Response(out.getvalue(), media_type="image/png", headers={"cache-control": "private, max-age=300"})
@@ -99,12 +120,10 @@ def heat(item: Id, at: Open, the: The, _: Reader, label: Annotated[str, Query(ma
 def annotate(item: Id, at: Open, the: The, _: Reader, region: Region = None, k: Top = 10) -> Annotations:
     """Labels of it, or of a region of it, as the model in use ranks them now."""
     version = the.model.current()
-    file = found_file(at, item).path
-    content = file if region is None else Cutout(file, parse_region(region))
     things = "pictures" if region is not None or version.annotator.terms is None else version.annotator.terms.things
-    return Annotations(
-        model=version.id, results=rank(version, row_of(version.annotator, content, things), within(k, the))
-    )
+    with held_file(at, item) as file:
+        X = row_of(version.annotator, file if region is None else Cutout(file, parse_region(region)), things)
+    return Annotations(model=version.id, results=rank(version, X, within(k, the)))
 
 
 @router.get("/annotate/path")

@@ -18,6 +18,7 @@ from wsabie.faces.serve.problems import Problem
 SAFE = ("GET", "HEAD", "OPTIONS")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _CLIENTS = 10_000
+_VALUES, _LISTS = 5_000_000, 100_000
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,10 @@ class Limits:
 
 
 class Body:
-    """Refuses bodies that are longer than the limit, also those that do not say so before."""
+    """Refuses bodies that are longer than the limit, also those that do not say so before, and what unfolds.
+
+    That is what is compressed, and JSON of very many small things, which take thirty times as much memory.
+    """
 
     def __init__(self, app: ASGIApp, most: int) -> None:
         self.app, self.most = app, most
@@ -60,37 +64,66 @@ class Body:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        told = Headers(scope=scope).get("content-length", "0")
-        too_large = Problem(413, f"the request is larger than {self.most:,} bytes; send less at once")
-        if not told.isdecimal() or len(told) > 15 or int(told) > self.most:
-            await too_large.send(send)
+        size = _Size(Headers(scope=scope), self.most)
+        if size.problem is not None:
+            await size.problem.send(send)
             return
-        read = 0
-        refused = begun = False
+        begun = False
 
         async def counted() -> Message:
-            nonlocal read, refused
-            if refused:
+            if size.problem is not None:
                 return {"type": "http.disconnect"}
             message = await receive()
-            read += len(message.get("body", b""))
-            if read > self.most and not begun:
-                refused = True
-                await too_large.send(send)
-                return {"type": "http.disconnect"}
-            return message
+            if begun:
+                return message
+            problem = size.add(message.get("body", b""))
+            if problem is None:
+                return message
+            await problem.send(send)
+            return {"type": "http.disconnect"}
 
         async def unless_refused(message: Message) -> None:
             nonlocal begun
-            if not refused:
+            if size.problem is None:
                 begun = True
                 await send(message)
 
         try:
             await self.app(scope, counted, unless_refused)
         except Exception:
-            if not refused:  # what the application says of a request that broke off, nobody hears
+            if size.problem is None:  # what the application says of a request that broke off, nobody hears
                 raise
+
+
+class _Size:
+    """What has come of a body, and why no more of it is taken."""
+
+    def __init__(self, headers: Headers, most: int) -> None:
+        self.most = most
+        self.read = self.values = self.lists = 0
+        self.is_form = headers.get("content-type", "").startswith("multipart/")
+        self.problem: Problem | None = None
+        told = headers.get("content-length", "0")
+        if headers.get("content-encoding", "identity") != "identity":
+            self.problem = Problem(415, "the request is compressed; send it as it is")
+        elif not told.isdecimal() or len(told) > 15 or int(told) > most:
+            self.problem = self._too_large()
+
+    def add(self, body: bytes) -> Problem | None:
+        """Count a piece; what is wrong then."""
+        self.read += len(body)
+        if not self.is_form:
+            self.values += body.count(b",")
+            self.lists += body.count(b"[") + body.count(b"{")
+        if self.read > self.most:
+            self.problem = self._too_large()
+        elif self.values > _VALUES or self.lists > _LISTS:
+            held = f"more than {_VALUES:,} values or {_LISTS:,} lists"
+            self.problem = Problem(413, f"the request holds {held}; send less at once")
+        return self.problem
+
+    def _too_large(self) -> Problem:
+        return Problem(413, f"the request is larger than {self.most:,} bytes; send less at once")
 
 
 class Together:
@@ -172,10 +205,12 @@ class OwnSite:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         problem = self._problem(scope) if scope["type"] in ("http", "websocket") else None
-        if problem is not None:
+        if problem is None:
+            await self.app(scope, receive, send)
+        elif scope["type"] == "http":
             await problem.send(send)
-            return
-        await self.app(scope, receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1008})
 
     def _problem(self, scope: Scope) -> Problem | None:
         headers = Headers(scope=scope)

@@ -7,6 +7,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 class Figures:
@@ -50,5 +51,6 @@ class Measured:
         finally:
             self.figures.running.dec()
             route = getattr(scope.get("route"), "path", "other")  # never the address itself: it could be anything
-            self.figures.requests.labels(route, scope["method"] if route != "other" else "any", str(status)).inc()
+            method = scope["method"] if route != "other" and scope["method"] in _METHODS else "any"  # nor any word
+            self.figures.requests.labels(route, method, str(status)).inc()
             self.figures.seconds.labels(route).observe(time.perf_counter() - began)

@@ -32,6 +32,7 @@ TITLES = {
     504: "It took too long",
     507: "The disk is full",
 }
+_LONGEST = 2_000  # characters
 
 _log = logging.getLogger("wsabie.serve")
 
@@ -62,6 +63,7 @@ def body(status: int, detail: str) -> bytes:
     >>> json.loads(body(404, "there is no item 7"))["title"]
     'Not found'
     """
+    detail = detail[:_LONGEST]  # it may quote what was sent
     told = {"type": "about:blank", "title": TITLES.get(status, "Error"), "status": status, "detail": detail}
     return json.dumps(told, ensure_ascii=False).encode("utf-8", "replace")
 
@@ -127,5 +129,5 @@ async def _of_http(_: Request, error: Any) -> Response:
 
 
 async def _of_fault(request: Request, error: Exception) -> Response:
-    _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    _log.error("%a %a failed", request.method, request.url.path, exc_info=error)  # escaped: the line is not theirs
     return JSONResponse(json.loads(body(500, "an error in the service; its log says more")), 500, media_type=MEDIA_TYPE)

@@ -23,7 +23,7 @@ from wsabie.faces.serve.app import make_app
 from wsabie.faces.serve.context import Context
 from wsabie.faces.serve.limits import LOOPBACK, Limits
 from wsabie.faces.serve.served import CollectionModel, ServedModel
-from wsabie.faces.serve.tokens import read_tokens
+from wsabie.faces.serve.tokens import TokenFile
 
 _GIVEN = "WSABIE_SERVE"
 _FINISH = 30  # seconds that running requests have when the service is stopped
@@ -84,7 +84,7 @@ def context_of(service: Service) -> Context:
             f"others could reach {service.host}, so the service wants tokens there; make one with "
             "`wsabie token FILE NAME`, and give --tokens FILE"
         )
-    tokens = None if service.tokens is None else read_tokens(Path(service.tokens))
+    tokens = None if service.tokens is None else TokenFile(Path(service.tokens))
     what = Path(service.what)
     if not is_collection(what):
         if service.knowledge:
@@ -123,11 +123,14 @@ def serve(service: Service, found: socket.socket) -> None:
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 
+    from wsabie.faces.serve.hurried import Hurried
+
     context_of(service)  # what is wrong is told here, once, and not by each process
     os.environ[_GIVEN] = json.dumps(asdict(service))
     config = uvicorn.Config(
         f"{__name__}:application",
         factory=True,
+        http=Hurried,
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -144,11 +147,14 @@ def serve(service: Service, found: socket.socket) -> None:
 
 def application() -> ASGIApp:
     """The application of one process, from what its parent was told."""
+    from wsabie.faces.serve.hurried import Hurried
+
     given: dict[str, Any] = json.loads(os.environ[_GIVEN])
     limits = Limits(**given.pop("limits"))
     names, knowledge = tuple(given.pop("names")), tuple(given.pop("knowledge"))
     service = Service(**given, limits=limits, names=names, knowledge=knowledge)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    Hurried.seconds = limits.seconds
     made = make_app(_context_when_free(service), service.hosts)
     _side_by_side()
     return made

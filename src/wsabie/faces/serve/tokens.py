@@ -6,7 +6,11 @@ themselves are kept nowhere.
 
 import hashlib
 import hmac
+import logging
+import os
 import secrets
+import time
+from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple, cast
@@ -17,6 +21,9 @@ from wsabie.storage.atomic import readable, replacing
 Role = Literal["read", "write"]
 _ROLES = ("read", "write")
 _LARGEST = 1 << 20
+_LOOK_EVERY = 1.0  # seconds
+
+_log = logging.getLogger("wsabie.serve")
 
 
 class Token(NamedTuple):
@@ -52,10 +59,12 @@ def read_tokens(path: Path) -> list[Token]:
     Raises
     ------
     InputError
-        It cannot be read, or a line is not as it should be.
+        It cannot be read, others may write it, or a line is not as it should be.
     """
-    with readable(path):
-        content = path.read_bytes()[: _LARGEST + 1]
+    with readable(path), path.open("rb") as file:
+        content, mode = file.read(_LARGEST + 1), os.fstat(file.fileno()).st_mode
+    if mode & 0o022:
+        raise InputError(f"others may write {path}, and so give themselves a token; run: chmod go-w {path}")
     if len(content) > _LARGEST:
         raise InputError(f"{path} is too large for a file of tokens; give the one that `wsabie token` wrote")
     found = []
@@ -63,6 +72,45 @@ def read_tokens(path: Path) -> list[Token]:
         if line.strip() and not line.startswith("#"):
             found.append(_token(line, f"{path}:{number}"))
     return found
+
+
+class TokenFile:
+    """The tokens of a file as it is now: whose line is removed is refused within a second or so.
+
+    A file that cannot be read any more has none.
+
+    Raises
+    ------
+    InputError
+        It cannot be used from the start.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._looked, self._seen = time.monotonic(), _stat(path)
+        self._tokens = read_tokens(path)
+
+    def __iter__(self) -> Iterator[Token]:
+        if time.monotonic() - self._looked > _LOOK_EVERY:
+            self._looked, seen = time.monotonic(), _stat(self.path)
+            if seen != self._seen:
+                self._seen, self._tokens = seen, self._read()
+        return iter(self._tokens)
+
+    def _read(self) -> list[Token]:
+        try:
+            return read_tokens(self.path)
+        except InputError as error:
+            _log.error("nobody may ask: %s", error)
+            return []
+
+
+def _stat(path: Path) -> tuple[int, ...]:
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def new_token(path: Path, name: str, role: Role, last_day: date | None = None) -> str:
@@ -81,12 +129,12 @@ def new_token(path: Path, name: str, role: Role, last_day: date | None = None) -
     token = secrets.token_urlsafe(32)
     with replacing(path) as draft:
         lines = [*map(_line, there), _line(Token(name, role, last_day, digest(token)))]
-        draft.write_text("".join(lines), encoding="utf-8")
         draft.chmod(0o600)
+        draft.write_text("".join(lines), encoding="utf-8")
     return token
 
 
-def caller_of(given: str, tokens: list[Token], today: date | None = None) -> Caller | None:
+def caller_of(given: str, tokens: Iterable[Token], today: date | None = None) -> Caller | None:
     """Whose token it is; None: nobody's, or its last day is over."""
     sought, found = digest(given), None
     for token in tokens:  # all of them, so that the time tells nothing

@@ -1,0 +1,79 @@
+"""Tokens, roles and hostile names in the pages, in a real browser: `web/tests/token.mjs`, `web/tests/hostile.mjs`."""
+
+import os
+import subprocess
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from tests.faces.serve.conftest import running
+from tests.faces.serve.test_collection_service import drawn, folder, trained_collection  # noqa: F401 - fixtures
+from tests.web.test_browser import CHROMIUM, WEB
+from tests.web.test_browser import pytestmark as pytestmark
+
+from wsabie.catalogue.collection import create
+from wsabie.catalogue.learning import train
+from wsabie.catalogue.scanning import scan
+from wsabie.faces.serve.tokens import new_token
+
+SCRIPTS = [
+    '<img src=x onerror="window.hacked=1">',
+    '"><script>window.hacked=1</script>',
+    "javascript:window.hacked=1",
+    "'-window.hacked=1-'",
+    "{{constructor.constructor('window.hacked=1')()}}",
+    "<svg onload=window.hacked=1>",
+]
+
+
+def walked(script: str, *words: str, **environment: str) -> str:
+    """What a walk through the pages says; it must end well."""
+    shots = os.environ.get("WSABIE_SCREENSHOTS")
+    done = subprocess.run(
+        ["node", f"tests/{script}", *words, *([shots] if shots else [])],
+        cwd=WEB,
+        env={**os.environ, "CHROMIUM": CHROMIUM, **environment},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_tokens_in_the_pages(folder: Path, tmp_path: Path) -> None:  # noqa: F811
+    file = tmp_path / "tokens"
+    tokens = {"WRITE": new_token(file, "first", "write"), "AGAIN": new_token(file, "second", "write")}
+    tokens["READ"] = new_token(file, "reader", "read")
+    with running(folder, "--tokens", file) as service:
+        said = walked("token.mjs", str(service.base_url).rstrip("/"), str(file), **tokens)
+    assert said.split("\n")[:3] == ["asked for: ok", "expires: ok", "reads: ok"]
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    """Pictures, folders and labels with names that are scripts, and a model that suggests these labels."""
+    place = tmp_path / "photos"
+    lines = ["file_name,labels"]
+    for number in range(36):
+        name = f"{SCRIPTS[0]} {number % 2}/{number:02d} {SCRIPTS[number % 2 * 5]}.png"
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        out = BytesIO()
+        with Image.open(BytesIO(drawn(("red", "green", "blue")[number % 3], number))) as picture:
+            picture.save(out, "PNG")
+        (place / name).write_bytes(out.getvalue())
+        if number < 24:
+            labels = ";".join([SCRIPTS[number % 3], SCRIPTS[3 + number % 3]])
+            lines.append(",".join('"' + cell.replace('"', '""') + '"' for cell in (name, labels)))
+    (place / "metadata.csv").write_text("\n".join(lines))
+    with create(place) as collection:
+        scan(collection, by=SCRIPTS[0])
+        train(collection, by=SCRIPTS[0], describe="colour", dim=8, epochs=20, threads=1)
+    return place
+
+
+def test_names_that_are_scripts_are_shown_and_do_not_run(hostile: Path) -> None:
+    with running(hostile) as service:
+        assert "addresses: ok" in walked("hostile.mjs", str(service.base_url).rstrip("/"))
