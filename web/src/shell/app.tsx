@@ -98,7 +98,7 @@ export function App(): ReactNode {
         ) : path === "/labels" ? (
           <LabelsPage />
         ) : path === "/training" ? (
-          <TrainingPage collection={collection} />
+          <TrainingPage />
         ) : path === "/status" ? (
           <StatusPage collection={collection} />
         ) : (

@@ -2,10 +2,10 @@
 
 import { type ReactNode, useState } from "react";
 import { api } from "../api/client";
-import type { CollectionFacts, Job, Models } from "../api/types";
+import type { Job, Models } from "../api/types";
 import { count } from "../base/format";
 import { useKeys } from "../base/keys";
-import { type Loaded, useLoad } from "../base/load";
+import { useLoad } from "../base/load";
 import { useAsked } from "../base/router";
 import { useStore } from "../base/store";
 import { Trouble } from "../base/ui";
@@ -19,7 +19,7 @@ import { ComparisonCard } from "./comparison";
 import { ModelsCard } from "./models";
 import { chosenIn, comparisonJob } from "./words";
 
-export function TrainingPage({ collection }: { collection: Loaded<CollectionFacts> }): ReactNode {
+export function TrainingPage(): ReactNode {
   const turn = `${useStore(collectionTurn)} ${useStore(settledCount)}`;
   const found = useLoad(`models ${turn}`, api.models);
   const asked = useAsked();
