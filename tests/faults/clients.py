@@ -111,7 +111,7 @@ class Client(Asker):
             self.done(effects, told["entry"])
 
     def undo(self, entry: int) -> None:
-        effects = {pair: (after, before) for pair, (before, after) in self.entries[entry].items()}
+        effects = {pair: (self.states.get(pair), before) for pair, (before, _) in self.entries[entry].items()}
         answer = self.ask("POST", "/undo", json={"entry": entry})
         if answer is None:
             self.look_at(effects)
