@@ -22,7 +22,7 @@ from wsabie.base.errors import InputError, MissingError, WsabieError
 from wsabie.base.executor import Processes
 from wsabie.base.machine import available_cores
 from wsabie.base.progress import Stage
-from wsabie.catalogue import learning, scanning, suggesting
+from wsabie.catalogue import learning, maps, scanning, suggesting
 from wsabie.catalogue.collection import Collection, open_collection
 from wsabie.catalogue.database import reading, writing
 from wsabie.catalogue.journal import now
@@ -33,6 +33,7 @@ OPTIONS: dict[str, dict[str, type]] = {
     "scan": {"rehash": bool},
     "train": {"full": bool, "epochs": int},
     "apply": {"again": bool, "accept_above": float},
+    "map": {},
 }
 """What can be asked of each kind of job."""
 
@@ -48,7 +49,7 @@ class Job(NamedTuple):
     Attributes
     ----------
     id : int
-    kind : {"scan", "train", "apply"}
+    kind : {"scan", "train", "apply", "map"}
     state : {"waiting", "running", "done", "failed", "stopped"}
     by : str
     options : dict
@@ -210,10 +211,15 @@ def _apply(collection: Collection, one: Job, progress: "_Told") -> dict[str, Any
     return {"model": done.model} | told
 
 
+def _map(collection: Collection, _: Job, progress: "_Told") -> dict[str, Any]:
+    return maps.project(collection, progress=progress)._asdict()
+
+
 _WORK: dict[str, Callable[[Collection, Job, "_Told"], dict[str, Any]]] = {
     "scan": _scan,
     "train": _train,
     "apply": _apply,
+    "map": _map,
 }
 
 
