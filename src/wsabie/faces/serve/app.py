@@ -11,14 +11,20 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from wsabie import __version__
 from wsabie.base.machine import available_cores
 from wsabie.catalogue.jobs import Runner
-from wsabie.faces.serve import collection_routes, item_routes, model_routes, review_routes, search_routes
+from wsabie.faces.serve import collection_routes, item_routes, map_routes, model_routes, review_routes, search_routes
 from wsabie.faces.serve.context import API, Context, Reader, The
 from wsabie.faces.serve.limits import layered
 from wsabie.faces.serve.measured import Measured
 from wsabie.faces.serve.problems import documented, install
 from wsabie.faces.serve.static_files import pages
 
-_OF_COLLECTION = (item_routes.router, review_routes.router, search_routes.router, collection_routes.router)
+_OF_COLLECTION = (
+    item_routes.router,
+    review_routes.router,
+    search_routes.router,
+    map_routes.router,
+    collection_routes.router,
+)
 _HEADERS = {
     b"x-content-type-options": b"nosniff",
     b"referrer-policy": b"same-origin",

@@ -260,7 +260,7 @@ class Standing(BaseModel):
 class JobAsked(Strict):
     """Long work."""
 
-    kind: Literal["scan", "train", "apply"]
+    kind: Literal["scan", "train", "apply", "map"]
     options: dict[str, bool | int | Number] = Field({}, max_length=20)
 
 
