@@ -19,6 +19,7 @@ import { TokenDialog } from "./token";
 import { Waiting } from "./waiting";
 
 const DocsPage = lazy(() => import("../docs/page"));
+const MapPage = lazy(() => import("../map/page"));
 
 interface Place {
   path: string;
@@ -30,6 +31,7 @@ const PLACES: Place[] = [
   { path: "/", name: "Gallery", icon: "gallery" },
   { path: "/review", name: "Review", icon: "review" },
   { path: "/search", name: "Search", icon: "search" },
+  { path: "/map", name: "Map", icon: "map" },
   { path: "/status", name: "Status", icon: "status" },
   { path: "/docs", name: "API", icon: "api" },
 ];
@@ -83,6 +85,10 @@ export function App(): ReactNode {
           <ReviewPage facts={collection.value} />
         ) : path === "/search" ? (
           <SearchPage />
+        ) : path === "/map" ? (
+          <Suspense fallback={null}>
+            <MapPage facts={collection.value} />
+          </Suspense>
         ) : path === "/status" ? (
           <StatusPage collection={collection} />
         ) : (
@@ -109,7 +115,7 @@ function useHelpKey(help: () => void): void {
     const heard = (event: KeyboardEvent): void => {
       const typing = event.target instanceof HTMLElement && /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
       if (typing || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
-      const to = { g: "/", r: "/review", s: "/search", t: "/status" }[event.key];
+      const to = { g: "/", r: "/review", s: "/search", m: "/map", t: "/status" }[event.key];
       if (event.key === "?") help();
       else if (to && Date.now() - going < 1000) go(to);
       else {
@@ -141,9 +147,9 @@ function Help({ onClose }: { onClose: () => void }): ReactNode {
         ))}
         <div>
           <dt>
-            <kbd>g</kbd> then <kbd>g r s t</kbd>
+            <kbd>g</kbd> then <kbd>g r s m t</kbd>
           </dt>
-          <dd>Gallery, Review, Search, Status</dd>
+          <dd>Gallery, Review, Search, Map, Status</dd>
         </div>
         <div>
           <dt>

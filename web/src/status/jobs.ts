@@ -14,7 +14,7 @@ export const jobsKnown = store(false);
 const followed = new Map<number, EventSource>();
 const RETRY = 3000;
 
-export const JOB_NAMES: Record<JobKind, string> = { scan: "Looking for files", train: "Learning", apply: "Suggesting" };
+export const JOB_NAMES: Record<JobKind, string> = { scan: "Looking for files", train: "Learning", apply: "Suggesting", map: "Drawing the map" };
 
 export function underWay(job: Job): boolean {
   return job.state === "waiting" || job.state === "running";
