@@ -171,12 +171,125 @@ async function search(page) {
   await page.locator(".found-items .tile").first().waitFor();
 }
 
+/** Where items are on the screen while the whole map is seen, as the page has it from the service. */
+async function placesOnScreen(page) {
+  const bytes = await (await fetch(`${base}/api/v1/map/points`)).arrayBuffer();
+  const n = new DataView(bytes).getUint32(0, true);
+  const [steps, at] = [new Uint32Array(bytes, 4, n), new Uint16Array(bytes, 4 + 4 * n)];
+  const box = await page.locator(".map-stage").boundingBox();
+  const scale = (0.9 * Math.min(box.width, box.height)) / 65535;
+  let id = 0;
+  return [...steps].map((step, i) => ({
+    id: (id += step),
+    x: box.x + box.width / 2 + (at[2 * i] - 65535 / 2) * scale,
+    y: box.y + box.height / 2 + (65535 / 2 - at[2 * i + 1]) * scale,
+  }));
+}
+
+/** Whether something is drawn at a place: it has not the colour of the map's corner. */
+async function drawnAt(page, { x, y }) {
+  const shot = `data:image/png;base64,${(await page.screenshot()).toString("base64")}`;
+  const box = await page.locator(".map-stage").boundingBox();
+  return page.evaluate(
+    async ([shot, x, y, cornerX, cornerY]) => {
+      const image = new Image();
+      image.src = shot;
+      await image.decode();
+      const pen = new OffscreenCanvas(image.width, image.height).getContext("2d");
+      pen.drawImage(image, 0, 0);
+      const at = (px, py) => [...pen.getImageData(Math.round(px), Math.round(py), 1, 1).data].join();
+      return at(x, y) !== at(cornerX, cornerY);
+    },
+    [shot, x, y, box.x + 3, box.y + box.height - 3],
+  );
+}
+
+async function map(page) {
+  await page.goto("/map");
+  await page.locator('.map-stage[data-drawn-by="hand"]').waitFor(); // there is no card here
+  const { items } = await get("/items?k=1000");
+  await page.getByRole("heading", { name: `${items.length} pictures` }).waitFor();
+  await page.waitForLoadState("networkidle");
+  const places = await placesOnScreen(page);
+  assert.deepEqual(places.map((p) => p.id).sort((a, b) => a - b), items.map((i) => i.id).sort((a, b) => a - b));
+  const lonely = (p) => Math.min(...places.filter((q) => q !== p).map((q) => Math.hypot(p.x - q.x, p.y - q.y)));
+  const one = places.reduce((a, b) => (lonely(b) > lonely(a) ? b : a));
+  assert.ok(await drawnAt(page, one), "a point that is drawn");
+  assert.ok(!(await drawnAt(page, { x: one.x, y: one.y + lonely(one) / 2 })), "nothing beside it");
+
+  const name = items.find((i) => i.id === one.id).path.split("/").at(-1);
+  await page.mouse.move(one.x, one.y);
+  await page.locator(".map-card").getByText(name).waitFor();
+  await page.locator(".map-card img").waitFor();
+  await shoot(page, "map-hover");
+  await page.mouse.click(one.x, one.y);
+  await page.getByRole("dialog", { name }).waitFor();
+  await page.goBack();
+
+  const left = places.toSorted((a, b) => a.x - b.x).slice(0, 20);
+  const edge = (left.at(-1).x + places.toSorted((a, b) => a.x - b.x)[20].x) / 2;
+  const box = await page.locator(".map-stage").boundingBox();
+  const corners = [[box.x + 2, box.y + 2], [edge, box.y + 2], [edge, box.y + box.height - 2], [box.x + 2, box.y + box.height - 2]];
+  await page.keyboard.down("Shift");
+  await page.mouse.move(...corners[0]);
+  await page.mouse.down();
+  for (const corner of corners.slice(1)) await page.mouse.move(...corner, { steps: 8 });
+  await page.mouse.up();
+  await page.keyboard.up("Shift");
+  await page.getByText("20 pictures", { exact: true }).waitFor();
+  await shoot(page, "map-lasso");
+  await page.keyboard.press("t");
+  await page.keyboard.type("on the left");
+  await page.keyboard.press("Enter");
+  await eventually(async () => (await get("/items?label=on%20the%20left")).total === 20, "what was outlined, tagged");
+  const tagged = (await get("/items?label=on%20the%20left")).items.map((i) => i.id);
+  assert.deepEqual(tagged.sort((a, b) => a - b), left.map((p) => p.id).sort((a, b) => a - b));
+
+  await page.getByRole("combobox", { name: "Colour by a label" }).fill("on the left");
+  await page.getByRole("option", { name: "on the left", exact: true }).click();
+  await page.getByText("20 accepted").waitFor();
+  await shoot(page, "map-colour");
+  await page.getByRole("button", { name: "No colours" }).click();
+  await page.getByRole("button", { name: "Gallery" }).click();
+  await page.getByRole("heading", { name: "20 pictures" }).waitFor();
+  await page.goBack();
+  await page.locator(".map-stage").focus();
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("0");
+  await page.keyboard.press("+");
+  await page.keyboard.press("x");
+  await page.getByText("1 picture", { exact: true }).waitFor();
+  await page.keyboard.press("w");
+  await page.getByRole("complementary", { name: "The map in words" }).getByRole("button", { name: /^Open / }).waitFor();
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("z");
+  await eventually(async () => !(await get("/items?label=on%20the%20left")).total, "the tag taken back");
+}
+
+/** The same map by WebGL, where the page does not know that there is no card behind it. */
+async function mapByCard(browser) {
+  const { context, page, faults } = await opened(browser, base, WIDE);
+  await page.addInitScript(() => {
+    WebGL2RenderingContext.prototype.getExtension = () => null;
+  });
+  await page.goto("/map");
+  const by = await page.locator(".map-stage").getAttribute("data-drawn-by");
+  await page.waitForLoadState("networkidle");
+  const places = await placesOnScreen(page);
+  const left = places.reduce((a, b) => (b.x < a.x ? b : a));
+  await eventually(() => drawnAt(page, left), `a point that is drawn by ${by}`);
+  assert.ok(!(await drawnAt(page, { x: left.x - 20, y: left.y })), "nothing beside it");
+  assert.deepEqual(faults, []);
+  console.log(`map drawn by ${by}: ok`);
+  await context.close();
+}
+
 /** Every page, on a wide and a phone screen, light and dark: nothing serious for axe, nothing cut off, nothing jumps. */
 async function everyPage(browser) {
   const item = (await get("/items?k=1")).items[0].id;
   const label = encodeURIComponent((await get("/facets")).labels[0].label);
   const pages = ["/", `/?item=${item}`, "/review", `/review?view=grid&label=${label}`, `/search?text=${label}`, "/training", "/training?compare=1,2", "/status", "/docs"];
-  pages.push("/labels", "/labels?label=1", "/labels?view=tree", "/labels?view=proposals");
+  pages.push(`/map?label=${label}`, "/labels", "/labels?label=1", "/labels?view=tree", "/labels?view=proposals");
   for (const [size, colorScheme] of [[WIDE, "light"], [PHONE, "dark"], [{ viewport: { width: 360, height: 740 } }, "light"]]) {
     for (const address of pages) {
       const { context, page, faults } = await opened(browser, base, { ...size, colorScheme });
@@ -202,7 +315,7 @@ async function everyPage(browser) {
 await withBrowser(async (browser) => {
   const { context, page, faults } = await opened(browser, base, WIDE);
   page.setDefaultTimeout(15_000);
-  for (const part of [learns, gallery, review, search, labelsOf(base, { get, eventually, shoot }), training]) {
+  for (const part of [learns, gallery, review, search, labelsOf(base, { get, eventually, shoot }), map, training]) {
     const begun = Date.now();
     try {
       await part(page, context);
@@ -213,6 +326,7 @@ await withBrowser(async (browser) => {
     console.log(`${part.name}: ${((Date.now() - begun) / 1000).toFixed(1)} s`);
   }
   assert.deepEqual(faults.filter((fault) => !fault.includes("another label is called")), []); // which was asked for
+  await mapByCard(browser);
   await everyPage(browser);
   console.log("every page: ok");
 });

@@ -52,6 +52,8 @@ class Filter:
         Days or times such as "2024-05" or "2024-05-01T12:00"; `taken_to` holds to its own end.
     words : str or None
         All of them occur in the path, with or without capitals (of A to Z).
+    numbers : tuple of int or None
+        Only these items, at most 1,000.
     """
 
     state: Literal["present", "missing", "unreadable"] = "present"
@@ -65,6 +67,7 @@ class Filter:
     taken_from: str | None = None
     taken_to: str | None = None
     words: str | None = None
+    numbers: tuple[int, ...] | None = None
 
 
 class Shown(NamedTuple):

@@ -22,7 +22,7 @@ from wsabie.base.errors import InputError, MissingError, WsabieError
 from wsabie.base.executor import Processes
 from wsabie.base.machine import available_cores
 from wsabie.base.progress import Stage
-from wsabie.catalogue import comparing, learning, proposing, scanning, suggesting
+from wsabie.catalogue import comparing, learning, maps, proposing, scanning, suggesting
 from wsabie.catalogue.collection import Collection, open_collection
 from wsabie.catalogue.curves import Curve, Point
 from wsabie.catalogue.database import reading, writing
@@ -37,6 +37,7 @@ OPTIONS: dict[str, dict[str, type]] = {
     "apply": {"again": bool, "accept_above": float},
     "tidy": {"least": float},
     "compare": {"models": list},
+    "map": {},
 }
 """What can be asked of each kind of job."""
 
@@ -56,7 +57,7 @@ class Job(NamedTuple):
     Attributes
     ----------
     id : int
-    kind : {"scan", "train", "apply", "tidy", "compare"}
+    kind : {"scan", "train", "apply", "tidy", "compare", "map"}
     state : {"waiting", "running", "done", "failed", "stopped"}
     by : str
     options : dict
@@ -257,12 +258,17 @@ def _compare(collection: Collection, one: Job, progress: "_Told") -> dict[str, A
     return comparing.as_json(found)
 
 
+def _map(collection: Collection, _: Job, progress: "_Told") -> dict[str, Any]:
+    return maps.project(collection, progress=progress)._asdict()
+
+
 _WORK: dict[str, Callable[[Collection, Job, "_Told"], dict[str, Any]]] = {
     "scan": _scan,
     "train": _train,
     "apply": _apply,
     "tidy": _tidy,
     "compare": _compare,
+    "map": _map,
 }
 
 

@@ -16,6 +16,7 @@ Numbers = Select[tuple[Any]]
 
 _TIME = re.compile(r"\d{4}(-\d\d(-\d\d(T\d\d(:\d\d(:\d\d)?)?)?)?)?")
 _MOST_WORDS, _LONGEST = 20, 4_000
+_MOST_NUMBERS = 1_000
 
 
 class Meaning(NamedTuple):
@@ -60,7 +61,7 @@ def parts(meant: Meaning) -> list[Part]:
     Raises
     ------
     InputError
-        A time is none, or there are too many words.
+        A time is none, or there are too many words or numbers.
     """
     wanted, found = meant.wanted, []
     if meant.label is not None:
@@ -78,6 +79,8 @@ def parts(meant: Meaning) -> list[Part]:
         found.append(_taken(wanted))
     if wanted.words is not None and wanted.words.split():
         found.append(_words(meant, wanted.words.split()))
+    if wanted.numbers is not None:
+        found.append(_numbers(wanted.numbers))
     return found
 
 
@@ -156,3 +159,9 @@ def _words(meant: Meaning, words: list[str]) -> Part:
     alike = items.c.path.like if meant.dialect == "sqlite" else items.c.path.ilike  # LIKE is ILIKE there
     said = and_(*(alike(pattern, escape="\\") for pattern in patterns))
     return Part(select(items.c.id).where(state_of(meant), said), said)
+
+
+def _numbers(numbers: tuple[int, ...]) -> Part:
+    if len(numbers) > _MOST_NUMBERS or any(not 0 < n < 2**63 for n in numbers):
+        raise InputError(f"items are asked for by up to {_MOST_NUMBERS:,} numbers from 1 on; ask for fewer at once")
+    return Part(select(items.c.id).where(items.c.id.in_(numbers)), items.c.id.in_(numbers))

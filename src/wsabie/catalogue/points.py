@@ -144,7 +144,7 @@ def similar(collection: Collection, item: int, k: int = 20, *, only: Iterable[in
         As `nearest_items`; or the item has not been looked at.
     """
     place, _ = _place(collection, None)
-    points = _searched(place)[0]
+    points = searched(place)[0]
     at = int(np.searchsorted(points.items, item))
     if at == len(points.items) or points.items[at] != item:
         raise InputError(f"the model has not seen item {item} yet; run: wsabie collection apply {collection.folder}")
@@ -169,6 +169,22 @@ def search_label(collection: Collection, label: int, k: int = 20, *, only: Itera
         )
     vector = opened.model.label_vectors[columns].mean(axis=0)
     return _nearest(collection, opened.path, [vector], k, "dot", only, ())[0]
+
+
+def searched(model: Path) -> "tuple[Points, ExactIndex, ExactIndex]":
+    """The points that a model has seen, ready for searches by inner product and by cosine.
+
+    Raises
+    ------
+    InputError
+        It has seen none yet.
+    """
+    config = model / "points/config.json"
+    try:
+        stat = config.stat()
+    except OSError as error:
+        raise InputError("the model in use has seen no items yet; run: wsabie collection apply") from error
+    return _indexed(model, stat.st_mtime_ns, stat.st_ino)
 
 
 def point_of(collection: Collection, content: "Content") -> Float32:
@@ -199,7 +215,7 @@ def _nearest(
     only: Iterable[int] | None,
     but: Iterable[int],
 ) -> list[list[Near]]:
-    points, dot, cosine = _searched(place)
+    points, dot, cosine = searched(place)
     index: ExactIndex = dot if similarity == "dot" else cosine
     candidates = None if only is None else np.flatnonzero(np.isin(points.items, np.fromiter(only, np.int64)))
     left, without = len(points.items) if candidates is None else len(candidates), set(but)
@@ -237,15 +253,6 @@ def _place(collection: Collection, model: int | None) -> tuple[Path, int]:
     if folder is None or number is None:
         raise InputError(f"{collection.folder} has no model yet; run: wsabie collection train {collection.folder}")
     return collection.models / folder, number
-
-
-def _searched(model: Path) -> "tuple[Points, ExactIndex, ExactIndex]":
-    config = model / "points/config.json"
-    try:
-        stat = config.stat()
-    except OSError as error:
-        raise InputError("the model in use has seen no items yet; run: wsabie collection apply") from error
-    return _indexed(model, stat.st_mtime_ns, stat.st_ino)
 
 
 @lru_cache(maxsize=2)  # a search takes less time than making a table ready

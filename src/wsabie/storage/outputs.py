@@ -8,7 +8,9 @@ from typing import Literal
 from wsabie.base.errors import InputError
 from wsabie.storage.atomic import explained, try_writing
 
-Kind = Literal["coco", "html", "is-a", "labels", "log", "pairs", "parquet", "picture", "rejects", "tags", "vectors"]
+Kind = Literal[
+    "coco", "html", "is-a", "labels", "log", "pairs", "parquet", "picture", "places", "rejects", "tags", "vectors"
+]
 _KINDS: dict[Kind, tuple[str, tuple[bytes, ...] | re.Pattern[bytes]]] = {
     "coco": ("file of annotations that was exported", (b'{"info":',)),
     "html": ("HTML page", (b"<!doctype html", b"<html")),
@@ -18,6 +20,7 @@ _KINDS: dict[Kind, tuple[str, tuple[bytes, ...] | re.Pattern[bytes]]] = {
     "pairs": ("pair list", (b"id\tname",)),
     "parquet": ("Parquet file", (b"par1",)),
     "picture": ("PNG picture", (b"\x89png",)),
+    "places": ("list of places on a map", (b"kind,id,name,x,y",)),
     "rejects": ("list of what was skipped", (b'{"where":', b'{"not_listed":')),
     "tags": ("list of tags", (b"path,root,", b'{"path":')),
     "vectors": ("file of word vectors", re.compile(rb"\d+ \d+\n\S")),
@@ -35,7 +38,7 @@ def refuse_unwritable(
     ----------
     *results : (kind, Path or None)
         "coco", "html", "is-a" (list), "labels" (what they mean), "log" (of epochs), "pairs", "parquet", "picture",
-        "rejects", "tags" (of a collection) or "vectors", and the file; None is no result.
+        "places" (on a map), "rejects", "tags" (of a collection) or "vectors", and the file; None is no result.
     inputs : iterable of Path or None
         What the command reads, and folders that it fills itself: no result may be one of these, nor lie in one.
     folder : Path or None

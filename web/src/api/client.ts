@@ -11,6 +11,8 @@ import type {
   Job,
   JobKind,
   LabelHit,
+  MapFacts,
+  MapLabel,
   Models,
   ModelWhole,
   PictureAnswer,
@@ -76,6 +78,15 @@ export async function tokenFits(): Promise<boolean> {
 }
 
 async function ask<T>(path: string, init: RequestInit = {}): Promise<T> {
+  const answer = await answered(path, init);
+  return (answer.status === 204 ? null : await answer.json()) as T;
+}
+
+async function bytes(path: string, signal?: AbortSignal): Promise<ArrayBuffer> {
+  return (await answered(path, signal ? { signal } : {})).arrayBuffer();
+}
+
+async function answered(path: string, init: RequestInit): Promise<Response> {
   let answer: Response;
   try {
     answer = await fetch(`${API}${path}`, { credentials: "same-origin", ...init });
@@ -83,7 +94,7 @@ async function ask<T>(path: string, init: RequestInit = {}): Promise<T> {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     throw new ApiError(0, AWAY);
   }
-  if (answer.ok) return (answer.status === 204 ? null : await answer.json()) as T;
+  if (answer.ok) return answer;
   if (answer.status === 401) onTokenNeeded();
   throw new ApiError(answer.status, await detailOf(answer));
 }
@@ -126,6 +137,8 @@ export interface ItemQuery {
   taken_from?: string;
   taken_to?: string;
   words?: string;
+  numbers?: string;
+  picked?: string; // never sent: which selection of this page, see gallery/picked.ts
   sort?: string;
   descending?: boolean;
 }
@@ -152,6 +165,11 @@ export const api = {
     upload<PictureAnswer>(`/search/picture${query({ k, region })}`, file, signal),
   labels: (start: string, k: number, signal?: AbortSignal) =>
     get<{ labels: LabelHit[] }>(`/labels${query({ start, k })}`, signal),
+  map: (method: string, signal?: AbortSignal) => get<MapFacts>(`/map${query({ method })}`, signal),
+  mapPoints: (method: string, signal?: AbortSignal) => bytes(`/map/points${query({ method })}`, signal),
+  mapLabels: (method: string, k: number, signal?: AbortSignal) =>
+    get<{ labels: MapLabel[] }>(`/map/labels${query({ method, k })}`, signal),
+  mapLabel: (label: string, signal?: AbortSignal) => bytes(`/map/label${query({ label })}`, signal),
   facets: (signal?: AbortSignal) => get<Facets>("/facets", signal),
   jobs: (signal?: AbortSignal) => get<{ jobs: Job[] }>("/jobs", signal),
   startJob: (kind: JobKind, options: Record<string, unknown> = {}) => post<Job>("/jobs", { kind, options }),

@@ -136,7 +136,27 @@ export interface Entry {
   changes: number;
 }
 
-export type JobKind = "scan" | "train" | "apply" | "tidy" | "compare";
+export type Method = "pca" | "umap";
+
+export interface MapFacts {
+  model: number;
+  method: Method;
+  version: string;
+  points: number;
+  box: { x: number; y: number; side: number };
+  share: number | null;
+  projections: { method: Method; state: "ready" | "stale" | "none" | "not installed"; placed: number; made: string | null }[];
+}
+
+export interface MapLabel {
+  id: number;
+  label: string;
+  x: number;
+  y: number;
+  accepted: number;
+}
+
+export type JobKind = "scan" | "train" | "apply" | "tidy" | "compare" | "map";
 export type JobState = "waiting" | "running" | "done" | "failed" | "stopped";
 
 export interface Job {

@@ -12,7 +12,7 @@ export const SORTS: { value: Sort; name: string; descending: boolean }[] = [
   { value: "probability", name: "Probability of the label", descending: true },
 ];
 
-const NAMES = ["label", "state", "min", "max", "untagged", "folder", "from", "to", "words", "presence"] as const;
+const NAMES = ["label", "state", "min", "max", "untagged", "folder", "from", "to", "words", "presence", "picked"] as const;
 export type FilterName = (typeof NAMES)[number];
 
 /** How many filters are set. */
@@ -49,6 +49,7 @@ export function itemQuery(asked: URLSearchParams): ItemQuery {
     if (suggested && asked.get(name) && value >= 0 && value <= 100) found[key] = value / 100;
   }
   if (asked.get("untagged")) found.unlabelled = true;
+  if (asked.get("picked")) found.picked = asked.get("picked")!;
   const presence = asked.get("presence");
   found.state = presence === "missing" || presence === "unreadable" ? presence : "present";
   for (const [name, key] of [

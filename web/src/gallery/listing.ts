@@ -3,7 +3,8 @@
 import { useEffect, useMemo, useSyncExternalStore } from "react";
 import { api, type ItemQuery } from "../api/client";
 import type { Item } from "../api/types";
-import { Pages, type PagesState } from "./pages";
+import { type LoadPage, Pages, type PagesState } from "./pages";
+import { pickedPage } from "./picked";
 
 const KEPT = 4;
 const lists = new Map<string, Pages<Item>>();
@@ -15,7 +16,8 @@ function listOf(key: string, asked: ItemQuery): Pages<Item> {
     lists.set(key, known);
     return known;
   }
-  const made = new Pages<Item>((cursor, k, signal) => api.items({ ...asked, cursor, k }, signal));
+  const load: LoadPage<Item> = (cursor, k, signal) => api.items({ ...asked, cursor, k }, signal);
+  const made = new Pages<Item>(asked.picked ? pickedPage(asked) : load);
   lists.set(key, made);
   for (const [old, pages] of lists) {
     if (lists.size <= KEPT) break;

@@ -10,12 +10,24 @@ import { say } from "../shell/saying";
 
 const TOLD = { accepted: "tagged", rejected: "rejected for" } as const;
 
-export function TagBar({ chosen, onClear }: { chosen: ReadonlySet<number>; onClear: () => void }): ReactNode {
+const MOST = 10_000; // decisions that the service takes at once
+
+interface Props {
+  chosen: ReadonlySet<number>;
+  onClear: () => void;
+  children?: ReactNode; // what else the page can do with them
+}
+
+export function TagBar({ chosen, onClear, children }: Props): ReactNode {
   const [label, setLabel] = useState("");
   const apply = (name: string, state: Verdict | null): void => {
     const text = name.trim();
     if (!text) {
       document.querySelector<HTMLInputElement>(".tag-bar input")?.focus();
+      return;
+    }
+    if (chosen.size > MOST) {
+      say(`At most ${count(MOST, "picture")} are tagged at once; select fewer.`);
       return;
     }
     const told = state ? `${count(chosen.size, "picture")} ${TOLD[state]} ${text}` : `${text} taken off ${count(chosen.size, "picture")}`;
@@ -46,6 +58,7 @@ export function TagBar({ chosen, onClear }: { chosen: ReadonlySet<number>; onCle
       <button type="button" onClick={() => apply(label, null)}>
         Untag
       </button>
+      {children}
       <button type="button" className="plain" aria-label="Select nothing" onClick={onClear}>
         <Icon name="close" />
       </button>

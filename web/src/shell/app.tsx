@@ -22,6 +22,7 @@ import { NoToken, TokenButton, TokenDialog } from "./token";
 import { Waiting } from "./waiting";
 
 const DocsPage = lazy(() => import("../docs/page"));
+const MapPage = lazy(() => import("../map/page"));
 
 interface Place {
   path: string;
@@ -34,6 +35,7 @@ const PLACES: Place[] = [
   { path: "/review", name: "Review", icon: "review" },
   { path: "/search", name: "Search", icon: "search" },
   { path: "/labels", name: "Labels", icon: "tag" },
+  { path: "/map", name: "Map", icon: "map" },
   { path: "/training", name: "Training", icon: "training" },
   { path: "/status", name: "Status", icon: "status" },
   { path: "/docs", name: "API", icon: "api" },
@@ -99,6 +101,10 @@ export function App(): ReactNode {
           <LabelsPage />
         ) : path === "/training" ? (
           <TrainingPage />
+        ) : path === "/map" ? (
+          <Suspense fallback={null}>
+            <MapPage facts={collection.value} />
+          </Suspense>
         ) : path === "/status" ? (
           <StatusPage collection={collection} />
         ) : (
@@ -125,7 +131,7 @@ function useHelpKey(help: () => void): void {
     const heard = (event: KeyboardEvent): void => {
       const typing = event.target instanceof HTMLElement && /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
       if (typing || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
-      const to = { g: "/", r: "/review", s: "/search", l: "/labels", n: "/training", t: "/status" }[event.key];
+      const to = { g: "/", r: "/review", s: "/search", l: "/labels", m: "/map", n: "/training", t: "/status" }[event.key];
       if (event.key === "?") help();
       else if (to && Date.now() - going < 1000) go(to);
       else {
@@ -157,9 +163,9 @@ function Help({ onClose }: { onClose: () => void }): ReactNode {
         ))}
         <div>
           <dt>
-            <kbd>g</kbd> then <kbd>g r s l n t</kbd>
+            <kbd>g</kbd> then <kbd>g r s l m n t</kbd>
           </dt>
-          <dd>Gallery, Review, Search, Labels, Training, Status</dd>
+          <dd>Gallery, Review, Search, Labels, Map, Training, Status</dd>
         </div>
         <div>
           <dt>

@@ -20,6 +20,7 @@ export const JOB_NAMES: Record<JobKind, string> = {
   apply: "Suggesting",
   tidy: "Comparing labels",
   compare: "Comparing models",
+  map: "Drawing the map",
 };
 
 export function underWay(job: Job): boolean {

@@ -11,7 +11,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from wsabie import __version__
 from wsabie.base.machine import available_cores
 from wsabie.catalogue.jobs import Runner
-from wsabie.faces.serve import collection_routes, item_routes, label_routes, model_routes, review_routes, search_routes
+from wsabie.faces.serve import (
+    collection_routes,
+    item_routes,
+    label_routes,
+    map_routes,
+    model_routes,
+    review_routes,
+    search_routes,
+)
 from wsabie.faces.serve.context import API, Context, Known, Reader, The
 from wsabie.faces.serve.limits import layered
 from wsabie.faces.serve.measured import Measured
@@ -23,6 +31,7 @@ _OF_COLLECTION = (
     label_routes.router,
     review_routes.router,
     search_routes.router,
+    map_routes.router,
     collection_routes.router,
 )
 _HEADERS = {

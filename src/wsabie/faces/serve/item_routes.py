@@ -63,6 +63,7 @@ def listed(
     taken_from: Text = None,
     taken_to: Text = None,
     words: Text = None,
+    numbers: Annotated[str | None, Query(max_length=20_000, pattern=r"^\d{1,19}(,\d{1,19})*$")] = None,
     sort: Literal["path", "taken", "added", "best", "doubt", "probability"] = "path",
     descending: bool = False,
     cursor: Annotated[str | None, Query(max_length=5000)] = None,
@@ -70,7 +71,9 @@ def listed(
 ) -> told.Items:
     """Items that pass a filter, a page at a time."""
     chances = min_probability, max_probability
-    wanted = items.Filter(state, label, label_state, *chances, unlabelled, folder, root, taken_from, taken_to, words)
+    only = None if numbers is None else tuple(map(int, numbers.split(",")))
+    times = taken_from, taken_to
+    wanted = items.Filter(state, label, label_state, *chances, unlabelled, folder, root, *times, words, only)
     limit = min(within(k, the), items.LARGEST)
     page = items.page(at, wanted, sort=sort, descending=descending, cursor=cursor, limit=limit)
     return told.Items(items=[item_seen(item) for item in page.items], next=page.next_cursor, total=page.total)

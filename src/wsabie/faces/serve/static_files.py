@@ -14,7 +14,7 @@ from starlette.staticfiles import NotModifiedResponse
 from wsabie.faces.serve.problems import Problem
 
 FOLDER = Path(__file__).parent / "static"
-PAGES = ("/", "/review", "/labels", "/search", "/training", "/status", "/docs")
+PAGES = ("/", "/review", "/labels", "/search", "/map", "/training", "/status", "/docs")
 """Addresses of pages: all are the same document, which looks at its address."""
 _OTHERS = ("favicon.svg", "theme.js")
 _KEPT = "public, max-age=31536000, immutable"

@@ -1,0 +1,167 @@
+"""The map of 100,000 items: `python -m benchmarks.map_page [--items 100000] [--folder DIR] [--umap]`.
+
+300 emoji are learnt from; the other items are made up, each near one of them in the space of the model and with its
+picture. Measured are the projection, the answers of the service, and, where there are Chromium and built pages, the
+frames that a browser draws while the map is dragged and zoomed. Its WebGL is drawn by the processor in a machine
+without a graphics card, so a card is never slower.
+"""
+
+import argparse
+import csv
+import gzip
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import numpy as np
+import pyarrow.parquet as pq
+from sqlalchemy import insert, select
+
+from benchmarks.machine import told
+from wsabie.catalogue import map_labels, maps, tables
+from wsabie.catalogue.collection import Collection, create
+from wsabie.catalogue.database import reading, writing
+from wsabie.catalogue.journal import now
+from wsabie.catalogue.learning import train
+from wsabie.catalogue.plane import principal
+from wsabie.catalogue.points import load_points, opened_model, save_points
+from wsabie.catalogue.scanning import scan
+from wsabie.samples import sample_path
+
+REAL = 300
+WEB = Path(__file__).parents[1] / "web"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--items", type=int, default=100_000)
+    parser.add_argument("--folder", type=Path, help="where the collection is kept, to measure it again")
+    parser.add_argument("--umap", action="store_true", help="minutes more")
+    asked = parser.parse_args()
+    print(told())
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = asked.folder or Path(scratch) / "collection"
+        with create(folder) as collection:
+            if not load_some(collection):
+                fill(collection, asked.items)
+            in_process(collection, asked.umap)
+        served(folder)
+
+
+def fill(collection: Collection, n: int) -> None:
+    """Real items and a model of them, then items near them."""
+    rows = pq.read_table(sample_path("emoji"), columns=["image", "labels"]).to_pylist()[:: 3635 // REAL][:REAL]
+    with (collection.folder / "metadata.csv").open("w", newline="", encoding="utf-8") as file:
+        lines = csv.writer(file)
+        lines.writerow(["file_name", "labels"])
+        for number, row in enumerate(rows):
+            (collection.folder / f"{number:03d}.webp").write_bytes(row["image"])
+            lines.writerow([f"{number:03d}.webp", ";".join(label.replace(";", " ") for label in row["labels"][:6])])
+    scan(collection, by="benchmark")
+    train(collection, by="benchmark", describe="colour", epochs=10)
+    opened = opened_model(collection)
+    there = load_points(opened.path, opened.model.dim)
+    draw = np.random.default_rng(0)
+    parents = draw.integers(0, len(there.items), n - len(there.items))
+    noise = draw.normal(scale=0.35, size=(len(parents), opened.model.dim)) * there.points.std()
+    numbers = np.arange(len(parents)) + 1 + there.items[-1]
+    with reading(collection.engine) as connection:
+        known = [row._asdict() for row in connection.execute(select(tables.items).order_by(tables.items.c.id))]
+        s, a = tables.suggestions.c, tables.annotations.c
+        thought: dict[int, list[dict[str, Any]]] = {}
+        for row in connection.execute(select(tables.suggestions).where(s.probability > 0.05)):
+            thought.setdefault(row.item_id, []).append(row._asdict())
+        decided: dict[int, list[int]] = {}
+        for item, label in connection.execute(select(a.item_id, a.label_id)):
+            decided.setdefault(item, []).append(label)
+    copies = list(zip(numbers.tolist(), (there.items[parents]).tolist(), strict=True))
+    rows = {row["id"]: row for row in known}
+    with writing(collection.engine) as connection:
+        connection.execute(
+            insert(tables.items), [rows[of] | {"id": i, "path": f"made up/{i}.webp"} for i, of in copies]
+        )
+        connection.execute(
+            insert(tables.suggestions), [r | {"item_id": i} for i, of in copies for r in thought.get(of, ())]
+        )
+        connection.execute(
+            insert(tables.annotations),
+            [{"item_id": i, "label_id": label, "state": "accepted", "origin": "import", "by": "x", "at": now()}
+             for i, of in copies if i % 3 == 0 for label in decided.get(of, ())],
+        )  # fmt: skip
+    moved = there._replace(
+        items=numbers, marks=there.marks[parents], points=(there.points[parents] + noise).astype(np.float32)
+    )
+    save_points(opened.path, there.with_others(moved))
+
+
+def load_some(collection: Collection) -> bool:
+    """Whether it was filled before."""
+    with reading(collection.engine) as connection:
+        return connection.execute(select(tables.items.c.id).limit(1)).first() is not None
+
+
+def in_process(collection: Collection, umap: bool) -> None:
+    """The projection and what it is asked for."""
+    opened = opened_model(collection)
+    points = load_points(opened.path, opened.model.dim).points
+    begun = time.perf_counter()
+    found = principal(points)
+    found.places(points)
+    shape = f"{points.shape[0]:,} x {points.shape[1]}"
+    print(
+        f"principal components of {shape}: {1000 * (time.perf_counter() - begun):.0f} ms, {found.share:.0%} of variance"
+    )
+    for name in ("first", "again"):
+        begun = time.perf_counter()
+        drawn = maps.whole(collection)
+        between = time.perf_counter()
+        n = len(map_labels.labels_at(collection, drawn))
+        print(
+            f"{name}: map {1000 * (between - begun):.0f} ms, {n} labels {1000 * (time.perf_counter() - between):.0f} ms"
+        )
+    print(map_labels.judged(collection, drawn))
+    if umap:
+        begun = time.perf_counter()
+        maps.project(collection)
+        print(
+            f"UMAP: {time.perf_counter() - begun:.0f} s", map_labels.judged(collection, maps.whole(collection, "umap"))
+        )
+
+
+def served(folder: Path) -> None:
+    """Answers of the service, then a browser."""
+    command = [sys.executable, "-m", "wsabie", "serve", str(folder), "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            address = process.stderr.readline().split(" on ")[1].split()[0]  # type: ignore[union-attr]
+            with httpx2.Client(base_url=f"{address}/api/v1", timeout=60) as client:
+                label = client.get("/map/labels?k=1").json()["labels"][0]["label"]
+                for path in ("/map", "/map/points", "/map/labels", f"/map/label?label={label}"):
+                    answer, ms = timed(lambda: client.get(path))  # noqa: B023
+                    sent = len(gzip.compress(answer.content, 1)) if "json" not in answer.headers["content-type"] else 0
+                    print(f"{path}: {ms:.1f} ms, {len(answer.content):,} bytes" + (f", {sent:,} sent" if sent else ""))
+            if shutil.which("node") and (WEB / "node_modules/playwright-core").exists():
+                subprocess.run(["node", "tests/frames.mjs", address], cwd=WEB, check=True, env={**os.environ})
+        finally:
+            process.terminate()
+
+
+def timed(ask: Callable[[], Any], times: int = 20) -> tuple[Any, float]:
+    """An answer, and the median time of it."""
+    taken = []
+    for _ in range(times + 1):
+        begun = time.perf_counter()
+        answer = ask()
+        taken.append(1000 * (time.perf_counter() - begun))
+    return answer, float(np.median(taken[1:]))
+
+
+if __name__ == "__main__":
+    main()
