@@ -41,6 +41,7 @@ const pages = {
     },
   ],
   proposals: ["/labels?view=proposals"],
+  map: [`/map?label=${encodeURIComponent(label)}`, async (page) => page.waitForTimeout(1000)],
   training: ["/training?compare=1,2&model=1"],
   status: ["/status"],
   api: ["/docs"],

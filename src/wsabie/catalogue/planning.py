@@ -103,7 +103,8 @@ def plan(
         )
     if items is None:
         return Plan("full", "much was decided since the last training from scratch")
-    return Plan("corrections", f"{len(items):,} items were decided about since model {number} learnt", changed)
+    decided = "1 item was" if len(items) == 1 else f"{len(items):,} items were"
+    return Plan("corrections", f"{decided} decided about since model {number} learnt", changed)
 
 
 def _kept_back(connection: Connection, shelved: list[Shelved], parent: int) -> int | None:
