@@ -20,6 +20,7 @@ from wsabie.faces.serve.limits import Limits
 from wsabie.faces.serve.served import CollectionModel
 from wsabie.samples import sample_path
 
+collect_ignore = ["clock"]  # is loaded by other processes
 Made = Callable[..., Path]
 PICTURES = 120
 
