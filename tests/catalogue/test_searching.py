@@ -8,7 +8,9 @@ from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.filling import fill
 from wsabie.catalogue.scanning import scan
 from wsabie.catalogue.searching import Answer, search
+from wsabie.catalogue.tagging import tag
 from wsabie.catalogue.understanding import Meanings
+from wsabie.catalogue.vocabulary import rename, set_parent
 from wsabie.labels.knowledge import Knowledge
 
 TAGS = {"a": "car;red", "b": "bicycle", "c": "wheel;red", "d": "ship", "e": "car;ship", "f": "light wheel"}
@@ -67,6 +69,22 @@ def test_more_words_together_come_before_fewer(tagged: Collection, meanings: Mea
     known.relate("is-a", "ship", "red car")  # known as two words, of which each is a label
     assert search(tagged, "red car", meanings=Meanings(known, "k")).meaning.wanted.popitem()[1] == "ship"
     assert told(search(tagged, '"red" car', meanings=Meanings(known, "k")))[0][1] == "a"
+
+
+def test_labels_that_differ_in_case_alone_are_told_apart(tagged: Collection) -> None:
+    tag(tagged, [6], accept=["Car"], by="eve")
+    assert told(search(tagged, "Car"))[0] == ("tagged 'Car'", "f")
+    assert told(search(tagged, "car"))[0] == ("tagged 'car'", "ae")
+    both = search(tagged, "CAR")
+    assert (told(both)[0], both.meaning.said) == (("tagged 'CAR'", "aef"), ["'CAR' is 'car' or 'Car'"])
+
+
+def test_what_is_rejected_is_in_no_group(tagged: Collection) -> None:
+    rename(tagged, "light wheel", "limousine", by="eve")
+    set_parent(tagged, "limousine", "car", by="eve")
+    assert told(search(tagged, "car"))[1] == ("'limousine' is a kind of 'car'", "f")
+    tag(tagged, [6], reject=["car"], by="eve")
+    assert len(told(search(tagged, "car"))) == 1
 
 
 def test_parts_and_other_names_come_from_what_files_know(tagged: Collection, meanings: Meanings) -> None:

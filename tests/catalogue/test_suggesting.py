@@ -16,6 +16,7 @@ from wsabie.catalogue import points, tables
 from wsabie.catalogue.collection import Collection, create
 from wsabie.catalogue.database import reading, writing
 from wsabie.catalogue.journal import history, undo
+from wsabie.catalogue.label_space import search_labels
 from wsabie.catalogue.learning import train
 from wsabie.catalogue.points import mark_of
 from wsabie.catalogue.probability import load_judged, lowest, threshold, threshold_of
@@ -131,14 +132,14 @@ def test_near_items(learnt: tuple[Collection, dict[int, dict[str, Any]]]) -> Non
     only = points.similar(collection, 5, 7, only=[5, 6, 7])
     assert sorted(one.item for one in only) == [6, 7]
     label = {name: number for number, name in _labels(collection).items()}["people"]
-    people = points.search_label(collection, label, 20)
+    people = search_labels(collection, [[label]], 20)[0]
     assert np.mean([there[one.item]["kind"] == "people" for one in people if one.item in there]) > 0.8
     picture = points.point_of(collection, collection.folder / "0004.webp")
     assert points.nearest_items(collection, picture, 1)[0].item == 5
     with pytest.raises(InputError, match="has not seen item 9999"):
         points.similar(collection, 9999)
-    with pytest.raises(InputError, match="has not learnt label 77"):
-        points.search_label(collection, 77)
+    but = [one.item for one in people[:5]]
+    assert search_labels(collection, [[label], [77]], 15, but=but) == [people[5:], []]
 
 
 def test_items_that_are_gone_are_not_near(learnt: tuple[Collection, dict[int, dict[str, Any]]]) -> None:

@@ -151,26 +151,6 @@ def similar(collection: Collection, item: int, k: int = 20, *, only: Iterable[in
     return _nearest(collection, place, [points.points[at]], k, "cosine", only, (item,))[0]
 
 
-def search_label(collection: Collection, label: int, k: int = 20, *, only: Iterable[int] | None = None) -> list[Near]:
-    """Items that a label fits best, as the model in use sees it, by the number of the label.
-
-    Raises
-    ------
-    InputError
-        As `nearest_items`; or the model does not know the label.
-    """
-    opened = opened_model(collection)
-    with reading(collection.engine) as connection:
-        columns = np.flatnonzero(opened.labels_now(connection) == label)
-    if not len(columns):
-        raise InputError(
-            f"the model in use has not learnt label {label} yet; tag some items with it, then train: wsabie collection "
-            f"train {collection.folder}"
-        )
-    vector = opened.model.label_vectors[columns].mean(axis=0)
-    return _nearest(collection, opened.path, [vector], k, "dot", only, ())[0]
-
-
 def searched(model: Path) -> "tuple[Points, ExactIndex, ExactIndex]":
     """The points that a model has seen, ready for searches by inner product and by cosine.
 
@@ -218,14 +198,16 @@ def _nearest(
     points, dot, cosine = searched(place)
     index: ExactIndex = dot if similarity == "dot" else cosine
     candidates = None if only is None else np.flatnonzero(np.isin(points.items, np.fromiter(only, np.int64)))
-    left, without = len(points.items) if candidates is None else len(candidates), set(but)
-    asked = min(k + len(without) + _SPARE, left)
+    left, hidden = len(points.items) if candidates is None else len(candidates), np.fromiter(but, np.int64)
+    places = np.flatnonzero(np.isin(points.items, hidden)) if len(hidden) else hidden
+    asked = min(k + _SPARE, left)
     table, found = np.asarray(queries, np.float32), [list[Near]() for _ in queries]
     few = list(range(len(found)))  # queries that have found fewer than k so far
     while left and few:
-        ids, scores = index.top_k(table[few], asked, candidates=candidates)
-        numbers = points.items[ids]
-        present = _present(collection, np.unique(numbers[ids >= 0]).tolist()) - without
+        out = _of_each(places, len(few), len(points.items)) if len(places) else None
+        ids, scores = index.top_k(table[few], asked, candidates=candidates, exclude=out)
+        numbers = np.where(ids >= 0, points.items[ids], -1)
+        present = _present(collection, np.unique(numbers[ids >= 0]).tolist())
         for query, row, own in zip(few, numbers.tolist(), scores.tolist(), strict=True):
             found[query] = [Near(item, score) for item, score in zip(row, own, strict=True) if item in present][:k]
         if asked == left:
@@ -233,6 +215,15 @@ def _nearest(
         few = [query for query in few if len(found[query]) < k]
         asked = min(4 * asked, left)
     return found
+
+
+def _of_each(places: Int64, n_queries: int, n_items: int) -> Any:
+    """The same items for each query, as `top_k` takes what it is not to find, (n_queries, n_items)."""
+    from scipy.sparse import csr_matrix
+
+    columns = np.tile(places, n_queries)
+    starts = np.arange(n_queries + 1) * len(places)
+    return csr_matrix((np.ones(len(columns), np.int8), columns, starts), (n_queries, n_items))
 
 
 def _present(collection: Collection, numbers: list[int]) -> set[int]:

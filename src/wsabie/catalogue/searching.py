@@ -6,9 +6,9 @@ what an item must not be. What the words are understood as is part of the answer
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, func, select
+from sqlalchemy import CompoundSelect, Connection, Select, func, select
 
 from wsabie.base.errors import InputError
 from wsabie.catalogue.collection import Collection
@@ -86,7 +86,8 @@ def search(collection: Collection, text: str, k: int = 24, meanings: Meanings | 
         raise InputError(f"the text has {len(text):,} characters; search with at most {_LONGEST:,}")
     with reading(collection.engine) as connection:
         meaning = understand(connection, text, meanings)
-        hidden = _decided(connection, meaning)
+        out = _decided(meaning)
+        hidden = connection.execute(out).scalars().all()
         known = [*_kinds(connection, meaning), *_known(connection, meaning, meanings)]
     related = list(_related(collection, meaning, known))
     chosen = list(islice(product(*(term.labels.items() for term in meaning.terms)), _COMBINED))
@@ -95,9 +96,9 @@ def search(collection: Collection, text: str, k: int = 24, meanings: Meanings | 
     with reading(collection.engine) as connection:
         own = [(names[0][1], found) for names, found in zip(chosen, near, strict=False)]
         groups = _own_groups(connection, meaning, k, own)
-        seen = hidden | {hit.item for group in groups for hit in group.hits}
+        seen = {hit.item for group in groups for hit in group.hits}
         for one, found in zip(related, near[len(chosen) :], strict=True):
-            hits = _of_label(connection, one, max(1, k // 2), found, seen)
+            hits = _of_label(connection, one, max(1, k // 2), found, seen, out)
             if hits:
                 groups.append(Group([one.name], one.why, one.score, hits))
                 seen |= {hit.item for hit in hits}
@@ -110,7 +111,7 @@ def _own_groups(
     connection: Connection, meaning: Meaning, k: int, near: Sequence[tuple[str, list[Near]]]
 ) -> list[Group]:
     """What is tagged so, and what looks so: of a term with several labels the best one counts."""
-    tagged = _tagged(connection, meaning, k)
+    tagged = _tagged(connection, meaning.terms, k, _having(meaning.unwanted))
     there = {hit.item for hit in tagged}
     best: dict[int, Hit] = {}
     for label, found in near:
@@ -122,15 +123,14 @@ def _own_groups(
     return [Group(names, f"tagged {shown}", None, tagged), Group(names, f"looks like {shown}", None, looking)]
 
 
-def _tagged(connection: Connection, meaning: Meaning, k: int) -> list[Hit]:
-    """Items that have a label of each term and none that is not wanted, the newest first."""
+def _tagged(connection: Connection, terms: Sequence[Term], k: int, out: Any) -> list[Hit]:
+    """Items that have a label of each term and are not left out, the newest first."""
     query = select(items.c.id).where(items.c.state == "present").order_by(items.c.id.desc()).limit(k)
-    for term in meaning.terms:
-        query = query.where(_has(term.labels))
-    if meaning.unwanted:
-        query = query.where(~_has(meaning.unwanted))
+    for term in terms:
+        query = query.where(items.c.id.in_(_having(term.labels)))
+    query = query.where(items.c.id.not_in(out))
     found, a = list(connection.execute(query).scalars()), annotations.c
-    first = meaning.terms[0].labels
+    first = terms[0].labels
     if len(first) == 1:
         return [Hit(item, name, None) for item in found for name in first.values()]
     had = select(a.item_id, func.min(a.label_id)).where(a.item_id.in_(found), a.label_id.in_(first))
@@ -138,24 +138,24 @@ def _tagged(connection: Connection, meaning: Meaning, k: int) -> list[Hit]:
     return [Hit(item, first[label[item]], None) for item in found]
 
 
-def _has(numbers: Iterable[int]) -> ColumnElement[bool]:
+def _having(numbers: Iterable[int], state: str = "accepted") -> Select[Any]:
+    """Items with one of some labels, or without it for sure."""
     a = annotations.c
-    return items.c.id.in_(select(a.item_id).where(a.label_id.in_(list(numbers)), a.state == "accepted"))
+    return select(a.item_id).where(a.label_id.in_(list(numbers)), a.state == state)
 
 
-def _decided(connection: Connection, meaning: Meaning) -> set[int]:
+def _decided(meaning: Meaning) -> CompoundSelect[Any]:
     """Items of which is known that they are not what is asked for: one label of several is no such thing."""
-    a = annotations.c
     single = [number for term in meaning.terms if len(term.labels) == 1 for number in term.labels]
-    rejected = select(a.item_id).where(a.label_id.in_(single), a.state == "rejected")
-    other = select(a.item_id).where(a.label_id.in_(list(meaning.unwanted)), a.state == "accepted")
-    return set(connection.execute(rejected).scalars()) | set(connection.execute(other).scalars())
+    return _having(single, "rejected").union(_having(meaning.unwanted))
 
 
-def _of_label(connection: Connection, one: Related, k: int, near: Sequence[Near], but: set[int]) -> list[Hit]:
+def _of_label(
+    connection: Connection, one: Related, k: int, near: Sequence[Near], but: set[int], out: CompoundSelect[Any]
+) -> list[Hit]:
     """Items tagged with a related label, and where these are few, those that look so."""
-    meaning = Meaning([Term(one.name, {one.number: one.name})], {}, [])
-    tagged = [hit for hit in _tagged(connection, meaning, k + len(but)) if hit.item not in but][:k]
+    found = _tagged(connection, [Term(one.name, {one.number: one.name})], k + len(but), out)
+    tagged = [hit for hit in found if hit.item not in but][:k]
     there = but | {hit.item for hit in tagged}
     return [*tagged, *(Hit(o.item, one.name, o.score) for o in near if o.item not in there)][:k]
 

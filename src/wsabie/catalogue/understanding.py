@@ -12,7 +12,7 @@ from wsabie.catalogue import book
 from wsabie.catalogue.remembered import Remembered
 from wsabie.catalogue.tables import labels, synonyms
 from wsabie.labels.knowledge import Knowledge
-from wsabie.labels.matching import Matched, match_labels
+from wsabie.labels.matching import match_labels
 from wsabie.labels.names import unknown_label
 from wsabie.search.asked import Queries
 from wsabie.search.related import KnownRelated, Link
@@ -69,20 +69,15 @@ class Meanings:
 
     def __init__(self, knowledge: Knowledge, called: str) -> None:
         self.knowledge, self.called = knowledge, called
-        self._read: tuple[list[tuple[str, str]], Queries, KnownRelated] | None = None
+        self.of = Remembered(self._of)
+        """Who understands words, and who knows related labels; of a connection."""
 
-    def of(self, connection: Connection) -> tuple[Queries, KnownRelated]:
-        """Who understands words, and who knows related labels."""
+    def _of(self, connection: Connection) -> tuple[Queries, KnownRelated]:
         query = select(labels.c.name, labels.c.wordnet).where(labels.c.merged_into.is_(None)).order_by(labels.c.id)
         rows = [(name, synset) for name, synset in connection.execute(query)]
-        if self._read is None or self._read[0] != rows:
-            matched = self._matched(rows)
-            self._read = rows, Queries(matched.labels, matched), KnownRelated(matched, called=self.called)
-        return self._read[1:]
-
-    def _matched(self, rows: Sequence[tuple[str, str]]) -> Matched:
         table = {name: synset for name, synset in rows if synset and self.knowledge.find(synset)}
-        return match_labels(self.knowledge, [name for name, _ in rows], table)
+        matched = match_labels(self.knowledge, [name for name, _ in rows], table)
+        return Queries(matched.labels, matched), KnownRelated(matched, called=self.called)
 
 
 def meanings_in(*files: Path) -> Meanings | None:
@@ -137,22 +132,28 @@ class Names:
         rows = connection.execute(select(synonyms.c.name, synonyms.c.label_id, synonyms.c.language)).all()
         self.others: dict[str, int] = {row[0]: row[1] for row in rows}
         self.languages: dict[str, str] = {row[0]: row[2] for row in rows}
-        self._spelt = {name.casefold(): number for name, number in self.others.items()}
-        self._spelt |= {name.casefold(): number for number, name in self.labels.items()}
-        self.most_words = max((name.count(" ") + 1 for name in self._spelt), default=1)
+        self._numbers = self.others | {name: number for number, name in self.labels.items()}
+        self._alike: dict[str, list[int]] = {}
+        for name, number in self._numbers.items():
+            self._alike.setdefault(name.casefold(), []).append(number)
+        self.most_words = max((name.count(" ") + 1 for name in self._numbers), default=1)
 
     def number(self, name: str) -> int:
         """Of a label, by its own name."""
-        return self._spelt[name.casefold()]
+        return self._numbers[name]
 
     def named(self, asked: str) -> tuple[Term, str] | None:
-        """The label that has this name, and what is to be said of it."""
-        number = self._spelt.get(asked.casefold())
-        if number is None:
+        """The label that has this name, else all of which a name differs in case alone; what is to be said of it."""
+        exact = self._numbers.get(asked)
+        numbers = [exact] if exact is not None else self._alike.get(asked.casefold(), ())
+        found = {number: self.labels[number] for number in numbers}
+        if not found:
             return None
-        name = self.labels[number]
+        if len(found) > 1:
+            return Term(asked, found), f"'{asked}' is {' or '.join(repr(name) for name in found.values())}"
+        name = next(iter(found.values()))
         other = asked.casefold() != name.casefold()
-        return Term(name, {number: name}), f"'{asked}' is another name of '{name}'" if other else ""
+        return Term(name, found), f"'{asked}' is another name of '{name}'" if other else ""
 
 
 names_of = Remembered(Names)

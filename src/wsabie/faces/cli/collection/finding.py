@@ -38,7 +38,9 @@ def search(
         from wsabie.catalogue.items import numbered
         from wsabie.catalogue.searching import search as find
         from wsabie.catalogue.understanding import meanings_in
+        from wsabie.storage.outputs import refuse_unwritable
 
+        refuse_unwritable(("picture", sheet), inputs=collection.roots().values())
         answer = find(collection, text, k, meanings_in(*knowledge or ()))
         wanted = [hit.item for group in answer.groups for hit in group.hits]
         paths = {item.id: item.path for item in numbered(collection, wanted)}
