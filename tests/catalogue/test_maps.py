@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from pictured import KINDS, add_item, sample, tag, with_pictures
 from wsabie.base.errors import InputError, UnknownLabelError
-from wsabie.catalogue import map_labels, maps, plane, tables
+from wsabie.catalogue import map_fit, map_labels, maps, plane, tables
 from wsabie.catalogue.collection import Collection, create
 from wsabie.catalogue.database import writing
 from wsabie.catalogue.items import Filter, page
@@ -68,7 +68,7 @@ def test_items_of_a_kind_lie_together_and_labels_among_theirs(learnt: Collection
     at = map_labels.labels_at(learnt, drawn)
     assert {one.name for one in at} >= set(KINDS)
     assert [one.accepted for one in at] == sorted((one.accepted for one in at), reverse=True)
-    figure = map_labels.judged(learnt, drawn)
+    figure = map_fit.judged(learnt, drawn)
     assert figure.labels >= 4
     assert figure.share > 1.5 * figure.chance
     assert len(map_labels.labels_at(learnt, drawn, 3)) == 3
@@ -131,7 +131,7 @@ def test_umap_itself_on_drawings(learnt: Collection) -> None:
     assert maps.project(learnt).state == "ready"
     drawn = maps.whole(learnt, "umap")
     assert np.isfinite(drawn.places).all()
-    figure = map_labels.judged(learnt, drawn)
+    figure = map_fit.judged(learnt, drawn)
     assert figure.share > 1.5 * figure.chance
     maps.project(learnt)
     assert (maps.whole(learnt, "umap").places == drawn.places).all()
