@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from sqlalchemy import insert, select
 
 from benchmarks.machine import told
-from wsabie.catalogue import map_labels, maps, tables
+from wsabie.catalogue import map_fit, map_labels, maps, tables
 from wsabie.catalogue.collection import Collection, create
 from wsabie.catalogue.database import reading, writing
 from wsabie.catalogue.journal import now
@@ -126,13 +126,11 @@ def in_process(collection: Collection, umap: bool) -> None:
         print(
             f"{name}: map {1000 * (between - begun):.0f} ms, {n} labels {1000 * (time.perf_counter() - between):.0f} ms"
         )
-    print(map_labels.judged(collection, drawn))
+    print(map_fit.judged(collection, drawn))
     if umap:
         begun = time.perf_counter()
         maps.project(collection)
-        print(
-            f"UMAP: {time.perf_counter() - begun:.0f} s", map_labels.judged(collection, maps.whole(collection, "umap"))
-        )
+        print(f"UMAP: {time.perf_counter() - begun:.0f} s", map_fit.judged(collection, maps.whole(collection, "umap")))
 
 
 def served(folder: Path) -> None:

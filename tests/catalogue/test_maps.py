@@ -3,7 +3,9 @@
 import csv
 import json
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,10 +14,12 @@ from typer.testing import CliRunner
 
 from pictured import KINDS, add_item, sample, tag, with_pictures
 from wsabie.base.errors import InputError, UnknownLabelError
-from wsabie.catalogue import map_labels, maps, plane, tables
+from wsabie.catalogue import book, map_fit, map_labels, maps, plane, tables, vocabulary
 from wsabie.catalogue.collection import Collection, create
 from wsabie.catalogue.database import writing
+from wsabie.catalogue.deciding import Decision, decide
 from wsabie.catalogue.items import Filter, page
+from wsabie.catalogue.journal import entry, undo
 from wsabie.catalogue.learning import train
 from wsabie.catalogue.points import load_points, opened_model, save_points
 from wsabie.catalogue.suggesting import apply
@@ -68,7 +72,7 @@ def test_items_of_a_kind_lie_together_and_labels_among_theirs(learnt: Collection
     at = map_labels.labels_at(learnt, drawn)
     assert {one.name for one in at} >= set(KINDS)
     assert [one.accepted for one in at] == sorted((one.accepted for one in at), reverse=True)
-    figure = map_labels.judged(learnt, drawn)
+    figure = map_fit.judged(learnt, drawn)
     assert figure.labels >= 4
     assert figure.share > 1.5 * figure.chance
     assert len(map_labels.labels_at(learnt, drawn, 3)) == 3
@@ -83,6 +87,75 @@ def test_only_items_that_are_present_are_on_the_map(learnt: Collection) -> None:
     assert after.version != before.version
     assert after.items.tolist() == [n for n in before.items.tolist() if n != 7]
     assert {(one.x, one.y) for one in map_labels.labels_at(learnt, after)} <= {tuple(p) for p in after.places.tolist()}
+
+
+def test_other_items_missing_are_another_map_where_their_numbers_sum_up_alike(learnt: Collection) -> None:
+    versions, c = [], tables.items.c
+    for gone in ((), (1, 4), (2, 3), (1, 5, 6), (2, 3, 7)):  # of the last two the squares sum up alike, too
+        with writing(learnt.engine) as connection:
+            connection.execute(update(tables.items).values(state="present"))
+            connection.execute(update(tables.items).where(c.id.in_(gone)).values(state="missing"))
+        drawn = maps.whole(learnt)
+        assert set(range(1, 81)) - set(drawn.items.tolist()) == set(gone)
+        versions.append(drawn.version)
+    assert len(set(versions)) == 5
+
+
+def test_points_that_are_saved_while_a_map_is_drawn(learnt: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = opened_model(learnt)
+    points, read = load_points(opened.path, opened.model.dim), maps.searched
+    fewer = points._replace(items=points.items[:40], marks=points.marks[:40], points=points.points[40:])
+
+    def then_saved(model: Path) -> Any:
+        found = read(model)
+        monkeypatch.setattr(maps, "searched", read)
+        save_points(model, fewer)
+        return found
+
+    monkeypatch.setattr(maps, "searched", then_saved)
+    drawn = maps.whole(learnt)
+    assert len(drawn.items) == len(drawn.places) == 40
+    assert (drawn.places == plane.principal(fewer.points).places(fewer.points)).all()
+    assert maps.whole(learnt) is drawn
+
+
+def test_labels_follow_merges_and_are_those_of_the_model_that_was_drawn(learnt: Collection) -> None:
+    def at() -> dict[str, tuple[float, float]]:
+        return {one.name: (one.x, one.y) for one in map_labels.labels_at(learnt, drawn)}
+
+    drawn = maps.whole(learnt)
+    before = at()
+    vocabulary.merge(learnt, ["food"], "animals", by="eve")
+    merged = at()
+    assert "food" not in merged
+    maps_of_now = map_labels._bests
+    map_labels._bests = type(maps_of_now)(2)  # what a service that has just begun says
+    try:
+        assert merged == at()
+    finally:
+        map_labels._bests = maps_of_now
+    undo(learnt.engine, by="eve")
+    assert at() == before
+    train(learnt, by="eve", describe="colour", dim=8, full=True, threads=1)
+    map_labels._bests = type(maps_of_now)(2)
+    assert maps.whole(learnt).model == 2
+    assert at() == before  # another model is in use by now
+
+
+def test_an_item_counts_once_whatever_its_regions(learnt: Collection) -> None:
+    drawn = maps.whole(learnt)
+    before = {one.name: one.accepted for one in map_labels.labels_at(learnt, drawn)}
+    with entry(learnt.engine, "eve", "tag", "tagged") as change:
+        food = book.ensure(change, ["food"])["food"]
+        decide(change, [Decision(1, food, "accepted", region) for region in ("0,0,9,9", "9,9,9,9")])
+    after = {one.name: one.accepted for one in map_labels.labels_at(learnt, drawn)}
+    assert after == before
+
+
+def test_many_who_ask_at_once_are_given_what_is_theirs() -> None:
+    few, asked = maps.Few[str](2), [str(n % 5) for n in range(200)]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(lambda key: few.get(key, lambda: f"of {key}"), asked)) == [f"of {key}" for key in asked]
 
 
 def test_a_umap_is_kept_and_new_items_go_beside_their_like(learnt: Collection, by_umap: None) -> None:
@@ -131,7 +204,7 @@ def test_umap_itself_on_drawings(learnt: Collection) -> None:
     assert maps.project(learnt).state == "ready"
     drawn = maps.whole(learnt, "umap")
     assert np.isfinite(drawn.places).all()
-    figure = map_labels.judged(learnt, drawn)
+    figure = map_fit.judged(learnt, drawn)
     assert figure.share > 1.5 * figure.chance
     maps.project(learnt)
     assert (maps.whole(learnt, "umap").places == drawn.places).all()

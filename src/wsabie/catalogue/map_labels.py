@@ -1,4 +1,4 @@
-"""Labels on a map: where they lie, which items they colour, and how well that fits."""
+"""Labels on a map: where they lie and which items they colour."""
 
 import threading
 from typing import NamedTuple
@@ -11,10 +11,8 @@ from wsabie.catalogue import book
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.database import reading
 from wsabie.catalogue.deciding import model_in_use
-from wsabie.catalogue.maps import Map
+from wsabie.catalogue.maps import Few, Map
 from wsabie.catalogue.plane import middle
-from wsabie.catalogue.points import opened_model, searched
-from wsabie.catalogue.shelf import OpenModel
 from wsabie.catalogue.tables import annotations, suggestions
 
 NOTHING, REJECTED, ACCEPTED, SUGGESTED = range(4)
@@ -22,8 +20,6 @@ NOTHING, REJECTED, ACCEPTED, SUGGESTED = range(4)
 
 
 _BEST = 5  # items among which a label lies
-_JUDGED = 200  # labels, and how many items each has at least
-_FEWEST = 5
 _making = threading.Lock()
 
 
@@ -44,14 +40,6 @@ class Coloured(NamedTuple):
     codes: UInt8
 
 
-class Figure(NamedTuple):
-    """Of the ten items nearest to a label in the plane, the share that carries it; by chance; how many labels."""
-
-    share: float
-    chance: float
-    labels: int
-
-
 def labels_at(collection: Collection, drawn: Map, k: int = 500) -> list[LabelAt]:
     """The labels that the model knows in the plane, those with most items first.
 
@@ -62,19 +50,18 @@ def labels_at(collection: Collection, drawn: Map, k: int = 500) -> list[LabelAt]
     ----------
     collection : Collection
     drawn : Map
-        Of the model in use.
+        Its model is asked, whichever is in use by now.
     k : int
     """
-    opened = opened_model(collection)
     a = annotations.c
-    query = select(a.label_id, func.count()).where(a.state == "accepted").group_by(a.label_id)
+    query = select(a.label_id, func.count(a.item_id.distinct())).where(a.state == "accepted").group_by(a.label_id)
     with reading(collection.engine) as connection:
-        columns, names = opened.labels_now(connection), book.names(connection)
+        columns, names = drawn.opened.labels_now(connection), book.names(connection)
         counts = {row[0]: int(row[1]) for row in connection.execute(query)}
     known = sorted({int(n) for n in columns} & names.keys(), key=lambda n: (-counts.get(n, 0), names[n]))[:k]
     if not len(drawn.items) or not known:
         return []
-    places = middle(drawn.places[_best(opened, drawn, known, columns)])
+    places = middle(drawn.places[_best(drawn, known, columns)])
     return [LabelAt(n, names[n], float(x), float(y), counts.get(n, 0)) for n, (x, y) in zip(known, places, strict=True)]
 
 
@@ -98,41 +85,20 @@ def coloured(collection: Collection, label: str) -> Coloured:
     return Coloured(numbers, np.array([found[n] for n in numbers.tolist()], np.uint8))
 
 
-def judged(collection: Collection, drawn: Map, k: int = 10) -> Figure:
-    """How often the items around a label in the plane carry it, over the labels with most items."""
-    at = [one for one in labels_at(collection, drawn, _JUDGED) if one.accepted >= _FEWEST]
-    a = annotations.c
-    query = select(a.item_id, a.label_id).where(a.state == "accepted", a.label_id.in_([one.id for one in at]))
-    own: dict[int, list[int]] = {}
-    with reading(collection.engine) as connection:
-        for item, label in connection.execute(query):
-            own.setdefault(label, []).append(item)
-    shares, chances = [], []
-    for one in at:
-        carried = np.isin(drawn.items, own[one.id])
-        apart = np.square(drawn.places - np.array([one.x, one.y], np.float32)).sum(axis=1)
-        shares.append(carried[np.argsort(apart, kind="stable")[:k]].mean())
-        chances.append(carried.mean())
-    return Figure(float(np.mean(shares or [0])), float(np.mean(chances or [0])), len(at))
-
-
 def _sure(probability: float) -> int:
     return SUGGESTED + round((255 - SUGGESTED) * min(1.0, max(0.0, probability)))
 
 
-_bests: dict[str, dict[int, Int64]] = {}
+_bests = Few[dict[int, Int64]](2)
 
 
-def _best(opened: OpenModel, drawn: Map, wanted: list[int], columns: Int64) -> Int64:
+def _best(drawn: Map, wanted: list[int], columns: Int64) -> Int64:
     """Positions among the items of a map of those that labels fit best, (n_wanted, k); kept for the next question."""
+    known = _bests.get((drawn.of, columns.tobytes()), dict)
     with _making:
-        if drawn.of not in _bests:
-            _bests.clear()
-        known = _bests.setdefault(drawn.of, {})
         missing = [n for n in wanted if n not in known]
         if missing:
-            points, dot, _ = searched(opened.path)
-            vectors = opened.model.label_vectors
+            points, dot, vectors = drawn.seen.points, drawn.seen.dot, drawn.opened.model.label_vectors
             queries = np.stack([vectors[np.flatnonzero(columns == n)].mean(axis=0) for n in missing])
             there = np.flatnonzero(np.isin(points.items, drawn.items))
             found = dot.top_k(queries, min(_BEST, len(there)), candidates=there)[0]

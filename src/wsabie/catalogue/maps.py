@@ -9,9 +9,9 @@ Items that came after it go beside those that they are nearest to, until it is m
 
 import hashlib
 import threading
-from functools import lru_cache
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from sqlalchemy import Connection, func, select
@@ -24,16 +24,60 @@ from wsabie.catalogue.database import reading
 from wsabie.catalogue.journal import now
 from wsabie.catalogue.plane import between, has_umap, principal, umap_places
 from wsabie.catalogue.points import Points, opened_model, searched
+from wsabie.catalogue.shelf import OpenModel
 from wsabie.catalogue.tables import items
 from wsabie.storage.folder import Parts, load_folder, save_folder
 
+if TYPE_CHECKING:
+    from wsabie.search.exact import ExactIndex
+
+T = TypeVar("T")
 Method = Literal["pca", "umap"]
 METHODS: tuple[Method, ...] = ("pca", "umap")
 
 _KIND = "map of items"
 _NEAREST = 3  # items beside which a new one goes
-_MAPS = 4  # in memory
-_making = threading.Lock()  # of two who ask first, one waits for the other
+_MAPS = 2  # in memory, with their points: one of each method
+_PRIMES, _FACTOR = (2**31 - 1, 2**31 - 19), 1_664_525_013
+
+
+class Few(Generic[T]):
+    """The last few things that were made, by their keys; of many who ask first, one makes it and the others wait.
+
+    Examples
+    --------
+    >>> few = Few[str](2)
+    >>> [few.get(key, lambda: 2 * key) for key in "abc"]
+    ['aa', 'bb', 'cc']
+    >>> few.get("c", lambda: "made anew"), few.get("a", lambda: "made anew")
+    ('cc', 'made anew')
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._there, self._making = most, dict[Any, T](), threading.Lock()
+
+    def get(self, key: Any, make: Callable[[], T]) -> T:
+        """What is kept under a key, made where nothing is."""
+        found = self._there.get(key)
+        if found is not None:
+            return found
+        with self._making:
+            found = self._there.get(key)
+            if found is None:
+                found = make()
+                while len(self._there) >= self._most:
+                    del self._there[next(iter(self._there))]
+                self._there[key] = found
+        return found
+
+
+class Seen(NamedTuple):
+    """The points that a model has seen, ready for searches; `head` tells them from those of another save."""
+
+    points: Points
+    dot: "ExactIndex"
+    cosine: "ExactIndex"
+    head: str
 
 
 class Map(NamedTuple):
@@ -41,7 +85,10 @@ class Map(NamedTuple):
 
     Attributes
     ----------
-    model : int
+    opened : OpenModel
+        Whose map it is.
+    seen : Seen
+        The points that it was drawn of.
     method : {"pca", "umap"}
     version, of : str
         Changes when anything of it does; when its items or their points do.
@@ -54,7 +101,8 @@ class Map(NamedTuple):
         Of the variance that the plane holds; None: the method has no such figure.
     """
 
-    model: int
+    opened: OpenModel
+    seen: Seen
     method: Method
     version: str
     of: str
@@ -62,6 +110,11 @@ class Map(NamedTuple):
     places: Float32
     placed: int
     share: float | None
+
+    @property
+    def model(self) -> int:
+        """The number of the model."""
+        return self.opened.number
 
 
 class Standing(NamedTuple):
@@ -99,27 +152,35 @@ def whole(collection: Collection, method: str = "pca") -> Map:
         There is no model, it was not applied yet, no such method, or its projection has not been made.
     """
     opened, known = opened_model(collection), _known(method)
-    points = searched(opened.path)[0]
-    heads = (_head(opened.path / "points"), _head(opened.path / "map") if known == "umap" else "")
-    with reading(collection.engine) as connection:
-        of = _short(opened.path.name, heads[0], *_present_mark(connection))
-        version = _short(of, known, heads[1])
-        if version in _found:
-            return _found[version]
-        numbers = _present(connection)
-    with _making:
-        made = _places(opened.path, known, *heads)
-    if made is None:
+    seen = seen_by(opened.path)
+    kept, head = _steady(opened.path / "map", lambda: _kept(opened.path)) if known == "umap" else (None, "")
+    if known == "umap" and kept is None:
         raise InputError(
             f"there is no UMAP of the model in use yet; run: wsabie collection map {collection.folder} --umap"
         )
-    there = np.isin(points.items, numbers)
-    placed = int(made.placed[there].sum())
-    drawn = Map(opened.number, known, version, of, points.items[there], made.places[there], placed, made.share)
-    while len(_found) >= _MAPS:
-        _found.pop(next(iter(_found)), None)
-    _found[version] = drawn
-    return drawn
+    made = _places.get((opened.path, seen.head, known, head), lambda: _placed(seen, kept))
+    with reading(collection.engine) as connection:
+        of = _short(opened.path.name, seen.head, *_present_mark(connection))
+        version = _short(of, known, head)
+
+        def draw() -> Map:
+            there = np.isin(seen.points.items, _present(connection))
+            own = seen.points.items[there], made.places[there], int(made.placed[there].sum())
+            return Map(opened, seen, known, version, of, *own, made.share)
+
+        return _found.get(version, draw)
+
+
+def seen_by(model: Path) -> Seen:
+    """The points of one save, even while another comes.
+
+    Raises
+    ------
+    InputError
+        The model has seen none yet.
+    """
+    found, head = _steady(model / "points", lambda: searched(model))
+    return Seen(*found, head)
 
 
 def standing(collection: Collection) -> list[Standing]:
@@ -180,38 +241,49 @@ def _head(folder: Path) -> str:
         return ""
 
 
+def _steady(folder: Path, read: Callable[[], T]) -> tuple[T, str]:
+    """What is read from a folder and the head of the same save; read again where another came meanwhile."""
+    while True:
+        head = _head(folder)
+        found = read()
+        if _head(folder) == head:
+            return found, head
+
+
 def _present(connection: Connection) -> Int64:
     query = select(items.c.id).where(items.c.state == "present")
     return np.array(connection.execute(query).scalars().all(), np.int64)
 
 
 def _present_mark(connection: Connection) -> tuple[int, ...]:
-    """Changes when other items are present, but for rare chances; an index tells it."""
-    n = items.c.id
-    query = select(func.count(), func.coalesce(func.sum(n), 0), func.coalesce(func.max(n), 0))
-    return tuple(int(one) for one in connection.execute(query.where(items.c.state == "present")).one())
+    """Changes when other items are present, but for rare chances; an index tells it.
+
+    Sums of numbers, or of their squares, are those of other sets as well: each number is scrambled before.
+    """
+    n, (one, other) = items.c.id, _PRIMES
+    scrambled = n % one * _FACTOR % one
+    query = select(func.count(), func.coalesce(func.sum(scrambled * scrambled % other), 0))
+    return tuple(int(part) for part in connection.execute(query.where(items.c.state == "present")).one())
 
 
-_found: dict[str, Map] = {}
+_found, _places = Few[Map](_MAPS), Few[_Whole](_MAPS)
 
 
-@lru_cache(maxsize=_MAPS)
-def _places(model: Path, method: Method, _: str, __: str) -> _Whole | None:
-    points, _dot, cosine = searched(model)
-    if method == "pca":
+def _placed(seen: Seen, kept: _Kept | None) -> _Whole:
+    """All points in the plane: by a projection that is kept, or by principal components."""
+    points = seen.points
+    if kept is None:
         found = principal(points.points)
         return _Whole(found.places(points.points), np.zeros(len(points.items), bool), found.share)
-    kept = _kept(model)
-    if kept is None:
-        return None
-    seen = _seen(kept, points)
+    old = _seen(kept, points)
     places = np.zeros((len(points.items), 2), np.float32)
-    places[seen] = kept.places[np.searchsorted(kept.items, points.items[seen])]
-    new = np.flatnonzero(~seen)
-    if len(new) and seen.any():
-        nearest = cosine.top_k(points.points[new], min(_NEAREST, int(seen.sum())), candidates=np.flatnonzero(seen))[0]
+    places[old] = kept.places[np.searchsorted(kept.items, points.items[old])]
+    new = np.flatnonzero(~old)
+    if len(new) and old.any():
+        near = min(_NEAREST, int(old.sum()))
+        nearest = seen.cosine.top_k(points.points[new], near, candidates=np.flatnonzero(old))[0]
         places[new] = between(places, nearest)
-    return _Whole(places, ~seen, None)
+    return _Whole(places, ~old, None)
 
 
 def _seen(kept: _Kept, points: Points) -> Bool:

@@ -57,6 +57,29 @@ def test_points_are_compressed_and_asked_for_again(asked: TestClient) -> None:  
     assert whole.headers["etag"].strip('"') == asked.get(MAP).json()["version"]
 
 
+def test_nothing_is_compressed_that_is_not_sent(
+    asked: TestClient,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: object, **__: object) -> bytes:
+        raise AssertionError("compressed")
+
+    path, plain = f"{MAP}/label?label=red", {"accept-encoding": "gzip;q=0"}
+    monkeypatch.setattr("wsabie.faces.serve.map_routes.gzip.compress", refuse)
+    first = asked.get(path, headers=plain)
+    assert (first.status_code, "content-encoding" in first.headers) == (200, False)
+    known = {"accept-encoding": "gzip", "if-none-match": f'"other", W/{first.headers["etag"]}'}
+    assert asked.get(path, headers=known).status_code == 304
+
+
+def test_who_asks_about_a_map_that_was_is_told_so(asked: TestClient) -> None:  # noqa: F811
+    version = asked.get(MAP).json()["version"]
+    for path in (f"{MAP}/points", f"{MAP}/labels"):
+        assert asked.get(f"{path}?version={version}").status_code == 200
+        answer = asked.get(f"{path}?version=another")
+        assert (answer.status_code, "ask for it again" in answer.json()["detail"]) == (409, True)
+
+
 def test_colours_change_with_decisions(asked: TestClient) -> None:  # noqa: F811
     def colours() -> dict[int, int]:
         content = asked.get(f"{MAP}/label?label=red").content

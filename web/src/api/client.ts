@@ -166,9 +166,10 @@ export const api = {
   labels: (start: string, k: number, signal?: AbortSignal) =>
     get<{ labels: LabelHit[] }>(`/labels${query({ start, k })}`, signal),
   map: (method: string, signal?: AbortSignal) => get<MapFacts>(`/map${query({ method })}`, signal),
-  mapPoints: (method: string, signal?: AbortSignal) => bytes(`/map/points${query({ method })}`, signal),
-  mapLabels: (method: string, k: number, signal?: AbortSignal) =>
-    get<{ labels: MapLabel[] }>(`/map/labels${query({ method, k })}`, signal),
+  mapPoints: (method: string, version: string, signal?: AbortSignal) =>
+    bytes(`/map/points${query({ method, version })}`, signal),
+  mapLabels: (method: string, version: string, k: number, signal?: AbortSignal) =>
+    get<{ labels: MapLabel[] }>(`/map/labels${query({ method, version, k })}`, signal),
   mapLabel: (label: string, signal?: AbortSignal) => bytes(`/map/label${query({ label })}`, signal),
   facets: (signal?: AbortSignal) => get<Facets>("/facets", signal),
   jobs: (signal?: AbortSignal) => get<{ jobs: Job[] }>("/jobs", signal),

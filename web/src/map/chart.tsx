@@ -14,6 +14,7 @@ import { showPicked } from "../gallery/picked";
 import { TagBar } from "../gallery/tag-bar";
 import { collectionTurn } from "../shell/collection";
 import { say } from "../shell/saying";
+import { isAnother } from "./asking";
 import { Card, type Pointed } from "./card";
 import { InWords } from "./in-words";
 import { selected } from "./kept";
@@ -31,9 +32,10 @@ interface Props {
   points: Points;
   allowed: boolean;
   label: string;
+  onAnother: () => void; // the map is another by now
 }
 
-export function Chart({ about, points, allowed, label }: Props): ReactNode {
+export function Chart({ about, points, allowed, label, onAnother }: Props): ReactNode {
   const [stage, setStage] = useState<Stage | null>(null);
   const field = useRef<HTMLDivElement>(null);
   const main = useRef<HTMLDivElement>(null);
@@ -42,9 +44,13 @@ export function Chart({ about, points, allowed, label }: Props): ReactNode {
   const [lassoing, setLassoing] = useState(false);
   const [listing, setListing] = useState(false);
   const [sight, setSight] = useState<{ points: number; labels: readonly MapLabel[] }>({ points: 0, labels: [] });
-  const labels = useLoad(`labels ${about.version}`, (signal) => api.mapLabels(about.method, LABELS, signal)).value?.labels;
-  const coloured = useColours(label, points);
-  const codes = label ? coloured : null;
+  const named = useLoad(`labels ${about.version}`, (signal) => api.mapLabels(about.method, about.version, LABELS, signal));
+  const labels = named.value?.labels;
+  const another = isAnother(named.error);
+  useEffect(() => {
+    if (another) onAnother();
+  }, [another]); // eslint-disable-line react-hooks/exhaustive-deps -- asked for once, whoever answers
+  const codes = useColours(label, points);
   const chosenMarks = useMemo(() => marked(points, chosen), [points, chosen]);
   const words = useMemo(() => (labels ?? []).map((l) => ({ label: l.label, weight: l.accepted, ...within(about, l) })), [labels, about]);
   const total = points.ids.length;
@@ -183,12 +189,16 @@ export function Chart({ about, points, allowed, label }: Props): ReactNode {
 function useColours(label: string, points: Points): Uint8Array<ArrayBuffer> | null {
   const settled = useStore(settledCount);
   const turn = useStore(collectionTurn);
-  const found = useLoad(label ? `colour ${label} ${settled} ${turn}` : null, (signal) => api.mapLabel(label, signal));
+  const found = useLoad(label ? `colour ${label} ${settled} ${turn}` : null, async (signal) => ({
+    label,
+    content: await api.mapLabel(label, signal),
+  }));
   const error = found.error;
   useEffect(() => {
     if (error) say(error.message);
   }, [error]);
-  return useMemo(() => (found.value ? readCodes(found.value, points) : null), [found.value, points]);
+  const content = found.value?.label === label ? found.value.content : null; // not those of the label before
+  return useMemo(() => (content ? readCodes(content, points) : null), [content, points]);
 }
 
 /** Where a place of the plane is in the units of points. */

@@ -1,4 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { ApiError } from "../api/client";
+import type { MapFacts } from "../api/types";
+import { askMap } from "./asking";
 import { moved, toMap, toScreen, whole, zoomed, zoomOf } from "./camera";
 import { between, parsed } from "./colours";
 import { stamp } from "./hand-painter";
@@ -15,6 +18,33 @@ function written(steps: number[], values: Uint8Array): ArrayBuffer {
   return whole_.buffer;
 }
 const bytes = (numbers: number[]): Uint8Array => new Uint8Array(Uint16Array.from(numbers).buffer);
+
+describe("a map that changes while it is asked for", () => {
+  const gone = new ApiError(409, "the map has changed");
+  const from = (failures: number) => {
+    const asked: string[] = [];
+    let turn = 0;
+    const map = async () => ({ version: `v${(turn += 1)}` }) as MapFacts;
+    const mapPoints = async (_: string, version: string) => {
+      asked.push(version);
+      if (asked.length <= failures) throw gone;
+      return written([turn], bytes([0, 0]));
+    };
+    return { asked, map, mapPoints };
+  };
+
+  it("is asked for again, so that facts and points are of one version", async () => {
+    const service = from(1);
+    const { about, points } = await askMap("pca", new AbortController().signal, service);
+    expect([about.version, [...points.ids], service.asked]).toEqual(["v2", [2], ["v1", "v2"]]);
+  });
+
+  it("is not asked for without end", async () => {
+    const service = from(9);
+    await expect(askMap("pca", new AbortController().signal, service)).rejects.toBe(gone);
+    expect(service.asked).toHaveLength(3);
+  });
+});
 
 describe("points", () => {
   const points = readPoints(written([3, 1, 5], bytes([0, 0, 10, 20, SIDE, SIDE])));

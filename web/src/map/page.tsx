@@ -2,7 +2,6 @@
 
 import "./map.css";
 import type { ReactNode } from "react";
-import { api } from "../api/client";
 import type { CollectionFacts, Method } from "../api/types";
 import { useLoad } from "../base/load";
 import { ask, useAsked } from "../base/router";
@@ -10,8 +9,8 @@ import { useStore } from "../base/store";
 import { Empty, Link, Trouble } from "../base/ui";
 import { useMayWrite } from "../decisions/may";
 import { collectionTurn } from "../shell/collection";
+import { askMap } from "./asking";
 import { Chart } from "./chart";
-import { readPoints } from "./points";
 
 interface PageProps {
   facts: CollectionFacts | null;
@@ -22,10 +21,7 @@ export default function MapPage({ facts }: PageProps): ReactNode {
   const asked = useAsked();
   const method: Method = asked.get("by") === "umap" ? "umap" : "pca";
   const turn = useStore(collectionTurn);
-  const there = useLoad(`map ${method} ${turn}`, async (signal) => {
-    const [about, points] = await Promise.all([api.map(method, signal), api.mapPoints(method, signal)]);
-    return { about, points: readPoints(points) };
-  });
+  const there = useLoad(`map ${method} ${turn}`, (signal) => askMap(method, signal));
   if (facts && !facts.model) return <NoModel />;
   const { error, value } = there;
   return (
@@ -46,6 +42,7 @@ export default function MapPage({ facts }: PageProps): ReactNode {
           points={value.points}
           allowed={writes}
           label={asked.get("label") ?? ""}
+          onAnother={there.again}
         />
       )}
     </section>

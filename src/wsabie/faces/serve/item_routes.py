@@ -19,6 +19,7 @@ from wsabie.faces.serve import collection_answers as told
 from wsabie.faces.serve.answers import Annotations
 from wsabie.faces.serve.asking import rank, row_of
 from wsabie.faces.serve.context import API, Open, Reader, The, within
+from wsabie.faces.serve.kept_copies import keeps
 from wsabie.faces.serve.model_routes import Region, Top
 from wsabie.faces.serve.seen import found, item_seen, item_whole
 from wsabie.features.decode import media_type
@@ -91,7 +92,7 @@ def small(item: Id, at: Open, request: Request, _: Reader, size: Literal["256", 
     path = thumbnail(at, item, int(size))
     tag = f'"{path.stem}"'  # names the content
     headers = {"cache-control": "private, max-age=31536000, immutable", "etag": tag}
-    if request.headers.get("if-none-match") == tag:
+    if keeps(request, tag):
         return Response(status_code=304, headers=headers)
     return FileResponse(path, media_type="image/webp", headers=headers)
 

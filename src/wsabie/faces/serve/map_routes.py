@@ -7,6 +7,7 @@ they cost next to nothing once they are compressed.
 
 import gzip
 import hashlib
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -15,15 +16,21 @@ from pydantic import BaseModel, Field
 
 from wsabie.base.arrays import Float32, Int64
 from wsabie.catalogue import map_labels, maps
+from wsabie.catalogue.collection import Collection
 from wsabie.faces.serve.context import API, Open, Reader, The, within
+from wsabie.faces.serve.kept_copies import keeps, takes_gzip
+from wsabie.faces.serve.problems import Problem
 
 router = APIRouter(prefix=f"{API}/map", tags=["map"])
 
 How = Annotated[Literal["pca", "umap"], Query(description="Principal components, or UMAP where a job has made it.")]
+Version = Annotated[
+    str | None, Query(max_length=100, description="Of the map that is meant; 409 where it is another by now.")
+]
 _BYTES: Any = {200: {"content": {"application/octet-stream": {}}}}
 _SIDE = 65_535
-_KEPT = 4
-_packed: dict[str, tuple[bytes, bytes]] = {}
+_KEPT = 2  # as many as maps are
+_packed, _small = maps.Few[bytes](_KEPT), maps.Few[bytes](_KEPT)
 
 
 class Box(BaseModel):
@@ -89,16 +96,29 @@ def about(at: Open, _: Reader, method: How = "pca") -> MapSeen:
 
 
 @router.get("/points", response_class=Response, responses=_BYTES)
-def points(at: Open, request: Request, _: Reader, method: How = "pca") -> Any:
+def points(at: Open, request: Request, _: Reader, method: How = "pca", version: Version = None) -> Any:
     """Numbers of items and where they lie: n, n steps of numbers, n pairs within the box."""
-    drawn = maps.whole(at, method)
-    return _answer(request, drawn.version, *_packed_points(drawn))
+    drawn = _meant(at, method, version)
+
+    def plain() -> bytes:
+        return _packed.get(drawn.version, lambda: packed_points(drawn))
+
+    return _answer(
+        request, drawn.version, plain, lambda: _small.get(drawn.version, lambda: gzip.compress(plain(), 1, mtime=0))
+    )
 
 
 @router.get("/labels")
-def labels(at: Open, the: The, _: Reader, method: How = "pca", k: Annotated[int, Query(ge=1)] = 500) -> LabelsOnMap:
+def labels(
+    at: Open,
+    the: The,
+    _: Reader,
+    method: How = "pca",
+    k: Annotated[int, Query(ge=1)] = 500,
+    version: Version = None,
+) -> LabelsOnMap:
     """Labels in the plane, each in the middle of the items that it fits best."""
-    drawn = maps.whole(at, method)
+    drawn = _meant(at, method, version)
     found = map_labels.labels_at(at, drawn, within(k, the))
     seen = [LabelSeen(id=one.id, label=one.name, x=one.x, y=one.y, accepted=one.accepted) for one in found]
     return LabelsOnMap(version=drawn.version, labels=seen)
@@ -109,7 +129,8 @@ def colour(at: Open, request: Request, _: Reader, label: Annotated[str, Query(mi
     """What is known of items and a label: 1 rejected, 2 accepted, 3 to 255 suggested, the surer the higher."""
     found = map_labels.coloured(at, label)
     content = packed(found.items, found.codes)
-    return _answer(request, hashlib.sha256(content).hexdigest()[:16], content, gzip.compress(content, 1, mtime=0))
+    version = hashlib.sha256(content).hexdigest()[:16]
+    return _answer(request, version, lambda: content, lambda: gzip.compress(content, 1, mtime=0))
 
 
 def box_of(places: Float32) -> Box:
@@ -140,27 +161,27 @@ def packed(numbers: Int64, values: Any) -> bytes:
     return np.array([len(numbers)], "<u4").tobytes() + steps.tobytes() + np.ascontiguousarray(values).tobytes()
 
 
-def _packed_points(drawn: maps.Map) -> tuple[bytes, bytes]:
-    """Points as they are sent, and compressed; kept by the version of the map."""
-    there = _packed.get(drawn.version)
-    if there is not None:
-        return there
+def packed_points(drawn: maps.Map) -> bytes:
+    """The points of a map as they are sent."""
     box = box_of(drawn.places)
     within_box = (drawn.places - np.array([box.x, box.y])) * (_SIDE / box.side)
-    content = packed(drawn.items, np.clip(np.rint(within_box), 0, _SIDE).astype("<u2"))
-    made = content, gzip.compress(content, 1, mtime=0)
-    while len(_packed) >= _KEPT:
-        _packed.pop(next(iter(_packed)), None)
-    _packed[drawn.version] = made
-    return made
+    return packed(drawn.items, np.clip(np.rint(within_box), 0, _SIDE).astype("<u2"))
 
 
-def _answer(request: Request, version: str, content: bytes, small: bytes) -> Response:
-    """Bytes that browsers keep and ask about again; compressed where that is taken."""
+def _meant(at: Collection, method: str, version: str | None) -> maps.Map:
+    """The map as it is now, refused where somebody asks about another."""
+    drawn = maps.whole(at, method)
+    if version not in (None, drawn.version):
+        raise Problem(409, "the map has changed; ask for it again")
+    return drawn
+
+
+def _answer(request: Request, version: str, plain: Callable[[], bytes], small: Callable[[], bytes]) -> Response:
+    """Bytes that browsers keep and ask about again; made only when they are sent, compressed where that is taken."""
     tag = f'"{version}"'
     headers = {"etag": tag, "cache-control": "private, no-cache", "vary": "accept-encoding"}
-    if tag in request.headers.get("if-none-match", ""):
+    if keeps(request, tag):
         return Response(status_code=304, headers=headers)
-    if "gzip" in request.headers.get("accept-encoding", ""):
-        content, headers = small, headers | {"content-encoding": "gzip"}
-    return Response(content, media_type="application/octet-stream", headers=headers)
+    if not takes_gzip(request):
+        return Response(plain(), media_type="application/octet-stream", headers=headers)
+    return Response(small(), media_type="application/octet-stream", headers=headers | {"content-encoding": "gzip"})

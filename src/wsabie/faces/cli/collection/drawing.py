@@ -31,7 +31,7 @@ def map_(
 ) -> None:
     """Items and labels in the plane, as the model in use sees them: the map that `wsabie serve` shows."""
     with opened(folder) as collection:
-        from wsabie.catalogue import map_labels, maps
+        from wsabie.catalogue import map_fit, map_labels, maps
         from wsabie.storage.outputs import refuse_unwritable
 
         refuse_unwritable(("places", to), inputs=[collection.place])
@@ -39,7 +39,7 @@ def map_(
             maps.project(collection, progress=TerminalProgress())
         drawn = maps.whole(collection, "umap" if umap else "pca")
         labels = map_labels.labels_at(collection, drawn, _LABELS)
-        figure = map_labels.judged(collection, drawn)
+        figure = map_fit.judged(collection, drawn)
         if to is not None:
             _write(collection, drawn, labels, to)
         found = {

@@ -1,0 +1,34 @@
+"""What a client says of itself in headers: copies that it keeps, and whether it takes gzip."""
+
+from starlette.requests import Request
+
+
+def keeps(request: Request, tag: str) -> bool:
+    """Whether the client has the content of this tag (with its quotes), so that 304 will do.
+
+    Examples
+    --------
+    >>> def asked(value):
+    ...     return Request({"type": "http", "headers": [(b"if-none-match", value)]})
+    >>> [keeps(asked(value), '"abc"') for value in (b'"x", W/"abc"', b"*", b'"abcd"', b"abc")]
+    [True, True, False, False]
+    """
+    known = [one.strip().removeprefix("W/") for one in request.headers.get("if-none-match", "").split(",")]
+    return tag in known or known == ["*"]
+
+
+def takes_gzip(request: Request) -> bool:
+    """Whether an answer may be compressed; `gzip;q=0` says that it may not.
+
+    Examples
+    --------
+    >>> def asked(value):
+    ...     return Request({"type": "http", "headers": [(b"accept-encoding", value)]})
+    >>> [takes_gzip(asked(value)) for value in (b"br, gzip", b"gzip;q=0.5", b"gzip; q=0, br", b"identity")]
+    [True, True, False, False]
+    """
+    for one in request.headers.get("accept-encoding", "").lower().split(","):
+        name, _, weight = one.replace(" ", "").partition(";")
+        if name == "gzip":
+            return weight.removeprefix("q=").strip("0.") != "" or not weight
+    return False
