@@ -20,6 +20,7 @@ from wsabie.catalogue import book, looking, scanning, tables
 from wsabie.catalogue.collection import Collection, check, open_collection
 from wsabie.catalogue.database import reading
 from wsabie.catalogue.deciding import Decision, decide
+from wsabie.catalogue.exporting import write_to_pictures
 from wsabie.catalogue.journal import entry, history, undo
 from wsabie.catalogue.roots import add_root, all_roots, medium_of_collection
 from wsabie.catalogue.scanning import Scanned, scan
@@ -456,6 +457,59 @@ def test_keywords_that_were_added_outside_come_in(collection: Collection) -> Non
     rejects = Rejects()
     assert look(collection, rejects=rejects).new == 1
     assert rejects.counts == {"tags that cannot be read": 1}
+
+
+def test_sidecars_that_are_written_later_come_in(collection: Collection) -> None:
+    path, sidecar = collection.folder / "sea/a.jpg", collection.folder / "sea/a.jpg.xmp"
+    path.parent.mkdir()
+    write_keywords(path, "inside")
+    write_keywords(path.with_name("b.jpg"), "other")
+    assert look(collection, tags="xmp") == NOTHING._replace(new=2, tagged=2)
+    item = rows(collection)["sea/a.jpg"][0]
+    person(collection, item, "sky", "rejected")
+
+    def said(*keywords: str, at: int) -> Scanned:
+        sidecar.write_text(PACKET.format("".join(f"<r:li>{word}</r:li>" for word in keywords)))
+        os.utime(sidecar, (at, at))
+        return look(collection)
+
+    unchanged = NOTHING._replace(unchanged=2)
+    assert said("sky", "gull", at=10**9) == unchanged._replace(tagged=1)  # older than the picture, as after a copy
+    assert look(collection) == look(collection, rehash=True) == unchanged
+    assert said("sky", "tern", at=10**9 + 1) == unchanged._replace(tagged=1)
+    sidecar.rename(sidecar.with_name("a.xmp"))
+    assert look(collection) == look(collection) == unchanged
+    sidecar = sidecar.with_name("a.xmp")
+    undo(collection.engine, history(collection.engine)[-1].id, by="eve")
+    sidecar.unlink()
+    assert look(collection) == unchanged._replace(tagged=1)  # what is inside counts again
+    accepted = ("accepted", "import")
+    assert tags_of(collection)[item] == {
+        "sky": ("rejected", "person"), "gull": accepted, "tern": accepted, "inside": accepted,
+    }  # fmt: skip
+    sidecar.write_text("<broken")
+    for _ in range(2):  # until it can be read
+        rejects = Rejects()
+        assert look(collection, rejects=rejects) == unchanged
+        assert rejects.counts == {"tags that cannot be read": 1}
+    assert said("dog", at=10**9 + 2).tagged == 1
+    (collection.folder / "sea").rename(collection.folder / "See")
+    assert look(collection) == NOTHING._replace(moved=2, tagged=1)  # of b.jpg, whose tag was undone
+    assert look(collection, rehash=True) == unchanged
+    picture = collection.folder / "See/a.jpg"
+    os.utime(picture)
+    picture.with_suffix(".xmp").write_text(PACKET.format("<r:li>cat</r:li>"))
+    assert look(collection, rehash=True).tagged == 1  # both at once
+
+
+def test_tags_that_were_written_beside_pictures_stay_whose_they_were(collection: Collection) -> None:
+    write_keywords(collection.folder / "a.jpg")
+    look(collection, tags="xmp")
+    with entry(collection.engine, "eve", "tag") as change:
+        decide(change, [Decision(1, book.ensure(change, ["sea"])["sea"], "accepted")], origin="model")
+    write_to_pictures(collection)
+    assert look(collection) == NOTHING._replace(unchanged=1)
+    assert tags_of(collection)[1] == {"sea": ("accepted", "model")}
 
 
 def test_choices_of_tags_that_are_refused(photos: Collection) -> None:

@@ -14,7 +14,7 @@ from sqlalchemy.exc import TimeoutError as NoneFreeError
 from wsabie.base.errors import BusyError, InputError
 from wsabie.storage.atomic import DiskFullError
 
-HEAD = "0001"
+HEAD = "0002"
 """The version of the tables that this program works with: the last of `migrations/versions`."""
 
 _WAIT = 30  # seconds for others who write

@@ -13,7 +13,7 @@ from wsabie.catalogue.database import writing
 from wsabie.catalogue.deciding import Decision, decide
 from wsabie.catalogue.journal import Change, entry, now
 from wsabie.catalogue.moving import Known, Seen
-from wsabie.catalogue.tables import changes, items, journal
+from wsabie.catalogue.tables import annotations, changes, items, journal
 
 Kind = Literal["new", "moved", "changed", "same", "tags"]
 
@@ -52,7 +52,7 @@ class Wrote(NamedTuple):
 def known_items(connection: Connection, roots: Sequence[int]) -> list[Known]:
     """All items of roots."""
     c = items.c
-    query = select(c.id, c.root_id, c.path, c.hash, c.size, c.modified, c.state).where(c.root_id.in_(roots))
+    query = select(c.id, c.root_id, c.path, c.hash, c.size, c.modified, c.state, c.sidecar).where(c.root_id.in_(roots))
     return [Known(*row) for row in connection.execute(query)]
 
 
@@ -62,7 +62,7 @@ def write_block(engine: Engine, by: str, block: Sequence[Filed]) -> Wrote:
         fresh = _still_true(change.connection, block)
         _move(change.connection, [one for one in fresh if one.kind == "moved"])
         for one in fresh:
-            if one.kind in ("changed", "same") and one.item is not None:
+            if one.kind != "moved" and one.item is not None:
                 _update(change.connection, one.item, _content(one))
         numbers = _add(change.connection, [one.seen for one in fresh if one.item is None])
         tagged = _tag(change, fresh, numbers)
@@ -152,10 +152,13 @@ def _update(connection: Connection, item: Known, values: dict[str, Any], *, alwa
 def _content(one: Filed) -> dict[str, Any]:
     """Columns that follow from what a file holds."""
     seen = one.seen.looked
+    sidecar = {"sidecar": None if seen.unlabelled else one.seen.sidecar}  # what cannot be read is read again
+    if one.kind == "tags":
+        return sidecar
     state = "unreadable" if seen.reason else "present"
     if seen.hash is None or seen.stat is None:  # it is looked at again, and is then perhaps what it was
         return {"modified": None, "state": state}
-    values: dict[str, Any] = {"size": seen.stat.size, "modified": seen.stat.modified, "state": state}
+    values: dict[str, Any] = {"size": seen.stat.size, "modified": seen.stat.modified, "state": state} | sidecar
     if one.kind == "same":
         return values
     picture = {"width": seen.width, "height": seen.height, "taken": seen.taken}
@@ -171,7 +174,7 @@ def _add(connection: Connection, new: Sequence[Seen]) -> dict[tuple[int, str], i
     """Numbers of new items by root and path."""
     time = now()
     rows = [
-        {"hash": None, "size": None, "width": None, "height": None, "taken": None, "added": time}
+        {"hash": None, "size": None, "width": None, "height": None, "taken": None, "added": time, "sidecar": None}
         | _content(Filed("new", seen))
         | _place(seen)
         for seen in new
@@ -185,6 +188,7 @@ def _tag(change: Change, fresh: Iterable[Filed], numbers: Mapping[tuple[int, str
     """Accept the labels that files say; how many are new. What was decided before stays."""
     tagged = 0
     wanted = [one for one in fresh if one.labels]
+    there = _accepted(change.connection, [one.item.id for one in wanted if one.item is not None])
     for by in sorted({one.by for one in wanted}):
         ours = [one for one in wanted if one.by == by]
         labels = book.ensure(change, [label for one in ours for label in one.labels])
@@ -192,10 +196,20 @@ def _tag(change: Change, fresh: Iterable[Filed], numbers: Mapping[tuple[int, str
             Decision(one.item.id if one.item else numbers[one.seen.root, one.seen.path], labels[label], "accepted")
             for one in ours
             for label in one.labels
+            if one.item is None or (one.item.id, labels[label]) not in there
         ]
         done = decide(change, decisions, origin="import", by=by)
         tagged += done.added + done.changed
     return tagged
+
+
+def _accepted(connection: Connection, numbers: Sequence[int]) -> set[tuple[int, int]]:
+    """Items and labels that are accepted already, whoever did it: files say this too once tags are written to them."""
+    a, found = annotations.c, set[tuple[int, int]]()
+    for lo in range(0, len(numbers), _AT_ONCE):
+        of_these = a.item_id.in_(numbers[lo : lo + _AT_ONCE]) & (a.state == "accepted")
+        found.update((row[0], row[1]) for row in connection.execute(select(a.item_id, a.label_id).where(of_these)))
+    return found
 
 
 def usable(names: Iterable[str]) -> tuple[list[str], list[str]]:

@@ -1,8 +1,11 @@
 """What lies in the folders of a collection: files with their sizes and times, and what says their tags."""
 
 import hashlib
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from wsabie.base.errors import InputError
@@ -19,8 +22,9 @@ from wsabie.sources.folders import (
     synset_names,
     tell_apart,
 )
-from wsabie.sources.media import Medium
+from wsabie.sources.media import PICTURES, Medium
 from wsabie.sources.metadata import find_metadata, read_metadata
+from wsabie.sources.picture_tags import sidecars_of
 from wsabie.storage.rejects import Rejects
 
 CLOSED = "folder that cannot be read"
@@ -65,6 +69,8 @@ class Found(NamedTuple):
         How it is scanned from now on, as `Root.options`.
     away : str
         Why nothing is known of its files; empty: it was read.
+    sidecars : dict
+        By path of a picture a stamp of the sidecar that counts, where tags are inside the files.
     """
 
     root: Root
@@ -73,6 +79,7 @@ class Found(NamedTuple):
     tagging: Tagging
     options: dict[str, Any]
     away: str = ""
+    sidecars: Mapping[str, str] = MappingProxyType({})
 
     def covers(self, name: str) -> bool:
         """Whether it would have been seen, were it there."""
@@ -118,7 +125,33 @@ def find(root: Root, things: str | None, tags: str | None, rejects: Rejects) -> 
         options["metadata"] = tagging.metadata
     if tagging.anew:
         options["anew"] = True  # until it is done
-    return Found(root, stats, closed, tagging, options)
+    sidecars = _sidecars(root.folder, stats) if tagging.inside and medium is PICTURES else {}
+    return Found(root, stats, closed, tagging, options, sidecars=sidecars)
+
+
+def _sidecars(folder: Path, files: Iterable[str]) -> dict[str, str]:
+    """Stamps by picture: which of the two names, size, time. Only folders that hold sidecars cost a look at each."""
+    found: dict[str, str] = {}
+    holds: dict[str, bool] = {}
+    for name in files:
+        place = name.rpartition("/")[0]
+        if place not in holds:
+            holds[place] = _holds_sidecars(folder / place)
+        if holds[place]:
+            for number, path in enumerate(sidecars_of(folder / name)):
+                with suppress(OSError):
+                    held = os.lstat(path)
+                    found[name] = f"{number}:{held.st_size}:{held.st_mtime_ns}"
+                    break
+    return found
+
+
+def _holds_sidecars(folder: Path) -> bool:
+    try:
+        with os.scandir(folder) as there:
+            return any(one.name.lower().endswith(".xmp") for one in there)
+    except OSError:
+        return False
 
 
 def _nothing(name: str) -> tuple[str, ...]:

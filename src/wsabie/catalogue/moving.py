@@ -22,15 +22,17 @@ class Known(NamedTuple):
     size: int | None
     modified: int | None
     state: str
+    sidecar: str | None
 
 
 class Seen(NamedTuple):
-    """A file that was looked at, and the item that was known at its path."""
+    """A file that was looked at, the item that was known at its path, and the stamp of the sidecar beside it."""
 
     root: int
     path: str
     looked: Looked
     known: Known | None
+    sidecar: str | None = None
 
 
 class Displaced:

@@ -192,17 +192,19 @@ class _Run:
         self._write_settled(waiting, displaced)
 
     def tag_again(self, executor: Executor, progress: Progress) -> None:
-        """Take the tags of items that were known, where the table that says them changed, or the choice."""
+        """Take the tags of items that were known, where the table or sidecar that says them changed, or the choice."""
         wanted = [
             (root, name)
             for root, one in self.found.items()
-            if one.tagging.anew
+            if one.tagging.inside or one.tagging.anew
             for name, stat in one.files.items()
-            if _as_it_was(self.known.get((root, name)), stat)
+            if _as_it_was(self.known.get((root, name)), stat) and self._to_tag(root, name)
         ]
         block: list[Filed] = []
         for seen in self._looked(wanted, executor, progress, whole=False):
-            if seen.known is not None and (labels := self._labels(seen)):
+            if seen.known is None:
+                continue
+            if (labels := self._labels(seen)) or seen.sidecar != seen.known.sidecar:
                 block.append(Filed("tags", seen, seen.known, labels, self.found[seen.root].tagging.by))
             if len(block) >= BLOCK:
                 self._write(block)
@@ -238,8 +240,16 @@ class _Run:
             for found in run.map(look_at_all, chunks):
                 for looked, (root, name) in zip(found, places, strict=False):
                     if self._counts(root, name, looked):
-                        yield Seen(root, name, looked, self.known.get((root, name)))
+                        yield Seen(root, name, looked, self.known.get((root, name)), self._sidecar(root, name))
                 stage.advance(len(found))
+
+    def _to_tag(self, root: int, name: str) -> bool:
+        """Whether an item whose content is what it was has to be asked for its tags again."""
+        known, tagging = self.known.get((root, name)), self.found[root].tagging
+        return tagging.anew or (known is not None and tagging.inside and known.sidecar != self._sidecar(root, name))
+
+    def _sidecar(self, root: int, name: str) -> str | None:
+        return self.found[root].sidecars.get(name)
 
     def _task(self, root: int, name: str, whole: bool) -> Task:
         one = self.found[root]
@@ -258,8 +268,8 @@ class _Run:
     def _judged(self, seen: Seen, displaced: Displaced) -> Filed | None:
         """What a file is; None: that depends on others."""
         if seen.known is not None and seen.looked.hash in (None, seen.known.hash):
-            tagging = self.found[seen.root].tagging
-            return Filed("same", seen, seen.known, self._labels(seen) if tagging.anew else (), tagging.by)
+            labels = self._labels(seen) if self._to_tag(seen.root, seen.path) else ()
+            return Filed("same", seen, seen.known, labels, self.found[seen.root].tagging.by)
         if (item := displaced.at_once(seen)) is not None:
             displaced.vanished[item.hash or ""].remove(item)
             return self._filed("moved", seen, item)

@@ -65,6 +65,7 @@ items = Table(
     Column("height", Integer),
     Column("state", String(10), nullable=False),
     Column("added", _text, nullable=False),
+    Column("sidecar", _text),  # that its tags were read with: which, size and time of change; null: none
     UniqueConstraint("root_id", "path"),
     CheckConstraint("state IN ('present', 'missing', 'unreadable')", name="state"),
     Index(None, "hash"),
