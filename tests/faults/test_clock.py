@@ -16,16 +16,41 @@ from wsabie.catalogue.collection import open_collection
 from wsabie.faces.serve.tokens import new_token
 
 DAY = 24 * 3600
+CLOCK = """
+import datetime
+import os
+import time
+from pathlib import Path
+
+_SAYS = Path(os.environ["WSABIE_TEST_CLOCK"])
+_time = time.time
+
+
+def _off() -> float:
+    return float(_SAYS.read_text())
+
+
+class _Datetime(datetime.datetime):
+    @classmethod
+    def now(cls, tz: datetime.tzinfo | None = None) -> "_Datetime":
+        return super().now(tz) + datetime.timedelta(seconds=_off())
+
+
+time.time = lambda: _time() + _off()
+datetime.datetime = _Datetime
+"""
+"""Loaded by every Python process that finds it as `sitecustomize`: a clock that is wrong by what a file says."""
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 def test_a_clock_that_is_set_back(made: Made, tmp_path: Path) -> None:
     folder, clock = made(), tmp_path / "clock"
+    (tmp_path / "sitecustomize.py").write_text(CLOCK)
     clock.write_text("0")
     ours = {"authorization": f"Bearer {new_token(tmp_path / 'tokens', 'eve', 'write')}"}
     today = datetime.now(UTC).date()
     short = {"authorization": f"Bearer {new_token(tmp_path / 'tokens', 'adam', 'read', today)}"}
-    path = os.pathsep.join([str(Path(__file__).with_name("clock")), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     env = {"PYTHONPATH": path, "WSABIE_TEST_CLOCK": str(clock)}
     service = Service(folder, tmp_path / "log", "--tokens", str(tmp_path / "tokens"), workers=1, env=env)
     try:
