@@ -13,15 +13,13 @@ from wsabie.catalogue.database import reading
 from wsabie.catalogue.deciding import model_in_use
 from wsabie.catalogue.label_space import neighbours
 from wsabie.catalogue.points import opened_model
-from wsabie.catalogue.probability import load_judged, threshold_of
+from wsabie.catalogue.probability import PRECISIONS
 from wsabie.catalogue.shelf import OpenModel
 from wsabie.catalogue.suggesting import waiting
 from wsabie.catalogue.tables import annotations, items, kept_apart, labels, synonyms
 from wsabie.catalogue.tidying import Named, merged_into
 from wsabie.catalogue.vocabulary import Label, counted, label_of
 
-PRECISIONS = (0.8, 0.9, 0.95)
-"""How often suggestions are to be right, for the thresholds that are told."""
 CHILDREN = 500
 """Labels below one that are told, at most, the most frequent."""
 
@@ -200,8 +198,8 @@ def _opened(collection: Collection) -> OpenModel | None:
 
 def _held_out(opened: OpenModel, connection: Connection, number: int, became: dict[int, int]) -> HeldOut | None:
     try:
-        judged = load_judged(opened.path)
-        limits = [threshold_of(opened, precision) for precision in PRECISIONS]
+        judged = opened.judged
+        limits = [opened.threshold(precision) for precision in PRECISIONS]
     except InputError:
         return None
     own = [number, *(gone for gone, into in became.items() if into == number)]
