@@ -3,6 +3,7 @@
 import re
 import secrets
 import shutil
+import threading
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +28,7 @@ from wsabie.storage.atomic import remove_drafts
 from wsabie.storage.folder import is_model_folder
 
 _OURS = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")
+_FOLLOWING = threading.Lock()  # many ask at once when something has changed
 _ROWS_AT_ONCE = 500  # items whose suggestions go in one transaction
 
 
@@ -143,11 +145,12 @@ class OpenModel:
     def labels_now(self, connection: Connection) -> Int64:
         """What became of them: of a merged label the one that it went into; -1 where there is none any more."""
         at = last_entry(connection)
-        if at not in self._now:
-            into = {row[0]: row[1] for row in connection.execute(select(labels.c.id, labels.c.merged_into))}
-            self._now.clear()
-            self._now[at] = np.array([_followed(int(number), into) for number in self.labels], np.int64)
-        return self._now[at]
+        with _FOLLOWING:
+            if at not in self._now:
+                into = {row[0]: row[1] for row in connection.execute(select(labels.c.id, labels.c.merged_into))}
+                self._now.clear()
+                self._now[at] = np.array([_followed(int(number), into) for number in self.labels], np.int64)
+            return self._now[at]
 
     @cached_property
     def _thresholds(self) -> dict[float, Threshold]:
