@@ -166,11 +166,18 @@ def others(connection: Connection, numbers: Sequence[int]) -> dict[int, Named]:
 
 def examples(connection: Connection, numbers: Iterable[int], k: int) -> dict[int, list[Example]]:
     """A few items that have each of some labels, the newest first."""
-    a, c = annotations.c, items.c
+    wanted, a, c = list(numbers), annotations.c, items.c
+    found: dict[int, list[Example]] = {number: [] for number in wanted}
     joined = annotations.join(items, c.id == a.item_id)
-    query = select(c.id, c.hash).select_from(joined).where(a.state == "accepted", c.state == "present").distinct()
-    query = query.order_by(c.id.desc()).limit(k)
-    return {n: [Example(*row) for row in connection.execute(query.where(a.label_id == n))] for n in numbers}
+    place = func.dense_rank().over(partition_by=a.label_id, order_by=c.id.desc())  # an item may have it several times
+    ranked = select(a.label_id, c.id, c.hash, place.label("place")).select_from(joined)
+    for lo in range(0, len(wanted), _AT_ONCE):
+        part = a.label_id.in_(wanted[lo : lo + _AT_ONCE]), a.state == "accepted", c.state == "present"
+        q = ranked.where(*part).subquery().c
+        query = select(q.label_id, q.id, q.hash).where(q.place <= k).distinct().order_by(q.id.desc())
+        for number, *item in connection.execute(query):
+            found[number].append(Example(*item))
+    return found
 
 
 def _in_order(connection: Connection, numbers: Sequence[int]) -> list[Named]:
