@@ -4,6 +4,7 @@ import json
 import sqlite3
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,15 @@ def test_who_writes_too_long_is_told_of(tmp_path: Path, monkeypatch: pytest.Monk
             assert connection.execute(select(func.count()).select_from(tables.roots)).scalar() == 1
         with pytest.raises(BusyError, match="is being written by somebody else"), writing(other.engine):
             pass
+
+
+def test_threads_of_a_service_do_not_wait_for_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "available_cores", lambda: 20)
+    engine = database.open_database(f"sqlite:///{tmp_path / 'catalogue.db'}")
+    with ExitStack() as held:
+        for _ in range(2 * 20 + 2):
+            held.enter_context(reading(engine))
+    engine.dispose()
 
 
 def test_several_processes_write_at_once(collection: Collection) -> None:

@@ -4,7 +4,7 @@ import shutil
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import event, select
 
 from pictured import KINDS, sample, tag, with_pictures
 from wsabie.base.errors import BusyError, InputError
@@ -240,7 +240,10 @@ def test_a_first_model_has_no_way_back_and_all_is_new(tagged: tuple[Collection, 
     assert outlook(collection) == (300, "full", "there is no model in use yet")
     train(collection, **OPTIONS)
     assert shelf.way_back(collection) is None
+    out, most = collection.engine.pool.checkedout, []  # type: ignore[attr-defined]
+    event.listen(collection.engine, "checkout", lambda *_: most.append(out()))
     assert outlook(collection)[:2] == (0, "nothing")
+    assert max(most) == 1  # who holds one connection never waits for another
     tag(collection, {1: ["x"], 2: ["x"]})
     assert outlook(collection) == (2, "corrections", "2 items were decided about since model 1 learnt")
     train(collection, **OPTIONS)

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.catalogue.test_tidying import scenes, shown, tagged
+from tests.catalogue.test_tidying import kept_apart, merged, scenes, shown, tagged
 
 from wsabie.base.errors import InputError
 from wsabie.catalogue import vocabulary
@@ -45,14 +45,14 @@ def test_merged_renamed_and_kept_apart_since(collection: Collection) -> None:
         ("café", ["cafe"]),
         ("old-town", ["Old town"]),
     ]
-    vocabulary.merge(collection, ["Old town"], "old-town", "eve")
-    vocabulary.keep_apart(collection, ["café", "cafe"], "eve")
+    merged(collection, ["Old town"], "old-town")
+    kept_apart(collection, ["café", "cafe"])
     vocabulary.rename(collection, "TREE", "Baum", "eve")
     found = standing(collection)
     assert now_shown(found) == [("Tree", ["tree", "Baum"])]
     assert found.since == 3
     assert {reason.other for reason in found.proposals[0].why} == {"tree", "TREE"}  # as they were called then
-    vocabulary.merge(collection, ["tree"], "Tree", "eve")
+    merged(collection, ["tree"], "Tree")
     assert now_shown(standing(collection)) == [("Tree", ["Baum"])]
     for _ in range(4):
         undo(collection.engine, by="eve")
@@ -77,7 +77,7 @@ def test_what_was_asked_once_is_asked_again(collection: Collection, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "content", ["", "{", "[]", '{"schema": 2}', '{"schema": 1}', '{"schema": 1, "links": [[1]]}', "\udcff"]
+    "content", ["", "{", "[]", "null", "7", '{"schema": 2}', '{"schema": 1}', '{"schema": 1, "links": [[1]]}', "\udcff"]
 )
 def test_a_damaged_file_is_as_none(collection: Collection, content: str) -> None:
     tagged(collection, CLEAR)

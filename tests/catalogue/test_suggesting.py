@@ -12,14 +12,14 @@ from typer.testing import CliRunner
 
 from pictured import add_item, sample, suggested, tag, with_pictures
 from wsabie.base.errors import InputError
-from wsabie.catalogue import points, tables
+from wsabie.catalogue import points, shelf, tables
 from wsabie.catalogue.collection import Collection, create
 from wsabie.catalogue.database import reading, writing
 from wsabie.catalogue.journal import history, undo
 from wsabie.catalogue.label_space import search_labels
 from wsabie.catalogue.learning import train
 from wsabie.catalogue.points import mark_of
-from wsabie.catalogue.probability import load_judged, lowest, threshold, threshold_of
+from wsabie.catalogue.probability import FEWEST_OF_LABEL, Judged, load_judged, lowest, threshold_of
 from wsabie.catalogue.shelf import open_model
 from wsabie.catalogue.suggesting import accept, apply
 from wsabie.evaluation.reliability import reliability
@@ -58,7 +58,8 @@ def test_probabilities_are_calibrated(learnt: tuple[Collection, dict[int, dict[s
 
 def test_a_threshold_keeps_what_it_promises(learnt: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     collection, there = learnt
-    sure = threshold(collection, 0.75)
+    opened = open_model(collection)
+    sure = opened.threshold(0.75)
     assert sure.common is not None
     chosen = [
         there[item]["kind"] == name
@@ -69,9 +70,9 @@ def test_a_threshold_keeps_what_it_promises(learnt: tuple[Collection, dict[int, 
     ]
     assert len(chosen) > 10
     assert np.mean(chosen) > 0.65
-    assert threshold(collection, 0.5).common <= sure.common  # type: ignore[operator]
+    assert opened.threshold(0.5).common <= sure.common  # type: ignore[operator]
     with pytest.raises(InputError, match="a precision of 2 cannot be"):
-        threshold(collection, 2)
+        opened.threshold(2)
     assert lowest(np.array([0.9, 0.8]), np.array([1, 1]), 0.9) is None
 
 
@@ -228,6 +229,30 @@ def test_the_commands(tmp_path: Path) -> None:
         assert wrong.exit_code == 1, words
 
 
+def test_thresholds_are_made_once(
+    learnt: tuple[Collection, dict[int, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = []
+    monkeypatch.setattr(shelf, "load_judged", lambda path: loaded.append(path) or load_judged(path))
+    opened = open_model(learnt[0])
+    assert opened.threshold(0.8) is opened.threshold(0.8)
+    assert opened.threshold(0.9).precision == 0.9
+    assert loaded == [opened.path]
+
+
+def test_a_label_of_many_suggestions_has_a_threshold_of_its_own() -> None:
+    draw = np.random.default_rng(0)
+    labels, p = draw.integers(0, 40, 1500), np.round(draw.random(1500), 2)
+    judged = Judged(labels, p, (draw.random(1500) < p).astype(np.int64))
+    found = threshold_of(judged, 0.7).own
+    assert found == {
+        label: lowest(p[labels == label], judged.right[labels == label], 0.7)
+        for label in range(40)
+        if (labels == label).sum() >= FEWEST_OF_LABEL
+    }
+    assert 0 < len(found) < 40
+
+
 def test_many_rows_of_suggestions_are_replaced(collection: Collection) -> None:
     """`--again` leaves nothing of the look before, in either database."""
     there = with_pictures(collection, sample(KINDS, each=10))
@@ -241,4 +266,4 @@ def test_many_rows_of_suggestions_are_replaced(collection: Collection) -> None:
         connection.execute(insert(s), [stale])
     apply(collection, by="eve", again=True, threads=1)
     assert "seen" not in suggested(collection)[1]
-    assert threshold_of(open_model(collection), 0.2).precision == 0.2
+    assert open_model(collection).threshold(0.2).precision == 0.2

@@ -40,7 +40,8 @@ def _do(collection: Collection, number: int, step: int) -> None:
     elif step == 1:
         vocabulary.rename(collection, f"edit {number}", f"new {number}", EDITOR)
     elif number % 2:
-        vocabulary.merge(collection, [f"new {number}"], "all of them", EDITOR)
+        new, of_all = vocabulary.numbers_of(collection, [f"new {number}", "all of them"])
+        vocabulary.merge(collection, [new], of_all, EDITOR)
     else:
         undo(collection.engine, by=EDITOR)
 

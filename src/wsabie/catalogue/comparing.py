@@ -163,8 +163,9 @@ def _rows(
     stores = stores_of(collection, models)
     missing = any(name not in store.places for store in stores.values() for name in exam.hashes)
     with alone(collection) if missing else nullcontext():
-        for store in (stores_of(collection, models) if missing else stores).values():
-            stores[store.fingerprint] = store
+        if missing:
+            stores = stores_of(collection, models)
+        for store in stores.values():
             describe_missing(collection, store, exam.hashes, executor=executor, progress=progress)
     return with_rows(exam, models, stores)
 

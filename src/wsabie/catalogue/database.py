@@ -12,6 +12,7 @@ from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, InterfaceError,
 from sqlalchemy.exc import TimeoutError as NoneFreeError
 
 from wsabie.base.errors import BusyError, InputError
+from wsabie.base.machine import available_cores
 from wsabie.storage.atomic import DiskFullError
 
 HEAD = "0002"
@@ -49,8 +50,10 @@ def open_database(url: str) -> Engine:
         raise InputError(f"{kind} databases are not supported; use PostgreSQL, or leave the address out for SQLite")
     if kind == "postgresql":
         address = address.set(drivername=_POSTGRES)
+    threads = 2 * available_cores() + 2  # of a service: none of them waits for a connection
+    pool = {"pool_size": 5, "max_overflow": threads, "pool_pre_ping": kind == "postgresql"}
     try:
-        engine = create_engine(address, pool_pre_ping=kind == "postgresql", connect_args=_arguments(kind))
+        engine = create_engine(address, connect_args=_arguments(kind), **pool)
     except (ImportError, NoSuchModuleError) as error:
         raise InputError(
             "PostgreSQL needs psycopg, which is not installed; run: pip install 'wsabie[postgres]'"

@@ -13,15 +13,13 @@ from wsabie.catalogue.database import reading
 from wsabie.catalogue.deciding import model_in_use
 from wsabie.catalogue.label_space import neighbours
 from wsabie.catalogue.points import opened_model
-from wsabie.catalogue.probability import load_judged, threshold_of
+from wsabie.catalogue.probability import PRECISIONS
 from wsabie.catalogue.shelf import OpenModel
 from wsabie.catalogue.suggesting import waiting
 from wsabie.catalogue.tables import annotations, items, kept_apart, labels, synonyms
 from wsabie.catalogue.tidying import Named, merged_into
 from wsabie.catalogue.vocabulary import Label, counted, label_of
 
-PRECISIONS = (0.8, 0.9, 0.95)
-"""How often suggestions are to be right, for the thresholds that are told."""
 CHILDREN = 500
 """Labels below one that are told, at most, the most frequent."""
 
@@ -168,11 +166,18 @@ def others(connection: Connection, numbers: Sequence[int]) -> dict[int, Named]:
 
 def examples(connection: Connection, numbers: Iterable[int], k: int) -> dict[int, list[Example]]:
     """A few items that have each of some labels, the newest first."""
-    a, c = annotations.c, items.c
+    wanted, a, c = list(numbers), annotations.c, items.c
+    found: dict[int, list[Example]] = {number: [] for number in wanted}
     joined = annotations.join(items, c.id == a.item_id)
-    query = select(c.id, c.hash).select_from(joined).where(a.state == "accepted", c.state == "present").distinct()
-    query = query.order_by(c.id.desc()).limit(k)
-    return {n: [Example(*row) for row in connection.execute(query.where(a.label_id == n))] for n in numbers}
+    place = func.dense_rank().over(partition_by=a.label_id, order_by=c.id.desc())  # an item may have it several times
+    ranked = select(a.label_id, c.id, c.hash, place.label("place")).select_from(joined)
+    for lo in range(0, len(wanted), _AT_ONCE):
+        part = a.label_id.in_(wanted[lo : lo + _AT_ONCE]), a.state == "accepted", c.state == "present"
+        q = ranked.where(*part).subquery().c
+        query = select(q.label_id, q.id, q.hash).where(q.place <= k).distinct().order_by(q.id.desc())
+        for number, *item in connection.execute(query):
+            found[number].append(Example(*item))
+    return found
 
 
 def _in_order(connection: Connection, numbers: Sequence[int]) -> list[Named]:
@@ -200,8 +205,8 @@ def _opened(collection: Collection) -> OpenModel | None:
 
 def _held_out(opened: OpenModel, connection: Connection, number: int, became: dict[int, int]) -> HeldOut | None:
     try:
-        judged = load_judged(opened.path)
-        limits = [threshold_of(opened, precision) for precision in PRECISIONS]
+        judged = opened.judged
+        limits = [opened.threshold(precision) for precision in PRECISIONS]
     except InputError:
         return None
     own = [number, *(gone for gone, into in became.items() if into == number)]

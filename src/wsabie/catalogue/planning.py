@@ -89,10 +89,11 @@ def plan(
         return Plan("full", f"too few tags are left on the items that model {parent.number} never learnt from")
     facts, number = parent.about.facts, parent.number
     most = int(max(_SMALL_ANYWAY, SMALL * facts["decisions_of_full"])) - facts["changed_since_full"]
+    shelved = on_shelf(collection)
     with reading(collection.engine) as connection:
         items = changed_since(connection, parent.about.learnt_to, max(most, 0))
         changed = frozenset(hashes_of(connection, items or set()))
-        worse = _kept_back(connection, on_shelf(collection), number)
+        worse = _kept_back(connection, shelved, number)
     if items is not None and not items:
         return Plan("nothing", f"nothing was decided since model {number} learnt; --full trains anyway")
     if worse is not None:

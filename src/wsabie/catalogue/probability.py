@@ -11,10 +11,10 @@ import numpy as np
 
 from wsabie.base.arrays import Float64, Int64
 from wsabie.base.errors import InputError, ModelFolderError
-from wsabie.catalogue.collection import Collection
-from wsabie.catalogue.shelf import OpenModel, open_model
 from wsabie.storage.folder import Parts, load_folder, save_folder
 
+PRECISIONS = (0.8, 0.9, 0.95)
+"""How often suggestions are to be right, for the thresholds that are told."""
 FEWEST_OF_LABEL = 30
 """Held-out suggestions of a label with which it gets a threshold of its own."""
 
@@ -52,27 +52,23 @@ class Threshold(NamedTuple):
         return 2.0 if found is None else found
 
 
-def threshold(collection: Collection, precision: float, model: int | None = None) -> Threshold:
-    """The probabilities from which on the suggestions of the model in use, or another, are right that often.
+def threshold_of(judged: Judged, precision: float) -> Threshold:
+    """The probabilities from which on suggestions such as these are right that often.
 
     Raises
     ------
     InputError
-        The precision is no share, or there is no model.
+        The precision is no share.
     """
-    return threshold_of(open_model(collection, model), precision)
-
-
-def threshold_of(opened: OpenModel, precision: float) -> Threshold:
-    """As `threshold`, of an open model."""
     if not 0 < precision <= 1:
         raise InputError(f"a precision of {precision:g} cannot be; give a share above 0 and up to 1, such as 0.9")
-    judged = load_judged(opened.path)
-    labels, counts = np.unique(judged.labels, return_counts=True)
+    order = np.argsort(judged.labels, kind="stable")
+    p, right = judged.probabilities[order], judged.right[order]
+    labels, begins, counts = np.unique(judged.labels[order], return_index=True, return_counts=True)
     own: dict[int, float | None] = {}
-    for label in labels[counts >= FEWEST_OF_LABEL]:
-        chosen = judged.labels == label
-        own[int(label)] = lowest(judged.probabilities[chosen], judged.right[chosen], precision)
+    for at in np.flatnonzero(counts >= FEWEST_OF_LABEL):
+        chosen = slice(begins[at], begins[at] + counts[at])
+        own[int(labels[at])] = lowest(p[chosen], right[chosen], precision)
     return Threshold(precision, lowest(judged.probabilities, judged.right, precision), own)
 
 

@@ -172,8 +172,8 @@ def _kept(collection: Collection) -> Kept | None:
 
 @lru_cache(maxsize=2)
 def _read(path: Path, _: int, __: int) -> Kept:
-    told: dict[str, Any] = json.loads(path.read_bytes())
-    if told.pop("schema") != 1:
+    told: Any = json.loads(path.read_bytes())
+    if not isinstance(told, dict) or told.pop("schema") != 1:
         raise ValueError
     told["links"] = [(int(one), int(other), _reason(*reason)) for one, other, reason in told["links"]]
     return Kept(**told)

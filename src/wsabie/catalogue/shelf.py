@@ -3,6 +3,7 @@
 import re
 import secrets
 import shutil
+import threading
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +20,7 @@ from wsabie.catalogue.database import reading, writing
 from wsabie.catalogue.deciding import model_in_use
 from wsabie.catalogue.examples import HELD_OUT
 from wsabie.catalogue.journal import Row, entry, last_entry, now
+from wsabie.catalogue.probability import Judged, Threshold, load_judged, threshold_of
 from wsabie.catalogue.tables import changes, journal, labels, models, suggestions, views
 from wsabie.features.describer import Describer
 from wsabie.models.annotator import Annotator
@@ -26,6 +28,7 @@ from wsabie.storage.atomic import remove_drafts
 from wsabie.storage.folder import is_model_folder
 
 _OURS = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")
+_FOLLOWING = threading.Lock()  # many ask at once when something has changed
 _ROWS_AT_ONCE = 500  # items whose suggestions go in one transaction
 
 
@@ -116,14 +119,43 @@ class OpenModel:
         """Numbers of labels as they were when it was trained, (n_columns,)."""
         return np.array(self.annotator.facts["label_ids"], np.int64)
 
+    @cached_property
+    def judged(self) -> Judged:
+        """Its suggestions for held-out items.
+
+        Raises
+        ------
+        InputError
+            They are gone or damaged.
+        """
+        return load_judged(self.path)
+
+    def threshold(self, precision: float) -> Threshold:
+        """The probabilities from which on its suggestions are right that often.
+
+        Raises
+        ------
+        InputError
+            The precision is no share, or what it was judged by is gone or damaged.
+        """
+        if precision not in self._thresholds:
+            self._thresholds[precision] = threshold_of(self.judged, precision)
+        return self._thresholds[precision]
+
     def labels_now(self, connection: Connection) -> Int64:
         """What became of them: of a merged label the one that it went into; -1 where there is none any more."""
         at = last_entry(connection)
-        if at not in self._now:
-            into = {row[0]: row[1] for row in connection.execute(select(labels.c.id, labels.c.merged_into))}
-            self._now.clear()
-            self._now[at] = np.array([_followed(int(number), into) for number in self.labels], np.int64)
-        return self._now[at]
+        with _FOLLOWING:
+            if at not in self._now:
+                into = {row[0]: row[1] for row in connection.execute(select(labels.c.id, labels.c.merged_into))}
+                self._now.clear()
+                self._now[at] = np.array([_followed(int(number), into) for number in self.labels], np.int64)
+            return self._now[at]
+
+    @cached_property
+    def _thresholds(self) -> dict[float, Threshold]:
+        """By precision."""
+        return {}
 
     @cached_property
     def _now(self) -> dict[int, Int64]:

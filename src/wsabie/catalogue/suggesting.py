@@ -17,7 +17,7 @@ from wsabie.catalogue.database import reading, writing
 from wsabie.catalogue.deciding import Decided, Decision, Written, decide
 from wsabie.catalogue.journal import entry
 from wsabie.catalogue.points import Points, load_points, mark_of, save_points
-from wsabie.catalogue.probability import Threshold, threshold_of
+from wsabie.catalogue.probability import Threshold
 from wsabie.catalogue.ranking import Ranking, Top
 from wsabie.catalogue.rows import RowStore, describe_missing, opened_rows
 from wsabie.catalogue.shelf import OpenModel, open_model
@@ -102,7 +102,7 @@ def apply(
     _refuse(floor=floor, accept_above=accept_above)
     with alone(collection):
         opened = open_model(collection)
-        sure = None if min_precision is None else threshold_of(opened, min_precision)
+        sure = None if min_precision is None else opened.threshold(min_precision)
         store = opened_rows(collection, opened.annotator.terms)  # type: ignore[arg-type]  # it describes items
         looked = look(collection, opened, store, again=again, k=k, floor=floor, threads=threads, executor=executor,
                       progress=progress)  # fmt: skip

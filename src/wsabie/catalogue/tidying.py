@@ -8,13 +8,14 @@ import numpy as np
 from sqlalchemy import Connection, func, select
 
 from wsabie.base.arrays import Float32
-from wsabie.base.errors import WsabieError
+from wsabie.base.errors import InputError
 from wsabie.base.progress import SILENT, Progress
 from wsabie.catalogue import tables
-from wsabie.catalogue.book import find, merge
+from wsabie.catalogue.book import merge
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.company import SEARCHED, Company, at_unit_length, company_of
 from wsabie.catalogue.database import reading
+from wsabie.catalogue.deciding import model_in_use
 from wsabie.catalogue.evidence import (
     OWN_WORDS,
     Evidence,
@@ -31,6 +32,8 @@ from wsabie.catalogue.evidence import (
     senses_of,
 )
 from wsabie.catalogue.journal import entry, rows_of
+from wsabie.catalogue.points import opened_model
+from wsabie.catalogue.shelf import OpenModel
 from wsabie.labels.knowledge import Knowledge
 
 Space = tuple[Float32, list[int]]
@@ -121,10 +124,11 @@ def proposals(
         Language whose labels are kept where there is one; "" = the most frequent label is kept.
     progress : Progress
     """
+    opened, why_not = _opened(collection)
     with reading(collection.engine) as connection:
         labels, place, apart = labels_now(connection)
         company = company_of(connection, place)
-        space, why_not = _space(collection, connection, place)
+        space = None if opened is None else _space(opened, connection, place)
     known = Known(*([getattr(label, field) for label in labels] for field in ("name", "language", "items")))
     found = _found(known, knowledge, space, company, progress)
     apart |= {pair for pair, evidence in found.items() if any(one.weight <= OWN_WORDS for one in evidence)}
@@ -241,23 +245,28 @@ def merged_into(connection: Connection) -> dict[int, int]:
     return steps
 
 
-def _space(collection: Collection, connection: Connection, place: Mapping[int, int]) -> tuple[Space | None, str]:
-    """Vectors of the labels that the model in use knows, with their places; None, and why, where there are none."""
-    models = tables.models.c
-    folder = connection.execute(select(models.folder).where(models.in_use.is_(True))).scalar()
-    if folder is None:
-        return None, "none is in use"
-    from wsabie.models.annotator import Annotator
-
+def _opened(collection: Collection) -> tuple[OpenModel | None, str]:
+    """The model in use; None, and why, where there is none or it cannot be opened."""
+    with reading(collection.engine) as connection:
+        if model_in_use(connection) is None:
+            return None, "none is in use"
     try:
-        model = Annotator.load(collection.models / folder).model
-        vectors, names = model.label_vectors, list(model.vocabulary_)
-    except (WsabieError, AttributeError) as error:
+        return opened_model(collection), ""
+    except InputError as error:
         return None, f"it has no space of labels ({error})"
-    numbers = find(connection, names)
-    rows = {place[numbers[name]]: row for row, name in enumerate(names) if numbers.get(name) in place}
-    frequent = sorted(rows)[:SEARCHED]
-    return (at_unit_length(np.asarray(vectors)[[rows[p] for p in frequent]]), frequent), ""
+
+
+def _space(opened: OpenModel, connection: Connection, place: Mapping[int, int]) -> Space:
+    """Vectors of the labels that a model knows, with their places; of merged ones, the point between them."""
+    vectors, columns = opened.model.label_vectors, defaultdict[int, list[int]](list)
+    for column, number in enumerate(opened.labels_now(connection).tolist()):
+        if number in place:
+            columns[place[number]].append(column)
+    frequent = sorted(columns)[:SEARCHED]
+    points = np.empty((len(frequent), vectors.shape[1]), np.float32)
+    for row, at in enumerate(frequent):
+        points[row] = vectors[columns[at]].mean(axis=0)
+    return at_unit_length(points), frequent
 
 
 def _groups(

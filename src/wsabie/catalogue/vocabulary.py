@@ -11,7 +11,7 @@ from wsabie.base.errors import InputError
 from wsabie.catalogue import book
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.database import reading
-from wsabie.catalogue.journal import Change, Row, entry
+from wsabie.catalogue.journal import Change, Row, entry, rows_of
 from wsabie.catalogue.remembered import Remembered
 from wsabie.catalogue.tables import annotations, kept_apart, labels, synonyms
 
@@ -120,46 +120,36 @@ def listed(
     return Listed(found[after : None if k is None else after + k], len(found))
 
 
-def names_of(collection: Collection, numbers: Iterable[int]) -> list[str]:
-    """Names of labels by their numbers.
-
-    Raises
-    ------
-    MissingError
-        One of them is none, or was merged into another.
-    """
-    with reading(collection.engine) as connection:
-        return [book.label(connection, number)["name"] for number in numbers]
-
-
-def number_of(collection: Collection, name: str) -> int:
-    """The number of the label that a name means.
+def numbers_of(collection: Collection, names: Iterable[str]) -> list[int]:
+    """The numbers of the labels that names mean.
 
     Raises
     ------
     UnknownLabelError
-        There is none.
+        There is none that one of them means.
     """
     with reading(collection.engine) as connection:
-        return book.found_one(connection, name)
+        return [book.found_one(connection, name) for name in names]
 
 
-def merge(collection: Collection, names: Sequence[str], into: str, by: str) -> Merging:
+def merge(collection: Collection, numbers: Iterable[int], into: int, by: str) -> Merging:
     """Let labels go into another, as one entry of the journal.
 
     Raises
     ------
+    MissingError
+        One of them is none, or was merged before.
     InputError
-        There is no such label, or it is named twice.
+        One of them is the other.
     """
+    gone = list(dict.fromkeys(numbers))
     with entry(collection.engine, by, "merge") as change:
-        target = book.found_one(change.connection, into)
-        gone = [book.found_one(change.connection, name) for name in names]
-        done = [book.merge(change, number, target) for number in dict.fromkeys(gone)]
+        *names, kept = _names(change, [*gone, into])
+        done = [book.merge(change, number, into) for number in gone]
         known = ", ".join(repr(name) for name in names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-        change.told = f"merged {known} into {into!r}"
+        change.told = f"merged {known} into {kept!r}"
     moved, together = sum(one.moved for one in done), sum(one.together for one in done)
-    return Merging(into, list(names), moved, together, _entry_of(change))
+    return Merging(kept, names, moved, together, _entry_of(change))
 
 
 def edit(
@@ -261,20 +251,29 @@ def add_synonyms(collection: Collection, name: str, others: Sequence[str], by: s
         _call_also(change, number, dict.fromkeys(others, book.spoken(language)))
 
 
-def keep_apart(collection: Collection, names: Sequence[str], by: str) -> Apart:
+def keep_apart(collection: Collection, numbers: Iterable[int], by: str) -> Apart:
     """Remember that labels are not to be merged with one another.
 
     Raises
     ------
+    MissingError
+        One of them is none, or was merged.
     InputError
-        There is no such label, or there are fewer than two.
+        There are fewer than two.
     """
-    with entry(collection.engine, by, "apart", f"kept apart: {', '.join(map(repr, names))}") as change:
-        numbers = sorted({book.found_one(change.connection, name) for name in names})
-        if len(numbers) < 2:
-            raise InputError("give two labels or more that are to be kept apart")
-        new = _add_apart(change, list(combinations(numbers, 2)))
+    wanted = sorted(set(numbers))
+    if len(wanted) < 2:
+        raise InputError("give two labels or more that are to be kept apart")
+    with entry(collection.engine, by, "apart") as change:
+        change.told = f"kept apart: {', '.join(map(repr, _names(change, wanted)))}"
+        new = _add_apart(change, list(combinations(wanted, 2)))
     return Apart(len(new), _entry_of(change))
+
+
+def _names(change: Change, numbers: Sequence[int]) -> list[str]:
+    """Names of labels, none of which may be missing or merged."""
+    there = {row["id"]: row["name"] for row in rows_of(change.connection, labels, numbers) if not row["merged_into"]}
+    return [there[number] if number in there else book.label(change.connection, number)["name"] for number in numbers]
 
 
 def _call_also(change: Change, number: int, others: Mapping[str, str]) -> None:

@@ -15,7 +15,7 @@ from wsabie.catalogue import completing, jobs, planning, shelf, standing, vocabu
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.facets import facets
 from wsabie.catalogue.points import opened_model
-from wsabie.catalogue.probability import threshold_of
+from wsabie.catalogue.probability import PRECISIONS
 from wsabie.faces.serve import collection_answers as told
 from wsabie.faces.serve.context import API, Open, Reader, The, Writer, within
 
@@ -153,14 +153,13 @@ async def events(job: Id, at: Open, request: Request, _: Reader) -> Any:
 
 
 _STATES = ("accepted", "rejected")
-_PRECISIONS = (0.8, 0.9, 0.95)
 
 
 def _thresholds(at: Collection) -> list[told.Threshold]:
     """Of the model in use; none where it cannot be opened, of which the routes that need it tell."""
     try:
         opened = opened_model(at)
-        return [told.Threshold(precision=p, probability=threshold_of(opened, p).common) for p in _PRECISIONS]
+        return [told.Threshold(precision=p, probability=opened.threshold(p).common) for p in PRECISIONS]
     except WsabieError:
         return []
 

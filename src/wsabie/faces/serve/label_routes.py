@@ -61,15 +61,14 @@ def proposals(
 @router.post("/labels/merge")
 def merge(asked: told.MergeAsked, at: Open, who: Writer) -> told.Merged:
     """Let labels go into another, as one entry of the journal; their names find it from now on."""
-    *names, into = vocabulary.names_of(at, [*dict.fromkeys(asked.labels), asked.into])
-    done = vocabulary.merge(at, names, into, who.name)
+    done = vocabulary.merge(at, asked.labels, asked.into, who.name)
     return told.Merged(entry=done.entry, moved=done.moved, together=done.together)
 
 
 @router.post("/labels/apart")
 def apart(asked: told.ApartAsked, at: Open, who: Writer) -> told.KeptApart:
     """Remember that labels are not to be merged with one another: none of these is proposed again."""
-    done = vocabulary.keep_apart(at, vocabulary.names_of(at, asked.labels), who.name)
+    done = vocabulary.keep_apart(at, asked.labels, who.name)
     return told.KeptApart(entry=done.entry, pairs=done.pairs)
 
 

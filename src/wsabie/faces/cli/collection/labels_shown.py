@@ -178,9 +178,10 @@ def change_command(
     told: dict[str, Any] = {}
     first, *others = names
     if what == "merge":
-        done = vocabulary.merge(collection, names[:-1], names[-1], by)
+        *gone, into = vocabulary.numbers_of(collection, names)
+        done = vocabulary.merge(collection, gone, into, by)
         told = done._asdict()
-        said = f"merged into {names[-1]}: {done.moved:,} annotations moved, {done.together:,} were there already"
+        said = f"merged into {done.into}: {done.moved:,} annotations moved, {done.together:,} were there already"
     elif what == "rename":
         vocabulary.rename(collection, first, others[0], by)
         said = f"{first} is called {others[0]} now; the old name still finds it"
@@ -191,7 +192,7 @@ def change_command(
         vocabulary.add_synonyms(collection, first, others, by, language)
         said = f"{first} is also called {', '.join(others)}"
     else:
-        told = vocabulary.keep_apart(collection, names, by)._asdict()
+        told = vocabulary.keep_apart(collection, vocabulary.numbers_of(collection, names), by)._asdict()
         said = f"kept apart: {', '.join(names)}"
     if json:
         show_json({"schema": 1, "done": what, "labels": list(names), **told})
@@ -200,11 +201,11 @@ def change_command(
 
 
 def _number_of(collection: "Collection", names: Sequence[str]) -> int:
-    from wsabie.catalogue.vocabulary import number_of
+    from wsabie.catalogue.vocabulary import numbers_of
 
     if len(names) != 1:
         raise InputError(f"give one label; {len(names)} are given")
-    return number_of(collection, names[0])
+    return numbers_of(collection, names)[0]
 
 
 def _show(number: int, proposal: "Proposal") -> None:
