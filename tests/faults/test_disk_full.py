@@ -4,9 +4,12 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tests.faults.conftest import Made, asking, assert_problem, decision
+from tests.faults.service import PATIENCE
 from tests.faults.truth import assert_no_drafts, assert_sound, lines_of, states
 
 from wsabie.catalogue import jobs
@@ -95,17 +98,50 @@ def refuse_everything(collection: Collection, disk: Path) -> None:
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 def test_a_job_that_finds_no_space_says_so(made: Made, disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk is full from its first step until its end could not be written down."""
+    waits: list[float] = []
+
+    def train_without_space(*given: Any) -> dict[str, Any]:
+        fill(disk)
+        return jobs._train(*given)
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        (disk / "filler").unlink()
+
+    monkeypatch.setitem(jobs._WORK, "train", train_without_space)
+    monkeypatch.setattr(jobs, "_watch", lambda *_: None)
+    monkeypatch.setattr(jobs, "time", SimpleNamespace(monotonic=time.monotonic, sleep=wait))
+    with open_collection(made(disk / "photos")) as collection:
+        asked_for = jobs.ask(collection, "train", {"full": True, "epochs": 3}, by="eve")
+        jobs.work(collection.folder)
+        ended = jobs.job(collection, asked_for.id)
+        assert (waits, ended.state) == ([1], "failed")
+        assert "the disk is full; free some space" in str(ended.error)
+        assert_sound(collection)
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_a_job_that_cannot_be_begun_is_begun_again(
+    made: Made, disk: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(jobs, "_AGAIN", 0.2)
-    with open_collection(made(disk / "photos")) as collection, asking(collection) as asked:
-        job = asked.post("/api/v1/jobs", json={"kind": "train", "options": {"full": True, "epochs": 3}}).json()["id"]
+    with open_collection(made(disk / "photos")) as collection:
+        job = jobs.ask(collection, "train", {"full": True, "epochs": 3}, by="eve").id
         filler = fill(disk)
-        time.sleep(2)  # it is begun, cannot be written down, and is begun again
-        filler.unlink()
-        until = time.monotonic() + 60
-        while (state := jobs.job(collection, job)).state not in jobs.FINAL:
-            assert time.monotonic() < until
-            time.sleep(0.1)
-        assert state.state == "done" or "full" in str(state.error) or "ask for it again" in str(state.error)
+        with asking(collection):
+            told, until = "", time.monotonic() + PATIENCE
+            while "a job cannot be done: " not in told:
+                assert time.monotonic() < until
+                time.sleep(0.05)
+                told += capfd.readouterr().err
+            assert "the disk is full; free some space" in told
+            assert jobs.job(collection, job).state == "waiting"
+            filler.unlink()
+            while (ended := jobs.job(collection, job)).state not in jobs.FINAL:
+                assert time.monotonic() < until
+                time.sleep(0.05)
+        assert (ended.state, ended.error) == ("done", None)
 
 
 def test_a_large_picture_waits_on_disk(made: Made, disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:

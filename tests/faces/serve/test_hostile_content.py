@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import shutil
 import socket
 import struct
@@ -27,6 +28,10 @@ from wsabie.storage.rejects import Rejects
 
 PNG = b"\x89PNG\r\n\x1a\n"
 MEGABYTE = 1 << 20
+PATIENCE = 60.0
+"""Seconds after which what should have happened has not."""
+MOST_WORK = 4.0
+"""Seconds of a processor, of which about one is needed; without the limits these take many times as long."""
 SECRET_FILE = "hidden beside the collection"  # noqa: S105 - no password
 SVG = b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>"
 HTML = b"<!doctype html><html><script>alert(1)</script></html>"
@@ -133,7 +138,7 @@ HUGE = {
 
 
 class Watched:
-    """A running service: what it answers, how long it takes, and how much memory that costs."""
+    """A running service: what it answers, and how much memory and time of a processor that costs."""
 
     def __init__(self, client: httpx.Client, process: "subprocess.Popen[str]") -> None:
         self.client, self.process = client, process
@@ -143,23 +148,42 @@ class Watched:
         line = next(one for one in (self.place / "status").read_text().splitlines() if one.startswith(name))
         return int(line.split()[1]) * 1024
 
+    def _worked(self) -> float:
+        """Seconds of a processor since it was started, which do not count what else the machine does."""
+        fields = (self.place / "stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def begin(self) -> int:
-        """From now on the peak is counted; what is in memory now."""
+        """From now on the peak and the work are counted; what is in memory now."""
         (self.place / "clear_refs").write_text("5")
+        self.before = self._worked()
         return self._figure("VmRSS")
 
     def more_since(self, then: int) -> int:
         return self._figure("VmHWM") - then
+
+    def work_since(self) -> float:
+        return self._worked() - self.before
 
 
 @pytest.fixture(scope="module")
 def watched(trained_collection: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:  # noqa: F811
     place = tmp_path_factory.mktemp("watched") / "photos"
     shutil.copytree(trained_collection, place)
-    with started(place, "--max-megabytes", "4", "--seconds", "3") as (client, process):
+    with started(place, "--max-megabytes", "4") as (client, process):
+        client.timeout = httpx.Timeout(PATIENCE)
         client.get("/api/v1/items/1/thumbnail")
         client.post("/api/v1/search/picture", files={"file": drawn("red", 1)})  # the model is in memory
         yield Watched(client, process)
+
+
+@pytest.fixture(scope="module")
+def hurried(trained_collection: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:  # noqa: F811
+    """A service that gives 3 seconds to each request."""
+    place = tmp_path_factory.mktemp("hurried") / "photos"
+    shutil.copytree(trained_collection, place)
+    with started(place, "--seconds", "3") as (client, _):
+        yield client
 
 
 # ---- bodies
@@ -189,7 +213,7 @@ def test_a_body_without_a_length_is_refused_at_the_limit(watched: Watched, path:
         to.setblocking(False)
         piece, n_sent = _chunk(MEGABYTE), 0
         for _ in range(100):
-            to.settimeout(10)
+            to.settimeout(PATIENCE)
             to.sendall(piece)
             n_sent += 1
             to.settimeout(0.001)
@@ -209,17 +233,17 @@ def test_a_body_that_tells_its_length_is_refused_unread(watched: Watched) -> Non
         assert to.recv(65536).startswith(b"HTTP/1.1 413 ")
 
 
-def test_a_refused_body_is_not_read_for_ever(watched: Watched) -> None:
-    began = time.monotonic()
-    with _connected(watched.client) as to:
+def test_a_refused_body_is_not_read_for_ever(hurried: httpx.Client) -> None:
+    until, closed = time.monotonic() + PATIENCE, False
+    with _connected(hurried) as to:
         to.sendall(b"POST /api/v1/undo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n")
-        try:
-            while time.monotonic() - began < 15:
+        while not closed and time.monotonic() < until:
+            try:
                 to.sendall(b"x")
                 time.sleep(0.05)
-        except OSError:  # it has been closed
-            pass
-    assert time.monotonic() - began < 12
+            except OSError:
+                closed = True
+    assert closed
 
 
 UNDO = b"POST /api/v1/undo HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -238,28 +262,27 @@ PART = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\
         FORM + b"Content-Length: 999\r\n\r\n" + PART,
     ],
 )
-def test_who_sends_slowly_is_not_waited_for(watched: Watched, begun: bytes) -> None:
+def test_who_sends_slowly_is_not_waited_for(hurried: httpx.Client, begun: bytes) -> None:
     """A byte now and then, and never an end; the time for a request is 3 seconds here."""
-    began, answer = time.monotonic(), b""
-    with _connected(watched.client) as to:
+    until, answer, closed = time.monotonic() + PATIENCE, b"", False
+    with _connected(hurried) as to:
         to.sendall(begun)
         to.settimeout(0.2)
-        while time.monotonic() - began < 20:
+        while not closed and time.monotonic() < until:
             try:
                 piece = to.recv(65536)
                 answer += piece
-                if not piece:
-                    break
+                closed = not piece
             except TimeoutError:
                 try:
                     to.sendall(b" " if begun else b"")
                 except OSError:
-                    break
+                    closed = True
             except OSError:
-                break
-    assert time.monotonic() - began < 15
+                closed = True
+    assert closed
     assert not answer or answer.startswith(b"HTTP/1.1 504 ")
-    assert watched.client.get("/api/v1/health").status_code == 200
+    assert hurried.get("/api/v1/health").status_code == 200
 
 
 def test_compressed_bodies_are_not_unpacked(watched: Watched) -> None:
@@ -293,12 +316,12 @@ def test_compressed_bodies_are_not_unpacked(watched: Watched) -> None:
     ],
 )
 def test_json_that_hurts_is_refused(watched: Watched, content: bytes) -> None:
-    before, began = watched.begin(), time.monotonic()
+    before = watched.begin()
     refused = watched.client.post("/api/v1/undo", content=content, headers={"content-type": "application/json"})
     assert refused.status_code in (400, 422), refused.text[:200]
     assert len(refused.content) < 10_000  # it is not sent back
     assert watched.more_since(before) < 100 * MEGABYTE
-    assert time.monotonic() - began < 2
+    assert watched.work_since() < MOST_WORK
 
 
 @pytest.mark.parametrize(
@@ -345,12 +368,12 @@ def test_forms_of_many_parts_are_refused(watched: Watched) -> None:
 
 @pytest.mark.parametrize("kind", HUGE)
 def test_pictures_that_are_larger_than_they_look_are_refused(watched: Watched, kind: str) -> None:
-    before, began = watched.begin(), time.monotonic()
+    before = watched.begin()
     for path in ("search/picture", "annotate/picture", "explain/picture"):
         refused = watched.client.post(f"/api/v1/{path}", files={"file": HUGE[kind]})
         assert refused.status_code == 415, refused.text
     assert watched.more_since(before) < 50 * MEGABYTE
-    assert time.monotonic() - began < 2
+    assert watched.work_since() < MOST_WORK
 
 
 def test_the_limit_of_pixels_is_that_of_the_picture_and_not_of_its_file(watched: Watched) -> None:
@@ -358,7 +381,7 @@ def test_the_limit_of_pixels_is_that_of_the_picture_and_not_of_its_file(watched:
     out = BytesIO()
     Image.new("L", (8000, 8000), 200).save(out, "PNG")
     before = watched.begin()
-    assert watched.client.post("/api/v1/search/picture", files={"file": out.getvalue()}).status_code in (200, 504)
+    assert watched.client.post("/api/v1/search/picture", files={"file": out.getvalue()}).status_code == 200
     assert watched.more_since(before) < 500 * MEGABYTE
 
 
@@ -377,20 +400,20 @@ def test_the_limit_of_pixels_is_that_of_the_picture_and_not_of_its_file(watched:
 )
 def test_chunks_of_pictures_do_not_unfold(watched: Watched, chunk: bytes) -> None:
     content = small_png(chunk)
-    before, began = watched.begin(), time.monotonic()
+    before = watched.begin()
     answer = watched.client.post("/api/v1/search/picture", files={"file": content})
     assert answer.status_code in (200, 415), answer.text
     assert watched.more_since(before) < 120 * MEGABYTE
-    assert time.monotonic() - began < 3
+    assert watched.work_since() < MOST_WORK
 
 
 def test_of_many_frames_one_is_read(watched: Watched) -> None:
-    before, began = watched.begin(), time.monotonic()
+    before = watched.begin()
     directories = tiff(24, 24, 8)  # which goes on with itself
     for content, status in ((gif(24, 24, frames=40_000), 200), (directories, 422)):  # which has no pixels
         assert watched.client.post("/api/v1/search/picture", files={"file": content}).status_code == status
     assert watched.more_since(before) < 50 * MEGABYTE
-    assert time.monotonic() - began < 3
+    assert watched.work_since() < MOST_WORK
 
 
 def test_pictures_of_ten_scans_are_read() -> None:
@@ -492,13 +515,13 @@ def test_tags_of_strangers_do_not_unfold_or_look_elsewhere(tmp_path: Path, kind:
         (photos / "a.png.xmp").write_bytes(packet)
     from wsabie.catalogue.collection import create
 
-    began = time.monotonic()
+    began = time.process_time()
     with create(photos) as collection:
         done = scan(collection, by="eve", tags="xmp")
         with collection.engine.connect() as connection:
             names = [row[0] for row in connection.exec_driver_sql("SELECT name FROM labels")]
     assert (done.new, done.unreadable) == (1, 0)  # the picture itself is none the worse
-    assert time.monotonic() - began < 10
+    assert time.process_time() - began < 10
     assert len(names) <= 1
     assert not any(SECRET_FILE in name or "ha" in name or len(name) > 500 for name in names)
 
@@ -521,19 +544,18 @@ def test_tables_name_no_files_outside(tmp_path: Path) -> None:
 
 
 def test_json_lists_of_strangers(tmp_path: Path) -> None:
-    """Tables of tags that nest or grow without end are told in one sentence."""
-    from wsabie.base.errors import WsabieError
+    """Lines of tags that nest or never end are refused, each told in one line; the others count."""
     from wsabie.catalogue.collection import create
 
-    for content in ("[" * 200_000, '{"file_name": "a.png", "labels": ' + "[" * 100_000 + "}", json.dumps({"a": 1}) * 3):
-        photos = tmp_path / str(len(content))
-        photos.mkdir()
-        (photos / "a.png").write_bytes(small_png())
-        (photos / "metadata.jsonl").write_text(content)
-        with create(photos) as collection:
-            told = ""
-            try:
-                scan(collection, by="eve")
-            except WsabieError as error:
-                told = str(error)
-            assert "\n" not in told
+    good = '{"file_name": "a.png", "labels": ["x"]}'
+    deep = '{"file_name": "a.png", "labels": ' + "[" * 100_000
+    bad = ["[" * 200_000, deep + "}", deep + "]" * 100_000 + "}", json.dumps({"a": 1}) * 3]
+    (tmp_path / "a.png").write_bytes(small_png())
+    (tmp_path / "metadata.jsonl").write_text("\n".join([*bad, good]))
+    rejects = Rejects()
+    with create(tmp_path) as collection:
+        done = scan(collection, by="eve", rejects=rejects)
+    assert (done.new, done.tagged) == (1, 1)
+    assert [reason for _, reason, _ in rejects.listed] == ["malformed JSON"] * len(bad)
+    assert [str(where).rpartition(":")[2] for where, *_ in rejects.listed] == ["1", "2", "3", "4"]
+    assert not any("\n" in detail or len(detail) > 500 for *_, detail in rejects.listed)

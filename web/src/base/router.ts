@@ -53,6 +53,11 @@ export function closeOver(name: string): void {
   else ask({ [name]: null }, { replace: true });
 }
 
+/** Where the pictures of a label are. */
+export function galleryOf(label: string): string {
+  return `/?label=${encodeURIComponent(label)}`;
+}
+
 export function usePath(): string {
   return useSyncExternalStore(subscribe, () => location.pathname);
 }

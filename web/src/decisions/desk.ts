@@ -1,4 +1,4 @@
-/** The one queue of this page, what it has decided so far, and taking it back. */
+/** The one queue of this page, what was done on any of its views so far, and taking it back. */
 
 import { api, ApiError } from "../api/client";
 import type { Decided, Decision, Verdict } from "../api/types";
@@ -19,12 +19,15 @@ export const settledCount = store(0);
 const queueState = store<QueueState>({ waiting: [], refused: [], trouble: null });
 
 interface Made {
-  id: string;
+  by: string | number; // a step of the queue, or an entry of the journal
   told: string;
   item: number | null; // where it is seen
   before: [string, Verdict | null | undefined][]; // undefined: nothing was decided on this page
+  after: () => void; // when the service has taken it back, or refused to
 }
-const made: Made[] = [];
+const made: Made[] = []; // latest last
+const takenBack = new Map<string, Made>(); // entries, by the steps that undo them
+const nothing = (): void => undefined;
 
 function onlyReads(): boolean {
   if (!mayWrite.get()) say("Your token may only read.");
@@ -77,16 +80,21 @@ export function decide(decisions: Decision[], told: string): void {
     for (const d of decisions) if (!d.region) next.set(keyOf(d.item, d.label), d.state);
     return next;
   });
-  made.push({ id: queue.decide(decisions), told, item: decisions[0]!.item, before });
+  made.push({ by: queue.decide(decisions), told, item: decisions[0]!.item, before, after: nothing });
 }
 
 /** Accept every suggestion at or above a probability. */
 export function decideAbove(label: string | null, probability: number, told: string): void {
   if (onlyReads()) return;
-  made.push({ id: queue.above(label, probability), told, item: null, before: [] });
+  made.push({ by: queue.above(label, probability), told, item: null, before: [], after: nothing });
 }
 
-/** Take back what was decided last on this page; the item that it was about. */
+/** Something else was done, and the journal has it: it is taken back in its turn, and `after` called then. */
+export function remember(entry: number, told: string, after: () => void): void {
+  made.push({ by: entry, told, item: null, before: [], after });
+}
+
+/** Take back what was done last, on whatever view; the item that it was about. */
 export function undo(): number | null {
   if (onlyReads()) return null;
   const last = made.pop();
@@ -94,17 +102,33 @@ export function undo(): number | null {
     say("Nothing to undo on this page; the history is under Status.");
     return null;
   }
+  takeBack(last);
+  return last.item;
+}
+
+/** Take back an entry of the journal, out of its turn, whoever has made it. */
+export function undoEntry(entry: number, told: string, after: () => void): void {
+  if (onlyReads()) return;
+  const at = made.findIndex((m) => m.by === entry || (typeof m.by === "string" && queue.entryOf(m.by) === entry));
+  const before = at >= 0 ? made.splice(at, 1)[0]!.before : [];
+  takeBack({ by: entry, told, item: null, before, after });
+}
+
+function takeBack(one: Made): void {
   overlay.set((old) => {
     const next = new Map(old);
-    for (const [key, state] of last.before) {
+    for (const [key, state] of one.before) {
       if (state === undefined) next.delete(key);
       else next.set(key, state);
     }
     return next;
   });
-  queue.takeBack(last.id);
-  say(`Taken back: ${last.told}`);
-  return last.item;
+  if (typeof one.by === "number") {
+    takenBack.set(queue.undoEntry(one.by), one);
+    return;
+  }
+  queue.takeBack(one.by);
+  say(`Taken back: ${one.told}`);
 }
 
 /** What the service says of an item now counts, but for what is on its way. */
@@ -116,13 +140,20 @@ export function forgetOverlay(item: number): void {
 
 function answered(step: Step, answer: Decided | null): void {
   settledCount.set((n) => n + 1);
+  const back = takenBack.get(step.id);
+  if (back) {
+    takenBack.delete(step.id);
+    say(`Taken back: ${back.told}`);
+    back.after();
+  }
   if (step.kind === "above" && answer) say(`Accepted ${count(answer.added + answer.changed, "suggestion")}.`);
 }
 
 function refused(step: Step, reason: string): void {
   if (step.kind === "decide") step.decisions.forEach((d) => forgetOverlay(d.item));
-  const at = made.findIndex((m) => m.id === step.id);
+  const at = made.findIndex((m) => m.by === step.id);
   if (at >= 0) made.splice(at, 1);
+  takenBack.get(step.id)?.after();
   say(`Not saved: ${reason}`);
 }
 

@@ -21,7 +21,7 @@ export interface Above {
 export interface Undo {
   id: string;
   kind: "undo";
-  of: string;
+  of: string; // the step that it takes back; empty for an entry that no step has made
   entry: number | null; // of the journal, once it is known
 }
 
@@ -108,6 +108,16 @@ export class DecisionQueue {
     if (answered && answered.entry === null) return; // it had changed nothing
     if (at < 0 && !answered) return; // it was refused
     this.add({ id: this.newId(), kind: "undo", of: id, entry: answered?.entry ?? null });
+  }
+
+  /** Undo an entry of the journal that another request has made; the name of the step. */
+  undoEntry(entry: number): string {
+    return this.add({ id: this.newId(), kind: "undo", of: "", entry });
+  }
+
+  /** The journal's entry of a step that was answered since the page was opened. */
+  entryOf(id: string): number | null {
+    return this.done.find((d) => d.id === id)?.entry ?? null;
   }
 
   /** Take over steps that another page has left behind. */

@@ -6,13 +6,13 @@ import { type LabelDetail, labelApi, type NearLabel, type OtherLabel } from "../
 import type { Item } from "../api/types";
 import { count, number, percent } from "../base/format";
 import { useLoad } from "../base/load";
-import { ask, openOver } from "../base/router";
+import { ask, galleryOf, openOver } from "../base/router";
 import { useStore } from "../base/store";
 import { Bar, Icon, Link, Trouble } from "../base/ui";
 import { listed } from "../item/listed";
 import { collectionTurn } from "../shell/collection";
 import { EditForm, MergeForm, Names } from "./edit";
-import { galleryOf, reviewOf, spoken } from "./words";
+import { reviewOf, spoken } from "./words";
 
 const PICTURES = 12;
 

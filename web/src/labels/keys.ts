@@ -2,7 +2,7 @@
 
 import { useKeys } from "../base/keys";
 import { ask } from "../base/router";
-import { takeBack } from "./work";
+import { undo } from "../decisions/desk";
 
 function focus(selector: string): void {
   document.querySelector<HTMLElement>(selector)?.focus();
@@ -17,6 +17,6 @@ export function useLabelKeys(step: (by: number) => void): void {
     { keys: ["e"], told: "Edit", run: () => focus(".label-edit input") },
     { keys: ["m"], told: "Merge into another", run: () => focus(".label-merge input") },
     { keys: ["Escape"], told: "Back to the list", run: () => ask({ label: null }) },
-    { keys: ["z"], told: "Undo", run: () => void takeBack() },
+    { keys: ["z"], told: "Undo", run: undo },
   ]);
 }

@@ -9,11 +9,12 @@ import { useLoad } from "../base/load";
 import { openOver } from "../base/router";
 import { useStore } from "../base/store";
 import { Bar, Empty, Icon, Trouble } from "../base/ui";
+import { undo } from "../decisions/desk";
 import { listed } from "../item/listed";
 import { collectionTurn } from "../shell/collection";
 import { say } from "../shell/saying";
 import { startJob, underWay, useJobs } from "../status/jobs";
-import { change, takeBack } from "./work";
+import { change } from "./work";
 
 const AT_ONCE = 20;
 const NOT_ASKED: Record<string, string> = { knowledge: "what words mean", model: "the model" };
@@ -65,13 +66,12 @@ export function ProposalsView({ mayWrite }: { mayWrite: boolean }): ReactNode {
       found.again();
     }
   };
-  const back = (): void => void takeBack();
   useKeys([
     { keys: ["j", "ArrowDown"], told: "Next proposal", run: () => to(at + 1) },
     { keys: ["k", "ArrowUp"], told: "Proposal before", run: () => to(at - 1) },
     { keys: ["a"], told: "Merge", run: () => void decide("merge") },
     { keys: ["x"], told: "Keep apart", run: () => void decide("apart") },
-    { keys: ["z"], told: "Undo", run: back },
+    { keys: ["z"], told: "Undo", run: undo },
   ]);
   const pictures = current && [current.into, ...current.labels].flatMap((label) => label.pictures);
   useEffect(() => listed.set(pictures ?? []), [key]); // eslint-disable-line react-hooks/exhaustive-deps

@@ -19,11 +19,6 @@ export function accuracy(right: number, of: number): string {
   return of ? `${percent(right / of)} of ${number(of)}` : "";
 }
 
-/** Where the pictures of a label are. */
-export function galleryOf(label: string): string {
-  return `/?label=${encodeURIComponent(label)}`;
-}
-
 /** Where its suggestions are gone through. */
 export function reviewOf(label: string): string {
   return `/review?view=grid&label=${encodeURIComponent(label)}`;

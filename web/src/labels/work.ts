@@ -1,11 +1,9 @@
-/** Changing labels, and taking it back. */
+/** Changing labels. */
 
-import { api } from "../api/client";
 import type { Changed } from "../api/labels";
+import { remember } from "../decisions/desk";
 import { collectionChanged } from "../shell/collection";
 import { say } from "../shell/saying";
-
-const made: { entry: number; told: string }[] = [];
 
 /** Wait for a change and tell of it; what the service said where it refused. */
 export async function change(asked: Promise<Changed>, told: string): Promise<string | null> {
@@ -15,28 +13,11 @@ export async function change(asked: Promise<Changed>, told: string): Promise<str
       say("It was so already.");
       return null;
     }
-    made.push({ entry, told });
+    remember(entry, told, collectionChanged);
     say(`${told}. Press z to undo.`);
     collectionChanged();
     return null;
   } catch (error) {
     return (error as Error).message;
-  }
-}
-
-/** Take back what was changed last on this page. */
-export async function takeBack(): Promise<void> {
-  const last = made.pop();
-  if (!last) {
-    say("Nothing to undo on this page; the history is under Status.");
-    return;
-  }
-  try {
-    await api.undo(last.entry);
-    say(`Taken back: ${last.told}`);
-    collectionChanged();
-  } catch (error) {
-    made.push(last);
-    say((error as Error).message);
   }
 }

@@ -2,16 +2,15 @@
 
 import { type ReactNode, useState } from "react";
 import { api } from "../api/client";
-import type { CollectionFacts, Entry, Job } from "../api/types";
+import type { CollectionFacts, Job } from "../api/types";
 import { ago, count, number, percent } from "../base/format";
 import { useKeys } from "../base/keys";
 import { type Loaded, useLoad } from "../base/load";
 import { useStore } from "../base/store";
 import { Link, Trouble } from "../base/ui";
-import { settledCount, undo } from "../decisions/desk";
+import { settledCount, undo, undoEntry } from "../decisions/desk";
 import { useMayWrite } from "../decisions/may";
 import { collectionChanged, collectionTurn } from "../shell/collection";
-import { say } from "../shell/saying";
 import { JobLine } from "./job-line";
 import { jobsKnown, startJob, underWay, useJobs } from "./jobs";
 
@@ -121,15 +120,6 @@ function History(): ReactNode {
   const writes = useMayWrite();
   const found = useLoad(`journal ${turn} ${most}`, (signal) => api.journal(null, most, signal));
   const entries = found.value?.entries ?? [];
-  const takeBack = async (entry: Entry): Promise<void> => {
-    try {
-      await api.undo(entry.id);
-      say(`Taken back: ${entry.told}`);
-      collectionChanged();
-    } catch (error) {
-      say((error as Error).message);
-    }
-  };
   return (
     <section className="card" aria-label="History">
       <h2>History</h2>
@@ -142,7 +132,7 @@ function History(): ReactNode {
               {entry.by}, {ago(entry.at)}, {count(entry.changes, "change")}
             </small>
             {writes && entry.undone_by === null && entry.undoes === null && entry.changes > 0 && (
-              <button type="button" aria-label={`Undo ${entry.told}`} onClick={() => void takeBack(entry)}>
+              <button type="button" aria-label={`Undo ${entry.told}`} onClick={() => undoEntry(entry.id, entry.told, collectionChanged)}>
                 Undo
               </button>
             )}

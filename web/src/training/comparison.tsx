@@ -3,6 +3,7 @@
 import type { ReactNode } from "react";
 import type { Comparison, Job, Moved } from "../api/types";
 import { ago, count, number } from "../base/format";
+import { galleryOf } from "../base/router";
 import { Link, Trouble } from "../base/ui";
 import { JobLine } from "../status/job-line";
 import { startJob, underWay } from "../status/jobs";
@@ -119,7 +120,7 @@ function MovedLabels({ name, moved }: { name: string; moved: readonly Moved[] })
         {moved.map((one) => (
           <tr key={one.label}>
             <th scope="row">
-              <Link to={`/?label=${encodeURIComponent(one.label)}`}>{one.label}</Link>
+              <Link to={galleryOf(one.label)}>{one.label}</Link>
             </th>
             <td>{number(one.items)}</td>
             <td>{`${one.before.toFixed(2)} to ${one.after.toFixed(2)}`}</td>

@@ -5,6 +5,7 @@ import { api } from "../api/client";
 import type { Models, ModelSeen } from "../api/types";
 import { ago, count } from "../base/format";
 import { ask } from "../base/router";
+import { remember, undoEntry } from "../decisions/desk";
 import { collectionChanged } from "../shell/collection";
 import { say } from "../shell/saying";
 
@@ -22,7 +23,7 @@ export function ModelsCard({ found, shown, chosen, writes }: Props): ReactNode {
       <header className="card-head">
         <h2>Models</h2>
         {back && (
-          <button type="button" disabled={!writes} onClick={() => void goBack(back)}>
+          <button type="button" disabled={!writes} onClick={() => undoEntry(back.entry, usedIn(models), collectionChanged)}>
             Back to model {back.model}
           </button>
         )}
@@ -119,23 +120,16 @@ function choose(numbers: readonly number[]): void {
   ask({ compare: [...numbers].sort((a, b) => a - b).join() });
 }
 
+/** What going back takes back. */
+function usedIn(models: readonly ModelSeen[]): string {
+  return `the use of model ${models.find((model) => model.in_use)?.id ?? ""}`;
+}
+
 async function use(id: number): Promise<void> {
-  await changed(async () => {
-    await api.useModel(id);
-    return `Model ${id} is in use.`;
-  });
-}
-
-async function goBack(back: { entry: number; model: number }): Promise<void> {
-  await changed(async () => {
-    await api.undo(back.entry);
-    return `Model ${back.model} is in use again.`;
-  });
-}
-
-async function changed(act: () => Promise<string>): Promise<void> {
   try {
-    say(await act());
+    const { back, models: after } = await api.useModel(id);
+    if (back) remember(back.entry, usedIn(after), collectionChanged);
+    say(`Model ${id} is in use. Press z to undo.`);
   } catch (error) {
     say((error as Error).message);
   } finally {

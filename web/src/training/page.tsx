@@ -123,7 +123,8 @@ function Learn({ models, jobs, writes }: { models: Models; jobs: readonly Job[];
 function CurveCard({ jobs, shown }: { jobs: readonly Job[]; shown: number | null }): ReactNode {
   const running = jobs.find((job) => job.kind === "train" && job.state === "running");
   const model = useLoad(shown === null || running ? null : `model ${shown}`, (signal) => api.model(shown ?? 0, signal));
-  const points = (running ? running.progress.curve : model.value?.curve) ?? [];
+  const value = model.busy ? null : model.value; // while it is asked for, that of the one before is still there
+  const points = (running ? running.progress.curve : value?.curve) ?? [];
   if (!running && shown === null) return null;
   return (
     <section className="card" aria-label="Curve">
@@ -131,9 +132,9 @@ function CurveCard({ jobs, shown }: { jobs: readonly Job[]; shown: number | null
       {!running && model.error ? (
         <Trouble error={model.error} again={model.again} />
       ) : points.length ? (
-        <Curves points={points} kept={running ? null : (model.value?.facts.best_epoch ?? null)} />
+        <Curves points={points} kept={running ? null : (value?.facts.best_epoch ?? null)} />
       ) : (
-        <p className="quiet chart-none">{running ? "No epoch is done yet." : model.value ? "Its epochs were not written down." : ""}</p>
+        <p className="quiet chart-none">{running ? "No epoch is done yet." : value ? "Its epochs were not written down." : ""}</p>
       )}
     </section>
   );
