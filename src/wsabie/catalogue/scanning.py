@@ -126,8 +126,9 @@ def scan(
     run.note_missing()
     run.keep_options(done=True)
     scanned = run.scanned()
-    if scanned.differs or always:
-        write_line(collection.engine, by, scanned.told or "nothing new", run.lines)
+    if scanned.differs or always or run.lines:
+        told = scanned.told or ("labels put below others" if run.lines else "nothing new")
+        write_line(collection.engine, by, told, run.lines)
     return scanned
 
 
@@ -310,6 +311,8 @@ class _Run:
             return
         wrote = write_block(self.collection.engine, self.by, block)
         self.counts += wrote.counts
+        for where, why in wrote.refused:
+            self.rejects.add(where, "broader tag that is not taken over", why)
         for one in block:
             if one.kind == "moved" and one.item is not None:
                 self.vanished.pop(one.item.id, None)
