@@ -53,6 +53,8 @@ class Scanned(NamedTuple):
     medium : str
         "pictures", "sounds", "documents"; "" where nothing was found yet.
     away : tuple of Away
+    notes : tuple of str
+        What people should know of where tags come from.
     """
 
     new: int
@@ -65,6 +67,7 @@ class Scanned(NamedTuple):
     tagged: int
     medium: str
     away: tuple[Away, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def differs(self) -> bool:
@@ -224,7 +227,7 @@ class _Run:
         medium = next((one.options["medium"] for one in self.found.values() if "medium" in one.options), "")
         return Scanned(
             c["new"], c["moved"], c["changed"], c["missing"], c["found"], c["unchanged"] + c["same"] - c["found"],
-            c["unreadable"], c["tagged"], medium, self.away,
+            c["unreadable"], c["tagged"], medium, self.away, tuple(one.note for one in self.found.values() if one.note),
         )  # fmt: skip
 
     def _looked(
