@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -395,6 +396,23 @@ def test_auto_stays_what_it_was_at_first(collection: Collection) -> None:
     assert look(collection) == NOTHING._replace(unchanged=3)
     write(collection.folder / "sea/4.png", 4)
     assert look(collection).tagged == 1
+
+
+@pytest.mark.parametrize(
+    ("with_keywords", "choice", "said"),
+    [(3, "xmp", "15% of the pictures .* these are the tags"), (1, "folders", "5% .* sub-folders are the tags")],
+)
+def test_keywords_go_before_folders(collection: Collection, with_keywords: int, choice: str, said: str) -> None:
+    for i in range(20):
+        path = collection.folder / f"{2020 + i % 4}/{i:02}.jpg"
+        path.parent.mkdir(exist_ok=True)
+        write_keywords(path, *["sea"] * (i >= 20 - with_keywords))
+    found = look(collection)
+    assert re.search(said, *found.notes)
+    assert all_roots(collection)[0].options["tags"] == choice
+    assert found.tagged == (with_keywords if choice == "xmp" else 20)
+    assert look(collection).notes == ()  # it is told once
+    assert look(collection, tags="auto").notes == found.notes
 
 
 def test_sides_of_a_split_are_no_tags(collection: Collection) -> None:

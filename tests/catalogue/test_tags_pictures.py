@@ -1,6 +1,7 @@
 """Folders of pictures with their tags, and XMP; originals stay as they are unless they are to be written."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ from wsabie.base.errors import InputError
 from wsabie.catalogue import book, tables
 from wsabie.catalogue.choosing import Choice
 from wsabie.catalogue.collection import Collection, create
-from wsabie.catalogue.database import writing
+from wsabie.catalogue.database import reading, writing
 from wsabie.catalogue.exporting import export_tags, write_to_pictures
 from wsabie.catalogue.importing import import_tags
-from wsabie.catalogue.journal import entry
+from wsabie.catalogue.journal import entry, undo
+from wsabie.catalogue.scanning import scan
 from wsabie.sources.folders import read_folder
 from wsabie.sources.picture_tags import read_tags
 from wsabie.sources.write_tags import write_embedded, write_sidecar
@@ -124,6 +126,54 @@ def test_sidecars_in_a_folder(tagged: Collection, tmp_path: Path) -> None:
     draw_pictures(tmp_path / "out")
     assert set(read_tags(tmp_path / "out" / A).tags) == {("animal", "gull"), ("sea",), ("wing",)}
     assert set(read_tags(tmp_path / "out" / C).tags) == {("a|b",)}
+
+
+def exported_paths(collection: Collection, out: Path) -> dict[str, set[tuple[str, ...]]]:
+    export_tags(collection, out, kind="xmp")
+    draw_pictures(out)
+    return {path: set(read_tags(out / path).tags) for path in PATHS}
+
+
+def test_paths_come_back(collection: Collection, tmp_path: Path) -> None:
+    with create(tmp_path / "source") as source:
+        add_items(source)
+        with entry(source.engine, "eve", "labels") as change:
+            numbers = book.ensure(change, ["animal", "bird", "gull", "tern"])
+            for low, high in [("bird", "animal"), ("gull", "bird"), ("tern", "bird")]:
+                book.set_parent(change, numbers[low], numbers[high])
+        for item, label in [(1, "gull"), (1, "sea"), (2, "tern"), (3, "bird"), (4, "a|b")]:
+            tag(source, item, label)
+        before = exported_paths(source, tmp_path / "first")
+    assert before[A] == {("animal", "bird", "gull"), ("sea",)}
+    shutil.copytree(tmp_path / "first", collection.folder, dirs_exist_ok=True)
+    assert scan(collection, by="eve", tags="xmp").tagged == 5
+    assert exported_paths(collection, tmp_path / "second") == before
+    undo(collection.engine, by="eve")
+    with reading(collection.engine) as connection:
+        assert book.names(connection) == {}
+
+
+def test_paths_change_nothing_that_was_decided(collection: Collection) -> None:
+    folder = collection.folder
+    draw_pictures(folder)
+    with entry(collection.engine, "eve", "labels") as change:
+        numbers = book.ensure(change, ["gull", "sea bird", "top", "low", "tern", "bird", "alone"])
+        for low, high in [("gull", "sea bird"), ("sea bird", "bird"), ("low", "top"), ("alone", "top")]:
+            book.set_parent(change, numbers[low], numbers[high])
+    with entry(collection.engine, "eve", "labels") as change:
+        book.set_parent(change, numbers["alone"], None)
+    write_sidecar(folder / A, [("bird", "gull"), ("low", "top"), ("top", "tern")])
+    write_sidecar(folder / B, [("bird", "tern")])
+    write_sidecar(folder / C, [("top", "alone"), ("x" * 501, "far")])
+    rejects = Rejects()
+    assert scan(collection, by="eve", tags="xmp", rejects=rejects).tagged == 6
+    assert rejects.counts == {"broader tag that is not taken over": 4}
+    assert sorted(where for where, _, _ in rejects.listed) == sorted([A, A, C, C])
+    with reading(collection.engine) as connection:
+        names = book.names(connection)
+        found = {name: book.above(connection, number) for number, name in names.items()}
+    above = {name: [names[number] for number in numbers] for name, numbers in found.items() if numbers}
+    assert above == {"gull": ["sea bird", "bird"], "sea bird": ["bird"], "low": ["top"], "tern": ["bird"]}
 
 
 def test_sidecars_beside_originals_keep_what_is_there(tagged: Collection) -> None:

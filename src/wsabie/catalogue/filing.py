@@ -13,6 +13,7 @@ from wsabie.catalogue.database import writing
 from wsabie.catalogue.deciding import Decision, decide
 from wsabie.catalogue.journal import Change, entry, now
 from wsabie.catalogue.moving import Known, Seen
+from wsabie.catalogue.placing import put_below
 from wsabie.catalogue.tables import annotations, changes, items, journal
 
 Kind = Literal["new", "moved", "changed", "same", "tags"]
@@ -43,10 +44,12 @@ class Filed(NamedTuple):
 
 
 class Wrote(NamedTuple):
-    """What a block did: how many of each kind, "tagged" and "found" among them, and its line of the journal."""
+    """What a block did: how many of each kind, "tagged" and "found" among them; its line of the journal; and files
+    with paths of labels that could not be followed, and why."""
 
     counts: Counter[str]
     line: int | None
+    refused: list[tuple[str, str]]
 
 
 def known_items(connection: Connection, roots: Sequence[int]) -> list[Known]:
@@ -65,12 +68,13 @@ def write_block(engine: Engine, by: str, block: Sequence[Filed]) -> Wrote:
             if one.kind != "moved" and one.item is not None:
                 _update(change.connection, one.item, _content(one))
         numbers = _add(change.connection, [one.seen for one in fresh if one.item is None])
+        refused = _put_below(change, fresh)
         tagged = _tag(change, fresh, numbers)
-        line = change.id
+        line = change.id if change.n_changes else None
     counts = Counter[str](one.kind for one in fresh)
     counts["found"] = sum(one.kind == "same" and one.item is not None and one.item.state == "missing" for one in fresh)
     counts["tagged"] = tagged
-    return Wrote(counts, line if tagged else None)
+    return Wrote(counts, line, refused)
 
 
 def write_missing(engine: Engine, gone: Sequence[Known]) -> int:
@@ -201,6 +205,19 @@ def _tag(change: Change, fresh: Iterable[Filed], numbers: Mapping[tuple[int, str
         done = decide(change, decisions, origin="import", by=by)
         tagged += done.added + done.changed
     return tagged
+
+
+def _put_below(change: Change, fresh: Iterable[Filed]) -> list[tuple[str, str]]:
+    """Labels go below the broader ones of their paths in files; what stands against that, by file."""
+    said = [(one.seen.path, path) for one in fresh if one.labels for path in one.seen.looked.paths]
+    if not said:
+        return []
+    spelled = {path: tuple(good) for _, path in said if len(good := usable(path)[0]) == len(path)}
+    refused = put_below(change, spelled.values())
+    told = [
+        (file, refused.get(spelled[path], "") if path in spelled else "a name cannot be a label") for file, path in said
+    ]
+    return [(file, why) for file, why in told if why]
 
 
 def _accepted(connection: Connection, numbers: Sequence[int]) -> set[tuple[int, int]]:

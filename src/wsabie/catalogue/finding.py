@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
@@ -24,10 +24,14 @@ from wsabie.sources.folders import (
 )
 from wsabie.sources.media import PICTURES, Medium
 from wsabie.sources.metadata import find_metadata, read_metadata
-from wsabie.sources.picture_tags import sidecars_of
+from wsabie.sources.picture_tags import keywords_in, sidecars_of
 from wsabie.storage.rejects import Rejects
 
 CLOSED = "folder that cannot be read"
+ASKED = 200
+"""Pictures that are asked for keywords where sub-folders could be tags too."""
+ENOUGH = 0.1
+"""Share of them with keywords from which on these are the tags: some files of most collections have stray ones."""
 
 
 class Tagging(NamedTuple):
@@ -71,6 +75,8 @@ class Found(NamedTuple):
         Why nothing is known of its files; empty: it was read.
     sidecars : dict
         By path of a picture a stamp of the sidecar that counts, where tags are inside the files.
+    note : str
+        What people should know of where tags come from.
     """
 
     root: Root
@@ -80,6 +86,7 @@ class Found(NamedTuple):
     options: dict[str, Any]
     away: str = ""
     sidecars: Mapping[str, str] = MappingProxyType({})
+    note: str = ""
 
     def covers(self, name: str) -> bool:
         """Whether it would have been seen, were it there."""
@@ -118,7 +125,7 @@ def find(root: Root, things: str | None, tags: str | None, rejects: Rejects) -> 
     stats = {name: stat for name, path in paths.items() if (stat := stat_of(path)) is not None}
     if not stats:
         return Found(root, {}, closed, _NO_TAGS, root.options)
-    choice = _choice(root, tags, stats, medium)
+    choice, note = _choice(root, tags, stats, medium)
     tagging = _tagging(root, choice, stats, medium, rejects, required=tags == "metadata")
     options: dict[str, Any] = {**root.options, "medium": medium.things, "tags": choice}
     if tagging.metadata is not None:
@@ -126,7 +133,7 @@ def find(root: Root, things: str | None, tags: str | None, rejects: Rejects) -> 
     if tagging.anew:
         options["anew"] = True  # until it is done
     sidecars = _sidecars(root.folder, stats) if tagging.inside and medium is PICTURES else {}
-    return Found(root, stats, closed, tagging, options, sidecars=sidecars)
+    return Found(root, stats, closed, tagging, options, sidecars=sidecars, note=note)
 
 
 def _sidecars(folder: Path, files: Iterable[str]) -> dict[str, str]:
@@ -161,19 +168,35 @@ def _nothing(name: str) -> tuple[str, ...]:
 _NO_TAGS = Tagging("none", False, _nothing)
 
 
-def _choice(root: Root, tags: str | None, files: dict[str, Stat], medium: Medium) -> str:
-    """What "auto" means stays as it was found at first, whatever folders are made later."""
+def _choice(root: Root, tags: str | None, files: dict[str, Stat], medium: Medium) -> tuple[str, str]:
+    """What "auto" means stays as it was found at first, whatever folders are made later; and what to tell of it."""
     if tags is None and "tags" in root.options:
-        return str(root.options["tags"])
+        return str(root.options["tags"]), ""
     if tags not in (None, "auto"):
         if tags in ("xmp", "tags") and tags != medium.inside:
             raise InputError(f"{medium.things} have no {tags!r}; leave --tags out, or say --tags {medium.inside}")
-        return str(tags)
+        return str(tags), ""
     if find_metadata(root.folder) is not None:
-        return "metadata"
+        return "metadata", ""
     top = {name.partition("/")[0].lower() for name in files if "/" in name}
     split = len(top) > 1 and top <= SPLITS  # "train" and "test" are hardly labels
-    return "folders" if tell_apart(files) and not split else medium.inside
+    if not tell_apart(files) or split:
+        return medium.inside, ""
+    if medium is not PICTURES or not (share := _share_with_keywords(root.folder, list(files))):
+        return "folders", ""
+    said = f"of {root.folder} {share:.0%} of the pictures that were asked have keywords"
+    if share >= ENOUGH:
+        return medium.inside, f"{said}: these are the tags, not the names of sub-folders (--tags folders takes those)"
+    return "folders", f"{said}, but the names of sub-folders are the tags (--tags xmp takes the keywords)"
+
+
+def _share_with_keywords(folder: Path, files: Sequence[str]) -> float:
+    asked = files[:: -(-len(files) // ASKED)]  # from all over: a library begins with its oldest folder
+    n = 0
+    for name in asked:
+        with suppress(BadRow):
+            n += bool(keywords_in(folder / name))
+    return n / len(asked)
 
 
 def _tagging(

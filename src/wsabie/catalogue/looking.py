@@ -13,6 +13,7 @@ from wsabie.features.decode import RejectedItem, header, opened
 from wsabie.sources.build import BadRow
 from wsabie.sources.folders import clean_labels
 from wsabie.sources.media import DOCUMENTS, MEDIA, PICTURES, Medium
+from wsabie.sources.picture_tags import paths_in
 
 GONE, CHANGING = "file that went away", "file that changes while it is read"
 SKIPPED = (GONE, CHANGING)
@@ -70,6 +71,8 @@ class Looked(NamedTuple):
         Why it cannot be read; empty: it can.
     unlabelled : str
         Why labels inside could not be read.
+    paths : tuple of tuple of str
+        Those of the labels inside that have broader ones, with these, from the broadest.
     """
 
     stat: Stat | None = None
@@ -81,6 +84,7 @@ class Looked(NamedTuple):
     reason: str = ""
     detail: str = ""
     unlabelled: str = ""
+    paths: tuple[tuple[str, ...], ...] = ()
 
 
 def medium_called(things: str) -> Medium:
@@ -125,10 +129,14 @@ def _look_once(task: Task, stat: Stat) -> Looked:
     if found.reason or not task.inside:
         return found
     try:
-        labels = clean_labels(medium_called(task.things).labels_in(task.path))
+        if task.things == PICTURES.things:
+            paths = paths_in(task.path)[:MOST_LABELS]
+        else:
+            paths = tuple((label,) for label in medium_called(task.things).labels_in(task.path))[:MOST_LABELS]
+        labels = clean_labels(path[-1] for path in paths)
     except BadRow as bad:
         return found._replace(unlabelled=f"{bad.reason}: {bad.detail}" if bad.detail else bad.reason)
-    return found._replace(labels=labels[:MOST_LABELS])
+    return found._replace(labels=labels, paths=tuple(path for path in paths if len(path) > 1))
 
 
 def _content(task: Task, stat: Stat) -> Looked:

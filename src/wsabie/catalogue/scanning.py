@@ -53,6 +53,8 @@ class Scanned(NamedTuple):
     medium : str
         "pictures", "sounds", "documents"; "" where nothing was found yet.
     away : tuple of Away
+    notes : tuple of str
+        What people should know of where tags come from.
     """
 
     new: int
@@ -65,6 +67,7 @@ class Scanned(NamedTuple):
     tagged: int
     medium: str
     away: tuple[Away, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def differs(self) -> bool:
@@ -126,8 +129,9 @@ def scan(
     run.note_missing()
     run.keep_options(done=True)
     scanned = run.scanned()
-    if scanned.differs or always:
-        write_line(collection.engine, by, scanned.told or "nothing new", run.lines)
+    if scanned.differs or always or run.lines:
+        told = scanned.told or ("labels put below others" if run.lines else "nothing new")
+        write_line(collection.engine, by, told, run.lines)
     return scanned
 
 
@@ -223,7 +227,7 @@ class _Run:
         medium = next((one.options["medium"] for one in self.found.values() if "medium" in one.options), "")
         return Scanned(
             c["new"], c["moved"], c["changed"], c["missing"], c["found"], c["unchanged"] + c["same"] - c["found"],
-            c["unreadable"], c["tagged"], medium, self.away,
+            c["unreadable"], c["tagged"], medium, self.away, tuple(one.note for one in self.found.values() if one.note),
         )  # fmt: skip
 
     def _looked(
@@ -310,6 +314,8 @@ class _Run:
             return
         wrote = write_block(self.collection.engine, self.by, block)
         self.counts += wrote.counts
+        for where, why in wrote.refused:
+            self.rejects.add(where, "broader tag that is not taken over", why)
         for one in block:
             if one.kind == "moved" and one.item is not None:
                 self.vanished.pop(one.item.id, None)

@@ -61,7 +61,7 @@ class PictureTags(NamedTuple):
     @property
     def names(self) -> tuple[str, ...]:
         """The last names of all tags, each once."""
-        return _last_names(self.tags)
+        return tuple(dict.fromkeys(path[-1] for path in self.tags))
 
     @property
     def paths(self) -> tuple[tuple[str, ...], ...]:
@@ -127,16 +127,23 @@ def keywords_in(picture: Path) -> tuple[str, ...]:
     Raises
     ------
     BadRow
+        As `paths_in`.
+    """
+    return tuple(dict.fromkeys(path[-1] for path in paths_in(picture)))
+
+
+def paths_in(picture: Path) -> tuple[tuple[str, ...], ...]:
+    """A picture's tags as paths of names from the broadest; of plain keywords one name.
+
+    Raises
+    ------
+    BadRow
         No picture, or what might name its tags is damaged or unsafe. Others are not taken in its place.
     """
     for packet in (_beside, _inside):
         if (found := packet(picture)) is not None and found.tags is not None:
-            return _last_names(found.tags)
-    return _last_names(_iptc(picture) or {})
-
-
-def _last_names(tags: Tags) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(path[-1] for path in tags))
+            return tuple(found.tags)
+    return tuple(_iptc(picture) or ())
 
 
 def sidecars_of(picture: Path) -> tuple[Path, Path]:

@@ -181,6 +181,8 @@ def _tell(scanned: "Scanned", folder: Path) -> None:
     """What was found, and what to do next."""
     for away in scanned.away:
         note(f"{away.folder} is left as it was ({plural(away.items, 'item')}): {away.reason}")
+    for said in scanned.notes:
+        note(said)
     if scanned.changed:
         note(f"{plural(scanned.changed, 'file')} with other content: what was decided of them stays")
     if not (scanned.told or scanned.unchanged):
