@@ -89,8 +89,8 @@ class Rows:
 Passes = Callable[[Any, Rows], bool]
 
 
-def expected(rows: Rows, sort: str, passes: Passes) -> list[int]:
-    """The same, made of all rows."""
+def expected(rows: Rows, sort: str, passes: Passes, suggested: bool = False) -> list[int]:
+    """The same, made of all rows; whether the doubt is that of a suggested label."""
     values: dict[str, Callable[[Any], Any]] = {
         "path": lambda row: row.path,
         "taken": lambda row: row.taken,
@@ -99,6 +99,8 @@ def expected(rows: Rows, sort: str, passes: Passes) -> list[int]:
         "doubt": lambda row: getattr(rows.views.get(row.id), "doubt", None),
         "probability": lambda row: rows.sure[row.id, "sea"],
     }
+    if suggested:
+        values["doubt"] = lambda row: min(rows.sure[row.id, "sea"], 1 - rows.sure[row.id, "sea"])
     down, value = sort[0] == "-", values[sort.lstrip("-")]
     left = [row for row in rows.items if passes(row, rows)]
     have = sorted((row for row in left if value(row) is not None), key=lambda row: (value(row), row.id), reverse=down)
@@ -126,6 +128,8 @@ CASES: list[tuple[dict[str, Any], Passes]] = [
     ({"label": "sea", "label_state": "suggested"}, present(waits())),
     ({"label": "sea", "label_state": "suggested", "min_probability": 0.25, "max_probability": 0.5},
      present(waits(0.25, 0.5))),
+    ({"label": "sea", "label_state": "suggested", "folder": "a"},
+     present(waits(), lambda row, _: row.path.startswith("a/"))),
     ({"label_state": "suggested"}, present(lambda row, rows: any(
         (row.id, name) in rows.sure and (row.id, name) not in rows.whole for name in ("sea", "sky")))),
     ({"unlabelled": True},
@@ -156,7 +160,9 @@ def test_pages_hold_what_passes_in_order(filled: Collection, few: int, monkeypat
             if sort == "probability" and (asked.get("label_state") != "suggested" or "label" not in asked):
                 continue
             way = ("-", "")[(number + len(asked)) % 2] + sort
-            assert everything(filled, way, **asked) == expected(rows, way, passes), (asked, way)
+            of_label = "label" in asked and asked.get("label_state") == "suggested"
+            for this in (way, "-doubt", "doubt") if of_label else (way,):
+                assert everything(filled, this, **asked) == expected(rows, this, passes, of_label), (asked, this)
 
 
 def test_totals(filled: Collection) -> None:

@@ -18,7 +18,7 @@ from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.database import reading
 from wsabie.catalogue.deciding import model_in_use
 from wsabie.catalogue.narrowing import Meaning, Part, parts, state_of, state_of_few
-from wsabie.catalogue.ordering import SORTS, Narrowed, among, phases
+from wsabie.catalogue.ordering import SORTS, Narrowed, among, by_suggestion, phases
 from wsabie.catalogue.tables import annotations, items, labels, suggestions, views
 
 LARGEST = 1_000
@@ -132,7 +132,8 @@ def page(
     wanted : Filter or None
         None: all that are present.
     sort : {"path", "taken", "added", "best", "doubt", "probability"}
-        Items that have no such value come last, whichever way it goes. "probability" is that of the suggested label.
+        Items that have no such value come last, whichever way it goes. "probability" is that of the suggested label,
+        and so is "doubt", min(p, 1 - p), where one is asked for.
     descending : bool
     cursor : str or None
         `next_cursor` of the page before.
@@ -158,7 +159,7 @@ def page(
         given = parts(meant)
         narrowed = _narrowed(connection, meant, given, sort)
         rows: list[tuple[int, Any]] = []
-        for query in phases(meant, sort, descending, after, narrowed):
+        for query in phases(meant, sort, descending, after, narrowed, limit + 1):
             if len(rows) <= limit:
                 rows += [(row[0], row[1]) for row in connection.execute(query.limit(limit + 1 - len(rows)))]
         shown = _shown(connection, [row[0] for row in rows[:limit]], meant.model)
@@ -190,7 +191,7 @@ def _narrowed(connection: Connection, meant: Meaning, given: Sequence[Part], sor
     narrowest: Part | None = None
     numbers: list[int] | None = None
     for part in given:
-        if part.numbers is not None and not (part.rest is not None and sort == "probability"):  # which is walked
+        if part.numbers is not None and not (part.rest is not None and by_suggestion(meant, sort)):  # which is walked
             fewest = SORTED + 1 if numbers is None else len(numbers)
             found: list[Any] = list(connection.execute(part.numbers.limit(fewest)).scalars())
             if len(found) < fewest:

@@ -2,7 +2,20 @@
 
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, FromClause, Select, and_, bindparam, exists, literal, not_, select, tuple_
+from sqlalchemy import (
+    ColumnElement,
+    FromClause,
+    Select,
+    and_,
+    bindparam,
+    case,
+    exists,
+    literal,
+    not_,
+    select,
+    tuple_,
+    union_all,
+)
 
 from wsabie.catalogue.cursors import Cursor
 from wsabie.catalogue.narrowing import Meaning, suggested_rows
@@ -10,6 +23,7 @@ from wsabie.catalogue.tables import items, suggestions, views
 
 SORTS = ("path", "taken", "added", "best", "doubt", "probability")
 """By what items are sorted."""
+_ROUNDED = 1e-12
 
 
 class Narrowed(NamedTuple):
@@ -36,9 +50,15 @@ class _Order(NamedTuple):
     without: ColumnElement[bool] | None
 
 
+def by_suggestion(meant: Meaning, sort: str) -> bool:
+    """Whether the order is that of the suggestions of one label, which has an index."""
+    asked = meant.label is not None and meant.wanted.label_state == "suggested"
+    return asked and sort in ("doubt", "probability")
+
+
 def phases(
-    meant: Meaning, sort: str, descending: bool, after: Cursor | None, narrowed: Narrowed
-) -> list[Select[tuple[Any, Any]]]:
+    meant: Meaning, sort: str, descending: bool, after: Cursor | None, narrowed: Narrowed, most: int
+) -> list[Any]:
     """Queries for numbers and values of items in order: of those with a value, then of those without.
 
     Parameters
@@ -49,7 +69,11 @@ def phases(
     after : Cursor or None
         The last item of the page before.
     narrowed : Narrowed
+    most : int
+        Items that are wanted of each query, at most.
     """
+    if sort == "doubt" and by_suggestion(meant, sort) and narrowed.numbers is None:
+        return [_from_the_middle(meant, descending, after, narrowed, most)]
     order = _orders(meant, sort)
     found = []
     if after is None or after.value is not None:
@@ -68,13 +92,15 @@ def among(query: Any, column: ColumnElement[Any], numbers: list[int] | None) -> 
 
 def _orders(meant: Meaning, sort: str) -> _Order:
     c, v, s = items.c, views.c, suggestions.c
+    if by_suggestion(meant, sort):
+        joined = suggestions.join(items, c.id == s.item_id)
+        doubt = case((s.probability < 0.5, s.probability), else_=1 - s.probability)
+        value = s.probability if sort == "probability" else doubt
+        return _Order(joined, s.item_id, value, suggested_rows(meant, s), None)
     if sort in ("best", "doubt"):
         seen = and_(v.model_id == meant.model, v.item_id == c.id)
         joined = views.join(items, c.id == v.item_id)
         return _Order(joined, v.item_id, v[sort], [v.model_id == meant.model], not_(exists().where(seen)))
-    if sort == "probability":
-        joined = suggestions.join(items, c.id == s.item_id)
-        return _Order(joined, s.item_id, s.probability, suggested_rows(meant, s), None)
     if sort == "taken":
         return _Order(items, c.id, c.taken, [c.taken.is_not(None)], c.taken.is_(None))
     return _Order(items, c.id, c.id if sort == "added" else c.path, [], None)
@@ -96,6 +122,33 @@ def _with_value(
         query = query.where(here < there if descending else here > there)
     keys = (value, order.id)
     return query.order_by(*(key.desc() for key in keys) if descending else keys)
+
+
+def _from_the_middle(
+    meant: Meaning, descending: bool, after: Cursor | None, narrowed: Narrowed, most: int
+) -> Select[tuple[Any, Any]]:
+    """Items by the doubt of one label, min(p, 1 - p): the index is walked from 0.5 to both sides, or from both ends."""
+    s = suggestions.c
+    halves = []
+    for below in (True, False):
+        value = s.probability if below else 1 - s.probability  # exact: no two probabilities from 0.5 on give the same
+        side = s.probability < 0.5 if below else s.probability >= 0.5
+        query = select(s.item_id.label("id"), value.label("value"))
+        query = query.select_from(suggestions.join(items, items.c.id == s.item_id))
+        query = query.where(side, *suggested_rows(meant, s), *narrowed.conditions)
+        if after is not None and isinstance(after.value, float):
+            here, there = tuple_(value, s.item_id), tuple_(literal(after.value), literal(after.id))
+            query = query.where(here < there if descending else here > there)
+            begin = after.value if below else 1 - after.value  # rounded, so that only the index begins there
+            upward = below != descending
+            near = s.probability >= begin - _ROUNDED if upward else s.probability <= begin + _ROUNDED
+            query = query.where(near)
+        walked = s.probability.desc() if below == descending else s.probability
+        query = query.order_by(walked, s.item_id.desc() if descending else s.item_id)
+        halves.append(select(query.limit(most).subquery()))
+    both = union_all(*halves).subquery()
+    keys = (both.c.value, both.c.id)
+    return select(both.c.id, both.c.value).order_by(*(key.desc() for key in keys) if descending else keys)
 
 
 def _without_value(

@@ -12,6 +12,7 @@ from wsabie import __version__
 from wsabie.base.machine import available_cores
 from wsabie.catalogue.jobs import Runner
 from wsabie.faces.serve import (
+    annotation_routes,
     collection_routes,
     item_routes,
     label_routes,
@@ -30,6 +31,7 @@ _OF_COLLECTION = (
     item_routes.router,
     label_routes.router,
     review_routes.router,
+    annotation_routes.router,
     search_routes.router,
     map_routes.router,
     collection_routes.router,

@@ -1,4 +1,4 @@
-"""Connections that keep the service waiting are closed.
+"""Connections that keep the service waiting are closed, and what is no HTTP is told in the form of other errors.
 
 uvicorn waits for ever for the rest of a request's head, and goes on reading a body that was refused long ago; the time
 of a request (`limits.Together`) begins when its head is there and ends with its answer.
@@ -8,6 +8,8 @@ import asyncio
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from wsabie.faces.serve.problems import MEDIA_TYPE, body
 
 
 class Hurried(H11Protocol):
@@ -25,6 +27,24 @@ class Hurried(H11Protocol):
         """It sends something."""
         super().data_received(data)
         self._watch()
+
+    def send_400_response(self, msg: str) -> None:
+        """What was sent is no request."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            told = body(400, "this is no request of HTTP/1.1, or its head is larger than 64 kB; send it anew")
+            headers = [
+                ("content-type", MEDIA_TYPE),
+                ("content-length", str(len(told))),
+                ("x-content-type-options", "nosniff"),
+                ("connection", "close"),
+            ]
+            for event in (
+                h11.Response(status_code=400, headers=headers, reason=b"Bad Request"),
+                h11.Data(data=told),
+                h11.EndOfMessage(),
+            ):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It is gone."""

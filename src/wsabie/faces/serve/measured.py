@@ -1,12 +1,24 @@
-"""Figures of the service for Prometheus."""
+"""Figures of the service for Prometheus.
 
+Several processes write theirs into files of one folder, which prometheus_client looks for when it is imported;
+whichever of them is asked adds up all.
+"""
+
+import os
+import re
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.multiprocess import MultiProcessCollector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+_SHARED = "PROMETHEUS_MULTIPROC_DIR"
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
@@ -20,11 +32,37 @@ class Figures:
         self.seconds = Histogram(
             "wsabie_request_seconds", "Time to answer", ("route",), buckets=_SECONDS, registry=self.registry
         )
-        self.running = Gauge("wsabie_requests_running", "Requests being worked on", registry=self.registry)
+        self.running = Gauge(
+            "wsabie_requests_running", "Requests being worked on", registry=self.registry, multiprocess_mode="livesum"
+        )
 
     def page(self) -> tuple[bytes, str]:
-        """What Prometheus reads, and its media type."""
-        return generate_latest(self.registry), CONTENT_TYPE_LATEST
+        """What Prometheus reads, and its media type: of all processes of the service."""
+        folder, registry = os.environ.get(_SHARED), self.registry
+        if folder is not None:
+            _forget_ended(Path(folder))
+            registry = CollectorRegistry()
+            MultiProcessCollector(registry, folder)  # type: ignore[no-untyped-call]
+        return generate_latest(registry), CONTENT_TYPE_LATEST
+
+
+@contextmanager
+def added_up() -> Iterator[None]:
+    """Let the figures of all processes that are started meanwhile be added up; no file of them is left."""
+    with tempfile.TemporaryDirectory(prefix="wsabie-figures-") as folder:
+        os.environ[_SHARED] = folder
+        try:
+            yield
+        finally:
+            del os.environ[_SHARED]
+
+
+def _forget_ended(folder: Path) -> None:
+    """What a process that was killed was working on, nobody works on; what it had counted stays."""
+    for path in folder.glob("gauge_live*.db"):
+        number = re.search(r"_(\d+)\.db$", path.name)
+        if number is not None and not Path("/proc", number[1]).exists():
+            path.unlink(missing_ok=True)
 
 
 class Measured:

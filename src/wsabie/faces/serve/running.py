@@ -22,6 +22,7 @@ from wsabie.catalogue.understanding import Meanings, meanings_in
 from wsabie.faces.serve.app import make_app
 from wsabie.faces.serve.context import Context
 from wsabie.faces.serve.limits import LOOPBACK, Limits
+from wsabie.faces.serve.measured import added_up
 from wsabie.faces.serve.served import CollectionModel, ServedModel
 from wsabie.faces.serve.tokens import TokenFile
 
@@ -45,7 +46,7 @@ class Service:
     names : tuple of str
         By which it is asked for, beside `host`.
     workers : int
-        Processes; the model is mapped, and in memory once.
+        Processes, each with the features' part of the model in its own memory; labels are mapped, and in memory once.
     limits : Limits
     knowledge : tuple of str
         Files that know words, for search.
@@ -142,7 +143,8 @@ def serve(service: Service, found: socket.socket) -> None:
     if service.workers == 1:
         uvicorn.Server(config).run(sockets=[found])
     else:
-        Multiprocess(config, sockets=[found]).run()
+        with added_up():
+            Multiprocess(config, sockets=[found]).run()
 
 
 def application() -> ASGIApp:

@@ -1,0 +1,124 @@
+"""The service as processes: figures of all of them, requests at a time, a stop that lets requests finish, bad HTTP."""
+
+import json
+import os
+import re
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2 as httpx
+import pytest
+from tests.faces.serve.conftest import running, started
+
+BODY = b'{"rows": [{"columns": [1], "values": [1]}], "k": 1}'
+
+
+@contextmanager
+def half_asked(service: httpx.Client) -> Iterator[socket.socket]:
+    """A request that is being worked on: the rest of its body has not come."""
+    address = service.base_url
+    assert service.get("/api/v1/health").status_code == 200  # it listens before it can answer
+    with socket.create_connection((address.host, address.port or 80), timeout=30) as there:
+        lines = "Host: localhost\r\nContent-Type: application/json\r\nConnection: close"
+        head = f"POST /api/v1/annotate/rows HTTP/1.1\r\n{lines}\r\nContent-Length: {len(BODY)}\r\n\r\n"
+        there.sendall(head.encode() + BODY[:20])
+        time.sleep(0.3)
+        yield there
+
+
+def answer_of(there: socket.socket) -> tuple[int, str, bytes]:
+    """Status, head and body of the answer, up to the end of the connection."""
+    content = b""
+    while piece := there.recv(1 << 16):
+        content += piece
+    head, _, body = content.partition(b"\r\n\r\n")
+    return int(head[9:12]), head.decode().lower(), body
+
+
+def test_more_requests_at_once_are_refused(served_model: Path) -> None:
+    with running(served_model, "--together", "1") as service, half_asked(service) as first:
+        refused = service.get("/api/v1/info")
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+        assert refused.headers["content-type"] == "application/problem+json"
+        assert service.get("/api/v1/health").status_code == 200  # is free
+        first.sendall(BODY[20:])
+        assert answer_of(first)[0] == 200
+        assert service.get("/api/v1/info").status_code == 200
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_stop_lets_requests_finish(served_model: Path, workers: int) -> None:
+    with started(served_model, "--workers", workers) as (service, process), half_asked(service) as first:
+        process.send_signal(signal.SIGTERM)
+        time.sleep(2)
+        with pytest.raises(httpx.TransportError), httpx.Client(base_url=service.base_url, timeout=2) as another:
+            another.get("/api/v1/health")
+        assert process.poll() is None
+        first.sendall(BODY[20:])
+        status, _, body = answer_of(first)
+        assert status == 200
+        assert len(json.loads(body)["results"]) == 1
+        assert process.wait(30) in (0, -15)
+
+
+def counted(service: httpx.Client) -> dict[str, float]:
+    """Requests by route, as one scrape tells."""
+    page = service.get("/metrics").text
+    lines = re.findall(r'^wsabie_requests_total\{.*?route="([^"]+)".*?\} (\S+)$', page, re.MULTILINE)
+    return {route: float(n) for route, n in lines}
+
+
+def test_figures_are_those_of_all_processes(
+    served_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with started(served_model, "--workers", "2") as (service, process):
+        for _ in range(30):  # each by a connection of its own, which either process takes
+            with httpx.Client(base_url=service.base_url, timeout=30) as one:
+                assert one.get("/api/v1/info").status_code == 200
+        assert {counted(service)["/api/v1/info"] for _ in range(6)} == {30}
+        files = list(tmp_path.glob("wsabie-figures-*/counter_*.db"))
+        assert len(files) == 2
+        with half_asked(service):
+            pages = [httpx.get(f"{service.base_url}/metrics").text for _ in range(4)]
+            running_now = re.findall(r"^wsabie_requests_running (\S+)$", "\n".join(pages), re.MULTILINE)
+            assert running_now == ["2.0"] * 4  # that one, and the question for figures
+        os.kill(int(files[0].stem.rpartition("_")[2]), signal.SIGKILL)
+        until = time.monotonic() + 30
+        while time.monotonic() < until and len(list(tmp_path.glob("wsabie-figures-*/counter_*.db"))) < 3:
+            time.sleep(0.2)
+        with httpx.Client(base_url=service.base_url, timeout=30, transport=httpx.HTTPTransport(retries=5)) as one:
+            assert counted(one)["/api/v1/info"] == 30  # what was counted by the killed one stays
+        process.terminate()
+        process.wait(60)
+    assert not list(tmp_path.glob("wsabie-figures-*"))
+
+
+@pytest.mark.parametrize("sent", [b"\x16\x03\x01\x02\x00\r\n\r\n", b"GET /" + b"a" * 70_000, b"GET / HTTP/1.1\r\n\r\n"])
+def test_what_is_no_request_is_told_as_other_errors(served_service: httpx.Client, sent: bytes) -> None:
+    address = served_service.base_url
+    with socket.create_connection((address.host, address.port or 80), timeout=30) as there:
+        there.sendall(sent)
+        status, head, body = answer_of(there)
+    assert status == 400
+    assert "content-type: application/problem+json" in head
+    problem = json.loads(body)
+    assert (problem["status"], problem["title"]) == (400, "The request cannot be understood")
+
+
+@pytest.fixture(scope="module")
+def served_service(served_model: Path) -> Iterator[httpx.Client]:
+    with running(served_model) as found:
+        yield found
+
+
+def test_one_process_needs_no_files(served_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with running(served_model) as service:
+        service.get("/api/v1/info")
+        assert counted(service)["/api/v1/info"] == 1
+        assert not list(tmp_path.glob("wsabie-figures-*"))
