@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from sqlalchemy import Connection, func, or_, select
+from sqlalchemy import Connection, func, or_, select, union_all
 
 from wsabie.base.errors import InputError
 from wsabie.catalogue import book
@@ -24,6 +24,7 @@ CHILDREN = 500
 """Labels below one that are told, at most, the most frequent."""
 
 _AT_ONCE = 500
+_TOGETHER = 100  # a part of a query for each: an index gives it the newest few, where a window would read all
 
 
 class Near(NamedTuple):
@@ -167,17 +168,15 @@ def others(connection: Connection, numbers: Sequence[int]) -> dict[int, Named]:
 def examples(connection: Connection, numbers: Iterable[int], k: int) -> dict[int, list[Example]]:
     """A few items that have each of some labels, the newest first."""
     wanted, a, c = list(numbers), annotations.c, items.c
-    found: dict[int, list[Example]] = {number: [] for number in wanted}
     joined = annotations.join(items, c.id == a.item_id)
-    place = func.dense_rank().over(partition_by=a.label_id, order_by=c.id.desc())  # an item may have it several times
-    ranked = select(a.label_id, c.id, c.hash, place.label("place")).select_from(joined)
-    for lo in range(0, len(wanted), _AT_ONCE):
-        part = a.label_id.in_(wanted[lo : lo + _AT_ONCE]), a.state == "accepted", c.state == "present"
-        q = ranked.where(*part).subquery().c
-        query = select(q.label_id, q.id, q.hash).where(q.place <= k).distinct().order_by(q.id.desc())
-        for number, *item in connection.execute(query):
+    query = select(a.label_id, a.item_id, c.hash).select_from(joined).distinct()
+    query = query.where(a.state == "accepted", c.state == "present").order_by(a.item_id.desc()).limit(k)
+    found: dict[int, list[Example]] = {number: [] for number in wanted}
+    for lo in range(0, len(wanted), _TOGETHER):
+        each = (query.where(a.label_id == number).subquery() for number in wanted[lo : lo + _TOGETHER])
+        for number, *item in connection.execute(union_all(*map(select, each))):
             found[number].append(Example(*item))
-    return found
+    return {number: sorted(shown, reverse=True) for number, shown in found.items()}
 
 
 def _in_order(connection: Connection, numbers: Sequence[int]) -> list[Named]:
