@@ -73,6 +73,8 @@ def phases(
         Items that are wanted of each query, at most.
     """
     if sort == "doubt" and by_suggestion(meant, sort) and narrowed.numbers is None:
+        if after is not None and after.value is None:
+            return []
         return [_from_the_middle(meant, descending, after, narrowed, most)]
     order = _orders(meant, sort)
     found = []
@@ -132,7 +134,9 @@ def _from_the_middle(
     halves = []
     for below in (True, False):
         value = s.probability if below else 1 - s.probability  # exact: no two probabilities from 0.5 on give the same
-        side = s.probability < 0.5 if below else s.probability >= 0.5
+        # SQLite begins at one bound: past the first page it must be the cursor's.
+        bounded = s.probability + 0 if descending and after is not None else s.probability
+        side = bounded < 0.5 if below else bounded >= 0.5
         query = select(s.item_id.label("id"), value.label("value"))
         query = query.select_from(suggestions.join(items, items.c.id == s.item_id))
         query = query.where(side, *suggested_rows(meant, s), *narrowed.conditions)
