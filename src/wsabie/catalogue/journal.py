@@ -1,4 +1,4 @@
-"""What was changed, by whom, and how it was before: every entry can be undone, and so can its undoing.
+"""What was changed, by whom, and how it was before: an entry that keeps changes can be undone, and so can its undoing.
 
 A change is the row before and the row after. To undo an entry is to put back the rows before it, which is an entry too.
 Scans are told as well, but what they found is a fact of the file system and is not undone.
