@@ -125,7 +125,8 @@ def test_labels_follow_merges_and_are_those_of_the_model_that_was_drawn(learnt: 
 
     drawn = maps.whole(learnt)
     before = at()
-    vocabulary.merge(learnt, ["food"], "animals", by="eve")
+    number = {one.name: one.id for one in map_labels.labels_at(learnt, drawn)}
+    vocabulary.merge(learnt, [number["food"]], number["animals"], by="eve")
     merged = at()
     assert "food" not in merged
     maps_of_now = map_labels._bests

@@ -202,6 +202,10 @@ def test_choices(collection: Collection) -> None:
     assert out(state="suggested") == [(C, "sea", "suggested"), (C, "sky", "suggested")]  # (A, sea) is decided
     assert out(state="suggested", min_probability=0.5) == [(C, "sea", "suggested")]
     assert len(out(state="all")) == 6
+    with entry(collection.engine, "eve", "merge") as change:
+        book.merge(change, sky, sea)
+    assert out(state="suggested") == [(C, "sea", "suggested")]  # the model has not looked again
+    undo(collection.engine, by="eve")
     assert [row[0] for row in out(folder="2024/may/")] == [D]
     assert [row[0] for row in out(folder="2024")] == [B, B, D]
     with pytest.raises(UnknownLabelError, match="the closest: sea"):

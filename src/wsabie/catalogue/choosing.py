@@ -109,7 +109,8 @@ def _suggested(model: int | None, numbers: list[int], where: Any, least: float) 
         .join(items, items.c.id == s.item_id)
         .join(roots, roots.c.id == items.c.root_id)
         .join(models, models.c.id == s.model_id)
-        .where(where, s.model_id == model, s.probability >= least, ~decided)
+        .join(labels, labels.c.id == s.label_id)  # of one that was merged since, until the model looks again, nothing
+        .where(where, s.model_id == model, s.probability >= least, ~decided, labels.c.merged_into.is_(None))
         .order_by(s.item_id, s.label_id)
     )
     return query.where(s.label_id.in_(numbers)) if numbers else query

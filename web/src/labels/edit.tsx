@@ -66,9 +66,10 @@ export function MergeForm({ label }: { label: LabelDetail }): ReactNode {
       setRefused(`There is no label “${name}”; choose one of the list.`);
       return;
     }
-    const said = await change(labelApi.merge([label.id], target.id), `Merged “${label.name}” into “${target.name}”`);
+    const said = await change(labelApi.merge([label.id], target.id), `Merged “${label.name}” into “${target.name}”`, () =>
+      ask({ label: target.id }, { replace: true }),
+    );
     setRefused(said);
-    if (said === null) ask({ label: target.id }, { replace: true });
   };
   return (
     <section className="card label-merge" aria-label="Merge">

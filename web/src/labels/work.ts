@@ -5,8 +5,8 @@ import { remember } from "../decisions/desk";
 import { collectionChanged } from "../shell/collection";
 import { say } from "../shell/saying";
 
-/** Wait for a change and tell of it; what the service said where it refused. */
-export async function change(asked: Promise<Changed>, told: string): Promise<string | null> {
+/** Wait for a change, do what follows from it, and tell of it; what the service said where it refused. */
+export async function change(asked: Promise<Changed>, told: string, then?: () => void): Promise<string | null> {
   try {
     const { entry } = await asked;
     if (entry === null) {
@@ -15,6 +15,7 @@ export async function change(asked: Promise<Changed>, told: string): Promise<str
     }
     remember(entry, told, collectionChanged);
     say(`${told}. Press z to undo.`);
+    then?.(); // before everything is asked for anew
     collectionChanged();
     return null;
   } catch (error) {
