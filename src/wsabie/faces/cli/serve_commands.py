@@ -63,8 +63,7 @@ def serve(
     )
     with listening(service) as found:
         shown = f"[{host}]" if ":" in host else host
-        note(f"serving {what} on http://{shown}:{found.getsockname()[1]} (Ctrl-C ends it)")
-        run(service, found)
+        run(service, found, lambda: note(f"serving {what} on http://{shown}:{found.getsockname()[1]} (Ctrl-C ends it)"))
 
 
 def token(

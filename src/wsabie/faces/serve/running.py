@@ -8,6 +8,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from multiprocessing import connection, parent_process
@@ -119,14 +120,15 @@ def listening(service: Service) -> socket.socket:
     return found
 
 
-def serve(service: Service, found: socket.socket) -> None:
-    """Answer requests until the process is told to stop."""
+def serve(service: Service, found: socket.socket, begins: Callable[[], None]) -> None:
+    """Answer requests until the process is told to stop; `begins` is called when nothing stands against it."""
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 
     from wsabie.faces.serve.hurried import Hurried
 
     context_of(service)  # what is wrong is told here, once, and not by each process
+    begins()
     os.environ[_GIVEN] = json.dumps(asdict(service))
     config = uvicorn.Config(
         f"{__name__}:application",
