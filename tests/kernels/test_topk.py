@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from wsabie.base.lists import Lists
-from wsabie.kernels.topk import CHUNK, Heap, hide_labels, new_heap, scan_topk, sort_topk
+from wsabie.kernels.topk import CHUNK, Heap, hide_labels, new_heap, scan_topk, score_few, sort_topk
 from wsabie.kernels.topk_reference import top_k_of_rows
 
 
@@ -156,3 +156,16 @@ def test_the_kernels_say_the_same_without_compilation():
     )
     assert compiled == plain
     assert len(compiled.splitlines()) == 7
+
+
+@pytest.mark.parametrize("n_rows", range(1, 10))
+@pytest.mark.parametrize("dim", [1, 7, 16, 100])
+def test_inner_products_of_few_rows_are_those_of_float64(n_rows, dim):
+    rng = np.random.default_rng(n_rows * dim)
+    padded = rng.normal(size=(12, dim + 3)).astype(np.float32)  # what stands behind a vector is not read
+    queries = rng.normal(size=(n_rows, dim)).astype(np.float32)
+    for first, n_labels in [(0, 12), (1, 11), (5, 2), (11, 1), (3, 0)]:
+        out = np.full((n_rows, n_labels), np.nan, np.float32)
+        score_few(padded.ravel(), dim + 3, first, queries, out)
+        exact = queries.astype(np.float64) @ padded[first : first + n_labels, :dim].T.astype(np.float64)
+        np.testing.assert_allclose(out, exact, rtol=0, atol=1e-5)

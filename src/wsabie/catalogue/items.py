@@ -219,8 +219,7 @@ def _total(connection: Connection, meant: Meaning, given: Sequence[Part], narrow
 def numbered(collection: Collection, numbers: Sequence[int]) -> tuple[Shown, ...]:
     """Items by their numbers, in this order; those that do not exist are left out."""
     with reading(collection.engine) as connection:
-        there = set(connection.execute(select(items.c.id).where(items.c.id.in_(numbers[:LARGEST]))).scalars())
-        return _shown(connection, [n for n in numbers if n in there], model_in_use(connection))
+        return _shown(connection, numbers, model_in_use(connection))
 
 
 def _with_probability(connection: Connection, shown: Sequence[Shown], meant: Meaning) -> tuple[Shown, ...]:
@@ -231,7 +230,8 @@ def _with_probability(connection: Connection, shown: Sequence[Shown], meant: Mea
     return tuple(one._replace(probability=found.get(one.id)) for one in shown)
 
 
-def _shown(connection: Connection, numbers: list[int], model: int | None) -> tuple[Shown, ...]:
+def _shown(connection: Connection, numbers: Sequence[int], model: int | None) -> tuple[Shown, ...]:
+    """Those that exist."""
     c, a, v = items.c, annotations.c, views.c
     columns = (c.id, c.root_id, c.path, c.hash, c.taken, c.width, c.height, c.state, c.added)
     rows = {row[0]: row for row in connection.execute(select(*columns).where(c.id.in_(numbers)))}
@@ -247,6 +247,7 @@ def _shown(connection: Connection, numbers: list[int], model: int | None) -> tup
         thought = {row[0]: (row[1], row[2]) for row in connection.execute(query)}
     shown = []
     for n in numbers:
-        best, doubt = thought.get(n, (None, None))
-        shown.append(Shown(*rows[n], best=best, doubt=doubt, labels=tuple(named.get(n, ()))))
+        if n in rows:
+            best, doubt = thought.get(n, (None, None))
+            shown.append(Shown(*rows[n], best=best, doubt=doubt, labels=tuple(named.get(n, ()))))
     return tuple(shown)

@@ -17,7 +17,7 @@ from wsabie.base.errors import InputError, ModelFolderError
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.database import reading
 from wsabie.catalogue.shelf import OpenModel, open_model
-from wsabie.catalogue.tables import items
+from wsabie.catalogue.tables import items, models
 from wsabie.storage.folder import Parts, load_folder, save_folder
 
 if TYPE_CHECKING:
@@ -235,15 +235,12 @@ def _present(collection: Collection, numbers: list[int]) -> set[int]:
 
 
 def _place(collection: Collection, model: int | None) -> tuple[Path, int]:
-    from wsabie.catalogue.deciding import model_in_use
-    from wsabie.catalogue.tables import models
-
+    which = models.c.in_use.is_(True) if model is None else models.c.id == model
     with reading(collection.engine) as connection:
-        number = model_in_use(connection) if model is None else model
-        folder = connection.execute(select(models.c.folder).where(models.c.id == number)).scalar()
-    if folder is None or number is None:
+        found = connection.execute(select(models.c.folder, models.c.id).where(which)).first()
+    if found is None:
         raise InputError(f"{collection.folder} has no model yet; run: wsabie collection train {collection.folder}")
-    return collection.models / folder, number
+    return collection.models / found[0], found[1]
 
 
 @lru_cache(maxsize=2)  # a search takes less time than making a table ready

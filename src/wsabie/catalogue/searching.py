@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, product
 from typing import Any, NamedTuple
 
-from sqlalchemy import CompoundSelect, Connection, Select, func, select
+from sqlalchemy import CompoundSelect, Connection, Select, func, select, union_all
 
 from wsabie.base.errors import InputError
 from wsabie.catalogue.collection import Collection
@@ -26,6 +26,7 @@ NEAR = 0.4
 """Cosine from which on a label is related to another."""
 
 _LONGEST = 1000
+_LOOKED_AT = 2 * RELATED  # related labels, of which some may have no items
 _COMBINED = 8  # labels, or sets of them, that a text with several meanings is searched by
 
 
@@ -89,16 +90,17 @@ def search(collection: Collection, text: str, k: int = 24, meanings: Meanings | 
         out = _decided(meaning)
         hidden = connection.execute(out).scalars().all()
         known = [*_kinds(connection, meaning), *_known(connection, meaning, meanings)]
-    related = list(_related(collection, meaning, known))
+    related = list(islice(_related(collection, meaning, known), _LOOKED_AT))
     chosen = list(islice(product(*(term.labels.items() for term in meaning.terms)), _COMBINED))
     sets = [[number for number, _ in one] for one in chosen] + [[one.number] for one in related]
     near = search_labels(collection, sets, (RELATED + 2) * k, but=hidden)  # all that may be shown before are passed by
     with reading(collection.engine) as connection:
         own = [(names[0][1], found) for names, found in zip(chosen, near, strict=False)]
         groups = _own_groups(connection, meaning, k, own)
-        seen = {hit.item for group in groups for hit in group.hits}
+        seen, half = {hit.item for group in groups for hit in group.hits}, max(1, k // 2)
+        tagged = _newest(connection, [one.number for one in related], len(seen) + (RELATED + 1) * half, out)
         for one, found in zip(related, near[len(chosen) :], strict=True):
-            hits = _of_label(connection, one, max(1, k // 2), found, seen, out)
+            hits = _of_label(one, half, tagged[one.number], found, seen)
             if hits:
                 groups.append(Group([one.name], one.why, one.score, hits))
                 seen |= {hit.item for hit in hits}
@@ -150,14 +152,24 @@ def _decided(meaning: Meaning) -> CompoundSelect[Any]:
     return _having(single, "rejected").union(_having(meaning.unwanted))
 
 
-def _of_label(
-    connection: Connection, one: Related, k: int, near: Sequence[Near], but: set[int], out: CompoundSelect[Any]
-) -> list[Hit]:
+def _newest(connection: Connection, numbers: Sequence[int], k: int, out: CompoundSelect[Any]) -> dict[int, list[int]]:
+    """The newest items of each label, at most k; one question for all labels."""
+    found: dict[int, list[int]] = {number: [] for number in numbers}
+    a = annotations.c
+    there = select(a.label_id, a.item_id).distinct().join(items, items.c.id == a.item_id)  # once with many regions
+    there = there.where(a.state == "accepted", items.c.state == "present", a.item_id.not_in(out))
+    there = there.order_by(a.item_id.desc()).limit(k)
+    each = [there.where(a.label_id == number).subquery() for number in numbers]
+    for label, item in sorted(connection.execute(union_all(*map(select, each))), reverse=True) if each else ():
+        found[label].append(item)
+    return found
+
+
+def _of_label(one: Related, k: int, tagged: Sequence[int], near: Sequence[Near], but: set[int]) -> list[Hit]:
     """Items tagged with a related label, and where these are few, those that look so."""
-    found = _tagged(connection, [Term(one.name, {one.number: one.name})], k + len(but), out)
-    tagged = [hit for hit in found if hit.item not in but][:k]
-    there = but | {hit.item for hit in tagged}
-    return [*tagged, *(Hit(o.item, one.name, o.score) for o in near if o.item not in there)][:k]
+    first = [Hit(item, one.name, None) for item in tagged if item not in but][:k]
+    there = but | {hit.item for hit in first}
+    return [*first, *(Hit(o.item, one.name, o.score) for o in near if o.item not in there)][:k]
 
 
 def _kinds(connection: Connection, meaning: Meaning) -> list[Related]:

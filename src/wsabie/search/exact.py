@@ -1,11 +1,11 @@
 """Exact top k: blocks of queries against tiles of the label table, and a heap per query.
 
-A tile of scores is made by one BLAS product and scanned while it is still in cache, so memory is bounded by the tile
-and by k (and by the number of labels that tie), whatever the number of labels. BLAS adds up in another order at the
-edge of a table than inside it, with another number of rows, another number of threads; so its scores only choose who
-comes into question, a few more than k, and those are scored again one by one, in an order of their own. Where
-rounding could have left somebody out, everybody within reach of the k-th is scored again. So equal vectors have equal
-scores, ties go by label id, and what a row gets depends on no other row.
+A tile of scores is made by one BLAS product (of few queries by a kernel) and scanned while it is still in cache, so
+memory is bounded by the tile and by k (and by the number of labels that tie), whatever the number of labels. Products
+add up in another order at the edge of a table than inside it, with another number of rows, another number of threads;
+so these scores only choose who comes into question, a few more than k, and those are scored again one by one, in an
+order of their own. Where rounding could have left somebody out, everybody within reach of the k-th is scored again. So
+equal vectors have equal scores, ties go by label id, and what a row gets depends on no other row.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from wsabie.base.machine import available_cores, one_blas_thread
 from wsabie.base.threads import for_each
 from wsabie.base.validation import whole_number
 from wsabie.kernels.similarity import SHORTEST
-from wsabie.kernels.topk import Heap, hide_labels, new_heap, scan_topk, score_pairs, sort_topk
+from wsabie.kernels.topk import Heap, hide_labels, new_heap, scan_topk, score_few, score_pairs, sort_topk
 from wsabie.search.ready import candidates_of, far_centre, flat, float32_rows, hidden_labels, longest, numbers
 from wsabie.space.joint import SIMILARITIES, SimilarityName
 
@@ -32,6 +32,9 @@ _CELLS = 2**19
 """Scores in the tiles of all threads, 2 MiB: large for few products, small enough to be scanned in cache."""
 
 _LARGEST = float(np.finfo(np.float32).max)
+
+_FEW = range(2, 17)
+"""Queries that take less time without a matrix product."""
 
 _SPARE = 2
 """Labels beyond k that a product brings, so that its rounding seldom leaves a doubt."""
@@ -179,8 +182,13 @@ class ExactIndex:
             yield first, tile
 
     def _quick(self, queries: Float32, which: Any, out: Float32) -> None:
-        """Scores of the labels `which`, a slice or ids, by BLAS; of distances without a bias, what orders them."""
-        np.matmul(queries, self.table[which].T, out=out)
+        """Scores of the labels `which`, a slice or ids; of distances without a bias, what orders them."""
+        if len(queries) not in _FEW:
+            np.matmul(queries, self.table[which].T, out=out)
+        elif isinstance(which, slice):
+            score_few(*self._flat, which.start, np.ascontiguousarray(queries), out)
+        else:
+            score_few(*flat(self.table[which]), 0, np.ascontiguousarray(queries), out)
         if self._scale is not None:
             out *= self._scale[which]
         elif self._by_distance:

@@ -10,7 +10,7 @@ from wsabie.faces.serve import collection_answers as told
 from wsabie.faces.serve.asking import rank, region_of, row_of
 from wsabie.faces.serve.context import API, Open, Reader, The, within
 from wsabie.faces.serve.model_routes import Region, picture_of
-from wsabie.faces.serve.seen import found
+from wsabie.faces.serve.seen import found, found_in_groups
 
 router = APIRouter(prefix=API, tags=["search"])
 
@@ -23,21 +23,18 @@ def by_words(
 ) -> told.SearchAnswer:
     """Find items by labels in any language, `-label` for what they must not be; related labels after them."""
     answer = searching.search(at, text, within(k, the), the.meanings)
+    shown = found_in_groups(at, [group.hits for group in answer.groups])
     groups = [
-        told.GroupSeen(
-            labels=group.labels,
-            why=group.why,
-            score=group.score,
-            items=found(at, [(hit.item, hit.label, hit.score) for hit in group.hits]),
-        )
-        for group in answer.groups
+        told.GroupSeen(labels=group.labels, why=group.why, score=group.score, items=items)
+        for group, items in zip(answer.groups, shown, strict=True)
+        if items
     ]
     meaning = answer.meaning
     return told.SearchAnswer(
         wanted=list(meaning.wanted.values()),
         unwanted=list(meaning.unwanted.values()),
         said=meaning.said,
-        groups=[group for group in groups if group.items],
+        groups=groups,
     )
 
 

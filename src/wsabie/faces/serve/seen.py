@@ -27,13 +27,22 @@ def item_whole(there: One) -> ItemWhole:
     )
 
 
-def found(at: Collection, hits: Sequence[tuple[int, str | None, float | None]]) -> list[ScoredItem]:
-    """Items by number, each with the label that it was found for and its score; those that are gone are left out."""
-    shown = {item.id: item for item in items.numbered(at, [number for number, _, _ in hits])}
+Hits = Sequence[tuple[int, str | None, float | None]]
+"""Items by number, each with the label that it was found for and its score."""
+
+
+def found(at: Collection, hits: Hits) -> list[ScoredItem]:
+    """Items that were found; those that are gone are left out."""
+    return found_in_groups(at, [hits])[0]
+
+
+def found_in_groups(at: Collection, groups: Sequence[Hits]) -> list[list[ScoredItem]]:
+    """As `found` for each group, in little more time than for one."""
+    there = {item.id: item for item in items.numbered(at, sorted({hit[0] for hits in groups for hit in hits}))}
+    fields = {number: _fields(item) for number, item in there.items()}
     return [
-        ScoredItem(**_fields(shown[number]), label=label, score=score)
-        for number, label, score in hits
-        if number in shown
+        [ScoredItem(**fields[number], label=label, score=score) for number, label, score in hits if number in fields]
+        for hits in groups
     ]
 
 
