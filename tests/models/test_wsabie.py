@@ -680,3 +680,39 @@ def test_a_numbered_model_gets_no_names_for_numbers() -> None:
     with pytest.raises(InputError, match="Y holds the label name 'x', but the model's labels are the numbers 0 to 11"):
         model.partial_fit(X[:2], [["0"], ["x"]])
     assert len(model.partial_fit(X[:2], [["0"], ["11"]]).vocabulary_) == N_LABELS
+
+
+# ---- halves
+
+
+@pytest.mark.parametrize("similarity", ["dot", "euclidean", "cosine"])
+def test_a_halved_model_ranks_as_its_rounded_points_do(similarity, tmp_path):
+    model = make(similarity=similarity).fit(X, Y, validation=(X, Y))
+    model.halved().save(tmp_path / "half")
+    half = Wsabie.load(tmp_path / "half")
+    assert half.label_vectors.dtype == np.float16
+    np.testing.assert_array_equal(half.label_vectors, model.label_vectors.astype(np.float16))
+    saved = [path.stat().st_size for path in (tmp_path / "half/tensors").iterdir()]
+    assert any(2 * model.label_vectors.size <= size < 2 * model.label_vectors.size + 200 for size in saved)
+    rounded = make(similarity=similarity).fit(X, Y, validation=(X, Y))
+    rounded.space_.labels[:, :20] = half.label_vectors
+    for one, other in zip(half.rank(X, 5), rounded.rank(X, 5), strict=True):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(half.scores(X), rounded.scores(X))
+    np.testing.assert_array_equal(half.predict_proba(X), rounded.predict_proba(X))
+    assert half.score(X, Y) == pytest.approx(model.score(X, Y), abs=0.01)
+    assert half.neighbours(0, 3) == rounded.neighbours(0, 3)
+    assert half.facts()["bytes_of_points"] == model.facts()["bytes_of_points"] - 2 * model.label_vectors.size
+
+
+def test_a_halved_model_learns_more_in_float32(fitted):
+    more = fitted.halved().partial_fit(X, Y)
+    assert more.label_vectors.dtype == np.float32
+    assert more.score(X, Y) > 0.8 * fitted.score(X, Y)
+
+
+def test_points_that_halves_cannot_hold_are_refused():
+    model = make(epochs=1).fit(X, Y)
+    model.space_.labels[0, 0] = 1e6
+    with pytest.raises(InputError, match="too far out for float16"):
+        model.halved()

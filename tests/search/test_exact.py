@@ -91,6 +91,24 @@ def test_the_nearest_are_found_far_from_the_origin():
     np.testing.assert_array_equal(ids, np.argsort(exact_distances, axis=1)[:, :10])
     np.testing.assert_allclose(scores, -np.sort(exact_distances, axis=1)[:, :10], rtol=1e-4)
     np.testing.assert_array_equal(top_k(queries, table, 10, similarity="euclidean", bias=np.zeros(2000))[0], ids)
+    np.testing.assert_array_equal(top_k(queries[:5], table, 10, similarity="euclidean")[0], ids[:5])
+
+
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+@pytest.mark.parametrize("n_queries", [1, 5, 40])
+@pytest.mark.parametrize("away", [0, 50])
+def test_halves_are_searched_as_the_float32_numbers_that_they_are(similarity, n_queries, away):
+    padded = (points(3001, 24, 0) + away).astype(np.float16)
+    half = padded[:, :20]  # as they lie
+    queries, some = points(n_queries, 20, 1) + away, np.arange(5, 3000, 7)
+    for candidates in (None, some):
+        found = top_k(queries, half, 10, similarity=similarity, candidates=candidates)
+        same = top_k(queries, half.astype(np.float32), 10, similarity=similarity, candidates=candidates)
+        for one, other in zip(found, same, strict=True):
+            np.testing.assert_array_equal(one, other)
+    index = ExactIndex(half, similarity="dot")
+    assert index.table.dtype == np.float16
+    assert np.shares_memory(index.table, padded)
 
 
 def crowded(n, dim, seed):

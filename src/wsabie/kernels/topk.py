@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wsabie.kernels._jit import cold, entry, jit
+from wsabie.kernels.halves import number
 
 CHUNK = 64
 """Scores compared with the k-th best at once; one vectorised test sends most chunks away."""
@@ -161,7 +162,7 @@ def _make_pairs(checksum):
 
         Parameters
         ----------
-        table : 1-D float32
+        table : 1-D float32, or halves (`kernels.halves`)
             Label y is table[y * stride : y * stride + dim].
         stride : int
         queries : (n_rows, dim) float32, C order
@@ -192,14 +193,14 @@ def _two_with_four(v, w, q0, q1, q2, q3):
     """The inner products of two vectors with four queries; each number read is used more than once."""
     v0 = v1 = v2 = v3 = w0 = w1 = w2 = w3 = np.float32(0)
     for d in range(len(q0)):
-        v0 += v[d] * q0[d]
-        v1 += v[d] * q1[d]
-        v2 += v[d] * q2[d]
-        v3 += v[d] * q3[d]
-        w0 += w[d] * q0[d]
-        w1 += w[d] * q1[d]
-        w2 += w[d] * q2[d]
-        w3 += w[d] * q3[d]
+        v0 += number(v[d]) * q0[d]
+        v1 += number(v[d]) * q1[d]
+        v2 += number(v[d]) * q2[d]
+        v3 += number(v[d]) * q3[d]
+        w0 += number(w[d]) * q0[d]
+        w1 += number(w[d]) * q1[d]
+        w2 += number(w[d]) * q2[d]
+        w3 += number(w[d]) * q3[d]
     return v0, v1, v2, v3, w0, w1, w2, w3
 
 
@@ -212,7 +213,7 @@ def _make_few(checksum):
 
         Parameters
         ----------
-        table : 1-D float32
+        table : 1-D float32 or halves
             As for `score_pairs`.
         stride, first : int
         queries : (n_rows, dim) float32, C order
@@ -243,7 +244,7 @@ def _make_few(checksum):
 def _product(q, w):
     total = np.float32(0)
     for d in range(len(q)):
-        total += q[d] * w[d]
+        total += q[d] * number(w[d])
     return total
 
 
@@ -251,7 +252,7 @@ def _product(q, w):
 def _squared_distance(q, w):
     total = np.float32(0)
     for d in range(len(q)):
-        gap = q[d] - w[d]
+        gap = q[d] - number(w[d])
         total += gap * gap
     return total
 

@@ -22,7 +22,17 @@ from wsabie.base.threads import for_each
 from wsabie.base.validation import whole_number
 from wsabie.kernels.similarity import SHORTEST
 from wsabie.kernels.topk import Heap, hide_labels, new_heap, scan_topk, score_few, score_pairs, sort_topk
-from wsabie.search.ready import candidates_of, far_centre, flat, float32_rows, hidden_labels, longest, numbers
+from wsabie.search.ready import (
+    candidates_of,
+    far_centre,
+    flat,
+    float32_rows,
+    hidden_labels,
+    longest,
+    numbers,
+    squares,
+    table_rows,
+)
 from wsabie.space.joint import SIMILARITIES, SimilarityName
 
 BLOCK_ROWS = 1024
@@ -33,8 +43,8 @@ _CELLS = 2**19
 
 _LARGEST = float(np.finfo(np.float32).max)
 
-_FEW = range(2, 17)
-"""Queries that take less time without a matrix product."""
+_FEW = 16
+"""So many queries, but for a single one, take less time without a matrix product."""
 
 _SPARE = 2
 """Labels beyond k that a product brings, so that its rounding seldom leaves a doubt."""
@@ -61,9 +71,9 @@ class ExactIndex:
 
     Parameters
     ----------
-    table : (n_labels, dim) float32
+    table : (n_labels, dim) float32 or float16
         Not copied when its rows are contiguous (columns cut from a padded table are fine), unless distances are asked
-        for and it lies far from the origin.
+        for and it lies far from the origin. float16 is read as such, and calculated with as float32.
     bias : (n_labels,) float32 or None
         Added to the similarity.
     similarity : {"dot", "euclidean", "cosine"}
@@ -80,16 +90,17 @@ class ExactIndex:
     def __init__(self, table: Any, *, bias: Any = None, similarity: SimilarityName = "dot") -> None:
         if similarity not in SIMILARITIES:
             raise InputError(f'similarity {similarity!r} is unknown; choose "dot", "euclidean" or "cosine"')
-        self.table = float32_rows(table, "the label table")
-        self._flat = flat(self.table)
+        self.table = table_rows(table, "the label table")
+        self._flat = self._quick_flat = flat(self.table)
         self._centre = far_centre(self.table) if similarity == "euclidean" else None
         if self._centre is not None:
             self.table = self.table - self._centre
+            self._quick_flat = flat(self.table)
         self.similarity = similarity
         self.bias: Float32 | None = None if bias is None else np.ascontiguousarray(numbers(bias, "the bias"))
         if self.bias is not None and self.bias.shape != (len(self.table),):
             raise InputError(f"there are {self.bias.size} biases for {len(self.table)} labels; give one per label")
-        self._norm2: Float32 = np.einsum("ij,ij->i", self.table, self.table)
+        self._norm2 = squares(self.table)
         self._scale = 1 / np.maximum(np.sqrt(self._norm2), SHORTEST) if similarity == "cosine" else None
         self._by_distance = similarity == "euclidean" and self.bias is None
         if not np.isfinite(self._norm2).all():
@@ -183,10 +194,10 @@ class ExactIndex:
 
     def _quick(self, queries: Float32, which: Any, out: Float32) -> None:
         """Scores of the labels `which`, a slice or ids; of distances without a bias, what orders them."""
-        if len(queries) not in _FEW:
-            np.matmul(queries, self.table[which].T, out=out)
+        if len(queries) > _FEW or (len(queries) == 1 and self.table.dtype == np.float32):
+            np.matmul(queries, self.table[which].astype(np.float32, copy=False).T, out=out)
         elif isinstance(which, slice):
-            score_few(*self._flat, which.start, np.ascontiguousarray(queries), out)
+            score_few(*self._quick_flat, which.start, np.ascontiguousarray(queries), out)
         else:
             score_few(*flat(self.table[which]), 0, np.ascontiguousarray(queries), out)
         if self._scale is not None:
@@ -262,7 +273,7 @@ def top_k(
     Parameters
     ----------
     queries : (n, dim) float32
-    table : (n_labels, dim) float32
+    table : (n_labels, dim) float32 or float16
     k : int
     bias, similarity
         See `ExactIndex`, which saves work when many calls share a table.

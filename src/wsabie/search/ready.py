@@ -7,14 +7,26 @@ import numpy as np
 from wsabie.base.arrays import Float32, Int64, Matrix, under_one_type
 from wsabie.base.errors import InputError
 from wsabie.base.lists import Lists, excluded_lists
+from wsabie.base.mapped import parts
 
+_ROWS_AT_ONCE = 1 << 14
 _FAR = 16
 """Squared distance of the points' mean from the origin, over their mean squared distance from it, that is far."""
 
 
+def table_rows(values: Any, what: str) -> Any:
+    """As `float32_rows`, but halves stay float16."""
+    half = isinstance(values, np.ndarray) and values.dtype == np.float16
+    return _rows(values if half else numbers(values, what), what)
+
+
 def float32_rows(values: Any, what: str) -> Float32:
     """float32 with contiguous rows, as BLAS takes it without a copy."""
-    values = numbers(values, what)
+    rows: Float32 = _rows(numbers(values, what), what)
+    return rows
+
+
+def _rows(values: Any, what: str) -> Any:
     if values.ndim != 2:
         raise InputError(f"{what} has {values.ndim} dimension(s) but rows of vectors are needed")
     step, width = values.strides[0], values.shape[1] * values.itemsize
@@ -35,11 +47,22 @@ def numbers(values: Any, what: str) -> Float32:
     return converted
 
 
-def flat(table: Float32) -> tuple[Float32, int]:
-    """The memory that the rows span as one dimension, and the step from row to row in it."""
+def flat(table: Any) -> tuple[Any, int]:
+    """The memory that the rows span as one dimension (halves as kernels take them), and the step from row to row."""
+    if table.dtype == np.float16:
+        table = table.view(np.uint16)
     n, stride = len(table), table.strides[0] // table.itemsize
     size = (n - 1) * stride + table.shape[1] if n else 0
     return under_one_type(np.lib.stride_tricks.as_strided(table, (size,), (table.itemsize,))), stride
+
+
+def squares(table: Any) -> Float32:
+    """Squared lengths of the rows."""
+    out = np.empty(len(table), np.float32)
+    for part in parts(len(table), _ROWS_AT_ONCE):
+        some = table[part].astype(np.float32, copy=False)
+        np.einsum("ij,ij->i", some, some, out=out[part])
+    return out
 
 
 def longest(table: Float32, norm2: Float32) -> float:

@@ -31,7 +31,7 @@ class JointSpace:
     features : (n_features, padded dim) float32
         V: row j is what feature j adds to a point.
     labels : (n_labels, padded dim) float32
-        W: row y is the point of label y.
+        W: row y is the point of label y. Of a loaded model without padding, and perhaps float16.
     bias : (n_labels,) float32
         Added to every score of a label; zeros unless the model has biases.
     candidates : Csr, (n, n_features) float32 or None
@@ -79,7 +79,7 @@ class JointSpace:
     @property
     def nbytes(self) -> int:
         """Bytes of the points, without padding."""
-        return 4 * (self.dim * (self.n_features + self.n_labels) + self.n_labels)
+        return self.dim * (4 * self.n_features + self.labels.itemsize * self.n_labels) + 4 * self.n_labels
 
     @property
     def width(self) -> tuple[None, ...]:
@@ -95,7 +95,7 @@ class JointSpace:
 
     def label_arrays(self) -> Any:
         """The labels as kernels take them; the type carries the similarity."""
-        return self.scored(under_one_type(self.labels), under_one_type(self.bias))
+        return self.scored(under_one_type(self.labels.astype(np.float32, copy=False)), under_one_type(self.bias))
 
     def scored(self, table: Float32, bias: Float32) -> Any:
         """Any points as kernels score them by this space's similarity."""
