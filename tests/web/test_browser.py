@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 from tests.faces.serve.conftest import running
 
+from benchmarks.first_use import SHOWN
 from wsabie.faces.serve.static_files import FOLDER
 from wsabie.samples import sample_path
 
@@ -57,3 +59,16 @@ def test_from_a_new_collection_to_reviewed_suggestions(collection: Path) -> None
         )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "every page: ok" in done.stdout
+
+
+def test_a_new_user_of_a_thousand_pictures_reviews_after_three_commands(tmp_path: Path) -> None:
+    """Makes the pictures of the documentation too; how long it takes is printed, and kept in docs/service.md."""
+    command = [sys.executable, "-m", "benchmarks.first_use", "--screenshots", tmp_path]
+    settings = {**os.environ, "CHROMIUM": CHROMIUM}
+    done = subprocess.run(command, cwd=WEB.parent, env=settings, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "the first suggestions to review, in a browser: after" in done.stdout
+    for name in SHOWN.values():
+        with Image.open(tmp_path / f"{name}.webp") as shot:
+            assert shot.width >= 1200
+            assert len(shot.convert("RGB").getcolors(1 << 24) or ()) > 1000, f"{name} shows no pictures"
