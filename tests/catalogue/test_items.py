@@ -242,5 +242,5 @@ def test_what_cannot_be_asked(filled: Collection) -> None:
 def test_without_a_model_nothing_is_suggested(collection: Collection) -> None:
     assert page(collection) == Page((), None, 0)
     for sort in ("best", "doubt", "probability"):
-        with pytest.raises(InputError, match="there is no model yet"):
+        with pytest.raises(InputError, match="the collection has no model yet"):
             page(collection, sort=sort)

@@ -235,14 +235,14 @@ def _present(collection: Collection, numbers: list[int]) -> set[int]:
 
 
 def _place(collection: Collection, model: int | None) -> tuple[Path, int]:
-    from wsabie.catalogue.deciding import model_in_use
+    from wsabie.catalogue.deciding import model_in_use, no_model
     from wsabie.catalogue.tables import models
 
     with reading(collection.engine) as connection:
         number = model_in_use(connection) if model is None else model
         folder = connection.execute(select(models.c.folder).where(models.c.id == number)).scalar()
-    if folder is None or number is None:
-        raise InputError(f"{collection.folder} has no model yet; run: wsabie collection train {collection.folder}")
+        if folder is None or number is None:
+            raise no_model(connection, collection.folder)
     return collection.models / folder, number
 
 
