@@ -252,6 +252,20 @@ def test_what_cannot_be_read_is_an_item_counted_and_listed(photos: Collection) -
     assert rows(photos)["cut.png"][1] == "present"
 
 
+def test_what_could_not_be_read_before_is_listed_again_and_told_as_known(photos: Collection) -> None:
+    (photos.folder / "words.png").write_bytes(b"plain words")
+    (photos.folder / "empty.jpg").write_bytes(b"")
+    assert look(photos).told == "2 new, 2 of them unreadable"
+    rejects = Rejects()
+    again = look(photos, rejects=rejects, always=True)
+    assert again == NOTHING._replace(unchanged=8, unreadable=2, still_unreadable=2)
+    assert sorted(where for where, _, _ in rejects.listed) == ["empty.jpg", "words.png"]
+    assert (again.told, history(photos.engine)[0].told) == ("", "nothing new")
+    write(photos.folder / "empty.jpg", 200)
+    write(photos.folder / "more.png", 201)
+    assert look(photos).told == "1 new, 1 changed"
+
+
 def test_large_files_and_pictures_are_not_read(photos: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(looking, "LARGEST", 1000)
     (photos.folder / "large.png").write_bytes(b"0" * 1001)

@@ -47,7 +47,7 @@ def test_a_folder_becomes_a_collection_and_is_kept_up_with(cli: Cli, photos: Pat
     assert (found["damage"], found["model"], found["suggestions"], found["medium"]) == ([], None, 0, "pictures")
     shown = cli("collection", "status", photos)
     assert "accepted by import" in shown.out
-    assert "1 new, 1 moved, 1 missing, 1 unreadable" in shown.out
+    assert "1 new, 1 moved, 1 of them unreadable, 1 missing" in shown.out
     assert "120 new" in cli("collection", "history", photos).out
     assert cli("collection", "undo", photos, "--by", "eve").code == 0
     assert cli("collection", "status", photos, "--json").json["annotations"] == []

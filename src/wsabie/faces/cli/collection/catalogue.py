@@ -207,9 +207,9 @@ def _tell(scanned: "Scanned", folder: Path) -> None:
             f"nothing was found; put files into {folder}, or name other folders: wsabie collection add {folder} FOLDER"
         )
         return
-    told = ", ".join(
-        part for part in (scanned.told, f"{scanned.unchanged:,} as before" * bool(scanned.unchanged)) if part
-    )
+    still = f" ({scanned.still_unreadable:,} of them unreadable)" * bool(scanned.still_unreadable)
+    before = f"{scanned.unchanged:,} as before{still}" * bool(scanned.unchanged)
+    told = ", ".join(part for part in (scanned.told, before) if part)
     note(f"{scanned.medium or 'files'}: {told}")
     note(f"next: wsabie collection {'train' if scanned.tagged else 'status'} {folder}")
 
