@@ -126,3 +126,35 @@ def test_what_cannot_be_done_is_told(cli: Cli, photos: Path, words: tuple[str, .
     assert said in ran.err
     assert len(ran.err.strip().splitlines()) <= 2
     assert cli("collection", "history", photos, "--json").out == before
+
+
+def test_what_was_decided_is_listed(cli: Cli, photos: Path) -> None:
+    cli("collection", "tag", photos, 1, 2, "--accept", "gull", "--by", "eve")
+    cli("collection", "tag", photos, photos / "sea/3.jpg", "--reject", "gull", "--accept", "tern", "--by", "adam")
+
+    def listed(*words: object) -> list[tuple[str, str, str]]:
+        rows = cli("collection", "annotations", photos, "--json", *words).json["annotations"]
+        return [(row["path"][4:-4], row["label"], row["state"]) for row in rows]
+
+    gulls = [("3", "gull", "rejected"), ("2", "gull", "accepted"), ("1", "gull", "accepted")]
+    assert sorted(listed()) == sorted([*gulls, ("3", "tern", "accepted")])
+    assert listed("--label", "gull") == gulls
+    assert listed("--by", "eve") == listed("--label", "gull", "--state", "accepted") == gulls[1:]
+    assert listed("--item", photos / "sea/2.jpg") == listed("--item", 2) == gulls[1:2]
+    assert listed("--since", "9999") == listed("--origin", "import") == listed("--model", 1) == []
+    assert len(listed("--until", now())) == 4
+    first = cli("collection", "annotations", photos, "--label", "gull", "-k", 2, "--json").json
+    assert listed("--label", "gull", "-k", 2, "--cursor", first["next"]) == gulls[2:]
+    shown = cli("collection", "annotations", photos, "--label", "gull", "-k", 1)
+    assert "1 annotation, newest first; -k shows more" in shown.out
+    assert "sea/3.jpg" in shown.out
+    assert "adam" in shown.out
+    assert "nothing of this kind" in cli("collection", "annotations", photos, "--by", "nobody").err
+    for words, said in [
+        (("--since", "May"), "is no time"),
+        (("--label", "gul"), "the closest: gull"),
+        (("--item", "lost.jpg"), "is no item of"),
+        (("--cursor", "x"), "cursor"),
+    ]:
+        failed = cli("collection", "annotations", photos, *words)
+        assert (failed.code, said in failed.err) == (1, True), failed.err
