@@ -250,7 +250,9 @@ def test_without_a_model_nothing_is_suggested(collection: Collection) -> None:
 def test_models_that_are_not_in_use_are_told(filled: Collection) -> None:
     with writing(filled.engine) as connection:
         connection.execute(update(tables.models).values(in_use=False, figures={"items": 1}))
-    with pytest.raises(InputError, match="one model, which is not in use; to use it: wsabie collection models DIR --use 1"):
+    with pytest.raises(
+        InputError, match="one model, which is not in use; to use it: wsabie collection models DIR --use 1"
+    ):
         page(filled, sort="best")
     with pytest.raises(InputError, match=f"models {filled.folder} --use 1"):
         open_model(filled)

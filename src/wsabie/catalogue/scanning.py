@@ -1,8 +1,8 @@
 """Scanning: the catalogue learns which files there are, which moved, changed, went away and came back.
 
 A file whose size and time of change are as they were is taken to be what it was, unless it could not be read. Any other
-is known by its content (BLAKE2b, 16 bytes): an item keeps its annotations when its file is renamed or moved, when it is edited in place, and
-when it is missing. A copy is an item of its own. Nothing is ever deleted.
+is known by its content (BLAKE2b, 16 bytes): an item keeps its annotations when its file is renamed or moved, when it is
+edited in place, and when it is missing. A copy is an item of its own. Nothing is ever deleted.
 """
 
 from collections import Counter

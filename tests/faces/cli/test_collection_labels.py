@@ -11,6 +11,8 @@ from wsabie.catalogue import tables
 from wsabie.catalogue.collection import create
 from wsabie.catalogue.database import writing
 from wsabie.catalogue.journal import now
+from wsabie.catalogue.tidying import Named, Proposal
+from wsabie.faces.cli.collection import labels_shown
 
 Cli = Callable[..., Any]
 
@@ -44,7 +46,7 @@ def test_from_tags_to_tidy_labels_and_back(cli: Cli, photos: Path, monkeypatch: 
     assert tidy["proposals"][0]["why"][0]["evidence"][0]["told"] == "singular and plural"
     shown = done("labels", photos, "tidy")
     assert "Seagulls (2) -> seagull (2)" in shown
-    assert "not asked: model (none is in use)" in shown
+    assert "not asked: model (none was in use)" in shown
     done("labels", photos, "apart", "seagull", "Seagulls")
     assert "0 proposals of 3 labels" in done("labels", photos, "tidy")
     done("undo", photos)
@@ -126,6 +128,13 @@ def test_what_cannot_be_done_is_told(cli: Cli, photos: Path, words: tuple[str, .
     assert said in ran.err
     assert len(ran.err.strip().splitlines()) <= 2
     assert cli("collection", "history", photos, "--json").out == before
+
+
+def test_a_score_is_not_shown_above_what_it_is(capfd: pytest.CaptureFixture[str]) -> None:
+    label = Named(1, "gull", "", 0)
+    for score, said in [(0.699, "0.69"), (0.7, "0.70"), (0.29, "0.29"), (1.0, "1.00")]:
+        labels_shown._show(1, Proposal(label, [label], score, []))
+        assert f"  1. {said}  gull" in capfd.readouterr().out
 
 
 def test_what_was_decided_is_listed(cli: Cli, photos: Path) -> None:

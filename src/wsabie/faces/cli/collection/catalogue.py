@@ -25,7 +25,9 @@ Tags = Annotated[
 
 
 def init(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder with your pictures, or an empty one; it must be there.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="The folder with your pictures, or an empty one; it must be there.")
+    ],
     database: Annotated[
         str | None,
         typer.Option(
@@ -134,7 +136,10 @@ def history(
 def undo(
     folder: Folder,
     entry: Annotated[
-        int | None, typer.Argument(metavar="ENTRY", help="Its number in the history (default: the last of yours, here or in the pages).")
+        int | None,
+        typer.Argument(
+            metavar="ENTRY", help="Its number in the history (default: the last of yours, here or in the pages)."
+        ),
     ] = None,
     by: By = None,
     json: Json = False,
@@ -148,7 +153,9 @@ def undo(
     if json:
         show_json({"schema": 1, "undone": undone._asdict()})
         return
-    note(f"undone: entry {undone.id} of {undone.by}, {undone.told or undone.action} ({plural(undone.changes, 'change')})")
+    note(
+        f"undone: entry {undone.id} of {undone.by}, {undone.told or undone.action} ({plural(undone.changes, 'change')})"
+    )
 
 
 def _refuse_absent(folder: Path) -> None:

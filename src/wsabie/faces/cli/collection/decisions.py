@@ -24,7 +24,8 @@ def annotations(
     by: Annotated[str | None, typer.Option(metavar="NAME", help="Only what this person decided.")] = None,
     model: Annotated[int | None, typer.Option(metavar="N", help="Only what this model had suggested.")] = None,
     since: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Changed then or later, such as 2026-05 or 2026-05-01T12:00 (UTC).")
+        str | None,
+        typer.Option(metavar="TIME", help="Changed then or later, such as 2026-05 or 2026-05-01T12:00 (UTC)."),
     ] = None,
     until: Annotated[str | None, typer.Option(metavar="TIME", help="Changed before this day or time ended.")] = None,
     k: Annotated[int, typer.Option("-k", min=1, max=1000, help="Annotations, newest first.")] = 20,

@@ -210,9 +210,8 @@ def _number_of(collection: "Collection", names: Sequence[str]) -> int:
 
 def _show(number: int, proposal: "Proposal") -> None:
     others = ", ".join(f"{label.name} ({label.items:,})" for label in proposal.labels)
-    out.print(
-        one_line(f"{number:>3}. {proposal.score:.2f}  {others} -> {proposal.into.name} ({proposal.into.items:,})")
-    )
+    score = round(1000 * proposal.score) // 10 / 100  # down: --merge-above takes what is shown
+    out.print(one_line(f"{number:>3}. {score:.2f}  {others} -> {proposal.into.name} ({proposal.into.items:,})"))
     for reason in proposal.why:
         between = f"{reason.one}, {reason.other}: " if len(proposal.why) > 1 else ""
         against = [("but " if one.weight < 0 else "") + one.told for one in reason.evidence]
