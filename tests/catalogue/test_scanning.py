@@ -456,6 +456,21 @@ def test_tags_of_a_table_are_read_again_when_it_changes(collection: Collection) 
         look(collection, tags="metadata")
 
 
+def test_sidecars_beside_a_table_are_told(collection: Collection) -> None:
+    for i in range(3):
+        write(collection.folder / f"{i}.png", i)
+    (collection.folder / "metadata.csv").write_text("file_name,labels\n0.png,sea\n")
+    assert look(collection).notes == ()
+    (collection.folder / "1.png.xmp").write_text(PACKET.format("<r:li>sky</r:li>"))
+    (collection.folder / "2.xmp").write_text(PACKET.format("<r:li>sky</r:li>"))
+    (collection.folder / "lost.xmp").write_text("x")
+    found = look(collection)
+    assert "2 pictures have a sidecar (.xmp) that is not asked" in found.notes[0]
+    assert (len(found.notes), found.tagged) == (1, 0)
+    asked = look(collection, tags="xmp")
+    assert (asked.notes, asked.tagged) == ((), 2)
+
+
 PACKET = (
     '<x:xmpmeta xmlns:x="adobe:ns:meta/"><r:RDF xmlns:r="http://www.w3.org/1999/02/22-rdf-syntax-ns#" '
     'xmlns:d="http://purl.org/dc/elements/1.1/"><r:Description r:about=""><d:subject><r:Bag>{}</r:Bag></d:subject>'

@@ -85,10 +85,21 @@ def test_what_wordnet_knows_is_filled_in(cli: Cli, photos: Path, data_dir: Path)
     tidy = cli("collection", "labels", photos, "tidy", "--knowledge", wordnet, "--json").json
     assert [one["into"]["name"] for one in tidy["proposals"]] == ["traveler"]
     assert "n09629752" in tidy["proposals"][0]["why"][0]["evidence"][1]["told"]
-    filled = cli("collection", "labels", photos, "fill", "--knowledge", wordnet, "--json").json
+    fill = ("collection", "labels", photos, "fill", "--knowledge", wordnet)
+    before = cli("collection", "history", photos, "--json").json
+    would = {one["label"]: one for one in cli(*fill, "--dry-run", "--json").json["would"]}
+    assert "3 labels would get" in cli(*fill, "--dry-run").out
+    assert cli("collection", "history", photos, "--json").json == before
+    filled = cli(*fill, "--json").json
     assert (filled["labels"], filled["meanings"], filled["unknown"]) == (4, 3, 1)
     listed = {one["name"]: one for one in cli("collection", "labels", photos, "--json").json["labels"]}
     assert (listed["traveler"]["wordnet"], listed["traveler"]["parent"]) == ("n09629752", "person")
+    assert set(would) == {"person", "traveler", "traveller"}
+    for name, one in would.items():
+        assert [one["wordnet"], one["language"], one["parent"] or None, sorted(one["synonyms"])] == [
+            *(listed[name][field] for field in ("wordnet", "language", "parent")), sorted(listed[name]["synonyms"])
+        ], name
+    assert cli(*fill, "--dry-run", "--json").json["would"] == []
 
 
 @pytest.mark.parametrize(
@@ -110,6 +121,8 @@ def test_what_wordnet_knows_is_filled_in(cli: Cli, photos: Path, data_dir: Path)
         (("labels", "edit", "sea", "--drop", "ship"), "'ship' is no other name of 'sea'"),
         (("labels", "fill"), "--knowledge names the files"),
         (("labels", "list", "--merge-above", ".9"), "leave --merge-above out"),
+        (("labels", "tidy", "--dry-run"), "leave --dry-run out"),
+        (("labels", "show", "qwzx"), "there is no label 'qwzx' here; nor one like it; check the spelling"),
         (("labels", "tidy", "--knowledge", "missing"), "missing"),
         (("tag", "1"), "say what fits or does not"),
         (("tag", "99", "--accept", "sea"), "there is no item number 99"),
