@@ -98,9 +98,15 @@ def no_model(connection: Connection, folder: str | Path = "DIR") -> InputError:
     made = connection.execute(select(models.c.id).where(there).order_by(models.c.id)).scalars().all()
     who = "the collection" if folder == "DIR" else folder
     if not made:
-        return InputError(f"{who} has no model yet; run: wsabie collection train {folder}")
+        return InputError(
+            f"{who} has no model yet; run: wsabie collection train {folder}",
+            served="the collection has no model yet; let one learn, on the page Training",
+        )
     has = f"{len(made)} models, and none" if len(made) > 1 else "one model, which is not"
-    return InputError(f"{who} has {has} in use; to use it: wsabie collection models {folder} --use {made[-1]}")
+    return InputError(
+        f"{who} has {has} in use; to use it: wsabie collection models {folder} --use {made[-1]}",
+        served=f"the collection has {has} in use; choose one on the page Training",
+    )
 
 
 _NOBODY: Row = {"model_id": None, "score": None, "probability": None}

@@ -102,7 +102,8 @@ def fill(collection: Collection, knowledge: Knowledge, by: str, *, table: Mappin
         change.set(tables.labels, told)
         change.add(tables.synonyms, new_names)
         change.told = f"filled in {len(meant):,} labels: {counts['parent_id']:,} parents, {len(new_names):,} synonyms"
-    return Filled(len(names), *counts.values(), len(new_names), len(names) - len(meant))
+    known = counts["wordnet"], counts["language"], counts["parent_id"], len(new_names)
+    return Filled(len(names), *known, len(names) - len(meant))
 
 
 def _meant(

@@ -269,7 +269,7 @@ def _undoable(connection: Connection, number: int | None, who: tuple[str, str]) 
                 "give its number"
             )
         what = "there is nothing of yours to undo" if number is None else f"the journal has no entry {number}"
-        raise InputError(f"{what}; `wsabie collection history` lists what was done")
+        raise InputError(f"{what}; `wsabie collection history` lists what was done", served=what)
     found = Entry(*row)
     if found.undone_by is not None:
         raise InputError(

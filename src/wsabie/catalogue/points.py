@@ -147,7 +147,11 @@ def similar(collection: Collection, item: int, k: int = 20, *, only: Iterable[in
     points = searched(place)[0]
     at = int(np.searchsorted(points.items, item))
     if at == len(points.items) or points.items[at] != item:
-        raise InputError(f"the model has not seen item {item} yet; run: wsabie collection apply {collection.folder}")
+        said = f"the model has not seen item {item} yet"
+        raise InputError(
+            f"{said}; run: wsabie collection apply {collection.folder}",
+            served=f"{said}; press Suggest on the page Status",
+        )
     return _nearest(collection, place, [points.points[at]], k, "cosine", only, (item,))[0]
 
 
@@ -163,7 +167,10 @@ def searched(model: Path) -> "tuple[Points, ExactIndex, ExactIndex]":
     try:
         stat = config.stat()
     except OSError as error:
-        raise InputError("the model in use has seen no items yet; run: wsabie collection apply") from error
+        said = "the model in use has seen no items yet"
+        raise InputError(
+            f"{said}; run: wsabie collection apply", served=f"{said}; press Suggest on the page Status"
+        ) from error
     return _indexed(model, stat.st_mtime_ns, stat.st_ino)
 
 

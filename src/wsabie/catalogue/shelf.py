@@ -182,7 +182,8 @@ def shelved(collection: Collection, number: int) -> Shelved:
     for one in on_shelf(collection):
         if one.number == number:
             return one
-    raise MissingError(f"there is no model {number}; `wsabie collection models {collection.folder}` lists them")
+    said = f"there is no model {number}"
+    raise MissingError(f"{said}; `wsabie collection models {collection.folder}` lists them", served=said)
 
 
 def removed(collection: Collection) -> list[int]:
@@ -224,7 +225,8 @@ def open_model(collection: Collection, number: int | None = None) -> OpenModel:
         if number is None:
             raise no_model(connection, collection.folder)
     if row is None:
-        raise InputError(f"there is no model {number}; `wsabie collection models {collection.folder}` lists them")
+        said = f"there is no model {number}"
+        raise InputError(f"{said}; `wsabie collection models {collection.folder}` lists them", served=said)
     about = _shelved(collection, dict(row._mapping))
     path = collection.models / about.folder
     try:
@@ -236,7 +238,8 @@ def open_model(collection: Collection, number: int | None = None) -> OpenModel:
     except (WsabieError, KeyError, TypeError) as error:
         raise InputError(
             f"model {about.number} cannot be used ({error}); train again, or use another: wsabie collection models "
-            f"{collection.folder} --use N"
+            f"{collection.folder} --use N",
+            served=f"model {about.number} cannot be used; train again, or choose another on the page Training",
         ) from error
     return OpenModel(about.number, path, annotator, about)
 

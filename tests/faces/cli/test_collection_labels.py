@@ -97,7 +97,8 @@ def test_what_wordnet_knows_is_filled_in(cli: Cli, photos: Path, data_dir: Path)
     assert set(would) == {"person", "traveler", "traveller"}
     for name, one in would.items():
         assert [one["wordnet"], one["language"], one["parent"] or None, sorted(one["synonyms"])] == [
-            *(listed[name][field] for field in ("wordnet", "language", "parent")), sorted(listed[name]["synonyms"])
+            *(listed[name][field] for field in ("wordnet", "language", "parent")),
+            sorted(listed[name]["synonyms"]),
         ], name
     assert cli(*fill, "--dry-run", "--json").json["would"] == []
 

@@ -43,8 +43,8 @@ def annotations(
         sought = Sought(number, label, state, origin, by, model, since, until)
         found = page(collection, sought, cursor=cursor, limit=k)
     if json:
-        rows = [one._asdict() for one in found.annotations]
-        show_json({"schema": 1, "annotations": rows, "next": found.next_cursor})
+        told = [one._asdict() for one in found.annotations]
+        show_json({"schema": 1, "annotations": told, "next": found.next_cursor})
         return
     if not found.annotations:
         note("nothing of this kind is decided")
