@@ -167,3 +167,11 @@ def test_damage_is_told(cli: Cli, photos: Path) -> None:
     failed = cli("collection", "status", photos, "--check")
     assert failed.code == 1
     assert "is damaged (row 1 of synonyms refers to a missing row of labels)" in failed.err
+
+
+def test_a_collection_without_models_says_what_makes_one(cli: Cli, photos: Path) -> None:
+    cli("collection", "init", photos)
+    shown = cli("collection", "models", photos)
+    assert (shown.code, shown.out) == (0, "")
+    assert f"{photos} has no models yet; run: wsabie collection train {photos}" in shown.err
+    assert cli("collection", "models", photos, "--json").json["models"] == []
