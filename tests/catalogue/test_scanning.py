@@ -263,7 +263,8 @@ def test_what_could_not_be_read_before_is_listed_again_and_told_as_known(photos:
     assert (again.told, history(photos.engine)[0].told) == ("", "nothing new")
     write(photos.folder / "empty.jpg", 200)
     write(photos.folder / "more.png", 201)
-    assert look(photos).told == "1 new, 1 changed"
+    (photos.folder / "words.png").write_bytes(b"other words")
+    assert look(photos).told == "1 new, 2 changed, 1 of them unreadable"
 
 
 def test_large_files_and_pictures_are_not_read(photos: Collection, monkeypatch: pytest.MonkeyPatch) -> None:

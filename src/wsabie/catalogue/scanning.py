@@ -56,7 +56,7 @@ class Scanned(NamedTuple):
     notes : tuple of str
         What people should know of where tags come from.
     still_unreadable : int
-        Those of the unreadable ones that were so at the scan before.
+        Those of the unreadable ones that were so at the scan before, with the same content.
     """
 
     new: int
@@ -272,8 +272,9 @@ class _Run:
             self.rejects.add(where, looked.reason, looked.detail)
         if looked.reason and looked.reason not in SKIPPED:
             known = self.known.get((root, name))
+            same = known is not None and known.state == "unreadable" and looked.hash in (None, known.hash)
             self.counts["unreadable"] += 1
-            self.counts["still unreadable"] += known is not None and known.state == "unreadable"
+            self.counts["still unreadable"] += same
         if looked.unlabelled:
             self.rejects.add(where, "tags that cannot be read", looked.unlabelled)
         return looked.reason not in SKIPPED
