@@ -1,5 +1,7 @@
 """Errors are caught by the kind of mistake, and print as one sentence."""
 
+from copy import copy  # as processes hand it on
+
 import pytest
 
 from wsabie.base import errors
@@ -19,3 +21,10 @@ def test_every_error_is_ours_and_the_languages(kind: type[Exception], also: type
     assert isinstance(error, errors.WsabieError)
     assert isinstance(error, also)
     assert str(error) == "there is no label 'x'; did you mean 'y'?"
+
+
+def test_a_sentence_for_those_who_ask_a_service_is_kept_between_processes() -> None:
+    error = errors.InputError("there is no model; run: wsabie train", served="there is no model")
+    assert str(error) == "there is no model; run: wsabie train"
+    assert copy(error).served == "there is no model"
+    assert errors.UnknownLabelError("x").served == ""

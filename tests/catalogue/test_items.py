@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sqlalchemy import insert, select
+from sqlalchemy import insert, select, update
 
 from wsabie.base.errors import InputError, UnknownLabelError
 from wsabie.catalogue import book, items, tables
@@ -17,6 +17,7 @@ from wsabie.catalogue.facets import FolderFacet, LabelFacet, facets, one
 from wsabie.catalogue.items import Filter, Page, page
 from wsabie.catalogue.journal import entry, now
 from wsabie.catalogue.ordering import SORTS
+from wsabie.catalogue.shelf import open_model
 
 N = 120
 
@@ -242,5 +243,20 @@ def test_what_cannot_be_asked(filled: Collection) -> None:
 def test_without_a_model_nothing_is_suggested(collection: Collection) -> None:
     assert page(collection) == Page((), None, 0)
     for sort in ("best", "doubt", "probability"):
-        with pytest.raises(InputError, match="there is no model yet"):
+        with pytest.raises(InputError, match="the collection has no model yet"):
             page(collection, sort=sort)
+
+
+def test_models_that_are_not_in_use_are_told(filled: Collection) -> None:
+    with writing(filled.engine) as connection:
+        connection.execute(update(tables.models).values(in_use=False, figures={"items": 1}))
+    with pytest.raises(
+        InputError, match="one model, which is not in use; to use it: wsabie collection models DIR --use 1"
+    ):
+        page(filled, sort="best")
+    with pytest.raises(InputError, match=f"models {filled.folder} --use 1"):
+        open_model(filled)
+    with writing(filled.engine) as connection:
+        connection.execute(update(tables.models).values(removed=True))
+    with pytest.raises(InputError, match="has no model yet; run: wsabie collection train"):
+        open_model(filled)

@@ -4,12 +4,14 @@ import json
 from pathlib import Path
 
 import pytest
+from sqlalchemy import insert, update
 from tests.catalogue.test_tidying import kept_apart, merged, scenes, shown, tagged
 
 from wsabie.base.errors import InputError
-from wsabie.catalogue import vocabulary
+from wsabie.catalogue import tables, vocabulary
 from wsabie.catalogue.collection import Collection
-from wsabie.catalogue.journal import undo
+from wsabie.catalogue.database import writing
+from wsabie.catalogue.journal import now, undo
 from wsabie.catalogue.proposing import Standing, look, standing
 
 CLEAR = {"Old town": [1], "old-town": [2, 3], "café": [4, 5], "cafe": [], "Tree": [6, 7], "tree": [8], "TREE": []}
@@ -100,3 +102,17 @@ def test_links_to_labels_that_are_gone_are_left_out(collection: Collection) -> N
 def test_a_score_is_a_share(collection: Collection) -> None:
     with pytest.raises(InputError, match="from 0 to 1"):
         look(collection, least=7)
+
+
+def test_of_a_model_that_came_since_is_told_and_of_none_nothing(collection: Collection) -> None:
+    tagged(collection, CLEAR)
+    assert look(collection).not_asked["model"] == "none was in use"
+    row = {"id": 1, "folder": "m", "made": now(), "how": "full", "learnt_to": 0, "removed": False}
+    with writing(collection.engine) as connection:
+        connection.execute(insert(tables.models).values(**row, in_use=True, facts={}, figures={}))
+    assert standing(collection).other_model
+    look(collection)
+    assert not standing(collection).other_model
+    with writing(collection.engine) as connection:
+        connection.execute(update(tables.models).values(in_use=False))
+    assert not standing(collection).other_model

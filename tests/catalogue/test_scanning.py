@@ -252,6 +252,21 @@ def test_what_cannot_be_read_is_an_item_counted_and_listed(photos: Collection) -
     assert rows(photos)["cut.png"][1] == "present"
 
 
+def test_what_could_not_be_read_before_is_listed_again_and_told_as_known(photos: Collection) -> None:
+    (photos.folder / "words.png").write_bytes(b"plain words")
+    (photos.folder / "empty.jpg").write_bytes(b"")
+    assert look(photos).told == "2 new, 2 of them unreadable"
+    rejects = Rejects()
+    again = look(photos, rejects=rejects, always=True)
+    assert again == NOTHING._replace(unchanged=8, unreadable=2, still_unreadable=2)
+    assert sorted(where for where, _, _ in rejects.listed) == ["empty.jpg", "words.png"]
+    assert (again.told, history(photos.engine)[0].told) == ("", "nothing new")
+    write(photos.folder / "empty.jpg", 200)
+    write(photos.folder / "more.png", 201)
+    (photos.folder / "words.png").write_bytes(b"other words")
+    assert look(photos).told == "1 new, 2 changed, 1 of them unreadable"
+
+
 def test_large_files_and_pictures_are_not_read(photos: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(looking, "LARGEST", 1000)
     (photos.folder / "large.png").write_bytes(b"0" * 1001)
@@ -440,6 +455,21 @@ def test_tags_of_a_table_are_read_again_when_it_changes(collection: Collection) 
     assert look(collection) == NOTHING._replace(unchanged=3)  # nothing is taken away
     with pytest.raises(InputError, match=r"has no metadata.csv"):
         look(collection, tags="metadata")
+
+
+def test_sidecars_beside_a_table_are_told(collection: Collection) -> None:
+    for i in range(3):
+        write(collection.folder / f"{i}.png", i)
+    (collection.folder / "metadata.csv").write_text("file_name,labels\n0.png,sea\n")
+    assert look(collection).notes == ()
+    (collection.folder / "1.png.xmp").write_text(PACKET.format("<r:li>sky</r:li>"))
+    (collection.folder / "2.xmp").write_text(PACKET.format("<r:li>sky</r:li>"))
+    (collection.folder / "lost.xmp").write_text("x")
+    found = look(collection)
+    assert "2 pictures have a sidecar (.xmp) that is not asked" in found.notes[0]
+    assert (len(found.notes), found.tagged) == (1, 0)
+    asked = look(collection, tags="xmp")
+    assert (asked.notes, asked.tagged) == ((), 2)
 
 
 PACKET = (

@@ -80,6 +80,7 @@ def test_pictures_beside_it(collection: Collection, tmp_path: Path) -> None:
     draw_pictures(collection.folder, PATHS[:2])
     rejects = Rejects()
     out = tmp_path / "out/tags.json"
+    out.parent.mkdir()
     export_tags(collection, out, pictures="copy", rejects=rejects)
     assert rejects.listed == [(C, "file that is not there", "")]
     assert (tmp_path / "out/images" / B).read_bytes() == (collection.folder / B).read_bytes()

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import insert, update
 
 from wsabie.base.errors import UnknownLabelError
-from wsabie.catalogue import book, tables, vocabulary
+from wsabie.catalogue import book, tables, tidying, vocabulary
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.database import reading, writing
 from wsabie.catalogue.filling import Filled, fill
@@ -79,7 +79,7 @@ def wordnet() -> Knowledge:
 def test_there_may_be_nothing_to_propose(collection: Collection) -> None:
     found = proposals(collection)
     assert (found.proposals, found.labels) == ([], 0)
-    assert found.not_asked == {"model": "none is in use", "knowledge": "none was given"}
+    assert found.not_asked == {"model": "none was in use", "knowledge": "none was given"}
     tagged(collection, {"sea": [1]})
     assert proposals(collection, knowledge=wordnet()).proposals == []
     tagged_again = vocabulary.listed(collection)
@@ -93,6 +93,13 @@ def test_spelling_alone_is_enough_where_only_a_mark_differs(collection: Collecti
     assert found.found == 2
     assert found.proposals[0].why[0].evidence[0].told.startswith("differ only in")
     assert all(0.7 <= proposal.score <= 1 for proposal in found.proposals)
+
+
+def test_the_score_that_is_told_decides(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    tagged(collection, {"café": [4, 5], "cafe": []})
+    monkeypatch.setattr(tidying, "score", lambda evidence: 0.69996)
+    assert [one.score for one in proposals(collection, least=0.7).proposals] == [0.7]
+    assert not proposals(collection, least=0.701).proposals
 
 
 def test_words_of_their_own_are_no_slips(collection: Collection) -> None:

@@ -32,6 +32,7 @@ def test_closest_prefers_the_nearest_spelling_and_ignores_case():
     assert closest("dolfin", names) == ["Dolphin", "dolphins"]
     assert closest("DOLPHIN", names, n=1) == ["Dolphin"]
     assert closest("zebra", ["ship", "dog"]) == []
+    assert closest("asdf", ["leaf", "sand"]) == []  # of four letters two by chance
     assert closest("犬", ["猫", "犬"]) == ["犬"]
 
 

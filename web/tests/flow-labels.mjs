@@ -13,6 +13,12 @@ export function labelsOf(base, { get, eventually, shoot }) {
     await post("/decisions", { decisions });
     const gull = await found(NAMES[0]);
 
+    const wide = page.viewportSize();
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.goto("/labels?view=tree");
+    await page.getByRole("heading", { name: "No label is below another yet" }).waitFor();
+    await shoot(page, "tree-empty-phone");
+    await page.setViewportSize(wide);
     await page.goto("/labels");
     const { total, labels } = await get("/vocabulary?k=1");
     await page.getByText(`${total.toLocaleString("en")} labels`).waitFor();

@@ -5,7 +5,18 @@ class WsabieError(Exception):
     """Base of every error that is the input's fault and not the program's.
 
     The command line prints it as one line and exits with 1; it is never shown as a traceback.
+
+    Parameters
+    ----------
+    *told : object
+        One sentence.
+    served : str
+        The sentence for people with a browser, where the other names a command or a folder of the service's machine.
     """
+
+    def __init__(self, *told: object, served: str = "") -> None:
+        super().__init__(*told)
+        self.served = served
 
 
 class InputError(WsabieError, ValueError):

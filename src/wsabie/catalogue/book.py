@@ -108,10 +108,12 @@ def found_one(connection: Connection, name: str) -> int:
     name = spelt(name)
     number = find(connection, [name]).get(name)
     if number is None:
-        near = closest(name, names(connection).values())
-        raise UnknownLabelError(
-            f"there is no label {name!r} here; {'the closest: ' + ', '.join(near) if near else 'there are none yet'}"
+        known = names(connection).values()
+        near = ", ".join(closest(name, known))
+        hint = (
+            f"the closest: {near}" if near else "nor one like it; check the spelling" if known else "there are none yet"
         )
+        raise UnknownLabelError(f"there is no label {name!r} here; {hint}")
     return number
 
 

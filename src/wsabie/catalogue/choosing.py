@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Select, and_, exists, literal, or_, select, t
 
 from wsabie.base.errors import InputError
 from wsabie.catalogue import book
-from wsabie.catalogue.deciding import model_in_use
+from wsabie.catalogue.deciding import model_in_use, no_model
 from wsabie.catalogue.formats.record import Tag
 from wsabie.catalogue.tables import annotations, items, labels, models, roots, suggestions, synonyms
 
@@ -59,7 +59,7 @@ def chosen(connection: Connection, choice: Choice, *, only_fitting: bool = False
     if choice.state in ("suggested", "all"):
         model = model_in_use(connection)
         if model is None and choice.state == "suggested":
-            raise InputError("no model of this collection is in use, so that nothing is suggested; train one first")
+            raise no_model(connection)
         query = _suggested(model, numbers, where, choice.min_probability)
         parts.append(_stream(connection, query, names))
     return merge(*parts, key=lambda tag: tag.item)

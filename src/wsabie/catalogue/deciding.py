@@ -1,10 +1,12 @@
 """What is decided about items: which labels fit them and which do not."""
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 from sqlalchemy import Connection, select
 
+from wsabie.base.errors import InputError
 from wsabie.catalogue.journal import Change, Row, now
 from wsabie.catalogue.tables import annotations, models, suggestions
 
@@ -88,6 +90,23 @@ def model_in_use(connection: Connection) -> int | None:
     """Its number."""
     number: int | None = connection.execute(select(models.c.id).where(models.c.in_use.is_(True))).scalar()
     return number
+
+
+def no_model(connection: Connection, folder: str | Path = "DIR") -> InputError:
+    """What to say of a collection that has no model in use: the others that are there, and how one is made or used."""
+    there = (models.c.removed.is_(False)) & (models.c.figures != {})
+    made = connection.execute(select(models.c.id).where(there).order_by(models.c.id)).scalars().all()
+    who = "the collection" if folder == "DIR" else folder
+    if not made:
+        return InputError(
+            f"{who} has no model yet; run: wsabie collection train {folder}",
+            served="the collection has no model yet; let one learn, on the page Training",
+        )
+    has = f"{len(made)} models, and none" if len(made) > 1 else "one model, which is not"
+    return InputError(
+        f"{who} has {has} in use; to use it: wsabie collection models {folder} --use {made[-1]}",
+        served=f"the collection has {has} in use; choose one on the page Training",
+    )
 
 
 _NOBODY: Row = {"model_id": None, "score": None, "probability": None}

@@ -83,7 +83,7 @@ def export_tags(
     ------
     InputError
         The format cannot be told or cannot hold what is asked for, a label is unknown, the folder holds no items, or
-        the place cannot be written, or lies among the pictures.
+        the place cannot be written, lies in a folder that is not there, or among the pictures.
     """
     kind, choice = kind or kind_of(out), choice or Choice()
     rejects = Rejects() if rejects is None else rejects
@@ -160,6 +160,8 @@ def _refuse_choice(kind: Kind, choice: Choice, pictures: How | None) -> None:
 
 def _refuse_place(collection: Collection, out: Path, kind: Kind, pictures: How | None) -> None:
     """What could not be written, what would be lost, and copies of pictures that a scan would find again."""
+    if not out.parent.is_dir():
+        raise InputError(f"cannot write {out}: there is no folder {out.parent}; check the name, or make the folder")
     if kind in ("csv", "jsonl", "coco"):
         refuse_unwritable(("coco" if kind == "coco" else "tags", out), inputs=[collection.place])
     if pictures or kind == "imagefolder":

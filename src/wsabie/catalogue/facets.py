@@ -93,7 +93,8 @@ def one(collection: Collection, number: int) -> One:
     with reading(collection.engine) as connection:
         row = connection.execute(select(items).where(items.c.id == number)).first() if abs(number) < 2**63 else None
         if row is None:
-            raise MissingError(f"there is no item number {number}; `wsabie collection status` says what there is")
+            said = f"there is no item number {number}"
+            raise MissingError(f"{said}; `wsabie collection status` says what there is", served=said)
         model = model_in_use(connection)
         v = views.c
         seen = connection.execute(select(v.best, v.doubt).where(v.model_id == model, v.item_id == number)).first()

@@ -15,6 +15,8 @@ from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.database import reading
 from wsabie.catalogue.tables import items
 
+_AGAIN = "and press Scan on the page Status"
+
 
 class FoundFile(NamedTuple):
     """A file, the root that it lies in, its content as it was scanned, and the size and time that it had."""
@@ -41,9 +43,11 @@ def found_file(collection: Collection, item: int) -> FoundFile:
         row = connection.execute(query).first() if abs(item) < 2**63 else None
     folder = None if row is None else collection.roots().get(row.root_id)
     if row is None or folder is None:
-        raise MissingError(f"there is no item number {item} with a file; `wsabie collection status` says what there is")
+        said = f"there is no item number {item} with a file"
+        raise MissingError(f"{said}; `wsabie collection status` says what there is", served=said)
     if row.hash is None:
-        raise InputError(f"{row.path} cannot be read; mend it, and run: wsabie collection scan {collection.folder}")
+        said = f"{row.path} cannot be read; mend it"
+        raise InputError(f"{said}, and run: wsabie collection scan {collection.folder}", served=f"{said}, {_AGAIN}")
     path = folder / row.path
     if not _within(path.resolve(), folder):
         raise _leads_out(path, folder)
@@ -78,7 +82,11 @@ def opened_file(found: FoundFile) -> FileIO:
     try:
         stream = FileIO(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))  # a pipe would wait for a writer
     except OSError as error:
-        raise InputError(f"{path}: unreadable file ({error.strerror}); run: wsabie collection scan") from error
+        said = f"unreadable file ({error.strerror})"
+        raise InputError(
+            f"{path}: {said}; run: wsabie collection scan",
+            served=f"{path.relative_to(folder)}: {said}; mend it, {_AGAIN}",
+        ) from error
     held, real = os.fstat(stream.fileno()), path.resolve()
     try:
         inside = _within(real, folder) and os.path.samestat(held, real.lstat())  # what was opened lies there
@@ -88,7 +96,9 @@ def opened_file(found: FoundFile) -> FileIO:
         return stream
     stream.close()
     if inside:
-        raise InputError(f"{path} is no file any more; run: wsabie collection scan")
+        said = "is no file any more"
+        name = path.relative_to(folder)
+        raise InputError(f"{path} {said}; run: wsabie collection scan", served=f"{name} {said}; mend it, {_AGAIN}")
     raise _leads_out(path, folder)
 
 
@@ -109,4 +119,5 @@ def _within(real: Path, folder: Path) -> bool:
 
 
 def _leads_out(path: Path, folder: Path) -> InputError:
-    return InputError(f"{path.relative_to(folder)} is a link that leads out of {folder}; it is not followed")
+    said = f"{path.relative_to(folder)} is a link that leads out of"
+    return InputError(f"{said} {folder}; it is not followed", served=f"{said} its folder; it is not followed")

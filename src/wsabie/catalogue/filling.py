@@ -29,6 +29,51 @@ class Filled(NamedTuple):
     unknown: int
 
 
+class Planned(NamedTuple):
+    """What a label would get; "" and () where nothing."""
+
+    label: str
+    wordnet: str
+    language: str
+    parent: str
+    synonyms: tuple[str, ...]
+
+
+class _Plan(NamedTuple):
+    """Columns by number of label, and rows of other names."""
+
+    columns: dict[int, Row]
+    synonyms: list[Row]
+
+
+def planned(collection: Collection, knowledge: Knowledge, *, table: Mapping[str, str] | None = None) -> list[Planned]:
+    """What `fill` would write down, by name of label.
+
+    Raises
+    ------
+    InputError
+        The table has an id that is not known.
+    """
+    names, meant = _meant(collection, knowledge, table)
+    with reading(collection.engine) as connection:
+        plan = _plan(connection, knowledge, names, meant)
+    others: dict[int, list[str]] = {}
+    for row in plan.synonyms:
+        others.setdefault(row["label_id"], []).append(row["name"])
+    made = [
+        Planned(
+            names[number],
+            new.get("wordnet", ""),
+            new.get("language", ""),
+            names[new["parent_id"]] if "parent_id" in new else "",
+            tuple(others.get(number, ())),
+        )
+        for number, new in plan.columns.items()
+        if new or number in others
+    ]
+    return sorted(made)
+
+
 def fill(collection: Collection, knowledge: Knowledge, by: str, *, table: Mapping[str, str] | None = None) -> Filled:
     """Write down what is known of labels; nothing that somebody wrote down is changed.
 
@@ -48,39 +93,50 @@ def fill(collection: Collection, knowledge: Knowledge, by: str, *, table: Mappin
     InputError
         The table has an id that is not known.
     """
-    with reading(collection.engine) as connection:
-        names = book.names(connection)
-    numbers = list(names)
-    matched = match_labels(knowledge, [names[number] for number in numbers], table)
-    meant = {number: concept for number, concept in zip(numbers, matched.concepts, strict=True) if concept is not None}
-    general = _parents(knowledge, meant)
-    others = _other_names(knowledge, meant)
+    names, meant = _meant(collection, knowledge, table)
     with entry(collection.engine, by, "fill") as change:
-        connection = change.connection
-        rows = {row["id"]: row for row in _rows(connection)}
-        told: dict[int, Row] = {}
-        counts = dict.fromkeys(("wordnet", "language", "parent_id"), 0)
-        above = {number: row["parent_id"] for number, row in rows.items()}
-        for number, concept in meant.items():
-            if number not in rows or rows[number]["name"] != names[number]:
-                continue  # merged or renamed meanwhile
-            told[number] = new = _known_of(knowledge, rows[number], concept)
-            parent = next((p for p in general.get(number, ()) if p in rows and not _is_above(above, number, p)), None)
-            if rows[number]["parent_id"] is None and parent is not None:
-                new["parent_id"] = above[number] = parent
-            for column in new:
-                counts[column] += 1
+        told, new_names = _plan(change.connection, knowledge, names, meant)
+        counts = {
+            column: sum(column in new for new in told.values()) for column in ("wordnet", "language", "parent_id")
+        }
         change.set(tables.labels, told)
-        taken = book.find(connection, others)
-        new_names = [
-            {"name": name, "label_id": number, "language": language}
-            for name, (number, language) in others.items()
-            if name not in taken and number in told
-        ]
         change.add(tables.synonyms, new_names)
         change.told = f"filled in {len(meant):,} labels: {counts['parent_id']:,} parents, {len(new_names):,} synonyms"
-    known = (counts["wordnet"], counts["language"], counts["parent_id"], len(new_names))
+    known = counts["wordnet"], counts["language"], counts["parent_id"], len(new_names)
     return Filled(len(names), *known, len(names) - len(meant))
+
+
+def _meant(
+    collection: Collection, knowledge: Knowledge, table: Mapping[str, str] | None
+) -> tuple[dict[int, str], dict[int, str]]:
+    """Names of labels by number, and what those mean that are known."""
+    with reading(collection.engine) as connection:
+        names = book.names(connection)
+    matched = match_labels(knowledge, list(names.values()), table)
+    return names, {
+        number: concept for number, concept in zip(names, matched.concepts, strict=True) if concept is not None
+    }
+
+
+def _plan(connection: Connection, knowledge: Knowledge, names: Mapping[int, str], meant: Mapping[int, str]) -> _Plan:
+    general, others = _parents(knowledge, meant), _other_names(knowledge, meant)
+    rows = {row["id"]: row for row in _rows(connection)}
+    told: dict[int, Row] = {}
+    above = {number: row["parent_id"] for number, row in rows.items()}
+    for number, concept in meant.items():
+        if number not in rows or rows[number]["name"] != names[number]:
+            continue  # merged or renamed meanwhile
+        told[number] = new = _known_of(knowledge, rows[number], concept)
+        parent = next((p for p in general.get(number, ()) if p in rows and not _is_above(above, number, p)), None)
+        if rows[number]["parent_id"] is None and parent is not None:
+            new["parent_id"] = above[number] = parent
+    taken = book.find(connection, others)
+    new_names = [
+        {"name": name, "label_id": number, "language": language}
+        for name, (number, language) in others.items()
+        if name not in taken and number in told
+    ]
+    return _Plan(told, new_names)
 
 
 def _known_of(knowledge: Knowledge, row: Row, concept: str) -> Row:

@@ -132,7 +132,13 @@ def find(root: Root, things: str | None, tags: str | None, rejects: Rejects) -> 
         options["metadata"] = tagging.metadata
     if tagging.anew:
         options["anew"] = True  # until it is done
-    sidecars = _sidecars(root.folder, stats) if tagging.inside and medium is PICTURES else {}
+    sidecars = _sidecars(root.folder, stats) if (tagging.inside or tagging.metadata) and medium is PICTURES else {}
+    if sidecars and not tagging.inside:
+        which = "1 picture has" if len(sidecars) == 1 else f"{len(sidecars):,} pictures have"
+        note = (
+            f"in {root.folder} {which} a sidecar (.xmp) that is not asked, for a table says the tags (--tags xmp asks)"
+        )
+        sidecars = {}
     return Found(root, stats, closed, tagging, options, sidecars=sidecars, note=note)
 
 

@@ -16,7 +16,7 @@ from wsabie.base.errors import InputError
 from wsabie.catalogue import book, cursors
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.database import reading
-from wsabie.catalogue.deciding import model_in_use
+from wsabie.catalogue.deciding import model_in_use, no_model
 from wsabie.catalogue.narrowing import Meaning, Part, parts, state_of, state_of_few
 from wsabie.catalogue.ordering import SORTS, Narrowed, among, by_suggestion, phases
 from wsabie.catalogue.tables import annotations, items, labels, suggestions, views
@@ -179,7 +179,7 @@ def _meaning(connection: Connection, wanted: Filter, sort: str) -> Meaning:
     open_ones = wanted.label_state == "suggested"
     suggested = wanted.label is not None and open_ones
     if model is None and (open_ones or sort in ("best", "doubt", "probability")):
-        raise InputError("there is no model yet that suggests labels; train one: wsabie collection train")
+        raise no_model(connection)
     if not suggested and (sort == "probability" or (wanted.min_probability, wanted.max_probability) != (None, None)):
         raise InputError('probabilities are those of a suggested label; give a label and label_state="suggested"')
     label = None if wanted.label is None else book.found_one(connection, wanted.label)

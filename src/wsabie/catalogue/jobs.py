@@ -207,7 +207,7 @@ def _do(collection: Collection, one: Job) -> None:
     try:
         ended = {"state": "done", "result": _WORK[one.kind](collection, one, _Told(collection, one.id))}
     except WsabieError as error:
-        ended = {"state": "failed", "error": str(error)}
+        ended = {"state": "failed", "error": error.served or str(error)}
     except Exception as error:  # whatever it is, who waits must hear of it
         ended = {"state": "failed", "error": f"an error in the program: {type(error).__name__}: {error}"}
     _end(collection, (jobs.c.id == one.id) & (jobs.c.state == "running"), ended)

@@ -19,6 +19,9 @@ from wsabie.catalogue.database import reading, writing
 
 Row = dict[str, Any]
 
+LOCAL = "local"
+"""Who decides in the pages of a service without tokens: whoever sits at this machine."""
+
 KEPT = {
     table.name: table
     for table in (tables.labels, tables.synonyms, tables.kept_apart, tables.annotations, tables.models)
@@ -185,8 +188,8 @@ def history(engine: Engine, limit: int = 50, before: int | None = None) -> list[
         return [Entry(*row) for row in connection.execute(query if before is None else query.where(c.id < before))]
 
 
-def undo(engine: Engine, number: int | None = None, *, by: str) -> Entry:
-    """Put back what an entry changed; None: the last of this person that can be.
+def undo(engine: Engine, number: int | None = None, *, by: str, alias: str | None = None) -> Entry:
+    """Put back what an entry changed; None: the last of this person, under either name, that can be.
 
     A label that it made and others have used since stays.
 
@@ -201,7 +204,7 @@ def undo(engine: Engine, number: int | None = None, *, by: str) -> Entry:
         There is none, it is undone already, or later entries changed the same: these come first.
     """
     with writing(engine) as connection:
-        undone = _undoable(connection, number, by)
+        undone = _undoable(connection, number, (by, alias or by))
         _refuse_built_upon(connection, undone)
         c = tables.changes.c
         query = select(c.table, c.before, c.after).where(c.entry_id == undone.id).order_by(c.id)
@@ -253,18 +256,20 @@ def _line(connection: Connection, by: str, action: str, told: str, always: bool 
         connection.execute(delete(journal).where(journal.c.id == change.id))
 
 
-def _undoable(connection: Connection, number: int | None, by: str) -> Entry:
+def _undoable(connection: Connection, number: int | None, who: tuple[str, str]) -> Entry:
     c = tables.journal.c
     count = select(func.count()).where(tables.changes.c.entry_id == c.id).scalar_subquery()
     query = select(c.id, c.at, c.by, c.action, c.told, c.undoes, c.undone_by, count).order_by(c.id.desc()).limit(1)
-    if number is None:
-        query = query.where(c.undone_by.is_(None), c.undoes.is_(None), c.by == by, count > 0)
-    else:
-        query = query.where(c.id == number)
-    row = connection.execute(query).first()
+    last = query.where(c.undone_by.is_(None), c.undoes.is_(None), count > 0)
+    row = connection.execute(last.where(c.by.in_(who)) if number is None else query.where(c.id == number)).first()
     if row is None:
+        if number is None and (other := connection.execute(last).first()) is not None:
+            raise InputError(
+                f"there is nothing of yours to undo; the last that can be undone is entry {other.id}, of {other.by}: "
+                "give its number"
+            )
         what = "there is nothing of yours to undo" if number is None else f"the journal has no entry {number}"
-        raise InputError(f"{what}; `wsabie collection history` lists what was done")
+        raise InputError(f"{what}; `wsabie collection history` lists what was done", served=what)
     found = Entry(*row)
     if found.undone_by is not None:
         raise InputError(

@@ -156,7 +156,8 @@ def whole(collection: Collection, method: str = "pca") -> Map:
     kept, head = _steady(opened.path / "map", lambda: _kept(opened.path)) if known == "umap" else (None, "")
     if known == "umap" and kept is None:
         raise InputError(
-            f"there is no UMAP of the model in use yet; run: wsabie collection map {collection.folder} --umap"
+            f"there is no UMAP of the model in use yet; run: wsabie collection map {collection.folder} --umap",
+            served="there is no UMAP of the model in use yet; have it made on the page Map",
         )
     made = _places.get((opened.path, seen.head, known, head), lambda: _placed(seen, kept))
     with reading(collection.engine) as connection:

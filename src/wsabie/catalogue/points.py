@@ -16,6 +16,7 @@ from wsabie.base.arrays import Bool, Float32, Int64, UInt64
 from wsabie.base.errors import InputError, ModelFolderError
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.database import reading
+from wsabie.catalogue.deciding import no_model
 from wsabie.catalogue.shelf import OpenModel, open_model
 from wsabie.catalogue.tables import items, models
 from wsabie.storage.folder import Parts, load_folder, save_folder
@@ -147,7 +148,11 @@ def similar(collection: Collection, item: int, k: int = 20, *, only: Iterable[in
     points = searched(place)[0]
     at = int(np.searchsorted(points.items, item))
     if at == len(points.items) or points.items[at] != item:
-        raise InputError(f"the model has not seen item {item} yet; run: wsabie collection apply {collection.folder}")
+        said = f"the model has not seen item {item} yet"
+        raise InputError(
+            f"{said}; run: wsabie collection apply {collection.folder}",
+            served=f"{said}; press Suggest on the page Status",
+        )
     return _nearest(collection, place, [points.points[at]], k, "cosine", only, (item,))[0]
 
 
@@ -163,7 +168,10 @@ def searched(model: Path) -> "tuple[Points, ExactIndex, ExactIndex]":
     try:
         stat = config.stat()
     except OSError as error:
-        raise InputError("the model in use has seen no items yet; run: wsabie collection apply") from error
+        said = "the model in use has seen no items yet"
+        raise InputError(
+            f"{said}; run: wsabie collection apply", served=f"{said}; press Suggest on the page Status"
+        ) from error
     return _indexed(model, stat.st_mtime_ns, stat.st_ino)
 
 
@@ -238,8 +246,8 @@ def _place(collection: Collection, model: int | None) -> tuple[Path, int]:
     which = models.c.in_use.is_(True) if model is None else models.c.id == model
     with reading(collection.engine) as connection:
         found = connection.execute(select(models.c.folder, models.c.id).where(which)).first()
-    if found is None:
-        raise InputError(f"{collection.folder} has no model yet; run: wsabie collection train {collection.folder}")
+        if found is None:
+            raise no_model(connection, collection.folder)
     return collection.models / found[0], found[1]
 
 

@@ -124,7 +124,7 @@ def standing(collection: Collection) -> Standing:
         return Standing(None, 0, False, [])
     with reading(collection.engine) as connection:
         since = connection.execute(select(func.count()).where(journal.c.id > kept.entry)).scalar() or 0
-        other_model = model_in_use(connection) != kept.model
+        other_model = model_in_use(connection) not in (None, kept.model)
         labels, place, apart = _labels(connection)
         became = merged_into(connection)
     links: dict[Pair, Reason] = {}

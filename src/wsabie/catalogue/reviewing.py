@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 from sqlalchemy import func, select
 
-from wsabie.base.errors import InputError, MissingError
+from wsabie.base.errors import MissingError
 from wsabie.catalogue import book
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.database import reading
-from wsabie.catalogue.deciding import Decision, State, Written, decide, model_in_use
+from wsabie.catalogue.deciding import Decision, State, Written, decide, model_in_use, no_model
 from wsabie.catalogue.journal import entry, rows_of
 from wsabie.catalogue.suggesting import accept, waiting
 from wsabie.catalogue.tables import items
@@ -75,8 +75,8 @@ def accept_above(collection: Collection, probability: float, label: str | None =
     with reading(collection.engine) as connection:
         model = model_in_use(connection)
         number = None if label is None else book.found_one(connection, label)
-    if model is None:
-        raise InputError(f"{collection.folder} has no model yet; run: wsabie collection train {collection.folder}")
+        if model is None:
+            raise no_model(connection, collection.folder)
     return accept(collection, model, probability, label=number, by=by)
 
 

@@ -130,7 +130,10 @@ def describer_for(
         return kept
     source = ItemList(collection.folder, list(_sample(collection)))
     if not len(source):
-        raise InputError(f"{collection.folder} has no items yet; run: wsabie collection scan {collection.folder}")
+        raise InputError(
+            f"{collection.folder} has no items yet; run: wsabie collection scan {collection.folder}",
+            served="the collection has no items yet; put files into its folder, and press Scan on the page Status",
+        )
     learnt = learn(wanted, source, executor, progress, Rejects())
     keep_describer(collection, learnt)
     return learnt

@@ -1,8 +1,8 @@
 """Scanning: the catalogue learns which files there are, which moved, changed, went away and came back.
 
-A file whose size and time of change are as they were is taken to be what it was. Any other is known by its content
-(BLAKE2b, 16 bytes): an item keeps its annotations when its file is renamed or moved, when it is edited in place, and
-when it is missing. A copy is an item of its own. Nothing is ever deleted.
+A file whose size and time of change are as they were is taken to be what it was, unless it could not be read. Any other
+is known by its content (BLAKE2b, 16 bytes): an item keeps its annotations when its file is renamed or moved, when it is
+edited in place, and when it is missing. A copy is an item of its own. Nothing is ever deleted.
 """
 
 from collections import Counter
@@ -47,7 +47,7 @@ class Scanned(NamedTuple):
     missing : int
         Items whose files went away since.
     unreadable : int
-        Of the files that were looked at, those that cannot be read.
+        Of all these files, those that cannot be read.
     tagged : int
         Tags found in files and accepted.
     medium : str
@@ -55,6 +55,8 @@ class Scanned(NamedTuple):
     away : tuple of Away
     notes : tuple of str
         What people should know of where tags come from.
+    still_unreadable : int
+        Those of the unreadable ones that were so at the scan before, with the same content.
     """
 
     new: int
@@ -68,6 +70,7 @@ class Scanned(NamedTuple):
     medium: str
     away: tuple[Away, ...]
     notes: tuple[str, ...] = ()
+    still_unreadable: int = 0
 
     @property
     def differs(self) -> bool:
@@ -77,9 +80,11 @@ class Scanned(NamedTuple):
     @property
     def told(self) -> str:
         """One line for people; empty: nothing was found that was not known."""
-        words = {"found_again": "found again", "tagged": "tags from files"}
-        names = ("new", "moved", "changed", "missing", "found_again", "unreadable", "tagged")
-        return ", ".join(f"{n:,} {words.get(name, name)}" for name in names if (n := getattr(self, name)))
+        files = self.new, self.moved, self.changed, self.found_again, self.unreadable - self.still_unreadable
+        unreadable = "of them unreadable" if any(files[:4]) else "unreadable now"
+        words = "new", "moved", "changed", "found again", unreadable, "missing", "tags from files"
+        counts = zip((*files, self.missing, self.tagged), words, strict=True)
+        return ", ".join(f"{n:,} {word}" for n, word in counts if n)
 
 
 def scan(
@@ -228,6 +233,7 @@ class _Run:
         return Scanned(
             c["new"], c["moved"], c["changed"], c["missing"], c["found"], c["unchanged"] + c["same"] - c["found"],
             c["unreadable"], c["tagged"], medium, self.away, tuple(one.note for one in self.found.values() if one.note),
+            c["still unreadable"],
         )  # fmt: skip
 
     def _looked(
@@ -264,7 +270,11 @@ class _Run:
         where = name if root == min(self.found) else str(self.found[root].root.folder / name)
         if looked.reason:
             self.rejects.add(where, looked.reason, looked.detail)
-            self.counts["unreadable"] += looked.reason not in SKIPPED
+        if looked.reason and looked.reason not in SKIPPED:
+            known = self.known.get((root, name))
+            same = known is not None and known.state == "unreadable" and looked.hash in (None, known.hash)
+            self.counts["unreadable"] += 1
+            self.counts["still unreadable"] += same
         if looked.unlabelled:
             self.rejects.add(where, "tags that cannot be read", looked.unlabelled)
         return looked.reason not in SKIPPED
@@ -324,5 +334,7 @@ class _Run:
 
 
 def _as_it_was(item: Known | None, stat: Stat) -> bool:
-    """Whether a file need not be read again. One that was missing is: another may have its name now."""
-    return item is not None and (item.size, item.modified) == tuple(stat) and item.state != "missing"
+    """Whether a file need not be read again. One that was missing is, since another may have its name now, and one
+    that could not be read, which is told at every scan.
+    """
+    return item is not None and (item.size, item.modified) == tuple(stat) and item.state == "present"

@@ -17,7 +17,7 @@ from wsabie.base.errors import InputError, MissingError, ModelFolderError, Wsabi
 from wsabie.catalogue.alone import alone
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.database import reading, writing
-from wsabie.catalogue.deciding import model_in_use
+from wsabie.catalogue.deciding import model_in_use, no_model
 from wsabie.catalogue.examples import HELD_OUT
 from wsabie.catalogue.journal import Row, entry, last_entry, now
 from wsabie.catalogue.probability import Judged, Threshold, load_judged, threshold_of
@@ -182,7 +182,8 @@ def shelved(collection: Collection, number: int) -> Shelved:
     for one in on_shelf(collection):
         if one.number == number:
             return one
-    raise MissingError(f"there is no model {number}; `wsabie collection models {collection.folder}` lists them")
+    said = f"there is no model {number}"
+    raise MissingError(f"{said}; `wsabie collection models {collection.folder}` lists them", served=said)
 
 
 def removed(collection: Collection) -> list[int]:
@@ -221,12 +222,11 @@ def open_model(collection: Collection, number: int | None = None) -> OpenModel:
     with reading(collection.engine) as connection:
         number = model_in_use(connection) if number is None else number
         row = connection.execute(select(models).where(models.c.id == number)).first()
+        if number is None:
+            raise no_model(connection, collection.folder)
     if row is None:
-        raise InputError(
-            f"{collection.folder} has no model yet; run: wsabie collection train {collection.folder}"
-            if number is None
-            else f"there is no model {number}; `wsabie collection models {collection.folder}` lists them"
-        )
+        said = f"there is no model {number}"
+        raise InputError(f"{said}; `wsabie collection models {collection.folder}` lists them", served=said)
     about = _shelved(collection, dict(row._mapping))
     path = collection.models / about.folder
     try:
@@ -238,7 +238,8 @@ def open_model(collection: Collection, number: int | None = None) -> OpenModel:
     except (WsabieError, KeyError, TypeError) as error:
         raise InputError(
             f"model {about.number} cannot be used ({error}); train again, or use another: wsabie collection models "
-            f"{collection.folder} --use N"
+            f"{collection.folder} --use N",
+            served=f"model {about.number} cannot be used; train again, or choose another on the page Training",
         ) from error
     return OpenModel(about.number, path, annotator, about)
 

@@ -46,8 +46,10 @@ def thumbnail(collection: Collection, item: int, size: int = 256) -> Path:
         with opened_file(found) as stream:
             held = path_of(stream)
             if stat_of(held) != found.stat and look_at(Task(held, PICTURES.things)).hash != content:
+                said = "changed since it was scanned"
                 raise InputError(
-                    f"{file} changed since it was scanned; run: wsabie collection scan {collection.folder}"
+                    f"{file} {said}; run: wsabie collection scan {collection.folder}",
+                    served=f"{file.relative_to(found.folder)} {said}; press Scan on the page Status",
                 )
             _make(held, path, size, f"item {item} cannot be shown: {file}")
     return path

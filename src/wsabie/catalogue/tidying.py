@@ -133,9 +133,9 @@ def proposals(
     found = _found(known, knowledge, space, company, progress)
     apart |= {pair for pair, evidence in found.items() if any(one.weight <= OWN_WORDS for one in evidence)}
     links = {
-        pair: Reason(labels[pair[0]].name, labels[pair[1]].name, round(sure, 3), evidence)
+        pair: Reason(labels[pair[0]].name, labels[pair[1]].name, sure, evidence)
         for pair, evidence in found.items()
-        if (sure := score(evidence)) >= least
+        if (sure := round(score(evidence), 3)) >= least  # what is told decides
     }
     made = proposed(labels, links, apart, keep)
     not_asked = {"model": why_not} if space is None else {}
@@ -249,7 +249,7 @@ def _opened(collection: Collection) -> tuple[OpenModel | None, str]:
     """The model in use; None, and why, where there is none or it cannot be opened."""
     with reading(collection.engine) as connection:
         if model_in_use(connection) is None:
-            return None, "none is in use"
+            return None, "none was in use"
     try:
         return opened_model(collection), ""
     except InputError as error:

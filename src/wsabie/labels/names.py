@@ -11,6 +11,7 @@ from wsabie.base.arrays import Int64
 from wsabie.base.errors import InputError, UnknownLabelError
 
 _LOOKED_AT = 40  # candidates that survive the quick comparison
+_ALIKE = 0.6  # of any two short words half of the letters agree by chance
 
 
 def normalise(name: str) -> str:
@@ -60,7 +61,7 @@ def closest(name: str, names: Iterable[str], n: int = 3) -> list[str]:
         return SequenceMatcher(None, wanted, candidate.casefold()).ratio()
 
     alike = [(exact(c), c) for c in heapq.nlargest(_LOOKED_AT, names, key=rough)]
-    return [c for score, c in sorted(alike, key=lambda pair: (-pair[0], pair[1])) if score >= 0.5][:n]
+    return [c for score, c in sorted(alike, key=lambda pair: (-pair[0], pair[1])) if score >= _ALIKE][:n]
 
 
 def _letter_pairs(text: str) -> set[tuple[str, str]]:

@@ -47,7 +47,7 @@ def test_a_folder_becomes_a_collection_and_is_kept_up_with(cli: Cli, photos: Pat
     assert (found["damage"], found["model"], found["suggestions"], found["medium"]) == ([], None, 0, "pictures")
     shown = cli("collection", "status", photos)
     assert "accepted by import" in shown.out
-    assert "1 new, 1 moved, 1 missing, 1 unreadable" in shown.out
+    assert "1 new, 1 moved, 1 of them unreadable, 1 missing" in shown.out
     assert "120 new" in cli("collection", "history", photos).out
     assert cli("collection", "undo", photos, "--by", "eve").code == 0
     assert cli("collection", "status", photos, "--json").json["annotations"] == []
@@ -71,8 +71,10 @@ def test_items_are_found_by_words(cli: Cli, photos: Path, tmp_path: Path) -> Non
 
 
 def test_an_empty_folder_waits_for_files(cli: Cli, tmp_path: Path, pictures: Path) -> None:
+    (tmp_path / "new").mkdir()
     made = cli("collection", "init", tmp_path / "new")
     assert "nothing was found; put files into" in made.err
+    (tmp_path / "other").mkdir()
     assert "scanned" not in cli("collection", "init", tmp_path / "other", "--no-scan", "--json").json
     added = cli("collection", "add", tmp_path / "new", pictures, "--tags", "none", "--json").json["scanned"]
     assert (added["new"], added["tagged"]) == (120, 0)
@@ -80,6 +82,7 @@ def test_an_empty_folder_waits_for_files(cli: Cli, tmp_path: Path, pictures: Pat
 
 
 def test_a_disk_that_is_away_is_told(cli: Cli, photos: Path, tmp_path: Path) -> None:
+    (tmp_path / "c").mkdir()
     cli("collection", "init", tmp_path / "c", "--no-scan")
     cli("collection", "add", tmp_path / "c", photos)
     photos.rename(tmp_path / "away")
@@ -112,6 +115,47 @@ def test_bad_input_is_told_in_a_sentence(cli: Cli, photos: Path, tmp_path: Path)
     assert cli("collection", "add", photos).code == 2
 
 
+def test_a_folder_that_is_not_there_is_no_new_collection(cli: Cli, photos: Path, tmp_path: Path) -> None:
+    failed = cli("collection", "init", tmp_path / "photoz")
+    assert failed.code == 1
+    told = f"there is no folder '{tmp_path / 'photoz'}'; did you mean '{photos}'? If not, make it first: mkdir "
+    assert told in " ".join(failed.err.split())
+    assert "check the name, or make it first" in " ".join(cli("collection", "init", tmp_path / "xy/zz").err.split())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["photos"]
+    assert cli("collection", "init", photos).code == 0
+    failed = cli("collection", "export", photos, tmp_path / "nowhere/tags.csv")
+    assert (failed.code, f"there is no folder {tmp_path / 'nowhere'}" in " ".join(failed.err.split())) == (1, True)
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_pictures_that_are_no_collection_are_told_so(cli: Cli, photos: Path, tmp_path: Path) -> None:
+    pytest.importorskip("fastapi", reason="the service needs FastAPI")
+    said = f"{photos} is a folder of pictures and not yet a collection; run: wsabie collection init {photos}"
+    for command in ("serve", "info"):
+        failed = cli(command, photos)
+        assert (failed.code, said in " ".join(failed.err.split())) == (1, True)
+    assert "is neither a collection nor a model" in " ".join(cli("serve", tmp_path / "none").err.split())
+    cli("collection", "init", photos, "--no-scan")
+    assert f"run: wsabie collection status {photos}" in " ".join(cli("info", photos).err.split())
+
+
+def test_undo_is_of_ones_own_here_and_in_the_pages(cli: Cli, photos: Path) -> None:
+    from wsabie.catalogue.collection import open_collection
+    from wsabie.catalogue.reviewing import Wanted, review
+
+    cli("collection", "init", photos, "--tags", "none", "--by", "eve")
+    with open_collection(photos) as collection:
+        first = review(collection, [Wanted(1, "sea", "accepted")], by="local")
+        other = review(collection, [Wanted(2, "sea", "accepted")], by="adam")
+    undone = cli("collection", "undo", photos)
+    assert f"undone: entry {first.entry} of local" in undone.err
+    failed = cli("collection", "undo", photos)
+    told = f"the last that can be undone is entry {other.entry}, of adam: give its number"
+    assert (failed.code, told in " ".join(failed.err.split())) == (1, True)
+    assert cli("collection", "undo", photos, "--by", "eve").code == 1
+    assert cli("collection", "undo", photos, other.entry).code == 0
+
+
 def test_damage_is_told(cli: Cli, photos: Path) -> None:
     import sqlite3
 
@@ -123,3 +167,11 @@ def test_damage_is_told(cli: Cli, photos: Path) -> None:
     failed = cli("collection", "status", photos, "--check")
     assert failed.code == 1
     assert "is damaged (row 1 of synonyms refers to a missing row of labels)" in failed.err
+
+
+def test_a_collection_without_models_says_what_makes_one(cli: Cli, photos: Path) -> None:
+    cli("collection", "init", photos)
+    shown = cli("collection", "models", photos)
+    assert (shown.code, shown.out) == (0, "")
+    assert f"{photos} has no models yet; run: wsabie collection train {photos}" in shown.err
+    assert cli("collection", "models", photos, "--json").json["models"] == []

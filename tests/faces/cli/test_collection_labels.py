@@ -11,6 +11,8 @@ from wsabie.catalogue import tables
 from wsabie.catalogue.collection import create
 from wsabie.catalogue.database import writing
 from wsabie.catalogue.journal import now
+from wsabie.catalogue.tidying import Named, Proposal
+from wsabie.faces.cli.collection import labels_shown
 
 Cli = Callable[..., Any]
 
@@ -44,7 +46,7 @@ def test_from_tags_to_tidy_labels_and_back(cli: Cli, photos: Path, monkeypatch: 
     assert tidy["proposals"][0]["why"][0]["evidence"][0]["told"] == "singular and plural"
     shown = done("labels", photos, "tidy")
     assert "Seagulls (2) -> seagull (2)" in shown
-    assert "not asked: model (none is in use)" in shown
+    assert "not asked: model (none was in use)" in shown
     done("labels", photos, "apart", "seagull", "Seagulls")
     assert "0 proposals of 3 labels" in done("labels", photos, "tidy")
     done("undo", photos)
@@ -83,10 +85,22 @@ def test_what_wordnet_knows_is_filled_in(cli: Cli, photos: Path, data_dir: Path)
     tidy = cli("collection", "labels", photos, "tidy", "--knowledge", wordnet, "--json").json
     assert [one["into"]["name"] for one in tidy["proposals"]] == ["traveler"]
     assert "n09629752" in tidy["proposals"][0]["why"][0]["evidence"][1]["told"]
-    filled = cli("collection", "labels", photos, "fill", "--knowledge", wordnet, "--json").json
+    fill = ("collection", "labels", photos, "fill", "--knowledge", wordnet)
+    before = cli("collection", "history", photos, "--json").json
+    would = {one["label"]: one for one in cli(*fill, "--dry-run", "--json").json["would"]}
+    assert "3 labels would get" in cli(*fill, "--dry-run").out
+    assert cli("collection", "history", photos, "--json").json == before
+    filled = cli(*fill, "--json").json
     assert (filled["labels"], filled["meanings"], filled["unknown"]) == (4, 3, 1)
     listed = {one["name"]: one for one in cli("collection", "labels", photos, "--json").json["labels"]}
     assert (listed["traveler"]["wordnet"], listed["traveler"]["parent"]) == ("n09629752", "person")
+    assert set(would) == {"person", "traveler", "traveller"}
+    for name, one in would.items():
+        assert [one["wordnet"], one["language"], one["parent"] or None, sorted(one["synonyms"])] == [
+            *(listed[name][field] for field in ("wordnet", "language", "parent")),
+            sorted(listed[name]["synonyms"]),
+        ], name
+    assert cli(*fill, "--dry-run", "--json").json["would"] == []
 
 
 @pytest.mark.parametrize(
@@ -108,6 +122,8 @@ def test_what_wordnet_knows_is_filled_in(cli: Cli, photos: Path, data_dir: Path)
         (("labels", "edit", "sea", "--drop", "ship"), "'ship' is no other name of 'sea'"),
         (("labels", "fill"), "--knowledge names the files"),
         (("labels", "list", "--merge-above", ".9"), "leave --merge-above out"),
+        (("labels", "tidy", "--dry-run"), "leave --dry-run out"),
+        (("labels", "show", "qwzx"), "there is no label 'qwzx' here; nor one like it; check the spelling"),
         (("labels", "tidy", "--knowledge", "missing"), "missing"),
         (("tag", "1"), "say what fits or does not"),
         (("tag", "99", "--accept", "sea"), "there is no item number 99"),
@@ -126,3 +142,42 @@ def test_what_cannot_be_done_is_told(cli: Cli, photos: Path, words: tuple[str, .
     assert said in ran.err
     assert len(ran.err.strip().splitlines()) <= 2
     assert cli("collection", "history", photos, "--json").out == before
+
+
+def test_a_score_is_not_shown_above_what_it_is(capfd: pytest.CaptureFixture[str]) -> None:
+    label = Named(1, "gull", "", 0)
+    for score, said in [(0.699, "0.69"), (0.7, "0.70"), (0.29, "0.29"), (1.0, "1.00")]:
+        labels_shown._show(1, Proposal(label, [label], score, []))
+        assert f"  1. {said}  gull" in capfd.readouterr().out
+
+
+def test_what_was_decided_is_listed(cli: Cli, photos: Path) -> None:
+    cli("collection", "tag", photos, 1, 2, "--accept", "gull", "--by", "eve")
+    cli("collection", "tag", photos, photos / "sea/3.jpg", "--reject", "gull", "--accept", "tern", "--by", "adam")
+
+    def listed(*words: object) -> list[tuple[str, str, str]]:
+        rows = cli("collection", "annotations", photos, "--json", *words).json["annotations"]
+        return [(row["path"][4:-4], row["label"], row["state"]) for row in rows]
+
+    gulls = [("3", "gull", "rejected"), ("2", "gull", "accepted"), ("1", "gull", "accepted")]
+    assert sorted(listed()) == sorted([*gulls, ("3", "tern", "accepted")])
+    assert listed("--label", "gull") == gulls
+    assert listed("--by", "eve") == listed("--label", "gull", "--state", "accepted") == gulls[1:]
+    assert listed("--item", photos / "sea/2.jpg") == listed("--item", 2) == gulls[1:2]
+    assert listed("--since", "9999") == listed("--origin", "import") == listed("--model", 1) == []
+    assert len(listed("--until", now())) == 4
+    first = cli("collection", "annotations", photos, "--label", "gull", "-k", 2, "--json").json
+    assert listed("--label", "gull", "-k", 2, "--cursor", first["next"]) == gulls[2:]
+    shown = cli("collection", "annotations", photos, "--label", "gull", "-k", 1)
+    assert "1 annotation, newest first; -k shows more" in shown.out
+    assert "sea/3.jpg" in shown.out
+    assert "adam" in shown.out
+    assert "nothing of this kind" in cli("collection", "annotations", photos, "--by", "nobody").err
+    for words, said in [
+        (("--since", "May"), "is no time"),
+        (("--label", "gul"), "the closest: gull"),
+        (("--item", "lost.jpg"), "is no item of"),
+        (("--cursor", "x"), "cursor"),
+    ]:
+        failed = cli("collection", "annotations", photos, *words)
+        assert (failed.code, said in failed.err) == (1, True), failed.err

@@ -88,7 +88,7 @@ def test_xmp_goes_where_it_is_asked_to(cli: Cli, photos: Path, tmp_path: Path) -
         (["tags"], "does not tell a format"),
         (["tags.csv", "--label", "sea"], "there is no label 'sea' here"),
         (["tags.csv", "--folder", "nowhere"], "no items in the folder 'nowhere'"),
-        (["tags.csv", "--state", "suggested"], "no model of this collection is in use"),
+        (["tags.csv", "--state", "suggested"], "the collection has no model yet"),
         (["tags.json", "--state", "rejected"], "export rejected ones as csv or jsonl"),
         (["out", "--beside-originals"], "leave OUT and --pictures out"),
         (["--into-originals", "--beside-originals"], "give one of"),

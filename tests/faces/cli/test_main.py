@@ -29,6 +29,14 @@ def test_version(cli: Callable[..., Any]) -> None:
     assert cli("--version").out.strip() == wsabie.__version__
 
 
+def test_a_word_that_looks_like_an_option_is_told_how_to_be_given(cli: Callable[..., Any], tmp_path: Path) -> None:
+    ran = cli("collection", "search", tmp_path, "-dog cat")
+    assert (ran.code, "a word that begins with - is given behind --" in ran.err) == (2, True)
+    ran = cli("collection", "search", tmp_path, "--", "-dog cat")
+    assert (ran.code, "is not a collection yet" in ran.err) == (1, True)
+    assert "behind --" not in cli("collection", "search", tmp_path, "x", "-k").err
+
+
 def test_help_loads_nothing_heavy() -> None:
     code = (
         "import sys; sys.argv = ['wsabie', '--help']\n"

@@ -148,7 +148,10 @@ def test_items_by_their_numbers(asked: TestClient) -> None:  # noqa: F811
 def test_without_a_model_there_is_no_map(tmp_path: Path) -> None:
     with create(tmp_path / "empty") as collection, served(collection) as client:
         answer = client.get(MAP)
-    assert (answer.status_code, "has no model yet" in answer.json()["detail"]) == (422, True)
+        nothing = client.get("/api/v1/items/99")
+    assert answer.status_code == 422
+    assert answer.json()["detail"] == "the collection has no model yet; let one learn, on the page Training"
+    assert nothing.json()["detail"] == "there is no item number 99"  # no command or folder of the service's machine
 
 
 def test_who_only_reads_starts_no_job(folder: Path) -> None:  # noqa: F811

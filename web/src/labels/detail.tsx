@@ -145,7 +145,7 @@ function Figures({ label }: { label: LabelDetail }): ReactNode {
           <Fact
             key={limit.precision}
             name={`${percent(limit.precision)} right`}
-            told={`${limit.probability === null ? "at no probability" : `from ${percent(limit.probability)}`}${limit.own ? "" : ", as all labels"}`}
+            told={`${limit.probability === null ? "not reached; more tags help" : `from ${percent(limit.probability)}`}${limit.own ? "" : ", as all labels"}`}
           />
         ))}
         {label.wordnet && <Fact name="Meaning" told={label.wordnet} />}

@@ -17,7 +17,7 @@ import { startJob, underWay, useJobs } from "../status/jobs";
 import { change } from "./work";
 
 const AT_ONCE = 20;
-const NOT_ASKED: Record<string, string> = { knowledge: "what words mean", model: "the model" };
+const NOT_ASKED: Record<string, string> = { knowledge: "knowledge of words", model: "a model" };
 
 /** What was chosen of a proposal: which label stays, which are left out. */
 interface Choice {
@@ -148,8 +148,9 @@ function Looked({ found, mayWrite }: { found: Proposals; mayWrite: boolean }): R
           <small>
             compared {ago(found.made)}
             {found.since > 0 && `, ${count(found.since, "change")} since`}
-            {found.other_model && ", by another model than the one in use"}
+            {found.other_model && !found.not_asked["model"] && ", by another model than the one in use"}
             {Object.entries(found.not_asked).map(([what, why]) => `; ${NOT_ASKED[what] ?? what} was not asked (${why})`)}
+            {found.other_model && found.not_asked["model"] && "; there is one in use now: compare again to ask it"}
           </small>
         </p>
       )}

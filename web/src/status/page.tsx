@@ -96,7 +96,7 @@ function Model({ facts }: { facts: CollectionFacts | null }): ReactNode {
       <p>
         {model
           ? `Number ${model.id}, ${model.how === "corrections" ? "learnt from corrections" : "learnt from everything"}, ${ago(model.made)}.`
-          : "None yet: tag some pictures, then let it learn."}{" "}
+          : "None is in use: tag some pictures and let it learn, or choose one that has learnt."}{" "}
         <Link to="/training">{model ? "Learn, compare, switch" : "Learn"}</Link>
       </p>
       {thresholds.length > 0 && (
@@ -104,7 +104,7 @@ function Model({ facts }: { facts: CollectionFacts | null }): ReactNode {
           {thresholds
             .map((t) =>
               t.probability === null
-                ? `${percent(t.precision)} right: at no probability`
+                ? `${percent(t.precision)} right: not reached at any probability, more tags help`
                 : `${percent(t.precision)} right: from ${percent(t.probability)}`,
             )
             .join(" · ")}

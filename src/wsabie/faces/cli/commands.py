@@ -377,9 +377,11 @@ def info(
     json: Json = False,
 ) -> None:
     """What a model is: sizes, parameters, training data, last figures."""
+    from wsabie.faces.cli.common import refuse_uncollected
     from wsabie.faces.cli.spaces import info_space_command, space_in
     from wsabie.faces.cli.using import info_command
 
+    refuse_uncollected(model)
     space = space_in(model)
     if space is not None:
         info_space_command(space, model, epochs, json)

@@ -185,6 +185,21 @@ def loaded(path: Path, threads: int | None = None) -> Any:
     return annotator
 
 
+def refuse_uncollected(folder: Path) -> None:
+    """Refuse a collection where a model is wanted, and a folder of items that was not made a collection yet."""
+    from wsabie.sources.folders import find_files
+
+    if (folder / ".wsabie" / "collection.json").is_file():
+        raise InputError(f"{folder} is a collection and no model; run: wsabie collection status {folder}")
+    if not folder.is_dir() or (folder / "config.json").exists():
+        return
+    medium, files = find_files(folder, Rejects(most=0))
+    if files:
+        raise InputError(
+            f"{folder} is a folder of {medium.things} and not yet a collection; run: wsabie collection init {folder}"
+        )
+
+
 def tell_unknown(aligned: "Aligned", where: object) -> None:
     """Say which labels of a collection had no place among those of the training data."""
     names = aligned.unknown_labels

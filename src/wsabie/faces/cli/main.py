@@ -27,14 +27,24 @@ _GOES_ON = {
 _WRITING_FAILED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
+_Usage: Any = typer.BadParameter.__base__  # of click, or of the copy that typer has of it
+
+
 class _Commands(TyperGroup):
-    """The commands; what typer says of a wrong choice loses the name of the exception that it is inside."""
+    """The commands; what typer says of a wrong choice loses the name of the exception that it is inside, and of a word
+    that it takes for an option it is told how to give one.
+    """
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except typer.BadParameter as error:
             error.message = error.message.removeprefix("Value error, ")
+            raise
+        except _Usage as error:
+            option = getattr(error, "option_name", "") if hasattr(error, "possibilities") else ""
+            if option[:1] == "-" != option[1:2]:  # of words with two, typer says which are near
+                error.message += " (a word that begins with - is given behind --, as in: search photos -- '-dog cat')"
             raise
 
 

@@ -37,11 +37,15 @@ def serve(
     """Answer questions over HTTP on this machine: annotate, explain, search; described at /docs."""
     if any(find_spec(needed) is None for needed in _NEEDED):
         raise InputError("the service needs FastAPI and others; run: pip install 'wsabie[serve]'")
+    from wsabie.catalogue.collection import is_collection
+    from wsabie.faces.cli.common import refuse_uncollected
     from wsabie.faces.cli.terminal import note
     from wsabie.faces.serve.limits import Limits
     from wsabie.faces.serve.running import Service, listening
     from wsabie.faces.serve.running import serve as run
 
+    if not is_collection(what):
+        refuse_uncollected(what)
     limits = Limits(
         body=round(max_megabytes * 2**20),
         pixels=round(max_megapixels * 1e6),

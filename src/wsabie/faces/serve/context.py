@@ -10,6 +10,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from fastapi.security.utils import get_authorization_scheme_param
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from wsabie.catalogue import journal
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.understanding import Meanings
 from wsabie.faces.serve.limits import SAFE, Limits
@@ -19,7 +20,7 @@ from wsabie.faces.serve.served import Served
 from wsabie.faces.serve.tokens import Caller, Token, caller_of
 
 API = "/api/v1"
-LOCAL = Caller("local", "write")
+LOCAL = Caller(journal.LOCAL, "write")
 COOKIE = "wsabie_token"
 """Where the pages keep a token, since pictures in a page are asked for without headers."""
 

@@ -100,15 +100,15 @@ async def _told(_: Request, error: Any) -> Any:
     return error.response()
 
 
-async def _of_input(_: Request, error: Exception) -> Response:
-    status = 422
+async def _of_input(_: Request, error: Any) -> Response:
+    status, detail = 422, error.served or str(error)
     if isinstance(error, UnknownLabelError | MissingError):
         status = 404
     elif isinstance(error, BusyError):
-        return Problem(503, str(error), {"retry-after": "2"}).response()
+        return Problem(503, detail, {"retry-after": "2"}).response()
     elif isinstance(error, DiskFullError):
         status = 507
-    return Problem(status, str(error)).response()
+    return Problem(status, detail).response()
 
 
 async def _of_item(_: Request, error: Any) -> Response:

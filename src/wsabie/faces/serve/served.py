@@ -114,7 +114,10 @@ class ServedModel:
 
     def _load(self) -> Version:
         if not is_model_folder(self.path):
-            raise InputError(f"there is no model at {self.path}; give the folder that `wsabie train --model` wrote")
+            raise InputError(
+                f"{self.path} is neither a collection nor a model; give the folder of a collection, or one that "
+                "`wsabie train --model` wrote"
+            )
         annotator = Annotator.load(self.path)
         told: dict[str, Any] = json.loads((self.path / "config.json").read_bytes())
         return _version(annotator, str(told["sha256"])[:16])

@@ -25,7 +25,9 @@ Tags = Annotated[
 
 
 def init(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder with your pictures, or an empty one.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="The folder with your pictures, or an empty one; it must be there.")
+    ],
     database: Annotated[
         str | None,
         typer.Option(
@@ -42,6 +44,7 @@ def init(
 ) -> None:
     """Make a collection of a folder: a catalogue in DIR/.wsabie of the files in it, which are left as they are."""
     require_database()
+    _refuse_absent(folder)
     from wsabie.catalogue.collection import create
     from wsabie.catalogue.database import shown
 
@@ -133,20 +136,41 @@ def history(
 def undo(
     folder: Folder,
     entry: Annotated[
-        int | None, typer.Argument(metavar="ENTRY", help="Its number in the history (default: the last of yours).")
+        int | None,
+        typer.Argument(
+            metavar="ENTRY", help="Its number in the history (default: the last of yours, here or in the pages)."
+        ),
     ] = None,
     by: By = None,
     json: Json = False,
 ) -> None:
     """Put back what an entry of the history changed; undoing can be undone too."""
     with opened(folder) as collection:
+        from wsabie.catalogue.journal import LOCAL
         from wsabie.catalogue.journal import undo as put_back
 
-        undone = put_back(collection.engine, entry, by=person(by))
+        undone = put_back(collection.engine, entry, by=person(by), alias=None if by else LOCAL)
     if json:
         show_json({"schema": 1, "undone": undone._asdict()})
         return
-    note(f"undone: entry {undone.id}, {undone.told or undone.action} ({undone.changes:,} changes)")
+    note(
+        f"undone: entry {undone.id} of {undone.by}, {undone.told or undone.action} ({plural(undone.changes, 'change')})"
+    )
+
+
+def _refuse_absent(folder: Path) -> None:
+    """A folder that is not there was mistyped, or is to be made by whoever wants it."""
+    from wsabie.labels.names import closest
+    from wsabie.storage.atomic import readable
+
+    with readable(folder):
+        if folder.exists():
+            return
+        beside = folder.absolute().parent
+        names = [one.name for one in beside.iterdir() if one.is_dir()] if beside.is_dir() else []
+    near = closest(folder.name, names, n=1)
+    meant = f"did you mean '{folder.parent / near[0]}'? If not, make" if near else "check the name, or make"
+    raise InputError(f"there is no folder '{folder}'; {meant} it first: mkdir {folder}")
 
 
 def _scanned(
@@ -190,9 +214,9 @@ def _tell(scanned: "Scanned", folder: Path) -> None:
             f"nothing was found; put files into {folder}, or name other folders: wsabie collection add {folder} FOLDER"
         )
         return
-    told = ", ".join(
-        part for part in (scanned.told, f"{scanned.unchanged:,} as before" * bool(scanned.unchanged)) if part
-    )
+    still = f" ({scanned.still_unreadable:,} of them unreadable)" * bool(scanned.still_unreadable)
+    before = f"{scanned.unchanged:,} as before{still}" * bool(scanned.unchanged)
+    told = ", ".join(part for part in (scanned.told, before) if part)
     note(f"{scanned.medium or 'files'}: {told}")
     note(f"next: wsabie collection {'train' if scanned.tagged else 'status'} {folder}")
 

@@ -46,6 +46,7 @@ def search(
         paths = {item.id: item.path for item in numbered(collection, wanted)}
         if sheet is not None:
             _draw(collection, answer, sheet)
+        why = "" if answer.groups or json else _nothing(collection)
     if json:
         show_json(_document(answer, paths))
         return
@@ -58,8 +59,19 @@ def search(
         for hit in group.hits:
             score = "" if hit.score is None else f" {hit.score:.2f}"
             typer.echo(f"{one_line(paths[hit.item])}\t{one_line(hit.label)}{score}")
-    if not answer.groups:
-        note("nothing is tagged so, and no model suggests anything; train one: wsabie collection train " + str(folder))
+    if why:
+        note(why)
+
+
+def _nothing(collection: "Collection") -> str:
+    """Why nothing was found, and what to do where that is for want of a model."""
+    from wsabie.catalogue.database import reading
+    from wsabie.catalogue.deciding import model_in_use, no_model
+
+    with reading(collection.engine) as connection:
+        if model_in_use(connection) is not None:
+            return "nothing is tagged so, and the model in use suggests it for nothing"
+        return f"nothing is tagged so, and {no_model(connection, collection.folder)}"
 
 
 def _draw(collection: "Collection", answer: "Answer", target: Path) -> None:

@@ -23,7 +23,7 @@ By: TypeAlias = Annotated[
 
 def group() -> typer.Typer:
     """All of them."""
-    from wsabie.faces.cli.collection import catalogue, drawing, finding, hygiene, learning, tags
+    from wsabie.faces.cli.collection import catalogue, decisions, drawing, finding, hygiene, learning, tags
 
     found = typer.Typer(
         name="collection",
@@ -31,7 +31,7 @@ def group() -> typer.Typer:
         no_args_is_help=True,
         rich_markup_mode=None,
     )
-    for part in (catalogue, learning, finding, drawing, tags, hygiene):
+    for part in (catalogue, learning, finding, drawing, tags, hygiene, decisions):
         for command in part.COMMANDS:
             found.command(command.__name__.rstrip("_"))(opening_itself(command))  # `import_` is `import`
     return found

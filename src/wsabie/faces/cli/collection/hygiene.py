@@ -20,7 +20,7 @@ _TAKES: dict[What, tuple[str, ...]] = {
     "show": ("k",),
     "synonym": ("language",),
     "edit": ("language", "wordnet", "drop"),
-    "fill": ("knowledge", "table"),
+    "fill": ("knowledge", "table", "dry-run"),
 }
 
 
@@ -67,6 +67,7 @@ def labels(
     drop: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="edit: another name that it has no more.")
     ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="fill: only list what would be written down.")] = False,
     by: By = None,
     json: Json = False,
 ) -> None:
@@ -84,6 +85,7 @@ def labels(
         wordnet=wordnet,
         drop=drop or None,
     ) | ({} if merge_above is None else {"merge-above": merge_above})
+    given |= {"dry-run": True} if dry_run else {}
     refuse_options(
         {o: v for o, v in given.items() if o not in _TAKES.get(what, ())}, f"what `labels {what}` does not ask"
     )

@@ -147,16 +147,27 @@ def fill_command(
     json: bool,
     knowledge: Sequence[Path] | None = None,
     table: Path | None = None,
+    dry_run: bool = False,
 ) -> None:
-    """Write down what is known of labels."""
-    from wsabie.catalogue.filling import fill
+    """Write down what is known of labels, or print what would be."""
+    from wsabie.catalogue.filling import fill, planned
     from wsabie.sources.knowledge import read_knowledge, read_label_table
 
     if names:
         raise InputError(f"fill looks at all labels; leave {names[0]!r} out")
     if not knowledge:
         raise InputError("--knowledge names the files that know of labels, such as /usr/share/wordnet; add it")
-    done = fill(collection, read_knowledge(*knowledge), by, table=None if table is None else read_label_table(table))
+    known, by_hand = read_knowledge(*knowledge), None if table is None else read_label_table(table)
+    if dry_run:
+        would = planned(collection, known, table=by_hand)
+        if json:
+            show_json({"schema": 1, "would": [one._asdict() for one in would]})
+            return
+        lines = [[one.label, one.wordnet, one.language, one.parent, ", ".join(one.synonyms)] for one in would]
+        title = f"{collection.folder}: {plural(len(would), 'label')} would get"
+        show_table(title, ["label", "meaning", "language", "below", "also"], lines)
+        return
+    done = fill(collection, known, by, table=by_hand)
     if json:
         show_json({"schema": 1, **done._asdict()})
         return
@@ -210,9 +221,8 @@ def _number_of(collection: "Collection", names: Sequence[str]) -> int:
 
 def _show(number: int, proposal: "Proposal") -> None:
     others = ", ".join(f"{label.name} ({label.items:,})" for label in proposal.labels)
-    out.print(
-        one_line(f"{number:>3}. {proposal.score:.2f}  {others} -> {proposal.into.name} ({proposal.into.items:,})")
-    )
+    score = round(1000 * proposal.score) // 10 / 100  # down: --merge-above takes what is shown
+    out.print(one_line(f"{number:>3}. {score:.2f}  {others} -> {proposal.into.name} ({proposal.into.items:,})"))
     for reason in proposal.why:
         between = f"{reason.one}, {reason.other}: " if len(proposal.why) > 1 else ""
         against = [("but " if one.weight < 0 else "") + one.told for one in reason.evidence]

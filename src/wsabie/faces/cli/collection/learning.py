@@ -168,7 +168,10 @@ def _tell_applied(applied: "Applied") -> None:
     if applied.fitting is not None:
         fitting = applied.fitting
         if fitting.probability is None:
-            note(f"no probability is high enough for a precision of {fitting.precision:g} on the held-out items")
+            note(
+                f"no probability is high enough for a precision of {fitting.precision:g} on the held-out items; tag "
+                "more items, and train again"
+            )
         else:
             out.print(f"from a probability of {fitting.probability:.2f} on, {fitting.precision:.0%} were right")
         out.print(

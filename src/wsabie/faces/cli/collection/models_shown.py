@@ -30,6 +30,9 @@ def show_all(collection: "Collection", folder: Path, used: "Used | None", remove
         note(
             f"{plural(used.unseen, 'item')} not seen by model {used.number} yet; run: wsabie collection apply {folder}"
         )
+    if not found:
+        note(f"{folder} has no models{'' if removed else ' yet'}; run: wsabie collection train {folder}")
+        return
     rows = [
         [str(m.number), m.made[:16].replace("T", " "), _how(m), *_cells(m.figures.get("now")),
          f"{m.figures.get('items', 0):,}", _state(m)]
