@@ -72,7 +72,7 @@ def test_items_of_a_kind_lie_together_and_labels_among_theirs(learnt: Collection
     at = map_labels.labels_at(learnt, drawn)
     assert {one.name for one in at} >= set(KINDS)
     assert [one.accepted for one in at] == sorted((one.accepted for one in at), reverse=True)
-    figure = map_fit.judged(learnt, drawn)
+    figure = map_fit.fit_of(learnt, drawn)
     assert figure.labels >= 4
     assert figure.share > 1.5 * figure.chance
     assert len(map_labels.labels_at(learnt, drawn, 3)) == 3
@@ -162,7 +162,7 @@ def test_many_who_ask_at_once_are_given_what_is_theirs() -> None:
 def test_a_umap_is_kept_and_new_items_go_beside_their_like(learnt: Collection, by_umap: None) -> None:
     with pytest.raises(InputError, match="no UMAP of the model in use yet; run: wsabie collection map"):
         maps.whole(learnt, "umap")
-    assert maps.standing(learnt)[1].state in ("none", "not installed")
+    assert maps.projections(learnt)[1].state in ("none", "not installed")
     made = maps.project(learnt)
     assert (made.state, made.placed) == ("ready", 0)
     drawn = maps.whole(learnt, "umap")
@@ -171,7 +171,7 @@ def test_a_umap_is_kept_and_new_items_go_beside_their_like(learnt: Collection, b
     shutil.copyfile(learnt.folder / "0005.webp", copy)
     new = add_item(learnt, copy)
     apply(learnt, by="eve", threads=1)
-    state = maps.standing(learnt)[1]
+    state = maps.projections(learnt)[1]
     assert (state.state, state.placed) == ("stale", 1)
     later = maps.whole(learnt, "umap")
     assert (len(later.items), later.placed) == (81, 1)
@@ -190,13 +190,13 @@ def test_a_umap_of_another_model_or_a_damaged_one_does_not_count(learnt: Collect
     kept = opened_model(learnt).path / "map"
     for file in (kept / "tensors").iterdir():
         file.write_bytes(b"x")
-    assert maps.standing(learnt)[1].state != "ready"
+    assert maps.projections(learnt)[1].state != "ready"
     with pytest.raises(InputError, match="no UMAP"):
         maps.whole(learnt, "umap")
     maps.project(learnt)
-    assert maps.standing(learnt)[1].state == "ready"
+    assert maps.projections(learnt)[1].state == "ready"
     train(learnt, by="eve", describe="colour", dim=8, full=True, threads=1)
-    assert maps.standing(learnt)[1].state != "ready"
+    assert maps.projections(learnt)[1].state != "ready"
     assert maps.whole(learnt).model == 2
 
 
@@ -205,7 +205,7 @@ def test_umap_itself_on_drawings(learnt: Collection) -> None:
     assert maps.project(learnt).state == "ready"
     drawn = maps.whole(learnt, "umap")
     assert np.isfinite(drawn.places).all()
-    figure = map_fit.judged(learnt, drawn)
+    figure = map_fit.fit_of(learnt, drawn)
     assert figure.share > 1.5 * figure.chance
     maps.project(learnt)
     assert (maps.whole(learnt, "umap").places == drawn.places).all()
@@ -214,7 +214,7 @@ def test_umap_itself_on_drawings(learnt: Collection) -> None:
 def test_without_umap_one_sentence_says_what_to_install(learnt: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plane, "has_umap", lambda: False)
     monkeypatch.setattr(maps, "has_umap", lambda: False)
-    assert maps.standing(learnt)[1].state == "not installed"
+    assert maps.projections(learnt)[1].state == "not installed"
     with pytest.raises(InputError, match=r"pip install 'wsabie\[map\]'"):
         maps.project(learnt)
     monkeypatch.setattr(plane, "has_umap", lambda: True)

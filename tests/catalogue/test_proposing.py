@@ -10,20 +10,20 @@ from wsabie.base.errors import InputError
 from wsabie.catalogue import vocabulary
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.journal import undo
-from wsabie.catalogue.proposing import Standing, look, standing
+from wsabie.catalogue.proposing import Current, current, look
 
 CLEAR = {"Old town": [1], "old-town": [2, 3], "café": [4, 5], "cafe": [], "Tree": [6, 7], "tree": [8], "TREE": []}
 
 ALL = [("Tree", ["tree", "TREE"]), ("café", ["cafe"]), ("old-town", ["Old town"])]
 
 
-def now_shown(found: Standing) -> list[tuple[str, list[str]]]:
+def now_shown(found: Current) -> list[tuple[str, list[str]]]:
     return sorted((p.into.name, [label.name for label in p.labels]) for p in found.proposals)
 
 
 def test_before_anybody_looked_there_is_nothing(collection: Collection) -> None:
     tagged(collection, CLEAR)
-    assert standing(collection) == Standing(None, 0, False, [])
+    assert current(collection) == Current(None, 0, False, [])
 
 
 def test_what_is_kept_is_what_was_found(collection: Collection) -> None:
@@ -31,7 +31,7 @@ def test_what_is_kept_is_what_was_found(collection: Collection) -> None:
     twice = [*range(1, 41, 2), *range(101, 105)]
     tagged(collection, scenes(Möwe=twice, seagull=twice, **CLEAR), languages)
     found = look(collection, keep="en")
-    kept = standing(collection)
+    kept = current(collection)
     assert kept.proposals == found.proposals
     assert (kept.kept.found, kept.kept.labels, kept.since) == (found.found, found.labels, 0)  # type: ignore[union-attr]
     assert ("seagull", ["Möwe"]) in now_shown(kept)
@@ -40,7 +40,7 @@ def test_what_is_kept_is_what_was_found(collection: Collection) -> None:
 def test_merged_renamed_and_kept_apart_since(collection: Collection) -> None:
     tagged(collection, CLEAR)
     look(collection)
-    assert now_shown(standing(collection)) == [
+    assert now_shown(current(collection)) == [
         ("Tree", ["tree", "TREE"]),
         ("café", ["cafe"]),
         ("old-town", ["Old town"]),
@@ -48,15 +48,15 @@ def test_merged_renamed_and_kept_apart_since(collection: Collection) -> None:
     merged(collection, ["Old town"], "old-town")
     kept_apart(collection, ["café", "cafe"])
     vocabulary.rename(collection, "TREE", "Baum", "eve")
-    found = standing(collection)
+    found = current(collection)
     assert now_shown(found) == [("Tree", ["tree", "Baum"])]
     assert found.since == 3
     assert {reason.other for reason in found.proposals[0].why} == {"tree", "TREE"}  # as they were called then
     merged(collection, ["tree"], "Tree")
-    assert now_shown(standing(collection)) == [("Tree", ["Baum"])]
+    assert now_shown(current(collection)) == [("Tree", ["Baum"])]
     for _ in range(4):
         undo(collection.engine, by="eve")
-    assert now_shown(standing(collection)) == [
+    assert now_shown(current(collection)) == [
         ("Tree", ["tree", "TREE"]),
         ("café", ["cafe"]),
         ("old-town", ["Old town"]),
@@ -71,7 +71,7 @@ def test_what_was_asked_once_is_asked_again(collection: Collection, tmp_path: Pa
     assert shown(look(collection)) == [("dog", ["hound"])]
     words.unlink()
     assert "words.txt" in look(collection).not_asked["knowledge"]
-    assert standing(collection).proposals == []
+    assert current(collection).proposals == []
     with pytest.raises(InputError, match=r"words\.txt"):
         look(collection, knowledge=[words])
 
@@ -83,7 +83,7 @@ def test_a_damaged_file_is_as_none(collection: Collection, content: str) -> None
     tagged(collection, CLEAR)
     look(collection)
     (collection.place / "proposals.json").write_bytes(content.encode("utf-8", "surrogateescape"))
-    assert standing(collection).kept is None
+    assert current(collection).kept is None
     assert len(look(collection).proposals) == 3
 
 
@@ -94,7 +94,7 @@ def test_links_to_labels_that_are_gone_are_left_out(collection: Collection) -> N
     told = json.loads(path.read_text())
     told["links"] = [[999, other, reason] for _, other, reason in told["links"]]
     path.write_text(json.dumps(told))
-    assert standing(collection).proposals == []
+    assert current(collection).proposals == []
 
 
 def test_a_score_is_a_share(collection: Collection) -> None:

@@ -84,7 +84,7 @@ def with_rows(exam: Exam, models: Sequence[OpenModel], stores: dict[str, RowStor
     return exam.take(everywhere), [X[everywhere[there]] for X, there in found]
 
 
-def judged(opened: OpenModel, now: Int64, X: Matrix, exam: Exam) -> Evaluation:
+def evaluation_of(opened: OpenModel, now: Int64, X: Matrix, exam: Exam) -> Evaluation:
     """The figures of a model for each item; labels that it does not know come last."""
     blocks = (
         (lo, by_label(opened.model.scores(X[lo : lo + _BLOCK]), now, exam.labels))

@@ -117,7 +117,7 @@ class Map(NamedTuple):
         return self.opened.number
 
 
-class Standing(NamedTuple):
+class Projection(NamedTuple):
     """How a projection stands: "ready", "stale" (items came since), "none" or "not installed"; when it was made."""
 
     method: Method
@@ -183,7 +183,7 @@ def seen_by(model: Path) -> Seen:
     return Seen(*found, head)
 
 
-def standing(collection: Collection) -> list[Standing]:
+def projections(collection: Collection) -> list[Projection]:
     """Which projections there are of the model in use.
 
     Raises
@@ -194,14 +194,14 @@ def standing(collection: Collection) -> list[Standing]:
     opened = opened_model(collection)
     points, kept = searched(opened.path)[0], _kept(opened.path)
     if kept is None:
-        umap = Standing("umap", "none" if has_umap() else "not installed", 0, None)
+        umap = Projection("umap", "none" if has_umap() else "not installed", 0, None)
     else:
         placed = int((~_seen(kept, points)).sum())
-        umap = Standing("umap", "stale" if placed else "ready", placed, kept.made)
-    return [Standing("pca", "ready", 0, None), umap]
+        umap = Projection("umap", "stale" if placed else "ready", placed, kept.made)
+    return [Projection("pca", "ready", 0, None), umap]
 
 
-def project(collection: Collection, *, progress: Progress = SILENT) -> Standing:
+def project(collection: Collection, *, progress: Progress = SILENT) -> Projection:
     """Make a UMAP of the items of the model in use and keep it; minutes for 100,000.
 
     Raises
@@ -218,7 +218,7 @@ def project(collection: Collection, *, progress: Progress = SILENT) -> Standing:
         raise InputError("the model was removed while its map was made; make that of the model in use")
     tensors: dict[str, Any] = {"items": points.items, "marks": points.marks, "places": places}
     save_folder(opened.path / "map", Parts(_KIND, {"method": "umap", "made": now()}, tensors))
-    return standing(collection)[1]
+    return projections(collection)[1]
 
 
 def _known(method: str) -> Method:

@@ -69,7 +69,7 @@ class Kept(NamedTuple):
     links: list[tuple[int, int, Reason]]
 
 
-class Standing(NamedTuple):
+class Current(NamedTuple):
     """Proposals as they stand; entries of the journal since somebody looked; whether another model is in use."""
 
     kept: Kept | None
@@ -117,11 +117,11 @@ def look(
     return found
 
 
-def standing(collection: Collection) -> Standing:
+def current(collection: Collection) -> Current:
     """What is proposed now; nothing where nobody has looked yet."""
     kept = _kept(collection)
     if kept is None:
-        return Standing(None, 0, False, [])
+        return Current(None, 0, False, [])
     with reading(collection.engine) as connection:
         since = connection.execute(select(func.count()).where(journal.c.id > kept.entry)).scalar() or 0
         other_model = model_in_use(connection) != kept.model
@@ -133,7 +133,7 @@ def standing(collection: Collection) -> Standing:
         pair = tuple(sorted(at for at in places if at is not None))
         if len(pair) == 2:
             links.setdefault(pair, reason)  # the surest come first
-    return Standing(kept, since, other_model, proposed(labels, links, apart, kept.keep))
+    return Current(kept, since, other_model, proposed(labels, links, apart, kept.keep))
 
 
 _labels = Remembered(labels_now)

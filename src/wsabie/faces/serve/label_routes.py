@@ -29,7 +29,7 @@ def proposals(
     pictures: Few = 4,
 ) -> told.ProposalsSeen:
     """Labels that could be one, as found when somebody looked, with what speaks for and against it; surest first."""
-    found = proposing.standing(at)
+    found = proposing.current(at)
     shown = found.proposals[after : after + within(k, the)]
     seen = _pictures(at, [n.id for one in shown for n in (one.into, *one.labels)[:_PICTURED]], pictures)
     return told.ProposalsSeen(

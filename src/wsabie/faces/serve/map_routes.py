@@ -91,7 +91,7 @@ def about(at: Open, _: Reader, method: How = "pca") -> MapSeen:
         points=len(drawn.items),
         box=box_of(drawn.places),
         share=drawn.share,
-        projections=[ProjectionSeen(**one._asdict()) for one in maps.standing(at)],
+        projections=[ProjectionSeen(**one._asdict()) for one in maps.projections(at)],
     )
 
 
