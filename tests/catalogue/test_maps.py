@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from pictured import KINDS, add_item, sample, tag, with_pictures
 from wsabie.base.errors import InputError, UnknownLabelError
-from wsabie.catalogue import book, map_fit, map_labels, maps, plane, tables, vocabulary
+from wsabie.catalogue import book, editing, map_fit, map_labels, maps, plane, tables
 from wsabie.catalogue.collection import Collection, create
 from wsabie.catalogue.database import writing
 from wsabie.catalogue.deciding import Decision, decide
@@ -126,7 +126,7 @@ def test_labels_follow_merges_and_are_those_of_the_model_that_was_drawn(learnt: 
     drawn = maps.whole(learnt)
     before = at()
     number = {one.name: one.id for one in map_labels.labels_at(learnt, drawn)}
-    vocabulary.merge(learnt, [number["food"]], number["animals"], by="eve")
+    editing.merge(learnt, [number["food"]], number["animals"], by="eve")
     merged = at()
     assert "food" not in merged
     maps_of_now = map_labels._bests

@@ -7,7 +7,7 @@ import pytest
 from tests.catalogue.test_tidying import kept_apart, merged, scenes, shown, tagged
 
 from wsabie.base.errors import InputError
-from wsabie.catalogue import vocabulary
+from wsabie.catalogue import editing
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.journal import undo
 from wsabie.catalogue.proposing import Current, current, look
@@ -47,7 +47,7 @@ def test_merged_renamed_and_kept_apart_since(collection: Collection) -> None:
     ]
     merged(collection, ["Old town"], "old-town")
     kept_apart(collection, ["café", "cafe"])
-    vocabulary.rename(collection, "TREE", "Baum", "eve")
+    editing.rename(collection, "TREE", "Baum", "eve")
     found = current(collection)
     assert now_shown(found) == [("Tree", ["tree", "Baum"])]
     assert found.since == 3

@@ -29,7 +29,8 @@ from wsabie.catalogue.judging import (
 from wsabie.catalogue.planning import How, Plan, parent_of_next, plan
 from wsabie.catalogue.probability import save_judged
 from wsabie.catalogue.rows import RowStore, describe_missing, describer_for, keep_describer, opened_rows
-from wsabie.catalogue.shelf import OpenModel, new_folder, open_model, put, sweep
+from wsabie.catalogue.shelf import OpenModel, open_model
+from wsabie.catalogue.shelving import new_folder, put, sweep
 from wsabie.catalogue.suggesting import Looked, look
 from wsabie.catalogue.tables import models
 from wsabie.evaluation.bootstrap import Difference

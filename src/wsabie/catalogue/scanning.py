@@ -8,7 +8,7 @@ when it is missing. A copy is an item of its own. Nothing is ever deleted.
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from wsabie.base.executor import Executor, Serial
 from wsabie.base.progress import SILENT, Progress
@@ -80,6 +80,11 @@ class Scanned(NamedTuple):
         words = {"found_again": "found again", "tagged": "tags from files"}
         names = ("new", "moved", "changed", "missing", "found_again", "unreadable", "tagged")
         return ", ".join(f"{n:,} {words.get(name, name)}" for name in names if (n := getattr(self, name)))
+
+
+def as_json(scanned: Scanned) -> dict[str, Any]:
+    """The same as a document."""
+    return scanned._asdict() | {"away": [away._asdict() for away in scanned.away]}
 
 
 def scan(

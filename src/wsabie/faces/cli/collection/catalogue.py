@@ -44,6 +44,7 @@ def init(
     require_database()
     from wsabie.catalogue.collection import create
     from wsabie.catalogue.database import shown
+    from wsabie.catalogue.scanning import as_json
 
     with create(folder, database) as collection:
         if not json:
@@ -51,7 +52,7 @@ def init(
         scanned = None if no_scan else _scanned(collection, by, threads, rejects, tags=tags)
         if json:
             made = {"schema": 1, "collection": str(collection.folder), "database": shown(collection.engine)}
-            show_json(made if scanned is None else made | {"scanned": _document(scanned)})
+            show_json(made if scanned is None else made | {"scanned": as_json(scanned)})
         elif scanned is not None:
             _tell(scanned, folder)
 
@@ -167,14 +168,12 @@ def _scanned(
 
 
 def _show(scanned: "Scanned", folder: Path, json: bool) -> None:
+    from wsabie.catalogue.scanning import as_json
+
     if json:
-        show_json({"schema": 1, "scanned": _document(scanned)})
+        show_json({"schema": 1, "scanned": as_json(scanned)})
     else:
         _tell(scanned, folder)
-
-
-def _document(scanned: "Scanned") -> dict[str, Any]:
-    return scanned._asdict() | {"away": [away._asdict() for away in scanned.away]}
 
 
 def _tell(scanned: "Scanned", folder: Path) -> None:

@@ -82,7 +82,7 @@ def edit_command(
     drop: Sequence[str] = (),
 ) -> None:
     """Change what a label is: its language, its meaning, its other names."""
-    from wsabie.catalogue.vocabulary import edit
+    from wsabie.catalogue.editing import edit
 
     if language is None and wordnet is None and not drop:
         raise InputError("say what is to change: --language, --wordnet, or a name to --drop")
@@ -170,7 +170,7 @@ def change_command(
     collection: "Collection", what: str, names: Sequence[str], by: str, json: bool, language: str = ""
 ) -> None:
     """Merge, rename, put below, name, or keep apart."""
-    from wsabie.catalogue import vocabulary
+    from wsabie.catalogue import editing, vocabulary
 
     if not _AT_LEAST[what] <= len(names) <= _AT_MOST.get(what, 1_000):
         usage = {"merge": "A ... B", "apart": "A B ...", "rename": "OLD NEW", "parent": "LABEL [PARENT]"}
@@ -179,20 +179,20 @@ def change_command(
     first, *others = names
     if what == "merge":
         *gone, into = vocabulary.numbers_of(collection, names)
-        done = vocabulary.merge(collection, gone, into, by)
+        done = editing.merge(collection, gone, into, by)
         told = done._asdict()
         said = f"merged into {done.into}: {done.moved:,} annotations moved, {done.together:,} were there already"
     elif what == "rename":
-        vocabulary.rename(collection, first, others[0], by)
+        editing.rename(collection, first, others[0], by)
         said = f"{first} is called {others[0]} now; the old name still finds it"
     elif what == "parent":
-        vocabulary.set_parent(collection, first, others[0] if others else None, by)
+        editing.set_parent(collection, first, others[0] if others else None, by)
         said = f"{first} is below {others[0] if others else 'nothing'} now"
     elif what == "synonym":
-        vocabulary.add_synonyms(collection, first, others, by, language)
+        editing.add_synonyms(collection, first, others, by, language)
         said = f"{first} is also called {', '.join(others)}"
     else:
-        told = vocabulary.keep_apart(collection, vocabulary.numbers_of(collection, names), by)._asdict()
+        told = editing.keep_apart(collection, vocabulary.numbers_of(collection, names), by)._asdict()
         said = f"kept apart: {', '.join(names)}"
     if json:
         show_json({"schema": 1, "done": what, "labels": list(names), **told})
