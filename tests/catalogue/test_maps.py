@@ -18,6 +18,7 @@ from wsabie.catalogue import book, editing, map_fit, map_labels, maps, plane, ta
 from wsabie.catalogue.collection import Collection, create
 from wsabie.catalogue.database import writing
 from wsabie.catalogue.deciding import Decision, decide
+from wsabie.catalogue.few import Few
 from wsabie.catalogue.items import Filter, page
 from wsabie.catalogue.journal import entry, undo
 from wsabie.catalogue.learning import train
@@ -154,7 +155,7 @@ def test_an_item_counts_once_whatever_its_regions(learnt: Collection) -> None:
 
 
 def test_many_who_ask_at_once_are_given_what_is_theirs() -> None:
-    few, asked = maps.Few[str](2), [str(n % 5) for n in range(200)]
+    few, asked = Few[str](2), [str(n % 5) for n in range(200)]
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(lambda key: few.get(key, lambda: f"of {key}"), asked)) == [f"of {key}" for key in asked]
 

@@ -9,7 +9,6 @@ since is seen at once. New labels are seen when somebody looks again.
 
 import json
 from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +20,7 @@ from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.database import reading
 from wsabie.catalogue.deciding import model_in_use
 from wsabie.catalogue.evidence import Evidence, Pair
+from wsabie.catalogue.few import Few
 from wsabie.catalogue.journal import last_entry, now
 from wsabie.catalogue.remembered import Remembered
 from wsabie.catalogue.tables import journal
@@ -136,7 +136,7 @@ def current(collection: Collection) -> Current:
     return Current(kept, since, other_model, proposed(labels, links, apart, kept.keep))
 
 
-_labels = Remembered(labels_now)
+_labels, _reads = Remembered(labels_now), Few[Kept](2)
 
 
 def _links(proposal: Proposal) -> list[tuple[int, int, Reason]]:
@@ -165,13 +165,14 @@ def _kept(collection: Collection) -> Kept | None:
     path = collection.place / _FILE
     try:
         stat = path.stat()
-        return _read(path, stat.st_mtime_ns, stat.st_ino) if stat.st_size <= _LARGEST else None
+        if stat.st_size > _LARGEST:
+            return None
+        return _reads.get((path, stat.st_mtime_ns, stat.st_ino), lambda: _read(path))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-@lru_cache(maxsize=2)
-def _read(path: Path, _: int, __: int) -> Kept:
+def _read(path: Path) -> Kept:
     told: Any = json.loads(path.read_bytes())
     if not isinstance(told, dict) or told.pop("schema") != 1:
         raise ValueError
