@@ -26,8 +26,9 @@ from wsabie.catalogue.collection import Collection, create, open_collection
 from wsabie.catalogue.database import reading, writing
 from wsabie.catalogue.deciding import Decision, decide
 from wsabie.catalogue.journal import entry, now
+from wsabie.catalogue.judging import by_label
 from wsabie.catalogue.learning import train
-from wsabie.catalogue.shelf import by_label, open_model
+from wsabie.catalogue.shelf import open_model
 from wsabie.evaluation.evaluate import evaluate_scores
 from wsabie.samples import sample_path
 from wsabie.sources.records import Item, ItemList

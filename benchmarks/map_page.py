@@ -126,11 +126,11 @@ def in_process(collection: Collection, umap: bool) -> None:
         print(
             f"{name}: map {1000 * (between - begun):.0f} ms, {n} labels {1000 * (time.perf_counter() - between):.0f} ms"
         )
-    print(map_fit.judged(collection, drawn))
+    print(map_fit.fit_of(collection, drawn))
     if umap:
         begun = time.perf_counter()
         maps.project(collection)
-        print(f"UMAP: {time.perf_counter() - begun:.0f} s", map_fit.judged(collection, maps.whole(collection, "umap")))
+        print(f"UMAP: {time.perf_counter() - begun:.0f} s", map_fit.fit_of(collection, maps.whole(collection, "umap")))
 
 
 def served(folder: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from strategies import Problem
-from wsabie.kernels import reference
+from wsabie.kernels import patterns_reference, reference
 from wsabie.space.protocol import things_of
 from wsabie.training.threads import Threads
 
@@ -136,7 +136,7 @@ def slow_owpc(problem: Problem) -> Outcome:
 
 def _twin(problem: Problem, run: Any) -> Outcome:
     pattern = reference.double(problem.space.pattern(problem.inputs))
-    labels, tower = reference.double(problem.space.label_arrays()), reference.tower_of(pattern)
+    labels, tower = reference.double(problem.space.label_arrays()), patterns_reference.tower_of(pattern)
     if hasattr(pattern, "who"):  # the label beside a thing is a row of the table that is ranked
         pattern = pattern._replace(table=labels.words if hasattr(labels, "words") else labels.table)
     moved = run(pattern, labels, problem.targets, problem.rule)

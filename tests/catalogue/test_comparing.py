@@ -8,7 +8,7 @@ from sqlalchemy import event, select
 
 from pictured import KINDS, sample, tag, with_pictures
 from wsabie.base.errors import BusyError, InputError
-from wsabie.catalogue import alone, book, judging, shelf, tables
+from wsabie.catalogue import alone, book, judging, shelf, shelving, tables
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.comparing import as_json, compare
 from wsabie.catalogue.curves import Curve, Point
@@ -228,7 +228,7 @@ def test_the_way_back_is_a_stack(tagged: tuple[Collection, Rows]) -> None:
         seen.append(back.model)
     assert seen == [3, 2, 1]
     shelf.use(collection, 3, by="eve")
-    assert shelf.keep(collection, 1, by="eve") == [2, 1]
+    assert shelving.keep(collection, 1, by="eve") == [2, 1]
     assert shelf.way_back(collection) is None  # nobody goes back to a model that is no more
     assert shelf.removed(collection) == [2, 1]
     with pytest.raises(InputError, match="there is no model 2"):

@@ -14,7 +14,7 @@ from sqlalchemy import func, select, update
 
 from pictured import add_item, sample, suggested, tag, with_pictures
 from wsabie.base.errors import InputError
-from wsabie.catalogue import alone, book, learning, rows, shelf, tables
+from wsabie.catalogue import alone, book, learning, rows, shelf, shelving, tables
 from wsabie.catalogue.collection import Collection, create, open_collection
 from wsabie.catalogue.database import reading, writing
 from wsabie.catalogue.deciding import Decision, decide, model_in_use
@@ -169,7 +169,7 @@ def test_the_shelf_switches_back_and_puts_away(tagged: tuple[Collection, dict[in
     used = shelf.use(collection, 1, by="eve")
     assert (used.before, used.unseen, in_use(collection)) == (3, 0, 1)
     assert len(suggested(collection)) == 80
-    assert shelf.keep(collection, 1, by="eve") == [2]
+    assert shelving.keep(collection, 1, by="eve") == [2]
     assert [shelved.number for shelved in shelf.on_shelf(collection)] == [3, 1]
     assert {path.name for path in collection.models.iterdir()} == {m.folder for m in shelf.on_shelf(collection)}
     assert count(collection, tables.suggestions, tables.suggestions.c.model_id == 2) == 0

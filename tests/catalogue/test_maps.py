@@ -14,10 +14,11 @@ from typer.testing import CliRunner
 
 from pictured import KINDS, add_item, sample, tag, with_pictures
 from wsabie.base.errors import InputError, UnknownLabelError
-from wsabie.catalogue import book, map_fit, map_labels, maps, plane, tables, vocabulary
+from wsabie.catalogue import book, editing, map_fit, map_labels, maps, plane, tables
 from wsabie.catalogue.collection import Collection, create
 from wsabie.catalogue.database import writing
 from wsabie.catalogue.deciding import Decision, decide
+from wsabie.catalogue.few import Few
 from wsabie.catalogue.items import Filter, page
 from wsabie.catalogue.journal import entry, undo
 from wsabie.catalogue.learning import train
@@ -72,7 +73,7 @@ def test_items_of_a_kind_lie_together_and_labels_among_theirs(learnt: Collection
     at = map_labels.labels_at(learnt, drawn)
     assert {one.name for one in at} >= set(KINDS)
     assert [one.accepted for one in at] == sorted((one.accepted for one in at), reverse=True)
-    figure = map_fit.judged(learnt, drawn)
+    figure = map_fit.fit_of(learnt, drawn)
     assert figure.labels >= 4
     assert figure.share > 1.5 * figure.chance
     assert len(map_labels.labels_at(learnt, drawn, 3)) == 3
@@ -126,7 +127,7 @@ def test_labels_follow_merges_and_are_those_of_the_model_that_was_drawn(learnt: 
     drawn = maps.whole(learnt)
     before = at()
     number = {one.name: one.id for one in map_labels.labels_at(learnt, drawn)}
-    vocabulary.merge(learnt, [number["food"]], number["animals"], by="eve")
+    editing.merge(learnt, [number["food"]], number["animals"], by="eve")
     merged = at()
     assert "food" not in merged
     maps_of_now = map_labels._bests
@@ -154,7 +155,7 @@ def test_an_item_counts_once_whatever_its_regions(learnt: Collection) -> None:
 
 
 def test_many_who_ask_at_once_are_given_what_is_theirs() -> None:
-    few, asked = maps.Few[str](2), [str(n % 5) for n in range(200)]
+    few, asked = Few[str](2), [str(n % 5) for n in range(200)]
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(lambda key: few.get(key, lambda: f"of {key}"), asked)) == [f"of {key}" for key in asked]
 
@@ -162,7 +163,7 @@ def test_many_who_ask_at_once_are_given_what_is_theirs() -> None:
 def test_a_umap_is_kept_and_new_items_go_beside_their_like(learnt: Collection, by_umap: None) -> None:
     with pytest.raises(InputError, match="no UMAP of the model in use yet; run: wsabie collection map"):
         maps.whole(learnt, "umap")
-    assert maps.standing(learnt)[1].state in ("none", "not installed")
+    assert maps.projections(learnt)[1].state in ("none", "not installed")
     made = maps.project(learnt)
     assert (made.state, made.placed) == ("ready", 0)
     drawn = maps.whole(learnt, "umap")
@@ -171,7 +172,7 @@ def test_a_umap_is_kept_and_new_items_go_beside_their_like(learnt: Collection, b
     shutil.copyfile(learnt.folder / "0005.webp", copy)
     new = add_item(learnt, copy)
     apply(learnt, by="eve", threads=1)
-    state = maps.standing(learnt)[1]
+    state = maps.projections(learnt)[1]
     assert (state.state, state.placed) == ("stale", 1)
     later = maps.whole(learnt, "umap")
     assert (len(later.items), later.placed) == (81, 1)
@@ -190,13 +191,13 @@ def test_a_umap_of_another_model_or_a_damaged_one_does_not_count(learnt: Collect
     kept = opened_model(learnt).path / "map"
     for file in (kept / "tensors").iterdir():
         file.write_bytes(b"x")
-    assert maps.standing(learnt)[1].state != "ready"
+    assert maps.projections(learnt)[1].state != "ready"
     with pytest.raises(InputError, match="no UMAP"):
         maps.whole(learnt, "umap")
     maps.project(learnt)
-    assert maps.standing(learnt)[1].state == "ready"
+    assert maps.projections(learnt)[1].state == "ready"
     train(learnt, by="eve", describe="colour", dim=8, full=True, threads=1)
-    assert maps.standing(learnt)[1].state != "ready"
+    assert maps.projections(learnt)[1].state != "ready"
     assert maps.whole(learnt).model == 2
 
 
@@ -205,7 +206,7 @@ def test_umap_itself_on_drawings(learnt: Collection) -> None:
     assert maps.project(learnt).state == "ready"
     drawn = maps.whole(learnt, "umap")
     assert np.isfinite(drawn.places).all()
-    figure = map_fit.judged(learnt, drawn)
+    figure = map_fit.fit_of(learnt, drawn)
     assert figure.share > 1.5 * figure.chance
     maps.project(learnt)
     assert (maps.whole(learnt, "umap").places == drawn.places).all()
@@ -214,7 +215,7 @@ def test_umap_itself_on_drawings(learnt: Collection) -> None:
 def test_without_umap_one_sentence_says_what_to_install(learnt: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plane, "has_umap", lambda: False)
     monkeypatch.setattr(maps, "has_umap", lambda: False)
-    assert maps.standing(learnt)[1].state == "not installed"
+    assert maps.projections(learnt)[1].state == "not installed"
     with pytest.raises(InputError, match=r"pip install 'wsabie\[map\]'"):
         maps.project(learnt)
     monkeypatch.setattr(plane, "has_umap", lambda: True)

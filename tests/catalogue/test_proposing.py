@@ -8,24 +8,24 @@ from sqlalchemy import insert, update
 from tests.catalogue.test_tidying import kept_apart, merged, scenes, shown, tagged
 
 from wsabie.base.errors import InputError
-from wsabie.catalogue import tables, vocabulary
+from wsabie.catalogue import editing, tables
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.database import writing
 from wsabie.catalogue.journal import now, undo
-from wsabie.catalogue.proposing import Standing, look, standing
+from wsabie.catalogue.proposing import Current, current, look
 
 CLEAR = {"Old town": [1], "old-town": [2, 3], "café": [4, 5], "cafe": [], "Tree": [6, 7], "tree": [8], "TREE": []}
 
 ALL = [("Tree", ["tree", "TREE"]), ("café", ["cafe"]), ("old-town", ["Old town"])]
 
 
-def now_shown(found: Standing) -> list[tuple[str, list[str]]]:
+def now_shown(found: Current) -> list[tuple[str, list[str]]]:
     return sorted((p.into.name, [label.name for label in p.labels]) for p in found.proposals)
 
 
 def test_before_anybody_looked_there_is_nothing(collection: Collection) -> None:
     tagged(collection, CLEAR)
-    assert standing(collection) == Standing(None, 0, False, [])
+    assert current(collection) == Current(None, 0, False, [])
 
 
 def test_what_is_kept_is_what_was_found(collection: Collection) -> None:
@@ -33,7 +33,7 @@ def test_what_is_kept_is_what_was_found(collection: Collection) -> None:
     twice = [*range(1, 41, 2), *range(101, 105)]
     tagged(collection, scenes(Möwe=twice, seagull=twice, **CLEAR), languages)
     found = look(collection, keep="en")
-    kept = standing(collection)
+    kept = current(collection)
     assert kept.proposals == found.proposals
     assert (kept.kept.found, kept.kept.labels, kept.since) == (found.found, found.labels, 0)  # type: ignore[union-attr]
     assert ("seagull", ["Möwe"]) in now_shown(kept)
@@ -42,23 +42,23 @@ def test_what_is_kept_is_what_was_found(collection: Collection) -> None:
 def test_merged_renamed_and_kept_apart_since(collection: Collection) -> None:
     tagged(collection, CLEAR)
     look(collection)
-    assert now_shown(standing(collection)) == [
+    assert now_shown(current(collection)) == [
         ("Tree", ["tree", "TREE"]),
         ("café", ["cafe"]),
         ("old-town", ["Old town"]),
     ]
     merged(collection, ["Old town"], "old-town")
     kept_apart(collection, ["café", "cafe"])
-    vocabulary.rename(collection, "TREE", "Baum", "eve")
-    found = standing(collection)
+    editing.rename(collection, "TREE", "Baum", "eve")
+    found = current(collection)
     assert now_shown(found) == [("Tree", ["tree", "Baum"])]
     assert found.since == 3
     assert {reason.other for reason in found.proposals[0].why} == {"tree", "TREE"}  # as they were called then
     merged(collection, ["tree"], "Tree")
-    assert now_shown(standing(collection)) == [("Tree", ["Baum"])]
+    assert now_shown(current(collection)) == [("Tree", ["Baum"])]
     for _ in range(4):
         undo(collection.engine, by="eve")
-    assert now_shown(standing(collection)) == [
+    assert now_shown(current(collection)) == [
         ("Tree", ["tree", "TREE"]),
         ("café", ["cafe"]),
         ("old-town", ["Old town"]),
@@ -73,7 +73,7 @@ def test_what_was_asked_once_is_asked_again(collection: Collection, tmp_path: Pa
     assert shown(look(collection)) == [("dog", ["hound"])]
     words.unlink()
     assert "words.txt" in look(collection).not_asked["knowledge"]
-    assert standing(collection).proposals == []
+    assert current(collection).proposals == []
     with pytest.raises(InputError, match=r"words\.txt"):
         look(collection, knowledge=[words])
 
@@ -85,7 +85,7 @@ def test_a_damaged_file_is_as_none(collection: Collection, content: str) -> None
     tagged(collection, CLEAR)
     look(collection)
     (collection.place / "proposals.json").write_bytes(content.encode("utf-8", "surrogateescape"))
-    assert standing(collection).kept is None
+    assert current(collection).kept is None
     assert len(look(collection).proposals) == 3
 
 
@@ -96,7 +96,7 @@ def test_links_to_labels_that_are_gone_are_left_out(collection: Collection) -> N
     told = json.loads(path.read_text())
     told["links"] = [[999, other, reason] for _, other, reason in told["links"]]
     path.write_text(json.dumps(told))
-    assert standing(collection).proposals == []
+    assert current(collection).proposals == []
 
 
 def test_a_score_is_a_share(collection: Collection) -> None:
@@ -110,9 +110,9 @@ def test_of_a_model_that_came_since_is_told_and_of_none_nothing(collection: Coll
     row = {"id": 1, "folder": "m", "made": now(), "how": "full", "learnt_to": 0, "removed": False}
     with writing(collection.engine) as connection:
         connection.execute(insert(tables.models).values(**row, in_use=True, facts={}, figures={}))
-    assert standing(collection).other_model
+    assert current(collection).other_model
     look(collection)
-    assert not standing(collection).other_model
+    assert not current(collection).other_model
     with writing(collection.engine) as connection:
         connection.execute(update(tables.models).values(in_use=False))
-    assert not standing(collection).other_model
+    assert not current(collection).other_model

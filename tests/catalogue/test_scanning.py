@@ -17,7 +17,7 @@ from sqlalchemy import func, select
 
 from wsabie.base.errors import InputError
 from wsabie.base.executor import Processes
-from wsabie.catalogue import book, looking, scanning, tables
+from wsabie.catalogue import book, job_process, jobs, looking, scanning, tables
 from wsabie.catalogue.collection import Collection, check, open_collection
 from wsabie.catalogue.database import reading
 from wsabie.catalogue.deciding import Decision, decide
@@ -413,21 +413,40 @@ def test_auto_stays_what_it_was_at_first(collection: Collection) -> None:
     assert look(collection).tagged == 1
 
 
+def write_years(folder: Path, with_keywords: int) -> None:
+    """20 pictures in folders of four years, the last of them with keywords."""
+    for i in range(20):
+        path = folder / f"{2020 + i % 4}/{i:02}.jpg"
+        path.parent.mkdir(exist_ok=True)
+        write_keywords(path, *["sea"] * (i >= 20 - with_keywords))
+
+
 @pytest.mark.parametrize(
     ("with_keywords", "choice", "said"),
     [(3, "xmp", "15% of the pictures .* these are the tags"), (1, "folders", "5% .* sub-folders are the tags")],
 )
 def test_keywords_go_before_folders(collection: Collection, with_keywords: int, choice: str, said: str) -> None:
-    for i in range(20):
-        path = collection.folder / f"{2020 + i % 4}/{i:02}.jpg"
-        path.parent.mkdir(exist_ok=True)
-        write_keywords(path, *["sea"] * (i >= 20 - with_keywords))
+    write_years(collection.folder, with_keywords)
     found = look(collection)
     assert re.search(said, *found.notes)
     assert all_roots(collection)[0].options["tags"] == choice
     assert found.tagged == (with_keywords if choice == "xmp" else 20)
     assert look(collection).notes == ()  # it is told once
     assert look(collection, tags="auto").notes == found.notes
+
+
+def test_a_job_says_what_the_scan_has_to_say(collection: Collection, tmp_path: Path) -> None:
+    write_years(collection.folder, with_keywords=3)
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    add_root(collection, gone, by="eve")
+    gone.rmdir()
+    job = jobs.ask(collection, "scan", {}, by="eve")
+    job_process.work(collection.folder)
+    found = jobs.job(collection, job.id).result
+    assert found is not None
+    assert re.search("15% of the pictures .* these are the tags", *found["notes"])
+    assert [(one["folder"], one["items"]) for one in found["away"]] == [(str(gone), 0)]
 
 
 def test_sides_of_a_split_are_no_tags(collection: Collection) -> None:

@@ -5,12 +5,12 @@ from PIL import Image
 
 from wsabie.base.errors import InputError, UnknownLabelError
 from wsabie.catalogue.collection import Collection
+from wsabie.catalogue.editing import rename, set_parent
 from wsabie.catalogue.filling import fill
 from wsabie.catalogue.scanning import scan
 from wsabie.catalogue.searching import Answer, search
 from wsabie.catalogue.tagging import tag
 from wsabie.catalogue.understanding import Meanings
-from wsabie.catalogue.vocabulary import rename, set_parent
 from wsabie.labels.knowledge import Knowledge
 
 TAGS = {"a": "car;red", "b": "bicycle", "c": "wheel;red", "d": "ship", "e": "car;ship", "f": "light wheel"}

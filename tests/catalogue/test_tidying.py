@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import insert, update
 
 from wsabie.base.errors import UnknownLabelError
-from wsabie.catalogue import book, tables, tidying, vocabulary
+from wsabie.catalogue import book, editing, tables, tidying, vocabulary
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.database import reading, writing
 from wsabie.catalogue.filling import Filled, fill
@@ -36,13 +36,13 @@ def tagged(collection: Collection, tags: Tags, languages: Mapping[str, str] | No
     return numbers
 
 
-def merged(collection: Collection, names: list[str], into: str) -> vocabulary.Merging:
+def merged(collection: Collection, names: list[str], into: str) -> editing.Merging:
     *gone, kept = vocabulary.numbers_of(collection, [*names, into])
-    return vocabulary.merge(collection, gone, kept, "eve")
+    return editing.merge(collection, gone, kept, "eve")
 
 
-def kept_apart(collection: Collection, names: list[str]) -> vocabulary.Apart:
-    return vocabulary.keep_apart(collection, vocabulary.numbers_of(collection, names), "eve")
+def kept_apart(collection: Collection, names: list[str]) -> editing.Apart:
+    return editing.keep_apart(collection, vocabulary.numbers_of(collection, names), "eve")
 
 
 def state_of(collection: Collection) -> list[object]:
@@ -203,14 +203,14 @@ def test_of_a_merged_label_what_it_became_is_kept_apart(collection: Collection) 
 
 def test_a_label_is_not_merged_into_what_it_is_below(collection: Collection) -> None:
     tagged(collection, {"tulip": [1, 2], "tulips": [3]})
-    vocabulary.set_parent(collection, "tulip", "tulips", "eve")
+    editing.set_parent(collection, "tulip", "tulips", "eve")
     assert shown(proposals(collection)) == []
 
 
 def test_all_proposals_are_merged_at_once_and_undone_at_once(collection: Collection) -> None:
     tagged(collection, {"Sea": [1, 2], "sea": [2, 3], "SEA": [4], "café": [1], "cafe": [5], "tree": [6]})
     before, found = state_of(collection), proposals(collection).proposals
-    vocabulary.rename(collection, "cafe", "coffee house", "adam")  # since they were shown
+    editing.rename(collection, "cafe", "coffee house", "adam")  # since they were shown
     done = merge_proposals(collection, found, "eve")
     assert (done.into, done.merged, done.moved) == (1, 2, 2)
     with reading(collection.engine) as connection:
@@ -226,7 +226,7 @@ def test_hostile_names(collection: Collection, name: str) -> None:
     kept = book.spelt(name)
     tagged(collection, {kept: [1, 2], "sea": [3]})
     assert proposals(collection, knowledge=wordnet()).proposals == []
-    vocabulary.add_synonyms(collection, name, ["another"], "eve", "en")
+    editing.add_synonyms(collection, name, ["another"], "eve", "en")
     merged(collection, [name], "sea")
     assert vocabulary.listed(collection).labels[0].synonyms == sorted(["another", kept])
     with pytest.raises(UnknownLabelError, match="there is no label"):
@@ -261,9 +261,9 @@ def test_neighbours_in_the_space_of_the_model_in_use(collection: Collection) -> 
     row = {"folder": "m1", "made": now(), "how": "full", "learnt_to": 0, "in_use": True, "facts": {}, "figures": {}}
     with writing(collection.engine) as connection:
         connection.execute(insert(tables.models).values(row))
-    vocabulary.rename(collection, "strand", "shore", "eve")  # a name that another label has from now on
-    vocabulary.edit(collection, numbers["strand"], "eve", remove=["strand"])
-    vocabulary.rename(collection, names[8], "strand", "eve")
+    editing.rename(collection, "strand", "shore", "eve")  # a name that another label has from now on
+    editing.edit(collection, numbers["strand"], "eve", remove=["strand"])
+    editing.rename(collection, names[8], "strand", "eve")
     with_model, told = proposals(collection, least=0.4), []
     for proposal in with_model.proposals:
         told += [
@@ -279,7 +279,7 @@ def test_neighbours_in_the_space_of_the_model_in_use(collection: Collection) -> 
 
 def test_knowledge_is_filled_in_and_undone(collection: Collection) -> None:
     tagged(collection, {"poodle": [1], "animal": [2], "Hund": [3], "sea": [4], "domestic dog": [5]})
-    vocabulary.set_parent(collection, "sea", "animal", "eve")
+    editing.set_parent(collection, "sea", "animal", "eve")
     before = state_of(collection)
     assert fill(collection, wordnet(), "eve") == Filled(5, meanings=4, languages=4, parents=3, synonyms=2, unknown=1)
     rows = {label.name: label for label in vocabulary.listed(collection).labels}
@@ -293,14 +293,14 @@ def test_knowledge_is_filled_in_and_undone(collection: Collection) -> None:
 
 def test_a_filled_parent_closes_no_circle(collection: Collection) -> None:
     tagged(collection, {"dog": [1], "animal": [2]})
-    vocabulary.set_parent(collection, "animal", "dog", "eve")
+    editing.set_parent(collection, "animal", "dog", "eve")
     assert fill(collection, wordnet(), "eve").parents == 0
 
 
 def test_merging_into_a_label_further_below_leaves_no_circle(collection: Collection) -> None:
     numbers = tagged(collection, {"a": [1], "b": [2], "c": [3]})
-    vocabulary.set_parent(collection, "b", "a", "eve")
-    vocabulary.set_parent(collection, "c", "b", "eve")
+    editing.set_parent(collection, "b", "a", "eve")
+    editing.set_parent(collection, "c", "b", "eve")
     merged(collection, ["a"], "c")
     parents = {label.name: label.parent for label in vocabulary.listed(collection).labels}
     assert parents == {"b": "c", "c": None}

@@ -4,7 +4,7 @@ import sys
 import time
 from pathlib import Path
 
-from wsabie.catalogue import book, vocabulary
+from wsabie.catalogue import book, editing, vocabulary
 from wsabie.catalogue.collection import Collection, open_collection
 from wsabie.catalogue.journal import entry, undo
 
@@ -38,10 +38,10 @@ def _do(collection: Collection, number: int, step: int) -> None:
         with entry(collection.engine, EDITOR, "labels", line_of(number, 0)) as change:
             book.ensure(change, [f"edit {number}", "all of them"])
     elif step == 1:
-        vocabulary.rename(collection, f"edit {number}", f"new {number}", EDITOR)
+        editing.rename(collection, f"edit {number}", f"new {number}", EDITOR)
     elif number % 2:
         new, of_all = vocabulary.numbers_of(collection, [f"new {number}", "all of them"])
-        vocabulary.merge(collection, [new], of_all, EDITOR)
+        editing.merge(collection, [new], of_all, EDITOR)
     else:
         undo(collection.engine, by=EDITOR)
 

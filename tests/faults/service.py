@@ -62,7 +62,7 @@ class Service:
 
     def jobs(self) -> list[int]:
         """The processes of jobs, whoever started them."""
-        words = f"wsabie.catalogue.jobs\0{self.folder}\0"
+        words = f"wsabie.catalogue.job_process\0{self.folder}\0"
         return [pid for pid, told in _processes() if words in told]
 
     def end(self) -> None:

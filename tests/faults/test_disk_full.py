@@ -13,7 +13,7 @@ from tests.faults.conftest import Made, asking, assert_problem, decision
 from tests.faults.service import PATIENCE
 from tests.faults.truth import assert_no_drafts, assert_sound, lines_of, states
 
-from wsabie.catalogue import jobs
+from wsabie.catalogue import job_kinds, job_process, jobs
 from wsabie.catalogue.collection import Collection, create, open_collection
 from wsabie.catalogue.exporting import export_tags
 from wsabie.catalogue.learning import train
@@ -50,7 +50,7 @@ def fill(disk: Path, left: int = 0) -> Path:
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 def test_a_full_disk_loses_nothing(made: Made, disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "_AGAIN", 0.2)
+    monkeypatch.setattr(job_process, "_AGAIN", 0.2)
     with open_collection(made(disk / "photos")) as collection, asking(collection) as asked:
         asked.get("/api/v1/items/1/thumbnail")
         asked.post("/api/v1/decisions", json=decision(1, "early"))
@@ -104,7 +104,7 @@ def test_a_job_that_finds_no_space_says_so(made: Made, disk: Path, monkeypatch: 
 
     def train_without_space(*given: Any) -> dict[str, Any]:
         fill(disk)
-        return jobs._train(*given)
+        return job_kinds._train(*given)
 
     def wait(seconds: float) -> None:
         if threading.current_thread() is threading.main_thread():
@@ -113,12 +113,12 @@ def test_a_job_that_finds_no_space_says_so(made: Made, disk: Path, monkeypatch: 
         else:  # one that an earlier test has left
             time.sleep(seconds)
 
-    monkeypatch.setitem(jobs._WORK, "train", train_without_space)
-    monkeypatch.setattr(jobs, "_watch", lambda *_: None)
-    monkeypatch.setattr(jobs, "time", SimpleNamespace(monotonic=time.monotonic, sleep=wait))
+    monkeypatch.setitem(job_kinds.WORK, "train", train_without_space)
+    monkeypatch.setattr(job_process, "_watch", lambda *_: None)
+    monkeypatch.setattr(job_process, "time", SimpleNamespace(monotonic=time.monotonic, sleep=wait))
     with open_collection(made(disk / "photos")) as collection:
         asked_for = jobs.ask(collection, "train", {"full": True, "epochs": 3}, by="eve")
-        jobs.work(collection.folder)
+        job_process.work(collection.folder)
         ended = jobs.job(collection, asked_for.id)
         assert (waits, ended.state) == ([1], "failed")
         assert "the disk is full; free some space" in str(ended.error)
@@ -129,7 +129,7 @@ def test_a_job_that_finds_no_space_says_so(made: Made, disk: Path, monkeypatch: 
 def test_a_job_that_cannot_be_begun_is_begun_again(
     made: Made, disk: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(jobs, "_AGAIN", 0.2)
+    monkeypatch.setattr(job_process, "_AGAIN", 0.2)
     with open_collection(made(disk / "photos")) as collection:
         job = jobs.ask(collection, "train", {"full": True, "epochs": 3}, by="eve").id
         filler = fill(disk)

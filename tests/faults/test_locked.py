@@ -13,9 +13,10 @@ from tests.faults.conftest import Made, asking, assert_problem, decision
 from tests.faults.truth import assert_sound, states
 
 from wsabie.base.errors import BusyError
-from wsabie.catalogue import database, jobs
+from wsabie.catalogue import database, job_kinds, job_process, jobs
 from wsabie.catalogue.collection import Collection, open_collection
 from wsabie.catalogue.database import open_database, reading, writing
+from wsabie.catalogue.job_progress import JobProgress
 from wsabie.faces.serve.limits import Together
 
 
@@ -57,7 +58,7 @@ def test_who_comes_second_is_asked_to_come_again(collection: Collection, cli: Cl
 
 
 def test_progress_that_cannot_be_told_ends_no_job(collection: Collection) -> None:
-    told = jobs._Told(collection, 1)
+    told = JobProgress(collection, 1)
     with somebody_writes(collection), told.stage("learning", 2, "epochs") as stage:
         stage.advance(1)
 
@@ -78,10 +79,10 @@ def test_the_end_of_a_job_is_written_down_as_soon_as_that_can_be(
         if len(waited) == 2:
             writer.__exit__(None, None, None)
 
-    monkeypatch.setitem(jobs._WORK, "apply", locked)
-    monkeypatch.setattr("wsabie.catalogue.jobs.time.sleep", sleep)
-    with jobs._turn(collection):
-        jobs._do(collection, jobs._claimed(collection))  # type: ignore[arg-type]
+    monkeypatch.setitem(job_kinds.WORK, "apply", locked)
+    monkeypatch.setattr("wsabie.catalogue.job_process.time.sleep", sleep)
+    with job_process._turn(collection):
+        job_process._do(collection, jobs.claimed(collection))  # type: ignore[arg-type]
     assert (jobs.job(collection, job.id).state, waited[:2]) == ("done", [1, 5])
 
 

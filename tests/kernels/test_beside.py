@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from passes import TABLES, assert_same, fast_block, fast_sequential, slow
 from strategies import DIM, Problem, make_problem, make_rule, problems, random_space, seeds, with_labels_beside
-from wsabie.kernels import reference
+from wsabie.kernels import candidates_reference, patterns_reference, reference, warp_reference
 from wsabie.space.parts import PartsSpace
 from wsabie.space.protocol import Sides
 
@@ -79,9 +79,9 @@ def test_the_query_ranks_as_whole_quadruplets_do(shared: bool, seed: int) -> Non
     for thing, other, score in ((0, 4, lambda label: whole(label, 4)), (1, 7, lambda label: whole(7, label))):
         who = np.array([thing], np.int32)
         pattern = space.pattern(Sides(problem.inputs, who, who, np.array([other], np.int32)))
-        q, labels = reference.fold(reference.double(pattern), 0), reference.double(space.label_arrays())
+        q, labels = patterns_reference.fold(reference.double(pattern), 0), reference.double(space.label_arrays())
         for label in range(9):
-            folded = reference.score(labels, q, label) - reference.score(labels, q, 0)
+            folded = candidates_reference.score(labels, q, label) - candidates_reference.score(labels, q, 0)
             np.testing.assert_allclose(folded, score(label) - score(0), atol=1e-4)
 
 
@@ -97,20 +97,24 @@ def test_a_step_follows_finite_differences_of_the_score(shared: bool, other: int
     pattern = pattern._replace(table=labels.words if hasattr(labels, "words") else labels.table)
     tables = [pattern.tower.table, *([labels.points.table, labels.words] if not shared else [labels.table])]
     before = [table.copy() for table in tables]
-    q = reference.fold(pattern, 0)
-    step = reference.propose(problem.targets, labels, problem.rule, problem.sampler, 0, 0, q, np.zeros(64, np.int64))
+    q = patterns_reference.fold(pattern, 0)
+    step = warp_reference.propose(
+        problem.targets, labels, problem.rule, problem.sampler, 0, 0, q, np.zeros(64, np.int64)
+    )
     if step.violator < 0:
         return
 
     def gap() -> float:
-        q = reference.fold(pattern, 0)
-        return reference.score(labels, q, step.positive) - reference.score(labels, q, step.violator)
+        q = patterns_reference.fold(pattern, 0)
+        return candidates_reference.score(labels, q, step.positive) - candidates_reference.score(
+            labels, q, step.violator
+        )
 
     slopes = [_slope(table, gap) for table in tables]
     rule = problem.rule
     for y, sign in ((step.positive, 1), (step.violator, -1)):
-        reference.push(labels, rule, y, q, sign * step.weight)
-    reference.spread(pattern, [(0, step.direction)], rule)
+        candidates_reference.push(labels, rule, y, q, sign * step.weight)
+    patterns_reference.spread(pattern, [(0, step.direction)], rule)
     for table, old, slope in zip(tables, before, slopes, strict=True):
         np.testing.assert_allclose(table - old, 0.05 * step.weight * slope, rtol=1e-4, atol=1e-6)
 

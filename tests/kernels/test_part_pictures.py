@@ -12,7 +12,7 @@ from passes import TABLES, assert_same
 from pooled import Pooled, fast_pool, slow_pool
 from strategies import DIM, make_rule, random_space, seeds, sparse_rows
 from wsabie.base.validation import check_features
-from wsabie.kernels import reference
+from wsabie.kernels import patterns_reference, reference
 from wsabie.kernels.warp import UPDATES
 from wsabie.space import tables
 from wsabie.space.parts import PartsSpace, ThingSpace
@@ -88,7 +88,7 @@ def test_the_query_ranks_things_as_whole_quadruplets_do(seed: int) -> None:
         edges += r * W[object_label] @ W[part_label] + s * (things[0] @ V) @ (things[part] @ V)
         return float(edges)
 
-    q = reference.fold(reference.double(problem.space.pattern(problem.inputs)), 0)
+    q = patterns_reference.fold(reference.double(problem.space.pattern(problem.inputs)), 0)
     for part in range(1, 6):
         folded = q @ (things[part] @ V) - q @ (things[1] @ V)
         np.testing.assert_allclose(folded, whole(part) - whole(1), rtol=1e-4, atol=1e-4)

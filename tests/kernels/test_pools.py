@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from passes import assert_same
 from pooled import FORMS, Pooled, fast_pool, pooled, pooled_problems, slow_pool
 from strategies import DIM, sparse_rows
-from wsabie.kernels import pools_reference, reference
+from wsabie.kernels import (
+    candidates_reference,
+    pools_reference,
+    reference,
+    rng_reference,
+    towers_reference,
+    warp_reference,
+)
 from wsabie.kernels.similarity import Dot
 from wsabie.kernels.warp import DRAWS, HISTOGRAM, REJECTED, SKIPPED, UPDATES, VISITED
 
@@ -35,7 +42,7 @@ def test_threads_change_no_bit(problem: Pooled, threads: int) -> None:
 def test_what_is_paired_with_a_query_and_the_query_itself_are_no_violators(problem: Pooled) -> None:
     ran, targets, at = fast_pool(problem), problem.targets, 0
     for visit in problem.order:
-        known = reference.positives(targets, int(targets.rows[visit]))
+        known = warp_reference.positives(targets, int(targets.rows[visit]))
         for pair in pools_reference.pairs_of(targets, visit):
             slot, v = int(ran.block.positives[at]), int(ran.block.violators[at])
             assert slot == problem.space.negatives + at
@@ -113,10 +120,10 @@ def test_a_step_goes_down_the_gradient_of_the_hinges(similarity: Any, shared: bo
     def loss(V: Any, W: Any) -> float:
         total = 0.0
         for at, i in enumerate(problem.targets.rows):
-            q = reference.encode(towers[0]._replace(table=V), int(i))
+            q = towers_reference.encode(towers[0]._replace(table=V), int(i))
             y, v = (int(slots[at]) for slots in (ran.block.positives, ran.block.violators))
-            two = [reference.encode(towers[1]._replace(table=W), int(ran.pool.ids[slot])) for slot in (y, v)]
-            f = [reference.score(scored(np.array(two), np.zeros(2)), q, k) for k in (0, 1)]
+            two = [towers_reference.encode(towers[1]._replace(table=W), int(ran.pool.ids[slot])) for slot in (y, v)]
+            f = [candidates_reference.score(scored(np.array(two), np.zeros(2)), q, k) for k in (0, 1)]
             total += float(ran.block.weights[at]) * (50.0 - f[0] + f[1])
         return total
 
@@ -175,10 +182,10 @@ def test_negatives_are_tried_in_the_order_of_the_pairs_stream() -> None:
     problem = far_queries(1000, 5, 64, margin=2.0)
     ran = fast_pool(problem)
     for pair in range(5):
-        counter = reference.advance(reference.stream(1, 0, pair))
-        while ran.pool.ids[reference.below(counter, 64)] == 0:
-            counter = reference.advance(counter)
-        assert ran.block.violators[pair] == reference.below(counter, 64)
+        counter = rng_reference.advance(rng_reference.stream(1, 0, pair))
+        while ran.pool.ids[rng_reference.below(counter, 64)] == 0:
+            counter = rng_reference.advance(counter)
+        assert ran.block.violators[pair] == rng_reference.below(counter, 64)
 
 
 def test_a_rank_is_among_all_things_where_they_are_drawn() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from passes import assert_same, fast_block, fast_sequential, slow
 from strategies import Problem, random_space, sampled_problems, seeds
-from wsabie.kernels import reference, samplers
+from wsabie.kernels import rng_reference, samplers, samplers_reference
 from wsabie.kernels.samplers import Adaptive, Alias, FullSort
 from wsabie.training.samplers import PAIRS_PER_BLOCK, Sampler, alias_table, rank_chances, sampling_of
 from wsabie.training.threads import Threads
@@ -147,9 +147,9 @@ def test_the_twin_draws_the_same() -> None:
     space, sampler, _ = adaptive(60, 0.1)
     q = np.random.default_rng(1).standard_normal(32).astype(np.float32)
     q[20:] = 0
-    counters = [reference.mix(c) for c in range(300)]
+    counters = [rng_reference.mix(c) for c in range(300)]
     fast = draws(sampler, space.label_arrays(), q, np.array(counters, np.uint64), WIDTH)
-    slow_ones = [reference.draw(sampler, None, q.astype(float), c) for c in counters]
+    slow_ones = [samplers_reference.draw(sampler, None, q.astype(float), c) for c in counters]
     assert fast.tolist() == slow_ones
 
 

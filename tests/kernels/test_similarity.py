@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strategies import seeds
-from wsabie.kernels import reference
+from wsabie.kernels import candidates_reference, reference
 from wsabie.kernels.similarity import Cosine, Dot, Euclidean, score, slopes
 
 WIDTH = (None, None)
@@ -54,8 +54,8 @@ def test_equals_the_twin(kind: Any, seed: int) -> None:
     labels, q = draw(kind, seed)
     s, slope = compiled(labels, q, 2, WIDTH)
     slow = reference.double(labels)
-    assert s == pytest.approx(reference.score(slow, q.astype(float), 2), rel=1e-5, abs=1e-5)
-    np.testing.assert_allclose(slope, reference.slopes(slow, q.astype(float), 2), rtol=1e-4, atol=1e-6)
+    assert s == pytest.approx(candidates_reference.score(slow, q.astype(float), 2), rel=1e-5, abs=1e-5)
+    np.testing.assert_allclose(slope, candidates_reference.slopes(slow, q.astype(float), 2), rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -88,11 +88,14 @@ def test_slopes_are_the_gradient(kind: Any, seed: int, query_length: float | Non
     slow, q64, w = reference.double(labels), q.astype(float), labels.table[2].astype(float)
 
     def at_label(row: np.ndarray) -> float:
-        return reference.score(slow._replace(table=row[None], bias=slow.bias[2:]), q64, 0)
+        return candidates_reference.score(slow._replace(table=row[None], bias=slow.bias[2:]), q64, 0)
 
-    by_query = numeric_gradient(lambda x: reference.score(slow, x, 2), q64)
+    by_query = numeric_gradient(lambda x: candidates_reference.score(slow, x, 2), q64)
     by_label = numeric_gradient(at_label, w)
-    for (a, b, c), tolerance in ((reference.slopes(slow, q64, 2), 1e-6), (compiled(labels, q, 2, WIDTH)[1], 1e-4)):
+    for (a, b, c), tolerance in (
+        (candidates_reference.slopes(slow, q64, 2), 1e-6),
+        (compiled(labels, q, 2, WIDTH)[1], 1e-4),
+    ):
         for found, expected in ((a * w + b * q64, by_query), (a * q64 + c * w, by_label)):
             np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * max(1, abs(expected).max()))
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from passes import Proposed, fast_proposals, fast_sequential
 from strategies import DIM, Problem, make_problem, make_rule, problems, random_space
-from wsabie.kernels import reference, warp
+from wsabie.kernels import candidates_reference, reference, rng_reference, towers_reference, warp, warp_reference
 from wsabie.kernels.similarity import Dot
 from wsabie.kernels.warp import DRAWS, HISTOGRAM, REJECTED, SKIPPED, UPDATES, VISITED
 from wsabie.training.losses import losses_for
@@ -42,10 +42,10 @@ def one_true(n_labels: int, violators: int, n_rows: int = 1, **rule: Any) -> Pro
 
 def drawn_labels(n_labels: int, pair: int, seed: int = 1, n: int = 500) -> list[int]:
     """The labels that a pair's stream gives, in order."""
-    counter, out = reference.stream(seed, 0, pair), []
+    counter, out = rng_reference.stream(seed, 0, pair), []
     for _ in range(n):
-        counter = reference.advance(counter)
-        out.append(reference.below(counter, n_labels))
+        counter = rng_reference.advance(counter)
+        out.append(rng_reference.below(counter, n_labels))
     return out
 
 
@@ -115,8 +115,10 @@ def test_one_step_goes_down_the_gradient_of_the_loss(similarity: Any) -> None:
     def loss(V: Any, W: Any) -> float:
         tower = reference.double(space.tower(problem.inputs))._replace(table=V)
         labels = reference.double(space.label_arrays())._replace(table=W)
-        q = reference.encode(tower, 0)
-        return weight * (50.0 - reference.score(labels, q, 2) + reference.score(labels, q, violator))
+        q = towers_reference.encode(tower, 0)
+        return weight * (
+            50.0 - candidates_reference.score(labels, q, 2) + candidates_reference.score(labels, q, violator)
+        )
 
     V, W = space.features.astype(float), space.labels.astype(float)
     for table, moved, wrt_V in ((V, out.features, True), (W, out.labels, False)):
@@ -143,13 +145,13 @@ def test_violators_violate_and_are_no_true_labels(problem: Problem) -> None:
     labels, at = reference.double(problem.space.label_arrays()), 0
     for visit in problem.order:
         i = int(targets.rows[visit])
-        q = reference.encode(tower, i)
+        q = towers_reference.encode(tower, i)
         for pair in range(targets.starts[visit], targets.starts[visit + 1]):
             v = int(out.violators[at])
             if v >= 0:
-                assert v not in reference.positives(targets, i)
-                above = reference.score(labels, q, v) + problem.rule.margin
-                assert above > reference.score(labels, q, int(targets.labels[pair])) - 1e-4
+                assert v not in warp_reference.positives(targets, i)
+                above = candidates_reference.score(labels, q, v) + problem.rule.margin
+                assert above > candidates_reference.score(labels, q, int(targets.labels[pair])) - 1e-4
                 assert out.weights[at] >= targets.weights[pair] * (1 - 1e-6)  # L(rank) is at least L(1) = 1
             else:
                 assert out.weights[at] == 0
@@ -406,11 +408,11 @@ def test_twin_draws_what_the_kernel_draws() -> None:
     problem = scored(scores, Y, max_trials=3)
     slow = reference.double(Dot(problem.space.labels, problem.space.bias))
     q, out = np.eye(1, 32)[0], fast_proposals(problem)
-    found: list[reference.Found] = []
+    found: list[warp_reference.Found] = []
     for pair in range(150):
-        counter, i = reference.stream(1, 0, pair), pair // 25
+        counter, i = rng_reference.stream(1, 0, pair), pair // 25
         rule, sampler = problem.rule, problem.sampler
-        found.append(reference.find_violator(problem.targets, slow, rule, sampler, i, q, X0 - 1, counter))
+        found.append(warp_reference.find_violator(problem.targets, slow, rule, sampler, i, q, X0 - 1, counter))
     assert out.violators.tolist() == [f.violator for f in found]
     assert_counts(out, found)
 

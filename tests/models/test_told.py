@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from relating import N, by, features, like, tracks, world
 from wsabie.base.errors import InputError
-from wsabie.kernels.reference import positives
+from wsabie.kernels.warp_reference import positives
 from wsabie.models.relations import Kind, Relation
 from wsabie.models.told import pair_weights, told
 

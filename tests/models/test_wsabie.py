@@ -79,12 +79,12 @@ def test_scores_are_products_of_points_and_label_vectors(fitted: Wsabie) -> None
 @pytest.mark.parametrize("similarity", ["dot", "euclidean", "cosine"])
 def test_scores_and_ranks_are_those_of_the_kernels(similarity: str) -> None:
     """What is ranked by BLAS is what was trained by the kernels."""
-    from wsabie.kernels import reference
+    from wsabie.kernels import candidates_reference, reference
 
     model = make(similarity=similarity, epochs=2, label_bias=True).fit(X, Y)
     labels = reference.double(model.space_.label_arrays())
     points = np.pad(model.transform(X[:5]).astype(float), ((0, 0), (0, 12)))
-    expected = np.array([[reference.score(labels, q, y) for y in range(N_LABELS)] for q in points])
+    expected = np.array([[candidates_reference.score(labels, q, y) for y in range(N_LABELS)] for q in points])
     np.testing.assert_allclose(model.scores(X[:5]), expected, rtol=1e-4, atol=1e-5)
     ids, scores = model.rank(X[:5], 4)
     assert np.array_equal(ids, np.argsort(-expected, 1)[:, :4])

@@ -17,6 +17,7 @@ from wsabie.base.errors import InputError, ModelFolderError
 from wsabie.storage import atomic, folder
 from wsabie.storage.folder import (
     Parts,
+    content_mark,
     folder_bytes,
     folder_kind,
     is_model_folder,
@@ -55,6 +56,17 @@ def rewrite_config(path: Path, change: Any) -> None:
 
 
 # ---- round trip
+
+
+def test_the_mark_of_a_folder_changes_with_its_content_alone(tmp_path: Path) -> None:
+    assert content_mark(tmp_path / "m") == ""
+    save_folder(tmp_path / "m", parts())
+    mark = content_mark(tmp_path / "m")
+    assert mark == json.loads((tmp_path / "m/config.json").read_bytes())["sha256"]
+    save_folder(tmp_path / "m", parts())
+    assert content_mark(tmp_path / "m") == mark
+    save_folder(tmp_path / "m", Parts("another", {}, {}))
+    assert content_mark(tmp_path / "m") != mark
 
 
 def test_loaded_is_saved_and_mapped_read_only(tmp_path: Path) -> None:

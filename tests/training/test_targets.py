@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strategies import label_rows, seeds
-from wsabie.kernels.reference import positives as known_to
+from wsabie.kernels.warp_reference import positives as known_to
 from wsabie.training.targets import build_targets
 
 

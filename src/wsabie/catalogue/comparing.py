@@ -16,9 +16,9 @@ from wsabie.catalogue.examples import read_examples
 from wsabie.catalogue.judging import (
     Exam,
     differences,
+    evaluation_of,
     exam_of,
     figures_of,
-    judged,
     stores_of,
     verdict,
     with_rows,
@@ -131,7 +131,7 @@ def compare(
     found = []
     with progress.stage("judging", len(models), "models") as stage:
         for one in zip(models, now, rows, strict=True):
-            found.append(judged(*one, exam))
+            found.append(evaluation_of(*one, exam))
             stage.advance(1)
     return Comparison(
         items=found[0].n_rows,

@@ -5,13 +5,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wsabie.base.arrays import Int64, Matrix
+from wsabie.base.arrays import Float32, Int64, Matrix
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.examples import Examples, places_of
 from wsabie.catalogue.probability import Judged
 from wsabie.catalogue.ranking import Ranking
 from wsabie.catalogue.rows import RowStore, opened_rows
-from wsabie.catalogue.shelf import OpenModel, by_label
+from wsabie.catalogue.shelf import OpenModel
 from wsabie.evaluation.bootstrap import Difference, paired_bootstrap
 from wsabie.evaluation.evaluate import Evaluation, evaluate_scores
 
@@ -84,7 +84,7 @@ def with_rows(exam: Exam, models: Sequence[OpenModel], stores: dict[str, RowStor
     return exam.take(everywhere), [X[everywhere[there]] for X, there in found]
 
 
-def judged(opened: OpenModel, now: Int64, X: Matrix, exam: Exam) -> Evaluation:
+def evaluation_of(opened: OpenModel, now: Int64, X: Matrix, exam: Exam) -> Evaluation:
     """The figures of a model for each item; labels that it does not know come last."""
     blocks = (
         (lo, by_label(opened.model.scores(X[lo : lo + _BLOCK]), now, exam.labels))
@@ -126,3 +126,13 @@ def suggested(opened: OpenModel, now: Int64, X: Matrix, exam: Exam) -> Judged:
     truth = np.asarray(exam.Y[rows[place], columns]).ravel()
     right = ((labels[columns] == found) & (truth > 0)).astype(np.int64)
     return Judged(found, top.probabilities[place, rank], right)
+
+
+def by_label(scores: Float32, columns: Int64, wanted: Int64) -> Float32:
+    """Scores (n, n_columns) as those of labels (n, n_wanted): the highest of its columns, -inf where it has none."""
+    found = np.full((len(scores), len(wanted)), -np.inf, np.float32)
+    for place, label in enumerate(wanted):
+        own = np.flatnonzero(columns == label)
+        if len(own):
+            found[:, place] = scores[:, own].max(axis=1)
+    return found

@@ -16,11 +16,21 @@ from wsabie.catalogue.deciding import model_in_use
 from wsabie.catalogue.examples import PERSON_WEIGHT, Examples, read_examples, require_enough
 from wsabie.catalogue.fitting import Fitted, Run, corrected, fitted
 from wsabie.catalogue.journal import entry
-from wsabie.catalogue.judging import differences, exam_of, figures_of, judged, stores_of, suggested, verdict, with_rows
+from wsabie.catalogue.judging import (
+    differences,
+    evaluation_of,
+    exam_of,
+    figures_of,
+    stores_of,
+    suggested,
+    verdict,
+    with_rows,
+)
 from wsabie.catalogue.planning import How, Plan, parent_of_next, plan
 from wsabie.catalogue.probability import save_judged
 from wsabie.catalogue.rows import RowStore, describe_missing, describer_for, keep_describer, opened_rows
-from wsabie.catalogue.shelf import OpenModel, new_folder, open_model, put, sweep
+from wsabie.catalogue.shelf import OpenModel, open_model
+from wsabie.catalogue.shelving import new_folder, put, sweep
 from wsabie.catalogue.suggesting import Looked, look
 from wsabie.catalogue.tables import models
 from wsabie.evaluation.bootstrap import Difference
@@ -222,7 +232,7 @@ def _judged(
         describe_missing(collection, one, exam.hashes, executor=run.executor, progress=run.progress)
     exam, rows = with_rows(exam, both, stores)
     save_judged(opened.path, suggested(opened, now[0], rows[0], exam))
-    found = [judged(*one, exam) for one in zip(both, now, rows, strict=True)]
+    found = [evaluation_of(*one, exam) for one in zip(both, now, rows, strict=True)]
     told: dict[str, Any] = {"items": found[0].n_rows, "labels": len(exam.labels), "now": figures_of(found[0])}
     if len(found) == 1:
         return told | {"before": None, "difference": None}

@@ -23,7 +23,7 @@ class Figure(NamedTuple):
     labels: int
 
 
-def judged(collection: Collection, drawn: Map, k: int = 10) -> Figure:
+def fit_of(collection: Collection, drawn: Map, k: int = 10) -> Figure:
     """How often the items around a label in the plane carry it, over the labels with most items."""
     at = [one for one in labels_at(collection, drawn, _JUDGED) if one.accepted >= _FEWEST]
     a = annotations.c

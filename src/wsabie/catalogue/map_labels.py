@@ -11,7 +11,8 @@ from wsabie.catalogue import book
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.database import reading
 from wsabie.catalogue.deciding import model_in_use
-from wsabie.catalogue.maps import Few, Map
+from wsabie.catalogue.few import Few
+from wsabie.catalogue.maps import Map
 from wsabie.catalogue.plane import middle
 from wsabie.catalogue.tables import annotations, suggestions
 

@@ -8,10 +8,9 @@ Items that came after it go beside those that they are nearest to, until it is m
 """
 
 import hashlib
-import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from sqlalchemy import Connection, func, select
@@ -21,12 +20,13 @@ from wsabie.base.errors import InputError, ModelFolderError
 from wsabie.base.progress import SILENT, Progress
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.database import reading
+from wsabie.catalogue.few import Few
 from wsabie.catalogue.journal import now
 from wsabie.catalogue.plane import between, has_umap, principal, umap_places
 from wsabie.catalogue.points import Points, opened_model, searched
 from wsabie.catalogue.shelf import OpenModel
 from wsabie.catalogue.tables import items
-from wsabie.storage.folder import Parts, load_folder, save_folder
+from wsabie.storage.folder import Parts, content_mark, load_folder, save_folder
 
 if TYPE_CHECKING:
     from wsabie.search.exact import ExactIndex
@@ -39,36 +39,6 @@ _KIND = "map of items"
 _NEAREST = 3  # items beside which a new one goes
 _MAPS = 2  # in memory, with their points: one of each method
 _PRIMES, _FACTOR = (2**31 - 1, 2**31 - 19), 1_664_525_013
-
-
-class Few(Generic[T]):
-    """The last few things that were made, by their keys; of many who ask first, one makes it and the others wait.
-
-    Examples
-    --------
-    >>> few = Few[str](2)
-    >>> [few.get(key, lambda: 2 * key) for key in "abc"]
-    ['aa', 'bb', 'cc']
-    >>> few.get("c", lambda: "made anew"), few.get("a", lambda: "made anew")
-    ('cc', 'made anew')
-    """
-
-    def __init__(self, most: int) -> None:
-        self._most, self._there, self._making = most, dict[Any, T](), threading.Lock()
-
-    def get(self, key: Any, make: Callable[[], T]) -> T:
-        """What is kept under a key, made where nothing is."""
-        found = self._there.get(key)
-        if found is not None:
-            return found
-        with self._making:
-            found = self._there.get(key)
-            if found is None:
-                found = make()
-                while len(self._there) >= self._most:
-                    del self._there[next(iter(self._there))]
-                self._there[key] = found
-        return found
 
 
 class Seen(NamedTuple):
@@ -117,7 +87,7 @@ class Map(NamedTuple):
         return self.opened.number
 
 
-class Standing(NamedTuple):
+class Projection(NamedTuple):
     """How a projection stands: "ready", "stale" (items came since), "none" or "not installed"; when it was made."""
 
     method: Method
@@ -184,7 +154,7 @@ def seen_by(model: Path) -> Seen:
     return Seen(*found, head)
 
 
-def standing(collection: Collection) -> list[Standing]:
+def projections(collection: Collection) -> list[Projection]:
     """Which projections there are of the model in use.
 
     Raises
@@ -193,16 +163,16 @@ def standing(collection: Collection) -> list[Standing]:
         There is no model, or it was not applied yet.
     """
     opened = opened_model(collection)
-    points, kept = searched(opened.path)[0], _kept(opened.path)
+    points, kept = seen_by(opened.path).points, _kept(opened.path)
     if kept is None:
-        umap = Standing("umap", "none" if has_umap() else "not installed", 0, None)
+        umap = Projection("umap", "none" if has_umap() else "not installed", 0, None)
     else:
         placed = int((~_seen(kept, points)).sum())
-        umap = Standing("umap", "stale" if placed else "ready", placed, kept.made)
-    return [Standing("pca", "ready", 0, None), umap]
+        umap = Projection("umap", "stale" if placed else "ready", placed, kept.made)
+    return [Projection("pca", "ready", 0, None), umap]
 
 
-def project(collection: Collection, *, progress: Progress = SILENT) -> Standing:
+def project(collection: Collection, *, progress: Progress = SILENT) -> Projection:
     """Make a UMAP of the items of the model in use and keep it; minutes for 100,000.
 
     Raises
@@ -211,7 +181,7 @@ def project(collection: Collection, *, progress: Progress = SILENT) -> Standing:
         UMAP is not installed, there is no model, it has seen too few items, or it was removed meanwhile.
     """
     opened = opened_model(collection)
-    points = searched(opened.path)[0]
+    points = seen_by(opened.path).points
     with progress.stage("drawing the map", None, "items") as bar:
         places = umap_places(points.points, principal(points.points).places(points.points))
         bar.advance(len(places))
@@ -219,7 +189,7 @@ def project(collection: Collection, *, progress: Progress = SILENT) -> Standing:
         raise InputError("the model was removed while its map was made; make that of the model in use")
     tensors: dict[str, Any] = {"items": points.items, "marks": points.marks, "places": places}
     save_folder(opened.path / "map", Parts(_KIND, {"method": "umap", "made": now()}, tensors))
-    return standing(collection)[1]
+    return projections(collection)[1]
 
 
 def _known(method: str) -> Method:
@@ -233,21 +203,12 @@ def _short(*known: object) -> str:
     return hashlib.sha256(repr(known).encode()).hexdigest()[:16]
 
 
-def _head(folder: Path) -> str:
-    """What tells the content of a folder from others: the checksum at the head of its list."""
-    try:
-        with (folder / "config.json").open("rb") as file:
-            return file.read(80).decode("ascii", "replace")
-    except OSError:
-        return ""
-
-
 def _steady(folder: Path, read: Callable[[], T]) -> tuple[T, str]:
-    """What is read from a folder and the head of the same save; read again where another came meanwhile."""
+    """What is read from a folder and the mark of the same save; read again where another came meanwhile."""
     while True:
-        head = _head(folder)
+        head = content_mark(folder)
         found = read()
-        if _head(folder) == head:
+        if content_mark(folder) == head:
             return found, head
 
 

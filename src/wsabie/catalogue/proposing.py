@@ -9,7 +9,6 @@ since is seen at once. New labels are seen when somebody looks again.
 
 import json
 from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +20,7 @@ from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.database import reading
 from wsabie.catalogue.deciding import model_in_use
 from wsabie.catalogue.evidence import Evidence, Pair
+from wsabie.catalogue.few import Few
 from wsabie.catalogue.journal import last_entry, now
 from wsabie.catalogue.remembered import Remembered
 from wsabie.catalogue.tables import journal
@@ -69,7 +69,7 @@ class Kept(NamedTuple):
     links: list[tuple[int, int, Reason]]
 
 
-class Standing(NamedTuple):
+class Current(NamedTuple):
     """Proposals as they stand; entries of the journal since somebody looked; whether another model is in use."""
 
     kept: Kept | None
@@ -117,11 +117,11 @@ def look(
     return found
 
 
-def standing(collection: Collection) -> Standing:
+def current(collection: Collection) -> Current:
     """What is proposed now; nothing where nobody has looked yet."""
     kept = _kept(collection)
     if kept is None:
-        return Standing(None, 0, False, [])
+        return Current(None, 0, False, [])
     with reading(collection.engine) as connection:
         since = connection.execute(select(func.count()).where(journal.c.id > kept.entry)).scalar() or 0
         other_model = model_in_use(connection) not in (None, kept.model)
@@ -133,10 +133,10 @@ def standing(collection: Collection) -> Standing:
         pair = tuple(sorted(at for at in places if at is not None))
         if len(pair) == 2:
             links.setdefault(pair, reason)  # the surest come first
-    return Standing(kept, since, other_model, proposed(labels, links, apart, kept.keep))
+    return Current(kept, since, other_model, proposed(labels, links, apart, kept.keep))
 
 
-_labels = Remembered(labels_now)
+_labels, _reads = Remembered(labels_now), Few[Kept](2)
 
 
 def _links(proposal: Proposal) -> list[tuple[int, int, Reason]]:
@@ -165,13 +165,14 @@ def _kept(collection: Collection) -> Kept | None:
     path = collection.place / _FILE
     try:
         stat = path.stat()
-        return _read(path, stat.st_mtime_ns, stat.st_ino) if stat.st_size <= _LARGEST else None
+        if stat.st_size > _LARGEST:
+            return None
+        return _reads.get((path, stat.st_mtime_ns, stat.st_ino), lambda: _read(path))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-@lru_cache(maxsize=2)
-def _read(path: Path, _: int, __: int) -> Kept:
+def _read(path: Path) -> Kept:
     told: Any = json.loads(path.read_bytes())
     if not isinstance(told, dict) or told.pop("schema") != 1:
         raise ValueError

@@ -8,7 +8,7 @@ edited in place, and when it is missing. A copy is an item of its own. Nothing i
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from wsabie.base.executor import Executor, Serial
 from wsabie.base.progress import SILENT, Progress
@@ -85,6 +85,11 @@ class Scanned(NamedTuple):
         words = "new", "moved", "changed", "found again", unreadable, "missing", "tags from files"
         counts = zip((*files, self.missing, self.tagged), words, strict=True)
         return ", ".join(f"{n:,} {word}" for n, word in counts if n)
+
+
+def as_json(scanned: Scanned) -> dict[str, Any]:
+    """The same as a document."""
+    return scanned._asdict() | {"away": [away._asdict() for away in scanned.away]}
 
 
 def scan(

@@ -1,8 +1,5 @@
-"""The models of a collection: which there are, which is in use, what each was judged; old ones are put away."""
+"""The models of a collection: which there are, which is in use, what each was judged."""
 
-import re
-import secrets
-import shutil
 import threading
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,26 +7,22 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, func, select
 
-from wsabie.base.arrays import Float32, Int64
+from wsabie.base.arrays import Int64
 from wsabie.base.errors import InputError, MissingError, ModelFolderError, WsabieError
-from wsabie.catalogue.alone import alone
 from wsabie.catalogue.collection import Collection
-from wsabie.catalogue.database import reading, writing
+from wsabie.catalogue.database import reading
 from wsabie.catalogue.deciding import model_in_use, no_model
 from wsabie.catalogue.examples import HELD_OUT
-from wsabie.catalogue.journal import Row, entry, last_entry, now
+from wsabie.catalogue.journal import Row, entry, last_entry
 from wsabie.catalogue.probability import Judged, Threshold, load_judged, threshold_of
-from wsabie.catalogue.tables import changes, journal, labels, models, suggestions, views
+from wsabie.catalogue.tables import changes, journal, labels, models, views
 from wsabie.features.describer import Describer
 from wsabie.models.annotator import Annotator
-from wsabie.storage.atomic import remove_drafts
 from wsabie.storage.folder import is_model_folder
 
-_OURS = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")
 _FOLLOWING = threading.Lock()  # many ask at once when something has changed
-_ROWS_AT_ONCE = 500  # items whose suggestions go in one transaction
 
 
 class Shelved(NamedTuple):
@@ -262,26 +255,6 @@ def use(collection: Collection, number: int, *, by: str) -> Used:
         return Used(number, before, unseen(connection, number))
 
 
-def keep(collection: Collection, n: int, *, by: str) -> list[int]:
-    """Remove the folders and suggestions of all but the last `n` models and the one in use; the numbers of those.
-
-    This cannot be undone; the line in the journal says so much.
-    """
-    with alone(collection):
-        sweep(collection)
-        old = [shelved.number for shelved in on_shelf(collection)[n:] if not shelved.in_use]
-        for number in old:
-            with writing(collection.engine) as connection:
-                if model_in_use(connection) == number:
-                    continue
-                connection.execute(update(models).where(models.c.id == number).values(removed=True))
-            _forget(collection, number)
-        if old:
-            with entry(collection.engine, by, "models", f"{len(old)} old models removed", always=True):
-                pass
-    return old
-
-
 def unseen(connection: Connection, number: int) -> int:
     """Items that a model has not looked at."""
     from wsabie.catalogue.tables import items
@@ -289,56 +262,6 @@ def unseen(connection: Connection, number: int) -> int:
     seen = select(views.c.item_id).where(views.c.model_id == number, views.c.item_id == items.c.id).exists()
     query = select(func.count()).where(items.c.state == "present", items.c.hash.is_not(None), ~seen)
     return connection.execute(query).scalar() or 0
-
-
-def new_folder() -> str:
-    """A name for the folder of a new model."""
-    made = now()
-    return f"{made[:10].replace('-', '')}-{made[11:19].replace(':', '')}-{secrets.token_hex(3)}"
-
-
-def put(collection: Collection, row: Row) -> int:
-    """Write the row of a model that is not in use yet; its number, which no other had."""
-    known = select(func.max(changes.c.row)).where(changes.c.table == models.name)
-    with writing(collection.engine) as connection:
-        number = 1 + max(connection.execute(q).scalar() or 0 for q in (known, select(func.max(models.c.id))))
-        connection.execute(insert(models), [{"made": now(), "in_use": False, "removed": False} | row | {"id": number}])
-    return number
-
-
-def sweep(collection: Collection) -> None:
-    """Remove what trainings left that did not come to an end. Whoever calls holds the lock."""
-    with reading(collection.engine) as connection:
-        unfinished = models.c.in_use.is_(False) & (models.c.figures == {}) & models.c.removed.is_(False)
-        left = connection.execute(select(models.c.id).where(unfinished)).scalars().all()
-        gone = connection.execute(select(models.c.id).where(models.c.removed.is_(True))).scalars().all()
-    for number in (*left, *gone):
-        _forget(collection, number)
-    if left:
-        with writing(collection.engine) as connection:
-            connection.execute(delete(models).where(models.c.id.in_(left)))
-    with reading(collection.engine) as connection:
-        known = set(connection.execute(select(models.c.folder).where(models.c.removed.is_(False))).scalars())
-    for path in collection.models.glob("*"):
-        if path.name not in known and _OURS.fullmatch(path.name):
-            shutil.rmtree(path, ignore_errors=True)
-    remove_drafts(collection.place)
-
-
-def _forget(collection: Collection, number: int) -> None:
-    """Remove the folder, the suggestions and the views of a model, a few items at a time."""
-    with reading(collection.engine) as connection:
-        folder = connection.execute(select(models.c.folder).where(models.c.id == number)).scalar()
-    if folder and _OURS.fullmatch(folder):
-        shutil.rmtree(collection.models / folder, ignore_errors=True)
-    for table in (suggestions, views):
-        while True:
-            with writing(collection.engine) as connection:
-                query = select(table.c.item_id).where(table.c.model_id == number).distinct().limit(_ROWS_AT_ONCE)
-                some = connection.execute(query).scalars().all()
-                if not some:
-                    break
-                connection.execute(delete(table).where(table.c.model_id == number, table.c.item_id.in_(some)))
 
 
 def _shelved(collection: Collection, row: Row) -> Shelved:
@@ -351,13 +274,3 @@ def _followed(number: int, into: dict[int, int | None]) -> int:
     while number in into and (after := into[number]) is not None:
         number = after
     return number if number in into else -1
-
-
-def by_label(scores: Float32, columns: Int64, wanted: Int64) -> Float32:
-    """Scores (n, n_columns) as those of labels (n, n_wanted): the highest of its columns, -inf where it has none."""
-    found = np.full((len(scores), len(wanted)), -np.inf, np.float32)
-    for place, label in enumerate(wanted):
-        own = np.flatnonzero(columns == label)
-        if len(own):
-            found[:, place] = scores[:, own].max(axis=1)
-    return found

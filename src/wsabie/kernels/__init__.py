@@ -1,1 +1,1 @@
-"""The only room with numba. Leaf functions first, each the size of a screen; `reference.py` is the specification."""
+"""The only room with numba. Leaf functions first, each the size of a screen; `*reference.py` are the specification."""

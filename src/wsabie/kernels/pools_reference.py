@@ -1,7 +1,7 @@
 """The slow twin of a block with a pool: candidates are encoded into slots, which the step takes for labels.
 
-NumPy, float64, plain loops, with the random numbers of `wsabie.kernels.reference`; the surrogate is the hinge, and the
-number of draws estimates the rank.
+NumPy, float64, plain loops, with the random numbers of `wsabie.kernels.rng_reference`; the surrogate is the hinge, and
+the number of draws estimates the rank.
 """
 
 from collections.abc import Iterable
@@ -10,9 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wsabie.base.arrays import Float64
-from wsabie.kernels import reference
-from wsabie.kernels.reference import Moved, Proposal
+from wsabie.kernels.candidates_reference import pull, score, slopes
+from wsabie.kernels.patterns_reference import fold, spread
+from wsabie.kernels.reference import Moved
+from wsabie.kernels.rng_reference import advance, below, mix, stream
+from wsabie.kernels.towers_reference import apply_directions, encode
 from wsabie.kernels.warp import DRAWS, HISTOGRAM, N_COUNTERS, REJECTED, SKIPPED, UPDATES, VISITED
+from wsabie.kernels.warp_reference import Proposal, positives
 
 
 class Slots(NamedTuple):
@@ -40,13 +44,13 @@ def gather(scored: Any, tower: Any, targets: Any, rule: Any, order: Iterable[int
     first : int
         Pairs of the pass before this block: the key of its random stream.
     """
-    counter = reference.mix(reference.stream(rule.seed, rule.epoch, targets.first_pair + first) ^ (2**64 - 1))
+    counter = mix(stream(rule.seed, rule.epoch, targets.first_pair + first) ^ (2**64 - 1))
     ids = []
     for _ in range(n_sampled):
-        counter = reference.advance(counter)
-        ids.append(reference.below(counter, targets.n_labels))
+        counter = advance(counter)
+        ids.append(below(counter, targets.n_labels))
     ids += [int(targets.labels[pair]) for visit in order for pair in pairs_of(targets, visit)]
-    table = np.array([reference.encode(tower, thing) for thing in ids])
+    table = np.array([encode(tower, thing) for thing in ids])
     return Slots(scored(table, np.zeros(len(ids))), ids, n_sampled or len(ids))
 
 
@@ -56,28 +60,28 @@ def propose(targets: Any, slots: Slots, n_sampled: int, rule: Any, i: int, pair:
     A rank is among all negatives that there are, or, without drawn things, among the slots that hold one, as far as so
     many things are left.
     """
-    known = reference.positives(targets, i)
+    known = positives(targets, i)
     n_negatives = targets.n_labels - len(known)
     if not n_sampled:
         n_negatives = min(n_negatives, sum(thing not in known for thing in slots.ids))
     none = Proposal(y, -1, 0.0, np.zeros(1), 0.0)
     if n_negatives <= 0 or targets.weights[pair] == 0:
         return none, 0, 0, 0
-    counter = reference.stream(rule.seed, rule.epoch, targets.first_pair + pair)
-    threshold = reference.score(slots.points, q, y) - float(rule.margin)
+    counter = stream(rule.seed, rule.epoch, targets.first_pair + pair)
+    threshold = score(slots.points, q, y) - float(rule.margin)
     limit, drawn, rejected = min(int(rule.max_trials), n_negatives), 0, 0
     for _ in range(2 * limit + 10):
-        counter = reference.advance(counter)
-        v = reference.below(counter, slots.n_drawn)
+        counter = advance(counter)
+        v = below(counter, slots.n_drawn)
         if slots.ids[v] in known:
             rejected += 1
             continue
         drawn += 1
-        hinge = reference.score(slots.points, q, v) - threshold
+        hinge = score(slots.points, q, v) - threshold
         if hinge > 0:
             rank = n_negatives // drawn
             weight = float(rule.losses[rank]) * float(targets.weights[pair])
-            direction = weight * reference.pull(slots.points, q, y, v)
+            direction = weight * pull(slots.points, q, y, v)
             return Proposal(y, v, weight, direction, weight * hinge), drawn, rejected, rank
         if drawn >= limit:
             break
@@ -99,7 +103,7 @@ def run_block(
     moved: set[int] = set()
     for visit in order:
         i = int(targets.rows[visit])
-        q, g, found = reference.fold(pattern, i), np.zeros(1), False
+        q, g, found = fold(pattern, i), np.zeros(1), False
         for pair in pairs_of(targets, visit):
             step, drawn, rejected, rank = propose(targets, slots, n_sampled, rule, i, pair, at, q)
             counters[[VISITED, DRAWS, REJECTED]] += 1, drawn, rejected
@@ -110,11 +114,11 @@ def run_block(
             counters[[UPDATES, HISTOGRAM + rank.bit_length() - 1]] += 1
             g, found, loss = g + step.direction, True, loss + step.loss
             for y, sign in ((step.positive, 1), (step.violator, -1)):
-                a, _, c = reference.slopes(slots.points, q, y)
+                a, _, c = slopes(slots.points, q, y)
                 of_slots[y] += sign * step.weight * (a * q + c * slots.points.table[y])
                 moved.add(y)
         if found:
             of_queries.append((i, g))
-    reference.spread(pattern, of_queries, rule)
-    reference.apply_directions(candidates, rule, [(slots.ids[y], of_slots[y]) for y in sorted(moved)])
+    spread(pattern, of_queries, rule)
+    apply_directions(candidates, rule, [(slots.ids[y], of_slots[y]) for y in sorted(moved)])
     return Moved(counters, loss)

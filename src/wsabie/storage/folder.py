@@ -37,6 +37,7 @@ _DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4",
            "U16": "<u2", "I8": "|i1", "U8": "|u1", "BOOL": "|b1"}  # fmt: skip
 _CODES = {np.dtype(dtype): code for code, dtype in _DTYPES.items()}
 _HEAD = 80  # bytes of config.json before those that its checksum covers
+_DIGITS = slice(14, 78)  # of the checksum, in these
 _PIECE = 1 << 26
 _KEYS = {"kind": str, "config": dict, "tensors": dict}
 _OURS = re.compile(r"[0-9a-f]{32}\.safetensors|\.[0-9a-f]{32}\.safetensors\..*\.tmp")
@@ -126,6 +127,15 @@ def is_model_folder(path: str | Path) -> bool:
         return bool(_read_config(Path(path)))
     except ModelFolderError:
         return False
+
+
+def content_mark(path: str | Path) -> str:
+    """The checksum that `config.json` begins with, which changes with what the folder holds; "" where there is none."""
+    try:
+        with (Path(path) / "config.json").open("rb") as file:
+            return file.read(_HEAD).decode("ascii", "replace")[_DIGITS]
+    except OSError:
+        return ""
 
 
 def folder_kind(path: str | Path) -> str | None:

@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 from tests.catalogue.conftest import collection, database  # noqa: F401 - fixtures
 from tests.faces.serve.conftest import running
 
-from wsabie.catalogue import jobs, proposing
+from wsabie.catalogue import job_process, proposing
 from wsabie.catalogue.collection import Collection, create
 from wsabie.catalogue.learning import train
 from wsabie.catalogue.scanning import scan
@@ -187,7 +187,7 @@ def test_proposals_are_gone_through(asked: TestClient, collection: Collection) -
     named(asked, "tuktuk", "tuk-tuk", "Tuktuk", "caffè", "caffe")
     assert asked.get("/api/v1/labels/proposals").json()["made"] is None
     job = asked.post("/api/v1/jobs", json={"kind": "tidy"}).json()
-    jobs.work(collection.folder)
+    job_process.work(collection.folder)
     done = asked.get(f"/api/v1/jobs/{job['id']}").json()
     assert done["state"] == "done", done["error"]
     found = asked.get("/api/v1/labels/proposals?k=100&pictures=2").json()

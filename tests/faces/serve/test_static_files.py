@@ -33,6 +33,19 @@ def test_every_page_is_the_same_document_and_asked_for_again(built: TestClient, 
     assert (again.status_code, again.content) == (304, b"")
 
 
+def test_tags_are_compared_as_http_says(built: TestClient) -> None:
+    tag = built.get("/theme.js").headers["etag"]
+    inner = tag.strip('"')
+    known = [tag, f"W/{tag}", f'"other", {tag}', f'"a,b",W/{tag} , "c"', " * ", "*"]
+    others = ["", '"other"', inner, f'"{inner}x"', f'"x{inner}"', f'"{inner},other"', f'"*", W/"{inner[1:]}"', '"*"']
+    for given in known:
+        assert built.get("/theme.js", headers={"if-none-match": given}).status_code == 304, given
+    for given in others:
+        assert built.get("/theme.js", headers={"if-none-match": given}).status_code == 200, given
+    lines = [("if-none-match", '"other"'), ("if-none-match", tag)]
+    assert built.get("/theme.js", headers=lines).status_code == 304
+
+
 def test_files_named_by_their_content_are_kept(built: TestClient) -> None:
     found = built.get("/assets/index-abc123.js")
     assert found.headers["cache-control"] == "public, max-age=31536000, immutable"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from wsabie.studies.reproduce.claims import FAILS, HOLDS, NOT_RUN, OPEN, Check, Claim, in_paper, judged
+from wsabie.studies.reproduce.claims import FAILS, HOLDS, NOT_RUN, OPEN, Check, Claim, in_paper, verdict_of
 from wsabie.studies.reproduce.record import Findings, Found, Published
 
 PAPER = (Published("ImageNet", ("p@1",), {"A": (4.0,), "B": (3.0,)}, percent=True),)
@@ -16,7 +16,7 @@ def found(name: str, values: list[float] | None = None, mean: float = 0.0) -> Fo
 
 
 def verdict(a: Found, b: Found, why: str = "") -> tuple[str, str]:
-    given = judged(Claim("A > B in p@1", why), Findings([a, b]), PAPER, 0)
+    given = verdict_of(Claim("A > B in p@1", why), Findings([a, b]), PAPER, 0)
     return given.here, given.words
 
 
@@ -41,17 +41,17 @@ def test_figures_without_rows_are_compared_as_they_are() -> None:
 
 
 def test_a_row_that_was_not_run_decides_nothing() -> None:
-    given = judged(Claim("A > B in p@1"), Findings([found("A", mean=1.0)]), PAPER, 0)
+    given = verdict_of(Claim("A > B in p@1"), Findings([found("A", mean=1.0)]), PAPER, 0)
     assert (given.here, given.paper, given.words) == (NOT_RUN, HOLDS, "without B")
-    given = judged(Claim("A > B in MAP"), Findings([found("A", mean=1.0), found("B", mean=0.0)]), PAPER, 0)
+    given = verdict_of(Claim("A > B in MAP"), Findings([found("A", mean=1.0), found("B", mean=0.0)]), PAPER, 0)
     assert (given.here, given.paper) == (NOT_RUN, "")
 
 
 def test_groups_are_drawn_whole() -> None:
     a, b = found("A", [1.0] * 10 + [0.0] * 10), found("B", [0.0] * 10 + [0.4] * 10)
     groups = ["x"] * 10 + ["y"] * 10
-    assert judged(Claim("A > B in p@1"), Findings([a, b]), (), 0).here == HOLDS
-    assert judged(Claim("A > B in p@1"), Findings([a, b], groups=groups), (), 0).here == OPEN
+    assert verdict_of(Claim("A > B in p@1"), Findings([a, b]), (), 0).here == HOLDS
+    assert verdict_of(Claim("A > B in p@1"), Findings([a, b], groups=groups), (), 0).here == OPEN
 
 
 def test_the_paper_is_held_to_all_of_its_tables() -> None:
@@ -63,8 +63,8 @@ def test_the_paper_is_held_to_all_of_its_tables() -> None:
 
 def test_a_check_without_its_row_is_not_run() -> None:
     check = Check("A is there", lambda findings: (bool(findings["A"]), "yes"))
-    assert judged(check, Findings([found("A")]), (), 0).here == HOLDS
-    assert judged(check, Findings([]), (), 0).words == "without A"
+    assert verdict_of(check, Findings([found("A")]), (), 0).here == HOLDS
+    assert verdict_of(check, Findings([]), (), 0).words == "without A"
 
 
 def test_a_claim_of_another_form_is_a_mistake_of_ours() -> None:

@@ -221,7 +221,7 @@ def test_wrong_data_is_refused(tmp_path: Path, catalogue: Data) -> None:
 
 def test_a_catalogue_has_artists_of_genres() -> None:
     size = songs.sized("tiny")
-    Y, names = songs.names_of(size, np.array([0, 7, 7]))
+    Y, names = songs.artists_and_genres(size, np.array([0, 7, 7]))
     parents = visterms.world_of(size).parents
     genres = np.unique(parents)
     said = [[names[y] for y in row.indices] for row in Y]

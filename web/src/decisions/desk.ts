@@ -124,10 +124,10 @@ function takeBack(one: Made): void {
     return next;
   });
   if (typeof one.by === "number") {
-    takenBack.set(queue.undoEntry(one.by), one);
+    takenBack.set(queue.undoEntry(one.by, one.told), one);
     return;
   }
-  queue.takeBack(one.by);
+  queue.takeBack(one.by, one.told);
   say(`Taken back: ${one.told}`);
 }
 

@@ -78,7 +78,7 @@ describe("the queue of decisions", () => {
     queue.decide(yes(1));
     const second = queue.decide(yes(2));
     await settled();
-    queue.takeBack(second);
+    queue.takeBack(second, "the second");
     service.trouble = "none";
     queue.retry();
     await settled();
@@ -88,11 +88,11 @@ describe("the queue of decisions", () => {
   it("undoes by the journal's entry what was sent, also while it is being sent", async () => {
     const { queue, service } = made();
     const first = queue.decide(yes(1));
-    queue.takeBack(first); // under way
+    queue.takeBack(first, "the first"); // under way
     await settled();
     const second = queue.decide(yes(2));
     await settled();
-    queue.takeBack(second);
+    queue.takeBack(second, "the second");
     await settled();
     expect(service.taken).toEqual(["decide 1", "undo 1", "decide 2", "undo 3"]);
   });

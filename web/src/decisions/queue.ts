@@ -23,6 +23,7 @@ export interface Undo {
   kind: "undo";
   of: string; // the step that it takes back; empty for an entry that no step has made
   entry: number | null; // of the journal, once it is known
+  told: string; // what that was, for people
 }
 
 export type Step = Decide | Above | Undo;
@@ -97,7 +98,7 @@ export class DecisionQueue {
   }
 
   /** Take back a step: it is never sent if it has not been, and undone by the journal if it has. */
-  takeBack(id: string): void {
+  takeBack(id: string, told: string): void {
     const at = this.waiting.findIndex((s) => s.id === id);
     if (at >= 0 && this.sending !== id) {
       this.waiting.splice(at, 1);
@@ -107,12 +108,12 @@ export class DecisionQueue {
     const answered = this.done.find((d) => d.id === id);
     if (answered && answered.entry === null) return; // it had changed nothing
     if (at < 0 && !answered) return; // it was refused
-    this.add({ id: this.newId(), kind: "undo", of: id, entry: answered?.entry ?? null });
+    this.add({ id: this.newId(), kind: "undo", of: id, entry: answered?.entry ?? null, told });
   }
 
   /** Undo an entry of the journal that another request has made; the name of the step. */
-  undoEntry(entry: number): string {
-    return this.add({ id: this.newId(), kind: "undo", of: "", entry });
+  undoEntry(entry: number, told: string): string {
+    return this.add({ id: this.newId(), kind: "undo", of: "", entry, told });
   }
 
   /** The journal's entry of a step that was answered since the page was opened. */

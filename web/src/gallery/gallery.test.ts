@@ -1,63 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { itemQuery } from "./filters";
-import { type Page, Pages } from "./pages";
 import { clicked, everything, moved, NOTHING, target, toggled } from "./selection";
-
-function numbers(total: number, asked: string[] = []): Pages<number> {
-  return new Pages<number>(
-    async (cursor, k): Promise<Page<number>> => {
-      asked.push(`${cursor ?? "start"} ${k}`);
-      const start = Number(cursor ?? 0);
-      const items = Array.from({ length: Math.min(k, total - start) }, (_, i) => start + i);
-      return { items, next: start + k < total ? String(start + k) : null, total: cursor === null ? total : null };
-    },
-    10,
-    50,
-  );
-}
-const rest = (): Promise<void> => new Promise((done) => setTimeout(done, 5));
-
-describe("a list in pages", () => {
-  it("asks for what is looked at and a little more, and keeps the count", async () => {
-    const asked: string[] = [];
-    const pages = numbers(95, asked);
-    pages.need(0);
-    await rest();
-    expect(pages.items).toHaveLength(10);
-    expect(pages.length).toBe(95);
-    pages.need(6);
-    await rest();
-    expect(asked).toEqual(["start 10", "10 10"]);
-  });
-
-  it("walks in long steps to a place far away, and ends at the end", async () => {
-    const asked: string[] = [];
-    const pages = numbers(95, asked);
-    pages.need(94);
-    await rest();
-    expect(asked).toEqual(["start 50", "50 50"]);
-    expect(pages.items).toEqual(Array.from({ length: 95 }, (_, i) => i));
-    expect(pages.get().ended).toBe(true);
-    pages.need(500);
-    await rest();
-    expect(asked).toHaveLength(2);
-  });
-
-  it("stops at an error and goes on when asked again", async () => {
-    let broken = true;
-    const pages = new Pages<number>(async () => {
-      if (broken) throw new Error("away");
-      return { items: [1, 2], next: null, total: 2 };
-    });
-    pages.need(0);
-    await rest();
-    expect(pages.get().error?.message).toBe("away");
-    broken = false;
-    pages.retry();
-    await rest();
-    expect(pages.items).toEqual([1, 2]);
-  });
-});
 
 describe("selection", () => {
   const idAt = (at: number): number | undefined => (at < 100 ? at + 1000 : undefined);

@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useSyncExternalStore } from "react";
 import { api, type ItemQuery } from "../api/client";
 import type { Item } from "../api/types";
-import { type LoadPage, Pages, type PagesState } from "./pages";
+import { type LoadPage, Pages, type PagesState } from "../base/pages";
 import { pickedPage } from "./picked";
 
 const KEPT = 4;

@@ -2,8 +2,8 @@
 
 import { api, type ItemQuery } from "../api/client";
 import type { Item } from "../api/types";
+import type { LoadPage } from "../base/pages";
 import { go } from "../base/router";
-import type { LoadPage } from "./pages";
 
 let picked: readonly number[] = [];
 let turn = 0;

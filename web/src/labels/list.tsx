@@ -1,16 +1,16 @@
 /** All labels, of which only those in sight exist. */
 
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type KeyboardEvent, type ReactNode, useEffect, useRef } from "react";
-import type { LabelRow, RowQuery } from "../api/labels";
+import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef, useSyncExternalStore } from "react";
+import { labelApi, type LabelRow, type RowQuery } from "../api/labels";
 import { count, number } from "../base/format";
+import { Pages, type PagesState } from "../base/pages";
 import { ask } from "../base/router";
 import { useStore } from "../base/store";
 import { Trouble } from "../base/ui";
 import { target } from "../gallery/selection";
 import { collectionTurn } from "../shell/collection";
 import { useLabelKeys } from "./keys";
-import { useRows } from "./rows";
 import { accuracy, spoken } from "./words";
 
 const HEIGHT = 44;
@@ -28,18 +28,19 @@ export function LabelList({ chosen, asked }: { chosen: number | null; asked: URL
   });
   const seen = virtual.getVirtualItems();
   const [first, last] = [seen[0]?.index ?? 0, seen.at(-1)?.index ?? 0];
-  useEffect(() => rows.need(first, last), [rows, first, last]);
+  useEffect(() => rows.need(last, first), [rows, first, last]);
   useEffect(() => {
     if (box.current) box.current.scrollTop = 0;
   }, [key]);
 
   const to = (at: number): void => {
-    const row = rows.at(Math.max(0, Math.min(length - 1, at)));
+    const there = Math.max(0, Math.min(length - 1, at));
+    const row = rows.items[there];
     if (!row) return;
-    virtual.scrollToIndex(rows.indexOf(row.id));
+    virtual.scrollToIndex(there);
     ask({ label: row.id }, { replace: chosen !== null });
   };
-  const at = chosen === null ? -1 : rows.indexOf(chosen);
+  const at = chosen === null ? -1 : rows.items.findIndex((row) => row?.id === chosen);
   useLabelKeys((by) => to(at + by));
   const heard = (event: KeyboardEvent): void => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -69,17 +70,36 @@ export function LabelList({ chosen, asked }: { chosen: number | null; asked: URL
           {seen.map((part) => (
             <Row
               key={part.key}
-              row={rows.at(part.index)}
+              row={rows.items[part.index]}
               at={part.index}
               of={length}
               top={part.start}
-              chosen={rows.at(part.index)?.id === chosen}
+              chosen={rows.items[part.index]?.id === chosen}
             />
           ))}
         </div>
       </div>
     </div>
   );
+}
+
+/** The labels of a question; asked again when `turn` changes. */
+function useRows(asked: RowQuery, turn: number): { rows: Pages<LabelRow>; state: PagesState; key: string } {
+  const key = JSON.stringify(asked);
+  const rows = useMemo(() => {
+    const query = JSON.parse(key) as RowQuery;
+    const load = async (cursor: string | null, k: number, signal: AbortSignal) => {
+      const { total, labels } = await labelApi.rows(query, Number(cursor), k, signal);
+      return { items: labels, next: null, total };
+    };
+    return new Pages<LabelRow>(load, { at: String });
+  }, [key]);
+  const state = useSyncExternalStore(rows.subscribe, rows.get);
+  useEffect(() => {
+    rows.refresh();
+    return () => rows.close();
+  }, [rows, turn]);
+  return { rows, state, key };
 }
 
 interface RowProps {

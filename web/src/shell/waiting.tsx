@@ -5,7 +5,7 @@ import { AWAY } from "../api/client";
 import { count } from "../base/format";
 import { Dialog } from "../base/ui";
 import { queue, useQueue } from "../decisions/desk";
-import type { Step } from "../decisions/queue";
+import { toldOf } from "../decisions/words";
 
 export function Waiting(): ReactNode {
   const { waiting, refused, trouble } = useQueue();
@@ -50,14 +50,6 @@ export function Waiting(): ReactNode {
       )}
     </>
   );
-}
-
-function toldOf(step: Step): string {
-  if (step.kind === "undo") return "Taking back a decision";
-  if (step.kind === "above") return `Accepting ${step.label ?? "everything"} from ${Math.round(step.probability * 100)} %`;
-  const first = step.decisions[0]!;
-  const more = step.decisions.length - 1;
-  return `${first.label} ${first.state ?? "left open"}${more ? ` and ${count(more, "more", "more")}` : ""}`;
 }
 
 function useOnline(): boolean {

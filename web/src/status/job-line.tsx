@@ -5,6 +5,7 @@ import type { Job } from "../api/types";
 import { ago, number } from "../base/format";
 import { useMayWrite } from "../decisions/may";
 import { JOB_NAMES, share, stopJob, underWay } from "./jobs";
+import { notesOf } from "./words";
 
 export function JobLine({ job }: { job: Job }): ReactNode {
   const done = share(job);
@@ -30,6 +31,11 @@ export function JobLine({ job }: { job: Job }): ReactNode {
           </button>
         </>
       )}
+      {notesOf(job).map((note) => (
+        <small key={note} className="job-note">
+          {note}
+        </small>
+      ))}
     </li>
   );
 }

@@ -43,6 +43,7 @@ from wsabie.faces.cli.options import (
     Threads,
     Top,
     WordVectors,
+    describing,
     opening_itself,
     positive,
     refuse_options,
@@ -170,30 +171,36 @@ def train(
     json: Json = False,
 ) -> None:
     """Train a model on tagged data; new data is then annotated with `wsabie annotate`."""
-    from wsabie.faces.cli.meanings import meaning_parameters, refuse_other_kinds
-    from wsabie.faces.cli.settings_file import read_parameters
+    from wsabie.faces.cli.meanings import refuse_other_kinds
     from wsabie.faces.cli.spaces import is_declaration, train_space_command
-    from wsabie.faces.cli.training import Asked, estimator_of, refuse_without_epochs, relations_of, train_command
+    from wsabie.faces.cli.training import (
+        Asked,
+        estimator_of,
+        parameters_given,
+        refuse_held_out_twice,
+        refuse_without_epochs,
+        train_command,
+    )
     from wsabie.models.systems import system_of
     from wsabie.studies.training import Recipe
 
     run = stated(threads=threads, seed=seed)
+    shape = stated(dim=dim, loss=loss, similarity=similarity, epochs=epochs)
+    shape |= stated(learning_rate=learning_rate, max_norm=max_norm)
+    described = stated(describe=describe, components=components, landmarks=landmarks, terms=terms, size=size)
+    described |= stated(augment=augment, crop=crop, normalise=normalise, output=output, rate=rate)
+    meant = stated(vectors=vectors, knowledge=knowledge, labels=labels)
     if is_declaration(data):
-        others: dict[str, Any] = {"valid": valid, "config": config, "ensemble": ensemble, "ensemble-by": ensemble_by}
-        others |= {"describe": describe, "components": components, "terms": terms, "size": size, "augment": augment}
-        others |= {"relations": relations, "vectors": vectors, "knowledge": knowledge, "labels": labels}
-        others |= {"landmarks": landmarks, "crop": crop, "normalise": normalise, "output": output, "rate": rate}
-        others |= {"items": items, "whole": whole, "metric": metric}
-        refuse_options(stated(**others), "what a TOML file says in its tables, or what a space does not have")
+        others = stated(valid=valid, config=config, ensemble=ensemble, ensemble_by=ensemble_by, relations=relations)
+        others |= described | meant | stated(items=items, whole=whole, metric=metric)
+        refuse_options(others, "what a TOML file says in its tables, or what a space does not have")
         if kind != "wsabie" or min_rows != 1 or hogwild:
             raise InputError("a space has no --kind, --min-rows or --hogwild; leave them out, or give other data")
-        own = stated(dim=dim, loss=loss, similarity=similarity, epochs=epochs, learning_rate=learning_rate)
-        share = 0.1 if hold_out is None else hold_out
         train_space_command(
             data,
             model,
-            {**own, **stated(max_norm=max_norm), **run},
-            hold_out=share,
+            shape | run,
+            hold_out=0.1 if hold_out is None else hold_out,
             only=only or (),
             stop_on=stop_on or "mean",
             resume=resume,
@@ -203,44 +210,16 @@ def train(
             json=json,
         )
         return
-    refuse_options(stated(only=only, **{"stop-on": stop_on}), "which relations of a TOML file count")
-    trained = system_of(kind).trained
-    refuse_other_kinds(kind, stated(vectors=vectors, knowledge=knowledge, labels=labels))
+    refuse_options(stated(only=only, stop_on=stop_on), "which relations of a TOML file count")
+    refuse_other_kinds(kind, meant)
     refuse_without_epochs(kind, {"valid": valid, "hold-out": hold_out, "metric": metric, "log": log})
-    if metric is not None and hold_out == 0 and valid is None:
-        raise InputError("--metric chooses the epoch by rows that are set aside; give --valid DATA or more --hold-out")
-    parameters: dict[str, Any] = {} if config is None else read_parameters(config, kind)
-    parameters = {name: value for name, value in parameters.items() if name not in run}
-    parameters = meaning_parameters(kind, vectors, knowledge, labels, dim) | parameters
-    parameters |= relations_of(kind, relations, parameters)
-    parameters |= stated(
-        dim=dim,
-        loss=loss,
-        similarity=similarity,
-        epochs=epochs,
-        learning_rate=learning_rate,
-        max_norm=max_norm,
-        deterministic=False if hogwild else None,
-    )
-    if valid is not None and hold_out:
-        raise InputError("--hold-out sets training rows aside and --valid gives others; leave one of them out")
-    pictures = stated(
-        describe=describe,
-        n_components=components,
-        n_landmarks=landmarks,
-        n_terms=terms,
-        size=size,
-        augment=augment,
-        crop=crop,
-        normalise=normalise,
-        output=output,
-        rate=rate,
-    )
-    sides = stated(hold_out=hold_out if trained else 0.0)
+    refuse_held_out_twice(valid, hold_out, metric)
+    shape |= {"deterministic": False} if hogwild else {}
+    parameters = parameters_given(kind, config, shape, run, meant, relations)
     estimator = estimator_of(kind, parameters, run, ensemble, ensemble_by)
-    sides |= stated(metric=metric)
-    rest: dict[str, Any] = {"min_rows": min_rows, "resume": resume, "system": kind, "given": run, **sides}
-    recipe = Recipe(str(data), model, estimator, pictures, **rest)
+    rest: dict[str, Any] = {"min_rows": min_rows, "resume": resume, "system": kind, "given": run}
+    rest |= stated(hold_out=hold_out if system_of(kind).trained else 0.0, metric=metric)
+    recipe = Recipe(str(data), model, estimator, describing(described), **rest)
     train_command(Asked(data, valid, recipe, log, rejects, strict=strict, json=json, items=items, whole=whole))
 
 

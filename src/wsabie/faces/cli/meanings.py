@@ -73,7 +73,11 @@ def refuse_other_kinds(kind: str, given: dict[str, Any]) -> None:
 
 
 def meaning_parameters(
-    kind: str, vectors: Path | None, knowledge: Sequence[Path] | None, labels: Path | None, dim: int | None
+    kind: str,
+    dim: int | None,
+    vectors: Path | None = None,
+    knowledge: Sequence[Path] | None = None,
+    labels: Path | None = None,
 ) -> dict[str, Any]:
     """Parameters of a kind of model: its word vectors and more, or those that its label vectors begin with."""
     from wsabie.models.systems import system_of

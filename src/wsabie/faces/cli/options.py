@@ -155,8 +155,14 @@ def stated(**options: Any) -> dict[str, Any]:
 
 def refuse_options(given: dict[str, Any], because: str) -> None:
     """Refuse options that another kind of features has."""
-    for flag in given:
+    for name in given:
+        flag = name.replace("_", "-")
         raise InputError(f"--{flag} says {because}; leave --{flag} out")
+
+
+def describing(given: dict[str, Any]) -> dict[str, Any]:
+    """What options say of how things are described, by the names that describers give it."""
+    return {f"n_{name}" if name in ("components", "landmarks", "terms") else name: v for name, v in given.items()}
 
 
 def opening_itself(command: Callable[..., Any]) -> Callable[..., Any]:

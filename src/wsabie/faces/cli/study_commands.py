@@ -32,6 +32,7 @@ from wsabie.faces.cli.options import (
     Terms,
     Threads,
     WordVectors,
+    describing,
     positive,
     refuse_options,
     stated,
@@ -80,23 +81,18 @@ def compare(
     from wsabie.faces.cli.comparing import compare_command
     from wsabie.faces.cli.spaces import is_declaration
 
+    described = stated(describe=describe, components=components, landmarks=landmarks, terms=terms, size=size, rate=rate)
     if is_declaration(data):
         from wsabie.faces.cli.space_studies import compare_spaces_command
 
-        others = stated(items=items, hierarchy=hierarchy, report=report, describe=describe, components=components)
-        others |= stated(
-            landmarks=landmarks, terms=terms, size=size, rate=rate, **{"parent-first": parent_first or None}
-        )
-        refuse_options(others, "what a TOML file says in its tables, or what a space does not have")
+        others = stated(items=items, hierarchy=hierarchy, report=report, parent_first=parent_first or None)
+        refuse_options(others | described, "what a TOML file says in its tables, or what a space does not have")
         if by != "auto" or min_rows != 1:
             raise InputError("a space has no --by and no --min-rows; leave them out, or give other data")
         run = stated(threads=threads, seed=seed)
         compare_spaces_command(data, test, allow_overlap, models, hold_out, out, run, strict, rejects, json)
         return
-    refuse_options(stated(**{"hold-out": hold_out}, out=out), "how the things of a TOML file are compared")
-    pictures = stated(
-        describe=describe, n_components=components, n_landmarks=landmarks, n_terms=terms, size=size, rate=rate
-    )
+    refuse_options(stated(hold_out=hold_out, out=out), "how the things of a TOML file are compared")
     compare_command(
         data,
         models,
@@ -106,7 +102,7 @@ def compare(
         min_rows,
         hierarchy,
         parent_first,
-        pictures,
+        describing(described),
         threads,
         seed or 0,
         report,
@@ -181,23 +177,13 @@ def tune(
 
     if valid is not None and hold_out:
         raise InputError("--hold-out sets training rows aside and --valid gives others; leave one of them out")
-    pictures = stated(
-        describe=describe,
-        n_components=components,
-        n_landmarks=landmarks,
-        n_terms=terms,
-        size=size,
-        augment=augment,
-        crop=crop,
-        normalise=normalise,
-        output=output,
-        rate=rate,
-    )
+    described = stated(describe=describe, components=components, landmarks=landmarks, terms=terms, size=size)
+    described |= stated(augment=augment, crop=crop, normalise=normalise, output=output, rate=rate)
     changes, trials = read_changes(config, fix or []), 30 if trials is None and minutes is None else trials
     if is_declaration(data):
         from wsabie.faces.cli.space_studies import tune_spaces_command
 
-        refuse_options(stated(valid=valid, test=test, **pictures), "what a space is not tuned with")
+        refuse_options(stated(valid=valid, test=test) | described, "what a space is not tuned with")
         if kind != "wsabie" or metric != "MAP" or min_rows != 1 or all_rows or allow_overlap:
             raise InputError(
                 "a space has no --kind, --metric, --min-rows, --all-rows or --allow-overlap; leave them out, or give "
@@ -207,11 +193,11 @@ def tune(
         run, share = stated(threads=threads, seed=seed), 0.1 if hold_out is None else hold_out
         tune_spaces_command(data, out, changes, limits, share, stop_on, run, strict, rejects, json)
         return
-    refuse_options(stated(**{"stop-on": stop_on}), "which relation of a TOML file counts")
+    refuse_options(stated(stop_on=stop_on), "which relation of a TOML file counts")
     searched = search(changes, kind)
     estimator = build(kind, threads=threads, seed=seed or 0)
     rest: dict[str, Any] = {"min_rows": min_rows, "resume": True, "system": kind, **stated(hold_out=hold_out)}
-    recipe = Recipe(str(data), out / "model", estimator, pictures, **rest)
+    recipe = Recipe(str(data), out / "model", estimator, describing(described), **rest)
     plan = Plan(searched, metric, trials, minutes, not full, all_rows, allow_overlap)
     tune_command(Asked(data, valid, test, out, plan, recipe, rejects, strict=strict, json=json))
 

@@ -23,6 +23,8 @@ from wsabie.faces.cli.common import (
     width_of,
 )
 from wsabie.faces.cli.epochs import epochs_run
+from wsabie.faces.cli.meanings import meaning_parameters
+from wsabie.faces.cli.settings_file import read_parameters
 from wsabie.faces.cli.terminal import TerminalProgress, note, out, plural, show_json
 from wsabie.sources.records import Source
 from wsabie.storage.atomic import UnwritableError, explained
@@ -103,6 +105,32 @@ def refuse_without_epochs(kind: str, options: dict[str, Any]) -> None:
     for flag, value in options.items():
         if value and not system_of(kind).trained:
             raise InputError(f"--{flag} is about epochs, and {kind} has none; leave --{flag} out")
+
+
+def refuse_held_out_twice(valid: Path | None, hold_out: float | None, metric: str | None) -> None:
+    """Refuse two sets of rows that choose the epoch, and a figure of rows where none are set aside."""
+    if metric is not None and hold_out == 0 and valid is None:
+        raise InputError("--metric chooses the epoch by rows that are set aside; give --valid DATA or more --hold-out")
+    if valid is not None and hold_out:
+        raise InputError("--hold-out sets training rows aside and --valid gives others; leave one of them out")
+
+
+def parameters_given(
+    kind: str,
+    config: Path | None,
+    shape: dict[str, Any],
+    run: dict[str, Any],
+    meant: dict[str, Any],
+    relations: str | None,
+) -> dict[str, Any]:
+    """Parameters of the estimator: what options say (`shape`, `run`) goes before what a file says.
+
+    `meant` has what is known of what labels mean: `vectors`, `knowledge` and `labels`.
+    """
+    of_file = {} if config is None else read_parameters(config, kind)
+    of_file = {name: value for name, value in of_file.items() if name not in run}
+    found = meaning_parameters(kind, dim=shape.get("dim"), **meant) | of_file
+    return found | relations_of(kind, relations, found) | shape
 
 
 def train_command(asked: Asked) -> None:

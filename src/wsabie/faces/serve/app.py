@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wsabie import __version__
 from wsabie.base.machine import available_cores
-from wsabie.catalogue.jobs import Runner
+from wsabie.catalogue.job_process import Runner
 from wsabie.faces.serve import (
     annotation_routes,
     collection_routes,

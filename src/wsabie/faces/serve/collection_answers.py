@@ -245,7 +245,7 @@ class Threshold(BaseModel):
     probability: float | None
 
 
-class Standing(BaseModel):
+class CollectionSeen(BaseModel):
     """How the collection stands."""
 
     schema_: Annotated[Literal[1], Field(serialization_alias="schema")] = 1

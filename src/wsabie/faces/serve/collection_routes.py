@@ -27,12 +27,12 @@ _STREAMED = 5.0  # seconds of a stream: browsers ask again, and a service that i
 
 
 @router.get("/collection")
-def whole(at: Open, who: Reader) -> told.Standing:
+def whole(at: Open, who: Reader) -> told.CollectionSeen:
     """How it stands: items, labels, decisions, suggestions that wait, the model in use."""
     found = standing.standing(at)
     count = {state: sum(one.annotations for one in found.annotations if one.state == state) for state in _STATES}
     model = next((one for one in shelf.on_shelf(at) if one.in_use), None)
-    return told.Standing(
+    return told.CollectionSeen(
         folder=str(at.folder),
         role=who.role,
         items=found.items,

@@ -1,10 +1,16 @@
 """What a client says of itself in headers: copies that it keeps, and whether it takes gzip."""
 
+import re
+
 from starlette.requests import Request
+
+_TAG = re.compile(r'"[^"\s]*"')  # what may stand between quotes, commas too; W/ before it is left out
 
 
 def keeps(request: Request, tag: str) -> bool:
     """Whether the client has the content of this tag (with its quotes), so that 304 will do.
+
+    Tags are compared weakly, as RFC 9110 (13.1.2) says: in a list, with or without `W/`; `*` stands for any.
 
     Examples
     --------
@@ -13,8 +19,8 @@ def keeps(request: Request, tag: str) -> bool:
     >>> [keeps(asked(value), '"abc"') for value in (b'"x", W/"abc"', b"*", b'"abcd"', b"abc")]
     [True, True, False, False]
     """
-    known = [one.strip().removeprefix("W/") for one in request.headers.get("if-none-match", "").split(",")]
-    return tag in known or known == ["*"]
+    known = ", ".join(request.headers.getlist("if-none-match"))
+    return known.strip() == "*" or tag in _TAG.findall(known)
 
 
 def takes_gzip(request: Request) -> bool:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
 
-from wsabie.catalogue import one_label, proposing, tidying, vocabulary
+from wsabie.catalogue import editing, one_label, proposing, tidying
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.database import reading
 from wsabie.faces.serve import label_answers as told
@@ -29,7 +29,7 @@ def proposals(
     pictures: Few = 4,
 ) -> told.ProposalsSeen:
     """Labels that could be one, as found when somebody looked, with what speaks for and against it; surest first."""
-    found = proposing.standing(at)
+    found = proposing.current(at)
     shown = found.proposals[after : after + within(k, the)]
     seen = _pictures(at, [n.id for one in shown for n in (one.into, *one.labels)[:_PICTURED]], pictures)
     return told.ProposalsSeen(
@@ -61,14 +61,14 @@ def proposals(
 @router.post("/labels/merge")
 def merge(asked: told.MergeAsked, at: Open, who: Writer) -> told.Merged:
     """Let labels go into another, as one entry of the journal; their names find it from now on."""
-    done = vocabulary.merge(at, asked.labels, asked.into, who.name)
+    done = editing.merge(at, asked.labels, asked.into, who.name)
     return told.Merged(entry=done.entry, moved=done.moved, together=done.together)
 
 
 @router.post("/labels/apart")
 def apart(asked: told.ApartAsked, at: Open, who: Writer) -> told.KeptApart:
     """Remember that labels are not to be merged with one another: none of these is proposed again."""
-    done = vocabulary.keep_apart(at, asked.labels, who.name)
+    done = editing.keep_apart(at, asked.labels, who.name)
     return told.KeptApart(entry=done.entry, pairs=done.pairs)
 
 
@@ -97,7 +97,7 @@ def neighbours(
 def edit(label: Id, asked: told.LabelEdited, at: Open, who: Writer) -> told.Changed:
     """Change a label's name (the old one still finds it), language, meaning, parent or other names, as one entry."""
     new = asked.model_dump(exclude={"add"}) | {"add": {one.name: one.language for one in asked.add}}
-    return told.Changed(entry=vocabulary.edit(at, label, who.name, **new))
+    return told.Changed(entry=editing.edit(at, label, who.name, **new))
 
 
 def _held_out(found: one_label.HeldOut | None) -> told.HeldOut | None:

@@ -17,6 +17,7 @@ from pydantic import BaseModel, Field
 from wsabie.base.arrays import Float32, Int64
 from wsabie.catalogue import map_labels, maps
 from wsabie.catalogue.collection import Collection
+from wsabie.catalogue.few import Few
 from wsabie.faces.serve.context import API, Open, Reader, The, within
 from wsabie.faces.serve.kept_copies import keeps, takes_gzip
 from wsabie.faces.serve.problems import Problem
@@ -30,7 +31,7 @@ Version = Annotated[
 _BYTES: Any = {200: {"content": {"application/octet-stream": {}}}}
 _SIDE = 65_535
 _KEPT = 2  # as many as maps are
-_packed, _small = maps.Few[bytes](_KEPT), maps.Few[bytes](_KEPT)
+_packed, _small = Few[bytes](_KEPT), Few[bytes](_KEPT)
 
 
 class Box(BaseModel):
@@ -91,7 +92,7 @@ def about(at: Open, _: Reader, method: How = "pca") -> MapSeen:
         points=len(drawn.items),
         box=box_of(drawn.places),
         share=drawn.share,
-        projections=[ProjectionSeen(**one._asdict()) for one in maps.standing(at)],
+        projections=[ProjectionSeen(**one._asdict()) for one in maps.projections(at)],
     )
 
 

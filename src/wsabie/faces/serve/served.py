@@ -1,18 +1,17 @@
 """A model that is served: mapped into memory, and another one as soon as its folder holds another."""
 
-import json
 import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from wsabie.base.errors import InputError
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.points import opened_model
 from wsabie.catalogue.shelf import OpenModel
 from wsabie.models.annotator import Annotator
-from wsabie.storage.folder import is_model_folder
+from wsabie.storage.folder import content_mark, is_model_folder
 
 _LOOK_EVERY = 1.0  # seconds
 
@@ -80,7 +79,7 @@ class ServedModel:
         self.path = path
         self._lock = threading.Lock()
         self._next_look = time.monotonic() + _LOOK_EVERY
-        self._pointer = self._read_pointer()
+        self._mark = content_mark(self.path)
         self._version = self._load()
         self.trouble: str | None = None
 
@@ -95,22 +94,14 @@ class ServedModel:
 
     def _look(self) -> None:
         """Take over another model; what is wrong with it is kept for `trouble`, and the old one goes on."""
-        begun, pointer, wait = time.monotonic(), self._read_pointer(), _LOOK_EVERY
-        if pointer != self._pointer:
+        begun, mark, wait = time.monotonic(), content_mark(self.path), _LOOK_EVERY
+        if mark != self._mark:
             try:
-                self._version, self.trouble, self._pointer = self._load(), None, pointer
+                self._version, self.trouble, self._mark = self._load(), None, mark
             except Exception as error:  # half a model must not end the service; the other half may be on its way
                 self.trouble = f"the model in {self.path} was replaced by one that cannot be used: {error}"
                 wait = max(wait, 10 * (time.monotonic() - begun))
         self._next_look = time.monotonic() + wait
-
-    def _read_pointer(self) -> bytes:
-        """The head of `config.json`, which holds the checksum of the rest; nothing while there is none."""
-        try:
-            with (self.path / "config.json").open("rb") as file:
-                return file.read(80)
-        except OSError:
-            return b""
 
     def _load(self) -> Version:
         if not is_model_folder(self.path):
@@ -119,8 +110,7 @@ class ServedModel:
                 "`wsabie train --model` wrote"
             )
         annotator = Annotator.load(self.path)
-        told: dict[str, Any] = json.loads((self.path / "config.json").read_bytes())
-        return _version(annotator, str(told["sha256"])[:16])
+        return _version(annotator, content_mark(self.path)[:16])
 
 
 def _version(annotator: Annotator, number: str) -> Version:

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.staticfiles import NotModifiedResponse
 
+from wsabie.faces.serve.kept_copies import keeps
 from wsabie.faces.serve.problems import Problem
 
 FOLDER = Path(__file__).parent / "static"
@@ -67,6 +68,6 @@ def pages(folder: Path = FOLDER) -> APIRouter:
 def _file(path: Path, request: Request, kept: str) -> Response:
     headers = {"cache-control": kept}
     response: Any = FileResponse(path, headers=headers, media_type=_TYPES.get(path.suffix), stat_result=path.stat())
-    if response.headers["etag"] in request.headers.get("if-none-match", ""):
+    if keeps(request, response.headers["etag"]):
         return NotModifiedResponse(response.headers)
     return response  # type: ignore[no-any-return]

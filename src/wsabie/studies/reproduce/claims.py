@@ -101,7 +101,7 @@ def in_paper(claim: Claim, published: Sequence["Published"]) -> str:
     return HOLDS if all(a > b for a, b in known) else FAILS
 
 
-def judged(claim: Claim | Check, findings: "Findings", published: Sequence["Published"], seed: int) -> Verdict:
+def verdict_of(claim: Claim | Check, findings: "Findings", published: Sequence["Published"], seed: int) -> Verdict:
     """The verdict on one claim."""
     if isinstance(claim, Claim):
         return _ordered(claim, findings, published, seed)._replace(ours=claim.ours)

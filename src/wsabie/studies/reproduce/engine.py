@@ -133,7 +133,7 @@ def reproduce(
     findings = record.run(record, setting)
     if record.chart is not None and findings.rows:
         findings.charts.extend(record.chart(record, findings))
-    verdicts = [claims.judged(claim, findings, record.published, seed) for claim in record.claims]
+    verdicts = [claims.verdict_of(claim, findings, record.published, seed) for claim in record.claims]
     run = {
         "date": date.today().isoformat(),
         "seconds": round(time.perf_counter() - started, 1),

@@ -85,7 +85,7 @@ def open_songs(name: str, *, progress: Progress = SILENT, **options: object) -> 
     size = songs.sized(name.removeprefix(GENERATED))
     with progress.stage("songs as words", None, ""):
         task = kept(name, size)
-        Y, names = songs.names_of(size, task.y)
+        Y, names = songs.artists_and_genres(size, task.y)
     rows = Rows(task.X, Y, names, [f"song {i}" for i in range(len(task.y))], counts=True)
     about = (
         f"the generated catalogue {name}: {size.train:,} training songs (the last tenth of them for validation) and "

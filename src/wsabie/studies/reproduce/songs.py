@@ -46,7 +46,7 @@ def sized(name: str) -> Size:
     return SIZES[name]
 
 
-def names_of(size: Size, y: Any) -> tuple[Any, list[str]]:
+def artists_and_genres(size: Size, y: Any) -> tuple[Any, list[str]]:
     """Artist and genre of songs whose artists have these numbers: Y, csr_matrix (n, n_names) int8, and the names."""
     from scipy.sparse import csr_matrix
 

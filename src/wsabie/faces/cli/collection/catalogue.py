@@ -47,6 +47,7 @@ def init(
     _refuse_absent(folder)
     from wsabie.catalogue.collection import create
     from wsabie.catalogue.database import shown
+    from wsabie.catalogue.scanning import as_json
 
     with create(folder, database) as collection:
         if not json:
@@ -54,7 +55,7 @@ def init(
         scanned = None if no_scan else _scanned(collection, by, threads, rejects, tags=tags)
         if json:
             made = {"schema": 1, "collection": str(collection.folder), "database": shown(collection.engine)}
-            show_json(made if scanned is None else made | {"scanned": _document(scanned)})
+            show_json(made if scanned is None else made | {"scanned": as_json(scanned)})
         elif scanned is not None:
             _tell(scanned, folder)
 
@@ -191,14 +192,12 @@ def _scanned(
 
 
 def _show(scanned: "Scanned", folder: Path, json: bool) -> None:
+    from wsabie.catalogue.scanning import as_json
+
     if json:
-        show_json({"schema": 1, "scanned": _document(scanned)})
+        show_json({"schema": 1, "scanned": as_json(scanned)})
     else:
         _tell(scanned, folder)
-
-
-def _document(scanned: "Scanned") -> dict[str, Any]:
-    return scanned._asdict() | {"away": [away._asdict() for away in scanned.away]}
 
 
 def _tell(scanned: "Scanned", folder: Path) -> None:

@@ -35,11 +35,11 @@ def map_(
         from wsabie.storage.outputs import refuse_unwritable
 
         refuse_unwritable(("places", to), inputs=[collection.place])
-        if umap and maps.standing(collection)[1].state != "ready":
+        if umap and maps.projections(collection)[1].state != "ready":
             maps.project(collection, progress=TerminalProgress())
         drawn = maps.whole(collection, "umap" if umap else "pca")
         labels = map_labels.labels_at(collection, drawn, _LABELS)
-        figure = map_fit.judged(collection, drawn)
+        figure = map_fit.fit_of(collection, drawn)
         if to is not None:
             _write(collection, drawn, labels, to)
         found = {
@@ -50,7 +50,7 @@ def map_(
             "labels": len(labels),
             "share_of_variance": drawn.share,
             "around_labels": figure._asdict(),
-            "projections": [one._asdict() for one in maps.standing(collection)],
+            "projections": [one._asdict() for one in maps.projections(collection)],
         }
     if json:
         show_json(found)

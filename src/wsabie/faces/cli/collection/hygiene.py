@@ -16,11 +16,11 @@ What = Literal["list", "show", "tidy", "merge", "apart", "rename", "parent", "sy
 
 _TAKES: dict[What, tuple[str, ...]] = {
     "list": ("k", "order"),
-    "tidy": ("k", "knowledge", "least", "keep", "merge-above"),
+    "tidy": ("k", "knowledge", "least", "keep", "merge_above"),
     "show": ("k",),
     "synonym": ("language",),
     "edit": ("language", "wordnet", "drop"),
-    "fill": ("knowledge", "table", "dry-run"),
+    "fill": ("knowledge", "table", "dry_run"),
 }
 
 
@@ -72,37 +72,25 @@ def labels(
     json: Json = False,
 ) -> None:
     """The labels of a collection: what there is, which could be one, merging, names, parents."""
-    from wsabie.faces.cli.collection import labels_shown
+    from wsabie.faces.cli.collection.labels_shown import ACTIONS
 
-    given: dict[str, Any] = stated(
+    given = stated(
         k=k,
         order=order,
         knowledge=knowledge or None,
         table=table,
         least=least,
         keep=keep,
+        merge_above=merge_above,
         language=language,
         wordnet=wordnet,
         drop=drop or None,
-    ) | ({} if merge_above is None else {"merge-above": merge_above})
-    given |= {"dry-run": True} if dry_run else {}
-    refuse_options(
-        {o: v for o, v in given.items() if o not in _TAKES.get(what, ())}, f"what `labels {what}` does not ask"
+        dry_run=dry_run or None,
     )
-    given = {option.replace("-", "_"): value for option, value in given.items()}
+    foreign = {option.replace("_", "-"): v for option, v in given.items() if option not in _TAKES.get(what, ())}
+    refuse_options(foreign, f"what `labels {what}` does not ask")
     with opened(folder) as collection:
-        if what == "list":
-            labels_shown.list_command(collection, names or [], json, **given)
-        elif what == "show":
-            labels_shown.show_command(collection, names or [], json, **given)
-        elif what == "edit":
-            labels_shown.edit_command(collection, names or [], person(by), json, **given)
-        elif what == "tidy":
-            labels_shown.tidy_command(collection, names or [], person(by), json, **given)
-        elif what == "fill":
-            labels_shown.fill_command(collection, names or [], person(by), json, **given)
-        else:
-            labels_shown.change_command(collection, what, names or [], person(by), json, **given)
+        ACTIONS[what](collection, names or [], by, json, **given)
 
 
 def tag(

@@ -1,21 +1,22 @@
 """`wsabie collection labels`: what it does, and how it is shown."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wsabie.base.errors import InputError
+from wsabie.faces.cli.collection.group import person
 from wsabie.faces.cli.terminal import TerminalProgress, note, one_line, out, plural, show_json, show_table
 
 if TYPE_CHECKING:
     from wsabie.catalogue.collection import Collection
     from wsabie.catalogue.tidying import Proposal
 
-_AT_LEAST = {"merge": 2, "apart": 2, "rename": 2, "parent": 1, "synonym": 2}
-_AT_MOST = {"rename": 2, "parent": 2}
 
-
-def list_command(collection: "Collection", names: Sequence[str], json: bool, k: int = 20, order: Any = "items") -> None:
+def list_command(
+    collection: "Collection", names: Sequence[str], _: str | None, json: bool, k: int = 20, order: Any = "items"
+) -> None:
     """Print labels with what is known of them."""
     from wsabie.catalogue.vocabulary import listed
 
@@ -41,7 +42,7 @@ def list_command(collection: "Collection", names: Sequence[str], json: bool, k: 
     show_table(title, ["label", "items", "rejected", "suggestions right", "language", "below", "also"], lines)
 
 
-def show_command(collection: "Collection", names: Sequence[str], json: bool, k: int = 10) -> None:
+def show_command(collection: "Collection", names: Sequence[str], _: str | None, json: bool, k: int = 10) -> None:
     """Print all that is known of a label."""
     from wsabie.catalogue.one_label import near, whole
 
@@ -75,19 +76,19 @@ def show_command(collection: "Collection", names: Sequence[str], json: bool, k: 
 def edit_command(
     collection: "Collection",
     names: Sequence[str],
-    by: str,
+    by: str | None,
     json: bool,
     language: str | None = None,
     wordnet: str | None = None,
     drop: Sequence[str] = (),
 ) -> None:
     """Change what a label is: its language, its meaning, its other names."""
-    from wsabie.catalogue.vocabulary import edit
+    from wsabie.catalogue.editing import edit
 
     if language is None and wordnet is None and not drop:
         raise InputError("say what is to change: --language, --wordnet, or a name to --drop")
     number = _number_of(collection, names)
-    entry = edit(collection, number, by, language=language, wordnet=wordnet, remove=drop)
+    entry = edit(collection, number, person(by), language=language, wordnet=wordnet, remove=drop)
     if json:
         show_json({"schema": 1, "done": "edit", "labels": list(names), "entry": entry})
         return
@@ -97,7 +98,7 @@ def edit_command(
 def tidy_command(
     collection: "Collection",
     names: Sequence[str],
-    by: str,
+    by: str | None,
     json: bool,
     k: int = 20,
     knowledge: Sequence[Path] | None = None,
@@ -116,7 +117,7 @@ def tidy_command(
     if merge_above is not None:
         known = read_knowledge(*knowledge) if knowledge else None
         found = proposals(collection, knowledge=known, k=None, least=merge_above, keep=keep, progress=progress)
-        done = merge_proposals(collection, found.proposals, by)
+        done = merge_proposals(collection, found.proposals, person(by))
         if json:
             show_json({"schema": 1, **done._asdict()})
             return
@@ -143,7 +144,7 @@ def tidy_command(
 def fill_command(
     collection: "Collection",
     names: Sequence[str],
-    by: str,
+    by: str | None,
     json: bool,
     knowledge: Sequence[Path] | None = None,
     table: Path | None = None,
@@ -167,7 +168,7 @@ def fill_command(
         title = f"{collection.folder}: {plural(len(would), 'label')} would get"
         show_table(title, ["label", "meaning", "language", "below", "also"], lines)
         return
-    done = fill(collection, known, by, table=by_hand)
+    done = fill(collection, known, person(by), table=by_hand)
     if json:
         show_json({"schema": 1, **done._asdict()})
         return
@@ -178,37 +179,88 @@ def fill_command(
 
 
 def change_command(
-    collection: "Collection", what: str, names: Sequence[str], by: str, json: bool, language: str = ""
+    what: str, collection: "Collection", names: Sequence[str], by: str | None, json: bool, **given: Any
 ) -> None:
     """Merge, rename, put below, name, or keep apart."""
-    from wsabie.catalogue import vocabulary
-
-    if not _AT_LEAST[what] <= len(names) <= _AT_MOST.get(what, 1_000):
-        usage = {"merge": "A ... B", "apart": "A B ...", "rename": "OLD NEW", "parent": "LABEL [PARENT]"}
-        raise InputError(f"`labels DIR {what}` takes {usage.get(what, 'LABEL OTHER ...')}; {len(names)} are given")
-    told: dict[str, Any] = {}
-    first, *others = names
-    if what == "merge":
-        *gone, into = vocabulary.numbers_of(collection, names)
-        done = vocabulary.merge(collection, gone, into, by)
-        told = done._asdict()
-        said = f"merged into {done.into}: {done.moved:,} annotations moved, {done.together:,} were there already"
-    elif what == "rename":
-        vocabulary.rename(collection, first, others[0], by)
-        said = f"{first} is called {others[0]} now; the old name still finds it"
-    elif what == "parent":
-        vocabulary.set_parent(collection, first, others[0] if others else None, by)
-        said = f"{first} is below {others[0] if others else 'nothing'} now"
-    elif what == "synonym":
-        vocabulary.add_synonyms(collection, first, others, by, language)
-        said = f"{first} is also called {', '.join(others)}"
-    else:
-        told = vocabulary.keep_apart(collection, vocabulary.numbers_of(collection, names), by)._asdict()
-        said = f"kept apart: {', '.join(names)}"
+    change = _CHANGES[what]
+    if not change.least <= len(names) <= change.most:
+        raise InputError(f"`labels DIR {what}` takes {change.usage}; {len(names)} are given")
+    said, told = change.do(collection, names, person(by), **given)
     if json:
         show_json({"schema": 1, "done": what, "labels": list(names), **told})
         return
     note(said)
+
+
+Done = tuple[str, dict[str, Any]]
+"""What is said of a change, and what is told of it besides."""
+
+
+def _merge(collection: "Collection", names: Sequence[str], by: str) -> Done:
+    from wsabie.catalogue import editing, vocabulary
+
+    *gone, into = vocabulary.numbers_of(collection, names)
+    done = editing.merge(collection, gone, into, by)
+    said = f"merged into {done.into}: {done.moved:,} annotations moved, {done.together:,} were there already"
+    return said, done._asdict()
+
+
+def _keep_apart(collection: "Collection", names: Sequence[str], by: str) -> Done:
+    from wsabie.catalogue import editing, vocabulary
+
+    done = editing.keep_apart(collection, vocabulary.numbers_of(collection, names), by)
+    return f"kept apart: {', '.join(names)}", done._asdict()
+
+
+def _rename(collection: "Collection", names: Sequence[str], by: str) -> Done:
+    from wsabie.catalogue.editing import rename
+
+    old, new = names
+    rename(collection, old, new, by)
+    return f"{old} is called {new} now; the old name still finds it", {}
+
+
+def _set_parent(collection: "Collection", names: Sequence[str], by: str) -> Done:
+    from wsabie.catalogue.editing import set_parent
+
+    label, parent = names[0], names[1] if len(names) > 1 else None
+    set_parent(collection, label, parent, by)
+    return f"{label} is below {parent or 'nothing'} now", {}
+
+
+def _add_synonyms(collection: "Collection", names: Sequence[str], by: str, language: str = "") -> Done:
+    from wsabie.catalogue.editing import add_synonyms
+
+    label, *others = names
+    add_synonyms(collection, label, others, by, language)
+    return f"{label} is also called {', '.join(others)}", {}
+
+
+class _Change(NamedTuple):
+    """What is done, how many names it takes, and how they are written."""
+
+    do: Callable[..., Done]
+    usage: str
+    least: int
+    most: int = 1_000
+
+
+_CHANGES = {
+    "merge": _Change(_merge, "A ... B", 2),
+    "apart": _Change(_keep_apart, "A B ...", 2),
+    "rename": _Change(_rename, "OLD NEW", 2, 2),
+    "parent": _Change(_set_parent, "LABEL [PARENT]", 1, 2),
+    "synonym": _Change(_add_synonyms, "LABEL OTHER ...", 2),
+}
+ACTIONS: dict[str, Callable[..., None]] = {
+    "list": list_command,
+    "show": show_command,
+    "tidy": tidy_command,
+    "edit": edit_command,
+    "fill": fill_command,
+    **{what: partial(change_command, what) for what in _CHANGES},
+}
+"""What `labels` does: each is given the collection, names of labels, who asks, whether as JSON, and its options."""
 
 
 def _number_of(collection: "Collection", names: Sequence[str]) -> int:

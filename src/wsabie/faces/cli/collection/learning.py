@@ -127,7 +127,7 @@ def models(
     if sum((use is not None, keep is not None, compare or bool(numbers))) > 1:
         raise InputError("N, --use and --keep are different things; do one after the other")
     with opened(folder) as collection:
-        from wsabie.catalogue import comparing, shelf
+        from wsabie.catalogue import comparing, shelf, shelving
         from wsabie.faces.cli.common import executor
 
         if compare:
@@ -137,7 +137,7 @@ def models(
             models_shown.show_some([shelf.shelved(collection, number) for number in numbers], json)
         else:
             used = None if use is None else shelf.use(collection, use, by=person(by))
-            removed = [] if keep is None else shelf.keep(collection, keep, by=person(by))
+            removed = [] if keep is None else shelving.keep(collection, keep, by=person(by))
             models_shown.show_all(collection, folder, used, removed, json)
 
 

@@ -1,0 +1,133 @@
+"""The slow twin of the WARP step: find a violator, weigh it by its estimated rank; nothing moves."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wsabie.base.arrays import Float64
+from wsabie.kernels.candidates_reference import pull, score
+from wsabie.kernels.rng_reference import ALL, advance, below, mix, stream, unit
+from wsabie.kernels.samplers_reference import draw
+from wsabie.kernels.warp import DRAWS, EXACT, HISTOGRAM, REJECTED, SKIPPED, UPDATES, VISITED
+
+
+def positives(targets: Any, i: int) -> set[int]:
+    """The true labels of example i."""
+    return {int(y) for y in targets.indices[targets.indptr[i] : targets.indptr[i + 1]]}
+
+
+def explicit_negatives(targets: Any, i: int) -> list[int]:
+    """Labels that are known not to hold for example i."""
+    return [int(y) for y in targets.against[targets.against_indptr[i] : targets.against_indptr[i + 1]]]
+
+
+class Found(NamedTuple):
+    """Where the search for a violator ended."""
+
+    violator: int  # -1: none
+    drawn: int  # negatives
+    rejected: int  # draws that were true labels
+
+
+def find_violator(
+    targets: Any, labels: Any, rule: Any, sampler: Any, i: int, q: Any, threshold: float, counter: int
+) -> Found:
+    """One explicit negative, if there is one above the threshold (no draw); else labels from the sampler until one is.
+
+    The logistic surrogate takes the first of the sampler's, whatever it scores.
+
+    At most T = min(max_trials, negatives there are) negatives and 2T + 10 labels in all are drawn.
+    """
+    known, against = positives(targets, i), explicit_negatives(targets, i)
+    if against:
+        v = against[below(counter, len(against))]
+        if score(labels, q, v) > threshold:
+            return Found(v, 0, 0)
+    lowest = -math.inf if rule.logistic else threshold
+    limit = min(int(rule.max_trials), targets.n_labels - len(known))
+    drawn = rejected = 0
+    for _ in range(2 * limit + 10):
+        counter = advance(counter)
+        v = draw(sampler, labels, q, counter)
+        if v in known:
+            rejected += 1
+            continue
+        drawn += 1
+        if score(labels, q, v) > lowest:
+            return Found(v, drawn, rejected)
+        if drawn >= limit:
+            break
+    return Found(-1, drawn, rejected)
+
+
+def rank_of(targets: Any, labels: Any, rule: Any, i: int, q: Any, threshold: float, found: Found, counter: int) -> int:
+    """floor(negatives there are / drawn), 1 for an explicit negative; or violators counted in all or in a sample."""
+    known = positives(targets, i)
+    n_negatives = targets.n_labels - len(known)
+    if rule.rank_sample == 0:
+        return n_negatives // found.drawn if found.drawn else 1
+    if rule.rank_sample == EXACT:
+        return max(1, sum(score(labels, q, y) > threshold for y in range(targets.n_labels) if y not in known))
+    above = drawn = 0
+    counter = mix(counter)
+    for _ in range(2 * int(rule.rank_sample) + 10):
+        counter = advance(counter)
+        y = below(counter, targets.n_labels)
+        if y in known:
+            continue
+        drawn, above = drawn + 1, above + int(score(labels, q, y) > threshold)
+        if drawn == rule.rank_sample:
+            break
+    return max(1, int(above * n_negatives // max(drawn, 1)))
+
+
+def positive_of(targets: Any, labels: Any, rule: Any, i: int, pair: int, q: Any, counter: int) -> int:
+    """The pair's label; or of n drawn positives the one at a drawn place in the order of their scores."""
+    if len(rule.places) == 1:
+        return int(targets.labels[pair])
+    counter = mix(counter ^ ALL)
+    place = int(np.searchsorted(rule.places[:-1], unit(counter), side="right"))
+    own = targets.indices[targets.indptr[i] : targets.indptr[i + 1]]
+    drawn = []
+    for _ in rule.places:
+        counter = advance(counter)
+        drawn.append(int(own[below(counter, len(own))]))
+    return sorted(drawn, key=lambda y: -score(labels, q, y))[place]
+
+
+class Proposal(NamedTuple):
+    """One pair's step, not taken yet."""
+
+    positive: int
+    violator: int  # -1: no step
+    weight: float
+    direction: Float64  # of the query's point
+    loss: float
+
+
+def propose(targets: Any, labels: Any, rule: Any, sampler: Any, i: int, pair: int, q: Any, counters: Any) -> Proposal:
+    """L(rank) * pair weight * loss of the two labels, and its descent direction for the query."""
+    y, none = int(targets.labels[pair]), np.zeros(1)
+    counters[VISITED] += 1
+    if len(positives(targets, i)) >= targets.n_labels or targets.weights[pair] == 0:
+        counters[SKIPPED] += 1
+        return Proposal(y, -1, 0.0, none, 0.0)
+    counter = stream(rule.seed, rule.epoch, targets.first_pair + pair)
+    y = positive_of(targets, labels, rule, i, pair, q, counter)
+    base = score(labels, q, y)
+    threshold = base - float(rule.margin)
+    found = find_violator(targets, labels, rule, sampler, i, q, threshold, counter)
+    counters[DRAWS] += found.drawn
+    counters[REJECTED] += found.rejected
+    if found.violator < 0:
+        counters[SKIPPED] += found.drawn == 0
+        return Proposal(y, -1, 0.0, none, 0.0)
+    rank = rank_of(targets, labels, rule, i, q, threshold, found, counter)
+    counters[UPDATES] += 1
+    counters[HISTOGRAM + rank.bit_length() - 1] += 1
+    weight = float(rule.losses[rank]) * float(targets.weights[pair])
+    gap = score(labels, q, found.violator) - base
+    slope, loss = (1 / (1 + math.exp(-gap)), math.log1p(math.exp(gap))) if rule.logistic else (1, gap + rule.margin)
+    direction = pull(labels, q, y, found.violator)
+    return Proposal(y, found.violator, weight * slope, weight * slope * direction, weight * float(loss))
