@@ -138,10 +138,10 @@ def test_what_others_write(collection: Collection, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", ["", "{}", '{"images": 7}', "[" * 100_000, '{"images": [{"file_name": "a.jpg"', "\0"]
 )
-def test_no_coco(tmp_path: Path, content: str) -> None:
+def test_no_coco(collection: Collection, tmp_path: Path, content: str) -> None:
     (tmp_path / "a.json").write_text(content)
-    with create(tmp_path / "photos") as found, pytest.raises(InputError):
-        import_tags(found, tmp_path / "a.json", by="adam")
+    with pytest.raises(InputError):
+        import_tags(collection, tmp_path / "a.json", by="adam")
 
 
 def test_files_that_are_no_exports_stay(collection: Collection, tmp_path: Path) -> None:

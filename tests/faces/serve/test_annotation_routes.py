@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
-from tests.catalogue.conftest import database  # noqa: F401 - a fixture
 from tests.faces.serve.conftest import Client
 
 from wsabie.catalogue import book, decided, tables
@@ -38,7 +37,7 @@ def made(labels: dict[str, int]) -> list[Row]:
 
 
 @pytest.fixture
-def asked(tmp_path: Path, database: str | None) -> Iterator[TestClient]:  # noqa: F811
+def asked(tmp_path: Path, database: str | None) -> Iterator[TestClient]:
     with create(tmp_path / "photos", database) as at:
         with entry(at.engine, "eve", "labels") as change:
             labels = book.ensure(change, ["sea", "sky"])
