@@ -201,6 +201,9 @@ def test_what_is_not_there(asked: TestClient, address: str) -> None:
         "/api/v1/items?k=100000",
         "/api/v1/items?min_probability=nan",
         "/api/v1/items?sort=name",
+        "/api/v1/items?words=%00",
+        "/api/v1/items?folder=a%00b",
+        "/api/v1/annotate/path?path=a%00b",
         "/api/v1/items?sort=probability",
         "/api/v1/items?taken_from=yesterday",
         "/api/v1/items/99999999999999999999999",
@@ -233,6 +236,12 @@ def test_decisions_that_cannot_be_made_change_nothing(asked: TestClient, decisio
     refused = asked.post("/api/v1/decisions", json={"decisions": [good, decision]})
     assert refused.status_code in (404, 422), refused.text
     assert asked.get("/api/v1/journal").json() == before
+
+
+def test_a_name_that_cannot_be_is_told_by_itself(asked: TestClient) -> None:
+    decision = {"item": 999, "label": "a\0b", "state": "accepted"}
+    refused = asked.post("/api/v1/decisions", json={"decisions": [decision]})
+    assert (refused.status_code, refused.json()["detail"][:26]) == (422, "'a\\x00b' cannot be a label")
 
 
 def test_links_out_of_the_folder_are_not_followed(asked: TestClient, folder: Path, tmp_path: Path) -> None:

@@ -500,9 +500,8 @@ SIDECARS = {
 
 @pytest.mark.parametrize("kind", SIDECARS)
 @pytest.mark.parametrize("place", ["beside", "inside"])
-def test_tags_of_strangers_do_not_unfold_or_look_elsewhere(
-    tmp_path: Path, database: str | None, kind: str, place: str
-) -> None:
+def test_tags_of_strangers_do_not_unfold_or_look_elsewhere(tmp_path: Path, kind: str, place: str) -> None:
+    """In SQLite alone: what is read of them is judged before a database is asked."""
     secret = tmp_path / "secret.txt"
     secret.write_text(SECRET_FILE)
     packet = SIDECARS[kind].replace("{}", str(secret)).encode()
@@ -515,7 +514,7 @@ def test_tags_of_strangers_do_not_unfold_or_look_elsewhere(
         (photos / "a.png").write_bytes(small_png())
         (photos / "a.png.xmp").write_bytes(packet)
     began = time.process_time()
-    with create(photos, database) as collection:
+    with create(photos) as collection:
         done = scan(collection, by="eve", tags="xmp")
         with collection.engine.connect() as connection:
             names = [row[0] for row in connection.exec_driver_sql("SELECT name FROM labels")]

@@ -159,6 +159,8 @@ def test_who_only_reads_starts_no_job(folder: Path) -> None:
         assert client.post("/api/v1/jobs", json={"kind": "map"}).status_code == 403
 
 
+# What a UMAP is drawn from was read before; jobs in PostgreSQL have tests in `test_training_service.py`.
+@pytest.mark.parametrize("folder", ["trained_collection"], indirect=True, ids=["sqlite"])
 def test_the_job_makes_a_umap(asked: TestClient) -> None:
     job = asked.post("/api/v1/jobs", json={"kind": "map"}).json()
     refused = asked.post("/api/v1/jobs", json={"kind": "map", "options": {"again": True}})
