@@ -11,5 +11,5 @@ def upgrade() -> None:
     """Make the index anew; SQLite takes texts of any length."""
     if op.get_bind().dialect.name == "postgresql":
         op.drop_constraint("uq_annotations_item_id_label_id_region", "annotations")
-        columns = ["item_id", "label_id", sa.text("md5(region)")]
-        op.create_index("uq_annotations_item_id_label_id_md5", "annotations", columns, unique=True)
+        name, digest = "uq_annotations_item_id_label_id_md5", sa.text("md5(region)")
+        op.create_index(name, "annotations", ["item_id", "label_id", digest], unique=True)
