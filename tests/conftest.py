@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ settings.register_profile("wsabie", deadline=None, derandomize=True, max_example
 settings.load_profile("wsabie")
 sys.path.insert(0, str(Path(__file__).parent))
 
+from databases import KINDS, new_database  # noqa: E402 - lies beside this file
+
 
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
@@ -20,6 +23,20 @@ def data_dir() -> Path:
     if not folder:
         pytest.skip("WSABIE_TEST_DATA does not name the folder of shared test data")
     return Path(folder)
+
+
+@pytest.fixture(params=KINDS)
+def database(request: pytest.FixtureRequest) -> Iterator[str | None]:
+    """The address for `create`, in each of the databases: None for SQLite."""
+    with new_database(request.param) as address:
+        yield address
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def database_of_module(request: pytest.FixtureRequest) -> Iterator[str | None]:
+    """The same, once for all tests of a file that share what is costly to make."""
+    with new_database(request.param) as address:
+        yield address
 
 
 @pytest.fixture

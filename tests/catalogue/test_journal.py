@@ -5,6 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import func, insert, select
 
+from tagged_items import wipe
 from wsabie.base.errors import InputError, UnknownLabelError
 from wsabie.catalogue import book, tables
 from wsabie.catalogue.collection import Collection
@@ -238,21 +239,17 @@ def test_parents_make_no_circles(collection: Collection) -> None:
         max_size=12,
     )
 )
-def test_undoing_all_from_the_last_leads_back(
-    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, str, str | None]]
-) -> None:
-    from wsabie.catalogue.collection import create
-
-    with create(tmp_path_factory.mktemp("photos")) as collection:
-        with_items(collection, 4)
-        states = [state_of(collection)]
-        for item, label, state in steps:
-            tag(collection, item, label, state)
-            if (now_there := state_of(collection)) != states[-1]:
-                states.append(now_there)
-        for earlier in reversed(states[:-1]):
-            undo(collection.engine, by="eve")
-            assert state_of(collection) == earlier
-        with reading(collection.engine) as connection:
-            undone = select(func.count()).where(tables.journal.c.undoes.is_not(None))
-            assert connection.execute(undone).scalar() == len(states) - 1
+def test_undoing_all_from_the_last_leads_back(collection: Collection, steps: list[tuple[int, str, str | None]]) -> None:
+    wipe(collection)
+    with_items(collection, 4)
+    states = [state_of(collection)]
+    for item, label, state in steps:
+        tag(collection, item, label, state)
+        if (now_there := state_of(collection)) != states[-1]:
+            states.append(now_there)
+    for earlier in reversed(states[:-1]):
+        undo(collection.engine, by="eve")
+        assert state_of(collection) == earlier
+    with reading(collection.engine) as connection:
+        undone = select(func.count()).where(tables.journal.c.undoes.is_not(None))
+        assert connection.execute(undone).scalar() == len(states) - 1

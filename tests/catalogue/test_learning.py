@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from sqlalchemy import func, select, update
 
+from databases import copied
 from pictured import add_item, sample, suggested, tag, with_pictures
 from wsabie.base.errors import InputError
 from wsabie.catalogue import alone, book, learning, rows, shelf, shelving, tables
@@ -31,13 +32,6 @@ OPTIONS: dict[str, Any] = {"by": "eve", "describe": "colour", "threads": 1, "epo
 def tagged(collection: Collection) -> tuple[Collection, dict[int, dict[str, Any]]]:
     """80 drawings, half of them tagged with their kind."""
     return _tagged(collection)
-
-
-@pytest.fixture
-def local(tmp_path: Path) -> Iterator[tuple[Collection, dict[int, dict[str, Any]]]]:
-    """The same on SQLite alone."""
-    with create(tmp_path / "local") as found:
-        yield _tagged(found)
 
 
 def _tagged(collection: Collection) -> tuple[Collection, dict[int, dict[str, Any]]]:
@@ -91,14 +85,14 @@ def test_figures_of_both_models_are_of_the_same_items(tagged: tuple[Collection, 
     assert (examples.held_out == (low <= max(HELD_OUT, np.sort(low)[4]))).all()  # chosen by content alone
 
 
-def test_a_seed_gives_the_same_model(tmp_path: Path) -> None:
-    found = []
-    for name in "ab":
-        with create(tmp_path / name) as collection:
-            _tagged(collection)
-            train(collection, seed=3, **OPTIONS)
-            found.append(suggested(collection))
-    assert found[0] == found[1]
+def test_a_seed_gives_the_same_model(tmp_path: Path, tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+    """In whichever database."""
+    collection, _ = tagged
+    train(collection, seed=3, **OPTIONS)
+    with create(tmp_path / "other") as other:
+        _tagged(other)
+        train(other, seed=3, **OPTIONS)
+        assert suggested(other) == suggested(collection)
 
 
 def test_rejected_and_accepted_pairs_are_never_suggested(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
@@ -208,8 +202,8 @@ def test_unreadable_and_changed_files_are_counted(tagged: tuple[Collection, dict
     assert learnt.looked.items == 78
 
 
-def test_items_of_one_content_share_a_row_and_decisions(local: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
-    collection, _ = local
+def test_items_of_one_content_share_a_row_and_decisions(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+    collection, _ = tagged
     shutil.copy(collection.folder / "0000.webp", collection.folder / "twin.webp")
     twin = add_item(collection, collection.folder / "twin.webp")
     tag(collection, {twin: ["twin"]}, origin="import", by="list")
@@ -227,9 +221,9 @@ def test_items_of_one_content_share_a_row_and_decisions(local: tuple[Collection,
 
 
 def test_only_what_is_missing_is_described(
-    local: tuple[Collection, dict[int, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+    tagged: tuple[Collection, dict[int, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    collection, _ = local
+    collection, _ = tagged
     monkeypatch.setattr(rows, "SHARD", 16)
     train(collection, **OPTIONS)
     (folder,) = (path for path in collection.features.iterdir() if path.is_dir())
@@ -244,9 +238,9 @@ def test_only_what_is_missing_is_described(
 
 
 def test_a_persons_tag_weighs_more_and_regions_are_left_out(
-    local: tuple[Collection, dict[int, dict[str, Any]]],
+    tagged: tuple[Collection, dict[int, dict[str, Any]]],
 ) -> None:
-    collection, _ = local
+    collection, _ = tagged
     tag(collection, {2: ["food"], 4: ["food"]}, origin="import", by="list")
     tag(collection, {6: ["food"]}, origin="model", by="model 1")
     with entry(collection.engine, "eve", "tag") as change:
@@ -262,8 +256,8 @@ def test_a_persons_tag_weighs_more_and_regions_are_left_out(
         train(collection, **OPTIONS, person_weight=0)
 
 
-def test_one_trains_at_a_time(local: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
-    collection, _ = local
+def test_one_trains_at_a_time(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+    collection, _ = tagged
     with alone.alone(collection):
         for busy in (train, apply):
             with pytest.raises(InputError, match="is being trained or applied by somebody else"):
@@ -271,9 +265,9 @@ def test_one_trains_at_a_time(local: tuple[Collection, dict[int, dict[str, Any]]
 
 
 def test_a_full_disk_leaves_the_model_in_use(
-    local: tuple[Collection, dict[int, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+    tagged: tuple[Collection, dict[int, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    collection, _ = local
+    collection, _ = tagged
     train(collection, **OPTIONS)
 
     def full(*_: Any, **__: Any) -> None:
@@ -346,13 +340,15 @@ def killed() -> Iterator[Callable[..., int]]:
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A collection with a model in use, to be copied."""
-    folder = tmp_path_factory.mktemp("kept") / "kept"
-    with create(folder) as collection:
+def kept(tmp_path_factory: pytest.TempPathFactory, database_of_module: str | None) -> Iterator[tuple[Path, Path]]:
+    """A collection without a model, and one with a model in use, to be copied."""
+    place = tmp_path_factory.mktemp("kept")
+    with create(place / "new", database_of_module) as collection:
         _tagged(collection)
-        train(collection, **OPTIONS)
-    return folder
+    with copied(place / "new", place / "trained") as trained:
+        with open_collection(trained) as collection:
+            train(collection, **OPTIONS)
+        yield place / "new", trained
 
 
 @pytest.mark.parametrize(
@@ -369,31 +365,35 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_a_kill_leaves_a_whole_model_in_use(
-    tmp_path: Path, point: tuple[str, ...], kept: Path, killed: Callable[..., int]
+    tmp_path: Path, point: tuple[str, ...], kept: tuple[Path, Path], killed: Callable[..., int]
 ) -> None:
-    if point[0] == "rows":
-        with create(tmp_path / "killed") as collection:
-            _tagged(collection)
+    new, trained = kept
+    with copied(new if point[0] == "rows" else trained, tmp_path / "killed") as folder:
+        with open_collection(folder) as collection:
+            before, there = in_use(collection), suggested(collection)
+        assert killed(folder, *point) == -signal.SIGKILL
+        with open_collection(folder) as collection:
+            assert_whole(collection, point, before, there)
+
+
+def assert_whole(
+    collection: Collection, point: tuple[str, ...], before: int | None, there: dict[int, dict[str, float]]
+) -> None:
+    """What was in use before a kill still is, and the next training ends well."""
+    if point == ("learning", "_shelve", "after", "1"):
+        assert in_use(collection) == 2
     else:
-        shutil.copytree(kept, tmp_path / "killed")
-    with open_collection(tmp_path / "killed") as collection:
-        before, there = in_use(collection), suggested(collection)
-    assert killed(tmp_path / "killed", *point) == -signal.SIGKILL
-    with open_collection(tmp_path / "killed") as collection:
-        if point == ("learning", "_shelve", "after", "1"):
-            assert in_use(collection) == 2
-        else:
-            assert (in_use(collection), suggested(collection)) == (before, there)
-        assert len(shelf.on_shelf(collection)) == (in_use(collection) or 0)
-        if point[0] == "rows":
-            assert len(list(collection.features.glob("*/*.parquet"))) == 2  # what was described stays
-        learnt: Learnt = train(collection, **OPTIONS | {"full": True})
-        assert in_use(collection) == learnt.model
-        assert_swept(collection)
+        assert (in_use(collection), suggested(collection)) == (before, there)
+    assert len(shelf.on_shelf(collection)) == (in_use(collection) or 0)
+    if point[0] == "rows":
+        assert len(list(collection.features.glob("*/*.parquet"))) == 2  # what was described stays
+    learnt: Learnt = train(collection, **OPTIONS | {"full": True})
+    assert in_use(collection) == learnt.model
+    assert_swept(collection)
 
 
-def test_a_killed_look_goes_on(local: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
-    collection, _ = local
+def test_a_killed_look_goes_on(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+    collection, _ = tagged
     train(collection, **OPTIONS)
     with writing(collection.engine) as connection:  # as after a kill: some items were not looked at
         connection.execute(tables.views.delete().where(tables.views.c.item_id > 60))
@@ -403,8 +403,8 @@ def test_a_killed_look_goes_on(local: tuple[Collection, dict[int, dict[str, Any]
     assert apply(collection, by="eve", threads=1).looked.items == 0
 
 
-def test_a_file_with_another_content_is_looked_at_again(local: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
-    collection, _ = local
+def test_a_file_with_another_content_is_looked_at_again(tagged: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+    collection, _ = tagged
     train(collection, **OPTIONS)
     with reading(collection.engine) as connection:
         other = connection.execute(select(tables.items.c.hash).where(tables.items.c.id == 50)).scalar()

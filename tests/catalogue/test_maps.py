@@ -268,8 +268,8 @@ def test_items_by_their_numbers(learnt: Collection) -> None:
             page(learnt, Filter(numbers=wrong))
 
 
-def test_the_command(tmp_path: Path, by_umap: None) -> None:
-    with create(tmp_path / "drawings") as collection:
+def test_the_command(tmp_path: Path, database: str | None, by_umap: None) -> None:
+    with create(tmp_path / "drawings", database) as collection:
         there = with_pictures(collection, sample(KINDS, each=20))
         tag(collection, {item: [row["kind"]] for item, row in there.items() if item % 3})
     run = CliRunner()

@@ -30,9 +30,11 @@ KINDS = ("computer", "animals", "people")
 
 
 @pytest.fixture(scope="module")
-def learnt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Collection, dict[int, dict[str, Any]]]]:
+def learnt(
+    tmp_path_factory: pytest.TempPathFactory, database_of_module: str | None
+) -> Iterator[tuple[Collection, dict[int, dict[str, Any]]]]:
     """300 drawings of three kinds, two thirds of them tagged, and a model of them."""
-    with create(tmp_path_factory.mktemp("learnt") / "drawings") as collection:
+    with create(tmp_path_factory.mktemp("learnt") / "drawings", database_of_module) as collection:
         there = with_pictures(collection, sample(KINDS, each=100))
         tag(collection, {item: [row["kind"]] for item, row in there.items() if item % 3})
         train(collection, by="eve", describe="colour,hog", threads=1)
@@ -179,12 +181,12 @@ def said(*words: object) -> dict[str, Any]:
     return found
 
 
-def test_the_commands(tmp_path: Path) -> None:
+def test_the_commands(tmp_path: Path, database: str | None) -> None:
     """Emoji as files, tagged with what they are called in English and German."""
     import pyarrow.parquet as pq
 
     rows = pq.read_table(sample_path("emoji"), columns=["image", "labels", "category"]).slice(1000, 60).to_pylist()
-    with create(tmp_path / "emoji") as collection:
+    with create(tmp_path / "emoji", database) as collection:
         there = with_pictures(collection, rows)
         tag(collection, {item: row["labels"][:5] for item, row in there.items() if item % 2})
     folder = tmp_path / "emoji"

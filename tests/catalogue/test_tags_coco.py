@@ -1,16 +1,19 @@
 """COCO: regions and whole pictures on the way out and in, read by others too, and what others write."""
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy.exc import IntegrityError
 
 from tagged_items import PATHS, add_items, brief, draw_pictures, tag, words
 from wsabie.base.errors import InputError
-from wsabie.catalogue import book
+from wsabie.catalogue import book, tables
 from wsabie.catalogue.choosing import Choice
 from wsabie.catalogue.collection import Collection, create
+from wsabie.catalogue.database import writing
 from wsabie.catalogue.exporting import export_tags
 from wsabie.catalogue.importing import import_tags
 from wsabie.catalogue.journal import entry
@@ -139,10 +142,30 @@ def test_what_others_write(collection: Collection, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", ["", "{}", '{"images": 7}', "[" * 100_000, '{"images": [{"file_name": "a.jpg"', "\0"]
 )
-def test_no_coco(tmp_path: Path, content: str) -> None:
+def test_no_coco(collection: Collection, tmp_path: Path, content: str) -> None:
     (tmp_path / "a.json").write_text(content)
-    with create(tmp_path / "photos") as found, pytest.raises(InputError):
-        import_tags(found, tmp_path / "a.json", by="adam")
+    with pytest.raises(InputError):
+        import_tags(collection, tmp_path / "a.json", by="adam")
+
+
+def test_outlines_of_many_corners_come_in_once(collection: Collection, tmp_path: Path) -> None:
+    """As long as people's outlines are: an index of PostgreSQL would not take their texts."""
+    add_items(collection)
+    rng = random.Random(0)  # noqa: S311 - no secret
+    outline = [round(rng.uniform(0, 30), 2) for _ in range(2_000)]
+    told = {
+        "images": [{"id": 1, "file_name": A}],
+        "categories": [{"id": 1, "name": "coast"}],
+        "annotations": [{"id": 1, "image_id": 1, "category_id": 1, "segmentation": [outline]}],
+    }
+    (tmp_path / "a.json").write_text(json.dumps(told))
+    assert import_tags(collection, tmp_path / "a.json", by="adam").added == 1
+    assert import_tags(collection, tmp_path / "a.json", by="adam").added == 0
+    ((_, _, region, _),) = brief(collection)
+    assert region.count(",") == 1_999
+    row = {"item_id": 1, "label_id": 1, "region": region, "state": "rejected", "origin": "person", "by": "x", "at": "x"}
+    with pytest.raises(IntegrityError), writing(collection.engine) as connection:
+        connection.execute(tables.annotations.insert(), row)
 
 
 def test_files_that_are_no_exports_stay(collection: Collection, tmp_path: Path) -> None:

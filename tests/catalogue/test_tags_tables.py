@@ -51,7 +51,7 @@ NAMES = st.one_of(
 
 @pytest.fixture
 def other(tmp_path: Path) -> Iterator[Collection]:
-    """Another collection, in SQLite."""
+    """Another collection, in SQLite: what leaves one database comes into the other."""
     with create(tmp_path / "other") as found:
         yield found
 
@@ -394,12 +394,11 @@ def test_lines_of_ours_at_fault(collection: Collection, tmp_path: Path, line: st
         (b"\x1f\x8b\x08\x00", "damaged or cut off gzip"),
     ],
 )
-def test_files_at_fault(tmp_path: Path, content: bytes, said: str) -> None:
-    with create(tmp_path / "photos") as found:
-        add_items(found)
-        with pytest.raises(InputError, match=said):
-            load(found, tmp_path / "t.csv", content)
-        assert history(found.engine) == []
+def test_files_at_fault(collection: Collection, tmp_path: Path, content: bytes, said: str) -> None:
+    add_items(collection)
+    with pytest.raises(InputError, match=said):
+        load(collection, tmp_path / "t.csv", content)
+    assert history(collection.engine) == []
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -408,15 +407,14 @@ def test_files_at_fault(tmp_path: Path, content: bytes, said: str) -> None:
     st.sampled_from(["t.csv", "t.jsonl", "t.json"]),
     st.sampled_from([b"", b"path,label\n", OURS.encode(), b'{"images": [{"file_name": "a.jpg", "id": ']),
 )
-def test_any_bytes_give_tags_or_one_sentence(other: Collection, content: bytes, name: str, before: bytes) -> None:
+def test_any_bytes_give_tags_or_one_sentence(collection: Collection, content: bytes, name: str, before: bytes) -> None:
     with suppress(InputError):  # and nothing else
-        load(other, other.folder / name, before + content)
+        load(collection, collection.folder / name, before + content)
 
 
-def test_too_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many(collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importing, "MOST", 3)
-    with create(tmp_path / "photos") as found:
-        add_items(found)
-        with pytest.raises(InputError, match="holds more than 3 tags; split it and import the parts"):
-            load(found, tmp_path / "t.csv", "path,labels\na.jpg,a;b;c;d\n")
-        assert told(found) == set()
+    add_items(collection)
+    with pytest.raises(InputError, match="holds more than 3 tags; split it and import the parts"):
+        load(collection, tmp_path / "t.csv", "path,labels\na.jpg,a;b;c;d\n")
+    assert told(collection) == set()

@@ -9,7 +9,6 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from starlette.testclient import TestClient
-from tests.catalogue.conftest import database as database
 
 from wsabie.catalogue.collection import Collection, create
 from wsabie.catalogue.learning import train

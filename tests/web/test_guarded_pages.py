@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from tests.faces.serve.conftest import running
-from tests.faces.serve.test_collection_service import drawn, folder, trained_collection  # noqa: F401 - fixtures
+from tests.faces.serve.conftest import drawn, running, trained_collection  # noqa: F401 - a fixture
 from tests.web.test_browser import CHROMIUM, WEB
 from tests.web.test_browser import pytestmark as pytestmark
 
+from databases import copied
 from wsabie.catalogue.collection import create
 from wsabie.catalogue.learning import train
 from wsabie.catalogue.scanning import scan
@@ -43,11 +43,11 @@ def walked(script: str, *words: str, **environment: str) -> str:
     return done.stdout
 
 
-def test_tokens_in_the_pages(folder: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_tokens_in_the_pages(trained_collection: Path, tmp_path: Path) -> None:  # noqa: F811
     file = tmp_path / "tokens"
     tokens = {"WRITE": new_token(file, "first", "write"), "AGAIN": new_token(file, "second", "write")}
     tokens["READ"] = new_token(file, "reader", "read")
-    with running(folder, "--tokens", file) as service:
+    with copied(trained_collection, tmp_path / "photos") as folder, running(folder, "--tokens", file) as service:
         said = walked("token.mjs", str(service.base_url).rstrip("/"), str(file), **tokens)
     assert said.split("\n")[:3] == ["asked for: ok", "expires: ok", "reads: ok"]
 

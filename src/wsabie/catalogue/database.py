@@ -15,7 +15,7 @@ from wsabie.base.errors import BusyError, InputError
 from wsabie.base.machine import available_cores
 from wsabie.storage.atomic import DiskFullError
 
-HEAD = "0002"
+HEAD = "0003"
 """The version of the tables that this program works with: the last of `migrations/versions`."""
 
 _WAIT = 30  # seconds for others who write
@@ -58,6 +58,7 @@ def open_database(url: str) -> Engine:
         raise InputError(
             "PostgreSQL needs psycopg, which is not installed; run: pip install 'wsabie[postgres]'"
         ) from error
+    event.listen(engine, "before_cursor_execute", _refuse_nul, named=True)
     if kind == "sqlite":
         event.listen(engine, "connect", _prepare)
         event.listen(engine, "begin", _begin)
@@ -148,7 +149,7 @@ def explained(engine: Engine) -> Iterator[None]:
         yield
     except (OperationalError, InterfaceError) as error:
         raise _explanation(engine, error) from error
-    except DataError as error:  # PostgreSQL keeps no NUL
+    except DataError as error:
         raise InputError(f"the database cannot take this ({error.orig}); leave out signs that nobody sees") from error
     except DBAPIError as error:
         told = "malformed" in str(error.orig) or "not a database" in str(error.orig)
@@ -195,6 +196,13 @@ def _prepare(connection: Any, _: object) -> None:
     connection.isolation_level = None  # transactions begin where we say (`_begin`), not where the driver guesses
     for pragma in ("foreign_keys=ON", "journal_mode=WAL", "synchronous=FULL", "cache_size=-65536", "temp_store=MEMORY"):
         connection.execute(f"PRAGMA {pragma}").fetchall()
+
+
+def _refuse_nul(parameters: Any, executemany: bool, **_: object) -> None:
+    # PostgreSQL keeps none, and for SQLite a pattern ends there. Many rows at once are the program's own.
+    texts = parameters.values() if isinstance(parameters, dict) else parameters
+    if not executemany and any(isinstance(text, str) and "\0" in text for text in texts or ()):
+        raise InputError("a NUL is in no name and no path; leave out signs that nobody sees")
 
 
 def _begin(connection: Connection) -> None:

@@ -40,12 +40,12 @@ def review(collection: Collection, wanted: Sequence[Wanted], *, by: str) -> Writ
     for one in wanted:
         if one.region:
             parse_region(one.region)
+    spelt = {one.label: book.spelt(one.label) for one in wanted}
     with entry(collection.engine, by, "review", _told(wanted)) as change:
         numbers = {one.item for one in wanted}
         there = {row["id"] for row in rows_of(change.connection, items, numbers)}
         if numbers - there:
             raise MissingError(f"there is no item {min(numbers - there)}")
-        spelt = {one.label: book.spelt(one.label) for one in wanted}
         known = book.ensure(change, [spelt[one.label] for one in wanted if one.state == "accepted"])
         for name in {spelt[one.label] for one in wanted} - known.keys():
             known[name] = book.found_one(change.connection, name)

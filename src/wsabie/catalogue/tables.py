@@ -18,6 +18,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.types import JSON
@@ -35,6 +36,7 @@ metadata = MetaData(
 _text = Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
 _key = BigInteger().with_variant(Integer, "sqlite")  # only INTEGER counts up by itself there
 _document = JSON(none_as_null=True).with_variant(postgresql.JSONB(none_as_null=True), "postgresql")
+_BY_DIGEST = "uq_annotations_item_id_label_id_md5"  # an index of PostgreSQL takes no long texts
 
 
 def _number() -> "Column[int]":
@@ -139,7 +141,8 @@ annotations = Table(
     Column("score", Float),
     Column("probability", Float),
     Column("at", _text, nullable=False),
-    UniqueConstraint("item_id", "label_id", "region"),
+    UniqueConstraint("item_id", "label_id", "region").ddl_if(dialect="sqlite"),
+    Index(_BY_DIGEST, "item_id", "label_id", text("md5(region)"), unique=True).ddl_if(dialect="postgresql"),
     CheckConstraint("state IN ('accepted', 'rejected')", name="state"),
     CheckConstraint("origin IN ('person', 'import', 'model')", name="origin"),
     Index(None, "label_id", "state", "item_id"),

@@ -49,6 +49,13 @@ def cli(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> C
 
 
 @pytest.fixture
+def init(cli: Cli, database: str | None) -> Cli:
+    """init(folder, ...): `wsabie collection init`, in each of the databases."""
+    where = () if database is None else ("--database", database)
+    return lambda folder, *words: cli("collection", "init", folder, *where, *words)
+
+
+@pytest.fixture
 def rows(tmp_path: Path) -> Path:
     """An XC file of 90 rows: three labels, each with words of its own."""
     lines = ["90 9 3"]

@@ -20,9 +20,9 @@ def photos(pictures: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(pictures, tmp_path / "photos"))
 
 
-def test_a_folder_becomes_a_collection_and_is_kept_up_with(cli: Cli, photos: Path, tmp_path: Path) -> None:
+def test_a_folder_becomes_a_collection_and_is_kept_up_with(cli: Cli, init: Cli, photos: Path, tmp_path: Path) -> None:
     before = {path.name: path.read_bytes() for path in photos.iterdir()}
-    made = cli("collection", "init", photos, "--by", "eve")
+    made = init(photos, "--by", "eve")
     assert made.code == 0
     assert "pictures: 120 new, " in made.err
     assert f"next: wsabie collection train {photos}" in made.err
@@ -53,8 +53,8 @@ def test_a_folder_becomes_a_collection_and_is_kept_up_with(cli: Cli, photos: Pat
     assert cli("collection", "status", photos, "--json").json["annotations"] == []
 
 
-def test_items_are_found_by_words(cli: Cli, photos: Path, tmp_path: Path) -> None:
-    cli("collection", "init", photos)
+def test_items_are_found_by_words(cli: Cli, init: Cli, photos: Path, tmp_path: Path) -> None:
+    init(photos)
     label = cli("collection", "labels", photos, "--json").json["labels"][0]
     found = cli("collection", "search", photos, label["name"], "-k", "3", "--json", "--out", tmp_path / "found.png")
     assert [(hit["label"], hit["score"]) for hit in found.json["groups"][0]["hits"]] == [(label["name"], None)] * 3
@@ -70,9 +70,9 @@ def test_items_are_found_by_words(cli: Cli, photos: Path, tmp_path: Path) -> Non
     assert (missing.code, "Traceback" in missing.err) == (1, False)
 
 
-def test_an_empty_folder_waits_for_files(cli: Cli, tmp_path: Path, pictures: Path) -> None:
+def test_an_empty_folder_waits_for_files(cli: Cli, init: Cli, tmp_path: Path, pictures: Path) -> None:
     (tmp_path / "new").mkdir()
-    made = cli("collection", "init", tmp_path / "new")
+    made = init(tmp_path / "new")
     assert "nothing was found; put files into" in made.err
     (tmp_path / "other").mkdir()
     assert "scanned" not in cli("collection", "init", tmp_path / "other", "--no-scan", "--json").json
@@ -81,9 +81,9 @@ def test_an_empty_folder_waits_for_files(cli: Cli, tmp_path: Path, pictures: Pat
     assert cli("collection", "scan", tmp_path / "new", "--tags", "metadata", "--json").code == 0
 
 
-def test_a_disk_that_is_away_is_told(cli: Cli, photos: Path, tmp_path: Path) -> None:
+def test_a_disk_that_is_away_is_told(cli: Cli, init: Cli, photos: Path, tmp_path: Path) -> None:
     (tmp_path / "c").mkdir()
-    cli("collection", "init", tmp_path / "c", "--no-scan")
+    init(tmp_path / "c", "--no-scan")
     cli("collection", "add", tmp_path / "c", photos)
     photos.rename(tmp_path / "away")
     scanned = cli("collection", "scan", tmp_path / "c")
@@ -92,7 +92,7 @@ def test_a_disk_that_is_away_is_told(cli: Cli, photos: Path, tmp_path: Path) -> 
     assert "cannot be reached" in cli("collection", "status", tmp_path / "c").out
 
 
-def test_bad_input_is_told_in_a_sentence(cli: Cli, photos: Path, tmp_path: Path) -> None:
+def test_bad_input_is_told_in_a_sentence(cli: Cli, init: Cli, photos: Path, tmp_path: Path) -> None:
     for words, said in [
         (("scan", photos), "is not a collection yet; make it one: wsabie collection init"),
         (("status", tmp_path / "nowhere"), "is not a collection yet"),
@@ -101,7 +101,7 @@ def test_bad_input_is_told_in_a_sentence(cli: Cli, photos: Path, tmp_path: Path)
         failed = cli("collection", *words)
         assert failed.code == 1
         assert said in failed.err
-    assert cli("collection", "init", photos).code == 0
+    assert init(photos).code == 0
     for words, said in [
         (("add", photos, tmp_path), "which is scanned already; give folders that lie beside it"),
         (("add", photos, tmp_path / "nowhere"), "there is no file or folder"),
@@ -157,6 +157,7 @@ def test_undo_is_of_ones_own_here_and_in_the_pages(cli: Cli, photos: Path) -> No
 
 
 def test_damage_is_told(cli: Cli, photos: Path) -> None:
+    """Of SQLite: PostgreSQL looks after its own."""
     import sqlite3
 
     cli("collection", "init", photos)

@@ -18,12 +18,12 @@ Cli = Callable[..., Any]
 
 
 @pytest.fixture
-def photos(tmp_path: Path) -> Path:
+def photos(tmp_path: Path, database: str | None) -> Path:
     """A collection of nine items that nobody has tagged."""
     folder = tmp_path / "photos"
     (folder / "sea").mkdir(parents=True)
     common = {"root_id": 1, "folder": "sea", "state": "present", "added": now()}
-    with create(folder) as collection, writing(collection.engine) as connection:
+    with create(folder, database) as collection, writing(collection.engine) as connection:
         connection.execute(insert(tables.items), [{"id": i, "path": f"sea/{i}.jpg", **common} for i in range(1, 10)])
     return folder
 

@@ -15,11 +15,11 @@ Cli = Callable[..., Any]
 
 
 @pytest.fixture
-def photos(cli: Cli, pictures: Path, tmp_path: Path) -> Path:
+def photos(init: Cli, pictures: Path, tmp_path: Path) -> Path:
     """A collection of 120 emoji whose items are known, and their metadata."""
     folder = tmp_path / "photos"
     shutil.copytree(pictures, folder)
-    assert cli("collection", "init", folder, "--tags", "none").code == 0
+    assert init(folder, "--tags", "none").code == 0
     return folder
 
 

@@ -4,17 +4,23 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 
 import httpx2 as httpx
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 from starlette.testclient import TestClient
 
+from databases import KINDS, copied, new_database
+from wsabie.catalogue.collection import create, open_collection
+from wsabie.catalogue.learning import train
+from wsabie.catalogue.scanning import scan
 from wsabie.faces.serve.app import make_app
 from wsabie.faces.serve.context import Context
 from wsabie.faces.serve.limits import Limits
-from wsabie.faces.serve.served import ServedModel
+from wsabie.faces.serve.served import CollectionModel, ServedModel
 from wsabie.faces.serve.tokens import Token
 from wsabie.features.visual_terms import VisualTerms
 from wsabie.models.annotator import Annotator
@@ -64,6 +70,63 @@ def client(served_model: Path) -> Iterator[Client]:
     yield make
     for one in opened:
         one.__exit__(None, None, None)
+
+
+_KINDS = ("red", "green", "blue")
+_COLOURS = {"red": (200, 30, 30), "green": (30, 200, 30), "blue": (30, 30, 200)}
+
+
+def drawn(kind: str, number: int) -> bytes:
+    """A picture of a colour, each its own."""
+    picture = Image.new("RGB", (64, 48), _COLOURS[kind])
+    picture.paste((200, 200, number * 5), (number % 20, 5, number % 20 + 20, 25))
+    out = BytesIO()
+    picture.save(out, "PNG")
+    return out.getvalue()
+
+
+def make_trained(folder: Path, database: str | None = None) -> Path:
+    """45 pictures of three kinds, two thirds of them labelled by their folders' list, and a model of them."""
+    lines = ["file_name,labels"]
+    for number in range(45):
+        kind = _KINDS[number % 3]
+        (folder / f"part {number % 2}").mkdir(parents=True, exist_ok=True)
+        name = f"part {number % 2}/{number:02d}.png"
+        (folder / name).write_bytes(drawn(kind, number))
+        if number < 30:
+            lines.append(f"{name},{kind};colour")
+    (folder / "metadata.csv").write_text("\n".join(lines))
+    with create(folder, database) as collection:
+        scan(collection, by="eve")
+        train(collection, by="eve", describe="colour", dim=8, epochs=30, threads=1)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def trained_collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """In SQLite."""
+    return make_trained(tmp_path_factory.mktemp("collection") / "photos")
+
+
+@pytest.fixture(scope="session")
+def trained_on_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with new_database("postgresql") as database:
+        yield make_trained(tmp_path_factory.mktemp("collection") / "photos", database)
+
+
+@pytest.fixture(params=["trained_collection", "trained_on_postgres"], ids=KINDS)
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """A copy of the collection for one test, in each of the databases."""
+    with copied(request.getfixturevalue(request.param), tmp_path / "photos") as found:
+        yield found
+
+
+@pytest.fixture
+def asked(folder: Path) -> Iterator[TestClient]:
+    with open_collection(folder) as collection:
+        context = Context(Limits(), None, CollectionModel(collection), collection)
+        with TestClient(make_app(context), raise_server_exceptions=False, base_url="http://localhost") as client:
+            yield client
 
 
 @contextmanager

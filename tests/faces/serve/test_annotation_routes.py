@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
-from tests.catalogue.conftest import database  # noqa: F401 - a fixture
 from tests.faces.serve.conftest import Client
 
 from wsabie.catalogue import book, decided, tables
@@ -38,7 +37,7 @@ def made(labels: dict[str, int]) -> list[Row]:
 
 
 @pytest.fixture
-def asked(tmp_path: Path, database: str | None) -> Iterator[TestClient]:  # noqa: F811
+def asked(tmp_path: Path, database: str | None) -> Iterator[TestClient]:
     with create(tmp_path / "photos", database) as at:
         with entry(at.engine, "eve", "labels") as change:
             labels = book.ensure(change, ["sea", "sky"])
@@ -121,7 +120,7 @@ def cursor_of(content: object) -> str:
     [
         ({"item": "x"}, 422), ({"item": 0}, 422), ({"item": 2**63}, 422), ({"model": -1}, 422),
         ({"label": "nobody"}, 404), ({"label": ""}, 422), ({"label": "a\0b"}, 422), ({"label": "x" * 501}, 422),
-        ({"state": "suggested"}, 422), ({"origin": "' OR 1=1"}, 422), ({"by": "a\0b"}, None), ({"by": "' OR 1=1"}, 200),
+        ({"state": "suggested"}, 422), ({"origin": "' OR 1=1"}, 422), ({"by": "a\0b"}, 422), ({"by": "' OR 1=1"}, 200),
         ({"since": "yesterday"}, 422), ({"until": "2026-05-01 12:00"}, 422), ({"since": "2026-05\n"}, 422),
         ({"k": 0}, 422), ({"k": 1001}, 422), ({"k": 1000}, 200),
         ({"cursor": "x"}, 422), ({"cursor": "A" * 6000}, 422), ({"cursor": cursor_of(["-added", 5, 5])}, 422),
@@ -129,12 +128,9 @@ def cursor_of(content: object) -> str:
         ({"cursor": cursor_of(["-decided", None, 2**63])}, 422), ({"cursor": cursor_of(["-decided", None, 0])}, 200),
     ],
 )  # fmt: skip
-def test_what_cannot_be_asked(asked: TestClient, asks: Row, status: int | None) -> None:
+def test_what_cannot_be_asked(asked: TestClient, asks: Row, status: int) -> None:
     answer = asked.get("/api/v1/annotations", params=asks)
-    if status is None:  # one database keeps no NUL, the other has nobody of that name
-        assert answer.status_code == 422 or answer.json()["annotations"] == []
-    else:
-        assert answer.status_code == status, answer.text
+    assert answer.status_code == status, answer.text
     if answer.status_code != 200:
         assert answer.headers["content-type"] == "application/problem+json"
 

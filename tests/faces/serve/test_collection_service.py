@@ -1,70 +1,21 @@
 """A collection over HTTP, as people work with it: pages, review, search, jobs; and what is refused."""
 
 import json
-import shutil
 import time
-from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 
 import pytest
 from PIL import Image
 from starlette.testclient import TestClient
-from tests.faces.serve.conftest import Client, emoji, running
+from tests.faces.serve.conftest import Client, drawn, emoji, running
 
-from wsabie.catalogue.collection import create, open_collection
-from wsabie.catalogue.learning import train
-from wsabie.catalogue.scanning import scan
+from wsabie.catalogue.collection import open_collection
 from wsabie.faces.serve.app import make_app
 from wsabie.faces.serve.context import Context
 from wsabie.faces.serve.limits import Limits
 from wsabie.faces.serve.served import CollectionModel
 from wsabie.faces.serve.tokens import Token, digest
-
-KINDS = ("red", "green", "blue")
-COLOURS = {"red": (200, 30, 30), "green": (30, 200, 30), "blue": (30, 30, 200)}
-
-
-def drawn(kind: str, number: int) -> bytes:
-    """A picture of a colour, each its own."""
-    picture = Image.new("RGB", (64, 48), COLOURS[kind])
-    picture.paste((200, 200, number * 5), (number % 20, 5, number % 20 + 20, 25))
-    out = BytesIO()
-    picture.save(out, "PNG")
-    return out.getvalue()
-
-
-@pytest.fixture(scope="session")
-def trained_collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """45 pictures of three kinds, two thirds of them labelled by their folders' list, and a model of them."""
-    folder = tmp_path_factory.mktemp("collection") / "photos"
-    lines = ["file_name,labels"]
-    for number in range(45):
-        kind = KINDS[number % 3]
-        (folder / f"part {number % 2}").mkdir(parents=True, exist_ok=True)
-        name = f"part {number % 2}/{number:02d}.png"
-        (folder / name).write_bytes(drawn(kind, number))
-        if number < 30:
-            lines.append(f"{name},{kind};colour")
-    (folder / "metadata.csv").write_text("\n".join(lines))
-    with create(folder) as collection:
-        scan(collection, by="eve")
-        train(collection, by="eve", describe="colour", dim=8, epochs=30, threads=1)
-    return folder
-
-
-@pytest.fixture
-def folder(trained_collection: Path, tmp_path: Path) -> Path:
-    shutil.copytree(trained_collection, tmp_path / "photos")
-    return tmp_path / "photos"
-
-
-@pytest.fixture
-def asked(folder: Path) -> Iterator[TestClient]:
-    with open_collection(folder) as collection:
-        context = Context(Limits(), None, CollectionModel(collection), collection)
-        with TestClient(make_app(context), raise_server_exceptions=False, base_url="http://localhost") as client:
-            yield client
 
 
 def untagged(asked: TestClient) -> list[int]:
@@ -250,6 +201,9 @@ def test_what_is_not_there(asked: TestClient, address: str) -> None:
         "/api/v1/items?k=100000",
         "/api/v1/items?min_probability=nan",
         "/api/v1/items?sort=name",
+        "/api/v1/items?words=%00",
+        "/api/v1/items?folder=a%00b",
+        "/api/v1/annotate/path?path=a%00b",
         "/api/v1/items?sort=probability",
         "/api/v1/items?taken_from=yesterday",
         "/api/v1/items/99999999999999999999999",
@@ -282,6 +236,12 @@ def test_decisions_that_cannot_be_made_change_nothing(asked: TestClient, decisio
     refused = asked.post("/api/v1/decisions", json={"decisions": [good, decision]})
     assert refused.status_code in (404, 422), refused.text
     assert asked.get("/api/v1/journal").json() == before
+
+
+def test_a_name_that_cannot_be_is_told_by_itself(asked: TestClient) -> None:
+    decision = {"item": 999, "label": "a\0b", "state": "accepted"}
+    refused = asked.post("/api/v1/decisions", json={"decisions": [decision]})
+    assert (refused.status_code, refused.json()["detail"][:26]) == (422, "'a\\x00b' cannot be a label")
 
 
 def test_links_out_of_the_folder_are_not_followed(asked: TestClient, folder: Path, tmp_path: Path) -> None:

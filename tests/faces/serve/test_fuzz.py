@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from tests.faces.serve.conftest import running
-from tests.faces.serve.test_collection_service import trained_collection  # noqa: F401 - a fixture
 
 from wsabie.faces.serve.tokens import new_token
 
@@ -23,9 +22,7 @@ def assert_never_fails(address: object, place: Path, *more: str) -> None:
     assert "generated" in done.stdout
 
 
-def test_no_request_makes_the_service_fail(trained_collection: Path, tmp_path: Path) -> None:  # noqa: F811
-    folder = tmp_path / "photos"
-    shutil.copytree(trained_collection, folder)
+def test_no_request_makes_the_service_fail(folder: Path, tmp_path: Path) -> None:
     with running(folder) as asked:
         assert_never_fails(asked.base_url, tmp_path, "--phases", "coverage,fuzzing", "--max-examples", "6")
 
@@ -37,7 +34,7 @@ def test_no_request_makes_a_model_fail(served_model: Path, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("known", [True, False])
 def test_no_request_makes_a_guarded_service_fail(
-    trained_collection: Path,  # noqa: F811
+    trained_collection: Path,
     tmp_path: Path,
     known: bool,
 ) -> None:

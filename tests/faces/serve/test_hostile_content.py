@@ -17,11 +17,10 @@ import httpx2 as httpx
 import pytest
 from PIL import Image
 from starlette.testclient import TestClient
-from tests.faces.serve.conftest import started
-from tests.faces.serve.test_collection_service import asked, drawn, folder, trained_collection  # noqa: F401 - fixtures
+from tests.faces.serve.conftest import drawn, started
 from tests.faces.serve.test_model_service import png_chunk
 
-from wsabie.catalogue.collection import open_collection
+from wsabie.catalogue.collection import create, open_collection
 from wsabie.catalogue.scanning import scan
 from wsabie.features.decode import RejectedItem, decode, header
 from wsabie.storage.rejects import Rejects
@@ -167,7 +166,7 @@ class Watched:
 
 
 @pytest.fixture(scope="module")
-def watched(trained_collection: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:  # noqa: F811
+def watched(trained_collection: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     place = tmp_path_factory.mktemp("watched") / "photos"
     shutil.copytree(trained_collection, place)
     with started(place, "--max-megabytes", "4") as (client, process):
@@ -178,7 +177,7 @@ def watched(trained_collection: Path, tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.fixture(scope="module")
-def hurried(trained_collection: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:  # noqa: F811
+def hurried(trained_collection: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """A service that gives 3 seconds to each request."""
     place = tmp_path_factory.mktemp("hurried") / "photos"
     shutil.copytree(trained_collection, place)
@@ -345,7 +344,7 @@ def test_json_of_many_small_things_is_refused(watched: Watched, piece: bytes, st
     assert watched.more_since(before) < (10 if status == 413 else 100) * MEGABYTE
 
 
-def test_values_are_counted_but_not_those_of_pictures(asked: TestClient) -> None:  # noqa: F811
+def test_values_are_counted_but_not_those_of_pictures(asked: TestClient) -> None:
     many = b'{"rows":[{"dense":[' + b"0," * 5_000_001 + b"0]}]}"
     refused = asked.post("/api/v1/annotate/rows", content=many, headers={"content-type": "application/json"})
     assert refused.status_code == 413
@@ -439,7 +438,7 @@ DISGUISED = {
 }
 
 
-def test_pages_and_drawings_are_never_given_out(asked: TestClient, folder: Path) -> None:  # noqa: F811
+def test_pages_and_drawings_are_never_given_out(asked: TestClient, folder: Path) -> None:
     for name, content in DISGUISED.items():
         (folder / name).write_bytes(content)
     rejects = Rejects()
@@ -457,7 +456,7 @@ def test_pages_and_drawings_are_never_given_out(asked: TestClient, folder: Path)
             assert b"alert" not in refused.content
 
 
-def test_a_file_that_becomes_a_page_is_not_given_out(asked: TestClient, folder: Path) -> None:  # noqa: F811
+def test_a_file_that_becomes_a_page_is_not_given_out(asked: TestClient, folder: Path) -> None:
     item = asked.get("/api/v1/items?k=1").json()["items"][0]
     for content in (HTML, SVG, b""):
         (folder / item["path"]).write_bytes(content)
@@ -465,7 +464,7 @@ def test_a_file_that_becomes_a_page_is_not_given_out(asked: TestClient, folder: 
         assert asked.get(f"/api/v1/items/{item['id']}/thumbnail").status_code in (415, 422)
 
 
-def test_a_picture_that_is_a_page_too_stays_a_picture(asked: TestClient, folder: Path) -> None:  # noqa: F811
+def test_a_picture_that_is_a_page_too_stays_a_picture(asked: TestClient, folder: Path) -> None:
     item = asked.get("/api/v1/items?k=1").json()["items"][0]
     for content, kind in (
         (gif(24, 24) + HTML, "image/gif"),
@@ -480,7 +479,7 @@ def test_a_picture_that_is_a_page_too_stays_a_picture(asked: TestClient, folder:
 
 @pytest.mark.parametrize("sent_as", ["image/svg+xml", "text/html", "image/png"])
 @pytest.mark.parametrize("content", [SVG, HTML, b"\xef\xbb\xbf" + HTML, gzip.compress(SVG, mtime=0)])
-def test_pages_and_drawings_that_are_sent_are_refused(asked: TestClient, content: bytes, sent_as: str) -> None:  # noqa: F811
+def test_pages_and_drawings_that_are_sent_are_refused(asked: TestClient, content: bytes, sent_as: str) -> None:
     for path in ("search/picture", "annotate/picture", "explain/picture"):
         refused = asked.post(f"/api/v1/{path}", files={"file": ("x.svg", content, sent_as)})
         assert (refused.status_code, refused.headers["content-type"]) == (415, "application/problem+json")
@@ -502,6 +501,7 @@ SIDECARS = {
 @pytest.mark.parametrize("kind", SIDECARS)
 @pytest.mark.parametrize("place", ["beside", "inside"])
 def test_tags_of_strangers_do_not_unfold_or_look_elsewhere(tmp_path: Path, kind: str, place: str) -> None:
+    """In SQLite alone: what is read of them is judged before a database is asked."""
     secret = tmp_path / "secret.txt"
     secret.write_text(SECRET_FILE)
     packet = SIDECARS[kind].replace("{}", str(secret)).encode()
@@ -513,8 +513,6 @@ def test_tags_of_strangers_do_not_unfold_or_look_elsewhere(tmp_path: Path, kind:
     else:
         (photos / "a.png").write_bytes(small_png())
         (photos / "a.png.xmp").write_bytes(packet)
-    from wsabie.catalogue.collection import create
-
     began = time.process_time()
     with create(photos) as collection:
         done = scan(collection, by="eve", tags="xmp")
@@ -526,34 +524,30 @@ def test_tags_of_strangers_do_not_unfold_or_look_elsewhere(tmp_path: Path, kind:
     assert not any(SECRET_FILE in name or "ha" in name or len(name) > 500 for name in names)
 
 
-def test_tables_name_no_files_outside(tmp_path: Path) -> None:
+def test_tables_name_no_files_outside(tmp_path: Path, database: str | None) -> None:
     photos = tmp_path / "photos"
     photos.mkdir()
     (tmp_path / "secret.png").write_bytes(small_png())
     (photos / "a.png").write_bytes(small_png())
     lines = ["../secret.png,x", f"{tmp_path}/secret.png,x", "a/../../secret.png,x", "a.png,good", "..\\secret.png,x"]
     (photos / "metadata.csv").write_text("\n".join(["file_name,labels", *lines]))
-    from wsabie.catalogue.collection import create
-
     rejects = Rejects()
-    with create(photos) as collection:
+    with create(photos, database) as collection:
         assert scan(collection, by="eve", rejects=rejects).new == 1
     reasons = [reason for _, reason, _ in rejects.listed]
     assert reasons.count("path that leads out of the folder") == 3
     assert reasons.count("labels without a file") == 1
 
 
-def test_json_lists_of_strangers(tmp_path: Path) -> None:
+def test_json_lists_of_strangers(tmp_path: Path, database: str | None) -> None:
     """Lines of tags that nest or never end are refused, each told in one line; the others count."""
-    from wsabie.catalogue.collection import create
-
     good = '{"file_name": "a.png", "labels": ["x"]}'
     deep = '{"file_name": "a.png", "labels": ' + "[" * 100_000
     bad = ["[" * 200_000, deep + "}", deep + "]" * 100_000 + "}", json.dumps({"a": 1}) * 3]
     (tmp_path / "a.png").write_bytes(small_png())
     (tmp_path / "metadata.jsonl").write_text("\n".join([*bad, good]))
     rejects = Rejects()
-    with create(tmp_path) as collection:
+    with create(tmp_path, database) as collection:
         done = scan(collection, by="eve", rejects=rejects)
     assert (done.new, done.tagged) == (1, 1)
     assert [reason for _, reason, _ in rejects.listed] == ["malformed JSON"] * len(bad)

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from starlette.testclient import TestClient
-from tests.catalogue.conftest import collection, database  # noqa: F401 - fixtures
+from tests.catalogue.conftest import collection  # noqa: F401 - a fixture
 from tests.faces.serve.conftest import running
 
 from wsabie.catalogue import job_process, proposing
@@ -245,7 +245,7 @@ def test_who_may_only_read_changes_nothing(collection: Collection) -> None:  # n
             assert asked.post(f"/api/v1/labels/{what}", json=sent, headers=read).status_code == 403
 
 
-def test_a_model_knows_labels(tmp_path: Path, database: str | None) -> None:  # noqa: F811
+def test_a_model_knows_labels(tmp_path: Path, database: str | None) -> None:
     """Real pictures, a real model: what is near, how often it was right, also after labels were merged."""
     write_emoji(tmp_path / "photos", 120)
     with create(tmp_path / "photos", database) as at, serving(at) as asked:
@@ -281,10 +281,10 @@ def test_a_model_knows_labels(tmp_path: Path, database: str | None) -> None:  # 
         assert "model" not in asked.get("/api/v1/labels/proposals").json()["not_asked"]
 
 
-def test_a_job_compares_labels_beside_the_service(tmp_path: Path) -> None:
+def test_a_job_compares_labels_beside_the_service(tmp_path: Path, database: str | None) -> None:
     folder = tmp_path / "photos"
     write_emoji(folder, 20)
-    with create(folder) as at:
+    with create(folder, database) as at:
         scan(at, by="eve")
     with running(folder) as asked:
         job = asked.post("/api/v1/jobs", json={"kind": "tidy", "options": {"least": 0.5}}).json()

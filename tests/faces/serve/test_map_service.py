@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from starlette.testclient import TestClient
-from tests.faces.serve.test_collection_service import asked, folder, trained_collection  # noqa: F401 - fixtures
 
 from wsabie.catalogue import maps
 from wsabie.catalogue.collection import Collection, create, open_collection
@@ -35,7 +34,7 @@ def served(collection: Collection, tokens: list[Token] | None = None) -> TestCli
     return TestClient(make_app(context), raise_server_exceptions=False, base_url="http://localhost")
 
 
-def test_points_are_where_the_catalogue_says(asked: TestClient, folder: Path) -> None:  # noqa: F811
+def test_points_are_where_the_catalogue_says(asked: TestClient, folder: Path) -> None:
     about = asked.get(MAP).json()
     assert (about["schema"], about["method"], about["points"]) == (1, "pca", 45)
     numbers, places = read_points(asked.get(f"{MAP}/points").content)
@@ -48,7 +47,7 @@ def test_points_are_where_the_catalogue_says(asked: TestClient, folder: Path) ->
     assert (places.min(), places.max()) == (0, 65535)
 
 
-def test_points_are_compressed_and_asked_for_again(asked: TestClient) -> None:  # noqa: F811
+def test_points_are_compressed_and_asked_for_again(asked: TestClient) -> None:
     whole = asked.get(f"{MAP}/points", headers={"accept-encoding": "identity"})
     small = asked.get(f"{MAP}/points", headers={"accept-encoding": "gzip"})
     assert (small.headers["content-encoding"], small.content) == ("gzip", whole.content)
@@ -60,7 +59,7 @@ def test_points_are_compressed_and_asked_for_again(asked: TestClient) -> None:  
 
 
 def test_nothing_is_compressed_that_is_not_sent(
-    asked: TestClient,  # noqa: F811
+    asked: TestClient,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def refuse(*_: object, **__: object) -> bytes:
@@ -74,7 +73,7 @@ def test_nothing_is_compressed_that_is_not_sent(
     assert asked.get(path, headers=known).status_code == 304
 
 
-def test_who_asks_about_a_map_that_was_is_told_so(asked: TestClient) -> None:  # noqa: F811
+def test_who_asks_about_a_map_that_was_is_told_so(asked: TestClient) -> None:
     version = asked.get(MAP).json()["version"]
     for path in (f"{MAP}/points", f"{MAP}/labels"):
         assert asked.get(f"{path}?version={version}").status_code == 200
@@ -82,7 +81,7 @@ def test_who_asks_about_a_map_that_was_is_told_so(asked: TestClient) -> None:  #
         assert (answer.status_code, "ask for it again" in answer.json()["detail"]) == (409, True)
 
 
-def test_colours_change_with_decisions(asked: TestClient) -> None:  # noqa: F811
+def test_colours_change_with_decisions(asked: TestClient) -> None:
     def colours() -> dict[int, int]:
         content = asked.get(f"{MAP}/label?label=red").content
         n = int(np.frombuffer(content, "<u4", 1)[0])
@@ -102,7 +101,7 @@ def test_colours_change_with_decisions(asked: TestClient) -> None:  # noqa: F811
     assert asked.get(f"{MAP}/label?label=red", headers={"if-none-match": tag}).status_code == 200
 
 
-def test_labels_lie_within_the_box(asked: TestClient) -> None:  # noqa: F811
+def test_labels_lie_within_the_box(asked: TestClient) -> None:
     box = asked.get(MAP).json()["box"]
     found = asked.get(f"{MAP}/labels").json()["labels"]
     assert (found[0]["label"], found[0]["accepted"]) == ("colour", 30)
@@ -133,20 +132,20 @@ def test_labels_lie_within_the_box(asked: TestClient) -> None:  # noqa: F811
         ("/items?numbers=" + ",".join(["1"] * 1001), 422, "up to 1,000 numbers"),
     ],
 )
-def test_what_is_refused(asked: TestClient, path: str, status: int, said: str) -> None:  # noqa: F811
+def test_what_is_refused(asked: TestClient, path: str, status: int, said: str) -> None:
     answer = asked.get(f"/api/v1{path}")
     assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
     assert said in answer.json()["detail"]
 
 
-def test_items_by_their_numbers(asked: TestClient) -> None:  # noqa: F811
+def test_items_by_their_numbers(asked: TestClient) -> None:
     found = asked.get("/api/v1/items?numbers=7,3,44,1000").json()
     assert sorted(one["id"] for one in found["items"]) == [3, 7, 44]
     assert found["total"] == 3
 
 
-def test_without_a_model_there_is_no_map(tmp_path: Path) -> None:
-    with create(tmp_path / "empty") as collection, served(collection) as client:
+def test_without_a_model_there_is_no_map(tmp_path: Path, database: str | None) -> None:
+    with create(tmp_path / "empty", database) as collection, served(collection) as client:
         answer = client.get(MAP)
         nothing = client.get("/api/v1/items/99")
     assert answer.status_code == 422
@@ -154,7 +153,7 @@ def test_without_a_model_there_is_no_map(tmp_path: Path) -> None:
     assert nothing.json()["detail"] == "there is no item number 99"  # no command or folder of the service's machine
 
 
-def test_who_only_reads_starts_no_job(folder: Path) -> None:  # noqa: F811
+def test_who_only_reads_starts_no_job(folder: Path) -> None:
     tokens = [Token("eve", "read", None, digest("secret"))]
     with open_collection(folder) as collection, served(collection, tokens) as client:
         assert client.get(f"{MAP}/points").status_code == 401
@@ -163,7 +162,9 @@ def test_who_only_reads_starts_no_job(folder: Path) -> None:  # noqa: F811
         assert client.post("/api/v1/jobs", json={"kind": "map"}).status_code == 403
 
 
-def test_the_job_makes_a_umap(asked: TestClient) -> None:  # noqa: F811
+# What a UMAP is drawn from was read before; jobs in PostgreSQL have tests in `test_training_service.py`.
+@pytest.mark.parametrize("folder", ["trained_collection"], indirect=True, ids=["sqlite"])
+def test_the_job_makes_a_umap(asked: TestClient) -> None:
     job = asked.post("/api/v1/jobs", json={"kind": "map"}).json()
     refused = asked.post("/api/v1/jobs", json={"kind": "map", "options": {"again": True}})
     assert (refused.status_code, "has no option 'again'" in refused.json()["detail"]) == (422, True)
@@ -181,7 +182,7 @@ def test_the_job_makes_a_umap(asked: TestClient) -> None:  # noqa: F811
         assert (job["state"], "pip install 'wsabie[map]'" in job["error"]) == ("failed", True)
 
 
-def test_a_map_follows_the_items(asked: TestClient, folder: Path) -> None:  # noqa: F811
+def test_a_map_follows_the_items(asked: TestClient, folder: Path) -> None:
     before = asked.get(f"{MAP}/points")
     shutil.move(folder / "part 0" / "44.png", folder.parent / "44.png")
     job = asked.post("/api/v1/jobs", json={"kind": "scan"}).json()

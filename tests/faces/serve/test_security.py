@@ -22,14 +22,11 @@ import pytest
 from PIL import Image
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
-from tests.catalogue.conftest import database  # noqa: F401 - a fixture
-from tests.faces.serve.conftest import Client, emoji, running, started
-from tests.faces.serve.test_collection_service import drawn, folder, trained_collection  # noqa: F401 - fixtures
+from tests.faces.serve.conftest import Client, drawn, emoji, running, started
 
 from wsabie.base.errors import InputError
-from wsabie.catalogue.collection import create, open_collection
+from wsabie.catalogue.collection import open_collection
 from wsabie.catalogue.files import found_file, opened_file
-from wsabie.catalogue.learning import train
 from wsabie.catalogue.scanning import scan
 from wsabie.faces.serve import tokens as tokens_module
 from wsabie.faces.serve.app import make_app
@@ -62,25 +59,13 @@ QUERIES = [
 
 
 @pytest.fixture
-def asked(folder: Path) -> Iterator[TestClient]:  # noqa: F811
+def asked(folder: Path) -> Iterator[TestClient]:
     with open_collection(folder) as collection:
         yield from _client(Context(Limits(), None, CollectionModel(collection), collection))
 
 
 @pytest.fixture
-def of_either(folder: Path, database: str | None) -> Iterator[TestClient]:  # noqa: F811
-    """The collection in each of the databases."""
-    if database is not None:
-        shutil.rmtree(folder / ".wsabie")
-        with create(folder, database) as collection:
-            scan(collection, by="eve")
-            train(collection, by="eve", describe="colour", dim=8, epochs=3, threads=1)
-    with open_collection(folder) as collection:
-        yield from _client(Context(Limits(), None, CollectionModel(collection), collection))
-
-
-@pytest.fixture
-def guarded(folder: Path) -> Iterator[TestClient]:  # noqa: F811
+def guarded(folder: Path) -> Iterator[TestClient]:
     """With a token that may read and one that may write."""
     with open_collection(folder) as collection:
         yield from _client(Context(Limits(), TOKENS, CollectionModel(collection), collection))
@@ -139,7 +124,7 @@ def line(method: str, target: str, *headers: str) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def service(trained_collection: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.URL]:  # noqa: F811
+def service(trained_collection: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.URL]:
     """The address of a running service, with a secret beside its collection."""
     place = tmp_path_factory.mktemp("raw")
     shutil.copytree(trained_collection, place / "photos")
@@ -169,11 +154,11 @@ def test_no_path_leads_out(service: httpx.URL, outward: str) -> None:
             assert b"root:" not in answer
 
 
-def test_no_parameter_leads_out_or_into_the_database(of_either: TestClient, tmp_path: Path) -> None:
-    """Every text that can be of_either with, with every text of the lists."""
+def test_no_parameter_leads_out_or_into_the_database(asked: TestClient, tmp_path: Path) -> None:
+    """Every text that can be asked with, with every text of the lists."""
     (tmp_path / "secret.txt").write_text(BESIDE)
-    before, tried = state_of(of_either), 0
-    for method, path, told in operations(of_either):
+    before, tried = state_of(asked), 0
+    for method, path, told in operations(asked):
         if method != "GET":
             continue
         texts = [one for one in told.get("parameters", ()) if is_text(one["schema"])]
@@ -183,26 +168,26 @@ def test_no_parameter_leads_out_or_into_the_database(of_either: TestClient, tmp_
         for one in texts:
             for text in OUTWARD + QUERIES:
                 if one["in"] == "path":
-                    answer = of_either.get(
+                    answer = asked.get(
                         filled(path, **{one["name"]: httpx.URL("x", params={"x": text}).query.decode()[2:]})
                     )
                 else:
-                    answer = of_either.get(filled(path), params=needed | {one["name"]: text})
+                    answer = asked.get(filled(path), params=needed | {one["name"]: text})
                 tried += 1
                 assert answer.status_code < 500, (path, one["name"], text, answer.text)
                 assert BESIDE not in answer.text
                 assert "root:" not in answer.text
                 assert "set-cookie" not in answer.headers
     assert tried > 500
-    assert state_of(of_either) == before
+    assert state_of(asked) == before
 
 
-def test_signs_of_patterns_stand_for_themselves(of_either: TestClient) -> None:
+def test_signs_of_patterns_stand_for_themselves(asked: TestClient) -> None:
     for text in ("%", "_", "re%", "r_d", "\\", "red%' OR '1'='1", "*", "?"):
-        assert of_either.get("/api/v1/items", params={"words": text}).json()["items"] == [], text
-        assert of_either.get("/api/v1/labels", params={"start": text}).json()["labels"] == [], text
-        assert of_either.get("/api/v1/vocabulary", params={"containing": text}).json()["total"] == 0, text
-        assert of_either.get("/api/v1/items", params={"folder": text}).json()["items"] == [], text
+        assert asked.get("/api/v1/items", params={"words": text}).json()["items"] == [], text
+        assert asked.get("/api/v1/labels", params={"start": text}).json()["labels"] == [], text
+        assert asked.get("/api/v1/vocabulary", params={"containing": text}).json()["total"] == 0, text
+        assert asked.get("/api/v1/items", params={"folder": text}).json()["items"] == [], text
 
 
 CURSORS = [
@@ -214,18 +199,18 @@ CURSORS = [
 ]  # fmt: skip
 
 
-def test_cursors_are_taken_for_what_they_are(of_either: TestClient) -> None:
-    before = state_of(of_either)
+def test_cursors_are_taken_for_what_they_are(asked: TestClient) -> None:
+    before = state_of(asked)
     for told in CURSORS:
         cursor = base64.urlsafe_b64encode(json.dumps(told).encode()).decode()
-        answer = of_either.get("/api/v1/items", params={"cursor": cursor})
+        answer = asked.get("/api/v1/items", params={"cursor": cursor})
         assert answer.status_code in (200, 422), answer.text
         for item in answer.json().get("items", ()):  # those behind a text that no path is
             assert item["path"] > told[1]  # type: ignore[index, operator]
-    assert state_of(of_either) == before
+    assert state_of(asked) == before
 
 
-def test_names_of_labels_are_data(of_either: TestClient) -> None:
+def test_names_of_labels_are_data(asked: TestClient) -> None:
     names = [
         "Robert'); DROP TABLE labels;--",
         "a\r\nSet-Cookie: b=c",
@@ -235,14 +220,14 @@ def test_names_of_labels_are_data(of_either: TestClient) -> None:
         "\u202egnp",
     ]
     body = {"decisions": [{"item": 1, "label": name, "state": "accepted"} for name in names]}
-    assert of_either.post("/api/v1/decisions", json=body).json()["added"] == len(names)
-    kept = of_either.get("/api/v1/items/1").json()["labels"]
+    assert asked.post("/api/v1/decisions", json=body).json()["added"] == len(names)
+    kept = asked.get("/api/v1/items/1").json()["labels"]
     assert set(kept) >= {" ".join(name.split()).strip("\u202e") for name in names}  # without line breaks and turns
     for name in names:
-        answer = of_either.get("/api/v1/items", params={"label": name})
+        answer = asked.get("/api/v1/items", params={"label": name})
         assert [one["id"] for one in answer.json()["items"]] == [1], name
         assert answer.headers["content-type"] == "application/json"
-    assert of_either.get("/api/v1/collection").json()["labels"] == 4 + len(names)
+    assert asked.get("/api/v1/collection").json()["labels"] == 4 + len(names)
 
 
 def test_jobs_take_no_texts(asked: TestClient) -> None:
@@ -268,7 +253,7 @@ def refused_everywhere(asked: TestClient, item: int) -> None:
         assert "leads out of" in refused.json()["detail"]
 
 
-def test_a_link_that_was_made_after_the_scan_is_not_followed(asked: TestClient, folder: Path, outside: Path) -> None:  # noqa: F811
+def test_a_link_that_was_made_after_the_scan_is_not_followed(asked: TestClient, folder: Path, outside: Path) -> None:
     one, other = asked.get("/api/v1/items?k=2").json()["items"]
     asked.get(f"/api/v1/items/{other['id']}/thumbnail")  # which is kept, and not shown any more
     for item in (one, other):
@@ -277,7 +262,7 @@ def test_a_link_that_was_made_after_the_scan_is_not_followed(asked: TestClient, 
         refused_everywhere(asked, item["id"])
 
 
-def test_a_folder_that_became_a_link_is_not_followed(asked: TestClient, folder: Path, outside: Path) -> None:  # noqa: F811
+def test_a_folder_that_became_a_link_is_not_followed(asked: TestClient, folder: Path, outside: Path) -> None:
     item = asked.get("/api/v1/items?k=1").json()["items"][0]
     place = item["path"].rpartition("/")[0]
     shutil.move(folder / place, outside / "moved")
@@ -286,7 +271,7 @@ def test_a_folder_that_became_a_link_is_not_followed(asked: TestClient, folder: 
     refused_everywhere(asked, item["id"])
 
 
-def test_a_scan_takes_no_links_that_lead_out(folder: Path, outside: Path) -> None:  # noqa: F811
+def test_a_scan_takes_no_links_that_lead_out(folder: Path, outside: Path) -> None:
     (folder / "one.png").symlink_to(outside / "private.png")
     (folder / "all").symlink_to(outside)
     (folder / "up").symlink_to("..")
@@ -296,7 +281,7 @@ def test_a_scan_takes_no_links_that_lead_out(folder: Path, outside: Path) -> Non
 
 
 def test_a_file_that_becomes_a_link_while_it_is_opened(
-    folder: Path,  # noqa: F811
+    folder: Path,
     outside: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -327,7 +312,7 @@ def test_a_file_that_becomes_a_link_while_it_is_opened(
             assert stream.read() == kept
 
 
-def test_a_pipe_in_place_of_a_file_holds_nobody_up(asked: TestClient, folder: Path) -> None:  # noqa: F811
+def test_a_pipe_in_place_of_a_file_holds_nobody_up(asked: TestClient, folder: Path) -> None:
     item = asked.get("/api/v1/items?k=1").json()["items"][0]
     (folder / item["path"]).unlink()
     os.mkfifo(folder / item["path"])
@@ -350,7 +335,7 @@ def test_files_are_closed_when_they_were_sent(asked: TestClient) -> None:
 # ---- headers of answers
 
 
-def test_every_answer_keeps_pages_to_themselves(guarded: TestClient, folder: Path) -> None:  # noqa: F811
+def test_every_answer_keeps_pages_to_themselves(guarded: TestClient, folder: Path) -> None:
     kept = guarded.get("/api/v1/items/1/thumbnail", headers=READ).headers["etag"]
     answers = {
         "page": guarded.get("/"),
@@ -404,7 +389,7 @@ NAMES = [
 ]
 
 
-def test_names_of_files_cannot_leave_their_header(folder: Path) -> None:  # noqa: F811
+def test_names_of_files_cannot_leave_their_header(folder: Path) -> None:
     out = BytesIO()
     for number, name in enumerate(NAMES):
         out.seek(0)
@@ -534,7 +519,7 @@ async def _answer(app: Any, scope: dict[str, Any], receive: Callable[[], Any]) -
     return status
 
 
-def test_without_a_token_no_body_is_read(folder: Path) -> None:  # noqa: F811
+def test_without_a_token_no_body_is_read(folder: Path) -> None:
     import asyncio
 
     read = 0
@@ -641,7 +626,7 @@ def test_a_token_that_is_taken_away_is_refused(tmp_path: Path, monkeypatch: pyte
     assert list(tokens) == []
 
 
-def test_tokens_are_not_in_what_the_service_says(folder: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_tokens_are_not_in_what_the_service_says(folder: Path, tmp_path: Path) -> None:
     file = tmp_path / "tokens"
     token, wrong = new_token(file, "eve", "write"), "a-token-that-nobody-has"
     with started(folder, "--tokens", file) as (client, process):

@@ -9,12 +9,7 @@ import httpx2 as httpx
 import pytest
 from starlette.testclient import TestClient
 from tests.faces.serve.conftest import running
-from tests.faces.serve.test_collection_service import (  # noqa: F401 - fixtures
-    asked,
-    folder,
-    trained_collection,
-    untagged,
-)
+from tests.faces.serve.test_collection_service import untagged
 
 
 def ended(service: httpx.Client, job: dict[str, Any]) -> dict[str, Any]:
@@ -35,7 +30,7 @@ def started(service: httpx.Client, kind: str, **options: Any) -> dict[str, Any]:
     return answer.json()  # type: ignore[no-any-return]
 
 
-def test_what_is_not_learnt_yet(asked: TestClient) -> None:  # noqa: F811
+def test_what_is_not_learnt_yet(asked: TestClient) -> None:
     found = asked.get("/api/v1/models").json()
     assert (found["back"], found["removed"], found["outlook"]["decisions"]) == (None, [], 0)
     assert found["outlook"]["how"] == "nothing"
@@ -46,7 +41,7 @@ def test_what_is_not_learnt_yet(asked: TestClient) -> None:  # noqa: F811
     assert found == {"decisions": 2, "how": "corrections", "why": "2 items were decided about since model 1 learnt"}
 
 
-def test_the_curve_of_a_model(asked: TestClient) -> None:  # noqa: F811
+def test_the_curve_of_a_model(asked: TestClient) -> None:
     assert "curve" not in asked.get("/api/v1/models").json()["models"][0]["facts"]
     found = asked.get("/api/v1/models/1").json()
     assert "curve" not in found["facts"]
@@ -70,13 +65,13 @@ def test_the_curve_of_a_model(asked: TestClient) -> None:  # noqa: F811
         ("compare", {"models": [0, 1]}),
     ],
 )
-def test_jobs_that_cannot_be_asked(asked: TestClient, kind: str, options: dict[str, Any]) -> None:  # noqa: F811
+def test_jobs_that_cannot_be_asked(asked: TestClient, kind: str, options: dict[str, Any]) -> None:
     answer = asked.post("/api/v1/jobs", json={"kind": kind, "options": options})
     assert answer.status_code == 422, answer.text
     assert asked.get("/api/v1/jobs").json() == {"jobs": []}
 
 
-def test_waiting_jobs_are_counted(asked: TestClient) -> None:  # noqa: F811
+def test_waiting_jobs_are_counted(asked: TestClient) -> None:
     first = asked.post("/api/v1/jobs", json={"kind": "compare", "options": {"models": [1, 2]}}).json()
     again = asked.post("/api/v1/jobs", json={"kind": "compare", "options": {"models": [1, 2]}}).json()
     other = asked.post("/api/v1/jobs", json={"kind": "compare", "options": {"models": [2, 1]}}).json()
@@ -87,7 +82,7 @@ def test_waiting_jobs_are_counted(asked: TestClient) -> None:  # noqa: F811
     assert (refused.status_code, refused.json()["detail"][:21]) == (422, "20 jobs wait already;")
 
 
-def test_training_comparing_and_going_back(folder: Path) -> None:  # noqa: F811
+def test_training_comparing_and_going_back(folder: Path) -> None:
     with running(folder) as service:
         trained = ended(service, started(service, "train", full=True, epochs=40))
         assert trained["state"] == "done", trained
