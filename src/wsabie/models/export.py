@@ -51,8 +51,8 @@ def export(model: LabelModel | Annotator, out: str | Path, form: str = "onnx", *
         A file ("onnx") or a folder (the others) that is not there yet.
     form : {"onnx", "numpy", "huggingface"}
     **options
-        "onnx": k (10), labels that a row gets unless the program that runs the graph asks for others, and int8
-        (False), tables of bytes. "huggingface": license (None, which the card calls unknown).
+        "onnx": k (10), labels that a row gets, and int8 (False), tables of bytes. "huggingface": license (None, which
+        the card calls unknown).
 
     Returns
     -------

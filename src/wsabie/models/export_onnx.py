@@ -2,7 +2,8 @@
 
 Rows of dense models are an input "rows" float32 (n, d). Sparse ones are two, padded to the longest row: "indices" int64
 (n, m) and "values" float32 (n, m), of which zeros do not count, whatever their index. That is what ONNX Runtime gathers
-fastest, and it needs no row offsets, for which ONNX has no operator. "k" is an input with a default.
+fastest, and it needs no row offsets, for which ONNX has no operator. How many labels are given is fixed: an input with
+a default would make ONNX Runtime warn whenever the file is opened.
 
 With int8 each row of a table (a feature's, a label's) is rounded to 255 steps of its largest number; the graph brings
 it back, so that rows and scores stay float32 and what a row gets depends on no other row.
@@ -41,7 +42,7 @@ def write(annotator: Annotator, out: Path, *, k: int = 10, int8: bool = False) -
     out : Path
         Of the .onnx file.
     k : int
-        Of the input "k", where it is not fed.
+        Labels that a row gets; more than there are is all of them.
     int8 : bool
         Tables of bytes.
 
@@ -113,6 +114,11 @@ class _Graph:
         self.nodes.append(self.onnx.helper.make_node(op, list(inputs), [name], name=f"make_{name}", **attributes))
         return name
 
+    def best(self, scores: str, k: int, values: str, places: str) -> None:
+        """The k largest of each row and where they are, equal ones by their places."""
+        inputs = [scores, self.number(k, np.int64)]
+        self.nodes.append(self.onnx.helper.make_node("TopK", inputs, [values, places], name=f"make_{places}", axis=-1))
+
     def array(self, name: str, values: Any, dtype: Any = np.float32) -> str:
         """An array of the model; its name."""
         self.arrays[name] = np.ascontiguousarray(values, dtype)
@@ -140,13 +146,14 @@ class _Graph:
     def model(self, small: Portable, outputs: list[Any], about: dict[str, str], outside: str | None) -> bytes:
         """The message; its large arrays are said to lie in the file `outside`."""
         helper, types = self.onnx.helper, self.onnx.TensorProto
-        inputs = [helper.make_tensor_value_info("k", types.INT64, [1])]
+        inputs: list[tuple[str, int, Any]] = [("rows", types.FLOAT, small.n_features)]
         if small.sparse:
-            inputs.insert(0, helper.make_tensor_value_info("values", types.FLOAT, ["n", "m"]))
-            inputs.insert(0, helper.make_tensor_value_info("indices", types.INT64, ["n", "m"]))
-        else:
-            inputs.insert(0, helper.make_tensor_value_info("rows", types.FLOAT, ["n", small.n_features]))
-        graph = helper.make_graph(self.nodes, "wsabie", inputs, outputs, self._tensors(outside))
+            inputs = [("indices", types.INT64, "m"), ("values", types.FLOAT, "m")]
+
+        def infos(those: list[tuple[str, int, Any]]) -> list[Any]:
+            return [helper.make_tensor_value_info(name, kind, ["n", size]) for name, kind, size in those]
+
+        graph = helper.make_graph(self.nodes, "wsabie", infos(inputs), infos(outputs), self._tensors(outside))
         model = helper.make_model(
             graph,
             opset_imports=[helper.make_opsetid("", OPSET)],
@@ -189,9 +196,9 @@ def quantised_rows(table: Float32) -> tuple[Any, Float32]:
     return np.rint(table / steps[:, None]).astype(np.int8), steps
 
 
-def _graph_of(small: Portable, graph: _Graph, k: int) -> list[Any]:
-    """Fill the graph; its outputs."""
-    helper, types = graph.onnx.helper, graph.onnx.TensorProto
+def _graph_of(small: Portable, graph: _Graph, k: int) -> list[tuple[str, int, Any]]:
+    """Fill the graph; its outputs: name, type, width."""
+    types = graph.onnx.TensorProto
     point = _sparse_point(small, graph) if small.sparse else _dense_point(small, graph)
     if small.log_softmax:
         point = graph.add("LogSoftmax", point, axis=-1)
@@ -199,17 +206,13 @@ def _graph_of(small: Portable, graph: _Graph, k: int) -> list[Any]:
         point = _mixed(small.mixture, graph, point)
     point = graph.add("Identity", point, name="points")
     scores = point if small.against is None else _compared(small.against, graph, point)
-    graph.array("k", [k], np.int64)
-    fewer = graph.add("Min", "k", graph.number(len(small.labels), np.int64))
-    found = ["ids_found" if small.some_hidden else "ids", "scores"]
-    graph.nodes.append(helper.make_node("TopK", [scores, fewer], found[::-1], name="best", axis=-1))
+    k = min(k, len(small.labels))
+    graph.best(scores, k, "scores", "ids_found" if small.some_hidden else "ids")
     if small.some_hidden:  # as `rank` says that there are fewer than k
         nobody = graph.add("IsInf", "scores", detect_positive=0)
         graph.add("Where", nobody, graph.number(-1, np.int64), "ids_found", name="ids")
-    outputs = [("ids", types.INT64, "k"), ("scores", types.FLOAT, "k")]
-    if small.against is not None:
-        outputs.append(("points", types.FLOAT, "dim"))
-    return [helper.make_tensor_value_info(name, kind, ["n", size]) for name, kind, size in outputs]
+    outputs: list[tuple[str, int, Any]] = [("ids", types.INT64, k), ("scores", types.FLOAT, k)]
+    return outputs if small.against is None else [*outputs, ("points", types.FLOAT, small.against.table.shape[1])]
 
 
 def _dense_point(small: Portable, graph: _Graph) -> str:
@@ -258,10 +261,7 @@ def _log1p(graph: _Graph, values: str) -> str:
 
 
 def _mixed(mixture: Mixture, graph: _Graph, logits: str) -> str:
-    top = graph.number(mixture.top, np.int64)
-    graph.nodes.append(
-        graph.onnx.helper.make_node("TopK", [logits, top], ["logits_best", "classes"], name="best_classes", axis=-1)
-    )
+    graph.best(logits, mixture.top, "logits_best", "classes")
     chances = graph.add("Softmax", "logits_best", axis=-1)
     vectors = graph.add("Gather", graph.array("targets", mixture.targets), "classes")
     middle = graph.number(1, np.int64)

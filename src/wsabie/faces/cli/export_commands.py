@@ -21,7 +21,7 @@ def export(
         ),
     ],
     k: Annotated[
-        int | None, typer.Option("-k", min=1, help="Of onnx: labels that a row gets unless k is fed (default: 10).")
+        int | None, typer.Option("-k", min=1, help="Of onnx: how many labels a row gets (default: 10).")
     ] = None,
     int8: Annotated[bool, typer.Option("--int8", help="Of onnx: tables of bytes, a quarter of the size.")] = False,
     license: Annotated[
