@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import wsabie
 from exported import assert_same, fed, opened, predicted, ranked
 from wsabie.models import export_onnx
-from wsabie.models.export import FORMATS, export
+from wsabie.models.export import FORMATS, OPTIONS, export
 from wsabie.models.portable import portable
 
 pytest.importorskip("onnx", reason="onnx writes the graphs")
@@ -175,3 +175,31 @@ def test_every_format_can_be_written(tmp_path: Path) -> None:
         assert all(file.is_file() for file in files)
         with pytest.raises(wsabie.InputError, match=r"there is something at .* already; give a new name"):
             export(model, tmp_path / form, form)
+
+
+def test_a_network_and_a_model_become_one_graph(tmp_path: Path) -> None:
+    """As docs/export.md says."""
+    import onnx
+    from onnxruntime import InferenceSession
+
+    model, X = fitted("dot", "one unit")
+    export(model, tmp_path / "model.onnx", k=9)
+    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    infos = [helper.make_tensor_value_info(name, kind, ["n", 12]) for name in ("pictures", "embeds")]
+    twice = helper.make_node("Add", ["pictures", "pictures"], ["embeds"])
+    graph = helper.make_graph([twice], "encoder", infos[:1], infos[1:])
+    encoder = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    head = onnx.compose.add_prefix(onnx.load(tmp_path / "model.onnx"), "labels_")
+    onnx.save(onnx.compose.merge_models(encoder, head, io_map=[("embeds", "labels_rows")]), tmp_path / "both.onnx")
+    session = InferenceSession(tmp_path / "both.onnx", providers=["CPUExecutionProvider"])
+    found = session.run(["labels_ids", "labels_scores"], {"pictures": np.asarray(X / 2, np.float32)})
+    assert_same(model, X, tuple(found))
+
+
+def test_help_names_every_format_and_option() -> None:
+    from wsabie.faces.cli import export_commands
+
+    told = str(export_commands.export.__annotations__)
+    assert all(f"{name}: {known.holds}" in told for name, known in FORMATS.items())
+    assert {name for known in FORMATS.values() for name in known.takes} == set(OPTIONS)
+    assert set(OPTIONS) < set(export_commands.export.__annotations__)
