@@ -56,7 +56,8 @@ def card(annotator: Annotator, facts: dict[str, Any], name: str, license: str | 
     """The text of README.md: what the Hub reads, then what people read."""
     model, things = annotator.model, "rows" if annotator.terms is None else annotator.terms.things
     about = {**model.facts(), **annotator.description(), **facts}
-    head = "\n".join(f"{key}: {json.dumps(value)}" for key, value in _head(about, things, name, license).items())
+    told = _head(about, things, name, license).items()
+    head = "\n".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in told)  # YAML knows no pairs
     labels = list(model.vocabulary_)
     more = f", and {len(labels) - _SHOWN:,} more" if len(labels) > _SHOWN else ""
     names = ", ".join(f"`{label.replace('`', chr(39))}`" for label in labels[:_SHOWN])

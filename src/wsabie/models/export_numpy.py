@@ -58,6 +58,7 @@ def write(annotator: Annotator, out: Path) -> list[Path]:
     small, feature_names = portable(annotator.model), annotator.feature_names
     arrays = _arrays(small)
     names = {"labels.txt": small.labels, **({} if feature_names is None else {"features.txt": feature_names})}
+    names = {file: [" ".join(name.split()) for name in listed] for file, listed in names.items()}
     with new_folder(out) as draft:
         for name, array in arrays.items():
             np.save(draft / f"{name}.npy", array, allow_pickle=False)
@@ -77,7 +78,7 @@ def write(annotator: Annotator, out: Path) -> list[Path]:
 
 def _arrays(small: Portable) -> dict[str, Any]:
     against, scaling = small.against, small.scaling
-    weight = scaling.weight if (scaling.weight != 1).any() else ()
+    weight = () if small.sparse and (scaling.weight == 1).all() else scaling.weight
     found: dict[str, Any] = {"V": small.features, "offset": small.offset, "weight": weight, "shift": scaling.shift}
     if small.mixture is not None:
         found["targets"] = small.mixture.targets

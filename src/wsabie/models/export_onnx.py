@@ -83,7 +83,7 @@ def _names(small: Portable, features: list[str] | None, out: Path) -> tuple[dict
         if listed is not None and len(text.encode()) <= TOLD:
             told[name] = text
         elif listed is not None:
-            beside[out.with_name(f"{out.name}.{name}.txt")] = "".join(f"{one}\n" for one in listed)
+            beside[out.with_name(f"{out.name}.{name}.txt")] = "".join(f"{' '.join(one.split())}\n" for one in listed)
     return told, beside
 
 

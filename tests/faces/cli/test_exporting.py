@@ -90,7 +90,7 @@ def test_pictures_go_with_their_description_or_as_rows(cli: Cli, model: Path, pi
 
 def test_a_card_says_what_is_known_and_not_where_it_lay(cli: Cli, model: Path, pictures: Path, tmp_path: Path) -> None:
     yaml = pytest.importorskip("yaml", reason="PyYAML reads the card")
-    card = tmp_path / "emoji-tags"
+    card = tmp_path / "emoji: \U0001f600's"
     assert cli("export", model, card, "--as", "huggingface", "--license", "CC-BY-4.0").code == 0
     text = (card / "README.md").read_text(encoding="utf-8")
     head, rest = text.removeprefix("---\n").split("\n---\n", 1)
@@ -101,10 +101,11 @@ def test_a_card_says_what_is_known_and_not_where_it_lay(cli: Cli, model: Path, p
         "image-classification",
     )
     (result,) = told["model-index"][0]["results"]
+    assert told["model-index"][0]["name"] == card.name
     about = cli("info", model, "--json").json
     assert result["metrics"][0]["value"] == pytest.approx(about["validation_map"], abs=1e-4)
     assert f"{about['validation_map']:.4f}" in rest
-    assert result["dataset"]["name"] == "pictures" or result["dataset"]["name"].startswith("pictures")
+    assert result["dataset"]["name"] == pictures.name
     for section in ("Intended use", "How to load", "Model", "Training data", "Figures"):
         assert f"\n## {section}\n" in rest
     for file in (card / "README.md", card / "config.json"):
