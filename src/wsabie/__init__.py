@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from wsabie.models.devise import Devise
     from wsabie.models.encoded import Encoded
     from wsabie.models.ensemble import Ensemble
+    from wsabie.models.export import export
     from wsabie.models.full_rank import FullRank
     from wsabie.models.linear import LinearRanker
     from wsabie.models.nearest import NearestNeighbours
@@ -73,6 +74,7 @@ _SHELF = {
     "OneVsRest": "wsabie.models.one_vs_rest",
     "Popularity": "wsabie.models.popularity",
     "load": "wsabie.models.registry",
+    "export": "wsabie.models.export",
     "VisualTerms": "wsabie.features.visual_terms",
     "KernelPca": "wsabie.features.kernel_pca",
     "describer": "wsabie.features.registry",
@@ -122,6 +124,7 @@ __all__ = [
     "OneVsRest",
     "Popularity",
     "load",
+    "export",
     "VisualTerms",
     "KernelPca",
     "describer",

@@ -5,6 +5,7 @@ import fcntl
 import os
 import re
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from glob import escape
@@ -54,6 +55,40 @@ def replacing(path: str | Path) -> Iterator[Path]:
         finally:
             draft.unlink(missing_ok=True)
             os.close(lock)
+
+
+@contextmanager
+def new_folder(path: str | Path) -> Iterator[Path]:
+    """Yield an empty folder that becomes `path` when the block ends without an error; there must be nothing yet.
+
+    Raises
+    ------
+    UnwritableError
+        There is something at `path`, it cannot be written, or the disk is full; nothing is left of the draft.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with new_folder(Path(folder) / "a") as draft:
+    ...         _ = (draft / "b.txt").write_text("whole")
+    ...     [p.name for p in Path(folder).iterdir()]
+    ['a']
+    """
+    path = Path(path)
+    with explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.parent / f".{path.name}.{secrets.token_hex(8)}.tmp"
+        draft.mkdir()
+        try:
+            yield draft
+            for file in draft.rglob("*"):
+                _flush(file)
+            _flush(draft)
+            draft.rename(path)
+            _flush(path.parent)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
 
 
 def write_text(path: str | Path, text: str) -> None:

@@ -8,6 +8,7 @@ import typer
 from wsabie.base.errors import InputError
 from wsabie.faces.cli import (
     data_commands,
+    export_commands,
     label_commands,
     parts_commands,
     search_commands,
@@ -67,6 +68,7 @@ def register(app: typer.Typer) -> None:
         data_commands.split,
         study_commands.demo,
         info,
+        export_commands.export,
         data_commands.hierarchy,
         data_commands.pairs,
         label_commands.labels,

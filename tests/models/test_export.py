@@ -1,0 +1,218 @@
+"""Models for other programs: every kind and similarity answers there as it does here."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import wsabie
+from exported import assert_same, fed, opened, predicted, ranked
+from wsabie.models import export_onnx
+from wsabie.models.export import FORMATS, OPTIONS, export
+from wsabie.models.portable import portable
+
+pytest.importorskip("onnx", reason="onnx writes the graphs")
+RNG = np.random.default_rng(0)
+WORDS = wsabie.Vectors([f"w{i}" for i in range(14)], RNG.normal(size=(14, 6)).astype(np.float32))
+ROWS: dict[str, Any] = {"counts": "tfidf", "one unit": None, "units": "auto"}
+NAMES = [f"w{i}" for i in range(9)]
+
+
+def rows(kind: str, n: int = 120) -> tuple[Any, list[str]]:
+    """Rows of nine labels: counts with an empty row, columns of one unit, columns of many."""
+    labels = np.arange(n) % 9
+    X = RNG.poisson(0.4 + 3 * (np.arange(12) == labels[:, None]))
+    if kind == "counts":
+        X[5] = 0
+        return sp.csr_matrix(X), [NAMES[y] for y in labels]
+    scale = 10.0 ** np.arange(-3, 9) if kind == "units" else 1
+    return (X + RNG.normal(size=X.shape)) * scale, [NAMES[y] for y in labels]
+
+
+def fitted(kind: str, data: str) -> tuple[Any, Any]:
+    few = {"epochs": 3, "threads": 1}
+    made = {
+        "dot": lambda: wsabie.Wsabie(dim=7, label_bias=True, **few),
+        "euclidean": lambda: wsabie.Wsabie(dim=7, similarity="euclidean", **few),
+        "cosine": lambda: wsabie.Wsabie(dim=7, similarity="cosine", label_bias=True, **few),
+        "rows": lambda: wsabie.Wsabie(dim=7, rows=ROWS[data], **few),
+        "ensemble": lambda: wsabie.Ensemble(wsabie.Wsabie(dim=4, epochs=3), n=2, threads=1),
+        "linear": lambda: wsabie.LinearRanker(label_bias=True, **few),
+        "one-vs-rest": lambda: wsabie.OneVsRest(threads=1),
+        "softmax": lambda: wsabie.Softmax(),
+        "devise": lambda: wsabie.Devise(WORDS, labels=["w9", "w10, w3", "w11,w12", "nowhere"], **few),
+        "conse": lambda: wsabie.Conse(WORDS, labels=["w9", "w10, w3", "nowhere"], top=3, threads=1),
+    }
+    X, labels = rows(data)
+    return made[kind]().fit(X, labels), X
+
+
+KINDS = ("dot", "euclidean", "cosine", "rows", "ensemble", "linear", "one-vs-rest", "softmax", "devise", "conse")
+
+
+@pytest.mark.parametrize("data", ["counts", "one unit", "units"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_other_programs_answer_as_the_model_does(kind: str, data: str, tmp_path: Path) -> None:
+    model, X = fitted(kind, data)
+    export(model, tmp_path / "m.onnx", "onnx", k=4)
+    assert_same(model, X, ranked(tmp_path / "m.onnx", X))
+    export(model, tmp_path / "all.onnx", "onnx", k=100)
+    every = ranked(tmp_path / "all.onnx", X)
+    assert every[0].shape == (120, len(model.vocabulary_))
+    assert_same(model, X, every)
+    export(model, tmp_path / "plain", "numpy")
+    assert_same(model, X, predicted(tmp_path / "plain", X, 100))
+
+
+@pytest.mark.parametrize("data", ["counts", "units"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_bytes_are_smaller_and_nearly_right(kind: str, data: str, tmp_path: Path) -> None:
+    model, X = fitted(kind, data)
+    export(model, tmp_path / "m.onnx", "onnx", int8=True, k=3)
+    ids, scores = ranked(tmp_path / "m.onnx", X)
+    own = model.scores(X)
+    spread = np.ptp(own[np.isfinite(own)])
+    gaps = np.abs(np.take_along_axis(own, ids, axis=1) - scores)
+    assert np.quantile(gaps, 0.99 if kind != "conse" else 0.9) < 0.03 * spread  # another class may come among its best
+    assert (np.abs(scores - model.rank(X, 3)[1]) > 0).any()
+
+
+def test_a_row_does_not_depend_on_its_neighbours(tmp_path: Path) -> None:
+    model, X = fitted("dot", "counts")
+    export(model, tmp_path / "m.onnx", "onnx", int8=True)
+    session = opened(tmp_path / "m.onnx")
+    alone = session.run(["scores"], fed(X[7]))[0]
+    assert alone[0] == pytest.approx(session.run(["scores"], fed(X))[0][7], abs=1e-6)
+    (points,) = session.run(["points"], fed(X))
+    assert points.shape == (120, 7)
+    assert np.abs(points - model.transform(X)).max() < 0.05
+
+
+def test_columns_that_never_vary_are_centred_all_the_same(tmp_path: Path) -> None:
+    model = wsabie.OneVsRest(threads=1).fit(np.full((6, 3), 5.0), ["a", "b", "c"] * 2)
+    model.coef_[:] = RNG.normal(size=(3, 3))
+    assert (model.scaling_.method, model.scaling_.weight.tolist()) == ("standard", [1, 1, 1])
+    X = RNG.normal(5, size=(8, 3))
+    for form in ("onnx", "numpy"):
+        export(model, tmp_path / form, form)
+    assert_same(model, X, ranked(tmp_path / "onnx", X))
+    assert_same(model, X, predicted(tmp_path / "numpy", X, 3))
+
+
+def test_small_values_keep_their_digits(tmp_path: Path) -> None:
+    X, labels = rows("counts")
+    model = wsabie.Wsabie(dim=4, epochs=2, threads=1).fit(X, labels)
+    tiny = sp.csr_matrix(X[:9] * 1e-7)
+    export(model, tmp_path / "m.onnx")
+    assert_same(model, tiny, ranked(tmp_path / "m.onnx", tiny), within=1e-5)
+
+
+def test_distances_far_from_the_origin_keep_their_digits(tmp_path: Path) -> None:
+    model, X = fitted("euclidean", "units")
+    model.space_.labels[:, :7] += 40
+    model.space_.features[-1, :7] += 40 / model.scaling_.weight[-1]
+    model.space_ = model.space_.copy()
+    assert portable(model).against.centre is not None  # type: ignore[union-attr]
+    for form, name in (("onnx", "m.onnx"), ("numpy", "plain")):
+        export(model, tmp_path / name, form)
+    for found in (ranked(tmp_path / "m.onnx", X), predicted(tmp_path / "plain", X, 4)):
+        assert np.abs(found[1] - model.rank(X, found[1].shape[1])[1]).max() < 1e-4
+
+
+def test_tables_too_large_for_a_message_lie_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(export_onnx, "WITHIN", 100)
+    monkeypatch.setattr(export_onnx, "_SMALL", 50)
+    monkeypatch.setattr(export_onnx, "TOLD", 10)
+    model, X = fitted("dot", "counts")
+    files = [file.name for file in export(model, tmp_path / "m.onnx")]
+    assert files == ["m.onnx.labels.txt", "m.onnx.data", "m.onnx"]
+    assert_same(model, X, ranked(tmp_path / "m.onnx", X))
+    assert (tmp_path / "m.onnx.labels.txt").read_text().splitlines() == NAMES
+    (tmp_path / "m.onnx").unlink()
+    with pytest.raises(wsabie.InputError, match=r"there is something at .*labels.txt already"):
+        export(model, tmp_path / "m.onnx")
+
+
+def test_the_file_says_what_its_numbers_mean(tmp_path: Path) -> None:
+    model, _ = fitted("dot", "counts")
+    export(wsabie.Annotator(model, feature_names=[f"f{i}" for i in range(12)]), tmp_path / "m.onnx")
+    about = opened(tmp_path / "m.onnx").get_modelmeta()
+    told = about.custom_metadata_map
+    assert json.loads(told["labels"]) == NAMES
+    assert json.loads(told["features"])[11] == "f11"
+    assert (told["kind"], told["rows"], told["int8"], about.producer_name) == ("wsabie", "sparse", "false", "wsabie")
+
+
+@pytest.mark.parametrize(
+    ("model", "form", "options", "sentence"),
+    [
+        ("nearest", "onnx", {}, "a model of kind nearest does not come down to two tables; export one of wsabie,"),
+        ("dot", "pmml", {}, "there is no format 'pmml'; choose one of onnx, numpy, huggingface"),
+        ("dot", "numpy", {"int8": True}, "int8 says tables of bytes, of onnx; the format numpy has none"),
+        ("dot", "onnx", {"license": "mit"}, "license says what a model card says, of huggingface; the format onnx"),
+        ("dot", "onnx", {"colour": 1}, "colour is no option; the format onnx has none, so leave it out"),
+        ("dot", "onnx", {"k": 0}, "k is 0; choose a whole number above 0"),
+        ("dot", "huggingface", {"license": "a\nb: c"}, "is no identifier; give one such as apache-2.0"),
+        ("random", "onnx", {}, "terms mean a random one of their labels cannot be exported"),
+        ("space", "onnx", {}, "has no labels to rank"),
+        ("unfitted", "numpy", {}, "is not fitted yet"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(
+    model: str, form: str, options: dict[str, Any], sentence: str, tmp_path: Path
+) -> None:
+    X, labels = rows("counts")
+    made: Any = {
+        "nearest": lambda: wsabie.NearestNeighbours().fit(X, labels),
+        "random": lambda: wsabie.Devise(WORDS, expand="random", epochs=1, threads=1).fit(X, labels),
+        "space": lambda: wsabie.Space(),
+        "unfitted": wsabie.Wsabie,
+    }.get(model, lambda: fitted("dot", "counts")[0])()
+    with pytest.raises((wsabie.WsabieError, ValueError)) as raised:
+        export(made, tmp_path / "out", form, **options)
+    assert sentence in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_format_can_be_written(tmp_path: Path) -> None:
+    model, _ = fitted("dot", "counts")
+    for form in FORMATS:
+        files = export(model, tmp_path / form, form)
+        assert files
+        assert all(file.is_file() for file in files)
+        with pytest.raises(wsabie.InputError, match=r"there is something at .* already; give a new name"):
+            export(model, tmp_path / form, form)
+
+
+def test_a_network_and_a_model_become_one_graph(tmp_path: Path) -> None:
+    """As docs/export.md says."""
+    import onnx
+    from onnxruntime import InferenceSession
+
+    model, X = fitted("dot", "one unit")
+    export(model, tmp_path / "model.onnx", k=9)
+    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    infos = [helper.make_tensor_value_info(name, kind, ["n", 12]) for name in ("pictures", "embeds")]
+    twice = helper.make_node("Add", ["pictures", "pictures"], ["embeds"])
+    graph = helper.make_graph([twice], "encoder", infos[:1], infos[1:])
+    encoder = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    head = onnx.compose.add_prefix(onnx.load(tmp_path / "model.onnx"), "labels_")
+    onnx.save(onnx.compose.merge_models(encoder, head, io_map=[("embeds", "labels_rows")]), tmp_path / "both.onnx")
+    session = InferenceSession(tmp_path / "both.onnx", providers=["CPUExecutionProvider"])
+    found = session.run(["labels_ids", "labels_scores"], {"pictures": np.asarray(X / 2, np.float32)})
+    assert_same(model, X, tuple(found))
+
+
+def test_help_names_every_format_and_option() -> None:
+    import typer
+
+    from wsabie.faces.cli.main import app
+
+    commands: Any = typer.main.get_command(app)
+    told = {parameter.name: parameter.help for parameter in commands.commands["export"].params}
+    assert all(f"{name}: {known.holds}" in told["form"] for name, known in FORMATS.items())
+    assert {name for known in FORMATS.values() for name in known.takes} == set(OPTIONS) <= set(told)
