@@ -150,7 +150,7 @@ def test_the_file_says_what_its_numbers_mean(tmp_path: Path) -> None:
     ("model", "form", "options", "sentence"),
     [
         ("nearest", "onnx", {}, "a model of kind nearest does not come down to two tables; export one of wsabie,"),
-        ("dot", "pmml", {}, "there is no format 'pmml'; choose one of onnx, numpy, huggingface"),
+        ("dot", "pmml", {}, "there is no format 'pmml'; choose one of onnx, numpy, huggingface, half"),
         ("dot", "numpy", {"int8": True}, "int8 says tables of bytes, of onnx; the format numpy has none"),
         ("dot", "onnx", {"license": "mit"}, "license says what a model card says, of huggingface; the format onnx"),
         ("dot", "onnx", {"colour": 1}, "colour is no option; the format onnx has none, so leave it out"),

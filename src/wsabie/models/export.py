@@ -21,19 +21,23 @@ class Format(NamedTuple):
         module:function(annotator, out, **options) -> list of Path; imported when it is asked for.
     takes : frozenset of str
         Which of `OPTIONS` it has.
+    whole : bool
+        Whether what describes pictures, sounds or documents goes along.
     """
 
     holds: str
     writer: str
     takes: frozenset[str] = frozenset()
+    whole: bool = False
 
 
 FORMATS = {
     "onnx": Format("one graph for ONNX Runtime", "wsabie.models.export_onnx:write", frozenset({"k", "int8"})),
     "numpy": Format("plain arrays with an example that reads them", "wsabie.models.export_numpy:write"),
     "huggingface": Format(
-        "the model folder with a model card", "wsabie.models.export_huggingface:write", frozenset({"license"})
+        "the model folder with a model card", "wsabie.models.export_huggingface:write", frozenset({"license"}), True
     ),
+    "half": Format("the model folder with labels in float16", "wsabie.models.export_half:write", whole=True),
 }
 """Every format by its name: an entry here, and a module with its writer, are all that another one needs."""
 
@@ -46,10 +50,10 @@ def export(model: LabelModel | Annotator, out: str | Path, form: str = "onnx", *
     Parameters
     ----------
     model : LabelModel or Annotator
-        Of an annotator what describes pictures, sounds or documents goes into the format "huggingface" alone.
+        Of an annotator what describes pictures, sounds or documents goes into model folders ("huggingface", "half").
     out : path
         A file ("onnx") or a folder (the others) that is not there yet.
-    form : {"onnx", "numpy", "huggingface"}
+    form : {"onnx", "numpy", "huggingface", "half"}
     **options
         "onnx": k (10), labels that a row gets, and int8 (False), tables of bytes. "huggingface": license (None, which
         the card calls unknown).

@@ -58,6 +58,21 @@ def test_bytes_lose_less_than_a_hundredth(cli: Cli, corel: tuple[Path, Any], tmp
     assert figures["bytes"] != figures["whole"]
 
 
+def test_labels_in_halves_take_half_the_bytes_and_lose_nothing_to_speak_of(
+    cli: Cli, corel: tuple[Path, Any], tmp_path: Path
+) -> None:
+    model, test = corel
+    assert "the model folder with labels in float16" in cli("export", model, tmp_path / "half", "--as", "half").out
+    whole, half = wsabie.load(model).model, wsabie.load(tmp_path / "half").model
+    assert half.label_vectors.nbytes == whole.label_vectors.nbytes / 2
+    (ids, scores), (own_ids, own_scores) = half.rank(test.X, 1), whole.rank(test.X, 1)
+    assert (ids == own_ids).mean() > 0.98
+    assert 0 < np.abs(scores - own_scores).max() < 0.01
+    assert half.score(test.X, test.Y) == pytest.approx(whole.score(test.X, test.Y), abs=0.001)
+    refused = cli("export", tmp_path / "half", tmp_path / "half" / "again", "--as", "half")
+    assert "would lie in the model folder" in refused.err
+
+
 def test_the_example_prints_names(cli: Cli, corel: tuple[Path, Any], tmp_path: Path) -> None:
     """In a process that has NumPy alone, on rows in a text file."""
     model, test = corel
@@ -149,7 +164,7 @@ def test_what_cannot_be_exported_is_one_sentence(cli: Cli, rows: Path, lists: Pa
     (tmp_path / "there").mkdir()
     out, m = tmp_path / "out", tmp_path / "m"
     for words, sentence in (
-        ((m, out, "--as", "pmml"), "there is no format 'pmml'; choose one of onnx, numpy, huggingface"),
+        ((m, out, "--as", "pmml"), "there is no format 'pmml'; choose one of onnx, numpy, huggingface, half"),
         ((m, tmp_path / "there", "--as", "numpy"), "there already; give a new name, or move it away"),
         ((m, rows, "--as", "onnx"), "rows.txt already; give a new name, or move it away"),
         ((m, m / "x.onnx", "--as", "onnx"), "would lie in the model folder"),

@@ -17,7 +17,7 @@ def export(
             "--as",
             metavar="FORMAT",
             help="onnx: one graph for ONNX Runtime; numpy: plain arrays with an example that reads them; huggingface: "
-            "the model folder with a model card.",
+            "the model folder with a model card; half: the model folder with labels in float16.",
         ),
     ],
     k: Annotated[
@@ -30,7 +30,7 @@ def export(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Write a model for other programs: ONNX, NumPy arrays, or a folder for the Hugging Face Hub."""
+    """Write a model for other programs: ONNX, NumPy arrays, a folder for the Hugging Face Hub, or half the bytes."""
     from wsabie.faces.cli.exporting import export_command
 
     export_command(model, out, form, stated(k=k, int8=int8 or None, license=license), json=json)

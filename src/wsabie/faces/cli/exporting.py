@@ -20,7 +20,7 @@ def export_command(model: Path, to: Path, form: str, options: dict[str, Any], *,
     annotator = loaded(model)
     files = export(annotator, to, form, **options)
     sizes = {str(file): file.stat().st_size for file in files}
-    described = annotator.terms is not None and form != "huggingface"
+    described = annotator.terms is not None and not FORMATS[form].whole
     if described:
         note(
             f"what describes {annotator.terms.things} is not exported: rows are those that it makes "
