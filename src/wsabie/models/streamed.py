@@ -1,0 +1,59 @@
+"""What `fit` makes of rows in shards: blocks for the trainer, scaling from the statistics beside them."""
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from wsabie.base.arrays import Csr, Int64
+from wsabie.models.scaling import Rows, RowScaling, Seen
+from wsabie.sources.sharded import ShardedRows, Truth
+from wsabie.training.ahead import ahead, planned, rows_per_block
+from wsabie.training.targets import Positives, RowBlock, build_targets
+
+
+def scaling_of(rows: ShardedRows, how: Rows) -> RowScaling:
+    """The scaling that all rows of the shards ask for."""
+    facts, found = rows.shards.facts, rows.shards.statistics()
+    moments = (found["mean"], found["deviation"]) if rows.shards.dense else None
+    seen = Seen(len(rows.shards), float(facts["least"]), lambda: found["rows_above_0"], lambda: moments)
+    return RowScaling.told(seen, rows.n_features, how, dense=rows.shards.dense, constant=True)
+
+
+def checksum_of(rows: ShardedRows) -> int:
+    """CRC-32 of what a selection of rows is known by."""
+    return zlib.crc32(repr(rows.identity).encode())
+
+
+@dataclass(frozen=True)
+class ReadBlocks:
+    """The blocks of an epoch, by its number, each read, scaled and laid out while the one before is trained on.
+
+    Attributes
+    ----------
+    of_label : (n_labels,) int64
+        Rows of which each label is true.
+    """
+
+    rows: ShardedRows
+    scaling: RowScaling
+    positives: Positives
+    seed: int
+    truth: Truth
+
+    @property
+    def of_label(self) -> Int64:
+        return self.truth.of_label
+
+    def __call__(self, epoch: int) -> Iterator[RowBlock]:
+        return ahead(self._read(epoch))
+
+    def _read(self, epoch: int) -> Iterator[RowBlock]:
+        rows, first_pair = self.rows, 0
+        size = rows_per_block(len(rows.shards), int(rows.shards.facts["nonzeros"]))
+        for spans in planned(rows.lo, rows.hi, size, self.seed, epoch):
+            X, Y = rows.read(spans)
+            inputs: Any = self.scaling(X, into=X.data) if isinstance(X, Csr) else self.scaling(X)
+            targets = build_targets(Y, None, self.positives, first_pair)
+            first_pair += len(targets.labels)
+            yield RowBlock(inputs, targets)
