@@ -71,9 +71,9 @@ def open_source(
         of its parts (`parquet_pictures`, `parquet_rows`, `documents`), XC or svmlight text (`svmlight`), Mulan ARFF
         (`mulan`), fastText text (`fasttext`), JSON lines or a table with a column `text` (`documents`), a pair list
         (`pairs`), files of a published collection (`glosses`, `packages`, `open_images`, `mirflickr`, `nus_wide`,
-        `iapr`, `lear`, `citations`, `magnatagatune`, `spoken_digits`, `coco`, `voc`), or one picture or sound. Text may be
-        gzip. A folder that holds both pictures and Parquet is refused, unless the table has labels and names files by
-        their paths.
+        `iapr`, `lear`, `citations`, `magnatagatune`, `spoken_digits`, `coco`, `voc`), or one picture or sound. Text may
+        be gzip. A folder that holds both pictures and Parquet is refused, unless the table has labels and names files
+        by their paths.
     labels_from : {"auto", "folders", "metadata", "xmp", "tags", "none"}
         Where labels of pictures and sounds come from; "none" when there are none (what is to be
         annotated). Unless it is "auto", published collections of sounds are folders like any other, and so are those

@@ -110,9 +110,7 @@ def write_shards(
     if (out / MANIFEST).exists():
         there = open_shard_folder(out)
         if there.made_of != made_of:
-            raise InputError(
-                f"{out} holds shards of other data, or with other options; name another folder, or delete it"
-            )
+            raise InputError(f"{out} holds shards of other data or with other options; name another, or delete it")
         shutil.rmtree(out / PARTS, ignore_errors=True)
         return there
     work = out / PARTS
