@@ -1,8 +1,8 @@
 """The sizes of the first paper for real: `python -m benchmarks.papers_size imagenet|web [--rows N] --out DIR`.
 
 Writes shards with the statistics of the paper's collections (the law of `wsabie.studies.reproduce.visterms`), prints
-how fast, trains on them, and prints the time of an epoch, the peak of memory and the figures on further rows of the same
-law, beside those of scorers that know the truth:
+how fast, trains on them, and prints the time of an epoch, the peak of memory and the figures on further rows of the
+same law, beside those of scorers that know the truth:
 
 - noise-free: the log-likelihood of the words under each label's own point, and how often the label comes;
 - oracle: the posterior of the labels given the point that the row was drawn at, which no model can see.
@@ -38,7 +38,7 @@ ROWS = {"imagenet": 2_518_604, "web": 9_861_293}
 LABELS = {"imagenet": 15_952, "web": 109_444}
 TOGETHER = 128
 SHARD = 1 << 16
-GROUP = 32
+GROUP = 16
 """Words whose chances are added up, so that a draw looks at few of them."""
 TEST_FROM = 1 << 40
 """Numbers of rows that no training has."""
@@ -50,19 +50,18 @@ class Law(NamedTuple):
     world: World
     n_rows: int
     words: Any  # (LATENT + 1, n_words) float32: the points of words, and their log frequency
-    common: Any  # (n_words,) float64: running sum of the background
+    common: tuple[Any, Any]  # alias table of the background
     popular: Any  # (n_labels,) float64: running sum of the labels' chances
     step: int  # label of row r: (r * step + n_labels // 2) mod n_rows where that is below n_labels, else it is drawn
 
 
 def law_of(name: str, n_rows: int) -> Law:
     world = world_of(Size(n_rows, 0, LABELS[name]))
-    background = np.exp(world.bias.astype(np.float64))
     step = int(n_rows * 0.6180339887) | 1
     while gcd(step, n_rows) > 1:
         step += 2
     words = np.vstack([world.words.T, world.bias])
-    return Law(world, n_rows, words, np.cumsum(background / background.sum()), np.cumsum(world.popularity), step)
+    return Law(world, n_rows, words, alias_table(np.exp(world.bias.astype(float))), np.cumsum(world.popularity), step)
 
 
 # ---- rows
@@ -102,47 +101,68 @@ def begin(first, n, n_rows, step, popular, labels, points, noise, y, at, lengths
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def draw(first, n, chances, common, lengths, found, times, counts):
+def draw(first, n, chances, prob, alias, lengths, found, times, counts):
     """The words of rows, ascending, with how often each came; returns how many there are in all."""
     n_words = chances.shape[1]
-    n_groups = -(-n_words // GROUP)
-    ladder, tally, used = np.zeros(n_groups), np.zeros(n_words, np.int32), np.zeros(1200, np.int32)
+    ladder = np.zeros(n_words // GROUP)
+    tally = np.zeros(n_words, np.uint8)
+    eights = tally.view(np.uint64)
     filled = 0
     for b in range(n):
         key = mixed(np.uint64(first + b))
+        row = chances[b]
         total = 0.0
-        for g in range(n_groups):
+        for g in range(len(ladder)):
             part = np.float32(0)
-            for j in range(g * GROUP, min((g + 1) * GROUP, n_words)):
-                part += chances[b, j]
+            for j in range(GROUP):
+                part += row[g * GROUP + j]
             total += part
             ladder[g] = total
-        different = 0
         for t in range(lengths[b]):
-            u, v = uniform(key, 200 + 2 * t), uniform(key, 201 + 2 * t)
-            if v < BACKGROUND:
-                word = np.searchsorted(common, u * common[-1])
+            u = uniform(key, 200 + t)
+            if u < BACKGROUND:
+                u *= n_words / BACKGROUND
+                word = int(u)
+                if u - word >= prob[word]:
+                    word = alias[word]
             else:
-                u *= total
-                g = np.searchsorted(ladder, u)
+                u = (u - BACKGROUND) * (total / (1 - BACKGROUND))
+                g, n_left = 0, len(ladder)
+                while n_left > 1:  # without branches: which way is a matter of chance
+                    half = n_left >> 1
+                    g += half * (ladder[g + half - 1] <= u)
+                    n_left -= half
+                g = min(g + (ladder[g] <= u), len(ladder) - 1)
                 left = u - (ladder[g - 1] if g else 0.0)
-                word = g * GROUP
-                last = min(word + GROUP, n_words) - 1
-                while word < last and left > chances[b, word]:
-                    left -= chances[b, word]
+                word, last = g * GROUP, g * GROUP + GROUP - 1
+                while word < last and left > row[word]:
+                    left -= row[word]
                     word += 1
-            if not tally[word]:
-                used[different] = word
-                different += 1
-            tally[word] += 1
-        some = np.sort(used[:different])
-        for i in range(different):
-            found[filled] = some[i]
-            times[filled] = min(tally[some[i]], 255)
-            tally[some[i]] = 0
-            filled += 1
-        counts[b] = different
+            tally[word] += tally[word] < 255
+        before = filled
+        for e in range(len(eights)):
+            if eights[e]:
+                for word in range(8 * e, 8 * e + 8):
+                    if tally[word]:
+                        found[filled] = word
+                        times[filled] = tally[word]
+                        filled += 1
+                eights[e] = 0
+        counts[b] = filled - before
     return filled
+
+
+def alias_table(chances: Any) -> tuple[Any, Any]:
+    """Walker's: a draw looks at one place, and takes it or the other one that is named there."""
+    scaled = chances / chances.sum() * len(chances)
+    prob, alias = np.ones(len(chances)), np.arange(len(chances))
+    small, large = ([int(i) for i in np.flatnonzero(scaled < 1)], [int(i) for i in np.flatnonzero(scaled >= 1)])
+    while small and large:
+        i, j = small.pop(), large.pop()
+        prob[i], alias[i] = scaled[i], j
+        scaled[j] -= 1 - scaled[i]
+        (small if scaled[j] < 1 else large).append(j)
+    return prob, alias
 
 
 def block(law: Law, first: int, n: int) -> tuple[Any, ...]:
@@ -154,7 +174,7 @@ def block(law: Law, first: int, n: int) -> tuple[Any, ...]:
     np.exp(chances, out=chances)
     room = int(lengths.sum())
     found, times = np.empty(room, np.uint16), np.empty(room, np.uint8)
-    filled = draw(first, n, chances, law.common, lengths, found, times, counts)
+    filled = draw(first, n, chances, *law.common, lengths, found, times, counts)
     return y, at, counts, found[:filled], times[:filled]
 
 
@@ -173,7 +193,7 @@ def made(law: Law, first: int, end: int, threads: int) -> tuple[Columns, Any]:
 def write(law: Law, out: Path, threads: int) -> float:
     """Write all rows, which need not be put in another order; shards that are there are kept. Seconds of the others."""
     out.mkdir(parents=True, exist_ok=True)
-    seen = Statistics(len(law.common), len(law.popular), dense=False)
+    seen = Statistics(len(law.world.words), len(law.popular), dense=False)
     n_shards, files, written, started = -(-law.n_rows // SHARD), [], 0, time.perf_counter()
     for number in range(n_shards):
         first, end = number * SHARD, min((number + 1) * SHARD, law.n_rows)
@@ -200,7 +220,7 @@ def sample(law: Law, n: int, threads: int) -> tuple[Any, Any, Any]:
 
     columns, at = made(law, TEST_FROM, TEST_FROM + n, threads)
     x = columns.lists["x"]
-    shape = (n, len(law.common))
+    shape = (n, len(law.world.words))
     X = csr_matrix(
         (x.parts["values"].astype(np.float32), x.parts["indices"].astype(np.int32), x.starts.astype(int)), shape
     )
