@@ -473,7 +473,8 @@ class Statistics:
         values: Any
         if self.dense:
             values = columns.numbers["features"].astype(np.float32)
-            self._moments(values)
+            if len(values):  # a shard of few rows may have none
+                self._moments(values)
         else:
             indices, values = (columns.lists["x"].parts[key] for key in ("indices", "values"))
             above = indices if (values > 0).all() else indices[values > 0]

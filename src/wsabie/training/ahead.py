@@ -27,7 +27,7 @@ def rows_per_block(n_rows: int, nonzeros: int) -> int:
     return max(CHUNK, min(ROWS_PER_BLOCK, NONZEROS_PER_BLOCK * n_rows // max(nonzeros, 1)))
 
 
-def planned(lo: int, hi: int, block: int, seed: int, epoch: int, chunk: int = CHUNK) -> list[Spans]:
+def planned(lo: int, hi: int, block: int, seed: int, epoch: int, chunk: int | None = None) -> list[Spans]:
     """The rows lo..hi - 1 dealt into blocks of about `block` rows, each of chunks from everywhere.
 
     Chunks are drawn anew in every epoch; in a block they are in the order of the rows, which is quickly read, because
@@ -40,6 +40,7 @@ def planned(lo: int, hi: int, block: int, seed: int, epoch: int, chunk: int = CH
     >>> sum(hi - lo for spans in planned(7, 1000, 300, 0, 0) for lo, hi in spans)
     993
     """
+    chunk = chunk or CHUNK
     n_chunks = -(-(hi - lo) // chunk)
     order = np.random.default_rng([seed, 2, epoch]).permutation(n_chunks)
     parts = np.array_split(order, max(1, -(-(hi - lo) // block)))
