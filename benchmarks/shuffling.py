@@ -1,11 +1,11 @@
-"""Whether training on shards learns as well as training in memory: `python -m benchmarks.shuffling TASK [--data FOLDER]`.
+"""Whether training on shards learns as well as in memory: `python -m benchmarks.shuffling TASK [--data FOLDER]`.
 
-Both begin with the same tables; in memory every epoch visits all pairs in a random order, from shards it visits blocks of
-chunks that lie everywhere in the file, each block in a random order. The source is sorted by label, the hard case. Blocks
-are so small that an epoch has as many as one of the paper's Web collection (75), and chunks are a 64th of a block (there
-a 512th). Prints the validation MAP of every epoch, as the mean over seeds, and the difference to training in memory with
-its interval over seeds, paired; beside it that of training in memory on the same rows in another order, which is what
-chance alone makes; and what becomes of blocks in the order of the source. `--draw FILE` draws the curves as SVG.
+Both begin with the same tables; in memory every epoch visits all pairs in a random order, from shards it visits blocks
+of chunks that lie everywhere in the file, each block in a random order. The source is sorted by label, the hard case.
+Blocks are so small that an epoch has as many as one of the paper's Web collection (75), and chunks are a 64th of a
+block (there a 512th). Prints the validation MAP of every epoch, as the mean over seeds, and the difference to training
+in memory with its interval over seeds, paired; beside it that of training in memory on the same rows in another order,
+which is what chance alone makes; and what becomes of blocks in the order of the source. `--draw FILE` draws the curves.
 """
 
 import argparse
@@ -26,7 +26,9 @@ from wsabie.models.wsabie import Wsabie
 from wsabie.sources.records import Rows
 from wsabie.sources.row_stream import WholeStream
 from wsabie.sources.sharded import ShardedRows, open_shards
-from wsabie.studies.charts import Curve, chart_svg
+from wsabie.studies.charts import Series
+from wsabie.studies.html.svg import Axis
+from wsabie.studies.reproduce.drawing import Chart, svg_of
 from wsabie.studies.sharding import Wanted, write_shards
 from wsabie.training import ahead
 from wsabie.training.targets import RowBlock, build_targets
@@ -74,7 +76,9 @@ def small_blocks(n: int) -> Iterator[None]:
         ahead.ROWS_PER_BLOCK, ahead.CHUNK = before
 
 
-def curves(rows: Rows, judged: tuple[Any, Any], folder: Path, seeds: int, **options: Any) -> dict[str, list[list[float]]]:
+def curves(
+    rows: Rows, judged: tuple[Any, Any], folder: Path, seeds: int, **options: Any
+) -> dict[str, list[list[float]]]:
     """Validation MAP by epoch, of every way and seed; rows are sorted by label."""
     write_shards(WholeStream(folder, rows), folder / "shards", Wanted(rows=max(1, len(rows) // 9)), progress=SILENT)
     shards = open_shards(folder / "shards")
@@ -122,8 +126,10 @@ def main() -> None:
         found = curves(rows, tuple(task.valid), Path(folder), asked.seeds, dim=50, epochs=epochs)
     means = {name: np.mean(curve, 0) for name, curve in found.items()}
     if asked.draw:
-        lines = [Curve(name, list(range(1, epochs + 1)), mean.tolist()) for name, mean in means.items()]
-        asked.draw.write_text(chart_svg(lines, "epoch", "validation MAP"), encoding="utf-8")
+        at = list(range(1, epochs + 1))
+        lines = [Series(name, at, mean.tolist(), style=i) for i, (name, mean) in enumerate(means.items())]
+        chart = Chart(asked.task, lines, Axis("epoch"), Axis("validation MAP"))
+        asked.draw.write_text(svg_of([chart]), encoding="utf-8")
     if asked.json:
         print(json.dumps({"task": asked.task, "rows": len(rows), "seeds": asked.seeds, "curves": found}))
         return
