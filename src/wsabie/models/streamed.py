@@ -8,7 +8,7 @@ from typing import Any
 from wsabie.base.arrays import Csr, Int64
 from wsabie.models.scaling import Rows, RowScaling, Seen
 from wsabie.sources.sharded import ShardedRows, Truth
-from wsabie.training.ahead import ahead, planned, rows_per_block
+from wsabie.training.ahead import Spans, ahead, planned, rows_per_block
 from wsabie.training.targets import Positives, RowBlock, build_targets
 
 
@@ -45,15 +45,23 @@ class ReadBlocks:
     def of_label(self) -> Int64:
         return self.truth.of_label
 
-    def __call__(self, epoch: int) -> Iterator[RowBlock]:
-        return ahead(self._read(epoch))
+    @property
+    def alike(self) -> RowBlock:
+        """A block of few rows, of the same types."""
+        return self._block([(self.rows.lo, self.rows.lo + 1)], 0)
 
-    def _read(self, epoch: int) -> Iterator[RowBlock]:
+    def __call__(self, epoch: int) -> Iterator[RowBlock]:
+        return ahead(self._blocks(epoch))
+
+    def _blocks(self, epoch: int) -> Iterator[RowBlock]:
         rows, first_pair = self.rows, 0
         size = rows_per_block(len(rows.shards), int(rows.shards.facts["nonzeros"]))
         for spans in planned(rows.lo, rows.hi, size, self.seed, epoch):
-            X, Y = rows.read(spans)
-            inputs: Any = self.scaling(X, into=X.data) if isinstance(X, Csr) else self.scaling(X)
-            targets = build_targets(Y, None, self.positives, first_pair)
-            first_pair += len(targets.labels)
-            yield RowBlock(inputs, targets)
+            block = self._block(spans, first_pair)
+            first_pair += len(block.targets.labels)
+            yield block
+
+    def _block(self, spans: Spans, first_pair: int) -> RowBlock:
+        X, Y = self.rows.read(spans)
+        inputs: Any = self.scaling(X, into=X.data) if isinstance(X, Csr) else self.scaling(X)
+        return RowBlock(inputs, build_targets(Y, None, self.positives, first_pair))
