@@ -75,14 +75,11 @@ class ShardedRows:
 
     def held_out(self, share: float) -> tuple["ShardedRows", "ShardedRows"]:
         """Rows to learn from, and a share of them set aside: the first ones, or whole groups."""
-        if "fold" not in self._first().columns.numbers:
+        if "fold" not in self.shards.shard(0).numbers:
             cut = self.lo + round(share * (self.hi - self.lo))
             return replace(self, lo=cut), replace(self, hi=cut)
         cut = round(share * _FOLDS)
         return replace(self, folds=(cut, _FOLDS)), replace(self, folds=(0, cut))
-
-    def _first(self) -> Piece:
-        return self.shards.pieces(0, 1)[0]
 
     def with_labels(self, keep: Int64) -> "ShardedRows":
         """The same rows with only the labels of these numbers."""
@@ -105,7 +102,7 @@ class ShardedRows:
 
     def _labels(self, piece: Piece) -> tuple[Lists, Bool]:
         """The labels of rows of a shard, those that count, and which of the rows do."""
-        y = piece.columns.lists["y"]
+        y = self.shards.shard(piece.shard).lists["y"]
         starts = y.starts[piece.lo : piece.hi + 1].astype(np.int64)
         at = slice(int(starts[0]), int(starts[-1]))
         labels = y.parts["labels"][at].astype(np.int32)
@@ -119,7 +116,7 @@ class ShardedRows:
     def _chosen(self, piece: Piece) -> Bool:
         if self.folds is None:
             return np.ones(piece.hi - piece.lo, bool)
-        fold = piece.columns.numbers["fold"][piece.lo : piece.hi]
+        fold = self.shards.shard(piece.shard).numbers["fold"][piece.lo : piece.hi]
         chosen: Bool = (fold >= self.folds[0]) & (fold.astype(np.int64) < self.folds[1])
         return chosen
 
@@ -166,12 +163,12 @@ class ShardedRows:
         """Ids, and groups and times where there are some, of the chosen rows of a span."""
         found: dict[str, list[str]] = {"id": []}
         for piece in self.shards.pieces(*span):
-            chosen = np.flatnonzero(self._chosen(piece)) + piece.lo
-            if "id" in piece.columns.numbers:
-                found["id"].extend(map(str, piece.columns.numbers["id"][chosen].tolist()))
+            chosen, columns = np.flatnonzero(self._chosen(piece)) + piece.lo, self.shards.shard(piece.shard)
+            if "id" in columns.numbers:
+                found["id"].extend(map(str, columns.numbers["id"][chosen].tolist()))
             for name in names:
-                if name in piece.columns.lists:
-                    found.setdefault(name, []).extend(words_of(taken(piece.columns.lists[name], chosen)))
+                if name in columns.lists:
+                    found.setdefault(name, []).extend(words_of(taken(columns.lists[name], chosen)))
         return found
 
     def ids(self, span: tuple[int, int]) -> tuple[list[str], Int64]:

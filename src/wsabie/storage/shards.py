@@ -46,7 +46,7 @@ _MOST_BYTES = 1 << 30
 class Piece(NamedTuple):
     """Rows of one shard, lo..hi - 1 in it."""
 
-    columns: Columns
+    shard: int
     lo: int
     hi: int
 
@@ -88,6 +88,7 @@ class Shards:
     starts: Int64
     made_of: str = ""
     _open: "OrderedDict[int, Columns]" = field(default_factory=OrderedDict, repr=False, compare=False)
+    _sound: set[int] = field(default_factory=set, repr=False, compare=False)
     _lock: Any = field(default_factory=Lock, repr=False, compare=False)
 
     def __len__(self) -> int:
@@ -111,24 +112,36 @@ class Shards:
             if first >= hi:
                 break
             if max(lo, first) < min(hi, end):
-                found.append(Piece(self._shard(number), max(lo, first) - first, min(hi, end) - first))
+                found.append(Piece(number, max(lo, first) - first, min(hi, end) - first))
         return found
 
     def read(self, spans: Sequence[tuple[int, int]]) -> Stored:
         """The rows of some spans lo..hi - 1, one span after the other."""
         pieces = [piece for lo, hi in spans for piece in self.pieces(lo, hi)]
-        Y = _gathered(pieces, "y", {"labels": np.int32, "signs": np.int8})
-        if "signs" not in Y.parts:
-            Y.parts["signs"] = np.ones(len(Y.parts["labels"]), np.int8)
+        Y = self._gathered(pieces, "y", {"labels": np.int32, "signs": np.int8})
         if self.dense:
-            rows = [piece.columns.numbers["features"][piece.lo : piece.hi] for piece in pieces]
-            X = np.concatenate(rows, dtype=np.float32, casting="unsafe") if rows else self._no_rows()
+            X = np.empty((sum(piece.hi - piece.lo for piece in pieces), int(self.facts["features"])), np.float32)
+            at = 0
+            for number, lo, hi in pieces:
+                X[at : at + hi - lo] = self.shard(number).numbers["features"][lo:hi]
+                at += hi - lo
             return Stored(X, Y)
-        sparse = _gathered(pieces, "x", {"indices": np.int32, "values": np.float32})
+        sparse = self._gathered(pieces, "x", {"indices": np.int32, "values": np.float32})
         return Stored(Csr(sparse.starts, sparse.parts["indices"], sparse.parts["values"]), Y)
 
-    def _no_rows(self) -> Float32:
-        return np.zeros((0, int(self.facts["features"])), np.float32)
+    def _gathered(self, pieces: Sequence[Piece], name: str, dtypes: Mapping[str, Any]) -> Lists:
+        """A column of lists of several pieces, as other types, without copies in between; signs not there are 1."""
+        ends = [(self.shard(number).lists[name].starts[lo : hi + 1]).astype(np.int64) for number, lo, hi in pieces]
+        starts = starts_of(np.concatenate([np.diff(some) for some in ends]) if ends else np.zeros(0, np.int64))
+        parts = {key: np.empty(int(starts[-1]), dtype) for key, dtype in dtypes.items()}
+        at = 0
+        for piece, some in zip(pieces, ends, strict=True):
+            first, end = int(some[0]), int(some[-1])
+            there = self.shard(piece.shard).lists[name].parts
+            for key, out in parts.items():
+                out[at : at + end - first] = there[key][first:end] if key in there else 1
+            at += end - first
+        return Lists(starts, parts)
 
     def statistics(self) -> dict[str, Any]:
         """Of sparse features `rows_above_0`, of dense ones `mean` and `deviation`, (d,); `rows_of_label`, (labels,)."""
@@ -164,7 +177,8 @@ class Shards:
                 if hashlib.file_digest(stream, "sha256").hexdigest() != entry["sha256"]:
                     raise _damaged(file)
 
-    def _shard(self, number: int) -> Columns:
+    def shard(self, number: int) -> Columns:
+        """A shard, mapped; its numbers are looked at when it is opened for the first time."""
         with self._lock:
             found = self._open.get(number)
             if found is None:
@@ -181,39 +195,29 @@ class Shards:
         with readable(file):
             try:
                 columns, _ = map_columns(file)
-                self._check(columns, entry)
+                if number not in self._sound:
+                    self._check(columns, entry)
+                    self._sound.add(number)
             except (ValueError, KeyError) as error:
                 raise _damaged(file) from error
         return columns
 
     def _check(self, columns: Columns, entry: Mapping[str, Any]) -> None:
         """Kernels follow the numbers of features and labels without looking."""
-        width, labels = int(self.facts["features"]), columns.lists["y"].parts["labels"]
-        if len(columns) != entry["rows"] or (len(labels) and int(labels.max()) >= self.facts["labels"]):
+        width = int(self.facts["features"])
+        if len(columns) != entry["rows"] or not _below(columns.lists["y"].parts["labels"], self.facts["labels"]):
             raise ValueError("labels out of range")
         if self.dense:
             if columns.numbers["features"].shape != (len(columns), width):
                 raise ValueError("another width")
             return
-        indices = columns.lists["x"].parts["indices"]
-        if len(indices) != entry["nonzeros"] or (len(indices) and int(indices.max()) >= width):
+        x = columns.lists["x"].parts
+        if len(x["values"]) != entry["nonzeros"] or not _below(x["indices"], width):
             raise ValueError("features out of range")
 
 
-def _gathered(pieces: Sequence[Piece], name: str, dtypes: Mapping[str, Any]) -> Lists:
-    """A column of lists of several pieces, as other types, without copies in between."""
-    columns = [piece.columns.lists[name] for piece in pieces]
-    lengths = [np.diff(c.starts[p.lo : p.hi + 1].astype(np.int64)) for c, p in zip(columns, pieces, strict=True)]
-    starts = starts_of(np.concatenate(lengths) if lengths else np.zeros(0, np.int64))
-    keys = columns[0].parts if columns else dtypes
-    parts = {key: np.empty(int(starts[-1]), dtypes[key]) for key in keys}
-    at = 0
-    for column, piece in zip(columns, pieces, strict=True):
-        lo, hi = int(column.starts[piece.lo]), int(column.starts[piece.hi])
-        for key, flat in column.parts.items():
-            parts[key][at : at + hi - lo] = flat[lo:hi]
-        at += hi - lo
-    return Lists(starts, parts)
+def _below(numbers: Any, n: int) -> bool:
+    return numbers.dtype.kind == "u" and (not len(numbers) or int(numbers.max()) < n)
 
 
 # ---- the manifest
@@ -221,8 +225,9 @@ def _gathered(pieces: Sequence[Piece], name: str, dtypes: Mapping[str, Any]) -> 
 
 def is_shard_folder(path: Path) -> bool:
     """Whether a folder holds shards, be they finished or not."""
-    manifest = (path / MANIFEST).is_file() and any(path.glob("rows-*-of-*.safetensors"))
-    return manifest or (path / PARTS / WORK).is_file()
+    with readable(path):
+        manifest = (path / MANIFEST).is_file() and any(path.glob("rows-*-of-*.safetensors"))
+        return manifest or (path / PARTS / WORK).is_file()
 
 
 def open_shard_folder(path: Path) -> Shards:
