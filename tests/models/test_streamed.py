@@ -107,6 +107,13 @@ def test_labels_come_from_the_shards_alone(tmp_path: Path) -> None:
         new().fit(toy_rows().X)
 
 
+def test_more_shards_than_may_be_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wsabie.storage.shards.MOST_OPEN", 2)
+    many, one = (in_shards(toy_rows(), tmp_path / str(size), rows=size) for size in (50, 600))
+    assert equal(new(epochs=2).fit(many), new(epochs=2).fit(one))
+    assert len(many.shards._open) == 2
+
+
 # ---- what is set aside
 
 

@@ -6,22 +6,27 @@ from dataclasses import dataclass
 from typing import Any
 
 from wsabie.base.arrays import Csr, Int64
+from wsabie.models.parameters import checksum
 from wsabie.models.scaling import Rows, RowScaling, Seen
 from wsabie.sources.sharded import ShardedRows, Truth
 from wsabie.training.ahead import Spans, ahead, planned, rows_per_block
 from wsabie.training.targets import Positives, RowBlock, build_targets
 
 
-def scaling_of(rows: ShardedRows, how: Rows) -> RowScaling:
-    """The scaling that all rows of the shards ask for."""
+def scaling_of(rows: Any, n_features: int, how: Rows) -> RowScaling:
+    """The scaling that checked rows ask for, or all rows of the shards."""
+    if not isinstance(rows, ShardedRows):
+        return RowScaling.learned(rows, n_features, how, constant=True)
     facts, found = rows.shards.facts, rows.shards.statistics()
     moments = (found["mean"], found["deviation"]) if rows.shards.dense else None
     seen = Seen(len(rows.shards), float(facts["least"]), lambda: found["rows_above_0"], lambda: moments)
-    return RowScaling.told(seen, rows.n_features, how, dense=rows.shards.dense, constant=True)
+    return RowScaling.told(seen, n_features, how, dense=rows.shards.dense, constant=True)
 
 
-def checksum_of(rows: ShardedRows) -> int:
-    """CRC-32 of what a selection of rows is known by."""
+def checksum_of(rows: Any, targets: Any, sample_weight: Any) -> int:
+    """CRC-32 of the training data, so that a checkpoint is not taken for that of other rows."""
+    if not isinstance(rows, ShardedRows):
+        return checksum(rows, targets, sample_weight)
     return zlib.crc32(repr(rows.identity).encode())
 
 

@@ -115,18 +115,11 @@ class TrainedModel(LabelModel):
         """
         self.check_parameters()
         fitted = copy(self)  # a fit that fails leaves this model as it was
-        inputs: Any
-        if isinstance(X, ShardedRows):
-            inputs, targets = X, fitted._begun(X, Y, sample_weight, label_names)
-        else:
-            inputs, targets = fitted._opened(X, Y, label_names)
+        inputs, targets = fitted._given(X, Y, label_names, sample_weight)
         n_features = fitted.n_features_in_
         settings = self._resolved(shape_of(targets))
         fitted.settings_ = plain(asdict(settings))
-        if isinstance(X, ShardedRows):
-            fitted.scaling_ = scaling_of(X, self.rows)
-        else:
-            fitted.scaling_ = RowScaling.learned(inputs, n_features, self.rows, constant=True)
+        fitted.scaling_ = scaling_of(inputs, n_features, self.rows)
         fitted.space_ = fitted._new_space(n_features + fitted.scaling_.n_added)
         monitor = None
         if validation is not None:
@@ -135,26 +128,30 @@ class TrainedModel(LabelModel):
         checkpoints = None
         if checkpoint is not None:
             judged = None if monitor is None else checksum(monitor.inputs, monitor.Y, None)
-            sharded = isinstance(X, ShardedRows)
-            data = [fingerprint, checksum_of(X) if sharded else checksum(inputs, targets, sample_weight), judged]
+            data = [fingerprint, checksum_of(inputs, targets, sample_weight), judged]
             data += [] if metric == "MAP" else [metric]
             checkpoints = Checkpoints(checkpoint, fitted._identity(settings, data), resume=resume)
-        inputs = inputs if isinstance(X, ShardedRows) else fitted.scaling_(inputs)
+        inputs = inputs if isinstance(inputs, ShardedRows) else fitted.scaling_(inputs)
         trainer = Trainer(settings, monitor=monitor, on_epoch=on_epoch, checkpoints=checkpoints, progress=progress)
         fitted.history_ = fitted._train(trainer, inputs, targets, sample_weight)
         fitted.calibration_ = None if monitor is None else fitted._calibrated(monitor)
         self._take(fitted)
         return self
 
-    def _begun(self, rows: ShardedRows, Y: Any, sample_weight: Any, label_names: Sequence[str] | None) -> Truth:
-        """What `fit` begins with where rows are in shards; sets the vocabulary and the width."""
+    def _given(self, X: Any, Y: Any, label_names: Sequence[str] | None, sample_weight: Any) -> tuple[Any, Any]:
+        """What `fit` begins with: checked rows and their label matrix, or shards and what their labels are like.
+
+        Sets the vocabulary and the width.
+        """
+        if not isinstance(X, ShardedRows):
+            return self._opened(X, Y, label_names)
         require(self.reads_shards, f"a {self.kind} model does not read shards; give it rows.whole().X and .Y")
         alone = Y is None and sample_weight is None and label_names is None
         require(alone, "rows in shards bring their labels along; leave Y, label_names and sample_weight out")
-        truth = rows.truth()
+        truth = X.truth()
         require(truth.pairs > 0, "no row has a label; give at least one (row, label) pair")
-        self.vocabulary_, self.n_features_in_ = Vocabulary(rows.label_names), rows.n_features
-        return truth
+        self.vocabulary_, self.n_features_in_ = Vocabulary(X.label_names), X.n_features
+        return X, truth
 
     def _take(self, fitted: Self) -> None:
         """Become a fitted copy; what was made ready for searches is of another state."""
