@@ -111,7 +111,7 @@ def test_more_shards_than_may_be_open(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr("wsabie.storage.shards.MOST_OPEN", 2)
     many, one = (in_shards(toy_rows(), tmp_path / str(size), rows=size) for size in (50, 600))
     assert equal(new(epochs=2).fit(many), new(epochs=2).fit(one))
-    assert len(many.shards._open) == 2
+    assert len(many.shards.shard) == 2
 
 
 # ---- what is set aside

@@ -9,10 +9,12 @@ import hashlib
 import json
 import math
 import mmap
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -244,6 +246,37 @@ def _check(columns: Columns) -> None:
             raise ValueError("lists do not agree with their entries")
     if any(array.ndim not in (1, 2) or len(array) != n for array in columns.numbers.values()):
         raise ValueError("columns of different lengths")
+
+
+class KeptOpen:
+    """Files that are mapped when they are asked for, of which some stay so: a process may not have any number open.
+
+    Parameters
+    ----------
+    mapped : callable
+        Maps the file of a number.
+    most : int
+        Files that stay mapped.
+    """
+
+    def __init__(self, mapped: Callable[[int], Columns], most: int) -> None:
+        self._mapped, self._most = mapped, most
+        self._open: OrderedDict[int, Columns] = OrderedDict()
+        self._lock = Lock()
+
+    def __call__(self, number: int) -> Columns:
+        """The columns of a file; may be called from several threads."""
+        with self._lock:
+            found = self._open.pop(number, None)
+            if found is None:
+                while len(self._open) >= self._most:
+                    self._open.popitem(last=False)
+                found = self._mapped(number)
+            self._open[number] = found
+            return found
+
+    def __len__(self) -> int:
+        return len(self._open)
 
 
 def changed(columns: Columns, name: str, change: Callable[[Lists], Lists]) -> Columns:

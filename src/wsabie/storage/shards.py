@@ -19,11 +19,10 @@ cut out of it: rows have numbers from 0, which do not depend on how large a shar
 
 import hashlib
 import json
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +30,7 @@ import numpy as np
 from wsabie.base.arrays import Csr, Float32, Int64
 from wsabie.base.errors import InputError
 from wsabie.storage.atomic import readable, write_bytes
-from wsabie.storage.columns import Columns, Lists, map_columns, starts_of, write_columns
+from wsabie.storage.columns import Columns, KeptOpen, Lists, map_columns, starts_of, write_columns
 
 FORMAT, VERSION = "wsabie-shards", 1
 MANIFEST, STATISTICS, NAMES = "manifest.json", "statistics.safetensors", "names.json"
@@ -87,9 +86,12 @@ class Shards:
     beside: dict[str, dict[str, Any]]
     starts: Int64
     made_of: str = ""
-    _open: "OrderedDict[int, Columns]" = field(default_factory=OrderedDict, repr=False, compare=False)
     _sound: set[int] = field(default_factory=set, repr=False, compare=False)
-    _lock: Any = field(default_factory=Lock, repr=False, compare=False)
+
+    @cached_property
+    def shard(self) -> KeptOpen:
+        """shard(number): a shard, mapped; its numbers are looked at when it is opened for the first time."""
+        return KeptOpen(self._mapped, MOST_OPEN)
 
     def __len__(self) -> int:
         return int(self.facts["rows"])
@@ -176,18 +178,6 @@ class Shards:
             with readable(file), file.open("rb") as stream:
                 if hashlib.file_digest(stream, "sha256").hexdigest() != entry["sha256"]:
                     raise _damaged(file)
-
-    def shard(self, number: int) -> Columns:
-        """A shard, mapped; its numbers are looked at when it is opened for the first time."""
-        with self._lock:
-            found = self._open.get(number)
-            if found is None:
-                found = self._mapped(number)
-                while len(self._open) >= MOST_OPEN:
-                    self._open.popitem(last=False)
-            self._open[number] = found
-            self._open.move_to_end(number)
-            return found
 
     def _mapped(self, number: int) -> Columns:
         entry = self.files[number]

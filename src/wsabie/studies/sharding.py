@@ -12,6 +12,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -29,6 +30,7 @@ from wsabie.sources.text import reading, shown
 from wsabie.storage.atomic import explained, remove_drafts, write_text
 from wsabie.storage.columns import (
     Columns,
+    KeptOpen,
     Lists,
     changed,
     joined,
@@ -42,6 +44,7 @@ from wsabie.storage.rejects import Rejects
 from wsabie.storage.scratch import refuse_strangers
 from wsabie.storage.shards import (
     MANIFEST,
+    MOST_OPEN,
     NAMES,
     PARTS,
     STATISTICS,
@@ -153,38 +156,40 @@ def _begin(out: Path, work: Path, made_of: str) -> None:
 # ---- runs
 
 
-class _Run(NamedTuple):
-    """A finished run."""
-
-    columns: Columns
-    note: dict[str, Any]
-
-
 @dataclass
 class _Runs:
-    """The rows of a source in runs, each sorted by the rows' keys."""
+    """The rows of a source in runs, each sorted by the rows' keys; of finished ones the notes are kept."""
 
     work: Path
     stream: RowStream
     wanted: Wanted
     rejects: Rejects
-    done: list[_Run] = field(default_factory=list)
+    done: list[dict[str, Any]] = field(default_factory=list)
+
+    @cached_property
+    def run(self) -> KeptOpen:
+        """run(number): the rows of a finished run, mapped."""
+        return KeptOpen(lambda number: map_columns(self._file(number))[0], MOST_OPEN)
+
+    def total(self, name: str) -> int:
+        """The sum of a number that stands in the notes of all runs."""
+        return sum(note[name] for note in self.done)
 
     def write(self, progress: Progress) -> None:
         """Go on behind the last run that is there."""
         index = self.stream.index
-        while (run := self._found(len(self.done))) is not None:
-            for name in run.note["names"]:
+        while (note := self._found(len(self.done))) is not None:
+            for name in note["names"]:
                 index.number(name)
             listed = Rejects()
-            listed.counts, listed.listed = Counter(run.note["counts"]), [tuple(one) for one in run.note["rejected"]]
+            listed.counts, listed.listed = Counter(note["counts"]), [tuple(one) for one in note["rejected"]]
             self.rejects.add_all(listed)
-            self.done.append(run)
-        if self.done and self.done[-1].note["last"]:
+            self.done.append(note)
+        if self.done and self.done[-1]["last"]:
             return
-        position = self.done[-1].note["position"] if self.done else 0
+        position = self.done[-1]["position"] if self.done else 0
         with progress.stage(f"reading {self.stream.path.name}", None, "rows") as stage:
-            stage.advance(sum(len(run.columns) for run in self.done))
+            stage.advance(self.total("rows"))
             for columns, end, last in self._collected(position):
                 self._add(columns, end, last)
                 stage.advance(len(columns))
@@ -203,31 +208,32 @@ class _Runs:
             yield joined(held), position, True
 
     def _add(self, columns: Columns, position: int, last: bool) -> None:
-        names, before = self.stream.index.so_far, sum(len(run.note["names"]) for run in self.done)
-        counted = sum((Counter(run.note["counts"]) for run in self.done), Counter[str]())
-        listed = sum(len(run.note["rejected"]) for run in self.done)
+        names, before = self.stream.index.so_far, sum(len(note["names"]) for note in self.done)
+        counted = sum((Counter(note["counts"]) for note in self.done), Counter[str]())
+        listed = sum(len(note["rejected"]) for note in self.done)
+        sparse = columns.lists.get("x")
         note = {
+            "rows": len(columns),
+            "nonzeros": _nonzeros(columns),
+            "pairs": len(columns.lists["y"].parts["labels"]),
+            "width": _width(columns),
+            "values": (sparse.parts["values"] if sparse else columns.numbers["features"]).dtype.str,
             "names": names[before:],
-            "position": position,
-            "last": last,
             "counts": dict(self.rejects.counts - counted),
             "rejected": self.rejects.listed[listed:],
-            "width": _width(columns),
+            "position": position,
+            "last": last,
         }
         columns = _keyed(columns, self.stream.about, self.wanted.seed)
         order = np.argsort(columns.numbers["key"], kind="stable")
         write_columns(self._file(len(self.done)), columns.take(order), note)
-        found = self._found(len(self.done))
-        if found is None:
-            raise InputError(f"{self._file(len(self.done))} cannot be read again; look at the disk, and begin anew")
-        self.done.append(found)
+        self.done.append(note)
 
-    def _found(self, number: int) -> _Run | None:
+    def _found(self, number: int) -> dict[str, Any] | None:
+        """The note of a run that is there."""
         file = self._file(number)
-        if not file.is_file():
-            return None
         try:
-            return _Run(*map_columns(file))
+            return map_columns(file)[1] if file.is_file() else None
         except ValueError:
             file.unlink()
             return None
@@ -324,12 +330,12 @@ def _hashes(words: list[str], salt: str) -> UInt64:
 
 def _carry_out(out: Path, runs: _Runs, made_of: str, progress: Progress) -> Shards:
     """Write the shards that are missing, then everything beside them."""
-    n_rows, nonzeros = (sum(map(count, (run.columns for run in runs.done))) for count in (len, _nonzeros))
+    n_rows = runs.total("rows")
     if not n_rows:
         raise InputError(f"no rows are left of {shown(runs.stream.path)}; look at the list that --rejects FILE writes")
-    if not any(len(run.columns.lists["y"].parts["labels"]) for run in runs.done):
+    if not runs.total("pairs"):
         raise InputError(f"nothing in {shown(runs.stream.path)} has a label; give rows that have some")
-    n_shards = max(1, -(-n_rows // runs.wanted.rows), -(-nonzeros // NONZEROS_PER_SHARD))
+    n_shards = max(1, -(-n_rows // runs.wanted.rows), -(-runs.total("nonzeros") // NONZEROS_PER_SHARD))
     types = _Types.of(runs)
     files = []
     with progress.stage("writing shards", n_rows, "rows") as stage:
@@ -359,7 +365,7 @@ class _Types(NamedTuple):
     @classmethod
     def of(cls, runs: _Runs) -> "_Types":
         about, index = runs.stream.about, runs.stream.index
-        width = about.n_features or max(run.note["width"] for run in runs.done)
+        width = about.n_features or max(note["width"] for note in runs.done)
         if about.order == "number":
             written = index.so_far
             order = sorted(range(len(written)), key=lambda i: int(written[i]))
@@ -368,21 +374,19 @@ class _Types(NamedTuple):
             names = [written[i] for i in order]
         else:
             names, final = index.finish()
-        dense = "features" in runs.done[0].columns.numbers
-        parts = [run.columns.numbers if dense else run.columns.lists["x"].parts for run in runs.done]
-        types = [part["features" if dense else "values"].dtype for part in parts]
-        return cls(width, names, final, np.result_type(*types), dense)
+        values = np.result_type(*(note["values"] for note in runs.done))
+        return cls(width, names, final, values, "features" in runs.run(0).numbers)
 
 
 def _between(runs: _Runs, number: int, n_shards: int, types: _Types) -> tuple[Columns, list[tuple[int, str]]]:
     """The rows of a shard, in their order, and those whose ids came before."""
     lo, hi = (number << 64) // n_shards, ((number + 1) << 64) // n_shards
     pieces = []
-    for run in runs.done:
-        keys = run.columns.numbers["key"]
+    for run in map(runs.run, range(len(runs.done))):
+        keys = run.numbers["key"]
         first = int(np.searchsorted(keys, np.uint64(lo)))
         end = len(keys) if hi >= 1 << 64 else int(np.searchsorted(keys, np.uint64(hi)))
-        pieces.append(run.columns.part(first, end))
+        pieces.append(run.part(first, end))
     rows = joined(pieces)
     kept, repeated = _unrepeated(rows)
     rows = rows.take(kept)
