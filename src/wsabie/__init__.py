@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from wsabie.sources.knowledge import read_knowledge
     from wsabie.sources.open import open_source
     from wsabie.sources.records import Rows
+    from wsabie.sources.sharded import open_shards
     from wsabie.sources.vectors import read_vectors
     from wsabie.studies.augmented_search import AugmentedSearch
 
@@ -79,6 +80,7 @@ _SHELF = {
     "KernelPca": "wsabie.features.kernel_pca",
     "describer": "wsabie.features.registry",
     "open_source": "wsabie.sources.open",
+    "open_shards": "wsabie.sources.sharded",
     "Rows": "wsabie.sources.records",
     "split": "wsabie.evaluation.splits",
     "split_quadruplets": "wsabie.evaluation.quadruplet_splits",
@@ -129,6 +131,7 @@ __all__ = [
     "KernelPca",
     "describer",
     "open_source",
+    "open_shards",
     "Rows",
     "split",
     "split_quadruplets",

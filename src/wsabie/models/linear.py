@@ -70,6 +70,7 @@ class LinearRanker(TrainedModel, ScoreRanker):
     """
 
     kind = "linear"
+    reads_shards = True
 
     def __init__(
         self,

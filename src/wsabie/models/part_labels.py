@@ -23,6 +23,7 @@ class PartLabels(Wsabie):
     words_ : (n_labels, padded dim) float32
     """
 
+    reads_shards = False
     relations: Sequence[tuple[str, str]]
     relation: str
     relation_weight: float

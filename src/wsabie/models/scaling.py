@@ -1,8 +1,8 @@
 """Scaling of input rows, a part of the model: learned in fit, stored with it, applied in every rank."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,15 @@ CONSTANT = 0.5
 ONE_UNIT = 3.0
 """Dense columns are taken to be of one unit while their root mean square deviation is at most so many medians."""
 _ROWS_AT_ONCE = 1 << 14  # so that what is held besides the rows stays small
+
+
+class Seen(NamedTuple):
+    """Statistics of training rows, of which those are asked for that a scaling takes."""
+
+    n_rows: int
+    least: float  # of all values, at most 0
+    above_0: Callable[[], Any]  # rows in which each feature is above 0, (n_features,)
+    moments: Callable[[], Any]  # mean and standard deviation of each dense column
 
 
 @dataclass(frozen=True)
@@ -53,16 +62,25 @@ class RowScaling:
         generated visual-word task S has a validation MAP of .468 in place of .433 (docs/defaults.md). Nearest
         neighbours learn nothing and need "tfidf".
         """
+        if isinstance(X, Csr):
+            least = float(X.data.min(initial=0))
+            seen = Seen(X.n_rows, least, lambda: _seen(X, n_features), lambda: None)
+            return cls.told(seen, n_features, rows, dense=False, constant=constant)
+        return cls.told(Seen(len(X), 0.0, lambda: None, lambda: _moments(X)), n_features, rows, True, constant)
+
+    @classmethod
+    def told(cls, seen: "Seen", n_features: int, rows: Rows, dense: bool, constant: bool = False) -> "RowScaling":
+        """As `learned`, from statistics of the rows."""
         nothing = np.zeros(0, np.float32)
         if rows not in ("auto", "tfidf", None):
             raise InputError(f'rows is {rows!r}; choose "auto", "tfidf" or None')
-        if rows is None or (isinstance(X, Csr) and X.data.min(initial=0) < 0):
+        if rows is None or (not dense and seen.least < 0):
             return cls("none", nothing, nothing)
-        if isinstance(X, Csr):
+        if not dense:
             if rows == "auto":
                 return cls("log", np.ones(n_features, np.float32), nothing)
-            return cls("tfidf", idf(_seen(X, n_features), X.n_rows), nothing)
-        mean, deviation = _moments(X)
+            return cls("tfidf", idf(seen.above_0(), seen.n_rows), nothing)
+        mean, deviation = seen.moments()
         weight, shift = _column_weights(deviation).astype(np.float32), mean.astype(np.float32)
         if constant:
             return cls("homogeneous", np.append(weight, np.float32(CONSTANT)), shift)
@@ -87,12 +105,15 @@ class RowScaling:
             raise ValueError("the sizes of scaling/weight, scaling/shift do not agree with the rest")
         return scaling
 
-    def __call__(self, X: Inputs) -> Inputs:
-        """The scaled rows; index arrays are shared with the input, values are new."""
+    def __call__(self, X: Inputs, *, into: Float32 | None = None) -> Inputs:
+        """The scaled rows; index arrays are shared with the input, values are new.
+
+        Those of sparse rows go `into` an array where one is given; it may be that of the values themselves.
+        """
         if self.method == "none":
             return X
         if isinstance(X, Csr):
-            return self._unit_logs(X)
+            return self._unit_logs(X, mapped.empty(X.data.shape, np.float32) if into is None else into)
         if self.method in ("log", "tfidf"):
             raise InputError("this model was trained on sparse rows; give a sparse matrix (scipy.sparse.csr_matrix(X))")
         if self.method == "standard":
@@ -109,7 +130,7 @@ class RowScaling:
         out /= np.sqrt(np.einsum("ij,ij->i", out, out))[:, None]
         return out
 
-    def _unit_logs(self, X: Csr) -> Csr:
+    def _unit_logs(self, X: Csr, data: Float32) -> Csr:
         if self.method in ("standard", "homogeneous"):
             raise InputError("this model was trained on dense rows; give a dense array (X.toarray())")
         if X.data.min(initial=0) < 0:
@@ -119,7 +140,6 @@ class RowScaling:
                 f"row {row} has the negative value {X.data[low]:g} where counts are expected (training rows had none); "
                 "correct the row, or train with rows=None"
             )
-        data = mapped.empty(X.data.shape, np.float32)
         for lo in range(0, X.n_rows, _ROWS_AT_ONCE):
             indptr = X.indptr[lo : lo + _ROWS_AT_ONCE + 1]
             part = data[indptr[0] : indptr[-1]]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -16,12 +16,15 @@ from wsabie.base.plain import plain
 from wsabie.base.progress import SILENT, Progress
 from wsabie.base.validation import require
 from wsabie.evaluation.calibration import Calibration, fit_calibration, sample_pairs
+from wsabie.labels.names import Vocabulary
 from wsabie.models import defaults
 from wsabie.models.base import LabelModel
 from wsabie.models.inputs import Inputs, n_rows
 from wsabie.models.monitor import MAX_ROWS, ValidationMap, scores_of
 from wsabie.models.parameters import check_parameters, checksum
 from wsabie.models.scaling import RowScaling
+from wsabie.models.streamed import ReadBlocks, checksum_of, scaling_of
+from wsabie.sources.sharded import ShardedRows, Truth
 from wsabie.space.protocol import Space
 from wsabie.training.checkpoints import Checkpoints
 from wsabie.training.settings import Settings
@@ -52,6 +55,8 @@ class TrainedModel(LabelModel):
     calibration_: Calibration | None
     history_: list[EpochStats]
     settings_: dict[str, Any]
+    reads_shards: ClassVar[bool] = False
+    """Whether `fit` takes rows that are in shards."""
     _made_ready: tuple[str, ...] = ("_searched",)
     """What is kept of a fitted state for searches, and neither saved nor copied."""
 
@@ -66,7 +71,7 @@ class TrainedModel(LabelModel):
     def fit(
         self,
         X: Any,
-        Y: Any,
+        Y: Any = None,
         *,
         validation: tuple[Any, Any] | None = None,
         sample_weight: Any = None,
@@ -82,7 +87,8 @@ class TrainedModel(LabelModel):
 
         Parameters
         ----------
-        X : sparse matrix or array, (n, n_features)
+        X : sparse matrix or array, (n, n_features), or ShardedRows
+            Rows in shards (`wsabie.open_shards`) are read a block at a time, and bring their labels along.
         Y : (n,) integers or names; (n, n_labels) sparse of 1 (true) and -1 (explicit negative); or lists of names
         validation : (X, Y) or None
             Rows that choose the epoch; without them the last epoch is kept.
@@ -109,11 +115,11 @@ class TrainedModel(LabelModel):
         """
         self.check_parameters()
         fitted = copy(self)  # a fit that fails leaves this model as it was
-        inputs, targets = fitted._opened(X, Y, label_names)
+        inputs, targets = fitted._given(X, Y, label_names, sample_weight)
         n_features = fitted.n_features_in_
         settings = self._resolved(shape_of(targets))
         fitted.settings_ = plain(asdict(settings))
-        fitted.scaling_ = RowScaling.learned(inputs, n_features, self.rows, constant=True)
+        fitted.scaling_ = scaling_of(inputs, n_features, self.rows)
         fitted.space_ = fitted._new_space(n_features + fitted.scaling_.n_added)
         monitor = None
         if validation is not None:
@@ -122,15 +128,30 @@ class TrainedModel(LabelModel):
         checkpoints = None
         if checkpoint is not None:
             judged = None if monitor is None else checksum(monitor.inputs, monitor.Y, None)
-            data = [fingerprint, checksum(inputs, targets, sample_weight), judged]
+            data = [fingerprint, checksum_of(inputs, targets, sample_weight), judged]
             data += [] if metric == "MAP" else [metric]
             checkpoints = Checkpoints(checkpoint, fitted._identity(settings, data), resume=resume)
-        inputs = fitted.scaling_(inputs)
+        inputs = inputs if isinstance(inputs, ShardedRows) else fitted.scaling_(inputs)
         trainer = Trainer(settings, monitor=monitor, on_epoch=on_epoch, checkpoints=checkpoints, progress=progress)
         fitted.history_ = fitted._train(trainer, inputs, targets, sample_weight)
         fitted.calibration_ = None if monitor is None else fitted._calibrated(monitor)
         self._take(fitted)
         return self
+
+    def _given(self, X: Any, Y: Any, label_names: Sequence[str] | None, sample_weight: Any) -> tuple[Any, Any]:
+        """What `fit` begins with: checked rows and their label matrix, or shards and what their labels are like.
+
+        Sets the vocabulary and the width.
+        """
+        if not isinstance(X, ShardedRows):
+            return self._opened(X, Y, label_names)
+        require(self.reads_shards, f"a {self.kind} model does not read shards; give it rows.whole().X and .Y")
+        alone = Y is None and sample_weight is None and label_names is None
+        require(alone, "rows in shards bring their labels along; leave Y, label_names and sample_weight out")
+        truth = X.truth()
+        require(truth.pairs > 0, "no row has a label; give at least one (row, label) pair")
+        self.vocabulary_, self.n_features_in_ = Vocabulary(X.label_names), X.n_features
+        return X, truth
 
     def _take(self, fitted: Self) -> None:
         """Become a fitted copy; what was made ready for searches is of another state."""
@@ -154,7 +175,7 @@ class TrainedModel(LabelModel):
         return same
 
     def _train(
-        self, trainer: Trainer, inputs: Inputs, targets: Matrix, sample_weight: Any, *, more: bool = False
+        self, trainer: Trainer, inputs: Any, targets: Any, sample_weight: Any, *, more: bool = False
     ) -> list[EpochStats]:
         """`more` goes on from a trained model."""
         weights = None
@@ -170,8 +191,10 @@ class TrainedModel(LabelModel):
         blocks, n_pairs = self._visited(inputs, targets, weights, more)
         return trainer.train(self._moved(more), blocks, n_pairs)
 
-    def _visited(self, inputs: Inputs, targets: Matrix, weights: Float32 | None, more: bool) -> tuple[Blocks, int]:
+    def _visited(self, inputs: Any, targets: Any, weights: Float32 | None, more: bool) -> tuple[Blocks, int]:
         """What an epoch goes over, and its pairs."""
+        if isinstance(inputs, ShardedRows):
+            return ReadBlocks(inputs, self.scaling_, self.positives, self.seed, targets), targets.pairs
         (block,) = row_blocks(inputs, targets, weights, self.positives)
         return lambda epoch: [block], len(block.targets.labels)
 
@@ -303,7 +326,9 @@ class TrainedModel(LabelModel):
                 raise ValueError("the sizes of calibration/offsets do not agree with the rest")
 
 
-def shape_of(targets: Matrix) -> defaults.Shape:
+def shape_of(targets: Matrix | Truth) -> defaults.Shape:
     """What "auto" is a function of; explicit negatives are no pairs."""
+    if isinstance(targets, Truth):
+        return defaults.Shape(targets.rows, targets.pairs, len(targets.of_label))
     rows, n_labels = targets.shape
     return defaults.Shape(rows, int((targets.data > 0).sum()), n_labels)

@@ -120,6 +120,7 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
     """
 
     kind = "wsabie"
+    reads_shards = True
     space_: JointSpace
 
     def __init__(

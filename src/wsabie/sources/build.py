@@ -97,6 +97,11 @@ class LabelIndex:
             raise BadRow("empty label name")
         return self._raw.setdefault(raw, self._ids.setdefault(name, len(self._ids)))
 
+    @property
+    def so_far(self) -> list[str]:
+        """Names by their provisional numbers."""
+        return list(self._ids)
+
     def numbers(self, raw: Iterable[str]) -> list[int]:
         """Sorted, unique provisional numbers of the labels of one row; blank names are left out."""
         return sorted({self.number(name) for name in raw if name and not name.isspace()})

@@ -11,6 +11,7 @@ import numpy as np
 from wsabie.base.arrays import Int64, Matrix, UInt64
 from wsabie.base.errors import InputError
 from wsabie.sources.records import ItemSource, Rows
+from wsabie.sources.sharded import ShardedRows, together
 from wsabie.sources.text import reading
 
 MARKED = 4096
@@ -81,6 +82,18 @@ def marks_of(rows: Rows) -> UInt64:
     return np.sort(_marks(rows, numbers, np.argsort(numbers, kind="stable")[:MARKED]))
 
 
+def marks_of_shards(rows: ShardedRows) -> UInt64:
+    """The same of rows in shards: of those that are not marked nothing is read but their ids."""
+    least, places = np.zeros(0, np.uint64), np.zeros(0, np.int64)
+    for span in rows.spans(_LOOKED_AT):
+        found, at = rows.ids(span)
+        numbers = np.concatenate([least, _numbers(found)])
+        smallest = np.argsort(numbers, kind="stable")[:MARKED]
+        least, places = numbers[smallest], np.concatenate([places, at])[smallest]
+    marked = together([rows.at(int(place)) for place in places])
+    return np.sort(_marks(marked, least, np.arange(len(marked))))
+
+
 def known_again(rows: Rows, marks: UInt64) -> tuple[int, int]:
     """How many rows have the id and the features of a marked one, and of how many that can be said."""
     numbers = _numbers_of_ids(rows)
@@ -90,7 +103,11 @@ def known_again(rows: Rows, marks: UInt64) -> tuple[int, int]:
 
 
 def _numbers_of_ids(rows: Rows) -> UInt64:
-    return np.fromiter((zlib.crc32(name.encode("utf-8", "surrogatepass")) for name in rows.ids), np.uint64, len(rows))
+    return _numbers(rows.ids)
+
+
+def _numbers(ids: list[str]) -> UInt64:
+    return np.fromiter((zlib.crc32(name.encode("utf-8", "surrogatepass")) for name in ids), np.uint64, len(ids))
 
 
 def _marks(rows: Rows, numbers: UInt64, index: Int64) -> UInt64:

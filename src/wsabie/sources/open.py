@@ -28,11 +28,12 @@ from wsabie.sources.records import ItemSource, Rows, Things, without_labels
 from wsabie.sources.text import head, reading, shown
 from wsabie.sources.wordnet import synset_files
 from wsabie.storage.rejects import Rejects
+from wsabie.storage.shards import is_shard_folder
 
 LOOKED_FOR = (
-    "a folder of pictures, sounds or documents, Parquet, XC or svmlight text, Mulan ARFF, fastText text with __label__ "
-    "words, JSON lines or a table with a column text, a list of id TAB label, and the files of WordNet, Debian's "
-    "package lists, COCO, Pascal VOC, NUS-WIDE, IAPR TC-12, Open Images, MIRFlickr and LEAR"
+    "a folder of pictures, sounds or documents, shards, Parquet, XC or svmlight text, Mulan ARFF, fastText text with "
+    "__label__ words, JSON lines or a table with a column text, a list of id TAB label, and the files of WordNet, "
+    "Debian's package lists, COCO, Pascal VOC, NUS-WIDE, IAPR TC-12, Open Images, MIRFlickr and LEAR"
 )
 _HEAD = 1 << 16
 _LINES = 50
@@ -66,13 +67,13 @@ def open_source(
     Parameters
     ----------
     path : str or Path
-        A folder of pictures, sounds or documents (see `folders`), Parquet or a folder of its shards
-        (`parquet_pictures`, `parquet_rows`, `documents`), XC or svmlight text (`svmlight`), Mulan ARFF (`mulan`),
-        fastText text (`fasttext`), JSON lines or a table with a column `text` (`documents`), a pair list (`pairs`),
-        files of a published collection (`glosses`, `packages`, `open_images`, `mirflickr`, `nus_wide`, `iapr`,
-        `lear`, `citations`, `magnatagatune`, `spoken_digits`, `coco`, `voc`), or one picture or sound. Text may be
-        gzip. A folder that holds both pictures and Parquet is refused, unless the table has labels and names files by
-        their paths.
+        A folder of pictures, sounds or documents (see `folders`), shards (`sharded`; all are read), Parquet or a folder
+        of its parts (`parquet_pictures`, `parquet_rows`, `documents`), XC or svmlight text (`svmlight`), Mulan ARFF
+        (`mulan`), fastText text (`fasttext`), JSON lines or a table with a column `text` (`documents`), a pair list
+        (`pairs`), files of a published collection (`glosses`, `packages`, `open_images`, `mirflickr`, `nus_wide`,
+        `iapr`, `lear`, `citations`, `magnatagatune`, `spoken_digits`, `coco`, `voc`), or one picture or sound. Text may
+        be gzip. A folder that holds both pictures and Parquet is refused, unless the table has labels and names files
+        by their paths.
     labels_from : {"auto", "folders", "metadata", "xmp", "tags", "none"}
         Where labels of pictures and sounds come from; "none" when there are none (what is to be
         annotated). Unless it is "auto", published collections of sounds are folders like any other, and so are those
@@ -143,6 +144,10 @@ def open_source(
         return read_file(path, labels_from=labels_from, rejects=rejects)
     if kind == "parquet":
         return _open_parquet(path, wanted, rejects)
+    if kind == "shards":
+        from wsabie.sources.sharded import open_shards
+
+        return open_shards(path).whole()
     if kind in _TEXT_TABLES:
         return read_text_table(
             path,
@@ -280,8 +285,8 @@ def _settle_beside(table: Table, wanted: _Wanted, rejects: Rejects) -> None:
 
 
 def kind_of(path: Path, *, plain_text: bool = False, things: Things | None = None) -> str:
-    """What a file or folder is: folder, file (a picture, sound or document), parquet, arff, fasttext, svmlight, pairs,
-    documents (json, table, glosses, packages), or a published collection (nus-wide, lear, iapr, citations,
+    """What a file or folder is: folder, file (a picture, sound or document), shards, parquet, arff, fasttext, svmlight,
+    pairs, documents (json, table, glosses, packages), or a published collection (nus-wide, lear, iapr, citations,
     magnatagatune, spoken-digits, open-images, mirflickr).
 
     Text of no other kind is fastText's if `plain_text` is set: lines without labels. Where documents are wanted, a
@@ -296,7 +301,7 @@ def kind_of(path: Path, *, plain_text: bool = False, things: Things | None = Non
         if published := published_kind(path):
             return published
         if path.is_dir():
-            return _kind_of_folder(path)
+            return "shards" if is_shard_folder(path) else _kind_of_folder(path)
         if path.exists() and not path.is_file():
             raise InputError(f"{shown(path)} is a pipe or a device, but data are read twice; save them to a file")
     if path.name in NAMES:

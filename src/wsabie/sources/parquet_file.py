@@ -62,8 +62,8 @@ class Table:
         names = sorted(ascii(name)[:40] for name in self.schema.names)
         return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
 
-    def batches(self, columns: Sequence[str | None], size: int) -> Iterator[Batch]:
-        """Batches of at most `size` rows with some of the columns, in the order of the files.
+    def batches(self, columns: Sequence[str | None], size: int, skip: int = 0) -> Iterator[Batch]:
+        """Batches of at most `size` rows with some of the columns, in the order of the files, less the first `skip`.
 
         Raises
         ------
@@ -73,11 +73,19 @@ class Table:
         wanted = [name for name in dict.fromkeys(columns) if name is not None]
         for file, promised in zip(self.files, self.file_rows, strict=True):
             first = 1
+            if skip >= promised:
+                skip -= promised
+                continue
             with decoding(file), _parquet(file) as parquet:
-                for data in parquet.iter_batches(size, columns=wanted):
+                groups = list(range(parquet.num_row_groups))
+                while groups and (rows := parquet.metadata.row_group(groups[0]).num_rows) <= skip:
+                    first, skip, groups = first + rows, skip - rows, groups[1:]
+                for data in parquet.iter_batches(size, columns=wanted, row_groups=groups):
                     first += data.num_rows
-                    if first - 1 <= promised:
-                        yield Batch(file, first - data.num_rows, data)
+                    passed = min(skip, data.num_rows)
+                    skip -= passed
+                    if first - 1 <= promised and passed < data.num_rows:
+                        yield Batch(file, first - data.num_rows + passed, data.slice(passed))
             if first - 1 != promised:
                 raise InputError(
                     f"{shown(file)} holds {first - 1:,} rows but its footer promises {promised:,}; "

@@ -71,7 +71,7 @@ def read_parquet_rows(
     label = None if labels_from == "none" else LabelColumn(table, label_column_of(table, label_column))
     counts = counts or bool(table.promised.get("counts"))
     features = feature_columns(table, counts, n_features)
-    beside = _Beside(table, label, split, rejects)
+    beside = Beside(table, label, split, rejects)
     columns = [*features.columns, *beside.columns()]
     for batch in table.batches([name for name in columns if table.has(name)], _BATCH):
         features.keep(beside.add(batch, features.check(batch)))
@@ -79,12 +79,27 @@ def read_parquet_rows(
     return beside.rows(features.finish(), counts)
 
 
-class _Beside:
-    """Everything that stands beside the features of a table."""
+class Beside:
+    """Everything that stands beside the features of a table.
 
-    def __init__(self, table: Table, label: LabelColumn | None, split: str | None, rejects: Rejects) -> None:
+    Attributes
+    ----------
+    index : LabelIndex
+        That of parts of the table that came before, where rows are read by parts.
+    rows_before : int
+        Rows of the table before those that are added next.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        label: LabelColumn | None,
+        split: str | None,
+        rejects: Rejects,
+        index: LabelIndex | None = None,
+    ) -> None:
         self.table, self.label, self.split, self.rejects = table, label, split, rejects
-        self.index = LabelIndex(table.promised.get("label_names"))
+        self.index = index or LabelIndex(table.promised.get("label_names"))
         self.ids: dict[str, None] = {}
         self.groups: list[str] = []
         self.times: list[str] = []

@@ -30,7 +30,9 @@ HEADER = re.compile(rb"\s*(\d{1,18})[ \t]+(\d{1,18})[ \t]+(\d{1,18})\s*")
 
 
 @dataclass
-class _Header:
+class Header:
+    """What the first line of an XC file promises."""
+
     rows: int
     features: int
     labels: int
@@ -72,6 +74,24 @@ def read_svmlight(
         Missing, empty, or a header (or a file of label names) that promises something else than is found.
     """
     rejects = Rejects() if rejects is None else rejects
+    header, names = promised(path)
+    limits = limits_of(header, names, counts)
+    got = collect(path, limits, headed=header is not None, rejects=rejects, progress=progress, block_bytes=block_bytes)
+    check_lines(path, header, got.n_lines)
+    lines = got.lines.view()
+    kept = len(lines) if header is None else int(np.searchsorted(lines, header.rows + 1, side="right"))
+    require_rows(kept, path, rejects)
+    return _finish(got, kept, header, names, counts, n_features or 0)
+
+
+def promised(path: Path) -> tuple[Header | None, list[str] | None]:
+    """What a file promises in its first line, and the names of labels in the file beside it.
+
+    Raises
+    ------
+    InputError
+        The two do not agree.
+    """
     header = _read_header(path)
     sidecar = _sidecar(path)
     names = None if sidecar is None else _sidecar_names(sidecar)
@@ -80,19 +100,15 @@ def read_svmlight(
             f"{shown(sidecar or path)} holds {len(names):,} label names but the header of {shown(path)} "
             f"promises {header.labels:,} labels; correct one of them, or move the file of names away"
         )
-    limits = _limits(header, names, counts)
-    got = collect(path, limits, headed=header is not None, rejects=rejects, progress=progress, block_bytes=block_bytes)
-    kept = _kept_rows(path, header, got)
-    require_rows(kept, path, rejects)
-    return _finish(got, kept, header, names, counts, n_features or 0)
+    return header, names
 
 
-def _read_header(path: Path) -> _Header | None:
+def _read_header(path: Path) -> Header | None:
     line = next((line for _, line in numbered_lines(path)), b"")
     match = HEADER.fullmatch(line)
     if match is None:
         return None
-    header = _Header(*(int(n) for n in match.groups()))
+    header = Header(*(int(n) for n in match.groups()))
     if header.features > LARGEST or header.labels > LARGEST:
         raise InputError(
             f"{shown(path)}:1 promises {header.features:,} features and {header.labels:,} labels; "
@@ -101,17 +117,18 @@ def _read_header(path: Path) -> _Header | None:
     return header
 
 
-def _limits(header: _Header | None, names: list[str] | None, counts: bool) -> Limits:
+def limits_of(header: Header | None, names: list[str] | None, counts: bool) -> Limits:
+    """What the rows of a file may hold."""
     if header:
         return Limits(header.features, header.labels, True, counts)
     return Limits(LARGEST + 1, -1 if names is None else len(names), False, counts)
 
 
-def _kept_rows(path: Path, header: _Header | None, got: Collected) -> int:
-    """How many of the collected rows count; a header must promise the lines there are (less a blank tail)."""
+def check_lines(path: Path, header: Header | None, n_lines: int) -> None:
+    """Refuse a file that has other lines than its header promises (less a blank tail, whose rows do not count)."""
     if header is None:
-        return len(got.lines)
-    found = got.n_lines - 1
+        return
+    found = n_lines - 1
     if found > header.rows:
         found -= min(_blank_tail(path), found - header.rows)
     if found != header.rows:
@@ -119,7 +136,6 @@ def _kept_rows(path: Path, header: _Header | None, got: Collected) -> int:
             f"{shown(path)} holds {found:,} rows but its header promises {header.rows:,}; "
             "correct the first number of the header, or fetch the file again"
         )
-    return int(np.searchsorted(got.lines.view(), header.rows + 1, side="right"))
 
 
 def _blank_tail(path: Path) -> int:
@@ -130,7 +146,7 @@ def _blank_tail(path: Path) -> int:
 
 
 def _finish(
-    got: Collected, kept: int, header: _Header | None, names: list[str] | None, counts: bool, n_features: int
+    got: Collected, kept: int, header: Header | None, names: list[str] | None, counts: bool, n_features: int
 ) -> Rows:
     lines = got.lines.finish()[:kept]
     indices, values = got.indices.finish(), got.values.finish()
@@ -141,7 +157,7 @@ def _finish(
     return Rows(X, Y, label_names, [str(n) for n in lines.tolist()], counts=counts)
 
 
-def _name_labels(labels: Int32, header: _Header | None, names: list[str] | None) -> tuple[list[str], Int32]:
+def _name_labels(labels: Int32, header: Header | None, names: list[str] | None) -> tuple[list[str], Int32]:
     """(names by number, labels by those numbers)."""
     if names is not None:
         return names, labels

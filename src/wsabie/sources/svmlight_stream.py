@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -79,6 +80,25 @@ def collect(
         done / 1e6 / seconds,
     )
     return reader.got
+
+
+def collected_parts(
+    path: Path, limits: Limits, *, headed: bool, rejects: Rejects, skip: int = 0
+) -> Iterator[Collected]:
+    """The same rows a part after the other, less the first `skip` lines; line numbers are those of the whole file.
+
+    A part without rows says how far the file has been read.
+    """
+    reader = _Reader(path, limits, rejects)
+    for block in whole_lines(path):
+        at = 0
+        if reader.got.n_lines < skip:
+            ends = np.flatnonzero(block == _NEWLINE)
+            passed = min(skip - reader.got.n_lines, len(ends))
+            reader.got.n_lines, at = reader.got.n_lines + passed, int(ends[passed - 1]) + 1
+        reader.parse(block[at:], skip_first=headed and reader.got.n_lines == 0)
+        yield reader.got
+        reader.got = Collected(n_lines=reader.got.n_lines)
 
 
 class _Reader:

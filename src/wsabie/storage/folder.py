@@ -33,9 +33,9 @@ FORMAT = "wsabie"
 VERSION = 1
 _MAX_CONFIG_BYTES = 1 << 30
 _MAX_HEADER_BYTES = 1 << 20
-_DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "U64": "<u8", "U32": "<u4",
+DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "U64": "<u8", "U32": "<u4",
            "U16": "<u2", "I8": "|i1", "U8": "|u1", "BOOL": "|b1"}  # fmt: skip
-_CODES = {np.dtype(dtype): code for code, dtype in _DTYPES.items()}
+CODES = {np.dtype(dtype): code for code, dtype in DTYPES.items()}
 _HEAD = 80  # bytes of config.json before those that its checksum covers
 _DIGITS = slice(14, 78)  # of the checksum, in these
 _PIECE = 1 << 26
@@ -218,7 +218,7 @@ def _save_tensor(folder: Path, array: Array) -> dict[str, Any]:
 
 
 def _header(array: Array) -> bytes:
-    info = {"dtype": _CODES[array.dtype], "shape": list(array.shape), "data_offsets": [0, array.nbytes]}
+    info = {"dtype": CODES[array.dtype], "shape": list(array.shape), "data_offsets": [0, array.nbytes]}
     text = json.dumps({"tensor": info}, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     return len(text).to_bytes(8, "little") + text
@@ -301,7 +301,7 @@ def map_tensor(file: Path) -> Array:
         if not 0 < length <= min(size - 8, _MAX_HEADER_BYTES):
             raise ValueError("header length out of range")
         info = json.loads(stream.read(length))["tensor"]
-    dtype, shape = np.dtype(_DTYPES[info["dtype"]]), tuple(int(n) for n in info["shape"])
+    dtype, shape = np.dtype(DTYPES[info["dtype"]]), tuple(int(n) for n in info["shape"])
     start, end = info["data_offsets"]
     expected = math.prod(shape) * dtype.itemsize
     if min(shape, default=0) < 0 or start != 0 or end != expected or 8 + length + end != size:

@@ -25,8 +25,10 @@ from wsabie.sources.align import Aligned, align
 from wsabie.sources.fingerprint import fingerprint_or_none, marks_of
 from wsabie.sources.open import open_source
 from wsabie.sources.records import ItemList, ItemSource, Rows, Source, label_counts
+from wsabie.sources.sharded import ShardedRows
 from wsabie.storage.folder import is_model_folder
 from wsabie.storage.rejects import Rejects
+from wsabie.studies.sharded_sides import ShardedSides, prepare_shards
 from wsabie.studies.splitting import refuse_few, split_rows
 from wsabie.training.stats import EpochStats
 
@@ -150,6 +152,11 @@ class Sides:
         """What `fit` takes as `validation`."""
         return None if self.validation is None else (self.validation.X, self.validation.Y)
 
+    @property
+    def given_to_fit(self) -> dict[str, Any]:
+        """What is trained on, as `fit` takes it."""
+        return {"X": self.learnt.X, "Y": self.learnt.Y, "label_names": self.learnt.label_names}
+
     def annotator(self, estimator: Any) -> Annotator:
         """The fitted estimator with what describes new data."""
         rows = self.learnt
@@ -157,7 +164,7 @@ class Sides:
 
 
 def train(
-    source: Source,
+    source: Source | ShardedRows,
     valid: Source | None,
     recipe: Recipe,
     *,
@@ -170,7 +177,7 @@ def train(
 
     Parameters
     ----------
-    source : Rows or ItemSource
+    source : Rows, ItemSource or ShardedRows
     valid : Rows, ItemSource or None
         Chooses the epoch; pictures only where the training data are pictures. None: `recipe.hold_out` of the rows.
     recipe : Recipe
@@ -189,14 +196,17 @@ def train(
     """
     if recipe.metric != "MAP" and not taken_by(recipe.estimator, metric=recipe.metric):
         raise InputError(f"this model's epochs are chosen by MAP alone, and not by {recipe.metric!r}; leave it out")
-    sides = prepare(source, valid, recipe, executor=executor, progress=progress, rejects=rejects)
+    sides: Sides | ShardedSides
+    if isinstance(source, ShardedRows):
+        judge = None if valid is None else transformed(None, valid, executor, progress, rejects)
+        sides = prepare_shards(source, judge, recipe)
+    else:
+        sides = prepare(source, valid, recipe, executor=executor, progress=progress, rejects=rejects)
     if not recipe.resume:
         shutil.rmtree(recipe.work / "checkpoint", ignore_errors=True)
     estimator: Any = _with_columns(recipe.estimator, sides.learnt.feature_names, sides.terms)
     estimator.fit(
-        sides.learnt.X,
-        sides.learnt.Y,
-        label_names=sides.learnt.label_names,
+        **sides.given_to_fit,
         progress=progress,
         **taken_by(
             estimator,

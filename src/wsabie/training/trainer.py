@@ -23,7 +23,7 @@ from wsabie.training.threads import Threads
 from wsabie.training.turns import advancing, in_turns, one_by_one
 
 Blocks = Callable[[int], Iterable[RowBlock]]
-"""What an epoch, by its number, goes over."""
+"""What an epoch, by its number, goes over. Blocks that are read say beforehand how often labels come (`Counted`)."""
 OnEpoch = Callable[[EpochStats], None]
 EXPLODED = 1e6
 _rehearsed: set[tuple[Any, ...]] = set()
@@ -36,6 +36,21 @@ class Monitor(Protocol):
     def figures(self, space: Any) -> Mapping[str, float]:
         """Figures by name, higher is better. The first decides; the others are kept beside it."""
         ...
+
+
+@runtime_checkable
+class Counted(Protocol):
+    """Blocks of one relation that are not gone through before training, for that would be another epoch."""
+
+    @property
+    def of_label(self) -> Int64: ...
+
+    @property
+    def alike(self) -> RowBlock:
+        """A block of few rows, of the same types."""
+        ...
+
+    def __call__(self, epoch: int) -> Iterable[RowBlock]: ...
 
 
 @runtime_checkable
@@ -107,7 +122,7 @@ class Trainer:
         """Have everything compiled, which may take longer than the epochs, under a name of its own."""
         run, monitor, sampler = self._run, self.monitor, self.settings.sampler
         missing: dict[Any, tuple[Space, RowBlock]] = {}
-        for block in blocks(0):
+        for block in [blocks.alike] if isinstance(blocks, Counted) else blocks(0):
             seen = seen_by(space, block)
             pooled = getattr(seen, "candidates", None)
             types = (
@@ -133,6 +148,9 @@ class Trainer:
 
     def _samplings(self, space: Any, blocks: Blocks) -> dict[str | None, Sampling]:
         """The sampler of each relation; there is one without a name where the space has no relations."""
+        if isinstance(blocks, Counted):
+            counted = sampling_of(self.settings.sampler, space, blocks.of_label, self.settings.threads)
+            return {None: counted}
         counts: dict[str | None, Int64] = {}
         views: dict[str | None, Space] = {}
         for block in blocks(0):

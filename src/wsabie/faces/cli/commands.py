@@ -50,6 +50,7 @@ from wsabie.faces.cli.options import (
     refuse_options,
     stated,
 )
+from wsabie.storage.shards import is_shard_folder
 
 
 def register(app: typer.Typer) -> None:
@@ -65,6 +66,7 @@ def register(app: typer.Typer) -> None:
         study_commands.reproduce,
         study_commands.tune,
         data_commands.features,
+        data_commands.shards,
         data_commands.split,
         study_commands.demo,
         info,
@@ -353,15 +355,22 @@ def neighbours(
 
 
 def info(
-    model: Model,
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder, or a folder of shards.")],
     epochs: Annotated[bool, typer.Option("--epochs", help="Also the figures of every epoch.")] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="Of shards: read all and compare their checksums.")] = False,
     json: Json = False,
 ) -> None:
-    """What a model is: sizes, parameters, training data, last figures."""
+    """What a model is: sizes, parameters, training data, last figures. Or what shards hold."""
     from wsabie.faces.cli.common import refuse_uncollected
+    from wsabie.faces.cli.sharding import info_shards_command
     from wsabie.faces.cli.spaces import info_space_command, space_in
     from wsabie.faces.cli.using import info_command
 
+    if is_shard_folder(model):
+        refuse_options(stated(epochs=epochs or None), "the training of a model, and shards are data")
+        info_shards_command(model, verify, json)
+        return
+    refuse_options(stated(verify=verify or None), "what is done with shards, and a model is verified when it is opened")
     refuse_uncollected(model)
     space = space_in(model)
     if space is not None:

@@ -14,6 +14,7 @@ from wsabie.sources.align import MAPPED
 from wsabie.sources.records import ItemSource, Rows, Source, Things
 from wsabie.sources.region_parts import with_pictures
 from wsabie.sources.regions import Cutout
+from wsabie.sources.sharded import ShardedRows
 from wsabie.storage.rejects import Rejects
 
 if TYPE_CHECKING:
@@ -126,9 +127,9 @@ def describe_first(source: ItemSource, path: Path) -> str:
     return f"describe them first: wsabie features {KINDS[source.things]} {path} --out FILE.parquet"
 
 
-def refuse_without_effect(source: Source, path: Path, pictures: dict[str, Any]) -> None:
+def refuse_without_effect(source: Source | ShardedRows, path: Path, pictures: dict[str, Any]) -> None:
     """Refuse options that say how pictures are described where there are none."""
-    if isinstance(source, Rows) and pictures:
+    if isinstance(source, Rows | ShardedRows) and pictures:
         flag = next(iter(pictures)).removeprefix("n_")
         raise InputError(
             f"--{flag} says how pictures, sounds or documents are described, and {path} holds rows of features; leave "

@@ -1,4 +1,4 @@
-"""Commands that make data: features, split, hierarchy, pairs."""
+"""Commands that make data: features, shards, split, hierarchy, pairs."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -125,6 +125,31 @@ def features(
         seed=seed,
     )
     features_command(kind, pictures, out, given, dictionary, augment or 0, threads, strict, rejects, json, items)
+
+
+def shards(
+    data: Data,
+    out: Annotated[Path, typer.Option(help="Folder for the shards; it is a source for every other command.")],
+    rows: Annotated[
+        int, typer.Option(min=1, max=1 << 24, help="Rows of a shard, about; fewer where they are long.")
+    ] = 1 << 16,
+    values: Annotated[
+        Literal["exact", "half"],
+        typer.Option(
+            help="exact: the smallest type of numbers that holds every value as it is; half: two bytes a value, with "
+            "an error of one part in 2,048 at most."
+        ),
+    ] = "exact",
+    seed: Seed = 0,
+    strict: Strict = False,
+    rejects: Rejects = None,
+    json: Json = False,
+) -> None:
+    """Write rows as shards, to train on more than fits into memory; a stopped run goes on where it was."""
+    from wsabie.faces.cli.sharding import shards_command
+    from wsabie.studies.sharding import Wanted
+
+    shards_command(data, out, Wanted(rows, values, seed), strict, rejects, json)
 
 
 def split(

@@ -20,6 +20,7 @@ INTERRUPTED = 130  # what typer makes of Ctrl-C
 _ANEW = "unfinished work of this command is not kept, so that it begins anew next time"
 _GOES_ON = {
     "train": "the same command with --resume goes on from what is finished, where anything is",
+    "shards": "what is finished is kept, and the same command again goes on from it",
     "features": "what is finished is kept, and the same command again goes on from it",
     "tune": "finished trials are kept, and the same command again goes on from them",
 }

@@ -27,10 +27,12 @@ from wsabie.faces.cli.meanings import meaning_parameters
 from wsabie.faces.cli.settings_file import read_parameters
 from wsabie.faces.cli.terminal import TerminalProgress, note, out, plural, show_json
 from wsabie.sources.records import Source
+from wsabie.sources.sharded import ShardedRows, open_shards
 from wsabie.storage.atomic import UnwritableError, explained
 from wsabie.storage.outputs import refuse_unwritable
 from wsabie.storage.rejects import Rejects
 from wsabie.storage.scratch import refuse_strangers
+from wsabie.storage.shards import is_shard_folder
 from wsabie.training.stats import EpochStats
 
 if TYPE_CHECKING:
@@ -219,14 +221,24 @@ def _tell_order_statistic(estimator: "LabelModel") -> None:
         note(f"loss k-os ranks one of several positives: order_statistic = {used}")
 
 
-def _opened(asked: Asked, rejects: Rejects) -> tuple[Source, Source | None]:
+def _opened(asked: Asked, rejects: Rejects) -> tuple[Source | ShardedRows, Source | None]:
     """The data and the validation data, of one kind."""
+    if is_shard_folder(asked.data) and getattr(asked.recipe.estimator, "reads_shards", False):
+        return _opened_shards(asked, rejects)
     source = _with_wholes(asked.whole, asked.data, opened(asked.data, rejects, items=asked.items))
     refuse_without_effect(source, asked.data, asked.recipe.description)
     if asked.valid is None:
         return source, None
     valid = opened(asked.valid, rejects, n_features=width_of(source), usual=asked.items)
     return source, _with_wholes(asked.whole, asked.valid, valid)
+
+
+def _opened_shards(asked: Asked, rejects: Rejects) -> tuple[ShardedRows, Source | None]:
+    rows = open_shards(asked.data)
+    refuse_without_effect(rows, asked.data, asked.recipe.description)
+    if asked.items or asked.whole:
+        raise InputError("--items and --whole say what of marked pictures counts, and shards hold rows; leave them out")
+    return rows, None if asked.valid is None else opened(asked.valid, rejects, n_features=rows.n_features)
 
 
 def _with_wholes(whole: str | None, path: Path, source: Source) -> Source:

@@ -1,0 +1,148 @@
+"""Whether training on shards learns as well as in memory: `python -m benchmarks.shuffling TASK [--data FOLDER]`.
+
+Both begin with the same tables; in memory every epoch visits all pairs in a random order, from shards it visits blocks
+of chunks that lie everywhere in the file, each block in a random order. The source is sorted by label, the hard case.
+Blocks are so small that an epoch has as many as one of the paper's Web collection (75), and chunks are a 64th of a
+block (there a 512th). Prints the validation MAP of every epoch, as the mean over seeds, and the difference to training
+in memory with its interval over seeds, paired; beside it that of training in memory on the same rows in another order,
+which is what chance alone makes; and what becomes of blocks in the order of the source. `--draw FILE` draws the curves.
+"""
+
+import argparse
+import json
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.machine import told
+from benchmarks.tasks import sides
+from wsabie.base.progress import SILENT
+from wsabie.models.inputs import rows_between
+from wsabie.models.wsabie import Wsabie
+from wsabie.sources.records import Rows
+from wsabie.sources.row_stream import WholeStream
+from wsabie.sources.sharded import ShardedRows, open_shards
+from wsabie.studies.charts import Series
+from wsabie.studies.html.svg import Axis
+from wsabie.studies.reproduce.drawing import Chart, svg_of
+from wsabie.studies.sharding import Wanted, write_shards
+from wsabie.training import ahead
+from wsabie.training.targets import RowBlock, build_targets
+from wsabie.training.trainer import Blocks
+
+BLOCKS, CHUNKS = 75, 64
+TASKS = {"corel5k": 20, "S": 10, "tiny": 20}
+"""Epochs of each task."""
+
+
+class InOrder(Wsabie):
+    """Trained on blocks of rows as they come."""
+
+    def _visited(self, inputs: Any, targets: Any, weights: Any, more: bool) -> tuple[Blocks, int]:
+        blocks, first, size = [], 0, -(-targets.shape[0] // BLOCKS)
+        for lo in range(0, targets.shape[0], size):
+            hi = min(lo + size, targets.shape[0])
+            blocks.append(RowBlock(rows_between(inputs, lo, hi), build_targets(targets[lo:hi], None, "mean", first)))
+            first += len(blocks[-1].targets.labels)
+        return lambda epoch: blocks, first
+
+
+def sorted_by_label(X: Any, Y: Any) -> Rows:
+    """Rows in the order of their first label."""
+    from scipy.sparse import csr_matrix
+
+    if getattr(Y, "ndim", 2) == 1:
+        Y = csr_matrix((np.ones(len(Y), np.int8), Y, np.arange(len(Y) + 1)))
+    Y = csr_matrix(Y)
+    n = X.shape[0]
+    first = [int(Y.indices[lo]) if hi > lo else -1 for lo, hi in zip(Y.indptr[:-1], Y.indptr[1:], strict=True)]
+    rows = Rows(X, Y, [str(y) for y in range(Y.shape[1])], [str(i) for i in range(n)])
+    return rows.take(np.argsort(first, kind="stable"))
+
+
+@contextmanager
+def small_blocks(n: int) -> Iterator[None]:
+    """As many blocks as a collection has that is far larger than one."""
+    before = ahead.ROWS_PER_BLOCK, ahead.CHUNK
+    size = -(-n // BLOCKS)
+    ahead.ROWS_PER_BLOCK, ahead.CHUNK = size, max(1, size // CHUNKS)
+    try:
+        yield
+    finally:
+        ahead.ROWS_PER_BLOCK, ahead.CHUNK = before
+
+
+def curves(
+    rows: Rows, judged: tuple[Any, Any], folder: Path, seeds: int, **options: Any
+) -> dict[str, list[list[float]]]:
+    """Validation MAP by epoch, of every way and seed; rows are sorted by label."""
+    write_shards(WholeStream(folder, rows), folder / "shards", Wanted(rows=max(1, len(rows) // 9)), progress=SILENT)
+    shards = open_shards(folder / "shards")
+    other = rows.take(np.random.default_rng(1).permutation(len(rows)))
+    ways: dict[str, Callable[[int], Wsabie]] = {
+        "in memory": lambda seed: fitted(Wsabie, rows, judged, seed, **options),
+        "in memory, other order": lambda seed: fitted(Wsabie, other, judged, seed, **options),
+        "shards": lambda seed: read(shards, judged, seed, **options),
+        "in the order of the source": lambda seed: fitted(InOrder, rows, judged, seed, **options),
+    }
+    return {name: [[s.validation for s in make(seed).history_] for seed in range(seeds)] for name, make in ways.items()}
+
+
+def fitted(kind: type[Wsabie], rows: Rows, judged: tuple[Any, Any], seed: int, **options: Any) -> Wsabie:
+    return kind(seed=seed, **options).fit(rows.X, rows.Y, label_names=rows.label_names, validation=judged)
+
+
+def read(shards: ShardedRows, judged: tuple[Any, Any], seed: int, **options: Any) -> Wsabie:
+    with small_blocks(len(shards.shards)):
+        return Wsabie(seed=seed, **options).fit(shards, validation=judged)
+
+
+def difference(found: dict[str, list[list[float]]], way: str, of: Callable[[Any], Any]) -> tuple[float, float]:
+    """Mean of a way less that of training in memory, paired by seeds, and half of its 95 % interval (Student's t)."""
+    from scipy.stats import t
+
+    gaps = of(np.array(found[way])) - of(np.array(found["in memory"]))
+    half = t.ppf(0.975, len(gaps) - 1) * gaps.std(ddof=1) / np.sqrt(len(gaps))
+    return float(gaps.mean()), float(half)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("task", choices=TASKS)
+    parser.add_argument("--data", type=Path, help="folder with Corel5k's ARFF files")
+    parser.add_argument("--seeds", type=int, default=8)
+    parser.add_argument("--epochs", type=int)
+    parser.add_argument("--draw", type=Path, help="SVG to write")
+    parser.add_argument("--json", action="store_true")
+    asked = parser.parse_args()
+    task = sides(asked.task, asked.data)
+    rows = sorted_by_label(*task.fit)
+    epochs = asked.epochs or TASKS[asked.task]
+    with tempfile.TemporaryDirectory() as folder:
+        found = curves(rows, tuple(task.valid), Path(folder), asked.seeds, dim=50, epochs=epochs)
+    means = {name: np.mean(curve, 0) for name, curve in found.items()}
+    if asked.draw:
+        at = list(range(1, epochs + 1))
+        lines = [Series(name, at, mean.tolist(), style=i) for i, (name, mean) in enumerate(means.items())]
+        chart = Chart(asked.task, lines, Axis("epoch"), Axis("validation MAP"))
+        asked.draw.write_text(svg_of([chart]), encoding="utf-8")
+    if asked.json:
+        print(json.dumps({"task": asked.task, "rows": len(rows), "seeds": asked.seeds, "curves": found}))
+        return
+    print(told())
+    print(f"{asked.task}: {len(rows):,} rows sorted by label, {BLOCKS} blocks, {asked.seeds} seeds")
+    for name, mean in means.items():
+        print(f"  {name:<28}" + " ".join(f"{value:.3f}" for value in mean))
+    for what, of in (("mean of all epochs", lambda a: a.mean(1)), ("last epoch", lambda a: a[:, -1])):
+        print(f"less in memory, {what}:")
+        for name in list(found)[1:]:
+            gap, half = difference(found, name, of)
+            print(f"  {name:<28}{gap:+.4f} +- {half:.4f}")
+
+
+if __name__ == "__main__":
+    main()

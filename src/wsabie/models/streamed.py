@@ -1,0 +1,72 @@
+"""What `fit` makes of rows in shards: blocks for the trainer, scaling from the statistics beside them."""
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from wsabie.base.arrays import Csr, Int64
+from wsabie.models.parameters import checksum
+from wsabie.models.scaling import Rows, RowScaling, Seen
+from wsabie.sources.sharded import ShardedRows, Truth
+from wsabie.training.ahead import Spans, ahead, planned, rows_per_block
+from wsabie.training.targets import Positives, RowBlock, build_targets
+
+
+def scaling_of(rows: Any, n_features: int, how: Rows) -> RowScaling:
+    """The scaling that checked rows ask for, or all rows of the shards."""
+    if not isinstance(rows, ShardedRows):
+        return RowScaling.learned(rows, n_features, how, constant=True)
+    facts, found = rows.shards.facts, rows.shards.statistics()
+    moments = (found["mean"], found["deviation"]) if rows.shards.dense else None
+    seen = Seen(len(rows.shards), float(facts["least"]), lambda: found["rows_above_0"], lambda: moments)
+    return RowScaling.told(seen, n_features, how, dense=rows.shards.dense, constant=True)
+
+
+def checksum_of(rows: Any, targets: Any, sample_weight: Any) -> int:
+    """CRC-32 of the training data, so that a checkpoint is not taken for that of other rows."""
+    if not isinstance(rows, ShardedRows):
+        return checksum(rows, targets, sample_weight)
+    return zlib.crc32(repr(rows.identity).encode())
+
+
+@dataclass(frozen=True)
+class ReadBlocks:
+    """The blocks of an epoch, by its number, each read, scaled and laid out while the one before is trained on.
+
+    Attributes
+    ----------
+    of_label : (n_labels,) int64
+        Rows of which each label is true.
+    """
+
+    rows: ShardedRows
+    scaling: RowScaling
+    positives: Positives
+    seed: int
+    truth: Truth
+
+    @property
+    def of_label(self) -> Int64:
+        return self.truth.of_label
+
+    @property
+    def alike(self) -> RowBlock:
+        """A block of few rows, of the same types."""
+        return self._block([(self.rows.lo, self.rows.lo + 1)], 0)
+
+    def __call__(self, epoch: int) -> Iterator[RowBlock]:
+        return ahead(self._blocks(epoch))
+
+    def _blocks(self, epoch: int) -> Iterator[RowBlock]:
+        rows, first_pair = self.rows, 0
+        size = rows_per_block(len(rows.shards), int(rows.shards.facts["nonzeros"]))
+        for spans in planned(rows.lo, rows.hi, size, self.seed, epoch):
+            block = self._block(spans, first_pair)
+            first_pair += len(block.targets.labels)
+            yield block
+
+    def _block(self, spans: Spans, first_pair: int) -> RowBlock:
+        X, Y = self.rows.read(spans)
+        inputs: Any = self.scaling(X, into=X.data) if isinstance(X, Csr) else self.scaling(X)
+        return RowBlock(inputs, build_targets(Y, None, self.positives, first_pair))

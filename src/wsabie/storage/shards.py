@@ -1,0 +1,340 @@
+"""Rows in shards: a folder that training reads a block at a time, whatever its size.
+
+    DIR/manifest.json                what the rows are, how many, and every file with its size and SHA-256; written last
+    DIR/rows-00000-of-00150.safetensors
+                                     rows 0, 1, ... as columns (`wsabie.storage.columns`)
+    DIR/statistics.safetensors       of the features and labels: what scaling needs
+    DIR/names.json                   {"label_names", "feature_names"}
+
+Rows lie in a random order that does not depend on how the source had them (`wsabie.studies.sharding`), and shards are
+cut out of it: rows have numbers from 0, which do not depend on how large a shard is. Columns of a shard:
+
+    x/indices, x/values              sparse features: uint16 or uint32, uint8 to float32; or
+    features                         dense ones, (n, d)
+    y/labels, y/signs                uint16 or uint32; int8: 1, or -1 for an explicit negative (none there: all are 1)
+    id, or id/text                   numbers, or words in UTF-8
+    group/text, fold                 the group where there are groups, and 16 bits of its hash
+    time/text
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wsabie.base.arrays import Csr, Float32, Int64
+from wsabie.base.errors import InputError
+from wsabie.storage.atomic import readable, write_bytes
+from wsabie.storage.columns import Columns, KeptOpen, Lists, map_columns, starts_of, write_columns
+
+FORMAT, VERSION = "wsabie-shards", 1
+MANIFEST, STATISTICS, NAMES = "manifest.json", "statistics.safetensors", "names.json"
+PARTS, WORK = "unfinished", "work.json"
+"""The folder in the folder where work is kept until the manifest is there, and the file that says of what it is."""
+MOST_OPEN = 128
+"""Shards that are mapped at once."""
+_HEAD = 80  # bytes of the manifest before those that its checksum covers
+_MOST_BYTES = 1 << 30
+
+
+class Piece(NamedTuple):
+    """Rows of one shard, lo..hi - 1 in it."""
+
+    shard: int
+    lo: int
+    hi: int
+
+
+class Stored(NamedTuple):
+    """Some rows, decoded.
+
+    Attributes
+    ----------
+    X : Csr or (n, d) float32
+    Y : Lists
+        With the parts "labels", int32, and "signs", int8.
+    """
+
+    X: Csr | Float32
+    Y: Lists
+
+
+@dataclass(frozen=True)
+class Shards:
+    """A folder of shards.
+
+    Attributes
+    ----------
+    path : Path
+    facts : dict
+        What the manifest says of all rows: rows, nonzeros, pairs, features, labels, dense, counts, augment, dictionary,
+        source, least (value), indices and values (types of numbers).
+    files : list of dict
+        file, rows, nonzeros, bytes and sha256 of each shard; `beside` those of the other files.
+    starts : (n_shards + 1,) int64
+        Number of the first row of each shard.
+    """
+
+    path: Path
+    facts: dict[str, Any]
+    files: list[dict[str, Any]]
+    beside: dict[str, dict[str, Any]]
+    starts: Int64
+    made_of: str = ""
+    _sound: set[int] = field(default_factory=set, repr=False, compare=False)
+
+    @cached_property
+    def shard(self) -> KeptOpen:
+        """shard(number): a shard, mapped; its numbers are looked at when it is opened for the first time."""
+        return KeptOpen(self._mapped, MOST_OPEN)
+
+    def __len__(self) -> int:
+        return int(self.facts["rows"])
+
+    @property
+    def dense(self) -> bool:
+        return bool(self.facts["dense"])
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hex digits of the content."""
+        content = json.dumps([self.facts, self.files, self.beside], sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+    def pieces(self, lo: int, hi: int) -> list[Piece]:
+        """The rows lo..hi - 1, by the shards in which they lie."""
+        found = []
+        for number in range(int(np.searchsorted(self.starts, lo, side="right")) - 1, len(self.files)):
+            first, end = (int(n) for n in self.starts[number : number + 2])
+            if first >= hi:
+                break
+            if max(lo, first) < min(hi, end):
+                found.append(Piece(number, max(lo, first) - first, min(hi, end) - first))
+        return found
+
+    def read(self, spans: Sequence[tuple[int, int]]) -> Stored:
+        """The rows of some spans lo..hi - 1, one span after the other."""
+        pieces = [piece for lo, hi in spans for piece in self.pieces(lo, hi)]
+        Y = self._gathered(pieces, "y", {"labels": np.int32, "signs": np.int8})
+        if self.dense:
+            X = np.empty((sum(piece.hi - piece.lo for piece in pieces), int(self.facts["features"])), np.float32)
+            at = 0
+            for number, lo, hi in pieces:
+                X[at : at + hi - lo] = self.shard(number).numbers["features"][lo:hi]
+                at += hi - lo
+            return Stored(X, Y)
+        sparse = self._gathered(pieces, "x", {"indices": np.int32, "values": np.float32})
+        return Stored(Csr(sparse.starts, sparse.parts["indices"], sparse.parts["values"]), Y)
+
+    def _gathered(self, pieces: Sequence[Piece], name: str, dtypes: Mapping[str, Any]) -> Lists:
+        """A column of lists of several pieces, as other types, without copies in between; signs not there are 1."""
+        ends = [(self.shard(number).lists[name].starts[lo : hi + 1]).astype(np.int64) for number, lo, hi in pieces]
+        starts = starts_of(np.concatenate([np.diff(some) for some in ends]) if ends else np.zeros(0, np.int64))
+        parts = {key: np.empty(int(starts[-1]), dtype) for key, dtype in dtypes.items()}
+        at = 0
+        for piece, some in zip(pieces, ends, strict=True):
+            first, end = int(some[0]), int(some[-1])
+            there = self.shard(piece.shard).lists[name].parts
+            for key, out in parts.items():
+                out[at : at + end - first] = there[key][first:end] if key in there else 1
+            at += end - first
+        return Lists(starts, parts)
+
+    def statistics(self) -> dict[str, Any]:
+        """Of sparse features `rows_above_0`, of dense ones `mean` and `deviation`, (d,); `rows_of_label`, (labels,)."""
+        file = self.path / STATISTICS
+        with readable(file):
+            try:
+                columns, _ = map_columns(file)
+            except ValueError as error:
+                raise _damaged(file) from error
+        return {name: flat for column in columns.lists.values() for name, flat in column.parts.items()}
+
+    def names(self) -> dict[str, list[str] | None]:
+        """label_names, and feature_names or None."""
+        file = self.path / NAMES
+        with readable(file):
+            content = file.read_bytes()
+        if hashlib.sha256(content).hexdigest() != self.beside[NAMES]["sha256"]:
+            raise _damaged(file)
+        found: dict[str, list[str] | None] = json.loads(content)
+        return found
+
+    def verify(self) -> None:
+        """Read everything and compare it with its checksums.
+
+        Raises
+        ------
+        InputError
+            A file is not what was written.
+        """
+        for name, entry in [*((entry["file"], entry) for entry in self.files), *self.beside.items()]:
+            file = self.path / name
+            with readable(file), file.open("rb") as stream:
+                if hashlib.file_digest(stream, "sha256").hexdigest() != entry["sha256"]:
+                    raise _damaged(file)
+
+    def _mapped(self, number: int) -> Columns:
+        entry = self.files[number]
+        file = self.path / entry["file"]
+        with readable(file):
+            try:
+                columns, _ = map_columns(file)
+                if number not in self._sound:
+                    self._check(columns, entry)
+                    self._sound.add(number)
+            except (ValueError, KeyError) as error:
+                raise _damaged(file) from error
+        return columns
+
+    def _check(self, columns: Columns, entry: Mapping[str, Any]) -> None:
+        """Kernels follow the numbers of features and labels without looking."""
+        width = int(self.facts["features"])
+        if len(columns) != entry["rows"] or not _below(columns.lists["y"].parts["labels"], self.facts["labels"]):
+            raise ValueError("labels out of range")
+        if self.dense:
+            if columns.numbers["features"].shape != (len(columns), width):
+                raise ValueError("another width")
+            return
+        x = columns.lists["x"].parts
+        if len(x["values"]) != entry["nonzeros"] or not _below(x["indices"], width):
+            raise ValueError("features out of range")
+
+
+def _below(numbers: Any, n: int) -> bool:
+    return numbers.dtype.kind == "u" and (not len(numbers) or int(numbers.max()) < n)
+
+
+# ---- the manifest
+
+
+def is_shard_folder(path: Path) -> bool:
+    """Whether a folder holds shards, be they finished or not."""
+    with readable(path):
+        manifest = (path / MANIFEST).is_file() and any(path.glob("rows-*-of-*.safetensors"))
+        return manifest or (path / PARTS / WORK).is_file()
+
+
+def open_shard_folder(path: Path) -> Shards:
+    """Look at the manifest, and at the size of every file.
+
+    Raises
+    ------
+    InputError
+        There is none, it is damaged or of another version, or a file is missing or has another size.
+    """
+    with readable(path):
+        manifest = _read_manifest(path)
+        files, beside = manifest["shards"], manifest["beside"]
+        for name, entry in [*((entry["file"], entry) for entry in files), *beside.items()]:
+            file = path / Path(name).name
+            if not file.is_file():
+                raise InputError(f"{file} is missing; restore it from a copy, or make the shards again")
+            if file.stat().st_size != entry["bytes"]:
+                raise InputError(
+                    f"{file} has {file.stat().st_size:,} bytes where {entry['bytes']:,} were written; restore it from "
+                    "a copy, or make the shards again"
+                )
+    starts = starts_of([entry["rows"] for entry in files])
+    return Shards(path, manifest["facts"], files, beside, starts, str(manifest["made_of"]))
+
+
+def _read_manifest(path: Path) -> dict[str, Any]:
+    file = path / MANIFEST
+    if not file.is_file():
+        if is_shard_folder(path):
+            raise InputError(f"the shards in {path} are not finished; run the same `wsabie shards` command again")
+        raise InputError(f"{path} holds no shards: it has no {MANIFEST}; give a folder that `wsabie shards` wrote")
+    if file.stat().st_size > _MOST_BYTES:
+        raise InputError(f"{file} is larger than {_MOST_BYTES >> 20} MiB and was not read")
+    content = file.read_bytes()
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise _damaged(file) from error
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise InputError(f"{file} is no list of shards; give a folder that `wsabie shards` wrote")
+    if found.get("version") != VERSION:
+        raise InputError(
+            f"{path} has format {found.get('version')!r} and this program reads format {VERSION}; install the version "
+            "of wsabie that wrote it, or make the shards again"
+        )
+    if hashlib.sha256(content[_HEAD:]).hexdigest() != found.pop("sha256", None):
+        raise _damaged(file)
+    return found
+
+
+def write_manifest(
+    path: Path,
+    facts: Mapping[str, Any],
+    files: Sequence[Mapping[str, Any]],
+    names: Mapping[str, Any],
+    statistics: Mapping[str, Mapping[str, Any]],
+    made_of: str = "",
+) -> Shards:
+    """Write what stands beside the shards, the manifest last, and open the folder.
+
+    Parameters
+    ----------
+    facts, files, names
+        See `Shards`.
+    statistics : mapping of mapping
+        Arrays by name, under "features" and "labels".
+    made_of : str
+        By which the source and the way of writing are known again.
+    """
+    beside = {NAMES: json.dumps(names, ensure_ascii=False).encode()}
+    write_bytes(path / NAMES, beside[NAMES])
+    entries = {NAMES: {"bytes": len(beside[NAMES]), "sha256": hashlib.sha256(beside[NAMES]).hexdigest()}}
+    columns = {
+        name: Lists(np.array([0, len(next(iter(parts.values())))]), dict(parts)) for name, parts in statistics.items()
+    }
+    digest = write_columns(path / STATISTICS, Columns({}, columns), {})
+    entries[STATISTICS] = {"bytes": (path / STATISTICS).stat().st_size, "sha256": digest}
+    found = {"format": FORMAT, "version": VERSION, "made_of": made_of, "facts": dict(facts), "shards": list(files)}
+    found["beside"] = entries
+    body = json.dumps(found, indent=1, ensure_ascii=False).encode()[1:]
+    write_bytes(path / MANIFEST, f'{{\n "sha256": "{hashlib.sha256(body).hexdigest()}",'.encode() + body)
+    return open_shard_folder(path)
+
+
+def write_shard(
+    path: Path, number: int, n_shards: int, columns: Columns, note: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Write a shard, atomically, and return what the manifest says of it."""
+    file = path / shard_name(number, n_shards)
+    digest = write_columns(file, columns, note or {})
+    return _entry(file, columns, digest)
+
+
+def found_shard(path: Path, number: int, n_shards: int) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """What the manifest says of a shard that an earlier run has written, and its note; None without one."""
+    file = path / shard_name(number, n_shards)
+    if not file.is_file():
+        return None
+    try:
+        columns, note = map_columns(file)
+    except ValueError:
+        return None
+    with file.open("rb") as stream:
+        return _entry(file, columns, hashlib.file_digest(stream, "sha256").hexdigest()), note
+
+
+def shard_name(number: int, n_shards: int) -> str:
+    return f"rows-{number:05d}-of-{n_shards:05d}.safetensors"
+
+
+def _entry(file: Path, columns: Columns, digest: str) -> dict[str, Any]:
+    sparse = columns.lists.get("x")
+    nonzeros = int(sparse.starts[-1]) if sparse is not None else int(columns.numbers["features"].size)
+    size = file.stat().st_size
+    return {"file": file.name, "rows": len(columns), "nonzeros": nonzeros, "bytes": size, "sha256": digest}
+
+
+def _damaged(file: Path) -> InputError:
+    return InputError(f"{file} is damaged; restore it from a copy, or make the shards again")

@@ -1,0 +1,515 @@
+"""A collection of rows written as shards in a random order, however large it is.
+
+It is a sort by a random key on the disk. A row's key is a hash of its id, so that the order does not depend on that of
+the source, be it sorted by label. Rows are read once, and as many as fit are written as a run, sorted by their keys;
+then a shard is what all runs hold between two keys. Runs and shards appear whole or not at all: a conversion that was
+stopped goes on behind the last of them, and writes the same bytes.
+"""
+
+import hashlib
+import json
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from wsabie.base.arrays import Int32, Int64, UInt64
+from wsabie.base.errors import InputError
+from wsabie.base.progress import SILENT, Progress
+from wsabie.features.augment import original_ids
+from wsabie.sources.fingerprint import fingerprint
+from wsabie.sources.row_stream import About, ParquetStream, RowStream, WholeStream
+from wsabie.sources.svmlight import SIDECARS
+from wsabie.sources.text import reading, shown
+from wsabie.storage.atomic import explained, remove_drafts, write_text
+from wsabie.storage.columns import (
+    Columns,
+    KeptOpen,
+    Lists,
+    changed,
+    joined,
+    map_columns,
+    starts_of,
+    texts,
+    words_of,
+    write_columns,
+)
+from wsabie.storage.rejects import Rejects
+from wsabie.storage.scratch import refuse_strangers
+from wsabie.storage.shards import (
+    MANIFEST,
+    MOST_OPEN,
+    NAMES,
+    PARTS,
+    STATISTICS,
+    WORK,
+    Shards,
+    found_shard,
+    open_shard_folder,
+    write_manifest,
+    write_shard,
+)
+
+ROWS_PER_SHARD = 1 << 16
+NONZEROS_PER_SHARD = 1 << 25
+ROWS_PER_RUN = 1 << 18
+NONZEROS_PER_RUN = 1 << 24
+HALF_ERROR = 2.0**-11
+"""The largest relative error of a number that float16 holds."""
+_OURS = rf"rows-\d+-of-\d+\.safetensors|{PARTS}|{STATISTICS}|{NAMES}|{MANIFEST}"
+_SORTED = 1
+
+Values = Literal["exact", "half"]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """How shards are written.
+
+    Attributes
+    ----------
+    rows : int
+        Rows of a shard, about; fewer where rows are long.
+    values : {"exact", "half"}
+        "exact": as the smallest type that holds every value as it is: uint8, uint16, float16 or float32. "half":
+        float16 where a value would want float32, with a relative error of 2^-11 at most.
+    seed : int
+        Of the order.
+    """
+
+    rows: int = ROWS_PER_SHARD
+    values: Values = "exact"
+    seed: int = 0
+
+
+def write_shards(
+    stream: RowStream, out: Path, wanted: Wanted, *, progress: Progress = SILENT, rejects: Rejects | None = None
+) -> Shards:
+    """Write the rows of a source as shards; a stopped run goes on where it was.
+
+    Parameters
+    ----------
+    stream : RowStream
+    out : Path
+        A folder, which is made; one with the shards of the same source is left as it is.
+    wanted : Wanted
+    rejects : Rejects or None
+        The list that the stream was opened with: what runs and shards of a stopped conversion had rejected is added.
+
+    Raises
+    ------
+    InputError
+        The folder holds something else, nothing is left of the source, or a value that float16 cannot hold.
+    """
+    rejects = Rejects() if rejects is None else rejects
+    made_of = _made_of(stream, wanted)
+    refuse_strangers(out, _OURS)
+    if (out / MANIFEST).exists():
+        there = open_shard_folder(out)
+        if there.made_of != made_of:
+            raise InputError(f"{out} holds shards of other data or with other options; name another, or delete it")
+        shutil.rmtree(out / PARTS, ignore_errors=True)
+        return there
+    work = out / PARTS
+    _begin(out, work, made_of)
+    runs = _Runs(work, stream, wanted, rejects)
+    runs.write(progress)
+    shards = _carry_out(out, runs, made_of, progress)
+    shutil.rmtree(work, ignore_errors=True)
+    return shards
+
+
+def _made_of(stream: RowStream, wanted: Wanted) -> str:
+    """Changes with the source and with how it is written."""
+    if isinstance(stream, WholeStream):
+        told: list[Any] = [fingerprint(stream.rows)]
+    else:
+        files = stream.table.files if isinstance(stream, ParquetStream) else [stream.path]
+        files = [*files, *(stream.path.with_name(name) for name in SIDECARS)]
+        with reading(stream.path):
+            stats = [(file.name, file.stat()) for file in files if file.is_file()]
+        told = [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
+    content = json.dumps([_SORTED, told, wanted.rows, wanted.values, wanted.seed])
+    return hashlib.sha256(content.encode()).hexdigest()[:32]
+
+
+def _begin(out: Path, work: Path, made_of: str) -> None:
+    """Make the folder of unfinished work, or empty that of other work."""
+    file = work / WORK
+    with explained(out):
+        same = file.is_file() and file.read_text(encoding="utf-8", errors="replace") == made_of
+        if not same and out.is_dir():
+            for path in out.iterdir():
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        work.mkdir(parents=True, exist_ok=True)
+        remove_drafts(out)
+    if not same:
+        write_text(file, made_of)
+
+
+# ---- runs
+
+
+@dataclass
+class _Runs:
+    """The rows of a source in runs, each sorted by the rows' keys; of finished ones the notes are kept."""
+
+    work: Path
+    stream: RowStream
+    wanted: Wanted
+    rejects: Rejects
+    done: list[dict[str, Any]] = field(default_factory=list)
+
+    @cached_property
+    def run(self) -> KeptOpen:
+        """run(number): the rows of a finished run, mapped."""
+        return KeptOpen(lambda number: map_columns(self._file(number))[0], MOST_OPEN)
+
+    def total(self, name: str) -> int:
+        """The sum of a number that stands in the notes of all runs."""
+        return sum(note[name] for note in self.done)
+
+    def write(self, progress: Progress) -> None:
+        """Go on behind the last run that is there."""
+        index = self.stream.index
+        while (note := self._found(len(self.done))) is not None:
+            for name in note["names"]:
+                index.number(name)
+            listed = Rejects()
+            listed.counts, listed.listed = Counter(note["counts"]), [tuple(one) for one in note["rejected"]]
+            self.rejects.add_all(listed)
+            self.done.append(note)
+        if self.done and self.done[-1]["last"]:
+            return
+        position = self.done[-1]["position"] if self.done else 0
+        with progress.stage(f"reading {self.stream.path.name}", None, "rows") as stage:
+            stage.advance(self.total("rows"))
+            for columns, end, last in self._collected(position):
+                self._add(columns, end, last)
+                stage.advance(len(columns))
+
+    def _collected(self, position: int) -> Iterator[tuple[Columns, int, bool]]:
+        """As many parts together as make a run, and whether they are the last."""
+        held: list[Columns] = []
+        for part in self.stream.parts(position):
+            rows, nonzeros = (sum(map(count, (*held, part.columns))) for count in (len, _nonzeros))
+            if held and (rows > ROWS_PER_RUN or nonzeros > NONZEROS_PER_RUN):
+                yield joined(held), position, False
+                held = []
+            held.append(_narrowed(part.columns, self.wanted.values, self.stream.path))
+            position = part.position
+        if held:
+            yield joined(held), position, True
+
+    def _add(self, columns: Columns, position: int, last: bool) -> None:
+        names, before = self.stream.index.so_far, sum(len(note["names"]) for note in self.done)
+        counted = sum((Counter(note["counts"]) for note in self.done), Counter[str]())
+        listed = sum(len(note["rejected"]) for note in self.done)
+        sparse = columns.lists.get("x")
+        note = {
+            "rows": len(columns),
+            "nonzeros": _nonzeros(columns),
+            "pairs": len(columns.lists["y"].parts["labels"]),
+            "width": _width(columns),
+            "values": (sparse.parts["values"] if sparse else columns.numbers["features"]).dtype.str,
+            "names": names[before:],
+            "counts": dict(self.rejects.counts - counted),
+            "rejected": self.rejects.listed[listed:],
+            "position": position,
+            "last": last,
+        }
+        columns = _keyed(columns, self.stream.about, self.wanted.seed)
+        order = np.argsort(columns.numbers["key"], kind="stable")
+        write_columns(self._file(len(self.done)), columns.take(order), note)
+        self.done.append(note)
+
+    def _found(self, number: int) -> dict[str, Any] | None:
+        """The note of a run that is there."""
+        file = self._file(number)
+        try:
+            return map_columns(file)[1] if file.is_file() else None
+        except ValueError:
+            file.unlink()
+            return None
+
+    def _file(self, number: int) -> Path:
+        return self.work / f"run-{number:05d}.safetensors"
+
+
+def _nonzeros(columns: Columns) -> int:
+    sparse = columns.lists.get("x")
+    return int(sparse.starts[-1]) if sparse is not None else int(columns.numbers["features"].size)
+
+
+def _width(columns: Columns) -> int:
+    sparse = columns.lists.get("x")
+    if sparse is None:
+        return int(columns.numbers["features"].shape[1])
+    return int(sparse.parts["indices"].max(initial=0)) + 1
+
+
+def _narrowed(columns: Columns, values: Values, path: Path) -> Columns:
+    """The same numbers in the smallest types that hold them."""
+    if "x" not in columns.lists:
+        features = _as_small(columns.numbers["features"], values, path)
+        return Columns({**columns.numbers, "features": features}, columns.lists)
+    x = columns.lists["x"]
+    indices, data = x.parts["indices"], _as_small(x.parts["values"], values, path)
+    indices = indices.astype(unsigned(int(indices.max(initial=0)) + 1))
+    return changed(columns, "x", lambda _: Lists(x.starts.copy(), {"indices": indices, "values": data}))
+
+
+def unsigned(n: int) -> npt.DTypeLike:
+    """The type of numbers below n."""
+    return np.uint16 if n <= 1 << 16 else np.uint32
+
+
+def _as_small(values: Any, how: Values, path: Path) -> Any:
+    for dtype, low, high in ((np.uint8, 0, 255), (np.uint16, 0, 65535), (np.float16, -65504, 65504)):
+        if len(values) and low <= values.min() and values.max() <= high:
+            small = values.astype(dtype)
+            if np.array_equal(small, values):  # as float32 or wider
+                return small
+    if how == "exact" or not values.size:
+        return values.astype(np.float32)
+    with np.errstate(over="ignore"):
+        small = values.astype(np.float16)
+    far = np.abs(small.astype(np.float32) - values) > HALF_ERROR * np.abs(values)
+    if far.any():
+        raise InputError(
+            f"{shown(path)} has the value {values[far].flat[0]:g}, which float16 cannot hold to one part in 2,048; "
+            "write the shards with --values exact"
+        )
+    return small
+
+
+def _keyed(columns: Columns, about: About, seed: int) -> Columns:
+    """With the key of each row, and where there are groups 16 bits of theirs."""
+    start = _mixed(np.array([seed], np.uint64))[0]
+    numbers, lists = dict(columns.numbers), dict(columns.lists)
+    if "id" in numbers:
+        numbers["key"] = _mixed(numbers["id"] ^ start)
+        return Columns(numbers, lists)
+    ids = words_of(lists["id"])
+    numbers["key"] = _hashes(ids, f"{seed} row")
+    if about.augment and "group" not in lists:
+        lists["group"] = texts(original_ids(ids, about.augment))
+    if "group" in lists:
+        groups = [group or f"row {one}" for group, one in zip(words_of(lists["group"]), ids, strict=True)]
+        numbers["fold"] = (_hashes(groups, f"{seed} group") >> np.uint64(48)).astype(np.uint16)
+    return Columns(numbers, lists)
+
+
+def _mixed(numbers: UInt64) -> UInt64:
+    """A one-to-one map of 64 bits that leaves no pattern (splitmix64; Steele, Lea and Flood 2014)."""
+    z = numbers + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: UInt64 = z ^ (z >> np.uint64(31))
+    return mixed
+
+
+def _hashes(words: list[str], salt: str) -> UInt64:
+    begun = hashlib.blake2b(salt.encode(), digest_size=8)
+    out = bytearray()
+    for word in words:
+        one = begun.copy()
+        one.update(word.encode("utf-8", "surrogatepass"))
+        out += one.digest()
+    return np.frombuffer(bytes(out), "<u8").astype(np.uint64)
+
+
+# ---- shards
+
+
+def _carry_out(out: Path, runs: _Runs, made_of: str, progress: Progress) -> Shards:
+    """Write the shards that are missing, then everything beside them."""
+    n_rows = runs.total("rows")
+    if not n_rows:
+        raise InputError(f"no rows are left of {shown(runs.stream.path)}; look at the list that --rejects FILE writes")
+    if not runs.total("pairs"):
+        raise InputError(f"nothing in {shown(runs.stream.path)} has a label; give rows that have some")
+    n_shards = max(1, -(-n_rows // runs.wanted.rows), -(-runs.total("nonzeros") // NONZEROS_PER_SHARD))
+    types = _Types.of(runs)
+    files = []
+    with progress.stage("writing shards", n_rows, "rows") as stage:
+        for number in range(n_shards):
+            found = found_shard(out, number, n_shards)
+            if found is None:
+                columns, repeated = _between(runs, number, n_shards, types)
+                note = {"repeated": repeated}
+                found = write_shard(out, number, n_shards, columns, note), note
+            for row, name in found[1]["repeated"]:
+                runs.rejects.add(f"{shown(runs.stream.path)} row {row}", "duplicate id", name)
+            files.append(found[0])
+            stage.advance(found[0]["rows"])
+    facts, names, statistics = _about(out, runs, types, files)
+    return write_manifest(out, facts, files, names, statistics, made_of)
+
+
+class _Types(NamedTuple):
+    """What only the whole source tells."""
+
+    width: int
+    names: list[str]
+    final: Int32  # number of a label by the one in which its name came up
+    values: Any
+    dense: bool
+
+    @classmethod
+    def of(cls, runs: _Runs) -> "_Types":
+        about, index = runs.stream.about, runs.stream.index
+        width = about.n_features or max(note["width"] for note in runs.done)
+        if about.order == "number":
+            written = index.so_far
+            order = sorted(range(len(written)), key=lambda i: int(written[i]))
+            final = np.empty(len(order), np.int32)
+            final[order] = np.arange(len(order))
+            names = [written[i] for i in order]
+        else:
+            names, final = index.finish()
+        values = np.result_type(*(note["values"] for note in runs.done))
+        return cls(width, names, final, values, "features" in runs.run(0).numbers)
+
+
+def _between(runs: _Runs, number: int, n_shards: int, types: _Types) -> tuple[Columns, list[tuple[int, str]]]:
+    """The rows of a shard, in their order, and those whose ids came before."""
+    lo, hi = (number << 64) // n_shards, ((number + 1) << 64) // n_shards
+    pieces = []
+    for run in map(runs.run, range(len(runs.done))):
+        keys = run.numbers["key"]
+        first = int(np.searchsorted(keys, np.uint64(lo)))
+        end = len(keys) if hi >= 1 << 64 else int(np.searchsorted(keys, np.uint64(hi)))
+        pieces.append(run.part(first, end))
+    rows = joined(pieces)
+    kept, repeated = _unrepeated(rows)
+    rows = rows.take(kept)
+    y, labels = rows.lists["y"], types.final[rows.lists["y"].parts["labels"]]
+    lists = {**rows.lists, "y": _in_order(Lists(y.starts, {**y.parts, "labels": labels}), len(types.names))}
+    numbers = {name: array for name, array in rows.numbers.items() if name not in ("key", "row")}
+    if types.dense:
+        numbers["features"] = numbers["features"].astype(types.values)
+    else:
+        x = lists["x"]
+        indices = x.parts["indices"].astype(unsigned(types.width))
+        lists["x"] = Lists(x.starts, {"indices": indices, "values": x.parts["values"].astype(types.values)})
+    lists = {name: Lists(column.starts.astype(_starts(column)), column.parts) for name, column in lists.items()}
+    return Columns(numbers, lists), repeated
+
+
+def _starts(column: Lists) -> npt.DTypeLike:
+    return np.uint32 if column.starts[-1] < 1 << 32 else np.uint64
+
+
+def _unrepeated(rows: Columns) -> tuple[Int64, list[tuple[int, str]]]:
+    """Rows in the order of their keys, without those whose id an earlier row of the source has; these, told."""
+    keys = rows.numbers["key"]
+    if "row" not in rows.numbers or "id" in rows.numbers:
+        return np.argsort(keys, kind="stable"), []
+    order = np.lexsort((rows.numbers["row"], keys))
+    same = np.flatnonzero(keys[order][1:] == keys[order][:-1]) + 1
+    if not len(same):
+        return order, []
+    near = np.unique(np.concatenate([same - 1, same]))
+    names = dict(zip(near.tolist(), words_of(rows.take(order[near]).lists["id"]), strict=True))
+    repeated = [place for place in same.tolist() if names[place] == names[place - 1]]
+    told = [(int(rows.numbers["row"][order[place]]), names[place]) for place in repeated]
+    return np.delete(order, repeated), told
+
+
+def _in_order(labels: Lists, n_labels: int) -> Lists:
+    """Each row's labels ascending, every label once."""
+    numbers = labels.parts["labels"]
+    rows = np.repeat(np.arange(len(labels.starts) - 1), np.diff(labels.starts))
+    order = np.lexsort((numbers, rows))
+    rows, numbers = rows[order], numbers[order]
+    first = np.ones(len(rows), bool)
+    first[1:] = (rows[1:] != rows[:-1]) | (numbers[1:] != numbers[:-1])
+    parts: dict[str, Any] = {"labels": numbers[first].astype(unsigned(n_labels))}
+    if "signs" in labels.parts:
+        parts["signs"] = labels.parts["signs"][order][first]
+    return Lists(starts_of(np.bincount(rows[first], minlength=len(labels.starts) - 1)), parts)
+
+
+def _about(
+    out: Path, runs: _Runs, types: _Types, files: list[dict[str, Any]]
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Mapping[str, Any]]]:
+    """The facts, the names and the statistics of finished shards."""
+    about, seen = runs.stream.about, Statistics(types.width, len(types.names), types.dense)
+    for entry in files:
+        seen.add(map_columns(out / entry["file"])[0])
+    facts = seen.facts() | {
+        "counts": about.counts,
+        "augment": about.augment,
+        "dictionary": about.dictionary,
+        "source": runs.stream.path.name,
+        "seed": runs.wanted.seed,
+        "values": np.dtype(types.values).name,
+        "indices": None if types.dense else np.dtype(unsigned(types.width)).name,
+    }
+    names = {"label_names": types.names, "feature_names": about.feature_names}
+    return facts, names, seen.arrays()
+
+
+class Statistics:
+    """What training needs to know of all rows, shard by shard."""
+
+    def __init__(self, width: int, n_labels: int, dense: bool) -> None:
+        self.dense, self.rows, self.nonzeros, self.least = dense, 0, 0, 0.0
+        self.of_label = np.zeros(n_labels, np.int64)
+        self.above_0 = np.zeros(width, np.int64)
+        self.mean, self.squares = np.zeros(width), np.zeros(width)
+        self.pairs = self.denied = 0
+
+    def add(self, columns: Columns) -> None:
+        """Count the rows of a shard."""
+        y = columns.lists["y"]
+        signs = y.parts.get("signs", np.ones(len(y.parts["labels"]), np.int8))
+        true = y.parts["labels"][signs > 0]
+        self.of_label += np.bincount(true, minlength=len(self.of_label))
+        self.pairs, self.denied = self.pairs + len(true), self.denied + len(signs) - len(true)
+        values: Any
+        if self.dense:
+            values = columns.numbers["features"].astype(np.float32)
+            if len(values):  # a shard of few rows may have none
+                self._moments(values)
+        else:
+            indices, values = (columns.lists["x"].parts[key] for key in ("indices", "values"))
+            above = indices if (values > 0).all() else indices[values > 0]
+            self.above_0 += np.bincount(above, minlength=len(self.above_0))
+        self.rows, self.nonzeros = self.rows + len(columns), self.nonzeros + values.size
+        self.least = min(self.least, float(values.min(initial=0)))
+
+    def _moments(self, values: Any) -> None:
+        """Mean and squared gaps of all so far, from those of the parts (Chan, Golub and LeVeque 1983)."""
+        n, mean = len(values), values.mean(0, dtype=np.float64)
+        gap, both = mean - self.mean, max(self.rows + n, 1)
+        self.squares += np.square(values - mean).sum(0) + gap * gap * self.rows * n / both
+        self.mean += gap * n / both
+
+    def facts(self) -> dict[str, Any]:
+        """The numbers that stand in the manifest."""
+        return {
+            "rows": self.rows,
+            "features": len(self.above_0),
+            "labels": len(self.of_label),
+            "nonzeros": self.nonzeros,
+            "pairs": self.pairs,
+            "denied": self.denied,
+            "dense": self.dense,
+            "least": self.least,
+        }
+
+    def arrays(self) -> dict[str, Mapping[str, Any]]:
+        """What `Shards.statistics` gives back."""
+        if self.dense:
+            features = {"mean": self.mean, "deviation": np.sqrt(self.squares / max(self.rows, 1))}
+        else:
+            features = {"rows_above_0": self.above_0}
+        return {"features": features, "labels": {"rows_of_label": self.of_label}}

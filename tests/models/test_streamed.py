@@ -1,0 +1,156 @@
+"""Training on shards: the same as in memory where one block holds all, and the same bits whatever the shards."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sharded import in_shards, shuffled, toy_rows
+from wsabie.base.errors import InputError
+from wsabie.models.linear import LinearRanker
+from wsabie.models.wsabie import Wsabie
+from wsabie.sources.sharded import ShardedRows
+from wsabie.training import ahead
+from wsabie.training.stats import EpochStats
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks of 8 rows in blocks of 120."""
+    monkeypatch.setattr(ahead, "ROWS_PER_BLOCK", 120)
+    monkeypatch.setattr(ahead, "CHUNK", 8)
+
+
+def tables(model: Any) -> list[np.ndarray]:
+    return [array.copy() for array in model.space_.arrays().values()]
+
+
+def equal(one: Any, other: Any) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(tables(one), tables(other), strict=True))
+
+
+def new(**options: Any) -> Wsabie:
+    return Wsabie(**{"dim": 8, "epochs": 4, "threads": 1, "seed": 5, **options})
+
+
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize("how", ["auto", "tfidf", None])
+def test_one_block_is_training_in_memory(tmp_path: Path, dense: bool, how: Any) -> None:
+    rows = in_shards(toy_rows(dense=dense), tmp_path / "shards", rows=100)
+    whole = rows.whole()
+    read, held = new(rows=how).fit(rows), new(rows=how).fit(whole.X, whole.Y, label_names=whole.label_names)
+    if dense and how is not None:  # the moments are added up shard by shard
+        assert all(np.allclose(a, b, atol=1e-4) for a, b in zip(tables(read), tables(held), strict=True))
+    else:
+        assert equal(read, held)
+    assert read.settings_ == held.settings_
+    assert list(read.vocabulary_) == list(held.vocabulary_)
+
+
+def test_linear_models_too(tmp_path: Path) -> None:
+    rows = in_shards(toy_rows(), tmp_path / "shards")
+    whole = rows.whole()
+    held = LinearRanker(epochs=2, threads=1).fit(whole.X, whole.Y, label_names=whole.label_names)
+    assert equal(LinearRanker(epochs=2, threads=1).fit(rows), held)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_neither_shards_nor_threads_change_a_bit(tmp_path: Path, deterministic: bool) -> None:
+    rows = toy_rows(by_label=True)
+    models = []
+    for size, threads, source in ((600, 1, rows), (70, 2 if deterministic else 1, shuffled(rows)), (111, 1, rows)):
+        shards = in_shards(source, tmp_path / f"{size}", rows=size)
+        models.append(new(threads=threads, deterministic=deterministic).fit(shards))
+    assert equal(models[0], models[1])
+    assert equal(models[0], models[2])
+    assert models[0].score(rows.X, rows.Y) > 0.9
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("sampler", ["frequency", "adaptive"])
+def test_samplers_know_how_often_labels_come(tmp_path: Path, sampler: str) -> None:
+    rows = in_shards(toy_rows(), tmp_path / "shards")
+    assert new(sampler=sampler, epochs=8).fit(rows).score(toy_rows().X, toy_rows().Y) > 0.9
+
+
+@pytest.mark.usefixtures("small_blocks", "every_epoch")
+def test_a_stopped_training_goes_on_to_the_same_bits(tmp_path: Path) -> None:
+    learnt, judged = in_shards(toy_rows(), tmp_path / "shards").held_out(0.2)
+    some = judged.first(50)
+    options: dict[str, Any] = {"validation": (some.X, some.Y)}
+
+    def stop(stats: EpochStats) -> None:
+        if stats.epoch == 1:
+            raise KeyboardInterrupt
+
+    whole = new().fit(learnt, **options)
+    with pytest.raises(KeyboardInterrupt):
+        new().fit(learnt, checkpoint=tmp_path / "c", on_epoch=stop, **options)
+    seen: list[int] = []
+    on = new(threads=2).fit(
+        learnt, checkpoint=tmp_path / "c", resume=True, on_epoch=lambda stats: seen.append(stats.epoch), **options
+    )
+    assert seen == [1, 2, 3]  # the epoch that was told is made again: it was stopped before it was saved
+    assert equal(whole, on)
+    with pytest.raises(InputError, match="made with other data"):
+        new().fit(judged, checkpoint=tmp_path / "c", resume=True, **options)
+
+
+def test_labels_come_from_the_shards_alone(tmp_path: Path) -> None:
+    rows = in_shards(toy_rows(), tmp_path / "shards")
+    with pytest.raises(InputError, match="bring their labels along"):
+        new().fit(rows, toy_rows().Y)
+    with pytest.raises(InputError, match="requires y to be passed"):
+        new().fit(toy_rows().X)
+
+
+def test_more_shards_than_may_be_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wsabie.storage.shards.MOST_OPEN", 2)
+    many, one = (in_shards(toy_rows(), tmp_path / str(size), rows=size) for size in (50, 600))
+    assert equal(new(epochs=2).fit(many), new(epochs=2).fit(one))
+    assert len(many.shards.shard) == 2
+
+
+# ---- what is set aside
+
+
+def of(rows: ShardedRows) -> set[str]:
+    return {name for block in rows.blocks(64) for name in block.ids}
+
+
+def test_what_is_held_out_is_a_random_share_of_the_rows(tmp_path: Path) -> None:
+    rows = in_shards(toy_rows(by_label=True), tmp_path / "shards", rows=70)
+    learnt, judged = rows.held_out(0.25)
+    assert len(of(judged)) == judged.truth().rows == 150
+    assert of(learnt) | of(judged) == {f"row-{i}" for i in range(600)}
+    assert not of(learnt) & of(judged)
+    assert judged.truth().of_label.min() > 10  # every label, although the source is sorted by them
+    assert of(judged) == of(in_shards(shuffled(toy_rows()), tmp_path / "other", rows=600).held_out(0.25)[1])
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_groups_stay_together(tmp_path: Path) -> None:
+    rows = replace(toy_rows(), groups=[f"group {i // 5}" for i in range(600)])
+    learnt, judged = in_shards(rows, tmp_path / "shards", rows=70).held_out(0.25)
+    sides = [{int(name.split("-")[1]) // 5 for name in of(side)} for side in (learnt, judged)]
+    assert not sides[0] & sides[1]
+    assert 0.15 < len(sides[1]) / 120 < 0.35
+    assert learnt.truth().rows == len(of(learnt)) == 600 - len(of(judged))
+    seen: list[EpochStats] = []
+    new(epochs=1).fit(learnt, on_epoch=seen.append)
+    assert seen[0].pairs == learnt.truth().pairs
+
+
+def test_labels_that_are_left_out_are_left_out_everywhere(tmp_path: Path) -> None:
+    rows = in_shards(toy_rows(), tmp_path / "shards", rows=70)
+    few = rows.with_labels(np.array([1, 4, 5]))
+    whole = toy_rows().with_labels([1, 4, 5])
+    truth = few.truth()
+    assert truth.of_label.tolist() == (whole.Y > 0).sum(0).A1.tolist()
+    assert truth.unlabelled == int((np.diff(whole.Y.indptr) == 0).sum()) == 400
+    assert few.whole().label_names == ["label 1", "label 4", "label 5"]
+    again = few.with_labels(np.array([2]))
+    assert again.whole().Y.sum() == whole.Y[:, 2].sum()

@@ -1,0 +1,353 @@
+"""Rows to shards and back: nothing is lost, the order is that of no source, and a stopped run goes on."""
+
+import subprocess
+import sys
+import textwrap
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sharded import by_id, content, in_shards, same, shuffled, signed, toy_rows
+from wsabie.base.errors import InputError
+from wsabie.labels.names import normalise
+from wsabie.sources.open import open_source
+from wsabie.sources.parquet_rows import write_rows
+from wsabie.sources.records import Rows
+from wsabie.sources.sharded import open_shards
+from wsabie.storage.rejects import Rejects
+from wsabie.storage.shards import shard_name
+from wsabie.studies import sharding
+
+
+@pytest.fixture
+def small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs of a hundred rows and parts of fifty, so that few rows have many."""
+    monkeypatch.setattr(sharding, "ROWS_PER_RUN", 100)
+    monkeypatch.setattr("wsabie.sources.row_stream._ROWS_AT_ONCE", 50)
+    monkeypatch.setattr("wsabie.sources.row_stream._BATCH", 50)
+
+
+words = st.text(st.characters(exclude_categories=["Cs", "Z", "C"]), min_size=1, max_size=4)
+
+
+@st.composite
+def collections(draw: Any) -> Rows:
+    """Rows of any kind: sparse or dense, with groups, times, denied labels, values of all sizes, or without."""
+    n, d, n_labels = draw(st.integers(1, 12)), draw(st.integers(1, 6)), draw(st.integers(1, 5))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    scale = draw(st.sampled_from([1.0, 255.0, 7e4, 1e-3]))
+    X = np.round(rng.random((n, d)) * scale, draw(st.sampled_from([0, 3]))) * (rng.random((n, d)) < 0.6)
+    X = X.astype(np.float32) * np.float32(draw(st.sampled_from([1, -1])))
+    low = draw(st.sampled_from([0, -1]))
+    signs = rng.integers(low, 2, (n, n_labels)).astype(np.int8)
+    signs[0, 0] = 1
+    Y = sp.csr_matrix(signs)
+    names = [f"{word} {i}" for i, word in enumerate(draw(st.lists(words, min_size=n_labels, max_size=n_labels)))]
+    names = [normalise(name) for name in names]
+    ids = [f"{i}-{word}" for i, word in enumerate(draw(st.lists(words, min_size=n, max_size=n)))]
+    groups = draw(st.none() | st.lists(words, min_size=n, max_size=n))
+    dense = draw(st.booleans())
+    return Rows(X if dense else sp.csr_matrix(X), Y, names, ids, groups, None, False, None, draw(st.none() | words))
+
+
+@given(collections(), st.integers(1, 8))
+def test_whatever_rows_are_they_come_back(tmp_path_factory: Any, rows: Rows, size: int) -> None:
+    folder = tmp_path_factory.mktemp("any") / "shards"
+    assert same(in_shards(rows, folder, rows=size).whole(), rows)
+
+
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.usefixtures("small_runs")
+def test_the_order_is_that_of_no_source(tmp_path: Path, dense: bool) -> None:
+    rows = toy_rows(dense=dense, by_label=True)
+    ordered, other = in_shards(rows, tmp_path / "a", rows=100), in_shards(shuffled(rows), tmp_path / "b", rows=100)
+    files = [path.name for path in sorted((tmp_path / "a").glob("rows-*"))]
+    assert len(files) == 6
+    assert all((tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes() for name in files)
+    assert ordered.shards.fingerprint == other.shards.fingerprint
+    first = ordered.whole().Y.indices[::2]  # of a row's two labels the first
+    assert abs(np.corrcoef(first, np.arange(len(first)))[0, 1]) < 3 / len(first) ** 0.5
+    assert len(set(first[:60].tolist())) == 6  # every group in a tenth of the rows
+
+
+def test_another_seed_is_another_order(tmp_path: Path) -> None:
+    one, other = (in_shards(toy_rows(), tmp_path / str(seed), seed=seed).whole() for seed in (0, 1))
+    assert one.ids != other.ids
+    assert same(one, other)
+
+
+def test_rows_have_the_same_numbers_in_shards_of_any_size(tmp_path: Path) -> None:
+    one, other = (in_shards(signed(toy_rows()), tmp_path / str(size), rows=size) for size in (600, 70))
+    assert len(one.shards.files), len(other.shards.files) == (1, 9)
+    assert one.whole().ids == other.whole().ids
+    for span in ((0, 600), (65, 75), (599, 600)):
+        (X, Y), (Z, W) = one.read([span]), other.read([span])
+        assert all(np.array_equal(a, b) for a, b in zip(X, Z, strict=True))
+        assert (Y != W).nnz == 0
+
+
+# ---- sources
+
+
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.usefixtures("small_runs")
+def test_parquet_is_read_as_it_is_in_memory(tmp_path: Path, dense: bool) -> None:
+    groups = [f"g{i // 3}" for i in range(600)]
+    rows = replace(signed(toy_rows(dense=dense)), groups=groups, times=["2020-01-01"] * 600, feature_names=None)
+    write_rows(rows, tmp_path / "rows.parquet")
+    assert same(in_shards(tmp_path / "rows.parquet", tmp_path / "shards", rows=90).whole(), rows)
+
+
+@pytest.mark.usefixtures("small_runs")
+def test_foreign_parquet_numbers_labels_as_in_memory(tmp_path: Path) -> None:
+    import pyarrow as pa
+    from pyarrow.parquet import write_table
+
+    labels = [["zebra"], ["ant", "zebra"], ["ant"], ["mouse"]] * 60
+    rows = {"indices": [[i % 7, 9] for i in range(240)], "values": [[1.5, 2.0]] * 240, "labels": labels}
+    write_table(pa.table(rows), tmp_path / "rows.parquet", row_group_size=70)
+    found = in_shards(tmp_path / "rows.parquet", tmp_path / "shards").whole()
+    wanted = open_source(tmp_path / "rows.parquet")
+    assert found.label_names == ["ant", "mouse", "zebra"]
+    assert same(found, wanted)
+
+
+@pytest.mark.parametrize("head", ["", "120 9 30\n"])
+def test_text_is_read_as_it_is_in_memory(tmp_path: Path, head: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wsabie.sources.text.whole_lines.__defaults__", (200,))
+    lines = [f"{(7 * i) % 23},{i % 5 + 11} {i % 4}:{i}.5 8:3" for i in range(120)]
+    (tmp_path / "rows.txt").write_text(head + "\n".join(lines) + "\n")
+    found = in_shards(tmp_path / "rows.txt", tmp_path / "shards", rows=50).whole()
+    assert same(found, open_source(tmp_path / "rows.txt"))
+
+
+def test_text_that_is_cut_off_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "rows.txt").write_text("3 9 30\n1 2:1\n2 3:1\n")
+    with pytest.raises(InputError, match="holds 2 rows but its header promises 3"):
+        in_shards(tmp_path / "rows.txt", tmp_path / "shards")
+
+
+def test_other_forms_are_read_whole(tmp_path: Path) -> None:
+    (tmp_path / "tags.tsv").write_text("".join(f"item{i}\ttag{i % 3}\n" for i in range(9)))
+    assert same(in_shards(tmp_path / "tags.tsv", tmp_path / "shards").whole(), open_source(tmp_path / "tags.tsv"))
+
+
+@pytest.mark.data
+def test_real_rows_come_back(tmp_path: Path, data_dir: Path) -> None:
+    file = data_dir / "corel5k_mulan" / "Corel5k-train-sparse.arff"
+    shards = in_shards(file, tmp_path / "shards", rows=1000)
+    assert shards.shards.facts["values"] == "uint8"
+    assert same(shards.whole(), open_source(file))
+    assert same(open_source(tmp_path / "shards"), open_source(file))
+
+
+@pytest.mark.usefixtures("small_runs")
+def test_ids_that_come_again_are_rejected_wherever_they_are(tmp_path: Path) -> None:
+    import pyarrow as pa
+    from pyarrow.parquet import write_table
+
+    ids = [f"row-{i % 150}" for i in range(240)]
+    rows = {"id": ids, "indices": [[i % 7] for i in range(240)], "values": [[float(i)] for i in range(240)]}
+    write_table(pa.table(rows | {"labels": [["a"], ["b"]] * 120}), tmp_path / "rows.parquet")
+    rejects, wanted = Rejects(), Rejects()
+    found = in_shards(tmp_path / "rows.parquet", tmp_path / "shards", rejects, rows=40).whole()
+    assert same(found, open_source(tmp_path / "rows.parquet", rejects=wanted))
+    assert rejects.counts == wanted.counts == {"duplicate id": 90}
+    assert sorted(rejects.listed) == sorted(wanted.listed)
+
+
+# ---- values
+
+
+@pytest.mark.parametrize(
+    ("values", "stored"),
+    [
+        ([0, 1, 255], "uint8"),
+        ([1, 256], "uint16"),
+        ([-1, 2], "float16"),
+        ([0.5, 1024], "float16"),
+        ([0.1], "float32"),
+        ([70000], "float32"),
+    ],
+)
+def test_values_are_exact_in_the_smallest_type(tmp_path: Path, values: list[float], stored: str) -> None:
+    rows = toy_rows(len(values))
+    X = sp.csr_matrix(np.array(values, np.float32)[:, None])
+    shards = in_shards(replace(rows, X=X), tmp_path / "shards")
+    assert shards.shards.facts["values"] == stored
+    assert np.array_equal(by_id(shards.whole()).X.toarray().ravel(), np.array(values, np.float32))
+
+
+def test_half_values_are_within_one_part_in_2048(tmp_path: Path) -> None:
+    rows = toy_rows()
+    X = rows.X.copy()
+    X.data = np.random.default_rng(0).lognormal(0, 2, X.nnz).astype(np.float32)
+    shards = in_shards(replace(rows, X=X), tmp_path / "shards", values="half")
+    found = by_id(shards.whole()).X
+    given_ = by_id(replace(rows, X=X)).X
+    assert shards.shards.facts["values"] == "float16"
+    assert (abs(found.data - given_.data) <= given_.data / 2048).all()
+    X.data[3] = 1e-6
+    with pytest.raises(InputError, match="1e-06, which float16 cannot hold"):
+        in_shards(replace(rows, X=X), tmp_path / "other", values="half")
+
+
+@given(st.lists(st.integers(0, 70000) | st.floats(-7e4, 7e4, width=32), min_size=1, max_size=8))
+@settings(max_examples=200)
+def test_small_types_lose_nothing(values: list[float]) -> None:
+    given_ = np.array(values, np.float32)
+    small = sharding._as_small(given_, "exact", Path("x"))
+    assert np.array_equal(small.astype(np.float32), given_)
+
+
+# ---- stopped runs
+
+KILLED = """
+    import sys
+    from pathlib import Path
+    sys.path.insert(0, {tests!r})
+    from wsabie.storage import atomic
+    from wsabie.studies import sharding
+    from wsabie.sources import row_stream
+    sharding.ROWS_PER_RUN, row_stream._BATCH = 100, 50
+    before, left = Path.replace, {writes}
+    def replace(self, target):
+        global left
+        if left == 0:
+            import os, signal
+            os.kill(os.getpid(), signal.SIGKILL)
+        left -= 1
+        return before(self, target)
+    Path.replace = replace
+    from sharded import in_shards
+    in_shards(Path({file!r}), Path({out!r}), rows=100)
+"""
+
+
+@pytest.mark.parametrize("writes", [1, 4, 7, 9, 12, 14])
+@pytest.mark.usefixtures("small_runs")
+def test_a_killed_conversion_goes_on_and_writes_the_same(tmp_path: Path, writes: int) -> None:
+    file, out = tmp_path / "rows.parquet", tmp_path / "out"
+    write_rows(toy_rows(by_label=True), file)
+    code = KILLED.format(tests=str(Path(__file__).parents[1]), writes=writes, file=str(file), out=str(out))
+    killed = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=False, capture_output=True)
+    assert killed.returncode == -9, killed.stderr.decode()
+    with pytest.raises(InputError, match="not finished; run the same `wsabie shards` command again"):
+        open_shards(out)
+    there = {name for name in content(out) if name.startswith(("run-", "rows-"))}
+    assert len(there) == min(writes - 1, 12)
+    read = []
+    stamps = {path: path.stat().st_mtime_ns for path in out.rglob("r*-*.safetensors")}
+    in_shards(file, out, rows=100)
+    read = [path for path, stamp in stamps.items() if path.exists() and path.stat().st_mtime_ns != stamp]
+    assert not read  # what was whole is not written again
+    in_shards(file, tmp_path / "whole", rows=100)
+    assert content(out) == content(tmp_path / "whole")
+
+
+@pytest.mark.usefixtures("small_runs")
+def test_what_a_stopped_run_rejected_is_listed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [f"{i % 3} 1:{i}" if i % 10 else f"{i % 3} 1:nan" for i in range(400)]
+    (tmp_path / "rows.txt").write_text("\n".join(lines) + "\n")
+    monkeypatch.setattr("wsabie.sources.text.whole_lines.__defaults__", (400,))
+    first, second = Rejects(), Rejects()
+    monkeypatch.setattr(sharding, "_carry_out", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        in_shards(tmp_path / "rows.txt", tmp_path / "out", first)
+    monkeypatch.undo()
+    in_shards(tmp_path / "rows.txt", tmp_path / "out", second)
+    assert first.listed == second.listed
+    assert len(second) == 40
+
+
+def test_finished_shards_are_left_as_they_are_and_those_of_others_are_not_replaced(tmp_path: Path) -> None:
+    in_shards(toy_rows(), tmp_path / "out", rows=100)
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()}
+    in_shards(toy_rows(), tmp_path / "out", rows=100)
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()} == before
+    for rows, size in ((toy_rows(), 50), (toy_rows(60), 100)):
+        with pytest.raises(InputError, match="holds shards of other data or with other options"):
+            in_shards(rows, tmp_path / "out", rows=size)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").touch()
+    with pytest.raises(InputError, match=r"it holds 'thesis\.txt'"):
+        in_shards(toy_rows(), tmp_path / "mine")
+
+
+def test_unfinished_work_of_others_is_begun_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sharding, "write_manifest", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        in_shards(toy_rows(60), tmp_path / "out", rows=100)
+    monkeypatch.undo()
+    assert same(in_shards(toy_rows(), tmp_path / "out", rows=100).whole(), toy_rows())
+
+
+# ---- damage
+
+
+@pytest.fixture
+def shards(tmp_path: Path) -> Path:
+    in_shards(toy_rows(), tmp_path / "out", rows=100)
+    return tmp_path / "out"
+
+
+def test_damage_is_found(shards: Path) -> None:
+    open_shards(shards).shards.verify()
+    for name in (shard_name(2, 6), "statistics.safetensors", "names.json"):
+        whole = (shards / name).read_bytes()
+        for content_, told in ((whole[:-1], "bytes where"), (whole[:-3] + b"\0\1\2", "damaged")):
+            (shards / name).write_bytes(content_)
+            with pytest.raises(InputError, match=told):
+                open_shards(shards).shards.verify()
+        (shards / name).unlink()
+        with pytest.raises(InputError, match=f"{name} is missing"):
+            open_shards(shards)
+        (shards / name).write_bytes(whole)
+    open_shards(shards).shards.verify()
+
+
+@given(st.data())
+def test_no_byte_of_a_shard_takes_a_kernel_out_of_its_arrays(tmp_path_factory: Any, data: Any) -> None:
+    """A changed file of the right size is refused in one sentence, or its numbers are still in range."""
+    folder = tmp_path_factory.mktemp("any") / "shards"
+    in_shards(toy_rows(40), folder)
+    file = folder / shard_name(0, 1)
+    bytes_ = bytearray(file.read_bytes())
+    for _ in range(data.draw(st.integers(1, 3))):
+        bytes_[data.draw(st.integers(0, len(bytes_) - 1))] = data.draw(st.integers(0, 255))
+    file.write_bytes(bytes_)
+    try:
+        X, Y = open_shards(folder).read([(0, 40)])
+    except InputError as error:
+        assert "\n" not in str(error)  # noqa: PT017
+    else:
+        assert X.indptr[0] == 0
+        assert (np.diff(X.indptr) >= 0).all()
+        assert X.indptr[-1] == len(X.indices) == len(X.data)
+        assert not len(X.indices) or 0 <= X.indices.min() <= X.indices.max() < 30
+        assert not Y.nnz or 0 <= Y.indices.min() <= Y.indices.max() < 12
+
+
+def test_a_manifest_that_was_changed_is_refused(shards: Path) -> None:
+    manifest = shards / "manifest.json"
+    text = manifest.read_text()
+    other = text.replace('"rows": 600', '"rows": 601'), text.replace('"version": 1', '"version": 9')
+    for changed in (*other, text[:-5], "[]"):
+        manifest.write_text(changed)
+        with pytest.raises(InputError, match=r"damaged|no list of shards|format 9"):
+            open_shards(shards)
+
+
+def test_nothing_to_write_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "rows.txt").write_text("1 2:1e99\n")
+    with pytest.raises(InputError, match="no rows are left"):
+        in_shards(tmp_path / "rows.txt", tmp_path / "out")
+    (tmp_path / "rows.txt").write_text("2:1\n")
+    with pytest.raises(InputError, match="has a label"):
+        in_shards(tmp_path / "rows.txt", tmp_path / "other")
