@@ -5,7 +5,7 @@ have the numbers in which their names came up; what they are in the end the whol
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -13,16 +13,17 @@ import numpy as np
 
 from wsabie.base.arrays import Int32
 from wsabie.base.errors import InputError
-from wsabie.sources.build import LabelIndex, row_starts
+from wsabie.sources.build import LabelIndex, row_starts, sparse_features
 from wsabie.sources.open import kind_of, open_source
 from wsabie.sources.parquet_features import DENSE, SPARSE, feature_columns
 from wsabie.sources.parquet_file import LabelColumn, Table, label_column_of, open_table
 from wsabie.sources.parquet_rows import Beside
 from wsabie.sources.records import Rows
+from wsabie.sources.sharded import open_shards
 from wsabie.sources.svmlight import check_lines, limits_of, promised
 from wsabie.sources.svmlight_stream import Collected, collected_parts
 from wsabie.sources.text import shown
-from wsabie.storage.columns import Columns, Lists, texts
+from wsabie.storage.columns import Columns, Lists, texts, words_of
 from wsabie.storage.rejects import Rejects
 
 _ROWS_AT_ONCE = 1 << 14
@@ -90,13 +91,9 @@ def open_stream(path: Path, rejects: Rejects) -> RowStream:
     InputError
         As `open_source`, or pictures, sounds or documents, which have to be described first.
     """
-    kind = kind_of(path)
-    if kind == "svmlight":
-        return TextStream(path, rejects)
-    if kind == "parquet":
-        table = open_table(path)
-        if table.has(*SPARSE) or table.has(DENSE):
-            return ParquetStream(table, rejects)
+    streamed = _streamed(path, rejects)
+    if streamed is not None:
+        return streamed
     rows = open_source(path, rejects=rejects)
     if not isinstance(rows, Rows):
         raise InputError(
@@ -104,6 +101,60 @@ def open_stream(path: Path, rejects: Rejects) -> RowStream:
             "give the file that it writes"
         )
     return WholeStream(path, rows)
+
+
+def _streamed(path: Path, rejects: Rejects) -> RowStream | None:
+    kind = kind_of(path)
+    if kind == "svmlight":
+        return TextStream(path, rejects)
+    if kind == "parquet":
+        table = open_table(path)
+        if table.has(*SPARSE) or table.has(DENSE):
+            return ParquetStream(table, rejects)
+    return None
+
+
+def unlabelled_rows(path: Path, rejects: Rejects, n_features: int | None = None) -> Iterator[Rows] | None:
+    """The rows of a source without their labels, some at a time; None where it holds other things than rows.
+
+    Of shards, Parquet and sparse text no more are in memory.
+
+    Parameters
+    ----------
+    path : Path
+    rejects : Rejects
+        Where rows that cannot be used are listed.
+    n_features : int or None
+        The width of rows that do not tell theirs.
+
+    Raises
+    ------
+    InputError
+        As `open_source`; of rows that are read, when they are.
+    """
+    if kind_of(path) == "shards":
+        return (replace(rows, Y=rows.Y[:, :0], label_names=[]) for rows in open_shards(path).blocks())
+    stream = _streamed(path, rejects)
+    if stream is None:
+        return None
+    about = replace(stream.about, n_features=stream.about.n_features or n_features)
+    return (_unlabelled(part.columns, about) for part in stream.parts())
+
+
+def _unlabelled(columns: Columns, about: About) -> Rows:
+    from scipy.sparse import csr_matrix
+
+    X: Any
+    if "features" in columns.numbers:
+        X = np.asarray(columns.numbers["features"], np.float32)
+    else:
+        x = columns.lists["x"]
+        indices, values = x.parts["indices"], x.parts["values"]
+        width = max(about.n_features or 0, int(indices.max(initial=-1)) + 1)
+        X = sparse_features(np.asarray(x.starts, np.int64), indices, values, width)
+    ids = words_of(columns.lists["id"]) if "id" in columns.lists else list(map(str, columns.numbers["id"].tolist()))
+    nothing = csr_matrix((len(columns), 0), dtype=np.int8)
+    return Rows(X, nothing, [], ids, None, None, about.counts, about.feature_names, about.dictionary, about.augment)
 
 
 class TextStream:

@@ -289,6 +289,10 @@ def annotate(
     ] = None,
     k: Top = 10,
     candidates: Candidates = None,
+    to: Annotated[
+        Path | None,
+        typer.Option("--out", help="A file for the labels (.jsonl, .tsv, .parquet), for any number of rows."),
+    ] = None,
     text: Annotated[
         list[str] | None, typer.Option(metavar="TEXT", help="A text in place of INPUTS, where documents are asked for.")
     ] = None,
@@ -320,13 +324,20 @@ def annotate(
 
     space = space_in(model, threads)
     if space is not None:
-        others = stated(explain=explain, label=label, hierarchy=hierarchy, region=region, candidates=candidates)
+        others = stated(explain=explain, label=label, hierarchy=hierarchy, region=region, candidates=candidates, out=to)
         refuse_options(others, "what labels are")
         annotate_space_command(space, model, inputs or (), text or (), k, relation, threads, strict, rejects, json)
         return
     refuse_of_space(model, stated(relation=relation))
     if not inputs and not text:
         raise InputError("nothing to annotate; give pictures, folders, or data in any source format")
+    if to is not None:
+        from wsabie.faces.cli.batches import annotate_to_command
+
+        others = stated(explain=explain, label=label, hierarchy=hierarchy, region=region, text=text)
+        refuse_options(others, "single answers, and --out writes those of many rows")
+        annotate_to_command(model, inputs or [], to, k, candidates, threads, strict, rejects, json)
+        return
     given = inputs or [], k, explain, label, threads, strict, rejects, json, hierarchy, parent_first
     annotate_command(model, *given, text or (), region or (), candidates)
 

@@ -67,7 +67,8 @@ def annotate_command(
     results: list[dict[str, Any]] = []
     drawn = unknown = 0
     with listing(rejects_file, strict=strict) as rejects:
-        sources = _sources(inputs, rejects, annotator, known=similar is not None) if inputs else []
+        known, alone = similar is not None, len(inputs) == 1
+        sources = sources_of(inputs, rejects, annotator, known=known, alone=alone)
         sources = [(place, _regions_of(source, regions)) for place, source in sources] if regions else sources
         for place, source in [*sources, *_texts(texts)]:
             aligned = aligned_rows(annotator, model, source, executor(threads), progress, rejects)
@@ -132,18 +133,20 @@ def _texts(texts: Sequence[str]) -> list[tuple[str, Source]]:
     return [("", ItemList(Path("--text"), items, "documents"))] if items else []
 
 
-def _sources(inputs: list[Path], rejects: Rejects, annotator: Any, *, known: bool) -> list[tuple[str, Source]]:
+def sources_of(
+    inputs: Sequence[Path], rejects: Rejects, annotator: Any, *, known: bool, alone: bool
+) -> list[tuple[str, Source]]:
     """Every input opened; pictures (sounds, documents) that were named one by one make one source.
 
-    Before it stands what tells its ids from those of the other inputs: where they come from, as it was given.
-    Labels are read where they are `known`.
+    Before it stands what tells its ids from those of the other inputs, where it is not `alone`: where they come from,
+    as it was given. Labels are read where they are `known`.
     """
     labels_from = "auto" if known else "none"
     n_features, things = annotator.model.n_features_in_, annotator.terms and annotator.terms.things
     marked = read_as(annotator.facts)
     opened_ones = [(path, opened(path, rejects, labels_from, n_features, things, **marked)) for path in inputs]
-    if len(inputs) == 1:
-        return [("", opened_ones[0][1])]
+    if alone:
+        return [("", source) for _, source in opened_ones]
     singles: list[ItemList] = []
     others: list[tuple[str, Source]] = []
     for path, source in opened_ones:
