@@ -29,9 +29,9 @@ from wsabie.base.machine import available_cores, one_blas_thread
 from wsabie.models.wsabie import Wsabie
 from wsabie.sources.sharded import open_shards
 from wsabie.storage.columns import Columns, Lists, starts_of
+from wsabie.storage.shard_statistics import Statistics
 from wsabie.storage.shards import is_shard_folder, open_shard_folder, write_manifest, write_shard
 from wsabie.studies.reproduce.visterms import BACKGROUND, LATENT, NOISE, TOKENS, Size, World, world_of
-from wsabie.studies.sharding import Statistics
 from wsabie.training.ahead import ahead
 
 ROWS = {"imagenet": 2_518_604, "web": 9_861_293}

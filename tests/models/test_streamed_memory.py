@@ -17,7 +17,7 @@ TRAINED = """
     from wsabie.sources.sharded import open_shards
     from wsabie.storage.columns import Columns, Lists
     from wsabie.storage.shards import write_manifest, write_shard
-    from wsabie.studies.sharding import Statistics
+    from wsabie.storage.shard_statistics import Statistics
     from wsabie.training import ahead
 
     def anonymous():

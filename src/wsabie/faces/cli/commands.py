@@ -50,7 +50,6 @@ from wsabie.faces.cli.options import (
     refuse_options,
     stated,
 )
-from wsabie.storage.shards import is_shard_folder
 
 
 def register(app: typer.Typer) -> None:
@@ -376,6 +375,7 @@ def info(
     from wsabie.faces.cli.sharding import info_shards_command
     from wsabie.faces.cli.spaces import info_space_command, space_in
     from wsabie.faces.cli.using import info_command
+    from wsabie.storage.shards import is_shard_folder
 
     if is_shard_folder(model):
         refuse_options(stated(epochs=epochs or None), "the training of a model, and shards are data")

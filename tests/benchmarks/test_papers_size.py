@@ -1,0 +1,55 @@
+"""The generator of the papers' sizes: a row depends on its number alone, and words follow the law."""
+
+import numpy as np
+import pytest
+
+from benchmarks.papers_size import GROUP, draw, law_of, made, oracles, sample
+from wsabie.studies.reproduce.visterms import _word_chances
+
+ROWS = 20_000
+
+
+@pytest.fixture(scope="module")
+def law():
+    return law_of("imagenet", ROWS)
+
+
+def test_parts_can_be_made_again(law) -> None:
+    whole, points = made(law, 0, 700, 2)
+    part, some = made(law, 256, 384, 1)
+    same = whole.part(256, 384)
+    assert np.array_equal(points[256:384], some)
+    assert all(np.array_equal(part.lists["x"].parts[key], same.lists["x"].parts[key]) for key in ("indices", "values"))
+    assert np.array_equal(part.lists["y"].parts["labels"], same.lists["y"].parts["labels"])
+    assert part.numbers["id"].tolist() == list(range(256, 384))
+
+
+def test_rows_have_the_papers_statistics(law) -> None:
+    columns, _ = made(law, 0, ROWS, 2)
+    x, labels = columns.lists["x"], columns.lists["y"].parts["labels"]
+    assert 243 < np.diff(x.starts.astype(int)).mean() < 249
+    assert len(np.unique(labels)) == 15_952  # each has a row
+    starts = x.starts[:-1].astype(int)
+    rising = np.diff(x.parts["indices"].astype(int)) > 0
+    rising[starts[1:] - 1] = True
+    assert rising.all()
+
+
+def test_words_follow_the_law(law) -> None:
+    n, times = 128, 40
+    chances = np.exp(np.hstack([np.repeat(law.world.labels[:1], n, 0), np.ones((n, 1), np.float32)]) @ law.words)
+    assert chances.shape[1] % GROUP == 0
+    counted, lengths = np.zeros(chances.shape[1]), np.full(n, 292)
+    for k in range(times):
+        found, often = np.empty(n * 292, np.uint16), np.empty(n * 292, np.uint8)
+        filled = draw(k * n, n, chances, *law.common, lengths, found, often, np.zeros(n, int))
+        np.add.at(counted, found[:filled].astype(int), often[:filled])
+    expected = _word_chances(law.world, law.world.labels[:1])[0].astype(float) * counted.sum()
+    assert counted.sum() == n * 292 * times
+    excess = ((counted - expected) ** 2 / expected).sum() - len(expected)
+    assert abs(excess) < 4 * (2 * len(expected)) ** 0.5  # chi squared
+
+
+def test_scorers_that_know_the_truth_are_better_than_words_alone(law) -> None:
+    figures = oracles(law, *sample(law, 200, 2))
+    assert 0.2 < figures["noise_free_MAP"] < figures["oracle_MAP"] < 0.8
