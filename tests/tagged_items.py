@@ -110,3 +110,10 @@ def words(collection: Collection) -> dict[str, tuple[str, str | None, tuple[tupl
         )
         for row in rows
     }
+
+
+def meanings(collection: Collection) -> dict[str, str]:
+    """Of labels that have one: the synset."""
+    c = tables.labels.c
+    with reading(collection.engine) as connection:
+        return {row.name: row.wordnet for row in connection.execute(select(c.name, c.wordnet).where(c.wordnet != ""))}

@@ -14,11 +14,12 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import func, insert, select, text, update
+from sqlalchemy.exc import IntegrityError
 
 from wsabie.base.errors import BusyError, InputError
 from wsabie.catalogue import database, tables
 from wsabie.catalogue.collection import Collection, check, create, open_collection
-from wsabie.catalogue.database import reading, writing
+from wsabie.catalogue.database import HEAD, reading, version, writing
 from wsabie.catalogue.journal import entry, history
 
 
@@ -35,6 +36,42 @@ def test_migrations_lead_to_the_tables_that_the_program_knows(collection: Collec
     config = Config()
     config.set_main_option("script_location", str(Path(database.__file__).parent / "migrations"))
     assert ScriptDirectory.from_config(config).get_heads() == [database.HEAD]
+
+
+def test_a_catalogue_of_the_first_version_keeps_what_is_in_it(
+    tmp_path: Path, database: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    item = {"id": 1, "root_id": 1, "path": "a.png", "folder": "", "state": "present", "added": "2026-01-01"}
+    decided = {"item_id": 1, "label_id": 1, "region": "1,2,3,4", "state": "accepted", "origin": "person", "by": "eve"}
+    with monkeypatch.context() as then:
+        then.setattr("wsabie.catalogue.database.HEAD", "0001")
+        with create(tmp_path / "photos", database) as old, writing(old.engine) as connection:
+            connection.execute(insert(tables.items).values(item))
+            connection.execute(insert(tables.labels).values(id=1, name="sea"))
+            connection.execute(insert(tables.annotations).values(**decided, at="2026-01-01"))
+    with open_collection(tmp_path / "photos") as found:
+        assert version(found.engine) == HEAD
+        with reading(found.engine) as connection:
+            there = connection.execute(select(tables.items.c.path, tables.items.c.sidecar)).all()
+            assert there == [("a.png", None)]
+            assert connection.execute(select(tables.annotations.c.region)).scalars().all() == ["1,2,3,4"]
+        with pytest.raises(IntegrityError), writing(found.engine) as connection:  # once, as before
+            connection.execute(insert(tables.annotations).values(**decided, at="2026-01-02"))
+        check(found)
+
+
+def test_rows_refer_to_rows_that_are_there(collection: Collection) -> None:
+    row = {"item_id": 7, "label_id": 7, "state": "accepted", "origin": "person", "by": "eve", "at": "2026-01-01"}
+    with pytest.raises(IntegrityError), writing(collection.engine) as connection:
+        connection.execute(insert(tables.annotations).values(row))
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_sqlite_is_asked_for_what_others_need(collection: Collection) -> None:
+    with reading(collection.engine) as connection:
+        asked = ("foreign_keys", "journal_mode", "synchronous", "busy_timeout")
+        told = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in asked]
+    assert told == [1, "wal", 2, 30_000]
 
 
 def test_a_collection_is_found_again_with_its_tables(collection: Collection) -> None:

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import insert, select
 
-from tagged_items import PATHS, add_items, brief, tag, told, wipe, words
+from tagged_items import PATHS, add_items, brief, meanings, tag, told, wipe, words
 from wsabie.base.errors import InputError, UnknownLabelError
 from wsabie.catalogue import book, importing, tables
 from wsabie.catalogue.choosing import Choice
@@ -112,6 +112,7 @@ def test_labels_keep_languages_parents_and_synonyms(collection: Collection, othe
         book.set_parent(change, numbers["bird"], numbers["animal"])
         book.set_parent(change, numbers["gull"], numbers["bird"])
         book.add_synonyms(change, numbers["gull"], {"Möwe": "de", "=mouette": "fr"})
+        change.set(tables.labels, {numbers["gull"]: {"wordnet": "n02041246"}})
     tag(collection, 1, "gull")
     for kind in ("csv", "jsonl"):
         wipe(other)
@@ -120,6 +121,7 @@ def test_labels_keep_languages_parents_and_synonyms(collection: Collection, othe
         import_tags(other, collection.folder / f"tags.{kind}", by="adam")
         # languages of parents are not told: no tag has them
         assert words(other) == words(collection) | {"animal": ("", None, ()), "bird": ("", "animal", ())}
+        assert meanings(other) == meanings(collection) == {"gull": "n02041246"}
 
 
 def test_labels_that_are_there_keep_what_they_have(collection: Collection, tmp_path: Path) -> None:
@@ -130,17 +132,20 @@ def test_labels_that_are_there_keep_what_they_have(collection: Collection, tmp_p
         book.set_parent(change, numbers["bird"], numbers["tern"])
     line = {"path": A, "state": "accepted", "origin": "person", "by": "x", "at": "2026-01-01T00:00:00Z"}
     lines = [
-        line | {"label": "gull", "parents": ["bird"], "synonyms": [["tern", "en"], ["  ", ""]]},
+        line | {"label": "gull", "parents": ["bird"], "synonyms": [["tern", "en"], ["  ", ""]], "wordnet": "n1"},
         line | {"label": "tern", "parents": ["bird"]},  # bird is below it here
+        line | {"label": "new", "wordnet": "two words"},
     ]
     done, rejects = load(collection, tmp_path / "a.jsonl", "\n".join(map(json.dumps, lines)))
-    assert done.added == 2
+    assert done.added == 3
+    assert meanings(collection) == {}
     assert words(collection)["gull"] == ("", "thing", ())
     assert words(collection)["tern"] == ("", None, ())
     assert set(rejects.counts) == {
         "synonym that another label has",
         "text that cannot be a label",
         "label that would be above itself",
+        "text that is no meaning",
     }
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import merge
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from sqlalchemy import Connection, Select, and_, exists, literal, or_, select, true
 
@@ -119,9 +119,9 @@ def _suggested(model: int | None, numbers: list[int], where: Any, least: float) 
 def _stream(connection: Connection, query: Select[Any], names: "_Names") -> Iterator[Tag]:
     for row in connection.execute(query, execution_options={"yield_per": _ROWS}):
         number, width, height, path, root, digest, label, *rest = row
-        name, language, parents, others = names.of(label)
+        about = names.of(label)
         frame = (width, height) if width and height else None
-        yield Tag(number, frame, path, root, digest, name, language, parents, others, *rest)
+        yield Tag(number, frame, path, root, digest, *about, *rest)
 
 
 def _in_folder(connection: Connection, folder: str | None) -> Any:
@@ -136,26 +136,28 @@ def _in_folder(connection: Connection, folder: str | None) -> Any:
     return where
 
 
+_About: TypeAlias = tuple[str, str, str, tuple[str, ...], tuple[tuple[str, str], ...]]
+
+
 class _Names:
     """What is known of labels by their numbers."""
 
     def __init__(self, connection: Connection) -> None:
         c, s = labels.c, synonyms.c
-        self._labels = {
-            row[0]: tuple(row[1:]) for row in connection.execute(select(c.id, c.name, c.language, c.parent_id))
-        }
+        query = select(c.id, c.name, c.language, c.wordnet, c.parent_id)
+        self._labels = {row[0]: tuple(row[1:]) for row in connection.execute(query)}
         self._synonyms: dict[int, list[tuple[str, str]]] = {}
         for label, name, language in connection.execute(select(s.label_id, s.name, s.language).order_by(s.id)):
             self._synonyms.setdefault(label, []).append((name, language))
-        self._known: dict[int, tuple[str, str, tuple[str, ...], tuple[tuple[str, str], ...]]] = {}
+        self._known: dict[int, _About] = {}
 
-    def of(self, number: int) -> tuple[str, str, tuple[str, ...], tuple[tuple[str, str], ...]]:
-        """Its name, language, parents and synonyms."""
+    def of(self, number: int) -> _About:
+        """Its name, language, synset, parents and synonyms."""
         if number not in self._known:
-            name, language, parent = self._labels[number]
+            *own, parent = self._labels[number]
             way: list[str] = []
             while parent is not None and len(way) < _DEEPEST:
-                above, _, parent = self._labels[parent]
+                above, *_, parent = self._labels[parent]
                 way.insert(0, above)
-            self._known[number] = name, language, tuple(way), tuple(self._synonyms.get(number, ()))
+            self._known[number] = (*own, tuple(way), tuple(self._synonyms.get(number, ())))
         return self._known[number]

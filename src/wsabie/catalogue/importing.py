@@ -142,6 +142,7 @@ class About(NamedTuple):
     language: str
     parents: tuple[str, ...]
     synonyms: tuple[tuple[str, str], ...]
+    wordnet: str
 
 
 class Gathered:
@@ -190,7 +191,7 @@ class Gathered:
                 if isinstance(name, BadRow):
                     rejects.add(where, name.reason, name.detail)
                     continue
-                if name not in self.about and (one.language or one.parents or one.synonyms):
+                if name not in self.about and (one.language or one.parents or one.synonyms or one.wordnet):
                     self.about[name] = self._about(one, where, rejects)
                 for item in items:
                     self._append(item, name, one)
@@ -217,7 +218,13 @@ class Gathered:
                 rejects.add(where, bad.reason, bad.detail)
         good = {text: name for text, name in spelt.items() if isinstance(name, str)}
         parents = tuple(good[name] for name in said.parents if name in good)
-        return About(said.language, parents, tuple((good[name], of) for name, of in said.synonyms if name in good))
+        synonyms = tuple((good[name], of) for name, of in said.synonyms if name in good)
+        try:
+            wordnet = book.meaning(said.wordnet)
+        except InputError as error:
+            wordnet = ""
+            rejects.add(where, "text that is no meaning", str(error))
+        return About(said.language, parents, synonyms, wordnet)
 
     def _name(self, label: str) -> str | BadRow:
         found = self._spelt.get(label)

@@ -28,7 +28,7 @@ def _train(collection: Collection, one: Job, progress: JobProgress) -> dict[str,
 def _apply(collection: Collection, one: Job, progress: JobProgress) -> dict[str, Any]:
     executor = Processes(available_cores())
     done = suggesting.apply(collection, by=one.by, executor=executor, progress=progress, **one.options)
-    told = {"looked": done.looked._asdict(), "accepted": done.accepted and done.accepted._asdict()}
+    told = {name: part and part._asdict() for name, part in done._asdict().items() if name != "model"}
     return {"model": done.model} | told
 
 

@@ -18,7 +18,7 @@ FINAL = ("done", "failed", "stopped")
 OPTIONS: dict[str, dict[str, type]] = {
     "scan": {"rehash": bool},
     "train": {"full": bool, "epochs": int, "even_if_worse": bool},
-    "apply": {"again": bool, "accept_above": float},
+    "apply": {"again": bool, "accept_above": float, "min_precision": float},
     "tidy": {"least": float},
     "compare": {"models": list},
     "map": {},

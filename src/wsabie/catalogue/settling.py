@@ -148,6 +148,8 @@ def _labels(change: Change, gathered: "Gathered", rejects: Rejects) -> tuple[Int
     numbers: dict[str, int] = {}
     for language, some in by_language.items():
         numbers |= book.ensure(change, some, language)
+    meant = {numbers[n]: {"wordnet": told.wordnet} for n, told in about.items() if told.wordnet and n not in known}
+    change.set(labels, meant)
     _place_below(change, numbers, {name: told.parents for name, told in about.items() if told.parents}, rejects)
     for name, told in about.items():
         for other in book.add_synonyms(change, numbers[name], dict(told.synonyms)) if told.synonyms else ():

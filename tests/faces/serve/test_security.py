@@ -572,11 +572,17 @@ def test_addresses_hold_no_tokens(guarded: TestClient) -> None:
     assert guarded.get("/api/v1/items", headers={"cookie": "wsabie_token=r"}).status_code == 200
 
 
-def test_a_token_ends_with_its_last_day(guarded: TestClient) -> None:
+def test_a_token_ends_with_its_last_day(folder: Path) -> None:
     today = datetime.now(UTC).date()
-    for days, allowed in ((-1, False), (0, True), (1, True)):
-        token = Token("eve", "write", today + timedelta(days=days), digest("x"))
-        assert (caller_of("x", [token]) is not None) == allowed
+    accept = {"decisions": [{"item": 1, "label": "red", "state": "accepted"}]}
+    lasting = [Token(str(days), "write", today + timedelta(days), digest(str(days))) for days in (-1, 0, 1)]
+    with open_collection(folder) as collection:
+        for asked in _client(Context(Limits(), lasting, CollectionModel(collection), collection)):
+            for days, status in ((-1, 401), (0, 200), (1, 200)):
+                for given in ({"authorization": f"Bearer {days}"}, {"cookie": f"wsabie_token={days}"}):
+                    answer = asked.post("/api/v1/decisions", json=accept, headers=given)
+                    assert answer.status_code == status, (days, answer.text)
+                    assert ("its last day is over" in answer.text) == (status == 401)
 
 
 def test_comparing_tokens_takes_as_long_for_each(monkeypatch: pytest.MonkeyPatch) -> None:

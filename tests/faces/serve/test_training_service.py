@@ -62,6 +62,7 @@ def test_the_curve_of_a_model(asked: TestClient) -> None:
         ("compare", {"models": list(range(1, 200))}),
         ("train", {"epochs": [5]}),
         ("train", {"even_if_worse": 1}),
+        ("apply", {"min_precision": "high"}),
         ("compare", {"models": [0, 1]}),
     ],
 )
@@ -80,6 +81,19 @@ def test_waiting_jobs_are_counted(asked: TestClient) -> None:
         assert asked.post("/api/v1/jobs", json={"kind": "train", "options": {"epochs": epochs}}).status_code == 200
     refused = asked.post("/api/v1/jobs", json={"kind": "train", "options": {}})
     assert (refused.status_code, refused.json()["detail"][:21]) == (422, "20 jobs wait already;")
+
+
+def test_a_look_tells_which_items_no_tag_fits(folder: Path) -> None:
+    with running(folder) as service:
+        alone = {one["id"] for one in service.get("/api/v1/items?unlabelled=true").json()["items"]}
+        looked = ended(service, started(service, "apply", min_precision=1))
+        assert looked["state"] == "done", looked
+        fitting = looked["result"]["fitting"]  # nothing is right for sure
+        assert (fitting["probability"], fitting["items"], fitting["none"]) == (None, 0, 15)
+        assert set(fitting["none_listed"]) == alone
+        assert ended(service, started(service, "apply"))["result"]["fitting"] is None
+        failed = ended(service, started(service, "apply", min_precision=2))
+        assert (failed["state"], failed["error"][:26]) == ("failed", "a precision of 2 cannot be")
 
 
 def test_training_comparing_and_going_back(folder: Path) -> None:

@@ -29,7 +29,7 @@ class Tag(NamedTuple):
     path, root : str
         The item within its root; the root as the catalogue has it.
     hash : str or None
-    label, language : str
+    label, language, wordnet : str
     parents : tuple of str
         Labels above it, the broadest first.
     synonyms : tuple of (name, language)
@@ -51,6 +51,7 @@ class Tag(NamedTuple):
     hash: str | None
     label: str
     language: str
+    wordnet: str
     parents: tuple[str, ...]
     synonyms: tuple[tuple[str, str], ...]
     region: str
@@ -99,6 +100,7 @@ class Said(NamedTuple):
     language : str
     parents : tuple of str
     synonyms : tuple of (name, language)
+    wordnet : str
     """
 
     line: int
@@ -112,6 +114,7 @@ class Said(NamedTuple):
     language: str = ""
     parents: tuple[str, ...] = ()
     synonyms: tuple[tuple[str, str], ...] = ()
+    wordnet: str = ""
 
 
 Line: TypeAlias = Said | tuple[int, BadRow]

@@ -130,6 +130,7 @@ def _ours(is_json: bool) -> Callable[[int, dict[str, Any]], Said]:
             _language(row),
             tuple(text_of(name, "parent") for name in _list(parents)),
             tuple(map(_synonym, _list(synonyms))),
+            text_of(row.get("wordnet"), "wordnet"),
         )
 
     return read
