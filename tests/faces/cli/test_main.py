@@ -98,6 +98,21 @@ def test_ctrl_c_says_what_is_left_of_the_work(
 
 
 @pytest.mark.parametrize(
+    ("command", "said"),
+    [("scan", "and the same command again goes on from it"), ("train", "the model in use stays"), ("map", "not kept")],
+)
+def test_ctrl_c_says_what_is_left_of_the_work_on_a_collection(
+    cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: str, said: str
+) -> None:
+    def stopped(folder: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("wsabie.catalogue.collection.open_collection", stopped)
+    ran = cli("collection", command, tmp_path)
+    assert (ran.code, said in ran.err) == (130, True), ran.err
+
+
+@pytest.mark.parametrize(
     "words", [("train", "", "--model", "q"), ("annotate", "m", ""), ("train", "x", "--model", ""), ("info", "--model=")]
 )
 def test_an_empty_argument_is_no_current_folder(cli: Callable[..., Any], words: tuple[str, ...]) -> None:
