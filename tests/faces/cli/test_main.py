@@ -98,17 +98,23 @@ def test_ctrl_c_says_what_is_left_of_the_work(
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
-    [("scan", "and the same command again goes on from it"), ("train", "the model in use stays"), ("map", "not kept")],
+    ("words", "said"),
+    [
+        (("collection", "scan"), "and the same command again goes on from it"),
+        (("collection", "train"), "the model in use stays"),
+        (("collection", "map"), "unfinished work of this command is not kept"),
+        (("serve",), "what it had acknowledged is kept"),
+    ],
 )
-def test_ctrl_c_says_what_is_left_of_the_work_on_a_collection(
-    cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: str, said: str
+def test_ctrl_c_says_what_is_left_of_a_collection(
+    cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: tuple[str, ...], said: str
 ) -> None:
-    def stopped(folder: Path) -> None:
+    def stopped(what: Any) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("wsabie.catalogue.collection.open_collection", stopped)
-    ran = cli("collection", command, tmp_path)
+    monkeypatch.setattr("wsabie.faces.serve.running.listening", stopped)
+    ran = cli(*words, tmp_path)
     assert (ran.code, said in ran.err) == (130, True), ran.err
 
 
