@@ -118,6 +118,7 @@ def test_what_is_no_collection_is_told(tmp_path: Path) -> None:
         ("mysql://a@b/c", "mysql databases are not supported"),
         ("postgresql://eve:secret@localhost/photos", "a password in --database would be written to disk"),
         ("postgresql://eve@127.0.0.1:1/photos", "does not answer as it should"),
+        ("postgres://eve@127.0.0.1:1/photos", "does not answer as it should"),
     ],
 )
 def test_addresses_that_cannot_be_used(tmp_path: Path, address: str, said: str) -> None:

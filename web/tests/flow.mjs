@@ -307,6 +307,8 @@ async function everyPage(browser) {
       assert.ok((await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)) <= 0, `${where}: too wide`);
       const shifted = await page.evaluate(() => window.shifted);
       if (address !== "/docs") assert.ok(shifted < 0.1, `${where}: what is seen jumps (${shifted.toFixed(3)})`);
+      const dark = await page.evaluate(() => document.documentElement.classList.contains("dark-mode"));
+      assert.equal(dark, address === "/docs" && colorScheme === "dark", `${where}: Swagger's colours`);
       await context.close();
     }
   }

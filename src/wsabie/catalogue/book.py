@@ -158,11 +158,17 @@ def rename(change: Change, number: int, name: str) -> None:
 
 
 def add_synonyms(change: Change, number: int, wanted: Mapping[str, str]) -> list[str]:
-    """Give a label other names with their languages; the ones that other labels have are left out and returned."""
+    """Give a label other names with their languages; the ones that other labels have are left out and returned.
+
+    A name that it has already gets the language, if one is given.
+    """
     spelled = {spelt(name): language for name, language in wanted.items()}
     found = find(change.connection, spelled)
     new = [{"name": n, "label_id": number, "language": spelled[n]} for n in spelled if n not in found]
     change.add(synonyms, new)
+    there = _pairs(change.connection, select(synonyms.c.name, synonyms.c.id).where(synonyms.c.label_id == number))
+    spoken_of = {there[n]: {"language": spelled[n]} for n in spelled if n in found and n in there and spelled[n]}
+    change.set(synonyms, spoken_of)
     return [name for name in spelled if found.get(name, number) != number]
 
 

@@ -134,6 +134,10 @@ def open_collection(folder: Path) -> Collection:
     folder = folder.resolve()
     config = folder / PLACE / _CONFIG
     if not config.is_file():
+        if not folder.exists():
+            raise InputError(f"there is no folder {folder}; check its name")
+        if (above := collection_above(folder)) is not None:
+            raise InputError(f"{folder} lies in the collection {above} and is none of its own; give {above}")
         raise InputError(f"{folder} is not a collection yet; make it one: wsabie collection init {folder}")
     database = _database_of(config)
     if database is None and not (folder / PLACE / "catalogue.db").is_file():
@@ -144,6 +148,11 @@ def open_collection(folder: Path) -> Collection:
 def is_collection(folder: Path) -> bool:
     """Whether a folder was made a collection."""
     return (folder / PLACE / _CONFIG).is_file()
+
+
+def collection_above(folder: Path) -> Path | None:
+    """The nearest collection in which a folder lies."""
+    return next((above for above in folder.resolve().parents if is_collection(above)), None)
 
 
 def check(collection: Collection) -> None:

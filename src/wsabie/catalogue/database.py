@@ -46,6 +46,8 @@ def open_database(url: str) -> Engine:
             f"{url!r} is no address of a database; give one such as postgresql://user@host/name"
         ) from error
     kind = address.get_backend_name()
+    if kind == "postgres":  # as PostgreSQL's own programs take it too
+        kind = "postgresql"
     if kind not in ("sqlite", "postgresql"):
         raise InputError(f"{kind} databases are not supported; use PostgreSQL, or leave the address out for SQLite")
     if kind == "postgresql":

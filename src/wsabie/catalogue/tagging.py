@@ -103,8 +103,10 @@ def _called(collection: Collection, connection: Connection, folders: dict[int, s
         return int(name)
     whole = (here / name).absolute()
     ways = [(number, name) for number in folders]
+    places = [whole]
     for number, place in folders.items():
         root = collection.folder if place == HERE else Path(place)
+        places.append(root / name)
         for there in (whole, whole.parent.resolve() / whole.name):
             if there.is_relative_to(root):
                 ways.insert(0, (number, there.relative_to(root).as_posix()))
@@ -112,6 +114,8 @@ def _called(collection: Collection, connection: Connection, folders: dict[int, s
         found = select(items.c.id).where(items.c.root_id == number, items.c.path == path)
         if (item := connection.execute(found).scalar()) is not None:
             return int(item)
+    if (inside := next((place for place in places if place.is_dir()), None)) is not None:
+        raise InputError(f"{name!r} is a folder; name the files in it, such as {inside}/*.jpg")
     raise InputError(f"{name!r} is no item of {collection.folder}; scan its folder first, or give an item's number")
 
 

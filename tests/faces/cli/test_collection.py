@@ -49,7 +49,9 @@ def test_a_folder_becomes_a_collection_and_is_kept_up_with(cli: Cli, init: Cli, 
     assert "accepted by import" in shown.out
     assert "1 new, 1 moved, 1 of them unreadable, 1 missing" in shown.out
     assert "120 new" in cli("collection", "history", photos).out
-    assert cli("collection", "undo", photos, "--by", "eve").code == 0
+    undone = cli("collection", "undo", photos, "--by", "eve")
+    assert undone.code == 0
+    assert "later scans still take tags from metadata and xmp" in undone.err
     assert cli("collection", "status", photos, "--json").json["annotations"] == []
 
 
@@ -95,7 +97,7 @@ def test_a_disk_that_is_away_is_told(cli: Cli, init: Cli, photos: Path, tmp_path
 def test_bad_input_is_told_in_a_sentence(cli: Cli, init: Cli, photos: Path, tmp_path: Path) -> None:
     for words, said in [
         (("scan", photos), "is not a collection yet; make it one: wsabie collection init"),
-        (("status", tmp_path / "nowhere"), "is not a collection yet"),
+        (("status", tmp_path / "nowhere"), "nowhere; check its name"),
         (("init", photos / "000.webp"), "is a file; give the folder"),
     ]:
         failed = cli("collection", *words)
@@ -112,6 +114,10 @@ def test_bad_input_is_told_in_a_sentence(cli: Cli, init: Cli, photos: Path, tmp_
         assert any(part in failed.err for part in said.split("|"))
         assert failed.err.count("\n") <= 2
     assert cli("collection", "scan", photos, "--tags", "wrong").code == 2
+    (photos / "below").mkdir()
+    assert f"lies in the collection {photos} and is none of its own" in cli("collection", "scan", photos / "below").err
+    assert f"lies in the collection {photos}; from now on both" in init(photos / "below").err
+    assert "from now on both" not in init(photos / "below").err
     assert cli("collection", "add", photos).code == 2
 
 

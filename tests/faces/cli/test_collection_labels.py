@@ -128,6 +128,7 @@ def test_what_wordnet_knows_is_filled_in(cli: Cli, photos: Path, data_dir: Path)
         (("tag", "1"), "say what fits or does not"),
         (("tag", "99", "--accept", "sea"), "there is no item number 99"),
         (("tag", "x.jpg", "--accept", "sea"), "'x.jpg' is no item of"),
+        (("tag", "sea", "--accept", "sea"), "'sea' is a folder; name the files in it"),
         (("tag", "1", "--reject", "see"), "there is no label 'see' here"),
         (("tag", "1", "--accept", "sea", "--reject", "sea"), "cannot be accepted, rejected and cleared at once"),
         (("tag", "1", "--accept", " "), "cannot be a label"),
@@ -142,6 +143,18 @@ def test_what_cannot_be_done_is_told(cli: Cli, photos: Path, words: tuple[str, .
     assert said in ran.err
     assert len(ran.err.strip().splitlines()) <= 2
     assert cli("collection", "history", photos, "--json").out == before
+
+
+def test_the_language_of_another_name_is_put_right(cli: Cli, photos: Path) -> None:
+    cli("collection", "tag", photos, 1, "--accept", "gull")
+    for language in ("nl", "de", ""):
+        words = ["--language", language] if language else []
+        assert cli("collection", "labels", photos, "synonym", "gull", "Möwe", *words).code == 0
+    named = cli("collection", "labels", photos, "show", "gull", "--json").json["names"]
+    assert named == [{"name": "Möwe", "language": "de"}]
+    cli("collection", "undo", photos)
+    named = cli("collection", "labels", photos, "show", "gull", "--json").json["names"]
+    assert named == [{"name": "Möwe", "language": "nl"}]
 
 
 def test_a_score_is_not_shown_above_what_it_is(capfd: pytest.CaptureFixture[str]) -> None:

@@ -98,6 +98,27 @@ def test_ctrl_c_says_what_is_left_of_the_work(
 
 
 @pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("collection", "scan"), "and the same command again goes on from it"),
+        (("collection", "train"), "the model in use stays"),
+        (("collection", "map"), "unfinished work of this command is not kept"),
+        (("serve",), "what it had acknowledged is kept"),
+    ],
+)
+def test_ctrl_c_says_what_is_left_of_a_collection(
+    cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
+    def stopped(what: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("wsabie.catalogue.collection.open_collection", stopped)
+    monkeypatch.setattr("wsabie.faces.serve.running.listening", stopped)
+    ran = cli(*words, tmp_path)
+    assert (ran.code, said in ran.err) == (130, True), ran.err
+
+
+@pytest.mark.parametrize(
     "words", [("train", "", "--model", "q"), ("annotate", "m", ""), ("train", "x", "--model", ""), ("info", "--model=")]
 )
 def test_an_empty_argument_is_no_current_folder(cli: Callable[..., Any], words: tuple[str, ...]) -> None:

@@ -609,6 +609,8 @@ def test_the_file_of_tokens_is_for_its_owner(tmp_path: Path) -> None:
         file.chmod(mode)
         with pytest.raises(InputError, match="chmod go-w"):
             read_tokens(file)
+    with pytest.raises(InputError, match="make it: wsabie token"):
+        read_tokens(tmp_path / "none")
     for name in ("a\tb", "a\nb\twrite\t-\t" + digest("x"), "", "x" * 101):
         with pytest.raises(InputError):
             new_token(file, name, "write")

@@ -18,3 +18,23 @@ export function chooseTheme(theme: Theme): void {
     // A browser that keeps nothing follows the system next time.
   }
 }
+
+const system = () => matchMedia("(prefers-color-scheme: dark)");
+
+/** Whether the page is dark now, by choice or as the system has it. */
+export function isDark(): boolean {
+  const theme = chosenTheme();
+  return theme === "dark" || (theme === "system" && system().matches);
+}
+
+/** Calls when another theme is chosen, or the system changes its own; returns how to stop that. */
+export function onTheme(changed: () => void): () => void {
+  const watch = new MutationObserver(changed);
+  watch.observe(document.documentElement, { attributeFilter: ["data-theme"] });
+  const dark = system();
+  dark.addEventListener("change", changed);
+  return () => {
+    watch.disconnect();
+    dark.removeEventListener("change", changed);
+  };
+}

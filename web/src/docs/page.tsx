@@ -1,6 +1,7 @@
 /** The service's own description of its API, with a way to try it. */
 
 import { type ReactNode, useEffect, useRef, useState } from "react";
+import { isDark, onTheme } from "../base/theme";
 import { Trouble } from "../base/ui";
 
 export default function DocsPage(): ReactNode {
@@ -16,6 +17,16 @@ export default function DocsPage(): ReactNode {
       .catch((reason: unknown) => setError(reason as Error));
     return () => {
       left = true;
+    };
+  }, []);
+  useEffect(() => {
+    const root = document.documentElement; // where swagger-ui looks for its dark colours
+    const follow = () => root.classList.toggle("dark-mode", isDark());
+    follow();
+    const leave = onTheme(follow);
+    return () => {
+      leave();
+      root.classList.remove("dark-mode");
     };
   }, []);
   return (

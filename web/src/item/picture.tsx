@@ -22,7 +22,7 @@ export function Picture({ src, name, ratio, heat = null, drawing = false, box = 
     <div className="picture">
       <div className="frame" style={{ "--ratio": shape } as React.CSSProperties}>
         {broken === src ? (
-          <p className="picture-note">This picture cannot be shown.</p>
+          <p className="picture-note">This picture cannot be shown: its file is gone, or damaged.</p>
         ) : (
           <img
             src={src}

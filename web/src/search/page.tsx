@@ -2,6 +2,7 @@
 
 import { type DragEvent, type ReactNode, useEffect, useState } from "react";
 import { api } from "../api/client";
+import type { Suggestion } from "../api/types";
 import { percent } from "../base/format";
 import { LabelInput } from "../base/label-input";
 import { useLoad } from "../base/load";
@@ -205,7 +206,7 @@ function ByPicture({ picture }: { picture: Dropped }): ReactNode {
           )}
         </p>
         <div className="chips">
-          {(found.value?.labels ?? []).slice(0, 8).map((l) => (
+          {surest(found.value?.labels ?? []).map((l) => (
             <button key={l.label} type="button" className="chip" onClick={() => ask({ text: written(l.label), by: null })}>
               {l.label} {l.probability !== null && <small>{percent(l.probability)}</small>}
             </button>
@@ -228,4 +229,9 @@ function ByPicture({ picture }: { picture: Dropped }): ReactNode {
       </div>
     </div>
   );
+}
+
+/** Eight labels of a picture; the model's order is that of scores, which is another one than that of probabilities. */
+function surest(labels: Suggestion[]): Suggestion[] {
+  return labels.toSorted((a, b) => (b.probability ?? 0) - (a.probability ?? 0)).slice(0, 8);
 }

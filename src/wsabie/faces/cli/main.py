@@ -18,11 +18,17 @@ from wsabie.faces.cli import commands
 
 INTERRUPTED = 130  # what typer makes of Ctrl-C
 _ANEW = "unfinished work of this command is not kept, so that it begins anew next time"
+_KEPT = "what is finished is kept, and the same command again goes on from it"
 _GOES_ON = {
     "train": "the same command with --resume goes on from what is finished, where anything is",
-    "shards": "what is finished is kept, and the same command again goes on from it",
-    "features": "what is finished is kept, and the same command again goes on from it",
+    "shards": _KEPT,
+    "features": _KEPT,
     "tune": "finished trials are kept, and the same command again goes on from them",
+    "serve": "what it had acknowledged is kept",
+    "collection init": _KEPT,
+    "collection add": _KEPT,
+    "collection scan": _KEPT,
+    "collection train": "the model in use stays, and the same command begins anew",
 }
 """What Ctrl-C leaves of the commands that do not begin anew."""
 _WRITING_FAILED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
@@ -104,7 +110,8 @@ def run() -> None:
         sys.exit(1)
     except SystemExit as stop:
         if stop.code == INTERRUPTED:
-            fail(f"stopped; {_GOES_ON.get(sys.argv[1], _ANEW)}")
+            command = " ".join(sys.argv[1 : 3 if sys.argv[1] == "collection" else 2])
+            fail(f"stopped; {_GOES_ON.get(command, _ANEW)}")
         raise
 
 

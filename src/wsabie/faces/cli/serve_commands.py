@@ -43,9 +43,11 @@ def serve(
     from wsabie.faces.serve.limits import Limits
     from wsabie.faces.serve.running import Service, listening
     from wsabie.faces.serve.running import serve as run
+    from wsabie.faces.serve.served import refuse_other
 
     if not is_collection(what):
         refuse_uncollected(what)
+        refuse_other(what)
     limits = Limits(
         body=round(max_megabytes * 2**20),
         pixels=round(max_megapixels * 1e6),

@@ -104,13 +104,18 @@ class ServedModel:
         self._next_look = time.monotonic() + wait
 
     def _load(self) -> Version:
-        if not is_model_folder(self.path):
-            raise InputError(
-                f"{self.path} is neither a collection nor a model; give the folder of a collection, or one that "
-                "`wsabie train --model` wrote"
-            )
+        refuse_other(self.path)
         annotator = Annotator.load(self.path)
         return _version(annotator, content_mark(self.path)[:16])
+
+
+def refuse_other(path: Path) -> None:
+    """InputError where there is no model."""
+    if not is_model_folder(path):
+        raise InputError(
+            f"{path} is neither a collection nor a model; give the folder of a collection, or one that "
+            "`wsabie train --model` wrote"
+        )
 
 
 def _version(annotator: Annotator, number: str) -> Version:

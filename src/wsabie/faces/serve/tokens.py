@@ -61,6 +61,8 @@ def read_tokens(path: Path) -> list[Token]:
     InputError
         It cannot be read, others may write it, or a line is not as it should be.
     """
+    if not path.exists():
+        raise InputError(f"there is no file {path}; make it: wsabie token {path} NAME")
     with readable(path), path.open("rb") as file:
         content, mode = file.read(_LARGEST + 1), os.fstat(file.fileno()).st_mode
     if mode & 0o022:

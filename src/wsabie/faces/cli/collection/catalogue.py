@@ -45,10 +45,12 @@ def init(
     """Make a collection of a folder: a catalogue in DIR/.wsabie of the files in it, which are left as they are."""
     require_database()
     _refuse_absent(folder)
-    from wsabie.catalogue.collection import create
+    from wsabie.catalogue.collection import collection_above, create, is_collection
     from wsabie.catalogue.database import shown
     from wsabie.catalogue.scanning import as_json
 
+    if not is_collection(folder) and (above := collection_above(folder)) is not None:
+        note(f"{folder} lies in the collection {above}; from now on both have tags of their own of what is in it")
     with create(folder, database) as collection:
         if not json:
             note(f"{collection.folder} is a collection; its catalogue is {shown(collection.engine)}")
@@ -131,7 +133,8 @@ def history(
         show_json({"schema": 1, "entries": [entry._asdict() for entry in found]})
         return
     rows = [[e.told or e.action, str(e.id), e.at[:19].replace("T", " "), e.by, _fate(e)] for e in found]
-    show_table(f"{folder}: {len(rows):,} entries, last first", ["what", "entry", "when (UTC)", "who", ""], rows)
+    title = f"{folder}: {plural(len(rows), 'entry', 'entries')}, last first"
+    show_table(title, ["what", "entry", "when (UTC)", "who", ""], rows)
 
 
 def undo(
@@ -151,12 +154,24 @@ def undo(
         from wsabie.catalogue.journal import undo as put_back
 
         undone = put_back(collection.engine, entry, by=person(by), alias=None if by else LOCAL)
+        kinds = _tags_from(collection) if undone.action == "scan" else []
     if json:
         show_json({"schema": 1, "undone": undone._asdict()})
         return
     note(
         f"undone: entry {undone.id} of {undone.by}, {undone.told or undone.action} ({plural(undone.changes, 'change')})"
     )
+    if kinds:
+        stop = f"wsabie collection scan {folder} --tags none"
+        note(f"later scans still take tags from {' and '.join(kinds)}; to stop it: {stop}")
+
+
+def _tags_from(collection: "Collection") -> list[str]:
+    """Where scans take tags from: what was chosen is no entry of the history."""
+    from wsabie.catalogue.roots import all_roots
+
+    chosen = (root.options.get("tags", "none") for root in all_roots(collection))
+    return sorted({kind for kind in chosen if kind != "none"})
 
 
 def _refuse_absent(folder: Path) -> None:

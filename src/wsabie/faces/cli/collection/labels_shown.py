@@ -201,7 +201,7 @@ def _merge(collection: "Collection", names: Sequence[str], by: str) -> Done:
 
     *gone, into = vocabulary.numbers_of(collection, names)
     done = editing.merge(collection, gone, into, by)
-    said = f"merged into {done.into}: {done.moved:,} annotations moved, {done.together:,} were there already"
+    said = f"merged into {done.into}: {plural(done.moved, 'annotation')} moved, {done.together:,} were there already"
     return said, done._asdict()
 
 
