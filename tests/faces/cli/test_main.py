@@ -113,6 +113,7 @@ def test_ctrl_c_says_what_is_left_of_a_collection(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("wsabie.catalogue.collection.open_collection", stopped)
+    monkeypatch.setattr("wsabie.catalogue.collection.is_collection", lambda _: True)
     monkeypatch.setattr("wsabie.faces.serve.running.listening", stopped)
     ran = cli(*words, tmp_path)
     assert (ran.code, said in ran.err) == (130, True), ran.err
