@@ -39,10 +39,10 @@ export function Row({ row, at, current, numbered, onLook, onVerdict }: Props): R
         onClick={() => onLook(row.label)}
       >
         <span className="row-name">{row.label}</span>
-        <small title={row.annotation?.at}>
+        <small title={at ?? undefined}>
           {row.verdict === "rejected" ? "rejected " : ""}
           {provenance(row)}
-          {row.annotation ? `, ${ago(row.annotation.at)}` : ""}
+          {at ? `, ${ago(at)}` : ""}
         </small>
       </button>
       <span className="row-p">
