@@ -32,7 +32,9 @@ def test_the_wheel_has_the_pages_and_all_that_they_load(wheel: zipfile.ZipFile) 
     assert {Path(name).suffix for name in loaded} >= {".js", ".css"}
     for name in loaded:
         assert len(wheel.read(f"{PAGES}/{name}")) > 100, name
-    on_disk = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src" / PAGES).rglob("*") if path.is_file()}
+    on_disk = {
+        path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src" / PAGES).rglob("*") if path.is_file()
+    }
     assert on_disk <= names
 
 

@@ -102,7 +102,11 @@ def _suggested(model: int | None, numbers: list[int], where: Any, least: float) 
         select(
             *_PLACE,
             *(s.label_id, literal("").label("region"), literal("suggested").label("state")),
-            *(literal("model").label("origin"), literal("").label("by"), func.coalesce(views.c.at, models.c.made).label("at")),
+            *(
+                literal("model").label("origin"),
+                literal("").label("by"),
+                func.coalesce(views.c.at, models.c.made).label("at"),
+            ),
             *(models.c.folder.label("model"), models.c.made.label("model_made"), s.score, s.probability),
         )
         .select_from(suggestions)

@@ -31,8 +31,8 @@ def rank(
 ) -> list[Ranked]:
     """The k best labels of every row, with probabilities where the model has them.
 
-    With `min_precision` only those of the first 100 that are right that often as far as held-out items tell; where there
-    is none, no tag fits.
+    With `min_precision` only those of the first 100 that are right that often as far as held-out items tell; where
+    there is none, no tag fits.
 
     Raises
     ------
