@@ -62,6 +62,10 @@ def test_a_threshold_keeps_what_it_promises(learnt: tuple[Collection, dict[int, 
     collection, there = learnt
     opened = open_model(collection)
     sure = opened.threshold(0.75)
+    assert opened.threshold(0.75) is sure
+    for percent in range(1, 151):
+        opened.threshold(percent / 151)
+    assert len(opened._thresholds) <= 100
     assert sure.common is not None
     chosen = [
         there[item]["kind"] == name
