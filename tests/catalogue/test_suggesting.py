@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from pictured import add_item, sample, suggested, tag, with_pictures
 from wsabie.base.errors import InputError
-from wsabie.catalogue import points, shelf, tables
-from wsabie.catalogue.collection import Collection, create
+from wsabie.catalogue import facets, items, points, shelf, tables
+from wsabie.catalogue.collection import Collection, create, open_collection
 from wsabie.catalogue.database import reading, writing
 from wsabie.catalogue.journal import history, undo
 from wsabie.catalogue.label_space import search_labels
@@ -62,6 +62,10 @@ def test_a_threshold_keeps_what_it_promises(learnt: tuple[Collection, dict[int, 
     collection, there = learnt
     opened = open_model(collection)
     sure = opened.threshold(0.75)
+    assert opened.threshold(0.75) is sure
+    for percent in range(1, 151):
+        opened.threshold(percent / 151)
+    assert len(opened._thresholds) <= 100
     assert sure.common is not None
     chosen = [
         there[item]["kind"] == name
@@ -181,6 +185,20 @@ def said(*words: object) -> dict[str, Any]:
     return found
 
 
+def _times(folder: Path) -> tuple[str, str, int]:
+    """When the model in use was made, when it looked at an item according to an export, and the item."""
+    said("export", folder, folder / "suggested.jsonl", "--state", "suggested")
+    tags = [json.loads(line) for line in (folder / "suggested.jsonl").read_text().splitlines()]
+    times: set[tuple[str, str]] = {(tag["model_made"], tag["at"]) for tag in tags}
+    with open_collection(folder) as collection:
+        shown = items.page(collection, items.Filter(label_state="suggested"), limit=1).items[0]
+        at = {one.at for one in facets.one(collection, shown.id).suggestions}
+    assert len(times) == 1  # all were looked at together
+    (made, looked), *_ = times
+    assert at <= {looked, None}
+    return made, looked, shown.id
+
+
 def test_the_commands(tmp_path: Path, database: str | None) -> None:
     """Emoji as files, tagged with what they are called in English and German."""
     import pyarrow.parquet as pq
@@ -199,6 +217,15 @@ def test_the_commands(tmp_path: Path, database: str | None) -> None:
     assert said("apply", folder, "--threads", 1, "--min-precision", 0.9)["fitting"]["precision"] == 0.9
     accepted = said("apply", folder, "--threads", 1, "--accept-above", 0.3)["accepted"]["added"]
     assert said("history", folder)["entries"][0]["changes"] == accepted
+    made, looked, open_one = _times(folder)
+    assert made < looked
+    said("apply", folder, "--threads", 1, "--again")
+    assert looked < _times(folder)[1]
+    with open_collection(folder) as collection, writing(collection.engine) as connection:
+        connection.execute(tables.views.update().values(at=None))  # as an older version left it
+    with open_collection(folder) as collection:
+        assert {one.at for one in facets.one(collection, open_one).suggestions} == {None}
+    assert _times(folder) == (made, made, open_one)
     assert [m["in_use"] for m in said("models", folder)["models"]] == [True, False]
     assert said("models", folder, "--use", 1)["used"] == {"number": 1, "before": 2, "unseen": 0}
     assert said("models", folder, "--use", 2)["used"]["before"] == 1

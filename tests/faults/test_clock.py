@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx2 as httpx
-import pytest
 from tests.faults.conftest import Made, decision, emoji
 from tests.faults.service import PATIENCE, Service
 from tests.faults.truth import assert_sound
@@ -42,7 +41,6 @@ datetime.datetime = _Datetime
 """Loaded by every Python process that finds it as `sitecustomize`: a clock that is wrong by what a file says."""
 
 
-@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 def test_a_clock_that_is_set_back(made: Made, tmp_path: Path) -> None:
     folder, clock = made(), tmp_path / "clock"
     (tmp_path / "sitecustomize.py").write_text(CLOCK)

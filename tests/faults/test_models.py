@@ -64,7 +64,6 @@ class Load:
         return self.answers[first:]
 
 
-@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 def test_models_are_switched_and_applied_under_load(collection: Collection) -> None:
     train(collection, by="eve", full=True, epochs=2, threads=1)
     with asking(collection) as asked, Load(asked, "info", "items/3/similar?k=3", "search?text=flag&k=3") as load:
@@ -76,7 +75,6 @@ def test_models_are_switched_and_applied_under_load(collection: Collection) -> N
     assert {status for status, _ in load.answers} == {200}, [one for one in load.answers if one[0] != 200][:3]
 
 
-@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 def test_the_files_of_a_model_are_removed_under_load(collection: Collection) -> None:
     path = shelf.open_model(collection).path
     points._models.clear()
@@ -86,7 +84,7 @@ def test_the_files_of_a_model_are_removed_under_load(collection: Collection) -> 
         assert {status for status, _ in load.rest()} == {200}
         shutil.rmtree(path)
         assert {status for status, _ in load.rest()} == {422}
-        assert_problem(asked.get("/api/v1/info"), 422, "train again, or use another")
+        assert_problem(asked.get("/api/v1/info"), 422, "train again, or choose another")
         assert asked.get("/api/v1/items?k=5").status_code == 200
         assert asked.get("/api/v1/collection").status_code == 200
         train(collection, by="eve", epochs=2, threads=1)

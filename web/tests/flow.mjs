@@ -1,7 +1,7 @@
 // A user's way through all pages of a running service: node tests/flow.mjs http://127.0.0.1:8420 PICTURE [FOLDER FOR SCREENSHOTS]
 // The collection has tags and no model yet. What went wrong is printed, and the exit code is 1.
 import assert from "node:assert/strict";
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { labelsOf } from "./flow-labels.mjs";
 import { opened, PHONE, seriousFaults, WIDE, withBrowser } from "./chromium.mjs";
@@ -138,13 +138,38 @@ async function review(page, context) {
   await eventually(async () => (await verdictOf(one.id, label)) === "accepted", "accepted in the grid");
   await eventually(async () => (await verdictOf(two.id, label)) === "rejected", "rejected in the grid");
   await shoot(page, "review-grid");
+  await ownLimits(page, label);
   await page.getByRole("button", { name: /Accept all above/ }).click();
+  await page.getByRole("button", { name: "90 % right: from 37 %", pressed: true }).waitFor();
   await page.getByRole("slider").fill("20");
   const { count } = await get(`/decisions/above?label=${named}&probability=0.2`);
   await page.getByRole("button", { name: new RegExp(`^Accept ${count} suggestion`) }).waitFor();
   await shoot(page, "above");
   await page.getByRole("button", { name: /^Accept \d+ suggestion/ }).click();
   await eventually(async () => (await get(`/decisions/above?label=${named}&probability=0.2`)).count === 0, "all accepted");
+}
+
+/** From now on the service says of a label that it has a threshold of its own. */
+async function ownLimits(page, label) {
+  const { id } = (await get("/facets")).labels.find((one) => one.label === label);
+  await page.route(`**/api/v1/labels/${id}`, async (route) => {
+    const response = await route.fetch();
+    const told = await response.json();
+    const limits = [{ precision: 0.9, probability: 0.365, own: true }];
+    await route.fulfill({ response, json: { ...told, held_out: { ...told.held_out, limits } } });
+  });
+}
+
+/** A file let go over the page, as a browser tells of it. */
+async function drop(page, file) {
+  const content = readFileSync(file).toString("base64");
+  const carried = await page.evaluateHandle((given) => {
+    const carried = new DataTransfer();
+    carried.items.add(new File([Uint8Array.from(atob(given), (c) => c.charCodeAt(0))], "dropped.webp", { type: "image/webp" }));
+    return carried;
+  }, content);
+  const place = page.getByRole("region", { name: "Search", exact: true });
+  for (const kind of ["dragenter", "dragover", "drop"]) await place.dispatchEvent(kind, { dataTransfer: carried });
 }
 
 async function search(page) {
@@ -157,6 +182,12 @@ async function search(page) {
   assert.match(page.url(), /text=/);
   await shoot(page, "search");
   await page.getByLabel("Search with a picture").setInputFiles(picture);
+  await page.locator(".by-picture .found-items .tile").first().waitFor();
+  await page.goBack();
+  await page.locator(".by-picture").waitFor({ state: "detached" });
+  const sent = page.waitForResponse((r) => r.url().includes("/search/picture"));
+  await drop(page, picture);
+  assert.equal((await sent).status(), 200);
   await page.locator(".by-picture .found-items .tile").first().waitFor();
   const frame = await page.locator(".by-picture .drawing").boundingBox();
   await page.mouse.move(frame.x + frame.width * 0.2, frame.y + frame.height * 0.2);

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from heapq import merge
 from typing import Any, Literal, TypeAlias
 
-from sqlalchemy import Connection, Select, and_, exists, literal, or_, select, true
+from sqlalchemy import Connection, Select, and_, exists, func, literal, or_, select, true
 
 from wsabie.base.errors import InputError
 from wsabie.catalogue import book
 from wsabie.catalogue.deciding import model_in_use, no_model
 from wsabie.catalogue.formats.record import Tag
-from wsabie.catalogue.tables import annotations, items, labels, models, roots, suggestions, synonyms
+from wsabie.catalogue.tables import annotations, items, labels, models, roots, suggestions, synonyms, views
 
 Wanted = Literal["accepted", "rejected", "suggested", "all"]
 
@@ -102,13 +102,18 @@ def _suggested(model: int | None, numbers: list[int], where: Any, least: float) 
         select(
             *_PLACE,
             *(s.label_id, literal("").label("region"), literal("suggested").label("state")),
-            *(literal("model").label("origin"), literal("").label("by"), models.c.made.label("at")),
+            *(
+                literal("model").label("origin"),
+                literal("").label("by"),
+                func.coalesce(views.c.at, models.c.made).label("at"),
+            ),
             *(models.c.folder.label("model"), models.c.made.label("model_made"), s.score, s.probability),
         )
         .select_from(suggestions)
         .join(items, items.c.id == s.item_id)
         .join(roots, roots.c.id == items.c.root_id)
         .join(models, models.c.id == s.model_id)
+        .outerjoin(views, and_(views.c.model_id == s.model_id, views.c.item_id == s.item_id))
         .join(labels, labels.c.id == s.label_id)  # of one that was merged since, until the model looks again, nothing
         .where(where, s.model_id == model, s.probability >= least, ~decided, labels.c.merged_into.is_(None))
         .order_by(s.item_id, s.label_id)

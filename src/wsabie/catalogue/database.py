@@ -15,7 +15,7 @@ from wsabie.base.errors import BusyError, InputError
 from wsabie.base.machine import available_cores
 from wsabie.storage.atomic import DiskFullError
 
-HEAD = "0003"
+HEAD = "0004"
 """The version of the tables that this program works with: the last of `migrations/versions`."""
 
 _WAIT = 30  # seconds for others who write

@@ -27,12 +27,13 @@ class Annotation(NamedTuple):
 
 
 class Suggestion(NamedTuple):
-    """A label that the model in use suggests, of which nothing is decided."""
+    """A label that the model in use suggests, of which nothing is decided; `at` = when it looked at the item."""
 
     label_id: int
     label: str
     score: float
     probability: float
+    at: str | None
 
 
 class One(NamedTuple):
@@ -140,7 +141,9 @@ def _annotations(connection: Connection, number: int) -> tuple[Annotation, ...]:
 def _waiting(connection: Connection, number: int, model: int | None) -> tuple[Suggestion, ...]:
     s, a, names = suggestions.c, annotations.c, labels.c
     decided = exists().where(a.item_id == s.item_id, a.label_id == s.label_id, a.region == "")
-    query = select(names.id, names.name, s.score, s.probability).join(labels, names.id == s.label_id)
+    looked = and_(views.c.model_id == s.model_id, views.c.item_id == s.item_id)
+    query = select(names.id, names.name, s.score, s.probability, views.c.at).join(labels, names.id == s.label_id)
+    query = query.outerjoin(views, looked)
     query = query.where(s.model_id == model, s.item_id == number, not_(decided))
     return tuple(Suggestion._make(row) for row in connection.execute(query.order_by(s.probability.desc(), names.name)))
 

@@ -22,6 +22,7 @@ from wsabie.features.describer import Describer
 from wsabie.models.annotator import Annotator
 from wsabie.storage.folder import is_model_folder
 
+_THRESHOLDS = 100  # kept of a model
 _FOLLOWING = threading.Lock()  # many ask at once when something has changed
 
 
@@ -131,9 +132,13 @@ class OpenModel:
         InputError
             The precision is no share, or what it was judged by is gone or damaged.
         """
-        if precision not in self._thresholds:
-            self._thresholds[precision] = threshold_of(self.judged, precision)
-        return self._thresholds[precision]
+        found = self._thresholds.get(precision)
+        if found is None:
+            found = threshold_of(self.judged, precision)
+            if len(self._thresholds) >= _THRESHOLDS:  # whoever asks a service chooses the precision
+                self._thresholds.clear()
+            self._thresholds[precision] = found
+        return found
 
     def labels_now(self, connection: Connection) -> Int64:
         """What became of them: of a merged label the one that it went into; -1 where there is none any more."""

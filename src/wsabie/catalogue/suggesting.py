@@ -15,7 +15,7 @@ from wsabie.catalogue.alone import alone
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.database import reading, writing
 from wsabie.catalogue.deciding import Decided, Decision, Written, decide
-from wsabie.catalogue.journal import entry
+from wsabie.catalogue.journal import entry, now
 from wsabie.catalogue.points import Points, load_points, mark_of, save_points
 from wsabie.catalogue.probability import Threshold
 from wsabie.catalogue.ranking import Ranking, Top
@@ -230,8 +230,9 @@ def _write(
     top = ranking.top(part.points, k, exclude, threads)
     told = list(_told(model, numbers, top, floor))
     doubt = np.minimum(top.probabilities, 1 - top.probabilities).max(axis=1)
+    time = now()
     seen = [
-        {"model_id": model, "item_id": number, "best": float(best), "doubt": float(unsure)}
+        {"model_id": model, "item_id": number, "best": float(best), "doubt": float(unsure), "at": time}
         for number, best, unsure in zip(numbers, top.probabilities[:, 0], doubt, strict=True)
     ]
     with writing(collection.engine) as connection:

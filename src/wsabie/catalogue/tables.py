@@ -169,6 +169,7 @@ views = Table(
     Column("item_id", _key, ForeignKey("items.id"), primary_key=True),
     Column("best", Float, nullable=False),  # the highest probability
     Column("doubt", Float, nullable=False),  # the highest min(p, 1 - p): 0.5 = the model cannot tell
+    Column("at", _text),  # when it looked; null: before this was written down
     Index(None, "model_id", "best", "item_id"),
     Index(None, "model_id", "doubt", "item_id"),
     sqlite_with_rowid=False,

@@ -5,12 +5,15 @@ import time
 from io import BytesIO
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PIL import Image
 from starlette.testclient import TestClient
 from tests.faces.serve.conftest import Client, drawn, emoji, running
 
 from wsabie.catalogue.collection import open_collection
+from wsabie.catalogue.probability import Judged, save_judged
+from wsabie.catalogue.shelf import open_model
 from wsabie.faces.serve.app import make_app
 from wsabie.faces.serve.context import Context
 from wsabie.faces.serve.limits import Limits
@@ -152,6 +155,33 @@ def test_an_item_is_annotated_by_its_number_or_path(asked: TestClient) -> None:
     assert asked.get("/api/v1/annotate/path", params=region).json() != by_number
     for wrong in ("none.png", f"../photos/{path}", f"./{path}", "/etc/passwd", "a\0b", ""):
         assert asked.get("/api/v1/annotate/path", params={"path": wrong}).status_code in (404, 422), wrong
+
+
+def test_only_labels_that_are_sure_enough_or_no_tag_fits(asked: TestClient, folder: Path) -> None:
+    item = asked.get(f"/api/v1/items/{untagged(asked)[0]}").json()
+    by_path = f"/api/v1/annotate/path?path={item['path']}"
+    labels = asked.get(by_path).json()["results"][0]["labels"]
+    assert asked.get(by_path).json()["results"][0]["no_tag_fits"] is None
+    second = labels[1]["label"]
+    numbers = {one["name"]: one["id"] for one in asked.get("/api/v1/vocabulary").json()["labels"]}
+    with open_collection(folder) as collection:  # 30 suggestions of each label were judged, and one label was right
+        every, right = np.repeat(list(numbers.values()), 30), np.repeat([name == second for name in numbers], 30)
+        save_judged(open_model(collection).path, Judged(every, np.zeros(len(every)), right.astype(np.int64)))
+    region = f"/api/v1/items/{item['id']}/annotate?region=0,0,64,48"
+    rows = {"rows": [{"columns": [0], "values": [1]}] * 2, "k": 1}
+    picture = {"file": (folder / item["path"]).read_bytes()}
+    for precision, sure, none in ((0.9, [second], False), (0.99, [], True)):  # 30 of 30, and one more that is wrong
+        for answer in (
+            asked.get(f"{by_path}&k=1&min_precision={precision}"),
+            asked.get(f"{region}&min_precision={precision}"),
+            asked.post(f"/api/v1/annotate/picture?min_precision={precision}", files=picture),
+            asked.post("/api/v1/annotate/rows", json={**rows, "min_precision": precision}),
+        ):
+            assert answer.status_code == 200, answer.text
+            for result in answer.json()["results"]:
+                assert ([one["label"] for one in result["labels"]], result["no_tag_fits"]) == (sure, none)
+    for wrong in ("0", "1.1", "nan", "x"):
+        assert asked.get(f"{by_path}&min_precision={wrong}").status_code == 422, wrong
 
 
 def test_search_by_a_picture_and_a_region(asked: TestClient) -> None:

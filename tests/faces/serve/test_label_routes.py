@@ -105,6 +105,23 @@ def test_one_label_in_full(asked: TestClient) -> None:
     assert [one["name"] for one in asked.get("/api/v1/vocabulary?containing=möw").json()["labels"]] == ["gull"]
 
 
+def test_other_names_have_a_place_beside_many_names(asked: TestClient) -> None:
+    lake, tree, *_ = named(asked, "lake", "tree", *(f"sea {n:02d}" for n in range(25)))
+    edited(asked, lake, add=[{"name": "See", "language": "de"}, {"name": "Seelein", "language": "de"}])
+    edited(asked, tree, add=[{"name": "Seb", "language": "sl"}])
+
+    def completed(start: str, k: int) -> list[tuple[str, str | None]]:
+        found = asked.get("/api/v1/labels", params={"start": start, "k": k}).json()["labels"]
+        return [(one["name"], one["other"]) for one in found]
+
+    seas: list[tuple[str, str | None]] = [(f"sea {n:02d}", None) for n in range(25)]
+    assert completed("se", 20) == [*seas[:18], ("tree", "Seb"), ("lake", "See")]
+    assert completed("se", 4) == [*seas[:3], ("tree", "Seb")]
+    assert completed("se", 1) == seas[:1]
+    assert completed("se", 50) == [*seas, ("tree", "Seb"), ("lake", "See")]
+    assert completed("sea 0", 20) == seas[:10]
+
+
 def test_a_form_is_one_entry_that_can_be_undone(asked: TestClient) -> None:
     [gul, bird] = named(asked, "gul", "bird")
     before = whole(asked, gul)

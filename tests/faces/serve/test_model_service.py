@@ -55,6 +55,8 @@ def test_a_region_is_not_the_picture(client: Client) -> None:
     picture = {"file": emoji(1)[0]}
     whole = asked.post("/api/v1/annotate/picture", files=picture).json()["results"]
     part = asked.post("/api/v1/annotate/picture?region=10%,10%,40%,40%", files=picture).json()["results"]
+    unjudged = asked.post("/api/v1/annotate/picture?min_precision=0.9", files=picture)
+    assert (unjudged.status_code, "serve the collection itself" in unjudged.text) == (422, True)
     assert whole != part
     refused = asked.post("/api/v1/annotate/picture?region=x", files=picture)
     assert refused.status_code == 422

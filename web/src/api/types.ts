@@ -36,6 +36,7 @@ export interface Suggestion {
   label: string;
   score: number;
   probability: number | null;
+  at?: string | null; // when the model looked; not of what it ranks now
 }
 
 export interface ItemDetail extends Item {

@@ -19,6 +19,7 @@ interface Props {
 export function Row({ row, at, current, numbered, onLook, onVerdict }: Props): ReactNode {
   const writes = useMayWrite();
   const p = row.suggestion?.probability ?? row.annotation?.probability ?? null;
+  const when = row.annotation?.at ?? (row.verdict ? null : row.suggestion?.at);
   const give = (verdict: Verdict): void => onVerdict(row, row.verdict === verdict ? null : verdict);
   return (
     <li
@@ -39,10 +40,10 @@ export function Row({ row, at, current, numbered, onLook, onVerdict }: Props): R
         onClick={() => onLook(row.label)}
       >
         <span className="row-name">{row.label}</span>
-        <small title={row.annotation?.at}>
+        <small title={when ?? undefined}>
           {row.verdict === "rejected" ? "rejected " : ""}
           {provenance(row)}
-          {row.annotation ? `, ${ago(row.annotation.at)}` : ""}
+          {when ? `, ${ago(when)}` : ""}
         </small>
       </button>
       <span className="row-p">

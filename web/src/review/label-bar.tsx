@@ -11,6 +11,7 @@ import { useStore } from "../base/store";
 import { Dialog, Trouble } from "../base/ui";
 import { decideAbove, settledCount } from "../decisions/desk";
 import { useMayWrite } from "../decisions/may";
+import { limitsOf, usable } from "./limits";
 
 interface Props {
   label: string;
@@ -48,14 +49,16 @@ export function LabelBar({ label, needed, thresholds }: Props): ReactNode {
 }
 
 function Above({ label, thresholds, onClose }: { label: string; thresholds: Props["thresholds"]; onClose: () => void }): ReactNode {
-  const usable = thresholds.filter((t): t is { precision: number; probability: number } => t.probability !== null);
-  const [p, setP] = useState(() => Math.ceil((usable.at(-1)?.probability ?? 0.9) * 100));
+  const own = useLoad(label ? `limits ${label}` : null, (signal) => limitsOf(label, signal));
+  const limits = own.busy ? [] : (own.value ?? usable(thresholds));
+  const [chosen, setP] = useState<number | null>(null);
+  const p = chosen ?? inPercent(limits.at(-1)?.probability ?? 0.9);
   const settled = useSettled(p, 200);
   const done = useStore(settledCount);
   const found = useLoad(`above ${label} ${settled} ${done}`, (signal) =>
     api.countAbove(label, settled / 100, signal),
   );
-  const total = settled === p && !found.busy ? (found.value?.count ?? null) : null;
+  const total = settled === p && !found.busy && !own.busy ? (found.value?.count ?? null) : null;
   const what = label ? `“${label}”` : "every label";
   const told = total === null ? "…" : count(total, "suggestion");
   return (
@@ -69,15 +72,15 @@ function Above({ label, thresholds, onClose }: { label: string; thresholds: Prop
         </span>
         <input type="range" min={1} max={100} value={p} onChange={(event) => setP(Number(event.target.value))} />
       </label>
-      {usable.length > 0 && (
+      {limits.length > 0 && (
         <div className="chips">
-          {usable.map((t) => (
+          {limits.map((t) => (
             <button
               key={t.precision}
               type="button"
               className="chip"
-              aria-pressed={Math.ceil(t.probability * 100) === p}
-              onClick={() => setP(Math.ceil(t.probability * 100))}
+              aria-pressed={inPercent(t.probability) === p}
+              onClick={() => setP(inPercent(t.probability))}
             >
               {percent(t.precision)} right: from {percent(t.probability)}
             </button>
@@ -104,4 +107,9 @@ function Above({ label, thresholds, onClose }: { label: string; thresholds: Prop
       </p>
     </Dialog>
   );
+}
+
+/** The slider's step from which on nothing below a probability is taken. */
+function inPercent(probability: number): number {
+  return Math.max(1, Math.ceil(probability * 100));
 }

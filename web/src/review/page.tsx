@@ -34,7 +34,7 @@ export function ReviewPage({ facts }: { facts: CollectionFacts | null }): ReactN
         </div>
         <div className="segments" role="group" aria-label="First come">
           <button type="button" aria-pressed={order === "doubt"} onClick={() => ask({ order: null, item: null })}>
-            Teaches most
+            Most doubtful
           </button>
           <button type="button" aria-pressed={order === "best"} onClick={() => ask({ order: "best", item: null })}>
             Surest

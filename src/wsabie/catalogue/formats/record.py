@@ -38,7 +38,8 @@ class Tag(NamedTuple):
     state : str
         "accepted", "rejected" or "suggested".
     origin, by, at : str
-        Who decided it, and when. Of a suggestion: "model", nobody, and when the model was made.
+        Who decided it, and when. Of a suggestion: "model", nobody, and when the model looked at the item (before that
+        was written down: when it was made).
     model, model_made : str or None
         The model that suggested it: its folder, and when it was made.
     score, probability : float or None

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+SURE = "Only labels that are right this often as far as the held-out items of the collection tell."
 Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
@@ -27,6 +28,7 @@ class AnnotateRows(Strict):
     rows: list[Row] = Field(min_length=1, max_length=1000)
     k: int = Field(10, ge=1, description="Labels for each.")
     candidates: list[str] | None = Field(None, min_length=1, max_length=100_000, description="Only these labels.")
+    min_precision: float | None = Field(None, gt=0, le=1, description=SURE)
 
 
 class Label(BaseModel):
@@ -41,6 +43,7 @@ class Ranked(BaseModel):
     """The best labels, best first."""
 
     labels: list[Label]
+    no_tag_fits: bool | None = Field(None, description="Whether no label is sure enough for `min_precision`.")
 
 
 class Annotations(BaseModel):

@@ -1,5 +1,6 @@
 """Questions to a model: plain functions behind the routes."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ from wsabie.faces.serve.served import Version
 from wsabie.models.annotator import Annotator
 from wsabie.sources.records import Item, Things
 from wsabie.sources.regions import Content, Cutout, parse_region
+
+_SEEN = 100  # labels among which those that are sure enough are looked for, at least
 
 
 def matrix_of(rows: list[Row], n_features: int) -> Any:
@@ -23,22 +26,36 @@ def matrix_of(rows: list[Row], n_features: int) -> Any:
     return _sparse(rows, n_features) if rows[0].dense is None else _dense(rows, n_features)
 
 
-def rank(version: Version, X: Any, k: int, candidates: list[str] | None = None) -> list[Ranked]:
-    """The k best labels of every row, with probabilities where the model has them."""
+def rank(
+    version: Version, X: Any, k: int, candidates: list[str] | None = None, min_precision: float | None = None
+) -> list[Ranked]:
+    """The k best labels of every row, with probabilities where the model has them.
+
+    With `min_precision` only those of the first 100 that are right that often as far as held-out items tell; where
+    there is none, no tag fits.
+
+    Raises
+    ------
+    InputError
+        It is no share, or the model was not judged by held-out items.
+    UnknownLabelError
+        A candidate is no label of the model.
+    """
     model: Any = version.annotator.model
+    least = None if min_precision is None else _least(version, min_precision)
     among = {} if candidates is None else {"candidates": candidates}
-    numbers, scores = model.rank(X, min(k, len(candidates or version.names)), **among)
+    asked = k if least is None else max(k, _SEEN)
+    numbers, scores = model.rank(X, min(asked, len(candidates or version.names)), **among)
     told = _probabilities(model, scores, numbers)
-    return [
-        Ranked(
-            labels=[
-                Label(label=version.names[y], score=float(s), probability=None if p is None else float(p[j]))
-                for j, (y, s) in enumerate(zip(ids, row, strict=True))
-                if y >= 0
-            ]
-        )
-        for ids, row, p in zip(numbers.tolist(), scores.tolist(), told, strict=True)
-    ]
+    ranked = []
+    for ids, row, p in zip(numbers.tolist(), scores.tolist(), told, strict=True):
+        labels = [
+            Label(label=version.names[y], score=float(s), probability=None if p is None else float(p[j]))
+            for j, (y, s) in enumerate(zip(ids, row, strict=True))
+            if y >= 0 and (least is None or p[j] >= least(y))
+        ]
+        ranked.append(Ranked(labels=labels[:k], no_tag_fits=None if least is None else not labels))
+    return ranked
 
 
 def row_of(annotator: Annotator, content: Content, things: Things = "pictures") -> Any:
@@ -58,6 +75,17 @@ def row_of(annotator: Annotator, content: Content, things: Things = "pictures") 
 def region_of(content: bytes, region: str | None) -> Content:
     """A picture, or a region of it as `wsabie annotate --region` takes it."""
     return content if region is None else Cutout(content, parse_region(region))
+
+
+def _least(version: Version, min_precision: float) -> Callable[[int], float]:
+    """From which probability on a column of the model is right that often."""
+    if version.opened is None:
+        raise InputError(
+            "min_precision wants a model that was judged by the held-out items of a collection; serve the collection "
+            "itself, or leave min_precision out"
+        )
+    sure, labels = version.opened.threshold(min_precision), version.opened.labels
+    return lambda column: sure.of(int(labels[column]))
 
 
 def _probabilities(model: Any, scores: Any, numbers: Any) -> list[Any]:

@@ -58,6 +58,7 @@ class SuggestionSeen(BaseModel):
     label: str
     score: float
     probability: float
+    at: str | None = Field(description="When it looked at the item; null: before that was written down.")
 
 
 class ItemWhole(ItemSeen):

@@ -20,7 +20,7 @@ from wsabie.faces.serve.answers import Annotations
 from wsabie.faces.serve.asking import rank, row_of
 from wsabie.faces.serve.context import API, Open, Reader, The, within
 from wsabie.faces.serve.kept_copies import keeps
-from wsabie.faces.serve.model_routes import Region, Top
+from wsabie.faces.serve.model_routes import Region, Sure, Top
 from wsabie.faces.serve.seen import found, item_seen, item_whole
 from wsabie.features.decode import media_type
 from wsabie.models.explain import explain_picture
@@ -121,13 +121,15 @@ def heat(item: Id, at: Open, the: The, _: Reader, label: Annotated[str, Query(ma
 
 
 @router.get("/items/{item}/annotate")
-def annotate(item: Id, at: Open, the: The, _: Reader, region: Region = None, k: Top = 10) -> Annotations:
+def annotate(
+    item: Id, at: Open, the: The, _: Reader, region: Region = None, k: Top = 10, min_precision: Sure = None
+) -> Annotations:
     """Labels of it, or of a region of it, as the model in use ranks them now."""
     version = the.model.current()
     things = "pictures" if region is not None or version.annotator.terms is None else version.annotator.terms.things
     with held_file(at, item) as file:
         X = row_of(version.annotator, file if region is None else Cutout(file, parse_region(region)), things)
-    return Annotations(model=version.id, results=rank(version, X, within(k, the)))
+    return Annotations(model=version.id, results=rank(version, X, within(k, the), None, min_precision))
 
 
 @router.get("/annotate/path")
@@ -138,9 +140,10 @@ def annotate_path(
     who: Reader,
     region: Region = None,
     k: Top = 10,
+    min_precision: Sure = None,
 ) -> Annotations:
     """Labels of an item by its path."""
-    return annotate(item_at(at, path), at, the, who, region, k)
+    return annotate(item_at(at, path), at, the, who, region, k, min_precision)
 
 
 @router.get("/items/{item}/similar")

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Query, Response, UploadFile
 
-from wsabie.faces.serve.answers import AnnotateRows, Annotations, Info, Labels, Near, Neighbours
+from wsabie.faces.serve.answers import SURE, AnnotateRows, Annotations, Info, Labels, Near, Neighbours
 from wsabie.faces.serve.asking import matrix_of, rank, region_of, row_of
 from wsabie.faces.serve.context import API, Context, Reader, The, within
 from wsabie.faces.serve.problems import Problem
@@ -17,6 +17,7 @@ names = APIRouter(prefix=API, tags=["model"])
 """Labels of a model; a collection has its own."""
 
 Top = Annotated[int, Query(ge=1, description="Answers, at most.")]
+Sure = Annotated[float | None, Query(gt=0, le=1, description=SURE)]
 Region = Annotated[
     str | None, Query(max_length=2000, description="X,Y,W,H in pixels, or in per cent (10%,20%,30%,40%).")
 ]
@@ -36,24 +37,29 @@ def annotate_rows(asked: AnnotateRows, the: The, _: Reader) -> Annotations:
     """Rank labels for rows of features."""
     version = the.model.current()
     X = matrix_of(asked.rows, version.annotator.model.n_features_in_)
-    return Annotations(model=version.id, results=rank(version, X, within(asked.k, the), asked.candidates))
+    results = rank(version, X, within(asked.k, the), asked.candidates, asked.min_precision)
+    return Annotations(model=version.id, results=results)
 
 
 @router.post("/annotate/picture")
-def annotate_picture(file: UploadFile, the: The, _: Reader, k: Top = 10, region: Region = None) -> Annotations:
+def annotate_picture(
+    file: UploadFile, the: The, _: Reader, k: Top = 10, region: Region = None, min_precision: Sure = None
+) -> Annotations:
     """Rank labels for a picture that is sent, or for a region of it."""
     version = the.model.current()
     content = picture_of(file, the)
     X = row_of(version.annotator, region_of(content, region))
-    return Annotations(model=version.id, results=rank(version, X, within(k, the)))
+    return Annotations(model=version.id, results=rank(version, X, within(k, the), None, min_precision))
 
 
 @router.post("/annotate/text")
-def annotate_text(text: Annotated[str, Form(max_length=1_000_000)], the: The, _: Reader, k: Top = 10) -> Annotations:
+def annotate_text(
+    text: Annotated[str, Form(max_length=1_000_000)], the: The, _: Reader, k: Top = 10, min_precision: Sure = None
+) -> Annotations:
     """Rank labels for a text."""
     version = the.model.current()
     X = row_of(version.annotator, text.encode("utf-8", "replace"), "documents")
-    return Annotations(model=version.id, results=rank(version, X, within(k, the)))
+    return Annotations(model=version.id, results=rank(version, X, within(k, the), None, min_precision))
 
 
 @router.post("/explain/picture", response_class=Response, responses={200: {"content": {"image/png": {}}}})

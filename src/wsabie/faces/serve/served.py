@@ -27,11 +27,14 @@ class Version:
         Changes with the model's content.
     names : list of str
         Its labels, in order.
+    opened : OpenModel or None
+        The same with what it was judged by; None: it is the model of no collection.
     """
 
     annotator: Annotator
     id: str
     names: list[str]
+    opened: OpenModel | None = None
 
 
 class Served(Protocol):
@@ -56,7 +59,7 @@ class CollectionModel:
         """The model in use; InputError where there is none yet."""
         opened, there = opened_model(self._collection), self._version
         if there is None or there[0] is not opened:
-            there = opened, _version(opened.annotator, str(opened.number))
+            there = opened, _version(opened.annotator, str(opened.number), opened)
             self._version = there
         return there[1]
 
@@ -118,7 +121,7 @@ def refuse_other(path: Path) -> None:
         )
 
 
-def _version(annotator: Annotator, number: str) -> Version:
+def _version(annotator: Annotator, number: str, opened: OpenModel | None = None) -> Version:
     if hasattr(annotator.model, "threads"):
         annotator.model.threads = 1  # requests are what runs side by side
-    return Version(annotator, number, list(annotator.model.vocabulary_))
+    return Version(annotator, number, list(annotator.model.vocabulary_), opened)

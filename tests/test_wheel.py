@@ -1,0 +1,56 @@
+"""The wheel that people install: built here and opened."""
+
+import re
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = "wsabie/faces/serve/static"
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zipfile.ZipFile]:
+    builders = pytest.importorskip("hatchling.builders.wheel", reason="hatchling is not installed; run `make setup`")
+    from hatch_build import BuildPages
+
+    if not BuildPages._built(SimpleNamespace(root=ROOT)):  # type: ignore[arg-type]  # it asks for its root alone
+        pytest.skip("the pages are not built, or older than what they are made of; run `make web`")
+    folder = tmp_path_factory.mktemp("wheel")
+    [path] = builders.WheelBuilder(str(ROOT)).build(directory=str(folder), versions=["standard"])
+    with zipfile.ZipFile(path) as opened:
+        yield opened
+
+
+def test_the_wheel_has_the_pages_and_all_that_they_load(wheel: zipfile.ZipFile) -> None:
+    names = set(wheel.namelist())
+    page = wheel.read(f"{PAGES}/index.html").decode()
+    loaded = re.findall(r'(?:src|href)="/([^"]+)"', page)
+    assert {Path(name).suffix for name in loaded} >= {".js", ".css"}
+    for name in loaded:
+        assert len(wheel.read(f"{PAGES}/{name}")) > 100, name
+    on_disk = {
+        path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src" / PAGES).rglob("*") if path.is_file()
+    }
+    assert on_disk <= names
+
+
+def test_the_wheel_has_the_samples_and_the_migrations(wheel: zipfile.ZipFile) -> None:
+    names = set(wheel.namelist())
+    there = {f"wsabie/samples/{name}" for name in ("emoji.parquet", "documentation.jsonl.gz", "LICENSES.txt")}
+    folder = ROOT / "src/wsabie/catalogue/migrations/versions"
+    there |= {f"wsabie/catalogue/migrations/versions/{path.name}" for path in folder.glob("*.py")}
+    assert there | {"wsabie/py.typed"} <= names
+    assert wheel.testzip() is None
+
+
+def test_the_wheel_has_nothing_else(wheel: zipfile.ZipFile) -> None:
+    parts = {part for name in wheel.namelist() for part in Path(name).parts}
+    assert not parts & {"node_modules", "tests", "web", "__pycache__", "drawings.parquet"}
+    assert {Path(name).parts[0].split("-")[0] for name in wheel.namelist()} == {"wsabie"}
+    kinds = {Path(name).suffix for name in wheel.namelist()}
+    assert not kinds & {".map", ".ts", ".tsx", ".mjs", ".pyc", ".log"}
+    assert sum(one.compress_size for one in wheel.infolist()) < 7_000_000

@@ -1,0 +1,26 @@
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { api } from "../api/client";
+import { labelApi, type LabelDetail } from "../api/labels";
+import { limitsOf } from "./limits";
+
+const hit = (id: number, name: string) => ({ id, name, other: null, language: "", items: 1 });
+
+describe("limits of a label", () => {
+  afterEach(() => vi.restoreAllMocks());
+
+  it("are its own, not those of a label that begins so", async () => {
+    vi.spyOn(api, "labels").mockResolvedValue({ labels: [hit(3, "Sea"), hit(7, "sea"), hit(8, "seal")] });
+    const limits = [
+      { precision: 0.8, probability: 0.31, own: true },
+      { precision: 0.9, probability: null, own: true },
+    ];
+    const asked = vi.spyOn(labelApi, "whole").mockResolvedValue({ held_out: { limits } } as unknown as LabelDetail);
+    expect(await limitsOf("sea")).toEqual([{ precision: 0.8, probability: 0.31, own: true }]);
+    expect(asked.mock.calls[0]?.[0]).toBe(7);
+  });
+  it("are not known of what is no label, or was not judged", async () => {
+    vi.spyOn(api, "labels").mockResolvedValue({ labels: [hit(8, "seal")] });
+    vi.spyOn(labelApi, "whole").mockResolvedValue({ held_out: null } as LabelDetail);
+    expect([await limitsOf("sea"), await limitsOf("seal")]).toEqual([null, null]);
+  });
+});
