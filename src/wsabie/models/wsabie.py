@@ -9,16 +9,17 @@ from zlib import crc32
 import numpy as np
 from sklearn.base import TransformerMixin
 
-from wsabie.base.arrays import Float32, Int64
+from wsabie.base.arrays import Float32, Int64, Matrix
 from wsabie.base.validation import require
 from wsabie.labels.names import Vocabulary
 from wsabie.labels.terms import target_vectors, terms_of
 from wsabie.labels.vectors import Vectors
 from wsabie.models import defaults
 from wsabie.models.growth import trainable
-from wsabie.models.inputs import n_rows
+from wsabie.models.inputs import Inputs, n_rows
 from wsabie.models.labelling import in_columns_of, label_matrix
 from wsabie.models.parameters import PerTable, check_parameters, continued, first_scale, resolve
+from wsabie.models.replay import Memory, Size, check_size, hold, remembered
 from wsabie.models.scaling import Rows
 from wsabie.models.trained import TrainedModel, shape_of
 from wsabie.space import tables
@@ -26,8 +27,9 @@ from wsabie.space.joint import JointSpace, SimilarityName
 from wsabie.storage.folder import Parts
 from wsabie.training.losses import LossName, RankWeight, Surrogate
 from wsabie.training.settings import Schedule, Settings
+from wsabie.training.stats import EpochStats
 from wsabie.training.targets import Positives
-from wsabie.training.trainer import Trainer
+from wsabie.training.trainer import Blocks, Trainer
 
 if TYPE_CHECKING:
     from wsabie.search.exact import ExactIndex
@@ -90,6 +92,9 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
     init_labels : Vectors or None, default None
         Word vectors, of as many dimensions as `dim`, that label vectors begin with, at unit length: a label with few
         rows has a meaning, and one with many gets its own. Labels without a word vector begin as all do. Not saved.
+    replay : int, "auto" or None, default None
+        Rows that the model keeps with it and sees again in `partial_fit`, so that it keeps what it knew; "auto": as
+        many as 4 MB hold. None: none (`wsabie.models.replay`).
     patience : int or None, default None
         With validation rows: epochs without a better figure before training stops, in the second half of the schedule.
         None runs all epochs: the last ones, at the lowest rate, bring most. The best epoch's model is kept.
@@ -107,6 +112,8 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
     settings_ : dict
         What training used, every "auto" resolved.
     space_ : JointSpace
+    memory_ : Memory or None
+        What `replay` keeps.
     n_features_in_ : int
 
     Examples
@@ -121,6 +128,7 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
 
     kind = "wsabie"
     space_: JointSpace
+    memory_: Memory | None = None
 
     def __init__(
         self,
@@ -145,6 +153,7 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
         label_bias: bool = False,
         init_scale: float | Mapping[str, float] | None = None,
         init_labels: Vectors | None = None,
+        replay: Size = None,
         patience: int | None = None,
         threads: int | None = None,
         deterministic: bool = True,
@@ -170,6 +179,7 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
         self.label_bias = label_bias
         self.init_scale = init_scale
         self.init_labels = init_labels
+        self.replay = replay
         self.patience = patience
         self.threads = threads
         self.deterministic = deterministic
@@ -188,8 +198,10 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
     ) -> Self:
         """Go on training with more rows; labels that the model lacks are added and get the next numbers.
 
-        A new label starts at the mean of its rows' points. The learning rate is a quarter of `fit`'s and
-        constant. On a model that was never fitted this is `fit` with `epochs` epochs. Probabilities need `calibrate`.
+        A new label starts at the mean of its rows' points. The learning rate is a quarter of `fit`'s and constant.
+        With a buffer (`replay`) old rows are among the new ones in every epoch, the rate begins as `fit`'s and falls
+        to 0, and at the end old points go back towards where they were (`wsabie.models.replay`). On a model that was
+        never fitted this is `fit` with `epochs` epochs. Probabilities need `calibrate`.
 
         Parameters
         ----------
@@ -215,6 +227,7 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
         ['red', 'green', 'blue', 'crimson']
         """
         check_parameters({**self._parameters(), "epochs": epochs})
+        check_size(self.replay)
         if not hasattr(self, "space_"):
             fresh = self.get_params()["epochs"]
             try:
@@ -232,13 +245,40 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
         inputs = self.scaling_(inputs)
         fitted.space_ = trainable(self.space_, len(fitted.vocabulary_), inputs, targets, self.seed)
         shape = shape_of(targets)
-        settings = continued(self._parameters(), self.settings_, shape, epochs, self.seed + before)
+        settings = continued(
+            self._parameters(), self.settings_, shape, epochs, self.seed + before, self._replayed(True) is not None
+        )
         trainer = Trainer(settings)
         history = fitted._train(trainer, inputs, targets, sample_weight, more=True)
         fitted.history_ = [*self.history_, *(replace(s, epoch=before + s.epoch) for s in history)]
         fitted.calibration_ = None
         self._take(fitted)
         return self
+
+    def _replayed(self, more: bool) -> Memory | None:
+        """The buffer that training sees again."""
+        return self.memory_ if more and self.replay is not None else None
+
+    def _train(
+        self, trainer: Trainer, inputs: Inputs, targets: Matrix, sample_weight: Any, *, more: bool = False
+    ) -> list[EpochStats]:
+        before = self._replayed(more)
+        began = None if before is None else self.space_.copy()
+        history = super()._train(trainer, inputs, targets, sample_weight, more=more)
+        if self.replay is None:
+            self.memory_ = None
+            return history
+        n = self.space_.n_features
+        self.memory_ = remembered(before, inputs, n, targets, sample_weight, self.replay, self.seed)
+        if before is not None and began is not None:
+            hold(self.space_, began, before, self.memory_)
+        return history
+
+    def _visited(self, inputs: Inputs, targets: Matrix, weights: Float32 | None, more: bool) -> tuple[Blocks, int]:
+        before = self._replayed(more)
+        if before is None:
+            return super()._visited(inputs, targets, weights, more)
+        return before.beside(inputs, targets, weights, self.positives, self.seed)
 
     def _resolved(self, shape: defaults.Shape) -> Settings:
         return resolve(self._parameters(), shape)
@@ -255,6 +295,7 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
     def check_parameters(self) -> None:
         """Refuse values that no training can use, by name; InputError."""
         super().check_parameters()
+        check_size(self.replay)
         if self.init_labels is None:
             return
         require(isinstance(self.init_labels, Vectors), "init_labels are word vectors as wsabie.read_vectors reads them")
@@ -393,6 +434,9 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
         }
         config["parameters"] |= {"dim": self.space_.dim, "similarity": self.space_.similarity}
         more_config, more_tensors = self._trained_config()
+        if self.memory_ is not None:
+            more_config["replayed"] = self.memory_.n_seen
+            more_tensors |= self.memory_.tensors()
         return Parts(self.kind, config | more_config, tensors | more_tensors)
 
     @classmethod
@@ -403,6 +447,8 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
         model._restore_trained(config, t)
         model._check_shapes(t)
         model.space_ = JointSpace(model.dim, model.similarity, tables.padded(t["features"]), t["labels"], t["bias"])
+        if "replayed" in config:
+            model.memory_ = Memory.restored(t, config["replayed"], len(t["features"]), len(t["labels"]))
         return model
 
     def _check_shapes(self, tensors: Mapping[str, Any]) -> None:
