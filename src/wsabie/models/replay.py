@@ -23,6 +23,7 @@ from wsabie.base.arrays import Csr, Float32, Int64, Matrix
 from wsabie.base.mapped import parts
 from wsabie.base.validation import require
 from wsabie.models.inputs import Inputs, n_rows, take_rows
+from wsabie.models.labelling import folded
 from wsabie.space.joint import JointSpace
 from wsabie.training.targets import Positives, RowBlock, build_targets
 from wsabie.training.trainer import Blocks
@@ -138,15 +139,11 @@ class Memory:
 
     def following(self, now: Int64) -> Self:
         """With labels merged or removed: `now` says what each became, -1 for none."""
-        from scipy.sparse import csr_matrix
-
-        n, there = len(now), np.flatnonzero(now >= 0)
-        fold = csr_matrix((np.ones(len(there), np.int8), (there, now[there])), (n, n))
-        seen = np.zeros(n, np.int64)
-        np.add.at(seen, now[there], np.append(self.seen, np.zeros(n - len(self.seen), np.int64))[there])
-        Y = (_below(self.Y, self.Y[:0], n).astype(np.int16) @ fold).sign().astype(np.int8)
-        Y.sort_indices()
-        return replace(self, Y=Y, seen=seen)
+        there, n = np.flatnonzero(now >= 0), len(now)
+        seen, before = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        before[: len(self.seen)] = self.seen
+        np.add.at(seen, now[there], before[there])
+        return replace(self, Y=folded(_below(self.Y, self.Y[:0], n), now), seen=seen)
 
     def tensors(self) -> dict[str, Any]:
         """The arrays as a model folder names them."""

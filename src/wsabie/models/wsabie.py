@@ -11,12 +11,12 @@ from sklearn.base import TransformerMixin
 
 from wsabie.base.arrays import Float32, Int64, Matrix
 from wsabie.base.validation import require
-from wsabie.labels.names import Vocabulary
 from wsabie.labels.terms import target_vectors, terms_of
 from wsabie.labels.vectors import Vectors
 from wsabie.models import defaults
 from wsabie.models.growth import trainable
 from wsabie.models.inputs import Inputs, n_rows
+from wsabie.models.label_edits import LabelEdits
 from wsabie.models.labelling import in_columns_of, label_matrix
 from wsabie.models.parameters import PerTable, check_parameters, continued, first_scale, resolve
 from wsabie.models.replay import Memory, Size, check_size, hold, remembered
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 Auto = Literal["auto"]
 
 
-class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
+class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
     """Annotation by joint embedding: rows and labels are points of one space, and near labels are the annotation.
 
     Parameters
@@ -237,7 +237,7 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
             return self
         inputs = self._checked(X)
         fitted, before = copy(self), len(self.history_)
-        fitted.vocabulary_ = Vocabulary(self.vocabulary_)
+        fitted.vocabulary_ = self.vocabulary_.copy()
         named = label_names is not None or not self.vocabulary_.numbered
         if label_names is not None:
             Y = in_columns_of(fitted.vocabulary_, Y, label_names)
@@ -375,6 +375,8 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
         """
         points = self.transform(X)
         chosen = None if candidates is None else self._label_ids(candidates)
+        if chosen is None and len(gone := self.vocabulary_.retired()):
+            chosen = np.delete(np.arange(len(self.vocabulary_)), gone)
         return self._index().top_k(points, k, exclude=exclude, candidates=chosen, threads=self.threads)
 
     def _index(self) -> "ExactIndex":
@@ -383,7 +385,9 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
 
         searched: tuple[JointSpace, ExactIndex] | None = self.__dict__.get("_searched")
         if searched is None or searched[0] is not self.space_:
-            bias = self.space_.bias if self.space_.bias.any() else None
+            own = self.space_.bias.copy()
+            own[self.vocabulary_.retired()] = 0  # they are no candidates, and would widen what rounding can reach
+            bias = own if own.any() else None
             searched = self.space_, ExactIndex(self.label_vectors, bias=bias, similarity=self.space_.similarity)
             self._searched = searched
         return searched[1]
@@ -417,8 +421,11 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
 
     def facts(self) -> dict[str, Any]:
         """Sizes and figures that tell what the model is, JSON-able; "bytes_of_points" are those of both tables."""
+        gone, memory = len(self.vocabulary_.retired()), self.memory_
         return {
             **super().facts(),
+            **({"labels": len(self.vocabulary_) - gone, "labels_merged_or_removed": gone} if gone else {}),
+            **({} if memory is None else {"rows_replayed": len(memory), "rows_seen": memory.n_seen}),
             "dimensions": self.space_.dim,
             "similarity": self.space_.similarity,
             "bytes_of_points": self.space_.nbytes,
