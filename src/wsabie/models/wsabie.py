@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 from zlib import crc32
 
@@ -21,6 +21,7 @@ from wsabie.models.labelling import in_columns_of, label_matrix
 from wsabie.models.parameters import PerTable, check_parameters, continued, first_scale, resolve
 from wsabie.models.replay import Memory, Size, check_size, hold, remembered
 from wsabie.models.scaling import Rows
+from wsabie.models.stream import MOST_KEPT, Arrival, arrival, moved
 from wsabie.models.trained import TrainedModel, shape_of
 from wsabie.space import tables
 from wsabie.space.joint import JointSpace, SimilarityName
@@ -114,6 +115,8 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
     space_ : JointSpace
     memory_ : Memory or None
         What `replay` keeps.
+    stream_ : list of Arrival
+        With `replay`: how each `partial_fit`'s rows did before they were learnt, and whether they have drifted.
     n_features_in_ : int
 
     Examples
@@ -129,6 +132,7 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
     kind = "wsabie"
     space_: JointSpace
     memory_: Memory | None = None
+    stream_: Sequence[Arrival] = ()
 
     def __init__(
         self,
@@ -243,6 +247,7 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
             Y = in_columns_of(fitted.vocabulary_, Y, label_names)
         targets = label_matrix(Y, n_rows(inputs), fitted.vocabulary_, grow=True, named=named)
         inputs = self.scaling_(inputs)
+        seen = None if self.replay is None else arrival(self, inputs, targets, self.stream_)
         fitted.space_ = trainable(self.space_, len(fitted.vocabulary_), inputs, targets, self.seed)
         shape = shape_of(targets)
         settings = continued(
@@ -252,6 +257,9 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
         history = fitted._train(trainer, inputs, targets, sample_weight, more=True)
         fitted.history_ = [*self.history_, *(replace(s, epoch=before + s.epoch) for s in history)]
         fitted.calibration_ = None
+        if seen is not None:
+            way = moved(self.label_vectors, fitted.label_vectors)
+            fitted.stream_ = [*self.stream_, replace(seen, moved=way)][-MOST_KEPT:]
         self._take(fitted)
         return self
 
@@ -263,6 +271,8 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
         self, trainer: Trainer, inputs: Inputs, targets: Matrix, sample_weight: Any, *, more: bool = False
     ) -> list[EpochStats]:
         before = self._replayed(more)
+        if not more:
+            self.stream_ = []
         began = None if before is None else self.space_.copy()
         history = super()._train(trainer, inputs, targets, sample_weight, more=more)
         if self.replay is None:
@@ -426,6 +436,7 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
             **super().facts(),
             **({"labels": len(self.vocabulary_) - gone, "labels_merged_or_removed": gone} if gone else {}),
             **({} if memory is None else {"rows_replayed": len(memory), "rows_seen": memory.n_seen}),
+            **({"arrivals": len(self.stream_), "last_arrival": self.stream_[-1].as_dict()} if self.stream_ else {}),
             "dimensions": self.space_.dim,
             "similarity": self.space_.similarity,
             "bytes_of_points": self.space_.nbytes,
@@ -443,6 +454,7 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
         more_config, more_tensors = self._trained_config()
         if self.memory_ is not None:
             more_config["replayed"] = self.memory_.n_seen
+            more_config["stream"] = [asdict(one) for one in self.stream_]
             more_tensors |= self.memory_.tensors()
         return Parts(self.kind, config | more_config, tensors | more_tensors)
 
@@ -456,6 +468,7 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
         model.space_ = JointSpace(model.dim, model.similarity, tables.padded(t["features"]), t["labels"], t["bias"])
         if "replayed" in config:
             model.memory_ = Memory.restored(t, config["replayed"], len(t["features"]), len(t["labels"]))
+            model.stream_ = [Arrival(**one) for one in config["stream"]]
         return model
 
     def _check_shapes(self, tensors: Mapping[str, Any]) -> None:
