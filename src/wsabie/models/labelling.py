@@ -95,7 +95,9 @@ def in_columns_of(vocabulary: Vocabulary, Y: Any, names: Sequence[str]) -> Matri
         raise InputError(f"Y has {Y.shape[1]} columns and {len(names)} names; give a name for each")
     vocabulary.add(name for name in names if name not in vocabulary)
     columns = vocabulary.ids(names)[Y.col]
-    return csr_matrix((Y.data, (Y.row, columns)), (Y.shape[0], len(vocabulary)))
+    moved = csr_matrix((Y.data, (Y.row, columns)), (Y.shape[0], len(vocabulary)))
+    np.clip(moved.data, -1, 1, out=moved.data)  # two names of a label that was merged
+    return moved
 
 
 def _opened(Y: Any) -> Any:

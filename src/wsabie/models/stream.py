@@ -1,8 +1,8 @@
 """What a model makes of new rows before it learns from them: figures of each arrival, and a test for drift.
 
 Test first, then train ("prequential": Gama, Sebastiao and Rodrigues, "On evaluating stream learning algorithms",
-Machine Learning 2013), so that every row is judged by a model that has not seen it. The loss of a row is 1 - average precision
-over the labels that the model knows.
+Machine Learning 2013), so that every row is judged by a model that has not seen it. The loss of a row is 1 - average
+precision over the labels that the model knows.
 
 The test is ADWIN (Bifet and Gavalda, "Learning from Time-Changing Data with Adaptive Windowing", SDM 2007), cut between
 arrivals: two parts of the window, of n0 and n1 rows, differ where their mean losses are more than

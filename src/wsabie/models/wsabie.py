@@ -263,6 +263,35 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
         self._take(fitted)
         return self
 
+    def remember(self, X: Any, Y: Any, *, sample_weight: Any = None) -> Self:
+        """Fill the buffer with rows that the model was trained on before it had one (`replay` says how many).
+
+        Parameters
+        ----------
+        X : sparse matrix or array, (n, n_features)
+        Y : as for `fit`
+            Labels that the model lacks do not count.
+        sample_weight : (n,) float32 or None
+
+        Raises
+        ------
+        InputError
+            `replay` is None, or data that cannot be used.
+
+        Examples
+        --------
+        >>> model = Wsabie(dim=4, threads=1).fit(np.eye(3), ["red", "green", "blue"]).set_params(replay=2)
+        >>> len(model.remember(np.eye(3), ["red", "green", "blue"]).memory_)
+        2
+        """
+        check_size(self.replay)
+        require(self.replay is not None, "the model keeps no rows; set replay to how many it should keep")
+        inputs = self._checked(X)
+        targets = self._truth(Y, n_rows(inputs))
+        n = self.space_.n_features
+        self.memory_ = remembered(None, self.scaling_(inputs), n, targets, sample_weight, self.replay, self.seed)
+        return self
+
     def _replayed(self, more: bool) -> Memory | None:
         """The buffer that training sees again."""
         return self.memory_ if more and self.replay is not None else None

@@ -56,6 +56,8 @@ def register(app: typer.Typer) -> None:
     for command in (
         train,
         evaluate,
+        update,
+        edit,
         annotate,
         neighbours,
         search_commands.search,
@@ -325,6 +327,44 @@ def annotate(
         raise InputError("nothing to annotate; give pictures, folders, or data in any source format")
     given = inputs or [], k, explain, label, threads, strict, rejects, json, hierarchy, parent_first
     annotate_command(model, *given, text or (), region or (), candidates)
+
+
+def update(
+    model: Model,
+    data: Data,
+    replay: Annotated[
+        str | None,
+        typer.Option(metavar="N", help="Old rows that the model keeps and sees again; auto: as many as 4 MB hold."),
+    ] = None,
+    remember: Annotated[
+        Path | None,
+        typer.Option(metavar="DATA", help="Data that the model was trained on, where it keeps no rows yet."),
+    ] = None,
+    step: Annotated[int, typer.Option(min=1, help="Rows that are learnt before the model is saved.")] = 2000,
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the rows of a step.")] = 10,
+    threads: Threads = None,
+    strict: Strict = False,
+    rejects: Rejects = None,
+    json: Json = False,
+) -> None:
+    """Go on learning with new rows and labels; the same command again goes on where it was stopped."""
+    from wsabie.faces.cli.updating import update_command
+
+    update_command(model, data, replay, remember, step, epochs, threads, strict, rejects, json)
+
+
+def edit(
+    model: Model,
+    what: Annotated[Literal["rename", "merge", "remove"], typer.Argument(metavar="rename|merge|remove")],
+    names: Annotated[
+        list[str], typer.Argument(metavar="LABEL...", help="rename OLD NEW; merge INTO OTHER ...; remove LABEL ...")
+    ],
+    json: Json = False,
+) -> None:
+    """Rename, merge or remove labels of a model; numbers of labels stay."""
+    from wsabie.faces.cli.updating import edit_command
+
+    edit_command(model, what, names, json)
 
 
 def neighbours(

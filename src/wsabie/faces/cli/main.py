@@ -21,6 +21,7 @@ _ANEW = "unfinished work of this command is not kept, so that it begins anew nex
 _GOES_ON = {
     "train": "the same command with --resume goes on from what is finished, where anything is",
     "features": "what is finished is kept, and the same command again goes on from it",
+    "update": "steps that were saved are kept, and the same command again goes on from them",
     "tune": "finished trials are kept, and the same command again goes on from them",
 }
 """What Ctrl-C leaves of the commands that do not begin anew."""

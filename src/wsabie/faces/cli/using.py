@@ -226,6 +226,8 @@ def info_command(model: Path, epochs: bool, json: bool) -> None:
             "parameters": estimator.to_parts().config["parameters"],
             "settings": getattr(estimator, "settings_", {}),
         }
+        if getattr(estimator, "stream_", ()):
+            more["stream"] = [one.as_dict() for one in estimator.stream_]
         if epochs:
             more["history"] = [stats.as_dict() for stats in history]
         show_json({"schema": 1, "model": str(model), "kind": estimator.kind, **facts, **more})
