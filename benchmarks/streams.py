@@ -201,6 +201,25 @@ def _shown(value: dict[str, float]) -> str:
     return f"{100 * value['mean']:.1f} % [{100 * value['low']:.1f}, {100 * value['high']:.1f}]"
 
 
+def drawn(runs: list[dict[str, Any]], file: Path) -> None:
+    """What is left of the old labels' MAP after every step, mean of the seeds, as SVG."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
+    for way in [name for name, value in runs[0].items() if isinstance(value, dict) and "curve" in value]:
+        curves = [[1.0, *(value / one["before"]["old"] for value in one[way]["curve"])] for one in runs]
+        axes.plot(range(STEPS + 1), np.mean(curves, axis=0), marker=".", label=way)
+    axes.set(xlabel="steps", ylabel="MAP of the old labels, share of before", title="Labels added in ten steps")
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False)
+    with mpl.rc_context({"svg.hashsalt": "wsabie"}):
+        figure.savefig(file, metadata={"Date": None})
+    plt.close(figure)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("task", choices=["corel5k", "S", "M", "sample"])
@@ -208,6 +227,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, help="only so many training rows")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--only", action="append", help="this way (default: all)")
+    parser.add_argument("--draw", type=Path, help="draw the old labels' curve to this SVG file")
     parser.add_argument("--out", type=Path, help="write the figures to this JSON file")
     asked = parser.parse_args()
     print(told())
@@ -222,6 +242,8 @@ def main() -> None:
     if "replay" in summary:
         kept, learnt = summary["replay"]["old"]["mean"], summary["replay"]["new"]["mean"]
         print(f"replay: old labels {verdict(kept, least=MOST_LOST)}, new labels {verdict(learnt, least=LEAST_LEARNT)}")
+    if asked.draw:
+        drawn(runs, asked.draw)
     if asked.out:
         kept_ = {"schema": 1, "machine": machine(), "task": asked.task, "summary": summary, "runs": runs}
         asked.out.write_text(json.dumps(kept_, indent=1) + "\n")

@@ -23,6 +23,7 @@ from wsabie.models.replay import Memory, Size, check_size, hold, remembered
 from wsabie.models.scaling import Rows
 from wsabie.models.stream import MOST_KEPT, Arrival, arrival, moved
 from wsabie.models.trained import TrainedModel, shape_of
+from wsabie.models.warm import begun, check_start, place_others
 from wsabie.space import tables
 from wsabie.space.joint import JointSpace, SimilarityName
 from wsabie.storage.folder import Parts
@@ -93,6 +94,9 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
     init_labels : Vectors or None, default None
         Word vectors, of as many dimensions as `dim`, that label vectors begin with, at unit length: a label with few
         rows has a meaning, and one with many gets its own. Labels without a word vector begin as all do. Not saved.
+    init : Wsabie or None, default None
+        A fitted model whose space this one begins with: its map of the same features, its points of labels of the same
+        name; other labels begin at the mean of their rows. `dim` and `similarity` must agree. Not saved.
     replay : int, "auto" or None, default None
         Rows that the model keeps with it and sees again in `partial_fit`, so that it keeps what it knew; "auto": as
         many as 4 MB hold. None: none (`wsabie.models.replay`).
@@ -157,6 +161,7 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
         label_bias: bool = False,
         init_scale: float | Mapping[str, float] | None = None,
         init_labels: Vectors | None = None,
+        init: "Wsabie | None" = None,
         replay: Size = None,
         patience: int | None = None,
         threads: int | None = None,
@@ -183,6 +188,7 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
         self.label_bias = label_bias
         self.init_scale = init_scale
         self.init_labels = init_labels
+        self.init = init
         self.replay = replay
         self.patience = patience
         self.threads = threads
@@ -302,6 +308,8 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
         before = self._replayed(more)
         if not more:
             self.stream_ = []
+            if self.init is not None:
+                place_others(self, self.init, inputs, targets)
         began = None if before is None else self.space_.copy()
         history = super()._train(trainer, inputs, targets, sample_weight, more=more)
         if self.replay is None:
@@ -323,6 +331,8 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
         return resolve(self._parameters(), shape)
 
     def _new_space(self, n_features: int) -> JointSpace:
+        if self.init is not None:
+            return begun(self, self.init, n_features)
         std = first_scale(self.init_scale, self.dim)
         rng = np.random.default_rng([self.seed, 0])
         space = JointSpace.random(n_features, len(self.vocabulary_), self.dim, self.similarity, rng, std)
@@ -335,6 +345,9 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
         """Refuse values that no training can use, by name; InputError."""
         super().check_parameters()
         check_size(self.replay)
+        if self.init is not None:
+            require(self.init_labels is None, "init and init_labels both say where labels begin; leave one out")
+            check_start(self, self.init)
         if self.init_labels is None:
             return
         require(isinstance(self.init_labels, Vectors), "init_labels are word vectors as wsabie.read_vectors reads them")
@@ -344,12 +357,15 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
         )
 
     def _identity(self, settings: Settings, data: list[Any]) -> dict[str, Any]:
-        begun = [] if self.init_labels is None else [crc32(np.ascontiguousarray(self.space_.labels).data)]
-        return super()._identity(settings, [*data, *begun])
+        told = [] if self.init_labels is None else [crc32(np.ascontiguousarray(self.space_.labels).data)]
+        if self.init is not None:
+            told += [crc32(np.ascontiguousarray(table).data) for table in self.space_.arrays().values()]
+        return super()._identity(settings, [*data, *told])
 
     def _described(self) -> dict[str, Any]:
         config = super()._described()
-        config["parameters"]["init_labels"] = None
+        known = {name: value for name, value in config["parameters"].items() if not name.startswith("init__")}
+        config["parameters"] = known | dict.fromkeys(known.keys() & {"init_labels", "init"})
         return config
 
     # ---- use
@@ -508,6 +524,15 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
             raise ValueError(f"the sizes of {', '.join(wrong)} do not agree with the rest")
 
     # ---- checks
+
+    def __sklearn_clone__(self) -> Self:
+        from sklearn.base import _clone_parametrized, clone
+
+        if getattr(self, "init", None) is None:
+            own: Self = _clone_parametrized(self)
+            return own
+        rest = {name: clone(value, safe=False) for name, value in self.get_params(deep=False).items() if name != "init"}
+        return type(self)(**rest, init=self.init)  # fitted, or it would be no beginning
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -32,7 +32,7 @@ def parts(data_dir: Path, tmp_path_factory: Any) -> tuple[Path, Path]:
 def trained(cli: Any, base: Path, folder: Path, *, replay: bool = True) -> Path:
     config = folder / "own.toml"
     config.write_text('dim = 30\nepochs = 6\nreplay = "auto"\n' if replay else "dim = 30\nepochs = 6\n")
-    done = cli("train", base, "--model", folder / "m", "--config", config, "--threads", 1)
+    done = cli("train", base, "--model", folder / "m", "--config", config, "--threads", 1, "--min-rows", 2)
     assert done.code == 0, done.err
     return folder / "m"
 
@@ -142,4 +142,19 @@ def test_training_data_can_be_remembered_later(cli: Any, parts: tuple[Path, Path
     assert done.code == 0, done.err
     assert "MAP" in done.out
     info = json.loads(cli("info", model, "--json").out)
-    assert (info["rows_replayed"], info["rows_seen"]) == (800, info["rows"])
+    n = len(base.read_text().split("@data\n")[1].splitlines())
+    assert (info["rows_replayed"], info["rows_seen"]) == (800, n + info["stream"][0]["rows"])
+
+
+def test_training_begins_with_another_models_space(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -> None:
+    base, more = parts
+    start = trained(cli, base, tmp_path)
+    words = (more, "--model", tmp_path / "warm", "--epochs", 2, "--threads", 1, "--json")
+    done = cli("train", *words, "--from", start)
+    assert done.code == 0, done.err
+    assert cli("info", tmp_path / "warm", "--json").json["dimensions"] == 30
+    warm = cli("evaluate", tmp_path / "warm", base, "--json").json["metrics"]["MAP"]
+    assert cli("train", *words, "--dim", 30).code == 0
+    assert warm > cli("evaluate", tmp_path / "warm", base, "--json").json["metrics"]["MAP"]
+    refused = cli("train", *words, "--from", start, "--dim", 40)
+    assert "init has dim=30" in refused.err
