@@ -216,3 +216,13 @@ def test_help_names_every_format_and_option() -> None:
     told = {parameter.name: parameter.help for parameter in commands.commands["export"].params}
     assert all(f"{name}: {known.holds}" in told["form"] for name, known in FORMATS.items())
     assert {name for known in FORMATS.values() for name in known.takes} == set(OPTIONS) <= set(told)
+
+
+def test_labels_that_were_merged_are_never_given(tmp_path: Path) -> None:
+    model, X = fitted("dot", "counts")
+    model.merge_labels(NAMES[0], [NAMES[1]])
+    for form, name in (("onnx", "m.onnx"), ("numpy", "plain")):
+        export(model.halved(), tmp_path / name, form)
+    assert_same(model.halved(), X, ranked(tmp_path / "m.onnx", X))
+    assert_same(model.halved(), X, predicted(tmp_path / "plain", X, 9))
+    assert 1 not in ranked(tmp_path / "m.onnx", X)[0]

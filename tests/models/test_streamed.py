@@ -101,6 +101,8 @@ def test_a_stopped_training_goes_on_to_the_same_bits(tmp_path: Path) -> None:
 
 def test_labels_come_from_the_shards_alone(tmp_path: Path) -> None:
     rows = in_shards(toy_rows(), tmp_path / "shards")
+    with pytest.raises(InputError, match="trained from nothing"):
+        Wsabie(replay="auto").fit(rows)
     with pytest.raises(InputError, match="bring their labels along"):
         new().fit(rows, toy_rows().Y)
     with pytest.raises(InputError, match="requires y to be passed"):

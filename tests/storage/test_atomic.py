@@ -13,7 +13,7 @@ import pytest
 
 from wsabie.base.errors import InputError
 from wsabie.storage import atomic
-from wsabie.storage.atomic import DiskFullError, replacing, write_bytes, write_text
+from wsabie.storage.atomic import DiskFullError, UnwritableError, replacing, write_bytes, write_text
 
 
 def test_written_whole_with_folders_made(tmp_path: Path) -> None:
@@ -95,3 +95,12 @@ def test_a_killed_writer_leaves_a_whole_file(tmp_path: Path) -> None:
     content = target.read_text()
     assert len(content) == 200_000
     assert len(set(content)) == 1
+
+
+def test_a_pipe_is_not_replaced(tmp_path: Path) -> None:
+    """Nor a device: to write to /dev/null as the owner of the machine must not make a file of it."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UnwritableError, match="device or a pipe"):
+        write_text(tmp_path / "pipe", "text")
+    assert (tmp_path / "pipe").is_fifo()
+    assert list(tmp_path.iterdir()) == [tmp_path / "pipe"]

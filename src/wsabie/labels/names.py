@@ -2,8 +2,9 @@
 
 import heapq
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
+from typing import Any
 
 import numpy as np
 
@@ -90,11 +91,19 @@ class Vocabulary:
     [2, 0]
     >>> words.names([1])
     ['cat']
+
+    A label may get another name, or be merged into another: its number stays, and the old names lead to what it became.
+
+    >>> words.merge("dog", ["sea lion"]).tolist()
+    [2]
+    >>> words.ids(["sea lion", "dog"]).tolist(), words.now().tolist()
+    ([0, 0], [0, 1, 0])
     """
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self._names: list[str] = []
         self._ids: dict[str, int] = {}
+        self._gone: dict[int, int] = {}  # what merged and removed ones became
         self.add(names)
 
     def __len__(self) -> int:
@@ -109,13 +118,97 @@ class Vocabulary:
     def copy(self) -> "Vocabulary":
         """The same names and numbers, to which others may be added."""
         other = Vocabulary()
-        other._names, other._ids = self._names.copy(), self._ids.copy()
+        other._names, other._ids, other._gone = self._names.copy(), self._ids.copy(), self._gone.copy()
         return other
 
     @property
     def numbered(self) -> bool:
         """Whether the names are nothing but the numbers: "0", "1", ..."""
         return all(name == str(number) for number, name in enumerate(self._names))
+
+    def find(self, name: str) -> int:
+        """The number of a label by one of its names; -1 where there is none."""
+        return self._ids.get(normalise(name), -1)
+
+    def now(self) -> Int64:
+        """What became of each number, (n,) int64: of a merged label the one it went into, -1 where it was removed."""
+        found = np.arange(len(self))
+        for number, into in self._gone.items():
+            found[number] = into
+        return found
+
+    def retired(self) -> Int64:
+        """Numbers of labels that were merged or removed, int64."""
+        return np.array(sorted(self._gone), np.int64)
+
+    def rename(self, old: str, new: str) -> int:
+        """Give a label another name, and return its number; the old one still leads to it.
+
+        Raises
+        ------
+        InputError
+            There is no such label, or the new name is empty or another label's.
+        """
+        number, name = self._id(old), normalise(new)
+        if not name:
+            raise InputError(f"the new name of {old!r} is empty; give a name")
+        if self._ids.get(name, number) != number:
+            raise InputError(f"another label is called {name!r} already; merge {old!r} into it instead")
+        self._names[number] = name
+        self._ids[name] = number
+        return number
+
+    def merge(self, into: str, others: Iterable[str]) -> Int64:
+        """Let labels be another one from now on, and return their numbers, which stay theirs.
+
+        Raises
+        ------
+        InputError
+            There is no such label, or a label would be merged into itself.
+        """
+        kept, gone = self._id(into), self.ids(others)
+        if kept in gone:
+            raise InputError(f"{into!r} cannot be merged into itself; give other labels")
+        self._retire(gone, kept)
+        return np.unique(gone)
+
+    def remove(self, names: Iterable[str]) -> Int64:
+        """Let labels be none from now on, and return their numbers, which nothing else gets; the names are free."""
+        gone = np.unique(self.ids(names))
+        self._retire(gone, -1)
+        return gone
+
+    def _retire(self, gone: Int64, into: int) -> None:
+        numbers = set(gone.tolist())
+        led = [name for name, number in self._ids.items() if number in numbers]
+        for name in led:
+            if into < 0:
+                del self._ids[name]
+            else:
+                self._ids[name] = into
+        self._gone |= {number: into for number, kept in self._gone.items() if kept in numbers}
+        self._gone |= dict.fromkeys(numbers, into)
+
+    def edits(self) -> dict[str, Any]:
+        """What `restored` needs beside the names, JSON-able; empty where nothing was renamed, merged or removed."""
+        own = {name: number for number, name in enumerate(self._names)}
+        others = {name: number for name, number in self._ids.items() if own.get(name) != number}
+        gone = {str(number): into for number, into in sorted(self._gone.items())}
+        return {"aliases": others, "retired": gone} if others or gone else {}
+
+    @classmethod
+    def restored(cls, names: Iterable[str], edits: Mapping[str, Any]) -> "Vocabulary":
+        """The names and numbers that were saved; what does not agree raises ValueError."""
+        found = cls()
+        found._names = [str(name) for name in names]
+        n = len(found._names)
+        found._gone = {int(number): int(into) for number, into in edits["retired"].items()}
+        found._ids = {name: i for i, name in enumerate(found._names) if i not in found._gone}
+        found._ids |= {str(name): int(number) for name, number in edits["aliases"].items()}
+        told = {*found._gone, *(into for into in found._gone.values() if into >= 0), *found._ids.values()}
+        if not all(0 <= number < n for number in told) or {*found._ids.values()} & {*found._gone}:
+            raise ValueError("the other names of labels do not agree with the labels")
+        return found
 
     def add(self, names: Iterable[str]) -> Int64:
         """Append names and return their new numbers, int64; nothing is added when one of them is refused.
@@ -164,7 +257,7 @@ class Vocabulary:
     def _id(self, name: str) -> int:
         found = self._ids.get(normalise(name))
         if found is None:
-            raise UnknownLabelError(unknown_label(name, self._names))
+            raise UnknownLabelError(unknown_label(name, list(self._ids)))
         return found
 
 

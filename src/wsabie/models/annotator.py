@@ -60,7 +60,19 @@ class Annotator:
         """The source in the model's terms: its features, its label numbers; what had no place is counted."""
         rows = source if isinstance(source, Rows) else self._described(source, executor, progress, rejects)
         model = self.model
-        return align(rows, list(model.vocabulary_), self.feature_names, model.n_features_in_, self.dictionary)
+        return align(rows, model.vocabulary_, self.feature_names, model.n_features_in_, self.dictionary)
+
+    def rows_to_learn(
+        self,
+        source: Source,
+        *,
+        executor: Executor | None = None,
+        progress: Progress = SILENT,
+        rejects: Rejects | None = None,
+    ) -> Aligned:
+        """The source with the model's features and its own labels, for `partial_fit`."""
+        rows = source if isinstance(source, Rows) else self._described(source, executor, progress, rejects)
+        return align(rows, None, self.feature_names, self.model.n_features_in_, self.dictionary)
 
     def annotate_region(
         self, picture: str | Path | bytes, region: Region | str, k: int = 10

@@ -111,8 +111,10 @@ class LabelModel(BaseEstimator):  # type: ignore[misc]
 
         self._check_fitted()
         k = min(whole_number(k, "k"), len(self.vocabulary_))
-        ids, cosines = neighbours_of_labels(self.label_vectors, self._label_ids([label]), k)
-        known = ids[0] >= 0  # fewer labels than k leave places empty
+        gone = self.vocabulary_.retired()
+        n = min(k + len(gone), len(self.vocabulary_))
+        ids, cosines = neighbours_of_labels(self.label_vectors, self._label_ids([label]), n)
+        known = np.flatnonzero((ids[0] >= 0) & ~np.isin(ids[0], gone))[:k]  # fewer labels than k leave places empty
         return list(zip(self.vocabulary_.names(ids[0][known]), cosines[0][known].tolist(), strict=True))
 
     def check_parameters(self) -> None:
@@ -148,6 +150,7 @@ class LabelModel(BaseEstimator):  # type: ignore[misc]
         return {
             "parameters": plain(self.get_params()),
             "label_names": list(self.vocabulary_),
+            **({"label_edits": edits} if (edits := self.vocabulary_.edits()) else {}),
             "n_features": self.n_features_in_,
             "versions": versions(),
         }
@@ -156,7 +159,8 @@ class LabelModel(BaseEstimator):  # type: ignore[misc]
     def _restored(cls, config: dict[str, Any]) -> Self:
         """A model with its parameters, vocabulary and width, for `from_parts` to complete."""
         model = cls(**config["parameters"])
-        model.vocabulary_ = Vocabulary(config["label_names"])
+        names, edits = config["label_names"], config.get("label_edits")
+        model.vocabulary_ = Vocabulary(names) if edits is None else Vocabulary.restored(names, edits)
         model.n_features_in_ = int(config["n_features"])
         return model
 
@@ -194,7 +198,7 @@ class LabelModel(BaseEstimator):  # type: ignore[misc]
 
     def _truth(self, Y: Any, rows: int) -> Matrix:
         """Label matrix of rows to be judged, (rows, n_labels); labels that the model lacks are left out."""
-        known = Vocabulary(self.vocabulary_)
+        known = self.vocabulary_.copy()
         return label_matrix(Y, rows, known, grow=True, named=not known.numbered)[:, : len(self.vocabulary_)]
 
     def _label_ids(self, labels: Sequence[str | int]) -> Int64:
@@ -212,4 +216,12 @@ class LabelModel(BaseEstimator):  # type: ignore[misc]
         )
         ids = given.astype(np.int64)
         self.vocabulary_.names(ids)  # refuses numbers out of range
-        return ids
+        return ids if not len(self.vocabulary_.retired()) else self._living(ids)
+
+    def _living(self, ids: Int64) -> Int64:
+        """What became of labels by number."""
+        now: Int64 = self.vocabulary_.now()[ids]
+        if (now < 0).any():
+            (name,) = self.vocabulary_.names(ids[now < 0][:1])
+            raise InputError(f"the label {name!r} was removed; leave it out")
+        return now

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from wsabie.base.arrays import Matrix
+from wsabie.base.arrays import Int64, Matrix
 from wsabie.base.errors import InputError
 from wsabie.base.validation import check_columns
 from wsabie.labels.names import Vocabulary, normalise
@@ -33,7 +33,7 @@ def label_matrix(Y: Any, n_rows: int, vocabulary: Vocabulary, *, grow: bool, nam
     """
     Y = _opened(Y)
     if not isinstance(Y, list) and Y.ndim == 2:
-        return _from_matrix(Y, n_rows, vocabulary, grow, named)
+        return _followed(_from_matrix(Y, n_rows, vocabulary, grow, named), vocabulary)
     if len(Y) != n_rows:
         raise InputError(f"X has {n_rows} rows and Y has {len(Y)}; give one entry of Y per row")
     if _lists(Y):
@@ -43,7 +43,35 @@ def label_matrix(Y: Any, n_rows: int, vocabulary: Vocabulary, *, grow: bool, nam
         raise InputError(f"Y has {values.ndim} dimensions; give one label, or one list of labels, per row")
     if values.dtype.kind in "UOS" and not all(isinstance(v, (int, np.integer)) for v in values):
         return _from_names([[v] for v in values.tolist()], vocabulary, grow, named)
-    return _from_numbers(values, vocabulary, grow, named)
+    return _followed(_from_numbers(values, vocabulary, grow, named), vocabulary)
+
+
+def _followed(Y: Matrix, vocabulary: Vocabulary) -> Matrix:
+    """Columns of merged labels as those that they became; a removed label counts for nothing."""
+    return Y if not len(vocabulary.retired()) else folded(Y, vocabulary.now())
+
+
+def folded(Y: Matrix, now: Int64) -> Matrix:
+    """A label matrix with columns put together: `now` says what each became, -1 for none.
+
+    Of right and wrong at once it is right.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_matrix
+    >>> folded(csr_matrix([[1, 0, 1], [0, -1, 1]], dtype=np.int8), np.array([0, 0, -1])).toarray().tolist()
+    [[1, 0, 0], [-1, 0, 0]]
+    """
+    from scipy.sparse import csr_matrix
+
+    n = len(now)
+    kept = np.flatnonzero(now >= 0)
+    into = csr_matrix((np.ones(len(kept), np.int32), (kept, now[kept])), (n, n))
+    right, wrong = ((sign * Y > 0).astype(np.int32) @ into for sign in (1, -1))
+    both = (right * (n + 1) - wrong).tocsr()
+    both.data = np.sign(both.data)
+    both.sort_indices()
+    return both.astype(np.int8)
 
 
 def in_columns_of(vocabulary: Vocabulary, Y: Any, names: Sequence[str]) -> Matrix:
@@ -67,7 +95,9 @@ def in_columns_of(vocabulary: Vocabulary, Y: Any, names: Sequence[str]) -> Matri
         raise InputError(f"Y has {Y.shape[1]} columns and {len(names)} names; give a name for each")
     vocabulary.add(name for name in names if name not in vocabulary)
     columns = vocabulary.ids(names)[Y.col]
-    return csr_matrix((Y.data, (Y.row, columns)), (Y.shape[0], len(vocabulary)))
+    moved = csr_matrix((Y.data, (Y.row, columns)), (Y.shape[0], len(vocabulary)))
+    np.clip(moved.data, -1, 1, out=moved.data)  # two names of a label that was merged
+    return moved
 
 
 def _opened(Y: Any) -> Any:

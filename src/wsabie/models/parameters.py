@@ -181,16 +181,24 @@ def resolve(parameters: Mapping[str, Any], shape: defaults.Shape) -> Settings:
 
 
 def continued(
-    parameters: Mapping[str, Any], fitted: Mapping[str, Any], shape: defaults.Shape, epochs: int, seed: int
+    parameters: Mapping[str, Any],
+    fitted: Mapping[str, Any],
+    shape: defaults.Shape,
+    epochs: int,
+    seed: int,
+    replayed: bool = False,
 ) -> Settings:
     """Settings for going on with more rows: "auto" is what the fit made of it, not what the new rows would suggest.
 
-    The steps are a quarter and do not fall. The seed must not be that of the fit, or the same draws would come again.
+    The steps are a quarter and do not fall; with a buffer of old rows, which holds the old points, they are those of
+    the fit and fall to nothing. The seed must not be that of the fit, or the same draws would come again.
     """
     rates = per_table(
         parameters["learning_rate"], {"V": fitted["feature_rate"], "W": fitted["learning_rate"]}, "learning_rate"
     )
-    now = {"learning_rate": {table: rate / 4 for table, rate in rates.items()}, "schedule": "constant"}
+    less = 1 if replayed else 4
+    now: dict[str, Any] = {"learning_rate": {table: rate / less for table, rate in rates.items()}}
+    now["schedule"] = "linear" if replayed else "constant"
     if parameters["max_norm"] == "auto":
         now["max_norm"] = fitted["max_norm"]
     return resolve({**parameters, **now, "epochs": epochs, "seed": seed}, shape)

@@ -143,9 +143,12 @@ def portable(model: Any) -> Portable:
 
 def _of_wsabie(model: Wsabie) -> Portable:
     space = model.space_
-    bias = space.bias if space.bias.any() else None
+    bias = space.bias.copy()
+    bias[model.vocabulary_.retired()] = -np.inf
+    table = model.label_vectors.astype(np.float32, copy=False)
     features = space.features[:, : space.dim]
-    return _portable(model, model.scaling_, features, against=_against(model.label_vectors, space.similarity, bias))
+    against = _against(table, space.similarity, bias if bias.any() else None)
+    return _portable(model, model.scaling_, features, against=against)
 
 
 def _of_ensemble(model: Ensemble) -> Portable:

@@ -15,7 +15,7 @@ from wsabie.base.machine import available_cores
 from wsabie.base.plain import plain
 from wsabie.base.progress import SILENT, Progress
 from wsabie.base.validation import require
-from wsabie.evaluation.calibration import Calibration, fit_calibration, sample_pairs
+from wsabie.evaluation.calibration import Calibration, Pairs, fit_calibration, sample_pairs
 from wsabie.labels.names import Vocabulary
 from wsabie.models import defaults
 from wsabie.models.base import LabelModel
@@ -232,6 +232,9 @@ class TrainedModel(LabelModel):
         if not 0 < monitor.Y.nnz < np.prod(monitor.Y.shape):
             return None
         pairs = sample_pairs(monitor.blocks_of_scores(self.space_), monitor.Y, seed=self.seed)
+        if len(gone := self.vocabulary_.retired()):
+            kept = ~np.isin(pairs.labels, gone)
+            pairs = Pairs(pairs.scores[kept], pairs.labels[kept], pairs.outcomes[kept], pairs.weights[kept])
         return fit_calibration(pairs, n_labels=len(self.vocabulary_))
 
     def _threads(self, rows: int) -> Threads:

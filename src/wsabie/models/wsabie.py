@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 from zlib import crc32
 
@@ -11,23 +11,28 @@ from sklearn.base import TransformerMixin
 
 from wsabie.base.arrays import Float32, Int64
 from wsabie.base.validation import require
-from wsabie.labels.names import Vocabulary
 from wsabie.labels.terms import target_vectors, terms_of
 from wsabie.labels.vectors import Vectors
 from wsabie.models import defaults
 from wsabie.models.growth import trainable
 from wsabie.models.inputs import n_rows
+from wsabie.models.label_edits import LabelEdits
 from wsabie.models.labelling import in_columns_of, label_matrix
 from wsabie.models.parameters import PerTable, check_parameters, continued, first_scale, resolve
+from wsabie.models.replay import Memory, Size, check_size, hold, remembered
 from wsabie.models.scaling import Rows
+from wsabie.models.stream import MOST_KEPT, Arrival, arrival, moved
 from wsabie.models.trained import TrainedModel, shape_of
+from wsabie.models.warm import begun, check_start, place_others
+from wsabie.sources.sharded import ShardedRows
 from wsabie.space import tables
 from wsabie.space.joint import JointSpace, SimilarityName
 from wsabie.storage.folder import Parts
 from wsabie.training.losses import LossName, RankWeight, Surrogate
 from wsabie.training.settings import Schedule, Settings
+from wsabie.training.stats import EpochStats
 from wsabie.training.targets import Positives
-from wsabie.training.trainer import Trainer
+from wsabie.training.trainer import Blocks, Trainer
 
 if TYPE_CHECKING:
     from wsabie.search.exact import ExactIndex
@@ -35,7 +40,7 @@ if TYPE_CHECKING:
 Auto = Literal["auto"]
 
 
-class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
+class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
     """Annotation by joint embedding: rows and labels are points of one space, and near labels are the annotation.
 
     Parameters
@@ -90,6 +95,12 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
     init_labels : Vectors or None, default None
         Word vectors, of as many dimensions as `dim`, that label vectors begin with, at unit length: a label with few
         rows has a meaning, and one with many gets its own. Labels without a word vector begin as all do. Not saved.
+    init : Wsabie or None, default None
+        A fitted model whose space this one begins with: its map of the same features, its points of labels of the same
+        name; other labels begin at the mean of their rows. `dim` and `similarity` must agree. Not saved.
+    replay : int, "auto" or None, default None
+        Rows that the model keeps with it and sees again in `partial_fit`, so that it keeps what it knew; "auto": as
+        many as 4 MB hold. None: none (`wsabie.models.replay`).
     patience : int or None, default None
         With validation rows: epochs without a better figure before training stops, in the second half of the schedule.
         None runs all epochs: the last ones, at the lowest rate, bring most. The best epoch's model is kept.
@@ -107,6 +118,10 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
     settings_ : dict
         What training used, every "auto" resolved.
     space_ : JointSpace
+    memory_ : Memory or None
+        What `replay` keeps.
+    stream_ : list of Arrival
+        With `replay`: how each `partial_fit`'s rows did before they were learnt, and whether they have drifted.
     n_features_in_ : int
 
     Examples
@@ -122,6 +137,8 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
     kind = "wsabie"
     reads_shards = True
     space_: JointSpace
+    memory_: Memory | None = None
+    stream_: Sequence[Arrival] = ()
 
     def __init__(
         self,
@@ -146,6 +163,8 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
         label_bias: bool = False,
         init_scale: float | Mapping[str, float] | None = None,
         init_labels: Vectors | None = None,
+        init: "Wsabie | None" = None,
+        replay: Size = None,
         patience: int | None = None,
         threads: int | None = None,
         deterministic: bool = True,
@@ -171,6 +190,8 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
         self.label_bias = label_bias
         self.init_scale = init_scale
         self.init_labels = init_labels
+        self.init = init
+        self.replay = replay
         self.patience = patience
         self.threads = threads
         self.deterministic = deterministic
@@ -189,8 +210,10 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
     ) -> Self:
         """Go on training with more rows; labels that the model lacks are added and get the next numbers.
 
-        A new label starts at the mean of its rows' points. The learning rate is a quarter of `fit`'s and
-        constant. On a model that was never fitted this is `fit` with `epochs` epochs. Probabilities need `calibrate`.
+        A new label starts at the mean of its rows' points. The learning rate is a quarter of `fit`'s and constant.
+        With a buffer (`replay`) old rows are among the new ones in every epoch, the rate begins as `fit`'s and falls
+        to 0, and at the end old points go back towards where they were (`wsabie.models.replay`). On a model that was
+        never fitted this is `fit` with `epochs` epochs. Probabilities need `calibrate`.
 
         Parameters
         ----------
@@ -216,6 +239,7 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
         ['red', 'green', 'blue', 'crimson']
         """
         check_parameters({**self._parameters(), "epochs": epochs})
+        check_size(self.replay)
         if not hasattr(self, "space_"):
             fresh = self.get_params()["epochs"]
             try:
@@ -225,26 +249,100 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
             return self
         inputs = self._checked(X)
         fitted, before = copy(self), len(self.history_)
-        fitted.vocabulary_ = Vocabulary(self.vocabulary_)
+        fitted.vocabulary_ = self.vocabulary_.copy()
         named = label_names is not None or not self.vocabulary_.numbered
         if label_names is not None:
             Y = in_columns_of(fitted.vocabulary_, Y, label_names)
         targets = label_matrix(Y, n_rows(inputs), fitted.vocabulary_, grow=True, named=named)
         inputs = self.scaling_(inputs)
+        seen = None if self.replay is None else arrival(self, inputs, targets, self.stream_)
         fitted.space_ = trainable(self.space_, len(fitted.vocabulary_), inputs, targets, self.seed)
         shape = shape_of(targets)
-        settings = continued(self._parameters(), self.settings_, shape, epochs, self.seed + before)
+        settings = continued(
+            self._parameters(), self.settings_, shape, epochs, self.seed + before, self._replayed(True) is not None
+        )
         trainer = Trainer(settings)
         history = fitted._train(trainer, inputs, targets, sample_weight, more=True)
         fitted.history_ = [*self.history_, *(replace(s, epoch=before + s.epoch) for s in history)]
         fitted.calibration_ = None
+        if seen is not None:
+            way = moved(self.label_vectors, fitted.label_vectors)
+            fitted.stream_ = [*self.stream_, replace(seen, moved=way)][-MOST_KEPT:]
         self._take(fitted)
         return self
+
+    def remember(self, X: Any, Y: Any, *, sample_weight: Any = None) -> Self:
+        """Fill the buffer with rows that the model was trained on before it had one (`replay` says how many).
+
+        Parameters
+        ----------
+        X : sparse matrix or array, (n, n_features)
+        Y : as for `fit`
+            Labels that the model lacks do not count.
+        sample_weight : (n,) float32 or None
+
+        Raises
+        ------
+        InputError
+            `replay` is None, or data that cannot be used.
+
+        Examples
+        --------
+        >>> model = Wsabie(dim=4, threads=1).fit(np.eye(3), ["red", "green", "blue"]).set_params(replay=2)
+        >>> len(model.remember(np.eye(3), ["red", "green", "blue"]).memory_)
+        2
+        """
+        check_size(self.replay)
+        require(self.replay is not None, "the model keeps no rows; set replay to how many it should keep")
+        inputs = self._checked(X)
+        targets = self._truth(Y, n_rows(inputs))
+        n = self.space_.n_features
+        self.memory_ = remembered(None, self.scaling_(inputs), n, targets, sample_weight, self.replay, self.seed)
+        return self
+
+    def _replayed(self, more: bool) -> Memory | None:
+        """The buffer that training sees again."""
+        return self.memory_ if more and self.replay is not None else None
+
+    def _given(self, X: Any, Y: Any, label_names: Sequence[str] | None, sample_weight: Any) -> tuple[Any, Any]:
+        fresh = self.init is None and self.replay is None
+        require(
+            fresh or not isinstance(X, ShardedRows),
+            "rows in shards are trained from nothing and without a buffer; leave init (--from) and replay out",
+        )
+        return super()._given(X, Y, label_names, sample_weight)
+
+    def _train(
+        self, trainer: Trainer, inputs: Any, targets: Any, sample_weight: Any, *, more: bool = False
+    ) -> list[EpochStats]:
+        before = self._replayed(more)
+        if not more:
+            self.stream_ = []
+            if self.init is not None:
+                place_others(self, self.init, inputs, targets)
+        began = None if before is None else self.space_.copy()
+        history = super()._train(trainer, inputs, targets, sample_weight, more=more)
+        if self.replay is None:
+            self.memory_ = None
+            return history
+        n = self.space_.n_features
+        self.memory_ = remembered(before, inputs, n, targets, sample_weight, self.replay, self.seed)
+        if before is not None and began is not None:
+            hold(self.space_, began, before, self.memory_)
+        return history
+
+    def _visited(self, inputs: Any, targets: Any, weights: Float32 | None, more: bool) -> tuple[Blocks, int]:
+        before = self._replayed(more)
+        if before is None:
+            return super()._visited(inputs, targets, weights, more)
+        return before.beside(inputs, targets, weights, self.positives, self.seed)
 
     def _resolved(self, shape: defaults.Shape) -> Settings:
         return resolve(self._parameters(), shape)
 
     def _new_space(self, n_features: int) -> JointSpace:
+        if self.init is not None:
+            return begun(self, self.init, n_features)
         std = first_scale(self.init_scale, self.dim)
         rng = np.random.default_rng([self.seed, 0])
         space = JointSpace.random(n_features, len(self.vocabulary_), self.dim, self.similarity, rng, std)
@@ -256,6 +354,10 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
     def check_parameters(self) -> None:
         """Refuse values that no training can use, by name; InputError."""
         super().check_parameters()
+        check_size(self.replay)
+        if self.init is not None:
+            require(self.init_labels is None, "init and init_labels both say where labels begin; leave one out")
+            check_start(self, self.init)
         if self.init_labels is None:
             return
         require(isinstance(self.init_labels, Vectors), "init_labels are word vectors as wsabie.read_vectors reads them")
@@ -265,12 +367,15 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
         )
 
     def _identity(self, settings: Settings, data: list[Any]) -> dict[str, Any]:
-        begun = [] if self.init_labels is None else [crc32(np.ascontiguousarray(self.space_.labels).data)]
-        return super()._identity(settings, [*data, *begun])
+        told = [] if self.init_labels is None else [crc32(np.ascontiguousarray(self.space_.labels).data)]
+        if self.init is not None:
+            told += [crc32(np.ascontiguousarray(table).data) for table in self.space_.arrays().values()]
+        return super()._identity(settings, [*data, *told])
 
     def _described(self) -> dict[str, Any]:
         config = super()._described()
-        config["parameters"]["init_labels"] = None
+        known = {name: value for name, value in config["parameters"].items() if not name.startswith("init__")}
+        config["parameters"] = known | dict.fromkeys(known.keys() & {"init_labels", "init"})
         return config
 
     # ---- use
@@ -335,6 +440,8 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
         """
         points = self.transform(X)
         chosen = None if candidates is None else self._label_ids(candidates)
+        if chosen is None and len(gone := self.vocabulary_.retired()):
+            chosen = np.delete(np.arange(len(self.vocabulary_)), gone)
         return self._index().top_k(points, k, exclude=exclude, candidates=chosen, threads=self.threads)
 
     def _index(self) -> "ExactIndex":
@@ -343,7 +450,9 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
 
         searched: tuple[JointSpace, ExactIndex] | None = self.__dict__.get("_searched")
         if searched is None or searched[0] is not self.space_:
-            bias = self.space_.bias if self.space_.bias.any() else None
+            own = self.space_.bias.copy()
+            own[self.vocabulary_.retired()] = 0  # they are no candidates, and would widen what rounding can reach
+            bias = own if own.any() else None
             searched = self.space_, ExactIndex(self.label_vectors, bias=bias, similarity=self.space_.similarity)
             self._searched = searched
         return searched[1]
@@ -377,8 +486,12 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
 
     def facts(self) -> dict[str, Any]:
         """Sizes and figures that tell what the model is, JSON-able; "bytes_of_points" are those of both tables."""
+        gone, memory = len(self.vocabulary_.retired()), self.memory_
         return {
             **super().facts(),
+            **({"labels": len(self.vocabulary_) - gone, "labels_merged_or_removed": gone} if gone else {}),
+            **({} if memory is None else {"rows_replayed": len(memory), "rows_seen": memory.n_seen}),
+            **({"arrivals": len(self.stream_), "last_arrival": self.stream_[-1].as_dict()} if self.stream_ else {}),
             "dimensions": self.space_.dim,
             "similarity": self.space_.similarity,
             "bytes_of_points": self.space_.nbytes,
@@ -394,6 +507,10 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
         }
         config["parameters"] |= {"dim": self.space_.dim, "similarity": self.space_.similarity}
         more_config, more_tensors = self._trained_config()
+        if self.memory_ is not None:
+            more_config["replayed"] = self.memory_.n_seen
+            more_config["stream"] = [asdict(one) for one in self.stream_]
+            more_tensors |= self.memory_.tensors()
         return Parts(self.kind, config | more_config, tensors | more_tensors)
 
     @classmethod
@@ -404,6 +521,9 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
         model._restore_trained(config, t)
         model._check_shapes(t)
         model.space_ = JointSpace(model.dim, model.similarity, tables.padded(t["features"]), t["labels"], t["bias"])
+        if "replayed" in config:
+            model.memory_ = Memory.restored(t, config["replayed"], len(t["features"]), len(t["labels"]))
+            model.stream_ = [Arrival(**one) for one in config["stream"]]
         return model
 
     def _check_shapes(self, tensors: Mapping[str, Any]) -> None:
@@ -414,6 +534,15 @@ class Wsabie(TransformerMixin, TrainedModel):  # type: ignore[misc]
             raise ValueError(f"the sizes of {', '.join(wrong)} do not agree with the rest")
 
     # ---- checks
+
+    def __sklearn_clone__(self) -> Self:
+        from sklearn.base import _clone_parametrized, clone
+
+        if getattr(self, "init", None) is None:
+            own: Self = _clone_parametrized(self)
+            return own
+        rest = {name: clone(value, safe=False) for name, value in self.get_params(deep=False).items() if name != "init"}
+        return type(self)(**rest, init=self.init)  # fitted, or it would be no beginning
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -8,7 +8,7 @@ import numpy as np
 
 from wsabie.base.arrays import Int32, Matrix
 from wsabie.base.errors import InputError
-from wsabie.labels.names import normalise
+from wsabie.labels.names import Vocabulary, normalise
 from wsabie.sources.build import row_starts
 from wsabie.sources.records import Rows
 
@@ -39,7 +39,7 @@ class Aligned(NamedTuple):
 
 def align(
     rows: Rows,
-    label_names: Sequence[str] | None = None,
+    label_names: Sequence[str] | Vocabulary | None = None,
     feature_names: Sequence[str] | None = None,
     n_features: int | None = None,
     dictionary: str | None = None,
@@ -49,9 +49,9 @@ def align(
     Parameters
     ----------
     rows : Rows
-    label_names : sequence of str or None
-        The model's labels by number; labels that are not among them are dropped and counted. None: as they
-        are.
+    label_names : sequence of str, Vocabulary or None
+        The model's labels by number, which a vocabulary also knows by former names; labels that are not among them
+        are dropped and counted. None: as they are.
     feature_names : sequence of str or None
         The model's features by number. When the rows have names too, columns are matched by name: unknown
         ones are dropped and counted, missing ones are 0 in sparse rows.
@@ -82,9 +82,15 @@ def align(
     rows, unknown_features = _align_features(rows, feature_names, n_features)
     if label_names is None:
         return Aligned(rows, [], 0, unknown_features)
-    number = {normalise(name): i for i, name in enumerate(label_names)}
-    columns = np.array([number.get(name, -1) for name in rows.label_names], np.int32)
+    if isinstance(label_names, Vocabulary):
+        columns = np.array([label_names.find(name) for name in rows.label_names], np.int32)
+    else:
+        number = {normalise(name): i for i, name in enumerate(label_names)}
+        columns = np.array([number.get(name, -1) for name in rows.label_names], np.int32)
     Y = move_columns(rows.Y, columns, len(label_names))
+    if len(np.unique(columns[columns >= 0])) < (columns >= 0).sum():  # labels that were merged
+        Y.sum_duplicates()
+        np.clip(Y.data, -1, 1, out=Y.data)
     unknown = [name for name, column in zip(rows.label_names, columns, strict=True) if column < 0]
     moved = replace(rows, Y=Y, label_names=list(label_names))
     return Aligned(moved, unknown, int((rows.Y.data > 0).sum() - (Y.data > 0).sum()), unknown_features)

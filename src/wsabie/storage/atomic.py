@@ -33,7 +33,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
     Raises
     ------
     UnwritableError
-        The folder is missing or cannot be written, or the disk is full; `path` is left as it was.
+        The folder is missing or cannot be written, the disk is full, or `path` is a device; it is left as it was.
 
     Examples
     --------
@@ -45,6 +45,10 @@ def replacing(path: str | Path) -> Iterator[Path]:
     ['a.txt']
     """
     path = Path(path)
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise UnwritableError(
+            f"cannot write {path}: it is a device or a pipe, and would be lost; name an ordinary file"
+        )
     with explained(path):
         draft, lock = _new_draft(path)
         try:

@@ -21,6 +21,8 @@ from wsabie.models.base import LabelModel
 from wsabie.models.ensemble import Ensemble
 from wsabie.models.meanings import MeaningRanker
 from wsabie.models.members import column_blocks
+from wsabie.models.warm import with_features
+from wsabie.models.wsabie import Wsabie
 from wsabie.sources.align import Aligned, align
 from wsabie.sources.fingerprint import fingerprint_or_none, marks_of
 from wsabie.sources.open import open_source
@@ -76,6 +78,8 @@ class Recipe:
         What the model is called in its facts: of `wsabie.models.systems.SYSTEMS`.
     given : dict
         seed and threads where the estimator has none.
+    start : Annotator or None
+        A model whose space this one begins with.
     """
 
     source: str
@@ -88,6 +92,7 @@ class Recipe:
     resume: bool = False
     system: str = "wsabie"
     given: dict[str, Any] = field(default_factory=dict)
+    start: Annotator | None = None
 
     @property
     def seed(self) -> int:
@@ -205,6 +210,8 @@ def train(
     if not recipe.resume:
         shutil.rmtree(recipe.work / "checkpoint", ignore_errors=True)
     estimator: Any = _with_columns(recipe.estimator, sides.learnt.feature_names, sides.terms)
+    if recipe.start is not None:
+        _begin(estimator, recipe.start, sides)
     estimator.fit(
         **sides.given_to_fit,
         progress=progress,
@@ -220,6 +227,21 @@ def train(
     )
     sides.annotator(estimator).save(recipe.model)
     return Trained(sides.facts, getattr(estimator, "history_", []), sides.given)
+
+
+def _begin(estimator: Any, start: Annotator, sides: Sides | ShardedSides) -> None:
+    """Have an estimator begin with another model's space, whose features are brought into the order of the data."""
+    rows, model = sides.learnt, start.model
+    if not (isinstance(model, Wsabie) and isinstance(estimator, Wsabie)):
+        raise InputError(f"a {model.kind} model gives no space to begin with; give one of kind wsabie, and train such")
+    if sides.terms is not None or rows.dictionary != start.dictionary:
+        raise InputError(
+            "the data is described by another dictionary than that of the model to begin with; describe it by that "
+            "one first: wsabie features images FOLDER --dictionary MODEL --out FILE"
+        )
+    if start.feature_names is not None and rows.feature_names is not None:
+        model = with_features(model, start.feature_names, rows.feature_names)
+    estimator.set_params(init=model)
 
 
 def taken_by(estimator: Any, **options: Any) -> dict[str, Any]:

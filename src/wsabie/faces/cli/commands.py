@@ -57,6 +57,8 @@ def register(app: typer.Typer) -> None:
     for command in (
         train,
         evaluate,
+        update,
+        edit,
         annotate,
         neighbours,
         search_commands.search,
@@ -164,6 +166,10 @@ def train(
         str | None,
         typer.Option(metavar="RELATION", help="Of a TOML file: the relation that chooses the epoch (default: all)."),
     ] = None,
+    start: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="MODEL", help="Begin with the space of this model of the same features."),
+    ] = None,
     hogwild: Annotated[bool, typer.Option("--hogwild", help="Lock-free threads instead of reproducible ones.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from where a stopped run was.")] = False,
     log: Annotated[
@@ -174,6 +180,7 @@ def train(
     json: Json = False,
 ) -> None:
     """Train a model on tagged data; new data is then annotated with `wsabie annotate`."""
+    from wsabie.faces.cli.common import loaded
     from wsabie.faces.cli.meanings import refuse_other_kinds
     from wsabie.faces.cli.spaces import is_declaration, train_space_command
     from wsabie.faces.cli.training import (
@@ -195,7 +202,7 @@ def train(
     meant = stated(vectors=vectors, knowledge=knowledge, labels=labels)
     if is_declaration(data):
         others = stated(valid=valid, config=config, ensemble=ensemble, ensemble_by=ensemble_by, relations=relations)
-        others |= described | meant | stated(items=items, whole=whole, metric=metric)
+        others |= described | meant | stated(items=items, whole=whole, metric=metric, **{"from": start})
         refuse_options(others, "what a TOML file says in its tables, or what a space does not have")
         if kind != "wsabie" or min_rows != 1 or hogwild:
             raise InputError("a space has no --kind, --min-rows or --hogwild; leave them out, or give other data")
@@ -218,10 +225,15 @@ def train(
     refuse_without_epochs(kind, {"valid": valid, "hold-out": hold_out, "metric": metric, "log": log})
     refuse_held_out_twice(valid, hold_out, metric)
     shape |= {"deterministic": False} if hogwild else {}
+    begun = None if start is None else loaded(start, threads)
+    if begun is not None:
+        shape = {
+            name: getattr(begun.model, name) for name in ("dim", "similarity") if hasattr(begun.model, name)
+        } | shape
     parameters = parameters_given(kind, config, shape, run, meant, relations)
     estimator = estimator_of(kind, parameters, run, ensemble, ensemble_by)
     rest: dict[str, Any] = {"min_rows": min_rows, "resume": resume, "system": kind, "given": run}
-    rest |= stated(hold_out=hold_out if system_of(kind).trained else 0.0, metric=metric)
+    rest |= stated(start=begun, hold_out=hold_out if system_of(kind).trained else 0.0, metric=metric)
     recipe = Recipe(str(data), model, estimator, describing(described), **rest)
     train_command(Asked(data, valid, recipe, log, rejects, strict=strict, json=json, items=items, whole=whole))
 
@@ -339,6 +351,44 @@ def annotate(
         return
     given = inputs or [], k, explain, label, threads, strict, rejects, json, hierarchy, parent_first
     annotate_command(model, *given, text or (), region or (), candidates)
+
+
+def update(
+    model: Model,
+    data: Data,
+    replay: Annotated[
+        str | None,
+        typer.Option(metavar="N", help="Old rows that the model keeps and sees again; auto: as many as 4 MB hold."),
+    ] = None,
+    remember: Annotated[
+        Path | None,
+        typer.Option(metavar="DATA", help="Data that the model was trained on, where it keeps no rows yet."),
+    ] = None,
+    step: Annotated[int, typer.Option(min=1, help="Rows that are learnt before the model is saved.")] = 2000,
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the rows of a step.")] = 10,
+    threads: Threads = None,
+    strict: Strict = False,
+    rejects: Rejects = None,
+    json: Json = False,
+) -> None:
+    """Go on learning with new rows and labels; the same command again goes on where it was stopped."""
+    from wsabie.faces.cli.updating import update_command
+
+    update_command(model, data, replay, remember, step, epochs, threads, strict, rejects, json)
+
+
+def edit(
+    model: Model,
+    what: Annotated[Literal["rename", "merge", "remove"], typer.Argument(metavar="rename|merge|remove")],
+    names: Annotated[
+        list[str], typer.Argument(metavar="LABEL...", help="rename OLD NEW; merge INTO OTHER ...; remove LABEL ...")
+    ],
+    json: Json = False,
+) -> None:
+    """Rename, merge or remove labels of a model; numbers of labels stay."""
+    from wsabie.faces.cli.updating import edit_command
+
+    edit_command(model, what, names, json)
 
 
 def neighbours(

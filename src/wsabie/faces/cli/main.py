@@ -23,6 +23,7 @@ _GOES_ON = {
     "train": "the same command with --resume goes on from what is finished, where anything is",
     "shards": _KEPT,
     "features": _KEPT,
+    "update": "steps that were saved are kept, and the same command again goes on from them",
     "tune": "finished trials are kept, and the same command again goes on from them",
     "serve": "what it had acknowledged is kept",
     "collection init": _KEPT,

@@ -229,16 +229,26 @@ def info_command(model: Path, epochs: bool, json: bool) -> None:
             "parameters": estimator.to_parts().config["parameters"],
             "settings": getattr(estimator, "settings_", {}),
         }
+        if getattr(estimator, "stream_", ()):
+            more["stream"] = [one.as_dict() for one in estimator.stream_]
         if epochs:
             more["history"] = [stats.as_dict() for stats in history]
         show_json({"schema": 1, "model": str(model), "kind": estimator.kind, **facts, **more})
         return
     facts.pop("members", None)  # a list, for --json
+    facts |= {name: _brief(facts[name]) for name in ("updates", "last_arrival") if name in facts}
     if {"models", "blend"} & facts.keys():
         facts["epochs"] = epochs_run(history, facts)
     show_table(str(model), ["", ""], [[name.replace("_", " "), _shown(value)] for name, value in facts.items()])
     if epochs:
         show_epochs(history)
+
+
+def _brief(value: Any) -> Any:
+    """Of a list how many, of an arrival what matters most."""
+    if isinstance(value, list):
+        return len(value)
+    return {name: value[name] for name in ("rows", "map", "ece", "drift", "advice") if value.get(name)}
 
 
 def _shown(value: Any) -> str:

@@ -1,0 +1,253 @@
+"""What a model keeps and learns while labels are added: `python -m benchmarks.streams TASK [--data FOLDER]`.
+
+corel5k (--data FOLDER with Mulan's sparse ARFF files), S, M: the tasks of benchmarks/tasks.py. A fifth of the labels,
+drawn anew for every seed, is held back: the model is fitted on the rows that have none of them, and then learns the
+others in 10 steps with `partial_fit`. A row comes in the step of its last label. Afterwards, on the test rows:
+
+old    MAP of the labels of the start, ranked among themselves, against the model before the first step
+open   the same ranked among all labels, against a model fitted on all rows at once
+new    MAP of the labels that were added, ranked among all labels but the row's other true ones, against that model
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from copy import deepcopy
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+import numpy as np
+from scipy.sparse import csr_matrix, vstack
+
+from benchmarks.machine import machine, told, verdict
+from benchmarks.tasks import Side, sides
+from wsabie.evaluation.evaluate import evaluate_scores
+from wsabie.models.wsabie import Wsabie
+
+STEPS = 10
+SHARE = 0.2
+MOST_LOST, LEAST_LEARNT = -0.02, 0.9
+ANCHOR = 0.3
+MOST_TEST = 3000
+EPOCHS = 10
+
+
+class Stream(NamedTuple):
+    """Rows in the order in which they come, and what is judged.
+
+    Attributes
+    ----------
+    train, test : Side
+        Labels as a matrix.
+    step : (n_train,) int
+        0: before the first step.
+    old, new, there : int arrays
+        Labels of the start, those that are added, and both.
+    """
+
+    train: Side
+    test: Side
+    step: Any
+    old: Any
+    new: Any
+    there: Any
+
+
+def stream(task: str, data: Path | None, rows: int | None, seed: int) -> Stream:
+    """The rows of a task, a fifth of whose labels come later."""
+    fit, valid, test = (Side(side.X, _matrix(side.Y)) for side in sides(task, data))
+    n_labels = max(side.Y.shape[1] for side in (fit, valid, test))
+    for side in (fit, valid, test):
+        side.Y.resize(side.Y.shape[0], n_labels)
+    X, Y = vstack([fit.X, valid.X]).tocsr()[:rows], vstack([fit.Y, valid.Y]).tocsr()[:rows]
+    rng = np.random.default_rng([seed, 11])
+    live = np.flatnonzero(np.asarray((Y > 0).sum(axis=0)).ravel())
+    chosen = rng.permutation(live)[: round(SHARE * len(live))]
+    step_of = np.zeros(n_labels, np.int64)
+    for number, some in enumerate(np.array_split(chosen, STEPS)):
+        step_of[some] = number + 1
+    step, pairs = np.zeros(Y.shape[0], np.int64), Y.tocoo()
+    np.maximum.at(step, pairs.row, step_of[pairs.col])
+    begun = np.asarray((Y[step == 0] > 0).sum(axis=0)).ravel() > 0
+    old = np.flatnonzero(begun & (step_of == 0))
+    return Stream(Side(X, Y), Side(test.X[:MOST_TEST], test.Y[:MOST_TEST]), step, old, np.sort(chosen), live)
+
+
+def _matrix(Y: Any) -> Any:
+    if np.ndim(Y) != 1:
+        return csr_matrix(Y)
+    return csr_matrix((np.ones(len(Y), np.int8), Y, np.arange(len(Y) + 1)), (len(Y), int(Y.max()) + 1))
+
+
+def named(Y: Any) -> list[list[str]]:
+    """Names of the labels of every row."""
+    return [[str(label) for label in Y.indices[lo:hi]] for lo, hi in zip(Y.indptr[:-1], Y.indptr[1:], strict=True)]
+
+
+def judged(model: Any, test: Side, wanted: Any, among: Any) -> float:
+    """MAP of some labels among others; true labels that are not wanted are no candidates."""
+    own = test.Y[:, wanted]
+    rows = np.flatnonzero(np.diff((own > 0).tocsr().indptr))
+    among = among[[str(label) in model.vocabulary_ for label in among]]
+    scores = model.scores(test.X[rows])[:, model.vocabulary_.ids(map(str, among))]
+    truth, is_wanted = test.Y[rows][:, among], np.isin(among, wanted)
+    pairs = truth.tocoo()
+    hidden = ~is_wanted[pairs.col]
+    scores[pairs.row[hidden], pairs.col[hidden]] = -1e9
+    places = pairs.row[~hidden], pairs.col[~hidden]
+    truth = csr_matrix((np.ones(len(places[0]), np.int8), places), truth.shape)
+    return float(evaluate_scores([(0, np.ascontiguousarray(scores))], truth).means["MAP"])
+
+
+Learn = Callable[[Any, Any, Any], None]
+
+
+def going_on(model: Any, X: Any, Y: Any) -> None:
+    model.partial_fit(X, Y, epochs=EPOCHS)
+
+
+def anchored(model: Any, X: Any, Y: Any) -> None:
+    """After every epoch the old points go a part of the way back to where they were."""
+    before = {name: table.copy() for name, table in model.space_.arrays().items() if name != "bias"}
+    for _ in range(EPOCHS):
+        model.partial_fit(X, Y, epochs=1)
+        for name, table in model.space_.arrays().items():
+            if name in before:
+                table[: len(before[name])] += ANCHOR * (before[name] - table[: len(before[name])])
+
+
+def free(model: Any, X: Any, Y: Any) -> None:
+    """Old points are not held to where they were, and the rate is a quarter, as without a buffer."""
+    model.set_params(
+        learning_rate={"V": model.settings_["feature_rate"] / 4, "W": model.settings_["learning_rate"] / 4}
+    )
+    with patch("wsabie.models.wsabie.hold"):
+        model.partial_fit(X, Y, epochs=EPOCHS)
+
+
+def ways(n_rows: int) -> dict[str, tuple[dict[str, Any], Learn]]:
+    """What is compared: parameters that are set after the first fit, and how a step is learnt."""
+    return {
+        "nothing": ({}, going_on),
+        "a quarter of the rate": ({"learning_rate": "quarter"}, going_on),
+        "V frozen": ({"learning_rate": "frozen"}, going_on),
+        f"anchored ({ANCHOR:g} back an epoch)": ({}, anchored),
+        "replay of a tenth": ({"replay": n_rows // 10}, going_on),
+        "replay, points free": ({"replay": "auto"}, free),
+        "replay": ({"replay": "auto"}, going_on),
+    }
+
+
+def run(given: Stream, seed: int, only: list[str] | None) -> dict[str, Any]:
+    """The figures of a seed: before, of one fit on everything, and of each way after every step."""
+    train, test, first = given.train, given.test, given.step == 0
+    found: dict[str, Any] = {"seed": seed, "rows": int(first.sum()), "of": len(first)}
+    began = time.perf_counter()
+    whole = Wsabie(seed=seed).fit(train.X, named(train.Y))
+    found["full"] = {**figures(whole, given), "seconds": time.perf_counter() - began}
+    base = Wsabie(seed=seed, replay="auto").fit(train.X[first], named(train.Y[first]))
+    found["before"] = {"old": judged(base, test, given.old, given.old)}
+    tenth = Wsabie(seed=seed, replay=len(first) // 10).fit(train.X[first], named(train.Y[first]))
+    rates = {"V": base.settings_["feature_rate"], "W": base.settings_["learning_rate"]}
+    for way, (changes, learn) in ways(len(first)).items():
+        if only and way not in only:
+            continue
+        model = deepcopy(tenth if changes.get("replay") == len(first) // 10 else base)
+        model.set_params(replay=changes.get("replay"))
+        quarter, frozen = {name: rate / 4 for name, rate in rates.items()}, {**rates, "V": 1e-9}
+        rate = {"quarter": quarter, "frozen": frozen, None: "auto"}[changes.get("learning_rate")]
+        model.set_params(learning_rate=rate)
+        began, curve = time.perf_counter(), []
+        for step in range(1, STEPS + 1):
+            now = given.step == step
+            learn(model, train.X[now], named(train.Y[now]))
+            curve.append(judged(model, test, given.old, given.old))
+        seconds = time.perf_counter() - began
+        found[way] = {**figures(model, given), "curve": curve, "seconds": seconds}
+        if model.memory_ is not None and changes.get("replay"):
+            found[way] |= {"kept": len(model.memory_), "bytes": model.memory_.nbytes}
+        print(f"  seed {seed} {way:<28} {shares(found, way)}", flush=True)
+    return found
+
+
+def figures(model: Any, given: Stream) -> dict[str, float]:
+    """MAP by what is asked."""
+    asked = {"old": (given.old, given.old), "open": (given.old, given.there), "new": (given.new, given.there)}
+    return {name: judged(model, given.test, *each) for name, each in asked.items()}
+
+
+def shares(found: dict[str, Any], way: str) -> dict[str, float]:
+    """Old labels against the start, and what a fit on everything reaches."""
+    own, full = found[way], found["full"]
+    return {
+        "old": round(own["old"] / found["before"]["old"] - 1, 4),
+        "open": round(own["open"] / full["open"], 4),
+        "new": round(own["new"] / full["new"], 4),
+    }
+
+
+def interval(values: list[float]) -> dict[str, float]:
+    """The mean over seeds and its 95 % interval by Student's law."""
+    from scipy.stats import t
+
+    n = len(values)
+    half = float(t.ppf(0.975, n - 1) * np.std(values, ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
+    return {"mean": float(np.mean(values)), "low": float(np.mean(values)) - half, "high": float(np.mean(values)) + half}
+
+
+def _shown(value: dict[str, float]) -> str:
+    return f"{100 * value['mean']:.1f} % [{100 * value['low']:.1f}, {100 * value['high']:.1f}]"
+
+
+def drawn(runs: list[dict[str, Any]], file: Path) -> None:
+    """What is left of the old labels' MAP after every step, mean of the seeds, as SVG."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
+    for way in [name for name, value in runs[0].items() if isinstance(value, dict) and "curve" in value]:
+        curves = [[1.0, *(value / one["before"]["old"] for value in one[way]["curve"])] for one in runs]
+        axes.plot(range(STEPS + 1), np.mean(curves, axis=0), marker=".", label=way)
+    axes.set(xlabel="steps", ylabel="MAP of the old labels, share of before", title="Labels added in ten steps")
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False)
+    with mpl.rc_context({"svg.hashsalt": "wsabie"}):
+        figure.savefig(file, metadata={"Date": None})
+    plt.close(figure)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("task", choices=["corel5k", "S", "M", "sample"])
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--rows", type=int, help="only so many training rows")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--only", action="append", help="this way (default: all)")
+    parser.add_argument("--draw", type=Path, help="draw the old labels' curve to this SVG file")
+    parser.add_argument("--out", type=Path, help="write the figures to this JSON file")
+    asked = parser.parse_args()
+    print(told())
+    runs = [run(stream(asked.task, asked.data, asked.rows, seed), seed, asked.only) for seed in range(asked.seeds)]
+    summary: dict[str, Any] = {}
+    for way in [name for name in runs[0] if name not in ("seed", "rows", "of", "full", "before")]:
+        each = [shares(one, way) for one in runs]
+        summary[way] = {name: interval([one[name] for one in each]) for name in each[0]}
+        took = np.mean([one[way]["seconds"] / one["full"]["seconds"] for one in runs])
+        own = "  ".join(f"{name} {_shown(value)}" for name, value in summary[way].items())
+        print(f"{way:<28} {own}  time / full fit {took:.2f}")
+    if "replay" in summary:
+        kept, learnt = summary["replay"]["old"]["mean"], summary["replay"]["new"]["mean"]
+        print(f"replay: old labels {verdict(kept, least=MOST_LOST)}, new labels {verdict(learnt, least=LEAST_LEARNT)}")
+    if asked.draw:
+        drawn(runs, asked.draw)
+    if asked.out:
+        kept_ = {"schema": 1, "machine": machine(), "task": asked.task, "summary": summary, "runs": runs}
+        asked.out.write_text(json.dumps(kept_, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

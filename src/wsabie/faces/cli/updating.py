@@ -1,0 +1,108 @@
+"""`wsabie update` and `wsabie edit`: a saved model goes on."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+from wsabie.base.errors import InputError
+from wsabie.faces.cli.common import executor, listing, loaded, opened, read_as, refuse_unfit, tell_unknown_features
+from wsabie.faces.cli.terminal import TerminalProgress, note, plural, show_json, show_table
+
+
+def update_command(
+    place: Path,
+    data: Path,
+    replay: str | None,
+    remember: Path | None,
+    step: int,
+    epochs: int,
+    threads: int | None,
+    strict: bool,
+    rejects_file: Path | None,
+    json: bool,
+) -> None:
+    """Learn rows step by step, and tell how each did before it was learnt."""
+    from wsabie.studies.updating import require_stream, update
+
+    annotator, progress = loaded(place, threads), TerminalProgress()
+    model = require_stream(annotator, place)
+    if replay is not None:
+        model.set_params(replay=_size(replay))
+        if model.memory_ is None and remember is None:
+            raise InputError(f"{place} keeps no rows of its training yet; give the training data by --remember DATA")
+    elif model.replay is None and remember is not None:
+        model.set_params(replay="auto")
+    with listing(rejects_file, strict=strict) as rejects:
+        if remember is not None:
+            earlier = _rows(annotator, place, remember, threads, progress, rejects)
+            model.remember(earlier.X, [[earlier.label_names[y] for y in row.indices] for row in earlier.Y > 0])
+        if model.memory_ is None:
+            note(
+                "the model keeps no rows of its training, so that old labels may be forgotten; give the training data "
+                "by --remember DATA"
+            )
+        rows = _rows(annotator, place, data, threads, progress, rejects)
+        told = update(annotator, rows, place, step=step, epochs=epochs)
+        skipped = len(rejects)
+    if json:
+        show_json({"schema": 1, "model": str(place), "steps": told, "skipped": skipped})
+        return
+    columns = ["rows", "new labels", "MAP", "p@1", "ECE", "unseen labels", "moved", "drift"]
+    lines = [[_told(one, name) for name in _SHOWN] for one in told]
+    show_table(f"{place}, as rows came", columns, lines)
+    for number, one in enumerate(told, 1):
+        if one.get("advice"):
+            note(f"step {number}: {one['advice']}")
+    note(f"{plural(sum(one['rows'] for one in told), 'row')} learnt; the model is in {place}")
+
+
+_SHOWN = ("rows", "new_labels", "map", "p_at_1", "ece", "unseen_labels", "moved", "drift")
+
+
+def _told(figures: dict[str, Any], name: str) -> str:
+    value = figures.get(name)
+    if value is None or value == "":
+        return "-"
+    return f"{value:.3f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _size(text: str) -> int | str:
+    if text == "auto":
+        return text
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise InputError(f"--replay {text} is no number of rows; give one above 0, or auto")
+    return int(text)
+
+
+def _rows(annotator: Any, place: Path, data: Path, threads: int | None, progress: Any, rejects: Any) -> Any:
+    things = annotator.terms and annotator.terms.things
+    width = annotator.model.n_features_in_
+    source = opened(data, rejects, "auto", width, things, **read_as(annotator.facts))
+    refuse_unfit(annotator, place, source)
+    run = executor(threads)
+    aligned = annotator.rows_to_learn(source, executor=run, progress=progress, rejects=rejects)
+    tell_unknown_features(aligned, data)
+    return aligned.rows
+
+
+def edit_command(place: Path, what: Literal["rename", "merge", "remove"], names: list[str], json: bool) -> None:
+    """Change the labels of a model in its folder."""
+    from wsabie.studies.updating import require_stream
+
+    annotator = loaded(place)
+    model = require_stream(annotator, place)
+    if what == "rename" and len(names) != 2:
+        raise InputError("rename takes two names, the old and the new one: wsabie edit MODEL rename OLD NEW")
+    if what == "merge" and len(names) < 2:
+        raise InputError("merge takes two names or more, the first stays: wsabie edit MODEL merge INTO OTHER ...")
+    if what == "rename":
+        model.rename_label(*names)
+    elif what == "merge":
+        model.merge_labels(names[0], names[1:])
+    else:
+        model.remove_labels(names)
+    annotator.save(place)
+    left = len(model.vocabulary_) - len(model.vocabulary_.retired())
+    if json:
+        show_json({"schema": 1, "model": str(place), "done": what, "labels": left})
+        return
+    note(f"{plural(left, 'label')} in {place} now")

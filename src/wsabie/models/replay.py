@@ -1,0 +1,269 @@
+"""A bounded buffer of earlier rows that are seen again beside new ones, so that a model keeps what it knew.
+
+Rehearsal ("experience replay") is the plain remedy against forgetting (Robins, "Catastrophic Forgetting, Rehearsal and
+Pseudorehearsal", Connection Science 1995). Which rows stay is a weighted reservoir (Efraimidis and Spirakis, "Weighted
+random sampling with a reservoir", IPL 2006): a row has a ticket, drawn once from the exponential law, and those stay
+whose ticket / weight is smallest. The weight is 1 / sqrt(rows seen so far) of its rarest label, so that of a label with
+n rows about sqrt(n) / (sum of all sqrt) of the buffer are kept and rare labels stay. When rows are seen again they are
+drawn by the inverse of that weight, which brings the old proportions back.
+
+A small buffer alone is learnt by heart and the points wander off with it. So after training every old point is the mean
+of where it was and where it came to, weighted by the rows that it has seen before and now: points between two solutions
+keep what the first knew (Wortsman et al., "Robust fine-tuning of zero-shot models", CVPR 2022). docs/streams.md has the
+figures of this and of other remedies.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from wsabie.base.arrays import Csr, Float32, Int64, Matrix
+from wsabie.base.mapped import parts
+from wsabie.base.validation import require
+from wsabie.models.inputs import Inputs, n_rows, take_rows
+from wsabie.models.labelling import folded
+from wsabie.space.joint import JointSpace
+from wsabie.training.targets import Positives, RowBlock, build_targets
+from wsabie.training.trainer import Blocks
+
+Size = int | Literal["auto"] | None
+BYTES = 4 << 20
+"""What "auto" lets the buffer hold."""
+REPLAYED = 4
+"""Old rows beside each new one in an epoch."""
+FEWEST = 1000
+"""Old rows in an epoch, however few the new ones are, as far as there are so many."""
+BALANCE = 0.5
+"""A row's weight is its rarest label's count to the power of minus this; 0 keeps rows evenly."""
+NEW = 4
+"""How many times a new row counts as much as an old one when old points are held."""
+MOST = 100_000_000
+_NAMES = ("labels/indptr", "labels/indices", "labels/values", "weights", "tickets", "seen", "met")
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Earlier rows as a model scales them.
+
+    Attributes
+    ----------
+    rows : Csr or (n, width) float16
+        Scaled rows; of sparse ones indices are uint16 (uint32 beyond 65,536 features) and values float16.
+    Y : csr_matrix (n, n_labels) int8
+    weights : (n,) float32
+        Sample weights.
+    tickets : (n,) float32
+        Drawn once for every row.
+    seen : (n_labels,) int64
+        Rows of each label in all that went by.
+    met : (width,) int64
+        Rows of each feature in these.
+    n_seen : int
+        All rows that went by.
+    """
+
+    rows: Any
+    Y: Matrix
+    weights: Float32
+    tickets: Float32
+    seen: Int64
+    met: Int64
+    n_seen: int
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays, as they are saved."""
+        return sum(int(array.nbytes) for array in self.tensors().values())
+
+    def beside(
+        self, inputs: Inputs, targets: Matrix, weights: Float32 | None, positives: Positives, seed: int
+    ) -> tuple[Blocks, int]:
+        """What epochs go over: the new rows and old ones among them, drawn anew for every epoch; pairs in the first.
+
+        The visits of a block come in one random order, so that a step sees both.
+        """
+
+        def block(epoch: int) -> RowBlock:
+            old = self._drawn(n_rows(inputs), np.random.default_rng([seed, 6, self.n_seen, epoch]))
+            own = np.ones(n_rows(inputs), np.float32) if weights is None else weights
+            return RowBlock(
+                _stacked(inputs, self._opened(old)),
+                build_targets(
+                    _below(targets, self.Y[old], targets.shape[1]), np.append(own, self.weights[old]), positives
+                ),
+            )
+
+        def blocks(epoch: int) -> Iterator[RowBlock]:
+            yield block(epoch)
+
+        return blocks, len(block(0).targets.labels)
+
+    def _drawn(self, n_new: int, rng: np.random.Generator) -> Int64:
+        """Numbers of rows to see again, in their order, in about the proportions of all that went by."""
+        n = min(len(self), max(FEWEST, REPLAYED * n_new))
+        keys = rng.exponential(size=len(self)) * _weight(self.Y, self.seen)
+        return np.sort(np.argpartition(keys, n - 1)[:n]) if n else np.zeros(0, np.int64)
+
+    def _opened(self, chosen: Int64) -> Inputs:
+        """Some rows in full precision."""
+        some = take_rows(self.rows, chosen)
+        if isinstance(some, Csr):
+            return Csr(some.indptr, some.indices.astype(np.int32), some.data.astype(np.float32))
+        return np.asarray(some, np.float32)
+
+    def after(self, inputs: Inputs, Y: Matrix, weights: Float32 | None, size: Size, seed: int) -> Self:
+        """With more rows, and no more than `size` in all; those of rare labels stay sooner."""
+        n_old, n_new = len(self), n_rows(inputs)
+        own = np.ones(n_new, np.float32) if weights is None else np.asarray(weights, np.float32)
+        tickets = np.random.default_rng([seed, 7, self.n_seen]).exponential(size=n_new).astype(np.float32)
+        both = replace(
+            self,
+            Y=_below(self.Y, Y, Y.shape[1]),
+            weights=np.append(self.weights, own),
+            tickets=np.append(self.tickets, tickets),
+            seen=_rows_of_labels(Y) + np.append(self.seen, np.zeros(Y.shape[1] - len(self.seen), np.int64)),
+            met=self.met + _rows_of_features(inputs, len(self.met)),
+            n_seen=self.n_seen + n_new,
+        )
+        room = max(1, BYTES // _bytes_of_row(inputs, Y)) if size == "auto" else int(size or 0)
+        kept = np.argsort(both.tickets / _weight(both.Y, both.seen), kind="stable")[:room]
+        kept.sort()
+        old, new = kept[kept < n_old], kept[kept >= n_old] - n_old
+        rows = _stacked(take_rows(self.rows, old), _halved(take_rows(inputs, new)))
+        return replace(both, rows=rows, Y=both.Y[kept], weights=both.weights[kept], tickets=both.tickets[kept])
+
+    def following(self, now: Int64) -> Self:
+        """With labels merged or removed: `now` says what each became, -1 for none."""
+        there, n = np.flatnonzero(now >= 0), len(now)
+        seen, before = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        before[: len(self.seen)] = self.seen
+        np.add.at(seen, now[there], before[there])
+        return replace(self, Y=folded(_below(self.Y, self.Y[:0], n), now), seen=seen)
+
+    def tensors(self) -> dict[str, Any]:
+        """The arrays as a model folder names them."""
+        labels = (self.Y.indptr.astype(np.int64), self.Y.indices.astype(np.int32), self.Y.data.astype(np.int8))
+        arrays = dict(zip(_NAMES, (*labels, self.weights, self.tickets, self.seen, self.met), strict=True))
+        if isinstance(self.rows, Csr):
+            arrays |= {f"rows/{name}": part for name, part in self.rows._asdict().items()}
+        else:
+            arrays["rows"] = self.rows
+        return {f"replay/{name}": array for name, array in arrays.items()}
+
+    @classmethod
+    def restored(cls, tensors: Mapping[str, Any], n_seen: int, width: int, n_labels: int) -> Self:
+        """What `tensors` took apart; parts that do not agree raise ValueError."""
+        from scipy.sparse import csr_matrix
+
+        indptr, indices, values, weights, tickets, seen, met = (tensors[f"replay/{name}"] for name in _NAMES)
+        n = len(weights)
+        Y = csr_matrix((values, indices, indptr), shape=(n, len(seen)))
+        Y.check_format(full_check=True)  # a label out of range would be read outside the memory
+        if "replay/rows" in tensors:
+            rows: Any = tensors["replay/rows"]
+            sizes = rows.shape == (n, width)
+        else:
+            rows = Csr(*(tensors[f"replay/rows/{name}"] for name in Csr._fields))
+            csr_matrix((rows.data, rows.indices.astype(np.int32), rows.indptr), (n, width)).check_format(True)
+            sizes = rows.n_rows == n
+        if not (sizes and tickets.shape == (n,) and met.shape == (width,) and len(seen) <= n_labels):
+            raise ValueError("the sizes of the replayed rows do not agree with the rest")
+        return cls(rows, Y, weights, tickets, seen, met, int(n_seen))
+
+
+def remembered(
+    before: Memory | None, inputs: Inputs, width: int, Y: Matrix, weights: Float32 | None, size: Size, seed: int
+) -> Memory:
+    """The buffer after some scaled rows; None: the first ones."""
+    if before is None:
+        none = np.zeros(0, np.int64)
+        nothing = np.zeros(0, np.float32)
+        counts = np.zeros(Y.shape[1], np.int64), np.zeros(width, np.int64)
+        before = Memory(_halved(take_rows(inputs, none)), Y[none], nothing, nothing, *counts, 0)
+    return before.after(inputs, Y, weights, size, seed)
+
+
+def hold(space: JointSpace, began: JointSpace, before: Memory, after: Memory) -> None:
+    """Bring the points of a space towards where they began, by the rows that each has seen before and since.
+
+    A new label and a feature that no row had stay where training put them.
+    """
+    labels = _kept(np.append(before.seen, np.zeros(len(after.seen) - len(before.seen), np.int64)), after.seen)
+    features = _kept(before.met, after.met)
+    space.features += features[:, None] * (began.features - space.features)
+    space.labels += labels[:, None] * (began.labels - space.labels)
+    space.bias += labels * (began.bias - space.bias)
+
+
+def _kept(before: Int64, after: Int64) -> Float32:
+    """The weight of where a point was: 0 if no row knew it, 1 if no new one does."""
+    return (before / np.maximum(before + NEW * (after - before), 1)).astype(np.float32)
+
+
+def check_size(size: Any) -> None:
+    """Refuse what is no size of a buffer; InputError."""
+    whole = isinstance(size, (int, np.integer)) and not isinstance(size, bool) and bool(1 <= size <= MOST)
+    told = f'replay is {size!r}; choose a number of rows from 1 to {MOST:,}, "auto", or None for no buffer'
+    require(size is None or whole or (isinstance(size, str) and size == "auto"), told)
+
+
+def _bytes_of_row(inputs: Inputs, Y: Matrix) -> int:
+    """What a row takes in the buffer, on average of these."""
+    n = max(n_rows(inputs), 1)
+    narrow = len(inputs.data) * 4 / n + 8 if isinstance(inputs, Csr) else 2 * inputs.shape[1]
+    return int(narrow + 5 * Y.nnz / n + 16)
+
+
+def _halved(inputs: Inputs) -> Any:
+    """Rows with half the bytes; values beyond a half's reach are held to it."""
+    reach = np.finfo(np.float16).max
+    if not isinstance(inputs, Csr):
+        return np.clip(inputs, -reach, reach).astype(np.float16)
+    narrow = np.uint16 if inputs.indices.max(initial=0) < 1 << 16 else np.uint32
+    return Csr(inputs.indptr, inputs.indices.astype(narrow), np.clip(inputs.data, -reach, reach).astype(np.float16))
+
+
+def _stacked(first: Any, second: Any) -> Any:
+    """Rows below each other; of indices of two sizes the larger."""
+    if not isinstance(first, Csr):
+        return np.concatenate([first, second])
+    indptr = np.append(first.indptr, first.indptr[-1] + second.indptr[1:]).astype(np.int64)
+    return Csr(indptr, *(np.append(a, b) for a, b in zip(first[1:], second[1:], strict=True)))
+
+
+def _below(first: Matrix, second: Matrix, n_labels: int) -> Matrix:
+    """Label matrices below each other, of so many labels."""
+    from scipy.sparse import csr_matrix
+
+    indptr = np.append(first.indptr, first.indptr[-1].astype(np.int64) + second.indptr[1:])
+    parts = [np.append(getattr(first, name), getattr(second, name)) for name in ("data", "indices")]
+    return csr_matrix((*parts, indptr), (first.shape[0] + second.shape[0], n_labels))
+
+
+def _rows_of_features(inputs: Inputs, width: int) -> Int64:
+    if not isinstance(inputs, Csr):
+        return np.full(width, len(inputs), np.int64)
+    met = np.zeros(width, np.int64)
+    for part in parts(len(inputs.indices)):
+        met += np.bincount(inputs.indices[part], minlength=width)
+    return met
+
+
+def _rows_of_labels(Y: Matrix) -> Int64:
+    counts: Int64 = np.bincount(Y.indices[Y.data > 0], minlength=Y.shape[1]).astype(np.int64)
+    return counts
+
+
+def _weight(Y: Matrix, seen: Int64) -> Any:
+    """How gladly each row is kept, (n,) float64: by its rarest label; of a row without labels as the commonest."""
+    each = np.maximum(seen, 1.0) ** -BALANCE
+    weight = np.full(Y.shape[0], each.min(initial=1.0))
+    true = Y.data > 0
+    rows = np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr))
+    np.maximum.at(weight, rows[true], each[Y.indices[true]])
+    return weight

@@ -1,0 +1,112 @@
+"""A saved model goes on learning, step by step: the folder holds the model before a step or after it, never between."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wsabie.base.errors import InputError
+from wsabie.models.annotator import Annotator
+from wsabie.models.wsabie import Wsabie
+from wsabie.sources.fingerprint import MARKED, fingerprint_or_none, marks_of
+from wsabie.sources.records import Rows
+
+STEP = 2000
+"""Rows that are learnt before the model is saved."""
+EPOCHS = 10
+HELD = 10
+"""Every so many-th row of a step is kept to fit probabilities anew, where the model had some."""
+FEWEST_HELD = 50
+
+
+def require_stream(annotator: Annotator, place: Path) -> Wsabie:
+    """The model of a folder, if it can go on learning; InputError."""
+    model = annotator.model
+    if not isinstance(model, Wsabie) or model.kind != "wsabie":
+        raise InputError(f"{place} is a {model.kind} model, which cannot go on; train it again, or train --kind wsabie")
+    return model
+
+
+def update(
+    annotator: Annotator,
+    rows: Rows,
+    place: Path,
+    *,
+    step: int = STEP,
+    epochs: int = EPOCHS,
+    on_step: Callable[[dict[str, Any]], None] = lambda _: None,
+) -> list[dict[str, Any]]:
+    """Learn rows in steps and save the model after each; a run that was stopped goes on with the first step not saved.
+
+    Parameters
+    ----------
+    annotator : Annotator
+        Of a `Wsabie`.
+    rows : Rows
+        In the model's features, with labels of their own (`Annotator.rows_to_learn`).
+    place : Path
+        The model's folder.
+    step, epochs : int
+        Rows of a step, and passes over each.
+    on_step : callable
+        Is told the figures of every step.
+
+    Returns
+    -------
+    list of dict
+        Of each step "rows", "new_labels", "seconds" of training, and the figures of `wsabie.models.stream.Arrival`
+        where the model keeps a buffer.
+
+    Raises
+    ------
+    InputError
+        The model is of another kind, no row has a label, or all rows were learnt before.
+    """
+    model = require_stream(annotator, place)
+    if not (rows.Y > 0).nnz:
+        raise InputError("no row has a label; give at least one (row, label) pair")
+    known = fingerprint_or_none(rows) or ""
+    updates: list[dict[str, Any]] = [dict(one) for one in annotator.facts.get("updates", ())]
+    own = next((one for one in updates if one["fingerprint"] == known), None)
+    if own is None:
+        own = {"fingerprint": known, "rows": 0, "calibrated": model.calibration_ is not None}
+        updates.append(own)
+    if own["rows"] >= len(rows):
+        raise InputError(f"the model learnt all {len(rows):,} rows of this data before; give others")
+    told = []
+    for lo in range(own["rows"], len(rows), step):
+        part = rows.take(np.arange(lo, min(lo + step, len(rows))))
+        told.append(_learn(model, part, epochs, calibrated=own["calibrated"]))
+        own["rows"] = lo + len(part)
+        facts = {**annotator.facts, "updates": updates, "labels": len(model.vocabulary_)}
+        facts["rows"] = facts.get("rows", 0) + len(part)
+        marks = annotator.marks
+        annotator = replace(
+            annotator,
+            facts=facts,
+            marks=None if marks is None else np.unique(np.append(marks, marks_of(part)))[:MARKED],
+        )
+        annotator.save(place)
+        on_step(told[-1])
+    return told
+
+
+def _learn(model: Wsabie, part: Rows, epochs: int, *, calibrated: bool) -> dict[str, Any]:
+    """One step; the labels that it brings are those that its rows have."""
+    there = np.flatnonzero(np.asarray((part.Y != 0).sum(axis=0)).ravel())
+    part, n_labels = part.with_labels(there), len(model.vocabulary_)
+    names = part.label_names
+    held = np.arange(len(part)) % HELD == HELD - 1
+    held &= calibrated and int(held.sum()) >= FEWEST_HELD // HELD
+    n_before = len(model.history_)
+    if part.Y.nnz:
+        model.partial_fit(part.X[~held], part.Y[~held], label_names=names, epochs=epochs)
+    if held.any():
+        labels = [[names[y] for y in row.indices[row.data > 0]] for row in part.Y[held]]
+        model.calibrate(part.X[held], labels)
+    figures = model.stream_[-1].as_dict() if model.replay is not None and model.stream_ else {}
+    seconds = sum(stats.seconds for stats in model.history_[n_before:])
+    new = len(model.vocabulary_) - n_labels
+    return {**figures, "rows": len(part), "new_labels": new, "seconds": round(seconds, 3)}

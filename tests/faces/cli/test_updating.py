@@ -1,0 +1,160 @@
+"""`wsabie update` and `wsabie edit` on Corel5k: new rows and labels step by step, in the folder of a trained model."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wsabie
+from wsabie.storage.folder import load_folder
+
+
+@pytest.fixture(scope="module")
+def parts(data_dir: Path, tmp_path_factory: Any) -> tuple[Path, Path]:
+    """Training pictures of Corel5k: the first 2,500 without those of 20 labels, and 1,500 others."""
+    folder = tmp_path_factory.mktemp("corel")
+    given = data_dir / "corel5k_mulan"
+    lines = (given / "Corel5k-train-sparse.arff").read_text().splitlines(keepends=True)
+    at = lines.index("@data\n") + 1
+    labels = (given / "Corel5k.xml").read_text()
+    late = {str(column) for column in range(510, 530)}
+    early = [
+        line for line in lines[at : at + 2500] if not late & set(line.strip("{}\n").replace(",", " ").split()[::2])
+    ]
+    for name, some in (("base", early), ("more", lines[at + 2500 : at + 4000])):
+        (folder / f"{name}.arff").write_text("".join(lines[:at] + some))
+        (folder / f"{name}.xml").write_text(labels)
+    return folder / "base.arff", folder / "more.arff"
+
+
+def trained(cli: Any, base: Path, folder: Path, *, replay: bool = True) -> Path:
+    config = folder / "own.toml"
+    config.write_text('dim = 30\nepochs = 6\nreplay = "auto"\n' if replay else "dim = 30\nepochs = 6\n")
+    done = cli("train", base, "--model", folder / "m", "--config", config, "--threads", 1, "--min-rows", 2)
+    assert done.code == 0, done.err
+    return folder / "m"
+
+
+def test_rows_come_in_steps(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -> None:
+    base, more = parts
+    model = trained(cli, base, tmp_path)
+    before = len(wsabie.load(model).model.vocabulary_)
+    done = cli("update", model, more, "--step", 500, "--epochs", 3, "--threads", 1, "--json")
+    assert done.code == 0, done.err
+    steps = done.json["steps"]
+    assert [one["rows"] for one in steps] == [500, 500, 500]
+    assert sum(one["new_labels"] for one in steps) == len(wsabie.load(model).model.vocabulary_) - before > 0
+    assert all(0.1 < one["map"] < 0.6 and one["ece"] < 0.3 and one["moved"] > 0 for one in steps)
+    info = cli("info", model, "--json").json
+    assert (info["arrivals"], info["rows_replayed"], len(info["stream"])) == (3, info["rows_seen"], 3)
+    assert "last arrival" in cli("info", model).out
+    assert cli("evaluate", model, more).code == 1  # these rows are training rows now
+    again = cli("update", model, more)
+    assert again.code == 1
+    assert "learnt all 1,500 rows of this data before" in again.err
+
+
+def test_a_run_that_was_stopped_goes_on(cli: Any, parts: tuple[Path, Path], tmp_path: Path, monkeypatch: Any) -> None:
+    """The folder is whole after the stop, and holds in the end what a run without one leaves."""
+    base, more = parts
+    folders = []
+    for name in ("whole", "stopped"):
+        (tmp_path / name).mkdir()
+        folders.append(trained(cli, base, tmp_path / name))
+    words = (more, "--step", 600, "--epochs", 2, "--threads", 1)
+    assert cli("update", folders[0], *words).code == 0
+    from wsabie.models.annotator import Annotator
+
+    save, saves = Annotator.save, []
+
+    def stop_second(self: Any, path: Any) -> None:
+        saves.append(path)
+        if len(saves) == 2:
+            raise KeyboardInterrupt
+        save(self, path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Annotator, "save", stop_second)
+        assert cli("update", folders[1], *words).code == 130
+    assert wsabie.load(folders[1]).facts["updates"][0]["rows"] == 600
+    on = cli("update", folders[1], *words, "--json")
+    assert [one["rows"] for one in on.json["steps"]] == [600, 300]
+    one, two = (load_folder(folder) for folder in folders)
+    assert one.tensors.keys() == two.tensors.keys()
+    for name, array in one.tensors.items():
+        assert np.array_equal(array, two.tensors[name]), name
+
+
+def test_labels_are_edited(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -> None:
+    base, more = parts
+    model = trained(cli, base, tmp_path)
+    names = list(wsabie.load(model).model.vocabulary_)
+    counts = wsabie.load(model).model.memory_.seen
+    first, second, third = (names[i] for i in np.argsort(-counts)[:3])
+    assert cli("edit", model, "merge", first, second).code == 0
+    assert cli("edit", model, "rename", third, "a new name").code == 0
+    assert cli("edit", model, "remove", names[5], "--json").json["labels"] == len(names) - 2
+    found = cli("annotate", model, more, "-k", 400, "--json").json["results"]
+    shown = {name for row in found for name, _ in row["labels"]}
+    assert {first, "a new name"} <= shown
+    assert not {second, third, names[5]} & shown
+    done = cli("update", model, more, "--epochs", 1, "--json")  # has the old names
+    assert done.code == 0, done.err
+    now = wsabie.load(model).model.vocabulary_
+    assert now.ids([second]).tolist() == now.ids([first]).tolist()
+    assert "a new name" in now
+    assert cli("evaluate", model, more, "--allow-overlap").code == 0
+    for words, said in (
+        (("rename", first), "rename takes two names"),
+        (("merge", first), "merge takes two names or more"),
+        (("merge", first, "no such"), "there is no label 'no such'"),
+        (("rename", first, "a new name"), "another label is called 'a new name' already"),
+    ):
+        refused = cli("edit", model, *words)
+        assert (refused.code, said in refused.err) == (1, True), refused.err
+
+
+def test_what_update_refuses(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -> None:
+    base, more = parts
+    model = trained(cli, base, tmp_path, replay=False)
+    for words, said in (
+        ((more, "--replay", "some"), "--replay some is no number of rows"),
+        ((more, "--replay", "100"), "keeps no rows of its training yet"),
+        ((tmp_path / "missing",), "missing"),
+    ):
+        refused = cli("update", model, *words)
+        assert (refused.code, said in refused.err) == (1, True), refused.err
+    bare = cli("update", model, more, "--epochs", 1, "--json")
+    assert "old labels may be forgotten" in bare.err
+    assert "map" not in bare.json["steps"][0]
+    other = tmp_path / "popular"
+    assert cli("train", base, "--model", other, "--kind", "popularity").code == 0
+    refused = cli("update", other, more)
+    assert "is a popularity model, which cannot go on" in refused.err
+
+
+def test_training_data_can_be_remembered_later(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -> None:
+    base, more = parts
+    model = trained(cli, base, tmp_path, replay=False)
+    done = cli("update", model, more, "--remember", base, "--replay", 800, "--epochs", 2)
+    assert done.code == 0, done.err
+    assert "MAP" in done.out
+    info = json.loads(cli("info", model, "--json").out)
+    n = len(base.read_text().split("@data\n")[1].splitlines())
+    assert (info["rows_replayed"], info["rows_seen"]) == (800, n + info["stream"][0]["rows"])
+
+
+def test_training_begins_with_another_models_space(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -> None:
+    base, more = parts
+    start = trained(cli, base, tmp_path)
+    words = (more, "--model", tmp_path / "warm", "--epochs", 2, "--threads", 1, "--json")
+    done = cli("train", *words, "--from", start)
+    assert done.code == 0, done.err
+    assert cli("info", tmp_path / "warm", "--json").json["dimensions"] == 30
+    warm = cli("evaluate", tmp_path / "warm", base, "--json").json["metrics"]["MAP"]
+    assert cli("train", *words, "--dim", 30).code == 0
+    assert warm > cli("evaluate", tmp_path / "warm", base, "--json").json["metrics"]["MAP"]
+    refused = cli("train", *words, "--from", start, "--dim", 40)
+    assert "init has dim=30" in refused.err

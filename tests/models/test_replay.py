@@ -1,0 +1,182 @@
+"""The buffer of earlier rows: who stays in it, what is seen again, and that old labels are kept by it."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+from scipy.sparse import random as random_rows
+
+import wsabie
+from wsabie.base.arrays import Csr
+from wsabie.base.errors import InputError, ModelFolderError
+from wsabie.base.validation import check_features
+from wsabie.models import replay
+from wsabie.models.replay import Memory, hold, remembered
+from wsabie.models.wsabie import Wsabie
+from wsabie.space.joint import JointSpace
+
+WORDS = 60
+
+
+def topics(n: int, labels: range, seed: int, own_words: int = 3) -> tuple[csr_matrix, list[str]]:
+    """Rows with some of the six words of a label's own, and common ones."""
+    rng = np.random.default_rng(seed)
+    own = rng.choice(np.array(labels), n)
+    X = np.zeros((n, WORDS), np.float32)
+    for i, label in enumerate(own):
+        words = np.append(
+            6 * label % 48 + rng.choice(6, own_words, replace=False), 48 + rng.choice(12, 4, replace=False)
+        )
+        X[i, words] = rng.integers(1, 4, len(words))
+    return csr_matrix(X), [f"label {label}" for label in own]
+
+
+def buffer_of(counts: list[int], size: int, seed: int = 0) -> Memory:
+    """A buffer that has seen so many rows of each label; the rows say which of them they are."""
+    y = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(counts)), counts))
+    Y = csr_matrix((np.ones(len(y), np.int8), y, np.arange(len(y) + 1)), (len(y), len(counts)))
+    X = np.arange(len(y), dtype=np.float32)[:, None] / 1024
+    return remembered(None, X, 1, Y, None, size, seed)
+
+
+def model(**changes: Any) -> Wsabie:
+    return Wsabie(**{"dim": 16, "epochs": 10, "threads": 1, "replay": 200, **changes})
+
+
+def test_rare_labels_stay() -> None:
+    """By the law of the tickets n (1 - exp(-t / sqrt(n))) of n rows are kept: 200, 38 and 2.5 with t = 2.0."""
+    kept = np.mean([np.bincount(buffer_of([10_000, 400, 4], 244, s).Y.indices, minlength=3) for s in range(20)], axis=0)
+    expected = [n * (1 - np.exp(-2.03 / n**0.5)) for n in (10_000, 400, 4)]
+    assert kept == pytest.approx(expected, rel=0.15)
+
+
+def test_what_is_seen_again_has_the_old_proportions() -> None:
+    memory = buffer_of([20_000, 2_000], 4000)
+    shares = []
+    for epoch in range(30):
+        drawn = memory._drawn(10, np.random.default_rng(epoch))
+        assert len(drawn) == replay.FEWEST
+        shares.append((memory.Y[drawn].indices == 0).mean())
+    in_buffer = (memory.Y.indices == 0).mean()
+    assert in_buffer < 0.82
+    assert in_buffer + 0.05 < np.mean(shares) < 20 / 22 + 0.01
+
+
+def test_a_buffer_in_pieces_keeps_as_evenly_as_one() -> None:
+    """Rows of 10 pieces of one law: each piece keeps a tenth within 4 standard deviations."""
+    memory = None
+    for piece in range(10):
+        Y = csr_matrix(np.ones((1000, 1), np.int8))
+        memory = remembered(memory, np.full((1000, 1), piece, np.float32), 1, Y, None, 500, 3)
+    assert memory is not None
+    assert (memory.n_seen, memory.seen.tolist(), memory.met.tolist()) == (10_000, [10_000], [10_000])
+    kept = np.bincount(memory.rows[:, 0].astype(int), minlength=10)
+    assert kept.sum() == 500
+    assert abs(kept - 50).max() < 4 * 50**0.5
+
+
+def test_rows_are_kept_at_half_the_bytes() -> None:
+    X = random_rows(300, 70_000, 0.001, "csr", np.float32, random_state=0)
+    given = check_features(X)
+    assert isinstance(given, Csr)
+    Y = csr_matrix((np.ones(300, np.int8), np.zeros(300, int), np.arange(301)), (300, 1))
+    narrow = remembered(None, given._replace(indices=given.indices % 60_000), 70_000, Y, None, 100, 0)
+    wide = remembered(None, given, 70_000, Y, None, 100, 0)
+    assert narrow.rows.indices.dtype == np.uint16
+    assert wide.rows.indices.dtype == np.uint32
+    both = remembered(narrow, given, 70_000, Y, None, 1000, 0)  # indices of two sizes together
+    assert both.rows.indices.dtype == np.uint32
+    assert len(both) == 400
+    opened = both._opened(np.arange(400))
+    assert (opened.indices.dtype, opened.data.dtype) == (np.int32, np.float32)
+    assert np.array_equal(opened.indices[opened.indptr[100] :], given.indices)
+    assert np.allclose(opened.data[opened.indptr[100] :], given.data, rtol=1e-3)
+
+
+def test_auto_is_a_few_megabytes() -> None:
+    X = random_rows(20_000, 5_000, 0.02, "csr", np.float32, random_state=0)
+    Y = csr_matrix((np.ones(20_000, np.int8), np.arange(20_000) % 7, np.arange(20_001)), (20_000, 7))
+    memory = remembered(None, check_features(X), 5_000, Y, None, "auto", 0)
+    assert len(memory) < 20_000
+    assert 0.8 * replay.BYTES < memory.nbytes < 1.1 * replay.BYTES
+
+
+def test_old_points_are_held_by_the_rows_they_have_seen() -> None:
+    """12 rows before, 1 since: (12 * 2 + 4 * 1 * 10) / (12 + 4) = 4; a new label stays, one without rows goes back."""
+    space, began = (
+        JointSpace(16, "dot", np.full((2, 16), v, np.float32), np.full((3, 16), v, np.float32), np.zeros(3, np.float32))
+        for v in (10, 2)
+    )
+    nothing = np.zeros(0, np.float32)
+    none = csr_matrix((0, 3), dtype=np.int8)
+    before = Memory(np.zeros((0, 2), np.float16), none, nothing, nothing, np.array([12, 5]), np.array([12, 0]), 17)
+    after = Memory(np.zeros((0, 2), np.float16), none, nothing, nothing, np.array([13, 5, 3]), np.array([13, 4]), 21)
+    hold(space, began, before, after)
+    assert space.labels[:, 0].tolist() == [4, 2, 10]
+    assert space.features[:, 0].tolist() == [4, 10]
+
+
+def test_old_labels_are_kept_and_new_ones_learnt() -> None:
+    X, y = topics(600, range(6), 0, 1)
+    extra, new = topics(200, range(6, 8), 1, 1)
+    tested, truth = topics(300, range(6), 2, 1)
+    later, later_truth = topics(100, range(6, 8), 3, 1)
+    kept, bare = model().fit(X, y), model(replay=None).fit(X, y)
+    before = kept.score(tested, truth)
+    for one in (kept, bare):
+        one.partial_fit(extra, new, epochs=10)
+    assert kept.score(tested, truth) > 0.98 * before
+    assert kept.score(later, later_truth) > 0.9
+    assert bare.score(tested, truth) < 0.95 * kept.score(tested, truth)
+
+
+def test_threads_change_no_bit() -> None:
+    X, y = topics(400, range(6), 0)
+    extra, new = topics(60, range(5, 8), 1)
+    one, two = (model(threads=n).fit(X, y).partial_fit(extra, new) for n in (1, 2))
+    assert np.array_equal(one.space_.labels, two.space_.labels)
+    assert np.array_equal(one.space_.features, two.space_.features)
+    for name, array in one.to_parts().tensors.items():
+        assert np.array_equal(array, two.to_parts().tensors[name]), name
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_a_loaded_model_goes_on_as_the_saved_one(tmp_path: Path, dense: bool) -> None:
+    X, y = topics(400, range(6), 0)
+    extra, new = topics(60, range(5, 8), 1)
+    X, extra = (X.toarray(), extra.toarray()) if dense else (X, extra)
+    first = model().fit(X, y)
+    first.save(tmp_path / "m")
+    loaded = wsabie.load(tmp_path / "m")
+    assert loaded.get_params()["replay"] == 200
+    for one in (first, loaded):
+        one.partial_fit(extra, new).partial_fit(extra[:20], new[:20])
+    for name, array in first.to_parts().tensors.items():
+        assert np.array_equal(array, loaded.to_parts().tensors[name]), name
+
+
+def test_without_a_buffer_nothing_is_saved_and_nothing_changes(tmp_path: Path) -> None:
+    X, y = topics(200, range(6), 0)
+    plain, asked = Wsabie(dim=16, epochs=3, threads=1).fit(X, y), model(epochs=3).fit(X, y)
+    assert np.array_equal(plain.space_.labels, asked.space_.labels)
+    assert not [name for name in plain.to_parts().tensors if name.startswith("replay")]
+    assert asked.memory_ is not None
+    assert asked.set_params(replay=None).fit(X, y).memory_ is None
+
+
+def test_a_damaged_buffer_is_refused(tmp_path: Path) -> None:
+    X, y = topics(100, range(6), 0)
+    first = model(epochs=2).fit(X, y)
+    assert first.memory_ is not None
+    first.memory_.rows.indices[3] = WORDS + 5  # a feature that is not there
+    first.save(tmp_path / "m")
+    with pytest.raises((ModelFolderError, ValueError)):
+        wsabie.load(tmp_path / "m")
+
+
+@pytest.mark.parametrize("size", [0, -1, 2.5, True, "much", 10**9])
+def test_no_size(size: Any) -> None:
+    with pytest.raises(InputError, match="replay is"):
+        model(replay=size).fit(np.eye(3), [0, 1, 2])
