@@ -58,6 +58,7 @@ def register(app: typer.Typer) -> None:
         annotate,
         neighbours,
         search_commands.search,
+        search_commands.index,
         parts_commands.parts,
         study_commands.compare,
         study_commands.reproduce,
@@ -326,6 +327,9 @@ def annotate(
     label: Annotated[str | None, typer.Option(help="Explain this label instead of the best one.")] = None,
     hierarchy: Hierarchies = None,
     parent_first: ParentFirst = False,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Without the approximate index that `wsabie index` made.")
+    ] = False,
     threads: Threads = None,
     strict: Strict = False,
     rejects: Rejects = None,
@@ -345,7 +349,7 @@ def annotate(
     if not inputs and not text:
         raise InputError("nothing to annotate; give pictures, folders, or data in any source format")
     given = inputs or [], k, explain, label, threads, strict, rejects, json, hierarchy, parent_first
-    annotate_command(model, *given, text or (), region or (), candidates)
+    annotate_command(model, *given, text or (), region or (), candidates, exact)
 
 
 def neighbours(
