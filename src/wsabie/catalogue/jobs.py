@@ -22,7 +22,7 @@ from wsabie.base.errors import InputError, MissingError, WsabieError
 from wsabie.base.executor import Processes
 from wsabie.base.machine import available_cores
 from wsabie.base.progress import Stage
-from wsabie.catalogue import comparing, learning, maps, proposing, scanning, suggesting
+from wsabie.catalogue import comparing, item_index, learning, maps, proposing, scanning, suggesting
 from wsabie.catalogue.collection import Collection, open_collection
 from wsabie.catalogue.curves import Curve, Point
 from wsabie.catalogue.database import reading, writing
@@ -38,6 +38,7 @@ OPTIONS: dict[str, dict[str, type]] = {
     "tidy": {"least": float},
     "compare": {"models": list},
     "map": {},
+    "index": {},
 }
 """What can be asked of each kind of job."""
 
@@ -57,7 +58,7 @@ class Job(NamedTuple):
     Attributes
     ----------
     id : int
-    kind : {"scan", "train", "apply", "tidy", "compare", "map"}
+    kind : {"scan", "train", "apply", "tidy", "compare", "map", "index"}
     state : {"waiting", "running", "done", "failed", "stopped"}
     by : str
     options : dict
@@ -262,6 +263,10 @@ def _map(collection: Collection, _: Job, progress: "_Told") -> dict[str, Any]:
     return maps.project(collection, progress=progress)._asdict()
 
 
+def _index(collection: Collection, one: Job, progress: Any) -> dict[str, Any]:
+    return {made.similarity: made.facts for made in item_index.index_items(collection, progress=progress)}
+
+
 _WORK: dict[str, Callable[[Collection, Job, "_Told"], dict[str, Any]]] = {
     "scan": _scan,
     "train": _train,
@@ -269,6 +274,7 @@ _WORK: dict[str, Callable[[Collection, Job, "_Told"], dict[str, Any]]] = {
     "tidy": _tidy,
     "compare": _compare,
     "map": _map,
+    "index": _index,
 }
 
 

@@ -8,6 +8,7 @@ hidden, or where as many are asked for as would be scored one by one, all that c
 import hashlib
 import time
 from collections.abc import Callable
+from copy import copy
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -121,6 +122,8 @@ class ApproximateIndex:
 
     def __init__(self, exact: ExactIndex, codes: Codes, lift: Lift) -> None:
         self.exact, self._codes, self._lift = exact, codes, lift
+        self._places: Int64 | None = None  # of what has a code in the table, -1: it is gone; None: they are the same
+        self._tail: Int64 = np.empty(0, np.int64)  # what came since
         self.effort, self.shortlist = codes.efforts[-1], _SHORTLISTS[0]
         self.recall, self.exact_milliseconds = float("nan"), float("nan")
         self.curve: list[Reached] = []
@@ -206,19 +209,43 @@ class ApproximateIndex:
         hidden = hidden_labels(exclude, len(queries), n, None)
         most = 0 if hidden is None else int(np.diff(hidden.indptr).max(initial=0))
         left, asked = n if chosen is None else len(chosen), self.shortlist * k + most
-        if left < NARROW * n or asked > NARROW * left:
+        if left < NARROW * n or asked > NARROW * left or len(self._tail) > NARROW * n:
             return self.exact.top_k(queries, k, exclude=exclude, candidates=chosen, threads=threads)
         self.exact.checked(queries)
         effort = self.effort * -(-n // left)
-        ids = self._codes.search(self._lift.queries(self._centred(queries)), asked, effort, chosen, threads)
+        lifted = self._lift.queries(self._centred(queries))
+        ids = self._codes.search(lifted, asked, effort, self._coded(chosen), threads)
+        if self._places is not None:
+            ids = np.where(ids >= 0, self._places[ids], -1)
         if hidden is not None:
             _drop(ids, hidden)
+        tail = self._tail if chosen is None else np.intersect1d(self._tail, chosen, assume_unique=True)
+        if len(tail):
+            came, _ = self.exact.top_k(queries, k, exclude=exclude, candidates=tail, threads=threads)
+            ids = np.hstack([ids, came])
         ids, scores = self.exact.rescored(queries, ids, k)
         few = np.flatnonzero(ids[:, -1] < 0)
         if len(few):
             out = None if exclude is None else exclude[few]
             ids[few], scores[few] = self.exact.top_k(queries[few], k, exclude=out, candidates=chosen, threads=threads)
         return ids, scores
+
+    def over(self, exact: ExactIndex, places: Int64) -> "ApproximateIndex":
+        """The same codes for a table that has changed: what went is not found, and what came is scored one by one.
+
+        Parameters
+        ----------
+        exact : ExactIndex
+            Of the table as it is now.
+        places : (n,) int64
+            Where in it each vector is that has a code, unchanged; -1: nowhere.
+        """
+        moved = copy(self)
+        moved.exact, moved._places = exact, places
+        here = np.zeros(len(exact.table), bool)
+        here[places[places >= 0]] = True
+        moved._tail = np.flatnonzero(~here)
+        return moved
 
     def facts(self) -> dict[str, Any]:
         """What it is and what it brings, JSON-able."""
@@ -249,8 +276,8 @@ class ApproximateIndex:
         return Parts(KIND, config, {"codes": self._codes.as_bytes()})
 
     @classmethod
-    def from_parts(cls, parts: Parts, exact: ExactIndex) -> "ApproximateIndex | None":
-        """The index of these labels; None when it was made of others.
+    def from_parts(cls, parts: Parts, exact: ExactIndex, places: Int64 | None = None) -> "ApproximateIndex | None":
+        """The index of these labels; None when it was made of others. With `places` as `over` gives it.
 
         Raises
         ------
@@ -260,17 +287,25 @@ class ApproximateIndex:
         config = parts.config
         if parts.kind != KIND or config["kind"] not in ("ivf", "hnsw"):
             raise ValueError(f"it holds {parts.kind!r} and no index")
-        if config["table"] != fingerprint(exact):
+        if places is None and config["table"] != fingerprint(exact):
             return None
         lift = Lift(exact.similarity, exact.bias is not None, float(config["length"]))
         content = parts.tensors["codes"]
-        n, dim = exact.table.shape
+        n, dim = len(exact.table) if places is None else len(places), exact.table.shape[1]
         index = cls(exact, Codes.from_bytes(content, config["kind"], n, lift.dim(dim)), lift)
         index.effort, index.shortlist = int(config["effort"]), int(config["shortlist"])
         index.recall, index.exact_milliseconds = float(config["recall"]), float(config["exact_milliseconds"])
         index.curve = [Reached(int(effort), float(r), float(ms)) for effort, r, ms in config["curve"]]
         index.queries, index.n_bytes = str(config["queries"]), content.nbytes
-        return index
+        return index if places is None else index.over(exact, places)
+
+    def _coded(self, chosen: Int64 | None) -> Int64 | None:
+        """Labels that alone come into question, as the codes number them."""
+        if chosen is None or self._places is None:
+            return chosen
+        wanted = np.zeros(len(self.exact.table) + 1, bool)
+        wanted[chosen] = True
+        return np.flatnonzero(wanted[self._places])  # -1 is the last, which is never wanted
 
     def _centred(self, queries: Float32) -> Float32:
         return queries if self.exact.centre is None else queries - self.exact.centre
