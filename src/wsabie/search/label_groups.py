@@ -7,6 +7,8 @@ import numpy as np
 from wsabie.base.arrays import Float32, Int64
 
 _CONFUSED = 16  # eigenvectors at most
+_ITERATIONS = 60
+_MANY = 5000  # labels that are grouped by a part of them at a time
 _FEW = 8  # labels with a confusion, per group, below which points tell more
 
 
@@ -67,14 +69,12 @@ def grown(points: Float32, branching: int, leaf: int, confusion: Any, seed: int)
 
 
 def _affinity(confusion: Any) -> Any:
-    from scipy.sparse import csr_matrix
+    from scipy.sparse import coo_matrix
 
-    counts = csr_matrix(confusion, dtype=np.float64)
-    affinity = ((counts + counts.T) / 2).tolil()
-    affinity.setdiag(0)
-    found = affinity.tocsr()
-    found.eliminate_zeros()
-    return found
+    counts = coo_matrix(confusion, dtype=np.float64)
+    others = (counts.row != counts.col) & (counts.data > 0)
+    counts = coo_matrix((counts.data[others], (counts.row[others], counts.col[others])), counts.shape).tocsr()
+    return (counts + counts.T) / 2
 
 
 def _groups(points: Float32, branching: int, affinity: Any, seed: int) -> Int64:
@@ -97,28 +97,38 @@ def _groups(points: Float32, branching: int, affinity: Any, seed: int) -> Int64:
 
 
 def _spectral(affinity: Any, groups: int, seed: int) -> Float32:
-    """Rows of the first eigenvectors of D^-1/2 A D^-1/2, at unit length (Ng, Jordan and Weiss 2001)."""
-    from scipy.sparse import diags
-    from scipy.sparse.linalg import eigsh
+    """Rows of the first eigenvectors of D^-1/2 A D^-1/2, at unit length (Ng, Jordan and Weiss 2001).
 
+    By orthogonal iteration with twice as many vectors: labels fall into pieces that are never confused with each other,
+    so that the first eigenvalue comes several times, and methods of one vector at a time miss some of these.
+    """
+    from scipy.sparse import diags
+
+    n, k = affinity.shape[0], min(groups, _CONFUSED)
     root = diags(1 / np.sqrt(np.maximum(np.asarray(affinity.sum(axis=1)).ravel(), 1e-12)))
-    n = affinity.shape[0]
-    start = np.random.default_rng(seed).normal(size=n)  # eigsh would draw one, from nobody's seed
-    vectors = eigsh(root @ affinity @ root, k=min(groups, _CONFUSED, n - 2), v0=start, tol=1e-4)[1]
+    pull = root @ affinity @ root
+    basis = np.linalg.qr(np.random.default_rng(seed).normal(size=(n, min(2 * k, n))))[0]
+    for _ in range(_ITERATIONS):  # of (I + M) / 2, whose eigenvalues lie between 0 and 1
+        basis = np.linalg.qr((basis + pull @ basis) / 2)[0]
+    values, turned = np.linalg.eigh(basis.T @ (pull @ basis))
+    vectors = basis @ turned[:, np.argsort(-values)[:k]]
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     rows: Float32 = (vectors / np.maximum(lengths, 1e-12)).astype(np.float32)
     return rows
 
 
 def _clustered(rows: Float32, groups: int, seed: int) -> Int64:
-    from sklearn.cluster import MiniBatchKMeans
+    from sklearn.cluster import KMeans, MiniBatchKMeans
 
-    distinct = len(np.unique(rows[: 4 * groups], axis=0))
-    if distinct < min(2, len(rows)):
+    if (rows == rows[0]).all():
         return np.zeros(len(rows), np.int64)
-    found = MiniBatchKMeans(groups, batch_size=4096, n_init=3, max_iter=20, random_state=seed % 2**32).fit(rows)
-    labels: Int64 = found.labels_.astype(np.int64)
-    return np.unique(labels, return_inverse=True)[1]
+    if len(rows) > _MANY:
+        found = MiniBatchKMeans(groups, batch_size=4096, n_init=1, max_iter=20, random_state=seed).fit(rows)
+    else:
+        groups = min(groups, len(np.unique(rows, axis=0)))
+        found = KMeans(groups, n_init=4, max_iter=50, random_state=seed).fit(rows)
+    labels: Int64 = np.unique(found.labels_, return_inverse=True)[1].astype(np.int64)
+    return labels
 
 
 def _nearest(points: Float32, centres: Float32) -> Int64:
