@@ -95,8 +95,8 @@ class Codes:
     def efforts(self) -> tuple[int, ...]:
         """How hard a search may look, ascending: cells, or vectors of the graph that are kept in sight."""
         last, start = (self._index.nlist, 1) if self.kind == "ivf" else (1024, 16)
-        powers = [start << i for i in range(32) if start << i < last]
-        return (*powers, last)
+        steps = sorted({start << i for i in range(32)} | {3 * start << i for i in range(32)})  # by about a half each
+        return (*(step for step in steps if step < last), last)
 
     def search(
         self, queries: Float32, k: int, effort: int, chosen: Int64 | None = None, threads: int | None = None
@@ -163,11 +163,12 @@ def _cells(faiss: Any, sample: Float32, dim: int, n_cells: int, metric: int, see
 @contextmanager
 def _threads(faiss: Any, threads: int | None) -> Iterator[None]:
     """So many threads of faiss for what this thread asks of it."""
+    if threads is None:
+        yield
+        return
     before = faiss.omp_get_max_threads()
-    if threads is not None:
-        faiss.omp_set_num_threads(threads)
+    faiss.omp_set_num_threads(threads)
     try:
         yield
     finally:
-        if threads is not None:
-            faiss.omp_set_num_threads(before)
+        faiss.omp_set_num_threads(before)

@@ -142,17 +142,18 @@ class ExactIndex:
             for_each(search, range(0, len(queries), rows), n)
         return ids, scores
 
-    def rescored(self, queries: Any, ids: Int64, k: int) -> tuple[Int64, Float32]:
+    def rescored(self, queries: Float32, ids: Int64, k: int) -> tuple[Int64, Float32]:
         """The k best of the labels listed for each query, with their scores, as `top_k` would have them.
 
         Parameters
         ----------
         queries : (n, dim) float32
+            As `checked` gives them.
         ids : (n, m) int64
             Each label once, -1 for none; m is at least k. Sorted in place.
         k : int
         """
-        return self._in_order(self.checked(queries)[0], ids, k)
+        return self._in_order(queries, ids, k)
 
     def checked(self, queries: Any) -> tuple[Float32, Float32, Float64]:
         """Queries as given and about the centre, and squared lengths of these."""

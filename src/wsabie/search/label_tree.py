@@ -108,7 +108,8 @@ class LabelTree:
         require(len(rows) > 0, "no row has a label; give rows with labels")
         n_nodes, there = len(self.shape.starts), paths >= 0
         held = csr_matrix((np.ones(there.sum(), np.int32), (there.nonzero()[0], paths[there])), (len(paths), n_nodes))
-        right = csr_matrix(Y, dtype=np.int32) @ held  # (n, n_nodes): which nodes hold a label of a row
+        right = (csr_matrix(Y, dtype=np.int32) @ held).tocoo()
+        keys = np.sort(right.row.astype(np.int64) * n_nodes + right.col)  # which nodes hold a label of which row
         top = X[rng.permutation(len(X))[:1000]] @ self.points[self.shape.parents == 0].T
         margin, rate = margin * float(top.std()), rate * float(np.sqrt(np.mean(self.points**2) * self.points.shape[1]))
         squares, wrong = np.full((n_nodes, 1), 1e-8, np.float32), []
@@ -116,9 +117,9 @@ class LabelTree:
             order, missed, steps = rng.permutation(len(rows)), 0, 0
             for lo in range(0, len(order), _BATCH):
                 some = order[lo : lo + _BATCH]
-                X_some, right_some = X[rows[some]], right[rows[some]].toarray() > 0
                 for level in range(paths.shape[1]):
-                    found = self._step(X_some, right_some, paths[labels[some], level], margin, rate, squares)
+                    own = paths[labels[some], level]
+                    found = self._step(X, rows[some][own >= 0], own[own >= 0], keys, margin, rate, squares)
                     missed, steps = missed + found[0], steps + found[1]
             wrong.append(missed / max(steps, 1))
         return wrong
@@ -134,8 +135,7 @@ class LabelTree:
     ) -> tuple[Int64, Float32]:
         """About the k best labels of each query, with their exact scores, as `ExactIndex.top_k` gives them."""
         k, n = whole_number(k, "k"), len(self.exact.table)
-        queries = float32_rows(queries, "the queries")
-        self.exact.checked(queries)
+        queries = self.exact.checked(queries)[0]
         chosen = None if candidates is None else candidates_of(candidates, n)
         if chosen is not None and len(chosen) < NARROW * n:
             return self.exact.top_k(queries, k, exclude=exclude, candidates=chosen, threads=threads)
@@ -193,21 +193,22 @@ class LabelTree:
         return np.concatenate([shape.order[shape.starts[leaf] : shape.stops[leaf]] for leaf in reached])
 
     def _step(
-        self, X: Float32, right: Any, own: Int64, margin: float, rate: float, squares: Float32
+        self, X: Float32, which: Int64, own: Int64, keys: Int64, margin: float, rate: float, squares: Float32
     ) -> tuple[int, int]:
         """One level of a batch: the worst sibling that holds no label of the row is to fall behind by the margin."""
         from scipy.sparse import csr_matrix
 
-        X, right, own = X[own >= 0], right[own >= 0], own[own >= 0]
         if not len(own):
             return 0, 0
+        X = X[which]
         parents = self.shape.parents[own]
         children = self.shape.first[parents][:, None] + np.arange(self.shape.counts[parents].max())
         there = children < (self.shape.first[parents] + self.shape.counts[parents])[:, None]
         children = np.where(there, children, own[:, None])
         scores = np.einsum("bd,bkd->bk", X, self.points[children], optimize=True)
         reached = np.einsum("bd,bd->b", X, self.points[own])
-        scores[np.take_along_axis(right, children, axis=1)] = -np.inf
+        asked = which[:, None] * len(self.shape.starts) + children
+        scores[keys[np.minimum(np.searchsorted(keys, asked), len(keys) - 1)] == asked] = -np.inf
         worst = scores.argmax(axis=1)
         rows = np.arange(len(own))
         violated = scores[rows, worst] + margin > reached
