@@ -12,6 +12,7 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ from wsabie.search.exact import ExactIndex
 from wsabie.search.label_tree import LabelTree
 
 K, ROUNDS, CALLS, HELD = 10, 10, 20, 8000
+ANSWERED, EPOCHS = 15_000, 3
 LEFT = (1, 0.5, 0.2, 0.11, 0.05, 0.01)
 BEAMS = (1, 4, 16, 64, 256)
 
@@ -47,7 +49,7 @@ def main() -> int:
     parser.add_argument("task", choices=("glosses", "million"))
     parser.add_argument("folder", type=Path, nargs="?", help="WordNet's files, for glosses")
     parser.add_argument("--epochs", type=int, default=12)
-    parser.add_argument("--hnsw", action="store_true", help="also a graph, which takes minutes to build")
+    parser.add_argument("--methods", nargs="+", choices=("ivf", "trees", "hnsw"), default=("ivf", "trees"))
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
     print(told(), flush=True)
@@ -57,7 +59,7 @@ def main() -> int:
     result: dict[str, Any] = {"schema": 1, "machine": machine(), "task": task.name, "labels": len(task.exact.table)}
     result |= {"dim": task.exact.table.shape[1], "table_bytes": task.exact.table.nbytes, "name_bytes": task.names}
     print(f"{task.name}: {result['labels']:,} labels, D = {result['dim']}, {result['table_bytes'] / 1e6:.1f} MB")
-    result["methods"] = list(methods(task, asked.hnsw))
+    result["methods"] = list(methods(task, asked.methods))
     if task.exact.table.dtype == np.float16:
         result["reading"] = reading(task)
     if asked.out is not None:
@@ -65,26 +67,32 @@ def main() -> int:
     return 0
 
 
-def methods(task: Task, graph: bool) -> Any:
+def methods(task: Task, wanted: Sequence[str]) -> Any:
     """Figures of the exact search, of indices and of trees, and of filters."""
     true = task.exact.top_k(task.asked, K)
     yield shown(task, "exact", true, 0.0, 0, 1.0, 1.0)
-    yield from by_index(task, "ivf", true)
-    found, true_labels = answers(task), task.labels
-    trees: dict[str, tuple[Any, Any]] = {"k-means, the model's answers": (found, None)}
-    if true_labels is not None:
-        trees["k-means, labels"] = true_labels, None
-        trees["confusion, labels"] = true_labels, (true_labels > 0).T.astype(np.float32) @ found
-    for name, (labels, confusion) in trees.items():
+    for kind in ("ivf", "hnsw"):
+        if kind in wanted:
+            yield from by_index(task, kind, true)  # type: ignore[arg-type]
+    if "trees" in wanted:
+        yield from by_trees(task, true)
+
+
+def by_trees(task: Task, true: Any) -> Any:
+    some = slice(None, None, -(-len(task.learnt) // ANSWERED))
+    found = answers(task, some)
+    trees: dict[str, tuple[Any, Any, Any]] = {"k-means, the model's answers": (task.learnt[some], found, None)}
+    if task.labels is not None:
+        trees["k-means, labels"] = task.learnt, task.labels, None
+        trees["confusion, labels"] = task.learnt, task.labels, task.labels[some].T @ found
+    for name, (points, labels, confusion) in trees.items():
         begun = time.perf_counter()
         tree = LabelTree.grow(task.exact, branching=32, leaf=64, confusion=confusion)
-        wrong = tree.train(task.learnt, labels, epochs=5)
+        wrong = tree.train(points, labels, epochs=EPOCHS)
         seconds = time.perf_counter() - begun
         print(f"tree ({name}) of {len(tree.shape.starts):,} nodes: wrong steps {wrong[0]:.3f} to {wrong[-1]:.3f}")
         for tree.beam in BEAMS:
             yield measured(task, f"tree ({name}), beam {tree.beam}", tree, true, seconds, tree.n_bytes)
-    if graph:
-        yield from by_index(task, "hnsw", true)
 
 
 def by_index(task: Task, kind: CodesKind, true: Any) -> Any:
@@ -95,9 +103,9 @@ def by_index(task: Task, kind: CodesKind, true: Any) -> Any:
     yield {"name": f"{kind} filters", "filters": filters(task, index)}
 
 
-def answers(task: Task) -> Any:
-    """The flat model's first answers, as labels of the rows to learn from."""
-    ids = task.exact.top_k(task.learnt, K)[0]
+def answers(task: Task, some: slice) -> Any:
+    """The flat model's first answers, as labels of rows to learn from."""
+    ids = task.exact.top_k(task.learnt[some], K)[0]
     rows = np.repeat(np.arange(len(ids)), K)
     return csr_matrix((np.ones(ids.size, np.float32), (rows, ids.ravel())), (len(ids), len(task.exact.table)))
 

@@ -8,6 +8,7 @@ from wsabie.base.arrays import Float32, Int64
 
 _CONFUSED = 16  # eigenvectors at most
 _ITERATIONS = 60
+_ROUNDS = 20
 _MANY = 5000  # labels that are grouped by a part of them at a time
 _FEW = 8  # labels with a confusion, per group, below which points tell more
 
@@ -118,17 +119,36 @@ def _spectral(affinity: Any, groups: int, seed: int) -> Float32:
 
 
 def _clustered(rows: Float32, groups: int, seed: int) -> Int64:
-    from sklearn.cluster import KMeans, MiniBatchKMeans
-
-    if (rows == rows[0]).all():
-        return np.zeros(len(rows), np.int64)
+    """k-means of rows; of very many by parts of them."""
     if len(rows) > _MANY:
-        found = MiniBatchKMeans(groups, batch_size=4096, n_init=1, max_iter=20, random_state=seed).fit(rows)
-    else:
-        groups = min(groups, len(np.unique(rows, axis=0)))
-        found = KMeans(groups, n_init=4, max_iter=50, random_state=seed).fit(rows)
-    labels: Int64 = np.unique(found.labels_, return_inverse=True)[1].astype(np.int64)
-    return labels
+        from sklearn.cluster import MiniBatchKMeans
+
+        model = MiniBatchKMeans(groups, batch_size=4096, n_init=1, max_iter=20, random_state=seed).fit(rows)
+        found: Int64 = model.labels_.astype(np.int64)
+        return np.unique(found, return_inverse=True)[1]
+    centres = _spread(rows, groups, np.random.default_rng(seed))
+    place = np.full(len(rows), -1)
+    for _ in range(_ROUNDS):
+        before, place = place, np.unique(_nearest(rows, centres), return_inverse=True)[1]
+        if (before == place).all():
+            break
+        order = np.argsort(place, kind="stable")
+        sizes = np.bincount(place)
+        sums = np.add.reduceat(rows[order], np.cumsum(sizes) - sizes)
+        centres = (sums / sizes[:, None]).astype(np.float32)
+    return place
+
+
+def _spread(rows: Float32, groups: int, rng: np.random.Generator) -> Float32:
+    """First centres by greedy k-means++ (Arthur and Vassilvitskii 2007): of a few far rows the one that helps most."""
+    chosen = rows[rng.integers(len(rows), size=1)]
+    near = np.square(rows - chosen).sum(axis=1)
+    while len(chosen) < groups and near.any():
+        some = rows[rng.choice(len(rows), 4, p=near / near.sum(dtype=np.float64))]
+        nearer = np.minimum(near, np.square(rows[None] - some[:, None]).sum(axis=2))
+        best = int(nearer.sum(axis=1).argmin())
+        chosen, near = np.vstack([chosen, some[best]]), nearer[best]
+    return chosen
 
 
 def _nearest(points: Float32, centres: Float32) -> Int64:
