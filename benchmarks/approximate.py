@@ -28,7 +28,7 @@ from wsabie.search.label_tree import LabelTree
 K, ROUNDS, CALLS, HELD = 10, 10, 20, 8000
 ANSWERED, EPOCHS = 15_000, 3
 LEFT = (1, 0.5, 0.2, 0.11, 0.05, 0.01)
-BEAMS = (1, 4, 16, 64, 256)
+BEAMS = (1, 4, 16, 64)
 
 
 class Task(NamedTuple):

@@ -90,7 +90,7 @@ def test_training_lowers_the_tree_loss() -> None:
     Y = csr_matrix((np.ones(4000), (np.arange(4000), labels)), (4000, 64))
 
     def right() -> float:
-        held = [tree._bottom(point) for point in points[3000:]]
+        held = [tree._bottom(point, 1) for point in points[3000:]]
         return float(np.mean([y in found for y, found in zip(labels[3000:], held, strict=True)]))
 
     before = right()

@@ -32,6 +32,9 @@ MEASURED_AT = 10
 NARROW = 0.1
 """Share of the labels below which those that come into question are all scored."""
 
+NARROW_GRAPH = 0.3
+"""The same of a graph, whose paths lead through what is left out."""
+
 _QUERIES, _TIMED, _ROUND = 400, 40, 20  # rounds: the threads of BLAS go on for a while on others' time
 _SHORTLISTS = (10, 20, 40, 80)  # labels that are scored from the table, for each one that is wanted
 _ROWS = 1 << 14
@@ -206,7 +209,11 @@ class ApproximateIndex:
         hidden = hidden_labels(exclude, len(queries), n, None)
         most = 0 if hidden is None else int(np.diff(hidden.indptr).max(initial=0))
         left, asked = n if chosen is None else len(chosen), self.shortlist * k + most
-        if left < NARROW * n or asked > NARROW * left or len(self._tail) > NARROW * n:
+        if (
+            left < (NARROW_GRAPH if self.kind == "hnsw" else NARROW) * n
+            or asked > NARROW * left
+            or len(self._tail) > NARROW * n
+        ):
             return self.exact.top_k(queries, k, exclude=exclude, candidates=chosen, threads=threads)
         effort = self.effort * -(-n // left)
         lifted = self._lift.queries(self._centred(queries))

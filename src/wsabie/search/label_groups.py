@@ -55,8 +55,8 @@ def grown(points: Float32, branching: int, leaf: int, confusion: Any, seed: int)
             first.append(-1)
             counts.append(0)
         else:
-            own = order[lo:hi]
-            groups = _groups(points[own], branching, None if affinity is None else affinity[own][:, own], seed + node)
+            own, most = order[lo:hi], min(branching, 2 * -(-(hi - lo) // leaf))  # leaves that are half full
+            groups = _groups(points[own], most, None if affinity is None else affinity[own][:, own], seed + node)
             order[lo:hi] = own[np.argsort(groups, kind="stable")]
             sizes = np.bincount(groups)
             ends = lo + np.cumsum(sizes)

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from wsabie.base.arrays import Float32, Int64, Matrix
+from wsabie.base.arrays import Bool, Float32, Int64, Matrix
 from wsabie.base.errors import InputError
 from wsabie.base.validation import require, whole_number
 from wsabie.search.approximate import NARROW
@@ -143,11 +143,8 @@ class LabelTree:
         among = None if chosen is None else np.isin(np.arange(n), chosen)
         ids, scores = np.full((len(queries), k), -1, np.int64), np.full((len(queries), k), -np.inf, np.float32)
         for i, query in enumerate(queries):
-            found = self._bottom(query)
-            if among is not None:
-                found = found[among[found]]
-            if hidden is not None:
-                found = found[~np.isin(found, hidden.labels[hidden.indptr[i] : hidden.indptr[i + 1]])]
+            out_of = None if hidden is None else hidden.labels[hidden.indptr[i] : hidden.indptr[i + 1]]
+            found = self._enough(query, k, among, out_of)
             if len(found) < k:
                 out = None if exclude is None else exclude[i : i + 1]
                 ids[i : i + 1], scores[i : i + 1] = self.exact.top_k(
@@ -162,13 +159,26 @@ class LabelTree:
         """Bytes of nodes and shape."""
         return int(self.points.nbytes + sum(array.nbytes for array in self.shape))
 
-    def _bottom(self, query: Float32) -> Int64:
+    def _enough(self, query: Float32, k: int, among: Bool | None, hidden: Any) -> Int64:
+        """Labels that come into question, with a wider beam where there are fewer than k."""
+        beam = whole_number(self.beam, "beam")
+        while True:
+            found = self._bottom(query, beam)
+            if among is not None:
+                found = found[among[found]]
+            if hidden is not None:
+                found = found[~np.isin(found, hidden)]
+            if len(found) >= k or beam >= len(self.shape.starts):
+                return found
+            beam *= 2
+
+    def _bottom(self, query: Float32, beam: int) -> Int64:
         """The labels of the leaves that a query reaches.
 
         Scores of children of different nodes were never compared in training: what counts is how far the nodes of a
         path fell behind their best siblings.
         """
-        shape, beam = self.shape, whole_number(self.beam, "beam")
+        shape = self.shape
         nodes, behind = np.zeros(1, np.int64), np.zeros(1, np.float32)
         leaves: list[Int64] = []
         lost: list[Float32] = []
