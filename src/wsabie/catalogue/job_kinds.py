@@ -5,7 +5,7 @@ from typing import Any
 
 from wsabie.base.executor import Processes
 from wsabie.base.machine import available_cores
-from wsabie.catalogue import comparing, learning, maps, proposing, scanning, suggesting
+from wsabie.catalogue import comparing, item_index, learning, maps, proposing, scanning, suggesting
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.job_progress import JobProgress
 from wsabie.catalogue.jobs import Job
@@ -47,6 +47,10 @@ def _map(collection: Collection, _: Job, progress: JobProgress) -> dict[str, Any
     return maps.project(collection, progress=progress)._asdict()
 
 
+def _index(collection: Collection, _: Job, progress: JobProgress) -> dict[str, Any]:
+    return {made.similarity: made.facts for made in item_index.index_items(collection, progress=progress)}
+
+
 WORK: dict[str, Callable[[Collection, Job, JobProgress], dict[str, Any]]] = {
     "scan": _scan,
     "train": _train,
@@ -54,5 +58,6 @@ WORK: dict[str, Callable[[Collection, Job, JobProgress], dict[str, Any]]] = {
     "tidy": _tidy,
     "compare": _compare,
     "map": _map,
+    "index": _index,
 }
 """What is done for each kind of job, and what it leaves as its result."""

@@ -22,6 +22,7 @@ OPTIONS: dict[str, dict[str, type]] = {
     "tidy": {"least": float},
     "compare": {"models": list},
     "map": {},
+    "index": {},
 }
 """What can be asked of each kind of job."""
 
@@ -34,7 +35,7 @@ class Job(NamedTuple):
     Attributes
     ----------
     id : int
-    kind : {"scan", "train", "apply", "tidy", "compare", "map"}
+    kind : {"scan", "train", "apply", "tidy", "compare", "map", "index"}
     state : {"waiting", "running", "done", "failed", "stopped"}
     by : str
     options : dict

@@ -17,6 +17,7 @@ from wsabie.base.errors import InputError, ModelFolderError
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.database import reading
 from wsabie.catalogue.deciding import no_model
+from wsabie.catalogue.item_index import quick_index
 from wsabie.catalogue.shelf import OpenModel, open_model
 from wsabie.catalogue.tables import items, models
 from wsabie.storage.folder import Parts, load_folder, save_folder
@@ -102,7 +103,7 @@ def nearest_items(
     but: Iterable[int] = (),
     model: int | None = None,
 ) -> list[Near]:
-    """The items nearest to a point of the space of the model in use, best first; exact.
+    """The items nearest to a point of the space of the model in use, best first; by an index, where one was made.
 
     Parameters
     ----------
@@ -204,7 +205,7 @@ def _nearest(
     but: Iterable[int],
 ) -> list[list[Near]]:
     points, dot, cosine = searched(place)
-    index: ExactIndex = dot if similarity == "dot" else cosine
+    index = quick_index(place, points, dot if similarity == "dot" else cosine)
     candidates = None if only is None else np.flatnonzero(np.isin(points.items, np.fromiter(only, np.int64)))
     left, hidden = len(points.items) if candidates is None else len(candidates), np.fromiter(but, np.int64)
     places = np.flatnonzero(np.isin(points.items, hidden)) if len(hidden) else hidden

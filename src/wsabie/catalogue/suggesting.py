@@ -15,6 +15,7 @@ from wsabie.catalogue.alone import alone
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.database import reading, writing
 from wsabie.catalogue.deciding import Decided, Decision, Written, decide
+from wsabie.catalogue.item_index import renew
 from wsabie.catalogue.journal import entry, now
 from wsabie.catalogue.points import Points, load_points, mark_of, save_points
 from wsabie.catalogue.probability import Threshold
@@ -106,6 +107,7 @@ def apply(
         store = opened_rows(collection, opened.annotator.terms)  # type: ignore[arg-type]  # it describes items
         looked = look(collection, opened, store, again=again, k=k, floor=floor, threads=threads, executor=executor,
                       progress=progress)  # fmt: skip
+        renew(collection, opened.path, progress)
     fitting = None if sure is None else fitted(collection, opened.number, sure)
     accepted = None if accept_above is None else accept(collection, opened.number, accept_above, by=by).decided
     return Applied(opened.number, looked, fitting, accepted)

@@ -268,9 +268,11 @@ class Ensemble(TransformerMixin, LabelModel):  # type: ignore[misc]
         """Points of labels, (n_labels, members * dim) float32; a view."""
         return self._whole().label_vectors
 
-    def rank(self, X: Any, k: int = 10, *, exclude: Any = None, candidates: Any = None) -> tuple[Int64, Float32]:
-        """The k best labels of each row by the mean score, exactly; see `Wsabie.rank`."""
-        return self._whole().rank(X, k, exclude=exclude, candidates=candidates)
+    def rank(
+        self, X: Any, k: int = 10, *, exclude: Any = None, candidates: Any = None, exact: bool = False
+    ) -> tuple[Int64, Float32]:
+        """The k best labels of each row by the mean score; see `Wsabie.rank`."""
+        return self._whole().rank(X, k, exclude=exclude, candidates=candidates, exact=exact)
 
     def scores(self, X: Any) -> Float32:
         """All mean scores, (n, n_labels) float32; see `Wsabie.scores`."""

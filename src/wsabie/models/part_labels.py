@@ -35,7 +35,7 @@ class PartLabels(Wsabie):
     tables: Literal["unshared", "shared"]
     relations_: Int64
     words_: Float32
-    _made_ready = ("_searched", "_paired")
+    _made_ready = (*Wsabie._made_ready, "_paired")
 
     def _ids_of_relations(self) -> Int64:
         """Those between two labels of the vocabulary, as numbers, each once."""

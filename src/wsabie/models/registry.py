@@ -4,13 +4,14 @@ from pathlib import Path
 from typing import Any
 
 from wsabie.models import annotator, space, space_annotator
+from wsabie.models.indexed import find_index
 from wsabie.models.kinds import KINDS, model_from
 from wsabie.models.loading import load_one_of
 
 
 def load(path: str | Path) -> Any:
     """The model in a folder: an estimator, or an `Annotator` (model and features) as `wsabie train` saves it, or a
-    `Space`, alone or with its features.
+    `Space`, alone or with its features. An index of its labels that lies there is used.
 
     Raises
     ------
@@ -22,4 +23,6 @@ def load(path: str | Path) -> Any:
         space.Space.kind: space.Space.from_parts,
         space_annotator.KIND: space_annotator.SpaceAnnotator.from_parts,
     }
-    return load_one_of(path, {**dict.fromkeys(KINDS, model_from), **whole})
+    model = load_one_of(path, {**dict.fromkeys(KINDS, model_from), **whole})
+    find_index(model, Path(path))
+    return model

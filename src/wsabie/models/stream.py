@@ -153,7 +153,7 @@ def drift_at(arrivals: Sequence[Arrival]) -> tuple[str, int]:
 
 def _calibration(model: Any, points: Any, truth: Matrix) -> dict[str, float]:
     k = min(_TOP, len(model.vocabulary_))
-    ids, scores = model._index().top_k(np.ascontiguousarray(points[:, : model.space_.dim]), k, threads=1)
+    ids, scores = model.exact_index().top_k(np.ascontiguousarray(points[:, : model.space_.dim]), k, threads=1)
     p = model.calibration_.predict_proba(scores, ids)
     right = np.asarray((truth > 0)[np.arange(len(ids))[:, None], ids].todense())
     return {"ece": calibration_error(p[:, 0], right[:, 0]), "brier": float(((p - right) ** 2).mean())}

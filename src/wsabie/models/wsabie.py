@@ -35,6 +35,7 @@ from wsabie.training.targets import Positives
 from wsabie.training.trainer import Blocks, Trainer
 
 if TYPE_CHECKING:
+    from wsabie.search.approximate import ApproximateIndex
     from wsabie.search.exact import ExactIndex
 
 Auto = Literal["auto"]
@@ -139,6 +140,7 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
     space_: JointSpace
     memory_: Memory | None = None
     stream_: Sequence[Arrival] = ()
+    _made_ready = ("_searched", "_approximate")
 
     def __init__(
         self,
@@ -408,8 +410,10 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
         self._check_fitted()
         return self.space_.labels[:, : self.space_.dim]
 
-    def rank(self, X: Any, k: int = 10, *, exclude: Any = None, candidates: Any = None) -> tuple[Int64, Float32]:
-        """The k best labels of each row.
+    def rank(
+        self, X: Any, k: int = 10, *, exclude: Any = None, candidates: Any = None, exact: bool = False
+    ) -> tuple[Int64, Float32]:
+        """The k best labels of each row; about these, with their exact scores, where an index was made of the labels.
 
         Parameters
         ----------
@@ -419,6 +423,8 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
             Labels that are no candidates for a row (non-zero entries), for instance those it already has.
         candidates : list of label names or numbers, or None
             Only these labels.
+        exact : bool
+            Pass an index by (`wsabie.models.indexed.index_labels`); without one every search is exact.
 
         Returns
         -------
@@ -442,9 +448,16 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
         chosen = None if candidates is None else self._label_ids(candidates)
         if chosen is None and len(gone := self.vocabulary_.retired()):
             chosen = np.delete(np.arange(len(self.vocabulary_)), gone)
-        return self._index().top_k(points, k, exclude=exclude, candidates=chosen, threads=self.threads)
+        index = self.__dict__.get("_approximate")
+        if exact or index is None or index.exact is not self.exact_index():
+            index = self.exact_index()
+        return index.top_k(points, k, exclude=exclude, candidates=chosen, threads=self.threads)
 
-    def _index(self) -> "ExactIndex":
+    def use_index(self, index: "ApproximateIndex") -> None:
+        """Search the labels by an approximate index of them (`wsabie.models.indexed`), until they change."""
+        self._approximate = index
+
+    def exact_index(self) -> "ExactIndex":
         """The labels made ready for searches, once for a fitted space."""
         from wsabie.search.exact import ExactIndex
 
@@ -495,6 +508,7 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
             "dimensions": self.space_.dim,
             "similarity": self.space_.similarity,
             "bytes_of_points": self.space_.nbytes,
+            **({"index": self._approximate.facts()} if "_approximate" in self.__dict__ else {}),
         }
 
     def to_parts(self) -> Parts:

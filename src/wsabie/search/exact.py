@@ -92,9 +92,9 @@ class ExactIndex:
             raise InputError(f'similarity {similarity!r} is unknown; choose "dot", "euclidean" or "cosine"')
         self.table = table_rows(table, "the label table")
         self._flat = self._quick_flat = flat(self.table)
-        self._centre = far_centre(self.table) if similarity == "euclidean" else None
-        if self._centre is not None:
-            self.table = self.table - self._centre
+        self.centre = far_centre(self.table) if similarity == "euclidean" else None
+        if self.centre is not None:
+            self.table = self.table - self.centre
             self._quick_flat = flat(self.table)
         self.similarity = similarity
         self.bias: Float32 | None = None if bias is None else np.ascontiguousarray(numbers(bias, "the bias"))
@@ -121,7 +121,7 @@ class ExactIndex:
         """The k best labels of each query; see `top_k`."""
         k, block_rows = whole_number(k, "k"), whole_number(block_rows, "block_rows")
         threads = None if threads is None else whole_number(threads, "threads")
-        given, queries, norm2 = self._checked(queries)
+        given, queries, norm2 = self.checked(queries)
         chosen = None if candidates is None else candidates_of(candidates, len(self.table))
         hidden = hidden_labels(exclude, len(queries), len(self.table), chosen)
         ids, scores = np.empty((len(queries), k), np.int64), np.empty((len(queries), k), np.float32)
@@ -142,7 +142,20 @@ class ExactIndex:
             for_each(search, range(0, len(queries), rows), n)
         return ids, scores
 
-    def _checked(self, queries: Any) -> tuple[Float32, Float32, Float64]:
+    def rescored(self, queries: Float32, ids: Int64, k: int) -> tuple[Int64, Float32]:
+        """The k best of the labels listed for each query, with their scores, as `top_k` would have them.
+
+        Parameters
+        ----------
+        queries : (n, dim) float32
+            As `checked` gives them.
+        ids : (n, m) int64
+            Each label once, -1 for none; m is at least k. Sorted in place.
+        k : int
+        """
+        return self._in_order(queries, ids, k)
+
+    def checked(self, queries: Any) -> tuple[Float32, Float32, Float64]:
         """Queries as given and about the centre, and squared lengths of these."""
         given = float32_rows(queries, "the queries")
         if given.shape[1] != self.table.shape[1]:
@@ -150,7 +163,7 @@ class ExactIndex:
                 f"the queries have {given.shape[1]} dimensions but the labels {self.table.shape[1]}; "
                 "use points of the same space"
             )
-        points = given if self._centre is None else given - self._centre
+        points = given if self.centre is None else given - self.centre
         norm2: Float64 = np.einsum("ij,ij->i", points, points, dtype=np.float64)
         fit = norm2 <= _LARGEST
         if not fit.all():

@@ -90,7 +90,9 @@ def candidates_of(candidates: Any, n_labels: int) -> Int64:
     given = np.asarray(candidates)
     if given.size and not np.issubdtype(given.dtype, np.integer):
         raise InputError(f"the candidates are of type {given.dtype}; give label numbers")
-    ids: Int64 = np.unique(given.astype(np.int64))
+    ids: Int64 = given.astype(np.int64).ravel()
+    if not (ids[1:] > ids[:-1]).all():
+        ids = np.unique(ids)
     if len(ids) and not (ids[0] >= 0 and ids[-1] < n_labels):
         bad = ids[0] if ids[0] < 0 else ids[-1]
         raise InputError(f"candidate {bad} does not exist; labels are numbered 0 to {n_labels - 1}")

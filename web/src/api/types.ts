@@ -157,7 +157,7 @@ export interface MapLabel {
   accepted: number;
 }
 
-export type JobKind = "scan" | "train" | "apply" | "tidy" | "compare" | "map";
+export type JobKind = "scan" | "train" | "apply" | "tidy" | "compare" | "map" | "index";
 export type JobState = "waiting" | "running" | "done" | "failed" | "stopped";
 
 export interface Job {

@@ -21,6 +21,7 @@ export const JOB_NAMES: Record<JobKind, string> = {
   tidy: "Comparing labels",
   compare: "Comparing models",
   map: "Drawing the map",
+  index: "Indexing",
 };
 
 export function underWay(job: Job): boolean {

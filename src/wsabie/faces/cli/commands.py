@@ -62,6 +62,7 @@ def register(app: typer.Typer) -> None:
         annotate,
         neighbours,
         search_commands.search,
+        search_commands.index,
         parts_commands.parts,
         study_commands.compare,
         study_commands.reproduce,
@@ -324,6 +325,9 @@ def annotate(
     label: Annotated[str | None, typer.Option(help="Explain this label instead of the best one.")] = None,
     hierarchy: Hierarchies = None,
     parent_first: ParentFirst = False,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Without the approximate index that `wsabie index` made.")
+    ] = False,
     threads: Threads = None,
     strict: Strict = False,
     rejects: Rejects = None,
@@ -350,7 +354,7 @@ def annotate(
         annotate_to_command(model, inputs or [], to, k, candidates, threads, strict, rejects, json)
         return
     given = inputs or [], k, explain, label, threads, strict, rejects, json, hierarchy, parent_first
-    annotate_command(model, *given, text or (), region or (), candidates)
+    annotate_command(model, *given, text or (), region or (), candidates, exact)
 
 
 def update(

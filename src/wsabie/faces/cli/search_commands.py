@@ -1,12 +1,12 @@
 """The command that finds things by a text: search."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from wsabie.base.errors import InputError
-from wsabie.faces.cli.options import Json, Model, Rejects, Strict, Table, Threads
+from wsabie.faces.cli.options import Json, Model, Rejects, Seed, Strict, Table, Threads
 
 
 def search(
@@ -71,3 +71,28 @@ def search(
             threads=threads, strict=strict, rejects=rejects, json=json,
         )
     )  # fmt: skip
+
+
+def index(
+    model: Model,
+    kind: Annotated[
+        Literal["ivf", "hnsw"],
+        typer.Option(help="ivf: small, made in seconds; hnsw: a graph, larger, made in minutes."),
+    ] = "ivf",
+    recall: Annotated[
+        float, typer.Option(min=0.01, max=1, help="Share of the exact top 10 that is to be found.")
+    ] = 0.95,
+    queries: Annotated[
+        Path | None,
+        typer.Option(metavar="DATA", help="Data like what will be asked about, to measure on (default: the labels)."),
+    ] = None,
+    threads: Threads = None,
+    seed: Seed = 0,
+    strict: Strict = False,
+    rejects: Rejects = None,
+    json: Json = False,
+) -> None:
+    """Make an approximate index of a model's labels, measured against the exact search; `annotate` uses it."""
+    from wsabie.faces.cli.indexing import index_command
+
+    index_command(model, kind, recall, queries, threads, seed, strict, rejects, json)

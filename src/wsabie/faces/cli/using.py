@@ -44,6 +44,7 @@ def annotate_command(
     texts: Sequence[str] = (),
     regions: Sequence[str] = (),
     candidates: Path | None = None,
+    exact: bool = False,
 ) -> None:
     """Rank labels for every input, one line each; with a hierarchy, true labels and their siblings are marked."""
     if label is not None and explain is None:
@@ -59,10 +60,12 @@ def annotate_command(
     annotator, progress = loaded(model, threads), TerminalProgress()
     if label is not None:
         annotator.model.vocabulary_.ids([label])  # refuses an unknown label before any work
-    among = {} if candidates is None else {"candidates": label_names(candidates)}
+    among: dict[str, Any] = {} if candidates is None else {"candidates": label_names(candidates)}
     annotator.model.vocabulary_.ids(among.get("candidates", ()))  # as well
     if candidates is not None and not among["candidates"]:
         raise InputError(f"{candidates} names no label; give one a line")
+    if exact and "index" in annotator.model.facts():  # other kinds of model know no other search
+        among["exact"] = True
     similar = siblings_by(kinds_in(hierarchy, parent_first), hierarchy, annotator)
     results: list[dict[str, Any]] = []
     drawn = unknown = 0

@@ -264,7 +264,7 @@ class CollectionSeen(BaseModel):
 class JobAsked(Strict):
     """Long work."""
 
-    kind: Literal["scan", "train", "apply", "tidy", "compare", "map"]
+    kind: Literal["scan", "train", "apply", "tidy", "compare", "map", "index"]
     options: dict[str, bool | int | Number | Annotated[list[Id], Field(max_length=100)]] = Field({}, max_length=20)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -193,4 +193,30 @@ def _tell_left_out(unreadable: int, changed: int) -> None:
         note(f"{plural(changed, 'file')} gone or changed since the last scan; scan again")
 
 
-COMMANDS: tuple[Callable[..., Any], ...] = (train, apply, models)
+def index(
+    folder: Folder,
+    kind: Annotated[
+        Literal["ivf", "hnsw"],
+        typer.Option(help="ivf: small, made in seconds; hnsw: a graph, larger, made in minutes."),
+    ] = "ivf",
+    recall: Annotated[
+        float, typer.Option(min=0.01, max=1, help="Share of the exact top 10 that is to be found.")
+    ] = 0.95,
+    json: Json = False,
+) -> None:
+    """Make an approximate index of the items, for hundreds of thousands and more; `apply` makes it anew."""
+    with opened(folder) as collection:
+        from wsabie.catalogue.item_index import index_items
+
+        made = index_items(collection, kind=kind, recall=recall, progress=TerminalProgress())
+    if json:
+        show_json({"schema": 1, **{one.similarity: one.facts for one in made}})
+        return
+    for similarity, facts in made:
+        out.print(
+            f"by {similarity}: recall@10 {facts['recall@10']:.3f}, {facts['milliseconds']:.2f} ms "
+            f"(exactly {facts['exact_milliseconds']:.2f}), {facts['bytes'] / 1e6:.1f} MB"
+        )
+
+
+COMMANDS: tuple[Callable[..., Any], ...] = (train, apply, models, index)

@@ -1,0 +1,167 @@
+"""Approximate indices of the points of items, beside them, for collections that are too large to be scanned.
+
+models/FOLDER/points/index-SIMILARITY/   the codes, and "items" and "marks": which points they are of
+
+What comes after an index was made is scored one by one and what is gone is passed by, until it is made anew: by
+`apply`, when that is more than a fiftieth of all.
+"""
+
+import logging
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from wsabie.base.arrays import Int64
+from wsabie.base.errors import InputError, WsabieError
+from wsabie.base.progress import SILENT, Progress
+from wsabie.storage.folder import Parts, load_folder, save_folder
+
+if TYPE_CHECKING:
+    from wsabie.catalogue.collection import Collection
+    from wsabie.catalogue.points import Points
+    from wsabie.search.approximate import ApproximateIndex
+    from wsabie.search.codes import CodesKind
+    from wsabie.search.exact import ExactIndex
+
+CHANGED = 0.02
+"""Share of the points from which on an index is made anew."""
+
+_SIMILARITIES = ("dot", "cosine")
+_log = logging.getLogger("wsabie")
+
+
+class Indexed(NamedTuple):
+    """An index that was made: its similarity, and what `ApproximateIndex.facts` tells."""
+
+    similarity: str
+    facts: dict[str, Any]
+
+
+def index_items(
+    collection: "Collection", *, kind: "CodesKind" = "ivf", recall: float = 0.95, progress: Progress = SILENT
+) -> list[Indexed]:
+    """Make the indices of the model in use, by inner product and by cosine, measured on the items' own points.
+
+    Raises
+    ------
+    InputError
+        There is no model, it has seen fewer than 1,000 items, or faiss is not there.
+    """
+    from wsabie.catalogue.points import opened_model, searched
+
+    place = opened_model(collection).path
+    return _make(place, searched(place), kind, recall, progress)
+
+
+def renew(collection: "Collection", model: Path, progress: Progress = SILENT) -> list[Indexed]:
+    """Make the indices of a model anew where much has changed, or where an earlier model has some and this one none."""
+    from wsabie.catalogue.points import searched
+
+    kept = _parts(model, "dot")
+    if kept is None and not any(collection.models.glob("*/points/index-dot/config.json")):
+        return []
+    try:
+        seen = searched(model)
+    except InputError:  # it has seen no item that is there
+        return []
+    if kept is not None and (places := _places(kept, seen[0])) is not None:
+        stayed = int((places >= 0).sum())
+        if len(seen[0].items) - stayed <= CHANGED * len(seen[0].items) and len(places) - stayed <= CHANGED * len(
+            places
+        ):
+            return []
+    config = {} if kept is None else kept.config
+    try:
+        return _make(model, seen, config.get("kind", "ivf"), float(config.get("asked", 0.95)), progress)
+    except InputError as error:
+        _log.warning("the index of the items was not made anew: %s", error)
+        return []
+
+
+def quick_index(model: Path, points: "Points", exact: "ExactIndex") -> "ExactIndex | ApproximateIndex":
+    """The index of the points, where one was made and fits, or else the exact one."""
+    config = _folder(model, exact.similarity) / "config.json"
+    try:
+        stat = config.stat()
+    except OSError:
+        return exact
+    found = _opened(model, exact.similarity, (stat.st_mtime_ns, stat.st_ino), _Same(points, exact))
+    return exact if found is None else found
+
+
+class _Same:
+    """Points and their exact index, as a key: those of another save are others."""
+
+    def __init__(self, points: "Points", exact: "ExactIndex") -> None:
+        self.points, self.exact = points, exact
+
+    def __hash__(self) -> int:
+        return id(self.exact)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.exact is self.exact
+
+
+@lru_cache(maxsize=4)
+def _opened(model: Path, similarity: str, _: Sequence[int], same: _Same) -> "ApproximateIndex | None":
+    from wsabie.search.approximate import ApproximateIndex
+
+    kept = _parts(model, similarity)
+    places = None if kept is None else _places(kept, same.points)
+    if kept is None or places is None:
+        return None
+    try:
+        return ApproximateIndex.from_parts(kept, same.exact, places)
+    except (WsabieError, KeyError, TypeError, ValueError) as error:
+        _log.warning("%s cannot be used (%s), so items are searched exactly", _folder(model, similarity), error)
+        return None
+
+
+def _make(
+    model: Path,
+    seen: "tuple[Points, ExactIndex, ExactIndex]",
+    kind: "CodesKind",
+    recall: float,
+    progress: Progress,
+) -> list[Indexed]:
+    from wsabie.search.approximate import ApproximateIndex
+
+    points, made = seen[0], []
+    with progress.stage("indexing", len(_SIMILARITIES), "indices") as bar:
+        for similarity, exact in zip(_SIMILARITIES, seen[1:], strict=True):
+            index = ApproximateIndex.build(exact, kind=kind, recall=recall)
+            parts = index.to_parts()
+            own = {"items": points.items, "marks": points.marks}
+            save_folder(
+                _folder(model, similarity), Parts(parts.kind, parts.config | {"asked": recall}, parts.tensors | own)
+            )
+            made.append(Indexed(similarity, index.facts()))
+            bar.advance(1)
+    return made
+
+
+def _folder(model: Path, similarity: str) -> Path:
+    return model / "points" / f"index-{similarity}"
+
+
+def _parts(model: Path, similarity: str) -> Parts | None:
+    folder = _folder(model, similarity)
+    if not (folder / "config.json").exists():
+        return None
+    try:
+        return load_folder(folder)
+    except WsabieError as error:
+        _log.warning("%s; items are searched exactly", error)
+        return None
+
+
+def _places(kept: Parts, points: "Points") -> Int64 | None:
+    """Where each point that has a code is now, -1 where it is gone or another; None: nothing of the kind is told."""
+    items, marks = kept.tensors.get("items"), kept.tensors.get("marks")
+    if items is None or marks is None or items.ndim != 1 or items.shape != marks.shape or not len(points.items):
+        return None
+    places: Int64 = np.minimum(np.searchsorted(points.items, items), len(points.items) - 1)
+    return np.where(points.has(items, marks), places, -1)

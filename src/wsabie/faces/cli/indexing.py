@@ -1,0 +1,63 @@
+"""The work of `wsabie index`: an approximate index of a model's labels."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wsabie.base.errors import InputError
+from wsabie.faces.cli.common import aligned_rows, executor, listing, loaded, opened, read_as, tell_unknown_features
+from wsabie.faces.cli.terminal import TerminalProgress, out, show_json, show_table
+
+if TYPE_CHECKING:
+    from wsabie.search.codes import CodesKind
+
+
+def index_command(
+    model: Path,
+    kind: "CodesKind",
+    recall: float,
+    queries: Path | None,
+    threads: int | None,
+    seed: int,
+    strict: bool,
+    rejects_file: Path | None,
+    json: bool,
+) -> None:
+    """Make the index, keep it in the model's folder, and show what it brings."""
+    from wsabie.models.indexed import index_labels
+    from wsabie.search.codes import require_faiss
+
+    require_faiss()
+    annotator = loaded(model, threads)
+    X = None
+    with listing(rejects_file, strict=strict) as rejects:
+        if queries is not None:
+            things = annotator.terms and annotator.terms.things
+            read = read_as(annotator.facts)
+            source = opened(queries, rejects, "none", annotator.model.n_features_in_, things, **read)
+            aligned = aligned_rows(annotator, model, source, executor(threads), TerminalProgress(), rejects)
+            tell_unknown_features(aligned, queries)
+            X = aligned.rows.X
+            if not X.shape[0]:
+                raise InputError(f"{queries} has no row to measure on; give data that the model takes")
+    found = index_labels(annotator, kind=kind, recall=recall, X=X, seed=seed, folder=model)
+    facts = found.facts()
+    if json:
+        curve = [one._asdict() for one in found.curve]
+        show_json({"schema": 1, "model": str(model), "asked": recall, **facts, "curve": curve})
+        return
+    rows = [
+        [f"{one.effort:,}{' *' if one.effort == found.effort else ''}", f"{one.recall:.3f}", f"{one.milliseconds:.2f}"]
+        for one in found.curve
+    ]
+    rows.append(["exact", "1", f"{found.exact_milliseconds:.2f}"])
+    looks = "cells" if kind == "ivf" else "vectors in sight"
+    show_table(f"{model}: recall@10 of {found.queries}", [looks, "recall@10", "ms a row"], rows)
+    out.print(_sentence(facts, recall))
+
+
+def _sentence(facts: dict[str, Any], wanted: float) -> str:
+    share = facts["exact_milliseconds"] / max(facts["milliseconds"], 1e-9)
+    return (
+        f"recall@10 {facts['recall@10']:.3f} ({wanted:g} was asked for) in 1/{share:.1f} of the exact time, "
+        f"{facts['bytes'] / 1e6:.1f} MB; annotate --exact goes without"
+    )

@@ -1,0 +1,104 @@
+"""Approximate indices of a model's labels: made, kept in its folder, found there again.
+
+MODEL/index/   a folder as `storage.folder` writes it: the codes, and of which table of labels they are
+"""
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wsabie.base.errors import InputError, WsabieError
+from wsabie.storage.folder import load_folder, save_folder
+
+if TYPE_CHECKING:
+    from wsabie.search.approximate import ApproximateIndex
+    from wsabie.search.codes import CodesKind
+
+FOLDER = "index"
+_log = logging.getLogger("wsabie")
+
+
+def index_labels(
+    model: Any,
+    *,
+    kind: "CodesKind" = "ivf",
+    recall: float = 0.95,
+    X: Any = None,
+    seed: int = 0,
+    folder: str | Path | None = None,
+) -> "ApproximateIndex":
+    """Make an approximate index of the labels of a model; its `rank` uses it from now on, unless asked for `exact`.
+
+    Parameters
+    ----------
+    model : Wsabie, Ensemble or Annotator
+        Fitted.
+    kind : {"ivf", "hnsw"}
+        See `ApproximateIndex.build`.
+    recall : float
+        Share of the exact top 10 that is to be found.
+    X : sparse matrix or array, (n, n_features), or None
+        Rows like those that will be asked about, on which the recall is measured; None: on the labels' own points.
+    seed : int
+    folder : path or None
+        The model's folder, in which the index is kept for all that load it.
+
+    Raises
+    ------
+    InputError
+        This kind of model has no index, faiss is not there, or there are fewer than 1,000 labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wsabie.models.wsabie import Wsabie
+    >>> rng = np.random.default_rng(0)
+    >>> model = Wsabie(dim=4, epochs=1, threads=1).fit(rng.normal(size=(1500, 8)), np.arange(1500))
+    >>> found = index_labels(model, recall=0.9)
+    >>> found.recall > 0.5, model.rank(np.ones((1, 8)), k=2)[0].shape
+    (True, (1, 2))
+    """
+    from wsabie.search.approximate import ApproximateIndex
+
+    model = _searched(model)
+    if model is None:
+        raise InputError("only models whose labels are points (wsabie, ensemble) have an index; search exactly")
+    points = None if X is None else model.transform(X)
+    found = ApproximateIndex.build(
+        model.exact_index(), kind=kind, recall=recall, queries=points, seed=seed, threads=model.threads
+    )
+    if folder is not None:
+        save_folder(Path(folder) / FOLDER, found.to_parts())
+    model.use_index(found)
+    return found
+
+
+def find_index(model: Any, folder: Path) -> None:
+    """Let a model use the index that lies in its folder, if one does.
+
+    One that was made of other labels, is damaged, or cannot be read without faiss is passed by with a warning.
+    """
+    from wsabie.search.approximate import ApproximateIndex
+
+    place, model = folder / FOLDER, _searched(model)
+    if model is None or not (place / "config.json").exists():
+        return
+    again = f"labels are searched exactly; run: wsabie index {folder}"
+    try:
+        found = ApproximateIndex.from_parts(load_folder(place), model.exact_index())
+    except WsabieError as error:
+        _log.warning("%s; labels are searched exactly", error)
+    except (KeyError, TypeError, ValueError) as error:
+        _log.warning("%s cannot be used (%s), so %s", place, error, again)
+    else:
+        if found is None:
+            _log.warning("%s was made of other labels than the model has, so %s", place, again)
+        else:
+            model.use_index(found)
+
+
+def _searched(model: Any) -> Any:
+    """The estimator that looks for labels among points, if there is one; an ensemble has it inside."""
+    inner = getattr(model, "model", model)
+    inner = getattr(inner, "joined_", inner)
+    return inner if getattr(inner, "kind", None) == "wsabie" else None

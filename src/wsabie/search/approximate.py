@@ -1,0 +1,394 @@
+"""Top k by an approximate index: compressed codes say who comes into question, and the table gives their scores.
+
+So scores are those of an exact search to the last bit, equal ones go by label id, and only who is found is approximate:
+which share of the true top ten is measured when an index is built. Where a filter leaves few labels, where many are
+hidden, or where as many are asked for as would be scored one by one, all that come into question are scored.
+"""
+
+import hashlib
+import time
+from collections.abc import Callable
+from copy import copy
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wsabie.base.arrays import Float32, Int64, Matrix
+from wsabie.base.errors import InputError
+from wsabie.base.lists import Lists
+from wsabie.base.mapped import parts
+from wsabie.base.validation import require, whole_number
+from wsabie.search.codes import Codes, CodesKind
+from wsabie.search.exact import ExactIndex
+from wsabie.search.ready import candidates_of, float32_rows, hidden_labels
+from wsabie.space.joint import SimilarityName
+from wsabie.storage.folder import Parts
+
+KIND = "approximate index"
+MEASURED_AT = 10
+"""The k of the recall that is measured."""
+
+NARROW = 0.1
+"""Share of the labels below which those that come into question are all scored."""
+
+NARROW_GRAPH = 0.3
+"""The same of a graph, whose paths lead through what is left out."""
+
+_QUERIES, _TIMED, _ROUND = 400, 40, 20  # rounds: the threads of BLAS go on for a while on others' time
+_SHORTLISTS = (10, 20, 40, 80)  # labels that are scored from the table, for each one that is wanted
+_ROWS = 1 << 14
+
+
+class Reached(NamedTuple):
+    """What one effort brings."""
+
+    effort: int
+    recall: float
+    milliseconds: float  # median of a single query
+
+
+class Lift(NamedTuple):
+    """The space in which nearest means best: what codes are made of.
+
+    Of inner products [w, bias] gets one coordinate more, such that all labels have one length: then the nearest label
+    is that of the highest score, and cells are as good for scores as for distances. A graph takes products as they are.
+    """
+
+    similarity: SimilarityName
+    biased: bool
+    length: float  # of all lifted labels; 0: as they are
+
+    def labels(self, rows: Any, bias: Float32 | None) -> Float32:
+        """(n, dim) to (n, lifted dim)."""
+        rows = rows.astype(np.float32)
+        if self.similarity == "cosine":
+            rows /= _lengths(rows)
+        columns = [rows] if bias is None else [rows, bias[:, None]]
+        if self.length:
+            squares = sum(np.einsum("ij,ij->i", column, column) for column in columns)
+            columns.append(np.sqrt(np.maximum(self.length**2 - squares, 0))[:, None])
+        width = sum(column.shape[1] for column in columns)
+        if width % 2:  # codes are made of pairs
+            columns.append(np.zeros((len(rows), 1), np.float32))
+        return np.ascontiguousarray(np.hstack(columns), np.float32)
+
+    def queries(self, queries: Float32) -> Float32:
+        n, dim = queries.shape
+        lifted = np.zeros((n, self.dim(dim)), np.float32)
+        lifted[:, :dim] = queries
+        if self.similarity == "cosine":
+            lifted /= _lengths(lifted)
+        if self.biased:
+            lifted[:, dim] = 1
+        if self.length:
+            lifted *= self.length / _lengths(lifted)
+        return lifted
+
+    def dim(self, dim: int) -> int:
+        width = dim + self.biased + bool(self.length)
+        return width + width % 2
+
+
+class ApproximateIndex:
+    """Label vectors searched by compressed codes; made by `build`.
+
+    Attributes
+    ----------
+    exact : ExactIndex
+        Of the same labels.
+    kind : {"ivf", "hnsw"}
+    effort : int
+        Cells that are looked into, or vectors of the graph that are kept in sight.
+    shortlist : int
+        Labels that are scored from the table, for each one that is wanted.
+    recall : float
+        Share of the exact top 10 that was found, for queries that did not choose the effort.
+    curve : list of Reached
+        The same for every effort.
+    exact_milliseconds : float
+        Median of a single query of an exact search, taken in turns with those of the curve.
+    queries : str
+        What it was measured on.
+
+    Examples
+    --------
+    >>> table = np.random.default_rng(0).normal(size=(2000, 8)).astype(np.float32)
+    >>> index = ApproximateIndex.build(ExactIndex(table), recall=0.9)
+    >>> ids, scores = index.top_k(table[:3], 2)
+    >>> ids.shape, index.recall > 0.8
+    ((3, 2), True)
+    """
+
+    def __init__(self, exact: ExactIndex, codes: Codes, lift: Lift) -> None:
+        self.exact, self._codes, self._lift = exact, codes, lift
+        self._places: Int64 | None = None  # of what has a code in the table, -1: it is gone; None: they are the same
+        self._tail: Int64 = np.empty(0, np.int64)  # what came since
+        self.effort, self.shortlist = codes.efforts[-1], _SHORTLISTS[0]
+        self.recall, self.exact_milliseconds = float("nan"), float("nan")
+        self.curve: list[Reached] = []
+        self.queries = "nothing"
+        self.n_bytes = 0
+
+    @property
+    def kind(self) -> CodesKind:
+        return self._codes.kind
+
+    @classmethod
+    def build(
+        cls,
+        exact: ExactIndex,
+        *,
+        kind: CodesKind = "ivf",
+        recall: float = 0.95,
+        queries: Any = None,
+        seed: int = 0,
+        threads: int | None = None,
+    ) -> "ApproximateIndex":
+        """Make codes of the labels, and find the least effort that reaches `recall`.
+
+        Parameters
+        ----------
+        exact : ExactIndex
+        kind : {"ivf", "hnsw"}
+            "ivf": cells, a quarter of a byte a coordinate and 8 bytes a label, made in seconds; "hnsw": a graph, a byte
+            a coordinate and some 140 bytes a label, made in minutes.
+        recall : float
+            Share of the exact top 10 that is to be found.
+        queries : (n, dim) float32 or None
+            Points of rows, of which at most 400 are taken: half choose the effort, half measure what it brings. None:
+            labels of the table.
+        seed : int
+        threads : int or None
+            A graph is the same bits with one thread only.
+
+        Raises
+        ------
+        InputError
+            faiss is not there, or a distance has a bias, or there are too few labels or queries.
+        """
+        require(kind in ("ivf", "hnsw"), f'there is no index of kind {kind!r}; choose "ivf" or "hnsw"')
+        require(0 < recall <= 1, f"recall is a share of the top {MEASURED_AT} such as 0.95, not {recall}")
+        table, bias = exact.table, exact.bias
+        if exact.similarity == "euclidean" and bias is not None:
+            raise InputError("distances with a bias per label have no index; search them exactly")
+        rng, lift = np.random.default_rng(seed), _lift_of(exact, kind)
+        asked = table if queries is None else float32_rows(queries, "the queries")
+        require(len(asked) > 1, "an index is measured on two queries or more; give more rows")
+        asked = asked[np.sort(rng.permutation(len(asked))[:_QUERIES])].astype(np.float32)
+        if queries is None and exact.centre is not None:
+            asked = asked + exact.centre
+        codes = Codes.of(
+            lambda which: lift.labels(table[which], None if bias is None else bias[which]),
+            len(table),
+            lift.dim(table.shape[1]),
+            kind=kind,
+            products=_by_products(exact, kind),
+            seed=seed,
+            threads=threads,
+        )
+        index = cls(exact, codes, lift)
+        index.queries = f"{len(asked):,} {'labels' if queries is None else 'rows'}"
+        index.n_bytes = codes.as_bytes().nbytes
+        index._tune(rng.permutation(asked), recall, threads)
+        return index
+
+    def top_k(
+        self,
+        queries: Any,
+        k: int,
+        *,
+        exclude: Matrix | None = None,
+        candidates: Any = None,
+        threads: int | None = None,
+    ) -> tuple[Int64, Float32]:
+        """About the k best labels of each query, as `ExactIndex.top_k` gives them; no row gets fewer than there."""
+        k, n = whole_number(k, "k"), len(self.exact.table)
+        queries = self.exact.checked(queries)[0]
+        chosen = None if candidates is None else candidates_of(candidates, n)
+        hidden = hidden_labels(exclude, len(queries), n, None)
+        most = 0 if hidden is None else int(np.diff(hidden.indptr).max(initial=0))
+        left, asked = n if chosen is None else len(chosen), self.shortlist * k + most
+        if (
+            left < (NARROW_GRAPH if self.kind == "hnsw" else NARROW) * n
+            or asked > NARROW * left
+            or len(self._tail) > NARROW * n
+        ):
+            return self.exact.top_k(queries, k, exclude=exclude, candidates=chosen, threads=threads)
+        effort = self.effort * -(-n // left)
+        lifted = self._lift.queries(self._centred(queries))
+        ids = self._codes.search(lifted, asked, effort, self._coded(chosen), threads)
+        if self._places is not None:
+            ids = np.where(ids >= 0, self._places[ids], -1)
+        if hidden is not None:
+            _drop(ids, hidden)
+        tail = self._tail if chosen is None else np.intersect1d(self._tail, chosen, assume_unique=True)
+        if len(tail):
+            came, _ = self.exact.top_k(queries, k, exclude=exclude, candidates=tail, threads=threads)
+            ids = np.hstack([ids, came])
+        ids, scores = self.exact.rescored(queries, ids, k)
+        few = np.flatnonzero(ids[:, -1] < 0)
+        if len(few):
+            out = None if exclude is None else exclude[few]
+            ids[few], scores[few] = self.exact.top_k(queries[few], k, exclude=out, candidates=chosen, threads=threads)
+        return ids, scores
+
+    def over(self, exact: ExactIndex, places: Int64) -> "ApproximateIndex":
+        """The same codes for a table that has changed: what went is not found, and what came is scored one by one.
+
+        Parameters
+        ----------
+        exact : ExactIndex
+            Of the table as it is now.
+        places : (n,) int64
+            Where in it each vector is that has a code, unchanged; -1: nowhere.
+        """
+        moved = copy(self)
+        moved.exact, moved._places = exact, places
+        here = np.zeros(len(exact.table), bool)
+        here[places[places >= 0]] = True
+        moved._tail = np.flatnonzero(~here)
+        return moved
+
+    def facts(self) -> dict[str, Any]:
+        """What it is and what it brings, JSON-able."""
+        here = next(one for one in self.curve if one.effort == self.effort)
+        return {
+            "kind": self.kind,
+            "recall@10": self.recall,
+            "measured_on": self.queries,
+            "milliseconds": here.milliseconds,
+            "exact_milliseconds": self.exact_milliseconds,
+            "effort": self.effort,
+            "bytes": self.n_bytes,
+        }
+
+    def to_parts(self) -> Parts:
+        """What a folder keeps: the codes, and of which table they are."""
+        config = {
+            "kind": self.kind,
+            "table": fingerprint(self.exact),
+            "length": self._lift.length,
+            "effort": self.effort,
+            "shortlist": self.shortlist,
+            "recall": self.recall,
+            "curve": [list(one) for one in self.curve],
+            "exact_milliseconds": self.exact_milliseconds,
+            "queries": self.queries,
+        }
+        return Parts(KIND, config, {"codes": self._codes.as_bytes()})
+
+    @classmethod
+    def from_parts(cls, parts: Parts, exact: ExactIndex, places: Int64 | None = None) -> "ApproximateIndex | None":
+        """The index of these labels; None when it was made of others. With `places` as `over` gives it.
+
+        Raises
+        ------
+        ValueError, KeyError, TypeError
+            The parts hold something else.
+        """
+        config = parts.config
+        if parts.kind != KIND or config["kind"] not in ("ivf", "hnsw"):
+            raise ValueError(f"it holds {parts.kind!r} and no index")
+        if places is None and config["table"] != fingerprint(exact):
+            return None
+        lift = Lift(exact.similarity, exact.bias is not None, float(config["length"]))
+        content = parts.tensors["codes"]
+        n, dim = len(exact.table) if places is None else len(places), exact.table.shape[1]
+        index = cls(exact, Codes.from_bytes(content, config["kind"], n, lift.dim(dim)), lift)
+        index.effort, index.shortlist = int(config["effort"]), int(config["shortlist"])
+        index.recall, index.exact_milliseconds = float(config["recall"]), float(config["exact_milliseconds"])
+        index.curve = [Reached(int(effort), float(r), float(ms)) for effort, r, ms in config["curve"]]
+        index.queries, index.n_bytes = str(config["queries"]), content.nbytes
+        return index if places is None else index.over(exact, places)
+
+    def _coded(self, chosen: Int64 | None) -> Int64 | None:
+        """Labels that alone come into question, as the codes number them."""
+        if chosen is None or self._places is None:
+            return chosen
+        wanted = np.zeros(len(self.exact.table) + 1, bool)
+        wanted[chosen] = True
+        return np.flatnonzero(wanted[self._places])  # -1 is the last, which is never wanted
+
+    def _centred(self, queries: Float32) -> Float32:
+        return queries if self.exact.centre is None else queries - self.exact.centre
+
+    def _tune(self, queries: Float32, wanted: float, threads: int | None) -> None:
+        """Take the least effort with which half of the queries reach what is wanted; measure it on the others."""
+        half, k = len(queries) // 2, MEASURED_AT
+        choosing, judging = queries[:half], queries[half:]
+        last = [self.exact.top_k(some, k, threads=threads)[1][:, -1:] for some in (choosing, judging)]
+
+        def recall(some: Float32, worst: Float32) -> float:
+            return float((self.top_k(some, k, threads=threads)[1] >= worst).mean())
+
+        for shortlist, effort in product(_SHORTLISTS, self._codes.efforts):
+            self.shortlist, self.effort = shortlist, effort
+            if recall(choosing, last[0]) >= wanted:
+                break
+        chosen, exact = self.effort, list[float]()
+        for effort in self._codes.efforts:
+            self.effort = effort
+            mine, theirs = _by_turns(
+                lambda query: self.top_k(query, k, threads=threads),
+                lambda query: self.exact.top_k(query, k, threads=threads),
+                [judging[i : i + 1] for i in range(min(len(judging), _TIMED))],
+            )
+            self.curve.append(Reached(effort, recall(judging, last[1]), mine))
+            exact.append(theirs)
+            if effort >= chosen and self.curve[-1].recall > 0.999:
+                break
+        self.effort = chosen
+        self.recall = next(one.recall for one in self.curve if one.effort == chosen)
+        self.exact_milliseconds = float(np.median(exact))
+
+
+def fingerprint(exact: ExactIndex) -> str:
+    """What tells one table of labels, with its biases and its similarity, from others."""
+    hashed = hashlib.sha256(f"{exact.similarity} {exact.table.shape} {exact.table.dtype}".encode())
+    for part in parts(len(exact.table), _ROWS):
+        hashed.update(np.ascontiguousarray(exact.table[part]).data)
+    if exact.bias is not None:
+        hashed.update(exact.bias.data)
+    return hashed.hexdigest()
+
+
+def _by_products(exact: ExactIndex, kind: CodesKind) -> bool:
+    return kind == "hnsw" and exact.similarity != "euclidean"
+
+
+def _lift_of(exact: ExactIndex, kind: CodesKind) -> Lift:
+    biased = exact.bias is not None
+    plain = Lift(exact.similarity, biased, 0.0)
+    if exact.similarity == "euclidean" or _by_products(exact, kind):
+        return plain
+    longest = 0.0
+    for part in parts(len(exact.table), _ROWS):
+        lifted = plain.labels(exact.table[part], None if exact.bias is None else exact.bias[part])
+        longest = max(longest, float(np.einsum("ij,ij->i", lifted, lifted).max(initial=0)))
+    return plain._replace(length=float(np.sqrt(longest)) or 1.0)
+
+
+def _lengths(rows: Float32) -> Float32:
+    """(n, 1), not 0."""
+    found: Float32 = np.maximum(np.sqrt(np.einsum("ij,ij->i", rows, rows)), np.float32(1e-30))[:, None]
+    return found
+
+
+def _drop(ids: Int64, hidden: Lists) -> None:
+    """Set labels that a query is not to get to -1."""
+    for i in np.flatnonzero(np.diff(hidden.indptr)):
+        out = hidden.labels[hidden.indptr[i] : hidden.indptr[i + 1]]
+        ids[i, np.isin(ids[i], out)] = -1
+
+
+def _by_turns(mine: Callable[[Any], Any], theirs: Callable[[Any], Any], queries: list[Any]) -> tuple[float, float]:
+    """Median milliseconds of two searches of single queries."""
+    times: tuple[list[float], list[float]] = ([], [])
+    for lo in range(0, len(queries), _ROUND):
+        for work, found in zip((mine, theirs), times, strict=True):
+            for query in queries[lo : lo + _ROUND]:
+                start = time.perf_counter()
+                work(query)
+                found.append(1e3 * (time.perf_counter() - start))
+    return float(np.median(times[0])), float(np.median(times[1]))

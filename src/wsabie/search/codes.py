@@ -1,0 +1,174 @@
+"""Compressed vectors that faiss searches, approximately: cells of quantised residuals, or a graph.
+
+The only file that imports faiss. What it finds are candidates; `search.approximate` scores them from the table.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import numpy as np
+
+from wsabie.base.arrays import Float32, Int64
+from wsabie.base.errors import InputError
+
+CodesKind = Literal["ivf", "hnsw"]
+
+FEWEST = 1000
+"""Vectors below which codes are no gain."""
+
+_TRAINED_ON = 64  # vectors per cell: more take longer and find no better cells
+_ROUNDS = 8
+_SAMPLE = 1 << 16
+_LINKS, _BUILT_WITH = 16, 80
+
+
+def require_faiss() -> Any:
+    """The package, or one sentence that says how to get it."""
+    try:
+        import faiss
+    except ImportError as error:
+        raise InputError(
+            "an approximate index needs faiss, which is not installed; run: pip install 'wsabie[ann]'"
+        ) from error
+    return faiss
+
+
+class Codes:
+    """Codes of n vectors, numbered as they were added.
+
+    Parameters
+    ----------
+    index : object of faiss
+    kind : {"ivf", "hnsw"}
+        "ivf": about 2 sqrt(n) cells, in each of them 4 bits for two coordinates of what is left of a vector; "hnsw": a
+        graph of 32 links a vector on one byte a coordinate.
+    memory : array or None
+        What the index is a view of.
+
+    Examples
+    --------
+    >>> vectors = np.random.default_rng(0).normal(size=(2000, 8)).astype(np.float32)
+    >>> codes = Codes.of(lambda which: vectors[which], 2000, 8, kind="ivf")
+    >>> codes.search(vectors[:2], 20, codes.efforts[-1])[:, 0]
+    array([0, 1])
+    """
+
+    def __init__(self, index: Any, kind: CodesKind, memory: Any = None) -> None:
+        self._index, self.kind, self._memory = index, kind, memory
+
+    @classmethod
+    def of(
+        cls,
+        vectors: Any,
+        n: int,
+        dim: int,
+        *,
+        kind: CodesKind = "ivf",
+        products: bool = False,
+        seed: int = 0,
+        threads: int | None = None,
+    ) -> "Codes":
+        """Codes of vectors(which), (len(which), dim) float32, for the numbers 0 to n - 1.
+
+        With `products` they are searched by inner product instead of distance.
+        """
+        faiss = require_faiss()
+        if n < FEWEST:
+            raise InputError(f"an index is no gain for {n:,} vectors; search them exactly")
+        sample = vectors(
+            np.sort(np.random.default_rng(seed).permutation(n)[: max(_SAMPLE, 2 * _n_cells(n) * _TRAINED_ON)])
+        )
+        metric = faiss.METRIC_INNER_PRODUCT if products else faiss.METRIC_L2
+        with _threads(faiss, threads):
+            if kind == "ivf":
+                index = _cells(faiss, sample, dim, _n_cells(n), metric, seed)
+            else:
+                index = faiss.IndexHNSWSQ(dim, faiss.ScalarQuantizer.QT_8bit, _LINKS, metric)
+                index.hnsw.efConstruction = _BUILT_WITH
+            index.train(sample[:_SAMPLE])
+            for lo in range(0, n, _SAMPLE):
+                index.add(vectors(np.arange(lo, min(lo + _SAMPLE, n))))
+        return cls(index, kind)
+
+    @property
+    def efforts(self) -> tuple[int, ...]:
+        """How hard a search may look, ascending: cells, or vectors of the graph that are kept in sight."""
+        last, start = (self._index.nlist, 1) if self.kind == "ivf" else (1024, 16)
+        steps = sorted({start << i for i in range(32)} | {3 * start << i for i in range(32)})  # by about a half each
+        return (*(step for step in steps if step < last), last)
+
+    def search(
+        self, queries: Float32, k: int, effort: int, chosen: Int64 | None = None, threads: int | None = None
+    ) -> Int64:
+        """About the k nearest of each query, (n, k), -1 where too few came into sight; `chosen` are the only ones."""
+        faiss = require_faiss()
+        options: dict[str, Any] = {}
+        if chosen is not None:
+            bits = np.zeros(self._index.ntotal, bool)
+            bits[chosen] = True
+            packed = np.packbits(bits, bitorder="little")
+            options["sel"] = faiss.IDSelectorBitmap(packed.size, faiss.swig_ptr(packed))
+        if self.kind == "ivf":
+            params = faiss.SearchParametersIVF(nprobe=min(effort, self._index.nlist), **options)
+        else:
+            params = faiss.SearchParametersHNSW(efSearch=max(effort, k), **options)
+        with _threads(faiss, threads):
+            ids: Int64 = self._index.search(queries, k, params=params)[1]
+        if ids.max(initial=-1) >= self._index.ntotal:
+            raise InputError("the index names vectors that do not exist; build it anew")
+        return ids
+
+    def as_bytes(self) -> Any:
+        """The bytes that faiss writes, uint8."""
+        return require_faiss().serialize_index(self._index)
+
+    @classmethod
+    def from_bytes(cls, content: Any, kind: CodesKind, n: int, dim: int) -> "Codes":
+        """Codes of n vectors out of bytes that were compared with their hash; a graph stays a view of them.
+
+        Raises
+        ------
+        ValueError
+            They are something else.
+        """
+        faiss = require_faiss()
+        try:
+            index = faiss.read_index(faiss.ZeroCopyIOReader(faiss.swig_ptr(content), content.size))
+        except RuntimeError as error:
+            raise ValueError("faiss cannot read it") from error
+        wanted = faiss.IndexIVFPQFastScan if kind == "ivf" else faiss.IndexHNSWSQ
+        if type(index) is not wanted or (index.ntotal, index.d) != (n, dim):
+            raise ValueError(f"it holds something else than {kind} codes of {n} vectors of {dim} dimensions")
+        return cls(index, kind, content)
+
+
+def _n_cells(n: int) -> int:
+    """The power of two about 2 sqrt(n)."""
+    return int(2 ** round(np.log2(2 * np.sqrt(n))))
+
+
+def _cells(faiss: Any, sample: Float32, dim: int, n_cells: int, metric: int, seed: int) -> Any:
+    found = faiss.Kmeans(
+        dim, n_cells, niter=_ROUNDS, seed=seed + 1, max_points_per_centroid=_TRAINED_ON, min_points_per_centroid=1
+    )
+    found.train(sample)
+    centres = faiss.IndexFlat(dim, metric)
+    centres.add(found.centroids)
+    index = faiss.IndexIVFPQFastScan(centres, dim, n_cells, dim // 2, 4, metric)
+    index.pq.cp.seed = seed + 1
+    return index
+
+
+@contextmanager
+def _threads(faiss: Any, threads: int | None) -> Iterator[None]:
+    """So many threads of faiss for what this thread asks of it."""
+    if threads is None:
+        yield
+        return
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(threads)
+    try:
+        yield
+    finally:
+        faiss.omp_set_num_threads(before)

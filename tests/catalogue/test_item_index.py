@@ -1,0 +1,138 @@
+"""Approximate indices of a collection's items: made, used, kept up with what comes and goes, damaged."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sqlalchemy import insert, update
+
+from wsabie.base.errors import InputError
+from wsabie.catalogue import item_index, points, tables
+from wsabie.catalogue.collection import Collection, create
+from wsabie.catalogue.database import writing
+from wsabie.catalogue.item_index import index_items, quick_index, renew
+from wsabie.catalogue.points import Points, nearest_items, save_points, searched
+from wsabie.search.approximate import ApproximateIndex
+
+pytest.importorskip("faiss", reason="faiss is not installed")
+
+N, DIM = 2000, 8
+
+
+def some(first: int, n: int, seed: int = 0) -> Points:
+    table = np.random.default_rng(seed).normal(size=(n, DIM)).astype(np.float32)
+    numbers = np.arange(first, first + n)
+    return Points(numbers, numbers.astype(np.uint64) + np.uint64(seed), table)
+
+
+@pytest.fixture
+def filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    with create(tmp_path / "collection") as collection:
+        rows = [
+            {"id": i, "root_id": 1, "path": str(i), "folder": "", "hash": f"{i:032x}", "state": "present", "added": ""}
+            for i in range(1, 2 * N + 1)
+        ]
+        model = {"id": 1, "folder": "m", "made": "", "how": "full", "learnt_to": 0, "in_use": True, "removed": False}
+        with writing(collection.engine) as connection:
+            connection.execute(insert(tables.items), rows)
+            connection.execute(insert(tables.models), [model | {"facts": {}, "figures": {}}])
+        save_points(collection.models / "m", some(1, N))
+
+        class Opened:
+            path = collection.models / "m"
+
+        monkeypatch.setattr(points, "opened_model", lambda _: Opened)
+        yield collection
+
+
+def exactly(collection: Collection, query: Any, similarity: Any, **options: Any) -> list[points.Near]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(points, "quick_index", lambda _, __, exact: exact)
+        return nearest_items(collection, query, similarity=similarity, **options)
+
+
+def used(collection: Collection, similarity: str = "cosine") -> Any:
+    model = collection.models / "m"
+    seen, dot, cosine = searched(model)
+    return quick_index(model, seen, dot if similarity == "dot" else cosine)
+
+
+def looking_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = ApproximateIndex.from_parts.__func__  # type: ignore[attr-defined]
+
+    def opened(cls: Any, parts: Any, exact: Any, places: Any = None) -> Any:
+        index = before(cls, parts, exact, places)
+        index.effort, index.shortlist = 10**6, 5
+        return index
+
+    monkeypatch.setattr(ApproximateIndex, "from_parts", classmethod(opened))
+
+
+def test_items_are_found_by_the_index(filled: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not isinstance(used(filled), ApproximateIndex)
+    made = index_items(filled, recall=0.9)
+    assert [one.similarity for one in made] == ["dot", "cosine"]
+    assert all(one.facts["recall@10"] > 0.75 for one in made)
+    looking_everywhere(monkeypatch)
+    assert isinstance(used(filled), ApproximateIndex)
+    for similarity in ("dot", "cosine"):
+        for query in some(1, 5, seed=8).points:
+            for options in ({}, {"only": range(1, 900)}, {"but": range(100, 150)}, {"only": [5, 6, 7]}):
+                assert nearest_items(filled, query, similarity=similarity, **options) == exactly(  # type: ignore[arg-type]
+                    filled, query, similarity, **options
+                )
+
+
+def test_items_that_came_changed_or_went(filled: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a new index: their new points count, and their old ones do not."""
+    index_items(filled)
+    looking_everywhere(monkeypatch)
+    model = filled.models / "m"
+    save_points(model, some(1, N).with_others(some(50, 30, seed=3)).with_others(some(N + 1, 40, seed=4)))
+    with writing(filled.engine) as connection:
+        connection.execute(update(tables.items).where(tables.items.c.id.in_(range(200, 220))).values(state="missing"))
+    assert isinstance(used(filled), ApproximateIndex)
+    for query in (*some(50, 30, seed=3).points[:5], *some(N + 1, 40, seed=4).points[:5], *some(1, N).points[198:203]):
+        found = nearest_items(filled, query)
+        assert found == exactly(filled, query, "cosine")
+        assert not {near.item for near in found} & set(range(200, 220))
+
+
+def test_it_is_made_anew_when_much_has_changed(filled: Collection) -> None:
+    model = filled.models / "m"
+    assert renew(filled, model) == []
+    assert not list(model.glob("points/index-*"))  # nobody asked for one
+    index_items(filled)
+    assert renew(filled, model) == []
+    save_points(model, some(1, N).with_others(some(N + 1, 30, seed=4)))
+    assert renew(filled, model) == []
+    save_points(model, some(1, N).with_others(some(N + 1, 90, seed=4)))
+    assert [one.similarity for one in renew(filled, model)] == ["dot", "cosine"]
+    assert len(used(filled)._tail) == 0
+    other = filled.models / "other"
+    save_points(other, some(1, N, seed=5))
+    assert len(renew(filled, other)) == 2  # a new model gets what the one before had
+
+
+def test_few_items_have_no_index(filled: Collection) -> None:
+    save_points(filled.models / "m", some(1, 50))
+    with pytest.raises(InputError, match="search them exactly"):
+        index_items(filled)
+
+
+@pytest.mark.parametrize("what", ["codes", "config"])
+def test_a_damaged_index_is_passed_by(filled: Collection, what: str, caplog: pytest.LogCaptureFixture) -> None:
+    index_items(filled)
+    folder = filled.models / "m" / "points" / "index-cosine"
+    if what == "config":
+        (folder / "config.json").write_text("{}")
+    else:
+        for file in (folder / "tensors").iterdir():
+            file.write_bytes(file.read_bytes()[:-9] + b"123456789")
+    with caplog.at_level(logging.WARNING, "wsabie"):
+        query = some(1, 1, seed=8).points[0]
+        assert nearest_items(filled, query) == exactly(filled, query, "cosine")
+    assert "searched exactly" in caplog.text
+    assert item_index.renew(filled, filled.models / "m") == []  # that of the inner product is sound

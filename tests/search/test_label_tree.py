@@ -1,0 +1,128 @@
+"""Label embedding trees: their shape, training against the tree loss, going down, filters."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+from wsabie.base.errors import InputError
+from wsabie.search.exact import ExactIndex
+from wsabie.search.label_groups import grown
+from wsabie.search.label_tree import LabelTree
+
+N, DIM = 600, 8
+
+
+def grouped(seed: int = 0) -> Any:
+    rng = np.random.default_rng(seed)
+    centres = 3 * rng.normal(size=(N // 20, DIM))
+    return (centres[np.arange(N) % (N // 20)] + rng.normal(size=(N, DIM))).astype(np.float32)
+
+
+@pytest.mark.parametrize("confused", [False, True])
+def test_every_label_has_one_place_and_children_share_out_their_parents(confused: bool) -> None:
+    confusion = None
+    if confused:
+        rng = np.random.default_rng(1)
+        confusion = csr_matrix((np.ones(3000), (rng.integers(0, N, 3000), rng.integers(0, N, 3000))), (N, N))
+    shape = grown(grouped(), 5, 12, confusion, 0)
+    assert sorted(shape.order) == list(range(N))
+    for node, (lo, hi, first, count) in enumerate(
+        zip(shape.starts, shape.stops, shape.first, shape.counts, strict=True)
+    ):
+        if count == 0:
+            assert 0 < hi - lo <= 12
+            continue
+        assert 2 <= count <= 5
+        assert (shape.parents[first : first + count] == node).all()
+        assert shape.starts[first] == lo
+        assert shape.stops[first + count - 1] == hi
+        assert (shape.stops[first : first + count - 1] == shape.starts[first + 1 : first + count]).all()
+    paths = shape.paths()
+    assert (paths[:, 0] > 0).all()
+    deeper = paths[:, 1][paths[:, 1] >= 0]
+    assert (shape.parents[deeper] == paths[:, 0][paths[:, 1] >= 0]).all()
+
+
+def test_what_is_confused_goes_down_together() -> None:
+    """Spectral clustering of blocks that points know nothing of; labels never confused follow their points."""
+    rng = np.random.default_rng(0)
+    block = rng.permutation(N) % 4
+    i, j = rng.integers(0, N, 40_000), rng.integers(0, N, 40_000)
+    kept = (block[i] == block[j]) & (i % 50 > 0) & (j % 50 > 0)
+    confusion = csr_matrix((np.ones(kept.sum()), (i[kept], j[kept])), (N, N))
+    points = rng.normal(size=(N, DIM)).astype(np.float32)
+    shape = grown(points, 4, N // 3, confusion, 0)
+    known = np.arange(N)[np.arange(N) % 50 > 0]
+    for node in np.flatnonzero(shape.parents == 0):
+        own = np.intersect1d(shape.order[shape.starts[node] : shape.stops[node]], known)
+        assert len(np.unique(block[own])) == 1
+
+
+def test_equal_points_are_split_evenly() -> None:
+    shape = grown(np.ones((100, 3), np.float32), 4, 10, None, 0)
+    assert (shape.stops - shape.starts)[shape.counts == 0].max() <= 10
+
+
+@pytest.mark.parametrize("similarity", ["dot", "cosine", "euclidean"])
+@pytest.mark.parametrize("biased", [False, True])
+def test_with_a_beam_of_all_it_is_the_exact_search(similarity: Any, biased: bool) -> None:
+    table = grouped()
+    bias = np.linspace(-3, 3, N).astype(np.float32) if biased else None
+    exact = ExactIndex(table, bias=bias, similarity=similarity)
+    tree = LabelTree.grow(exact, branching=4, leaf=9, beam=N)
+    queries = grouped(3)[:20]
+    hidden = csr_matrix((np.ones(20), (np.arange(20), exact.top_k(queries, 1)[0][:, 0])), (20, N))
+    for options in ({}, {"exclude": hidden}, {"candidates": np.arange(0, N, 2)}, {"candidates": [4, 7, 9]}):
+        for mine, theirs in zip(tree.top_k(queries, 5, **options), exact.top_k(queries, 5, **options), strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+
+
+def test_training_lowers_the_tree_loss() -> None:
+    """Points that the means of a random tree cannot tell apart: greedy answers become right."""
+    rng = np.random.default_rng(2)
+    table = rng.normal(size=(64, DIM)).astype(np.float32)
+    exact = ExactIndex(table)
+    tree = LabelTree.grow(exact, branching=4, leaf=4, beam=1)
+    labels = rng.integers(0, 64, 4000)
+    points = (table[labels] + 0.1 * rng.normal(size=(4000, DIM))).astype(np.float32)
+    Y = csr_matrix((np.ones(4000), (np.arange(4000), labels)), (4000, 64))
+
+    def right() -> float:
+        held = [tree._bottom(point, 1) for point in points[3000:]]
+        return float(np.mean([y in found for y, found in zip(labels[3000:], held, strict=True)]))
+
+    before = right()
+    wrong = tree.train(points[:3000], Y[:3000], epochs=10)
+    assert wrong[-1] < 0.6 * wrong[0]
+    assert right() > before + 0.1
+
+
+def test_a_sibling_with_another_label_of_the_row_is_no_violator() -> None:
+    table = np.eye(4, dtype=np.float32)
+    tree = LabelTree.grow(ExactIndex(table), branching=4, leaf=1)
+    before = tree.points.copy()
+    tree.train(np.ones((5, 4), np.float32), csr_matrix(np.ones((5, 4))), epochs=3)
+    np.testing.assert_array_equal(tree.points, before)
+
+
+def test_the_same_seed_gives_the_same_tree() -> None:
+    table = grouped()
+    trees = [LabelTree.grow(ExactIndex(table), branching=4, leaf=9, seed=4) for _ in range(2)]
+    for tree in trees:
+        tree.train(table, csr_matrix(np.eye(N)), epochs=2, seed=1)
+    np.testing.assert_array_equal(trees[0].points, trees[1].points)
+    np.testing.assert_array_equal(trees[0].shape.order, trees[1].shape.order)
+
+
+def test_bad_input() -> None:
+    exact = ExactIndex(grouped())
+    with pytest.raises(InputError, match="two children"):
+        LabelTree.grow(exact, branching=1)
+    with pytest.raises(InputError, match="confusion matrix has the shape"):
+        LabelTree.grow(exact, confusion=csr_matrix((3, 3)))
+    with pytest.raises(InputError, match="no row has a label"):
+        LabelTree.grow(exact).train(grouped()[:2], csr_matrix((2, N)))
+    with pytest.raises(InputError, match="dimensions"):
+        LabelTree.grow(exact).top_k(np.ones((1, 3), np.float32), 2)
