@@ -140,7 +140,7 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
     space_: JointSpace
     memory_: Memory | None = None
     stream_: Sequence[Arrival] = ()
-    _made_ready = ("_searched", "_approximate")
+    _made_ready: tuple[str, ...] = ("_searched", "_approximate")
 
     def __init__(
         self,
