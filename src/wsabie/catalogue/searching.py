@@ -93,7 +93,7 @@ def search(collection: Collection, text: str, k: int = 24, meanings: Meanings | 
     related = list(islice(_related(collection, meaning, known), _LOOKED_AT))
     chosen = list(islice(product(*(term.labels.items() for term in meaning.terms)), _COMBINED))
     sets = [[number for number, _ in one] for one in chosen] + [[one.number] for one in related]
-    near = search_labels(collection, sets, (RELATED + 2) * k, but=hidden)  # all that may be shown before are passed by
+    near = search_labels(collection, sets, 3 * k, but=hidden)  # two groups of k may be shown before, and are passed by
     with reading(collection.engine) as connection:
         own = [(names[0][1], found) for names, found in zip(chosen, near, strict=False)]
         groups = _own_groups(connection, meaning, k, own)

@@ -266,5 +266,5 @@ def test_what_is_described_as_something_else(
     hashed = cli("features", "images", pictures, "--out", tmp_path / "f.parquet", "--hashing")
     assert "hashing is no option of terms" in hashed.err
     mapped = cli("features", "kpca", glosses / "data.noun", "--out", tmp_path / "f.parquet", "--min-count", 3)
-    assert "min_count says how" in mapped.err
+    assert "--min-count says how" in mapped.err
     assert {wrong.code, shown.code, hashed.code, mapped.code} == {1}
