@@ -42,6 +42,11 @@ GivenSeed = Annotated[int | None, typer.Option(min=0, max=2**63 - 1, help="Seed 
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first bad input instead of listing it.")]
 Rejects = Annotated[Path | None, typer.Option(help="Write what was skipped to this file (JSON lines).")]
 Top = Annotated[int, typer.Option("-k", min=1, help="How many labels.")]
+IndexKind = Annotated[
+    Literal["ivf", "hnsw"],
+    typer.Option(help="ivf: small, made in seconds; hnsw: a graph, larger, made in minutes."),
+]
+WantedRecall = Annotated[float, typer.Option(min=0.01, max=1, help="Share of the exact top 10 that is to be found.")]
 AllowOverlap = Annotated[bool, typer.Option("--allow-overlap", help="Judge training rows too, instead of refusing.")]
 Hierarchies = Annotated[
     list[Path] | None,

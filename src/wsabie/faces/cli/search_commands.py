@@ -1,12 +1,12 @@
 """The command that finds things by a text: search."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from wsabie.base.errors import InputError
-from wsabie.faces.cli.options import Json, Model, Rejects, Seed, Strict, Table, Threads
+from wsabie.faces.cli.options import IndexKind, Json, Model, Rejects, Seed, Strict, Table, Threads, WantedRecall
 
 
 def search(
@@ -75,13 +75,8 @@ def search(
 
 def index(
     model: Model,
-    kind: Annotated[
-        Literal["ivf", "hnsw"],
-        typer.Option(help="ivf: small, made in seconds; hnsw: a graph, larger, made in minutes."),
-    ] = "ivf",
-    recall: Annotated[
-        float, typer.Option(min=0.01, max=1, help="Share of the exact top 10 that is to be found.")
-    ] = 0.95,
+    kind: IndexKind = "ivf",
+    recall: WantedRecall = 0.95,
     queries: Annotated[
         Path | None,
         typer.Option(metavar="DATA", help="Data like what will be asked about, to measure on (default: the labels)."),

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,7 +10,7 @@ from wsabie.base.errors import InputError
 from wsabie.faces.cli.collection import models_shown
 from wsabie.faces.cli.collection.group import By, Folder, opened, person
 from wsabie.faces.cli.collection.models_shown import as_plain, show_figures
-from wsabie.faces.cli.options import Describe, Json, Seed, Threads
+from wsabie.faces.cli.options import Describe, IndexKind, Json, Seed, Threads, WantedRecall
 from wsabie.faces.cli.terminal import TerminalProgress, note, out, plural, show_json
 
 if TYPE_CHECKING:
@@ -195,13 +195,8 @@ def _tell_left_out(unreadable: int, changed: int) -> None:
 
 def index(
     folder: Folder,
-    kind: Annotated[
-        Literal["ivf", "hnsw"],
-        typer.Option(help="ivf: small, made in seconds; hnsw: a graph, larger, made in minutes."),
-    ] = "ivf",
-    recall: Annotated[
-        float, typer.Option(min=0.01, max=1, help="Share of the exact top 10 that is to be found.")
-    ] = 0.95,
+    kind: IndexKind = "ivf",
+    recall: WantedRecall = 0.95,
     json: Json = False,
 ) -> None:
     """Make an approximate index of the items, for hundreds of thousands and more; `apply` makes it anew."""
