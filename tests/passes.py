@@ -7,7 +7,6 @@ import numpy as np
 
 from strategies import Problem
 from wsabie.kernels import patterns_reference, reference
-from wsabie.space.protocol import things_of
 from wsabie.training.threads import Threads
 
 TABLES = ("features", "labels", "weights", "bias", "words")
@@ -88,11 +87,10 @@ def fast_block(problem: Problem, bounds: Any = None) -> Outcome:
 def run_one_block(problem: Problem, bounds: Any) -> tuple[Any, Any, Any, float]:
     """The space after it, the block, the counters of all threads and the loss."""
     from wsabie.kernels.blocks import Block, run_blocks
-    from wsabie.kernels.towers import Work
     from wsabie.kernels.warp import N_COUNTERS
 
     space, targets, order = problem.space.copy(), problem.targets, problem.order.astype(np.int64)
-    n, d, n_threads = len(order), space.n_features, len(bounds) - 1
+    n, n_threads = len(order), len(bounds) - 1
     firsts = np.concatenate([[0], np.cumsum(np.diff(targets.starts)[order])]).astype(np.int64)
     block = Block(
         order,
@@ -103,23 +101,16 @@ def run_one_block(problem: Problem, bounds: Any) -> tuple[Any, Any, Any, float]:
         *np.zeros((2, firsts[-1]), np.int64),
         np.zeros(firsts[-1], np.float32),
     )
-    rows = things_of(problem.inputs, targets.rows)
-    room = int(np.diff(problem.X.indptr)[rows].sum()) if hasattr(problem.X, "indptr") else 0
     owned = np.array(bounds, np.int64)
-    works = [
-        Work(*np.zeros((2, d + 1), np.int32), np.zeros(room, np.int32), np.zeros(room, np.float32), owned)
-        for _ in range(n_threads)
-    ]
     counters, losses = np.zeros((n_threads, N_COUNTERS), np.int64), np.zeros((n_threads, 1))
     pattern, labels, cuts = space.pattern(problem.inputs), space.label_arrays(), np.array([0, n])
     with Threads(n_threads) as threads:
         threads.each(
             lambda t: run_blocks(
-                pattern, labels, targets, problem.rule, problem.sampler, block, cuts, 0, 1, works[t], works[t],
+                pattern, labels, targets, problem.rule, problem.sampler, block, cuts, 0, 1, owned, owned,
                 threads.counts, t, counters[t], losses[t], space.width,
             )
         )  # fmt: skip
-    assert not any(work.starts.any() for work in works)
     return space, block, counters.sum(axis=0), float(losses.sum())
 
 

@@ -126,7 +126,7 @@ def fast_pool(problem: Pooled, n_threads: int = 1) -> Ran:
         threads.each(
             lambda t: run_blocks(
                 pattern, plan.labels, problem.targets, problem.rule, FromPool(), plan.whole, plan.cuts, 0, n_blocks,
-                plan.work[t], plan.label_work[t], threads.counts, t, tally.counters[t], tally.loss[t], space.width,
+                plan.bounds, plan.label_bounds, threads.counts, t, tally.counters[t], tally.loss[t], space.width,
             )
         )  # fmt: skip
     outcome = Outcome(

@@ -2,6 +2,7 @@
 
 import tracemalloc
 from itertools import cycle
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 from wsabie.base.errors import InputError
+from wsabie.base.threads import for_each
 from wsabie.kernels.ranks_reference import scores_of
 from wsabie.kernels.similarity import Cosine, Dot, Euclidean, score
 from wsabie.kernels.topk_reference import top_k_of_rows
@@ -32,9 +34,10 @@ def points(n, dim, seed):
     block_rows=st.integers(1, 4),
     seed=st.integers(0, 99),
     with_candidates=st.booleans(),
+    parted=st.booleans(),
 )
-def test_equals_the_slow_twin_with_ties_exclusions_and_candidates(shape, k, block_rows, seed, with_candidates):
-    """Small integers have exact products, so that ties must be broken by label id."""
+def test_equals_the_slow_twin_with_ties_exclusions_and_candidates(shape, k, block_rows, seed, with_candidates, parted):
+    """Small integers have exact products, so that ties must be broken by label id; also by threads for the parts."""
     n, n_labels, dim = shape
     rng = np.random.default_rng(seed)
     queries, table = (rng.integers(-2, 3, size=(m, dim)).astype(np.float32) for m in (n, n_labels))
@@ -46,7 +49,9 @@ def test_equals_the_slow_twin_with_ties_exclusions_and_candidates(shape, k, bloc
     if with_candidates:
         scores[:, np.setdiff1d(np.arange(n_labels), chosen)] = -np.inf
     expected_ids, expected = top_k_of_rows(scores, k)
-    ids, found = top_k(queries, table, k, bias=bias, exclude=exclude, candidates=chosen, block_rows=block_rows)
+    asked = {"bias": bias, "exclude": exclude, "candidates": chosen, "block_rows": block_rows, "threads": 3}
+    with mock.patch.object(exact, "_LARGE", 0 if parted else exact._LARGE):
+        ids, found = top_k(queries, table, k, **asked)
     np.testing.assert_array_equal(ids, expected_ids)
     np.testing.assert_array_equal(found, expected)
     assert (ids.dtype, found.dtype) == (np.int64, np.float32)
@@ -73,6 +78,21 @@ def test_small_tiles_and_threads_change_nothing(monkeypatch):
         np.testing.assert_array_equal(top_k(queries, table, 9, threads=threads)[0], whole[0])
     monkeypatch.setattr(exact, "_CELLS", 1000)
     np.testing.assert_array_equal(top_k(queries, table, 9, block_rows=64)[0], whole[0])
+
+
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+@pytest.mark.parametrize("width", [np.float32, np.float16])
+@pytest.mark.parametrize("n_queries", [1, 5])
+def test_a_large_table_is_scanned_by_parts_with_the_same_result(monkeypatch, similarity, width, n_queries):
+    table = np.repeat(points(200, 20, 1), 4, axis=0).astype(width)  # each four times: many tie
+    expected = top_k(points(n_queries, 20, 0), table, 9, similarity=similarity, threads=1)
+    monkeypatch.setattr(exact, "_LARGE", 0)
+    spans = []
+    monkeypatch.setattr(exact, "for_each", lambda work, items, n: spans.append(n) or for_each(work, items, n))
+    found = top_k(points(n_queries, 20, 0), table, 9, similarity=similarity, threads=3)
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    assert max(spans) == (1 if n_queries == 1 and width is np.float32 else 3)
 
 
 def test_a_distance_to_itself_is_exactly_zero_even_far_from_the_origin():

@@ -23,7 +23,7 @@ import numpy as np
 from wsabie.base.arrays import LANES
 from wsabie.kernels._jit import jit
 from wsabie.kernels.towers import backprop, encode, scatter
-from wsabie.kernels.vector import add, add_project, multiply, project, zero
+from wsabie.kernels.vector import add, add_project, multiply, zero
 
 
 class Beside(NamedTuple):
@@ -91,28 +91,21 @@ def spread_apart(pattern, i, slot, g, rule, width):
 
 @jit
 def _move_labels(pattern, rows, block, rule, first, owner, n_owners, width):
-    """The block's steps of the labels that `owner` owns, then one projection; directions begin at `first`."""
+    """The block's steps of the labels that `owner` owns; directions begin at `first`."""
     for b in range(len(block.order)):
-        label = pattern.other[rows[block.order[b]]]
-        if block.moved[b] and label >= 0 and label % n_owners == owner:
-            row = pattern.table[label]
-            if rule.keep_labels != 1:
-                multiply(row, rule.keep_labels, width)
-            add(row, rule.step_labels * pattern.weight, block.directions[b][first:], width)
-    for b in range(len(block.order)):
-        label = pattern.other[rows[block.order[b]]]
-        if block.moved[b] and label >= 0 and label % n_owners == owner:
-            project(pattern.table[label], rule.max_norm_labels, width)
+        i = rows[block.order[b]]
+        if block.moved[b] and pattern.other[i] % n_owners == owner:
+            _move_label(pattern, i, block.directions[b][first:], rule, width)
 
 
-def spread_block_beside(pattern, rows, slot, block, rule, owner, n_owners, work, width):
+def spread_block_beside(pattern, rows, slot, block, rule, owner, n_owners, bounds, width):
     """Directions of a block to the rows behind the things, and to the labels beside them."""
-    scatter(pattern.tower, pattern.visits, block, rule, owner, n_owners, work, width)
+    scatter(pattern.tower, pattern.visits, block, rule, owner, n_owners, bounds, width)
     _move_labels(pattern, rows, block, rule, 0, owner, n_owners, width)
 
 
-def spread_block_apart(pattern, rows, slot, block, rule, owner, n_owners, work, width):
+def spread_block_apart(pattern, rows, slot, block, rule, owner, n_owners, bounds, width):
     """First halves to the rows behind the things, second halves to the labels."""
     half = pattern.half
-    scatter(pattern.tower, pattern.visits, block, rule, owner, n_owners, work, half)
+    scatter(pattern.tower, pattern.visits, block, rule, owner, n_owners, bounds, half)
     _move_labels(pattern, rows, block, rule, LANES * len(half), owner, n_owners, half)

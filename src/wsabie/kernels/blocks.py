@@ -1,17 +1,16 @@
-"""The deterministic loop: blocks of examples against frozen tables, then every table row summed by one owner.
+"""The deterministic loop: blocks of examples against frozen tables, then every table row moved by one owner.
 
 Phase 1, parallel over examples: `propose_slots` computes query, violator, weight and direction of each example of the
-block; no table moves. Phase 2, parallel over rows: `apply_labels` and the pattern's `spread_block` add up all
-contributions to the rows of one owner, in the order of the examples, and project once. Which thread owns a row changes
-nothing in the sum, so the bits are the same for any number of threads. No two threads write the same row of a table,
-and a feature row that many examples of a block share is read and written once.
+block; no table moves. Phase 2, parallel over rows: `apply_labels` and the pattern's `spread_block` make all steps of
+the rows of one owner, in the order of the examples. Which thread owns a row changes nothing in what becomes of it, so
+the bits are the same for any number of threads, and no two threads write the same row of a table.
 """
 
 from typing import Any, NamedTuple
 
 from wsabie.kernels._jit import entry, jit
 from wsabie.kernels.barrier import meet
-from wsabie.kernels.candidates import gather, limit, place, push, spread_labels
+from wsabie.kernels.candidates import gather, move_label, place, spread_labels
 from wsabie.kernels.patterns import fold, recall, spread_block
 from wsabie.kernels.vector import zero
 from wsabie.kernels.warp import negatives_among, propose
@@ -37,13 +36,28 @@ class Block(NamedTuple):
 @entry
 def run_blocks(checksum: int) -> Any:
     def run_blocks(
-        pattern, labels, targets, rule, sampler, whole, cuts, lo, hi, work, label_work, counts, t, counters, loss, width
+        pattern,
+        labels,
+        targets,
+        rule,
+        sampler,
+        whole,
+        cuts,
+        lo,
+        hi,
+        bounds,
+        label_bounds,
+        counts,
+        t,
+        counters,
+        loss,
+        width,
     ):
         """The part of thread t in blocks lo..hi-1, which are whole.order[cuts[lo]:cuts[lo + 1]] and so on.
 
         Every thread of `counts` (`barrier.meet`) must be in here; when one will not come the others leave after the
-        phase that they are in. `work` (of the query's tower), `label_work` (of the candidates'), `counters` and `loss`
-        are the thread's own.
+        phase that they are in. `bounds` say which rows a thread owns of the query's tower, `label_bounds` of the
+        candidates'; `counters` and `loss` are the thread's own.
         """
         _ = checksum
         n = len(counts) - 1
@@ -60,8 +74,8 @@ def run_blocks(checksum: int) -> Any:
             apply_labels(pattern, labels, targets, rule, block, t, n, width)
             if gathered and not meet(counts, t):
                 return
-            spread_block(pattern, targets.rows, 0, block, rule, t, n, work, width)
-            spread_labels(labels, block, rule, t, n, label_work, width)
+            spread_block(pattern, targets.rows, 0, block, rule, t, n, bounds, width)
+            spread_labels(labels, block, rule, t, n, label_bounds, width)
             if t == 0:
                 for b in range(slots):
                     loss[0] += block.losses[b]
@@ -111,29 +125,12 @@ def propose_slots(pattern, labels, targets, rule, sampler, block, lo, hi, counte
 
 @jit
 def apply_labels(pattern, labels, targets, rule, block, owner, n_owners, width):
-    """First every step of the block, then one projection of every row that moved."""
+    """The steps of the labels that `owner` owns, one after the other."""
     for b in range(len(block.order)):
         q = recall(pattern, targets.rows[block.order[b]], 0, block.queries[b], width)
         for at in range(block.firsts[b] - block.firsts[0], block.firsts[b + 1] - block.firsts[0]):
-            v, weight = block.violators[at], block.weights[at]
-            if v >= 0:
-                push_owned(labels, rule, block.positives[at], q, weight, owner, n_owners, width)
-                push_owned(labels, rule, v, q, -weight, owner, n_owners, width)
-    for at in range(block.firsts[len(block.order)] - block.firsts[0]):
-        if block.violators[at] >= 0:
-            limit_owned(labels, rule, block.positives[at], owner, n_owners, width)
-            limit_owned(labels, rule, block.violators[at], owner, n_owners, width)
-
-
-@jit
-def push_owned(labels, rule, y, q, weight, owner, n_owners, width):
-    """Label y takes its step if it is the owner's."""
-    if y % n_owners == owner:
-        push(labels, rule, y, q, weight, width)
-
-
-@jit
-def limit_owned(labels, rule, y, owner, n_owners, width):
-    """Label y is cut to the maximal norm if it is the owner's."""
-    if y % n_owners == owner:
-        limit(labels, rule, y, width)
+            y, v, weight = block.positives[at], block.violators[at], block.weights[at]
+            if v >= 0 and y % n_owners == owner:
+                move_label(labels, rule, y, q, weight, width)
+            if v >= 0 and v % n_owners == owner:
+                move_label(labels, rule, v, q, -weight, width)

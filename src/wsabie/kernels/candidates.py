@@ -280,7 +280,7 @@ def _gather_nothing(labels, targets, rule, block, t, n, width):
     return False
 
 
-def _spread_nothing(labels, block, rule, owner, n_owners, work, width):
+def _spread_nothing(labels, block, rule, owner, n_owners, bounds, width):
     return
 
 
@@ -360,9 +360,9 @@ def gather(labels: Any, targets: Any, rule: Any, block: Any, t: int, n: int, wid
     return _GATHER[type(labels)](labels, targets, rule, block, t, n, width)
 
 
-def spread_labels(labels: Any, block: Any, rule: Any, owner: int, n_owners: int, work: Any, width: Any) -> Any:
+def spread_labels(labels: Any, block: Any, rule: Any, owner: int, n_owners: int, bounds: Any, width: Any) -> Any:
     """Hand the directions of a block's candidates back to the rows behind them that `owner` owns."""
-    return _SPREAD[type(labels)](labels, block, rule, owner, n_owners, work, width)
+    return _SPREAD[type(labels)](labels, block, rule, owner, n_owners, bounds, width)
 
 
 def place(labels: Any, targets: Any, pair: int, at: int) -> Any:
@@ -406,7 +406,7 @@ def _gather(labels, targets, rule, block, t, n, width):
 
 
 @overload(spread_labels, jit_options=INLINE)
-def _spread_labels(labels, block, rule, owner, n_owners, work, width):
+def _spread_labels(labels, block, rule, owner, n_owners, bounds, width):
     return _SPREAD[labels.instance_class]
 
 
@@ -423,3 +423,10 @@ def _name(labels, y):
 @overload(n_places, jit_options=INLINE)
 def _n_places(labels):
     return _N_PLACES[labels.instance_class]
+
+
+@jit
+def move_label(labels, rule, y, q, weight, width):
+    """One label takes its step and is projected."""
+    push(labels, rule, y, q, weight, width)
+    limit(labels, rule, y, width)

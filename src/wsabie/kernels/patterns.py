@@ -87,16 +87,16 @@ def _spread_both(pattern, i, slot, g, rule, width):
     spread(pattern.pair, i, slot, g, rule, width)
 
 
-def _spread_block_pair(pattern, rows, slot, block, rule, owner, n_owners, work, width):
-    scatter(pattern.tower, rows, block, rule, owner, n_owners, work, width)
+def _spread_block_pair(pattern, rows, slot, block, rule, owner, n_owners, bounds, width):
+    scatter(pattern.tower, rows, block, rule, owner, n_owners, bounds, width)
 
 
-def _spread_block_given(pattern, rows, slot, block, rule, owner, n_owners, work, width):
+def _spread_block_given(pattern, rows, slot, block, rule, owner, n_owners, bounds, width):
     return
 
 
-def _spread_block_both(pattern, rows, slot, block, rule, owner, n_owners, work, width):
-    spread_block(pattern.pair, rows, slot, block, rule, owner, n_owners, work, width)
+def _spread_block_both(pattern, rows, slot, block, rule, owner, n_owners, bounds, width):
+    spread_block(pattern.pair, rows, slot, block, rule, owner, n_owners, bounds, width)
 
 
 _FOLD: dict[type, Callable[..., Any]] = {
@@ -144,13 +144,13 @@ def spread(pattern: Any, i: int, slot: int, g: Any, rule: Any, width: Any) -> An
 
 
 def spread_block(
-    pattern: Any, rows: Any, slot: int, block: Any, rule: Any, owner: int, n_owners: int, work: Any, width: Any
+    pattern: Any, rows: Any, slot: int, block: Any, rule: Any, owner: int, n_owners: int, bounds: Any, width: Any
 ) -> Any:
-    """Hand the gradients of a block's visits back, in their order, to the rows that `owner` owns, and project those.
+    """Hand the gradients of a block's visits back, in their order, to the rows that `owner` owns.
 
-    `rows` says of every visit which example it is of; `work` is the owner's scratch (`towers.Work`).
+    `rows` says of every visit which example it is of; `bounds` are those of `towers.scatter`.
     """
-    return _SPREAD_BLOCK[type(pattern)](pattern, rows, slot, block, rule, owner, n_owners, work, width)
+    return _SPREAD_BLOCK[type(pattern)](pattern, rows, slot, block, rule, owner, n_owners, bounds, width)
 
 
 @overload(fold, jit_options=INLINE)
@@ -169,5 +169,5 @@ def _spread(pattern, i, slot, g, rule, width):
 
 
 @overload(spread_block, jit_options=INLINE)
-def _spread_block(pattern, rows, slot, block, rule, owner, n_owners, work, width):
+def _spread_block(pattern, rows, slot, block, rule, owner, n_owners, bounds, width):
     return _SPREAD_BLOCK[pattern.instance_class]

@@ -36,10 +36,7 @@ def tower_of(pattern: Any) -> Any:
 
 
 def spread(pattern: Any, directions: list[tuple[int, Float64]], rule: Any) -> None:
-    """Hand directions of queries back: all decays and moves, then one projection of each row that moved.
-
-    A row of features decays once for every visit that moves it, before it moves; free vectors and dense rows in turn.
-    """
+    """Hand directions of queries back, one after the other."""
     if isinstance(pattern, (Beside, Apart)):
         halves = [np.split(g, 2) if isinstance(pattern, Apart) else (g, g) for _, g in directions]
         things = [(int(pattern.who[i]), g) for (i, _), (g, _) in zip(directions, halves, strict=True)]
@@ -49,7 +46,6 @@ def spread(pattern: Any, directions: list[tuple[int, Float64]], rule: Any) -> No
         for label, g in labels:
             decay(pattern.table[label], rule.keep_labels)
             pattern.table[label] += float(rule.step_labels) * float(pattern.weight) * g
-        for label in {label for label, _ in labels}:
             project(pattern.table[label], float(rule.max_norm_labels))
         return
     apply_directions(tower_of(pattern), rule, directions)

@@ -77,11 +77,11 @@ def gather_pool(labels, targets, rule, block, t, n, width):
     return True
 
 
-def spread_pool(labels, block, rule, owner, n_owners, work, width):
+def spread_pool(labels, block, rule, owner, n_owners, bounds, width):
     """Scatter the directions of the slots into the rows of the table that `owner` owns."""
     slots = labels.n_sampled + n_pairs_of(block)
     moves = Moves(labels.order[:slots], labels.moved, labels.directions)
-    scatter(labels.tower, labels.ids, moves, rule, owner, n_owners, work, width)
+    scatter(labels.tower, labels.ids, moves, rule, owner, n_owners, bounds, width)
 
 
 def push_pool(labels, rule, y, q, weight, width):

@@ -93,8 +93,6 @@ def run_block(
 ) -> Moved:
     """One block of visits: all proposals against the tables as they stand; then the queries' directions go into the
     rows behind them, and after those the candidates' directions into theirs, which may be the same table.
-
-    Either hand-over ends with one projection of each row that it moved.
     """
     slots = gather(scored, candidates, targets, rule, order, first, n_sampled)
     counters, loss, at = np.zeros(N_COUNTERS, np.int64), 0.0, n_sampled

@@ -92,7 +92,7 @@ def run_visits_owpc(pattern: Any, labels: Any, targets: Any, rule: Any, order: I
 
 
 def run_block(pattern: Any, labels: Any, targets: Any, rule: Any, sampler: Any, order: Iterable[int]) -> Moved:
-    """One block of visits: all proposals against the tables as they stand, then all moves, then one projection.
+    """One block of visits: all proposals against the tables as they stand, then all moves, as Algorithm 1 makes them.
 
     Label rows move in the order of the pairs, each by the slopes at where the row has come to inside the block.
     """
@@ -112,7 +112,6 @@ def run_block(pattern: Any, labels: Any, targets: Any, rule: Any, sampler: Any, 
             directions.append((i, g))
     for y, q, weight in steps:
         push(labels, rule, y, q, weight)
-    for y in {y for y, _, _ in steps}:
         limit(labels, rule, y)
     spread(pattern, directions, rule)
     return Moved(counters, loss)

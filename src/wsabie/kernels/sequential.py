@@ -2,18 +2,11 @@
 
 from typing import Any
 
-from wsabie.kernels._jit import entry, jit
-from wsabie.kernels.candidates import limit, place, push
+from wsabie.kernels._jit import entry
+from wsabie.kernels.candidates import move_label, place
 from wsabie.kernels.patterns import fold, spread
 from wsabie.kernels.vector import zero
 from wsabie.kernels.warp import negatives_among, propose
-
-
-@jit
-def move_label(labels, rule, y, q, weight, width):
-    """One label takes its step and is projected."""
-    push(labels, rule, y, q, weight, width)
-    limit(labels, rule, y, width)
 
 
 @entry

@@ -13,7 +13,7 @@ import numpy as np
 from numba.extending import overload
 
 from wsabie.kernels._jit import INLINE, entry, jit
-from wsabie.kernels.vector import add, add4, add_project, multiply, project, zero
+from wsabie.kernels.vector import add, add4, add_project, add_square, multiply, shorten, zero
 
 
 class Linear(NamedTuple):
@@ -80,13 +80,28 @@ def _encode_lookup(tower, i, q, width):
     add(q, np.float32(1), tower.table[tower.ids[i]], width)
 
 
-def _backprop_linear(tower, i, g, rule, width):
+@jit
+def _move_rows(tower, lo, hi, g, rule, width):
+    """Decay, move and project the rows of the non-zeros lo..hi-1, of one entity, whose features are all different.
+
+    A row is shortened after the next one has moved, so that nobody waits for the sum of its squares.
+    """
     table, indices, data = tower.table, tower.indices, tower.data
     if rule.keep_rows != 1:
-        for p in range(tower.indptr[i], tower.indptr[i + 1]):
+        for p in range(lo, hi):
             multiply(table[indices[p]], rule.keep_rows, width)
-    for p in range(tower.indptr[i], tower.indptr[i + 1]):
-        add_project(table[indices[p]], rule.step_rows * data[p], g, rule.max_norm_rows, width)
+    before = np.float32(0)
+    for p in range(lo, hi):
+        norm2 = add_square(table[indices[p]], rule.step_rows * data[p], g, width)
+        if p > lo:
+            shorten(table[indices[p - 1]], before, rule.max_norm_rows, width)
+        before = norm2
+    if hi > lo:
+        shorten(table[indices[hi - 1]], before, rule.max_norm_rows, width)
+
+
+def _backprop_linear(tower, i, g, rule, width):
+    _move_rows(tower, tower.indptr[i], tower.indptr[i + 1], g, rule, width)
 
 
 def _backprop_dense(tower, i, g, rule, width):
@@ -152,16 +167,6 @@ def encode_rows(checksum: int) -> Any:
     return encode_rows
 
 
-class Work(NamedTuple):
-    """Scratch of one owner for the counting sort of a block's non-zeros by feature."""
-
-    starts: Any  # (n_features,) int32, all zero between calls
-    touched: Any  # (n_features + 1,) int32
-    slots: Any  # (capacity,) int32
-    values: Any  # (capacity,) float32
-    bounds: Any  # (n_owners + 1,) int64: owner o has features bounds[o]..bounds[o + 1] - 1
-
-
 @jit
 def _first_at_least(indices, lo, hi, value):
     while lo < hi:
@@ -173,117 +178,34 @@ def _first_at_least(indices, lo, hi, value):
     return lo
 
 
-@jit
-def _count(tower, i, first, last, work, n_touched):
-    """Count the non-zeros of row i per owned feature; returns how many features have been touched so far."""
-    lo = _first_at_least(tower.indices, tower.indptr[i], tower.indptr[i + 1], first)
-    hi = _first_at_least(tower.indices, lo, tower.indptr[i + 1], last)
-    for p in range(lo, hi):
-        j = tower.indices[p]
-        work.touched[n_touched] = j
-        n_touched += work.starts[j] == 0
-        work.starts[j] += 1
-    return n_touched
-
-
-@jit
-def _place(tower, i, b, first, last, work):
-    """Put the non-zeros of row i, block slot b, where their features' turns are."""
-    lo = _first_at_least(tower.indices, tower.indptr[i], tower.indptr[i + 1], first)
-    hi = _first_at_least(tower.indices, lo, tower.indptr[i + 1], last)
-    for p in range(lo, hi):
-        j = tower.indices[p]
-        at = work.starts[j]
-        work.slots[at] = b
-        work.values[at] = tower.data[p]
-        work.starts[j] = at + 1
-
-
-@jit
-def _sum_into(row, work, directions, p, hi, step, width):
-    """row += step * sum of values * directions over the sorted entries p..hi-1, in their order."""
-    slots, values = work.slots, work.values
-    while p + 4 <= hi:
-        add4(
-            row,
-            step * values[p],
-            directions[slots[p]],
-            step * values[p + 1],
-            directions[slots[p + 1]],
-            step * values[p + 2],
-            directions[slots[p + 2]],
-            step * values[p + 3],
-            directions[slots[p + 3]],
-            width,
-        )
-        p += 4
-    while p < hi:
-        add(row, step * values[p], directions[slots[p]], width)
-        p += 1
-
-
-@jit
-def _begin_runs(work, n_touched):
-    """Turn counts into the start of each touched feature's run of entries."""
-    total = 0
-    for t in range(n_touched):
-        j = work.touched[t]
-        here = work.starts[j]
-        work.starts[j] = total
-        total += here
-
-
-def _scatter_linear(tower, rows, block, rule, owner, n_owners, work, width):
-    first, last = work.bounds[owner], work.bounds[owner + 1]
-    n_touched = 0
+def _scatter_linear(tower, rows, block, rule, owner, n_owners, bounds, width):
     for b in range(len(block.order)):
         if block.moved[b]:
-            n_touched = _count(tower, rows[block.order[b]], first, last, work, n_touched)
-    _begin_runs(work, n_touched)
-    for b in range(len(block.order)):
-        if block.moved[b]:
-            _place(tower, rows[block.order[b]], b, first, last, work)
-    lo = 0
-    for t in range(n_touched):
-        j = work.touched[t]
-        hi = work.starts[j]
-        work.starts[j] = 0
-        if rule.keep_rows != 1:
-            multiply(tower.table[j], rule.keep_rows ** (hi - lo), width)
-        _sum_into(tower.table[j], work, block.directions, lo, hi, rule.step_rows, width)
-        project(tower.table[j], rule.max_norm_rows, width)
-        lo = hi
+            i = rows[block.order[b]]
+            lo = _first_at_least(tower.indices, tower.indptr[i], tower.indptr[i + 1], bounds[owner])
+            hi = _first_at_least(tower.indices, lo, tower.indptr[i + 1], bounds[owner + 1])
+            _move_rows(tower, lo, hi, block.directions[b], rule, width)
 
 
-def _scatter_dense(tower, rows, block, rule, owner, n_owners, work, width):
-    for j in range(work.bounds[owner], work.bounds[owner + 1]):
+def _scatter_dense(tower, rows, block, rule, owner, n_owners, bounds, width):
+    for j in range(bounds[owner], bounds[owner + 1]):
+        row = tower.table[j]
         for b in range(len(block.order)):
             if block.moved[b]:
                 if rule.keep_rows != 1:
-                    multiply(tower.table[j], rule.keep_rows, width)
-                add(
-                    tower.table[j],
-                    rule.step_rows * tower.rows[rows[block.order[b]], j],
-                    block.directions[b],
-                    width,
-                )
-        project(tower.table[j], rule.max_norm_rows, width)
+                    multiply(row, rule.keep_rows, width)
+                x = tower.rows[rows[block.order[b]], j]
+                add_project(row, rule.step_rows * x, block.directions[b], rule.max_norm_rows, width)
 
 
-def _scatter_lookup(tower, rows, block, rule, owner, n_owners, work, width):
+def _scatter_lookup(tower, rows, block, rule, owner, n_owners, bounds, width):
     for b in range(len(block.order)):
-        row = tower.ids[rows[block.order[b]]]
-        if block.moved[b] and row % n_owners == owner:
-            if rule.keep_rows != 1:
-                multiply(tower.table[row], rule.keep_rows, width)
-            add(tower.table[row], rule.step_rows, block.directions[b], width)
-    for b in range(len(block.order)):
-        row = tower.ids[rows[block.order[b]]]
-        if block.moved[b] and row % n_owners == owner:
-            project(tower.table[row], rule.max_norm_rows, width)
+        i = rows[block.order[b]]
+        if block.moved[b] and tower.ids[i] % n_owners == owner:
+            backprop(tower, i, block.directions[b], rule, width)
 
 
-def _scatter_frozen(tower, rows, block, rule, owner, n_owners, work, width):
+def _scatter_frozen(tower, rows, block, rule, owner, n_owners, bounds, width):
     return
 
 
@@ -295,11 +217,14 @@ _SCATTER: dict[type, Callable[..., Any]] = {
 }
 
 
-def scatter(tower: Any, rows: Any, block: Any, rule: Any, owner: int, n_owners: int, work: Any, width: Any) -> Any:
-    """Add a block's directions into the rows of the tower that `owner` owns."""
-    return _SCATTER[type(tower)](tower, rows, block, rule, owner, n_owners, work, width)
+def scatter(tower: Any, rows: Any, block: Any, rule: Any, owner: int, n_owners: int, bounds: Any, width: Any) -> Any:
+    """`backprop` of a block's directions, one after the other, as far as `owner` owns the rows of the table.
+
+    Its features are bounds[owner]..bounds[owner + 1] - 1, its free vectors those whose number leaves the rest `owner`.
+    """
+    return _SCATTER[type(tower)](tower, rows, block, rule, owner, n_owners, bounds, width)
 
 
 @overload(scatter, jit_options=INLINE)
-def _scatter(tower, rows, block, rule, owner, n_owners, work, width):
+def _scatter(tower, rows, block, rule, owner, n_owners, bounds, width):
     return _SCATTER[tower.instance_class]

@@ -51,18 +51,6 @@ def backprop(tower: Any, i: int, g: Float64, rule: Any) -> None:
 
 
 def apply_directions(tower: Any, rule: Any, directions: list[tuple[int, Float64]]) -> None:
-    """All decays and moves of a block's feature rows, then one exact projection of each that moved.
-
-    A row decays once for every visit that moves it, before it moves; free vectors and dense rows in turn.
-    """
-    if tower is None or isinstance(tower, Frozen):
-        return
-    free = rule._replace(max_norm_rows=np.float32(np.inf))
-    if isinstance(tower, Linear):
-        for j in (j for i, _ in directions for j, _ in features_of(tower, i)):
-            decay(tower.table[j], rule.keep_rows)
-        free = free._replace(keep_rows=np.float32(1))
-    for i, g in directions:
-        backprop(tower, i, g, free)
-    for j in {j for i, _ in directions for j, _ in features_of(tower, i)}:
-        project(tower.table[j], float(rule.max_norm_rows))
+    """`backprop` of all directions of a block, one after the other."""
+    for i, g in directions if tower is not None else ():
+        backprop(tower, i, g, rule)

@@ -68,13 +68,25 @@ def project(a, max_norm, width):
 
 
 @jit
-def add_project(a, scale, b, max_norm, width):
-    """a += scale * b, then `project`; the norm is taken while the row is in registers, and is nearly free."""
+def add_square(a, scale, b, width):
+    """a += scale * b; returns sum_k a_k^2, which is nearly free while the row is in registers."""
     norm2 = np.float32(0)
     for k in range(LANES * len(width)):
         a[k] += scale * b[k]
         norm2 += a[k] * a[k]
+    return norm2
+
+
+@jit
+def shorten(a, norm2, max_norm, width):
+    """Scale a, whose squared norm is given, down to norm `max_norm` when it is longer."""
     if norm2 > max_norm * max_norm:
         shrink = max_norm / np.float32(math.sqrt(norm2))
         for k in range(LANES * len(width)):
             a[k] *= shrink
+
+
+@jit
+def add_project(a, scale, b, max_norm, width):
+    """a += scale * b, then `project`."""
+    shorten(a, add_square(a, scale, b, width), max_norm, width)

@@ -3,14 +3,21 @@
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from wsabie.base.arrays import Csr, Int64
 from wsabie.models.parameters import checksum
 from wsabie.models.scaling import Rows, RowScaling, Seen
 from wsabie.sources.sharded import ShardedRows, Truth
-from wsabie.training.ahead import Spans, ahead, planned, rows_per_block
+from wsabie.training.ahead import CHUNK, Spans, ahead, planned, rows_per_block
 from wsabie.training.targets import Positives, RowBlock, build_targets
+
+PARTS, ROWS_PER_PART = 64, 1 << 12
+"""Parts of an epoch that others can take, and rows of one at most."""
+PAIRS_OF_PART = 36
+"""Bits for the number of a pair in its part."""
+_dealt = lru_cache(maxsize=2)(planned)
 
 
 def scaling_of(rows: Any, n_features: int, how: Rows) -> RowScaling:
@@ -58,9 +65,26 @@ class ReadBlocks:
     def __call__(self, epoch: int) -> Iterator[RowBlock]:
         return ahead(self._blocks(epoch))
 
+    def n_parts(self, epoch: int) -> int:
+        """Into how many parts an epoch is dealt."""
+        return len(self._parts(epoch))
+
+    def part(self, epoch: int, number: int) -> RowBlock:
+        """A part of an epoch; its pairs have numbers of their own, which those of no other part are."""
+        return self._block(self._parts(epoch)[number], number << PAIRS_OF_PART)
+
+    def _parts(self, epoch: int) -> list[Spans]:
+        rows = self.rows
+        size = min(self._size, ROWS_PER_PART, max(CHUNK, -(-(rows.hi - rows.lo) // PARTS)))
+        return _dealt(rows.lo, rows.hi, size, self.seed, epoch)
+
+    @property
+    def _size(self) -> int:
+        shards = self.rows.shards
+        return rows_per_block(len(shards), int(shards.facts["nonzeros"]))
+
     def _blocks(self, epoch: int) -> Iterator[RowBlock]:
-        rows, first_pair = self.rows, 0
-        size = rows_per_block(len(rows.shards), int(rows.shards.facts["nonzeros"]))
+        rows, first_pair, size = self.rows, 0, self._size
         for spans in planned(rows.lo, rows.hi, size, self.seed, epoch):
             block = self._block(spans, first_pair)
             first_pair += len(block.targets.labels)

@@ -82,6 +82,7 @@ class TrainedModel(LabelModel):
         metric: str = "MAP",
         progress: Progress = SILENT,
         on_epoch: Callable[[EpochStats], None] | None = None,
+        trainer: Callable[..., Trainer] = Trainer,
     ) -> Self:
         """Train from nothing (or, with `resume`, from the checkpoint).
 
@@ -105,6 +106,8 @@ class TrainedModel(LabelModel):
             The validation figure that chooses the epoch and ends training early: "MAP", or "p@k".
         on_epoch : callable or None
             Is told the figures of every epoch. What it raises ends the fit, and leaves this model as it was.
+        trainer : callable
+            Makes what trains, from what `Trainer` takes: `Trainer` in this process.
 
         Raises
         ------
@@ -132,8 +135,8 @@ class TrainedModel(LabelModel):
             data += [] if metric == "MAP" else [metric]
             checkpoints = Checkpoints(checkpoint, fitted._identity(settings, data), resume=resume)
         inputs = inputs if isinstance(inputs, ShardedRows) else fitted.scaling_(inputs)
-        trainer = Trainer(settings, monitor=monitor, on_epoch=on_epoch, checkpoints=checkpoints, progress=progress)
-        fitted.history_ = fitted._train(trainer, inputs, targets, sample_weight)
+        run = trainer(settings, monitor=monitor, on_epoch=on_epoch, checkpoints=checkpoints, progress=progress)
+        fitted.history_ = fitted._train(run, inputs, targets, sample_weight)
         fitted.calibration_ = None if monitor is None else fitted._calibrated(monitor)
         self._take(fitted)
         return self

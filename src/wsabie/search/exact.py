@@ -39,12 +39,16 @@ BLOCK_ROWS = 1024
 """Queries per product: enough that packing the table costs little."""
 
 _CELLS = 2**19
-"""Scores in the tiles of all threads, 2 MiB: large for few products, small enough to be scanned in cache."""
+"""Scores in the tiles of all threads that share out queries, and of each that scans a part of a table for few, 2 MiB:
+large for few products, small enough to be scanned in cache."""
 
 _LARGEST = float(np.finfo(np.float32).max)
 
 _FEW = 16
 """So many queries, but for a single one, take less time without a matrix product."""
+
+_LARGE = 64 << 20
+"""Bytes of a table times queries from which on several threads scan it: starting them takes about .3 ms."""
 
 _SPARE = 2
 """Labels beyond k that a product brings, so that its rounding seldom leaves a doubt."""
@@ -59,11 +63,14 @@ class _Asked(NamedTuple):
     chosen: Int64 | None  # the only candidates, ascending
     hidden: Lists | None  # excluded, by place among the candidates
     cells: int  # of a tile
+    threads: int
 
     def row(self, i: int) -> "_Asked":
         hidden = None if self.hidden is None else self.hidden.part(i, i + 1)
         one = slice(i, i + 1)
-        return _Asked(self.given[one], self.queries[one], self.norm2[one], self.chosen, hidden, self.cells)
+        return _Asked(
+            self.given[one], self.queries[one], self.norm2[one], self.chosen, hidden, self.cells, self.threads
+        )
 
 
 class ExactIndex:
@@ -125,13 +132,14 @@ class ExactIndex:
         chosen = None if candidates is None else candidates_of(candidates, len(self.table))
         hidden = hidden_labels(exclude, len(queries), len(self.table), chosen)
         ids, scores = np.empty((len(queries), k), np.int64), np.empty((len(queries), k), np.float32)
-        n = _useful_threads(threads, len(queries))
+        most = threads or available_cores()
+        n = _useful_threads(most, len(queries))
         rows = max(1, min(block_rows, -(-len(queries) // n)))
 
         def search(lo: int) -> None:
             hi = min(lo + rows, len(queries))
             part = None if hidden is None else hidden.part(lo, hi)
-            asked = _Asked(given[lo:hi], queries[lo:hi], norm2[lo:hi], chosen, part, _CELLS // n)
+            asked = _Asked(given[lo:hi], queries[lo:hi], norm2[lo:hi], chosen, part, _CELLS // n, most // n)
             found, theirs = self._best(asked, k)
             ids[lo:hi, : found.shape[1]], scores[lo:hi, : found.shape[1]] = found, theirs
             if found.shape[1] < k:
@@ -175,39 +183,53 @@ class ExactIndex:
     def _best(self, asked: _Asked, k: int) -> tuple[Int64, Float32]:
         """Ids and scores of the k best of each query, or of all candidates where there are fewer."""
         n_candidates = len(self.table) if asked.chosen is None else len(asked.chosen)
-        heap = new_heap(len(asked.queries), min(k + _SPARE, n_candidates))
-        for first, tile in self._tiles(asked):
-            if scan_topk(tile, first, heap, 0, len(tile)):
-                raise InputError("a score is NaN; the model has diverged, so train it anew")
-        ids, scores = self._in_order(asked.given, _of(asked.chosen, heap.labels), k)
-        if heap.scores.shape[1] < n_candidates:
-            worst, reach = heap.scores[:, 0], self._reach(asked.norm2, scores[:, -1])
+        edges = np.linspace(0, n_candidates, self._spans(asked, n_candidates) + 1).astype(int).tolist()
+        heaps = [new_heap(len(asked.queries), min(k + _SPARE, n_candidates)) for _ in edges[1:]]
+
+        def scan(span: int) -> None:
+            for first, tile in self._tiles(asked, edges[span], edges[span + 1]):
+                if scan_topk(tile, first, heaps[span], 0, len(tile)):
+                    raise InputError("a score is NaN; the model has diverged, so train it anew")
+
+        for_each(scan, range(len(heaps)), len(heaps))
+        ids = np.concatenate([heap.labels for heap in heaps], axis=1)
+        ids, scores = self._in_order(asked.given, _of(asked.chosen, ids), k)
+        if heaps[0].scores.shape[1] < n_candidates:
+            worst = np.max([heap.scores[:, 0] for heap in heaps], axis=0)  # of a heap that is not full, -inf
+            reach = self._reach(asked.norm2, scores[:, -1])
             in_doubt = (worst > reach) & np.isfinite(worst)
             for i in np.flatnonzero(in_doubt) if in_doubt.any() else ():
                 within = self._within(asked.row(int(i)), reach[i])
                 ids[i], scores[i] = (found[0] for found in self._in_order(asked.given[i : i + 1], within, k))
         return ids, scores
 
-    def _tiles(self, asked: _Asked) -> Iterator[tuple[int, Float32]]:
+    def _spans(self, asked: _Asked, n_candidates: int) -> int:
+        """Parts of the table that a thread each scans: of a large one, for few queries; BLAS has threads of its own."""
+        read = len(asked.queries) * n_candidates * self.table.shape[1] * self.table.itemsize
+        return asked.threads if read >= _LARGE and not self._by_blas(len(asked.queries)) else 1
+
+    def _tiles(self, asked: _Asked, lo: int, hi: int) -> Iterator[tuple[int, Float32]]:
         """Tiles of quick scores from left to right, in the same memory: the next one overwrites the last."""
         queries, chosen = asked.queries, asked.chosen
         if self.similarity == "cosine":
             queries = queries / np.maximum(np.linalg.norm(queries, axis=1, keepdims=True), SHORTEST)
-        n_labels = len(self.table) if chosen is None else len(chosen)
         # Candidates are gathered, so that their vectors take memory too.
-        width = max(1, min(n_labels, asked.cells // (len(queries) if chosen is None else max(queries.shape))))
+        width = max(1, min(hi - lo, asked.cells // (len(queries) if chosen is None else max(queries.shape))))
         cells = np.empty(len(queries) * width, np.float32)
-        for first in range(0, n_labels, width):
-            stop = min(first + width, n_labels)
+        for first in range(lo, hi, width):
+            stop = min(first + width, hi)
             tile = cells[: len(queries) * (stop - first)].reshape(len(queries), -1)
             self._quick(queries, slice(first, stop) if chosen is None else chosen[first:stop], tile)
             if asked.hidden is not None:
                 hide_labels(tile, first, asked.hidden)
             yield first, tile
 
+    def _by_blas(self, n_queries: int) -> bool:
+        return n_queries > _FEW or (n_queries == 1 and self.table.dtype == np.float32)
+
     def _quick(self, queries: Float32, which: Any, out: Float32) -> None:
         """Scores of the labels `which`, a slice or ids; of distances without a bias, what orders them."""
-        if len(queries) > _FEW or (len(queries) == 1 and self.table.dtype == np.float32):
+        if self._by_blas(len(queries)):
             np.matmul(queries, self.table[which].astype(np.float32, copy=False).T, out=out)
         elif isinstance(which, slice):
             score_few(*self._quick_flat, which.start, np.ascontiguousarray(queries), out)
@@ -265,7 +287,8 @@ class ExactIndex:
 
     def _within(self, asked: _Asked, reach: float) -> Int64:
         """All labels, (1, n), whose quick score for a single query lies above `reach`."""
-        parts = [first + np.flatnonzero(tile[0] > reach) for first, tile in self._tiles(asked)]
+        n_candidates = len(self.table) if asked.chosen is None else len(asked.chosen)
+        parts = [first + np.flatnonzero(tile[0] > reach) for first, tile in self._tiles(asked, 0, n_candidates)]
         return _of(asked.chosen, np.concatenate(parts))[None, :]
 
 
@@ -297,7 +320,8 @@ def top_k(
     block_rows : int
         Queries per product; a tile of scores holds at most 2 MiB or one label.
     threads : int or None
-        None = the cores this process may use. With 1, or few queries, the products use BLAS's own threads.
+        None = the cores this process may use. With 1, or few queries, the products use BLAS's own threads; where no
+        products are made, for a handful of queries, threads share out a large table.
 
     Returns
     -------
@@ -339,7 +363,7 @@ def _to_distances(products: Float32, query_norm2: Float32, label_norm2: Float32)
     np.negative(products, out=products)
 
 
-def _useful_threads(threads: int | None, n_rows: int) -> int:
+def _useful_threads(threads: int, n_rows: int) -> int:
     """One for few rows, where starting others would cost more than the search."""
     most = n_rows // 32
-    return 1 if most < 2 else min(threads or available_cores(), most)
+    return 1 if most < 2 else min(threads, most)

@@ -142,7 +142,8 @@ class JointSpace:
     def settle(self, max_norm: float | None, max_norm_weights: float | None) -> None:
         """Hold the rows of both tables to the limit."""
         tables.project_rows(self.features, max_norm)
-        tables.project_rows(self.labels, max_norm)
+        if self.labels is not self.features:  # a second time would change last digits
+            tables.project_rows(self.labels, max_norm)
 
     def traffic(self, rows_per_pair: float) -> Traffic:
         """Rows of both tables; a step reads and writes those of two labels and of every feature."""

@@ -93,6 +93,11 @@ class Shards:
         """shard(number): a shard, mapped; its numbers are looked at when it is opened for the first time."""
         return KeptOpen(self._mapped, MOST_OPEN)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For other processes, which map the files themselves."""
+        state = {name: value for name, value in self.__dict__.items() if name != "shard"}
+        return {**state, "path": self.path.absolute(), "_sound": set()}
+
     def __len__(self) -> int:
         return int(self.facts["rows"])
 

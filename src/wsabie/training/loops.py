@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from wsabie.base.arrays import LANES, Csr, Float64, Int64
 from wsabie.space.joint import JointSpace, toy_things
-from wsabie.space.protocol import Inputs, Space, of_things, things_of
-from wsabie.training.pools import most_drawn, new_pool
+from wsabie.space.protocol import Inputs, Space, of_things
+from wsabie.training.pools import new_pool
 from wsabie.training.samplers import PAIRS_PER_BLOCK, Sampler, Sampling, sampling_of
 from wsabie.training.targets import RowBlock, build_targets
 from wsabie.training.threads import Threads
@@ -96,7 +96,7 @@ def run_blocks(
             def work(t: int, lo: int = lo, hi: int = hi) -> None:
                 blocks.run_blocks(
                     pattern, labels, block.targets, rule, sampling.per_thread[t], plan.whole, plan.cuts, lo, hi,
-                    plan.work[t], plan.label_work[t], threads.counts, t, tally.counters[t], tally.loss[t], space.width,
+                    plan.bounds, plan.label_bounds, threads.counts, t, tally.counters[t], tally.loss[t], space.width,
                 )  # fmt: skip
 
             threads.each(work)
@@ -175,18 +175,12 @@ class _Plan:
             np.zeros(pairs, np.int64),
             np.zeros(pairs, np.float32),
         )
-        inputs = of_things(block.inputs)
-        bounds = _bounds(space.n_features, inputs, n_threads)
-        most = _most(self.cuts, _entries(inputs, things_of(block.inputs, block.targets.rows[order])))
-        self.work = self.label_work = works(space.n_features, most, bounds)
+        self.bounds = self.label_bounds = _bounds(space.n_features, of_things(block.inputs), n_threads)
         self.labels = space.label_arrays()
         if isinstance(space, JointSpace) and space.candidates is not None:
             self.labels = new_pool(space, pairs)
             if space.labels is not space.features:  # else the same rows have the same owner on both sides
-                bounds = _bounds(len(space.labels), space.candidates, n_threads)
-            most = _most(firsts[self.cuts], _entries(space.candidates, _labels_in(block, order)))
-            most += most_drawn(space)
-            self.label_work = works(len(space.labels), most, bounds)
+                self.label_bounds = _bounds(len(space.labels), space.candidates, n_threads)
 
 
 def _pairs_before(block: RowBlock, order: Int64) -> Int64:
@@ -201,26 +195,6 @@ def _cut(firsts: Int64) -> Int64:
     return np.unique(np.searchsorted(firsts, wanted)).astype(np.int64)
 
 
-def _labels_in(block: RowBlock, order: Int64) -> npt.NDArray[np.int32]:
-    """The label of every pair, in the order of the visits."""
-    starts, counts = block.targets.starts[order], np.diff(block.targets.starts)[order]
-    first = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    at = np.arange(counts.sum()) + np.repeat(starts - first, counts)
-    labels: npt.NDArray[np.int32] = block.targets.labels[at]
-    return labels
-
-
-def _entries(inputs: Inputs, rows: npt.NDArray[np.int32]) -> Int64:
-    """Non-zeros before each of some rows, and of all; none where rows are not sparse."""
-    sizes = np.diff(inputs.indptr)[rows] if isinstance(inputs, Csr) else np.zeros(len(rows), np.int64)
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-
-
-def _most(cuts: Int64, ends: Int64) -> int:
-    """The most entries between two cuts."""
-    return int(np.diff(ends[cuts]).max(initial=0))
-
-
 def _bounds(n: int, inputs: Inputs, n_threads: int) -> Int64:
     """A range of features per thread with an equal share of the non-zeros, (n_threads + 1,)."""
     load = np.arange(1, n + 1)
@@ -228,22 +202,6 @@ def _bounds(n: int, inputs: Inputs, n_threads: int) -> Int64:
         load = np.cumsum(np.bincount(_sample(inputs.indices), minlength=n))
     share = np.arange(1, n_threads) * (load[-1] / n_threads) if n else np.zeros(0)
     return np.concatenate([[0], np.searchsorted(load, share), [n]]).astype(np.int64)
-
-
-def works(n: int, capacity: int, bounds: Int64) -> list[Any]:
-    """Room for each owner to sort so many non-zeros of a block by their features, of which there are n."""
-    from wsabie.kernels.towers import Work
-
-    return [
-        Work(
-            np.zeros(n, np.int32),
-            np.zeros(n + 1, np.int32),
-            np.zeros(capacity, np.int32),
-            np.zeros(capacity, np.float32),
-            bounds,
-        )
-        for _ in range(len(bounds) - 1)
-    ]
 
 
 def _sample(indices: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:

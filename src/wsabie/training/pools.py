@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from wsabie.base.arrays import LANES, Csr
+from wsabie.base.arrays import LANES
 from wsabie.space.joint import JointSpace
 from wsabie.training.samplers import PAIRS_PER_BLOCK
 
@@ -25,13 +25,6 @@ def new_pool(space: JointSpace, most_pairs: int) -> Any:
         drawn=np.zeros(1, np.int64),
         n_sampled=space.negatives,
     )
-
-
-def most_drawn(space: JointSpace) -> int:
-    """Non-zeros of the drawn candidates of a block at most: the longest row may be drawn again and again."""
-    if not isinstance(space.candidates, Csr):
-        return 0
-    return space.negatives * int(np.diff(space.candidates.indptr).max(initial=0))
 
 
 def pool_trials(space: Any, max_trials: int) -> int:

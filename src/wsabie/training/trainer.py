@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -24,6 +24,16 @@ from wsabie.training.turns import advancing, in_turns, one_by_one
 
 Blocks = Callable[[int], Iterable[RowBlock]]
 """What an epoch, by its number, goes over. Blocks that are read say beforehand how often labels come (`Counted`)."""
+
+
+class Passed(NamedTuple):
+    """What an epoch did: counters, rows of features read, rows without a true label."""
+
+    tally: Tally
+    rows_read: float
+    unlabelled: int
+
+
 OnEpoch = Callable[[EpochStats], None]
 EXPLODED = 1e6
 _rehearsed: set[tuple[Any, ...]] = set()
@@ -51,6 +61,17 @@ class Counted(Protocol):
         ...
 
     def __call__(self, epoch: int) -> Iterable[RowBlock]: ...
+
+
+@runtime_checkable
+class Dealt(Counted, Protocol):
+    """Blocks of which somebody else can make any: each is named by its epoch and number."""
+
+    def n_parts(self, epoch: int) -> int:
+        """Into how many parts an epoch is dealt."""
+        ...
+
+    def part(self, epoch: int, number: int) -> RowBlock: ...
 
 
 @runtime_checkable
@@ -102,7 +123,7 @@ class Trainer:
         state = self._resume(space) or Progressed(0, [], None, None)
         left = n_pairs * (self.settings.epochs - state.epoch)
         if left:
-            self._compile(space, blocks)
+            self.compile(space, blocks)
         samplings = self._samplings(space, blocks)
         with (
             Threads(self.settings.threads) as threads,
@@ -118,7 +139,7 @@ class Trainer:
             space.assign(state.best)
         return state.history
 
-    def _compile(self, space: Any, blocks: Blocks) -> None:
+    def compile(self, space: Any, blocks: Blocks) -> None:
         """Have everything compiled, which may take longer than the epochs, under a name of its own."""
         run, monitor, sampler = self._run, self.monitor, self.settings.sampler
         missing: dict[Any, tuple[Space, RowBlock]] = {}
@@ -195,21 +216,8 @@ class Trainer:
         threads: Threads,
         stage: Stage,
     ) -> EpochStats:
-        tally = Tally.new(threads.n)
-        rows_read, unlabelled = 0.0, 0
         started = time.perf_counter()
-
-        def passes() -> Iterator[tuple[int, Iterator[int]]]:
-            nonlocal rows_read, unlabelled
-            for number, block in enumerate(blocks(epoch)):
-                rows_read += _feature_rows(block) * block.weight
-                unlabelled += len(block.targets.indptr) - 1 - len(np.unique(block.targets.rows))
-                orders = self._orders(block, epoch, number)
-                run = self._visits(space, block, epoch, orders, samplings[_relation(block)], threads, tally)
-                yield sum(map(len, orders.values())), advancing(run, stage, block)
-
-        for _ in in_turns(passes()) if None not in samplings else one_by_one(passes()):
-            pass
+        tally, rows_read, unlabelled = self._pass(space, blocks, epoch, samplings, threads, stage)
         space.settle(self.settings.max_norm, self.settings.max_norm_weights)
         seconds = time.perf_counter() - started
         stats = summarise(tally, epoch, self._rate(epoch), seconds, space.traffic(rows_read / max(n_pairs, 1)))
@@ -218,6 +226,45 @@ class Trainer:
         name, value = next(iter(stats.validation_metrics.items()), ("loss", stats.loss))
         stage.advance(0, **{name: value})
         return stats
+
+    def _pass(
+        self,
+        space: Any,
+        blocks: Blocks,
+        epoch: int,
+        samplings: dict[str | None, Sampling],
+        threads: Threads,
+        stage: Stage,
+    ) -> Passed:
+        """Train on everything once."""
+        tally = Tally.new(threads.n)
+        rows_read, unlabelled = 0.0, 0
+
+        def passes() -> Iterator[tuple[int, Iterator[int]]]:
+            nonlocal rows_read, unlabelled
+            for number, block in enumerate(blocks(epoch)):
+                read, bare = read_for(block)
+                rows_read, unlabelled = rows_read + read, unlabelled + bare
+                n_visits, run = self.visited(space, block, epoch, number, samplings[_relation(block)], threads, tally)
+                yield n_visits, advancing(run, stage, block)
+
+        for _ in in_turns(passes()) if None not in samplings else one_by_one(passes()):
+            pass
+        return Passed(tally, rows_read, unlabelled)
+
+    def visited(
+        self,
+        space: Any,
+        block: RowBlock,
+        epoch: int,
+        number: int,
+        sampling: Sampling,
+        threads: Threads,
+        tally: Tally,
+    ) -> tuple[int, Iterator[int]]:
+        """The visits of a block, which has this number in the epoch: how many, and the making of them."""
+        orders = self._orders(block, epoch, number)
+        return sum(map(len, orders.values())), self._visits(space, block, epoch, orders, sampling, threads, tally)
 
     def _visits(
         self,
@@ -318,6 +365,11 @@ def seen_by(space: Any, block: RowBlock) -> Space:
     return seen
 
 
+def read_for(block: RowBlock) -> tuple[float, int]:
+    """Rows of features that a block's visits read, and how many of its rows have no true label."""
+    return _feature_rows(block) * block.weight, _unlabelled(block)
+
+
 def _relation(block: RowBlock) -> str | None:
     return None if block.ends is None else block.ends.name
 
@@ -332,6 +384,13 @@ def _form(inputs: Inputs | Sides | None) -> tuple[Any, ...]:
 def _peak(table: Float32) -> float:
     """Largest absolute value; NaN if there is one."""
     return float(max(table.max(initial=0), -table.min(initial=0))) if np.isfinite(table).all() else float("nan")
+
+
+def _unlabelled(block: RowBlock) -> int:
+    """Rows that no visit is of."""
+    left = np.ones(len(block.targets.indptr) - 1, bool)
+    left[block.targets.rows] = False
+    return int(np.count_nonzero(left))
 
 
 def _feature_rows(block: RowBlock) -> int:
