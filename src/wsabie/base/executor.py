@@ -19,6 +19,11 @@ _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS
 class Executor(Protocol):
     """Maps a picklable function over items, lazily, in order, holding only a few items at a time."""
 
+    @property
+    def standing(self) -> bool:
+        """Whether workers stay from one map to the next, so that short maps are worth handing out."""
+        ...
+
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]: ...
 
     def map_with(
@@ -43,6 +48,8 @@ class Serial:
     [8, 16]
     """
 
+    standing = False
+
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         return map(function, items)
 
@@ -64,6 +71,8 @@ class Processes:
     WorkerError
         While results are taken: a worker was killed, for example for want of memory.
     """
+
+    standing = False
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
@@ -107,6 +116,11 @@ def _begin_worker(shared: Any) -> None:
     global _shared
     _shared = shared
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    compute_on_one_thread()
+
+
+def compute_on_one_thread() -> None:
+    """Linear algebra of this process, a worker, from now on."""
     os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))  # for libraries that are loaded later
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 

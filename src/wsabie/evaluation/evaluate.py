@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -161,30 +161,44 @@ def evaluate_scores(
     >>> found.means["p@1"], found.means["MAP"], found.tied_at_cut
     (0.75, 0.875, {1: 1})
     """
-    running: _Running | None = None
+    running: Running | None = None
     for lo, scores in score_blocks:
         block = _as_scores(scores)
-        running = running or _Running(Y, block.shape[1], _checked_ks(ks), exclude, similar, hops, heights)
-        running.add(lo, block)
+        running = running or Running(Y, block.shape[1], ks, exclude, similar, hops, heights)
+        running.take(running.measured(lo, block))
         del scores, block  # or the next one is made while this one is held
     if running is None:
         raise InputError("there are no scores to evaluate; give at least one block of rows")
     return running.result()
 
 
-class _Running:
-    """Sums and values per row while blocks pass by."""
+class Measured(NamedTuple):
+    """What a block of rows adds to an evaluation."""
+
+    lo: int
+    hi: int
+    per_row: _Named
+    highest: dict[str, float]
+    counted: Bool
+    best: Heap
+    of_labels: tuple[Int64, Float64, Float64]  # positives one by one: label, hit, reciprocal rank
+    tied_positives: int
+
+
+class Running:
+    """Sums and values per row while blocks pass by, as in `evaluate_scores`; blocks may be measured elsewhere."""
 
     def __init__(
         self,
         Y: Matrix,
         n_labels: int,
-        ks: tuple[int, ...],
-        exclude: Matrix | None,
-        similar: Any,
-        hops: Hops | None,
-        heights: Heights | None,
+        ks: Sequence[int],
+        exclude: Matrix | None = None,
+        similar: Any = None,
+        hops: Hops | None = None,
+        heights: Heights | None = None,
     ) -> None:
+        ks = _checked_ks(ks)
         positives = positive_lists(Y, n_labels)
         n_rows = positives.n_rows
         self.excluded = excluded_lists(exclude, n_rows, n_labels)
@@ -204,32 +218,42 @@ class _Running:
         self.highest: dict[str, float] = {}
         self.sums = np.zeros((3, n_labels))  # support, recall, reciprocal rank
 
-    def add(self, lo: int, scores: Any) -> None:
-        hi = lo + len(scores)
+    def measured(self, lo: int, scores: Any) -> Measured:
+        """What the rows from lo on add; nothing is kept."""
+        scores, hi = _as_scores(scores), lo + len(scores)
         self._check_place(lo, hi, scores)
         positives, excluded = self.positives.part(lo, hi), self.excluded.part(lo, hi)
         best = _best(scores, excluded, max(self.ks) + 1, lo)
         ranks = ranks_of_scores(scores, positives, excluded)
         counted = ranks.n_positives > 0
-        measured = _values_per_row(ranks, self.ks)
+        measured, highest = _values_per_row(ranks, self.ks), dict[str, float]()
         given = scores, best, positives, excluded
         if self.similar is not None:
-            measured |= self._judged(counted, *sibling_precision(*given, self.similar, self.ks))
+            values, most = sibling_precision(*given, self.similar, self.ks)
+            measured, highest = measured | values, highest | _summed(most, counted)
         if self.hops is not None:
-            measured |= self._judged(counted, *hierarchical_precision(*given, self.hops, self.ks))
+            values, most = hierarchical_precision(*given, self.hops, self.ks)
+            measured, highest = measured | values, highest | _summed(most, counted)
         if self.heights is not None:
             measured |= hierarchical_error(*given, self.heights, self.ks)
-        for name, values in measured.items():
-            kept = self.per_row.setdefault(name, np.full(self.n_rows, np.nan, np.float32))
-            kept[lo:hi] = values
-        self._add_best(best, counted)
-        self._add_labels(ranks, positives)
+        hits, reciprocal = metrics.hits_at(ranks, max(self.ks)), metrics.label_reciprocal_rank(ranks)
+        mixed = ranks.row[ranks.group > ranks.positives_in_group]
+        of_labels = positives.labels, hits, reciprocal
+        return Measured(lo, hi, measured, highest, counted, best, of_labels, len(np.unique(mixed)))
 
-    def _judged(self, counted: Bool, values: _Named, highest: _Named) -> _Named:
-        """The values, with the highest possible ones added up."""
-        for name, most in highest.items():
-            self.highest[name] = self.highest.get(name, 0.0) + float(most[counted].sum())
-        return values
+    def take(self, block: Measured) -> None:
+        """Add what a block adds; the order of blocks decides how sums are rounded."""
+        self.seen[block.lo : block.hi] = True
+        for name, values in block.per_row.items():
+            kept = self.per_row.setdefault(name, np.full(self.n_rows, np.nan, np.float32))
+            kept[block.lo : block.hi] = values
+        for name, most in block.highest.items():
+            self.highest[name] = self.highest.get(name, 0.0) + most
+        self._add_best(block.best, block.counted)
+        labels, *weights = block.of_labels
+        for sums, weight in zip(self.sums, (None, *weights), strict=True):
+            sums += np.bincount(labels, weight, minlength=self.n_labels)
+        self.tied_positives += block.tied_positives
 
     def _check_place(self, lo: int, hi: int, scores: Any) -> None:
         if scores.shape[1] != self.n_labels:
@@ -238,7 +262,6 @@ class _Running:
             raise InputError(f"there are scores for the rows {lo} to {hi - 1} but Y has {self.n_rows} rows")
         if self.seen[lo:hi].any():
             raise InputError(f"row {lo + int(np.argmax(self.seen[lo:hi]))} has scores in two blocks; give each once")
-        self.seen[lo:hi] = True
 
     def _add_best(self, best: Heap, counted: Bool) -> None:
         for k in self.ks:
@@ -247,14 +270,6 @@ class _Running:
                 self.tied_at_cut[k] += int(np.sum((cut == after) & (best.labels[counted, k] >= 0)))
             first = best.labels[counted, :k]
             self.covered[k][first[first >= 0]] = True
-
-    def _add_labels(self, ranks: Ranks, positives: Lists) -> None:
-        labels, size = positives.labels, self.n_labels
-        self.sums[0] += np.bincount(labels, minlength=size)
-        self.sums[1] += np.bincount(labels, metrics.hits_at(ranks, max(self.ks)), minlength=size)
-        self.sums[2] += np.bincount(labels, metrics.label_reciprocal_rank(ranks), minlength=size)
-        mixed = ranks.row[ranks.group > ranks.positives_in_group]
-        self.tied_positives += len(np.unique(mixed))
 
     def result(self) -> Evaluation:
         n_positives = np.diff(self.positives.indptr)
@@ -278,6 +293,10 @@ class _Running:
             _ceilings(n_positives[rows], self.ks) | {name: sum_ / len(rows) for name, sum_ in self.highest.items()},
             LabelFigures(max(self.ks), support, recall, reciprocal),
         )
+
+
+def _summed(highest: _Named, counted: Bool) -> dict[str, float]:
+    return {name: float(most[counted].sum()) for name, most in highest.items()}
 
 
 def _values_per_row(ranks: Ranks, ks: tuple[int, ...]) -> dict[str, Float64]:

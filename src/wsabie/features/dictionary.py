@@ -1,5 +1,6 @@
 """The dictionary of visual terms: k-means centres of block descriptors, and the nearest centre by one BLAS product."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -7,9 +8,12 @@ import numpy as np
 
 from wsabie.base.arrays import Float32, Int32, Int64
 from wsabie.base.errors import InputError
+from wsabie.base.executor import Executor
+from wsabie.base.machine import available_cores
 from wsabie.base.progress import SILENT, Progress
 
 _TILE = 1 << 22  # scores held at once (16 MB): more would leave the processor's cache
+_TOGETHER = 8  # tiles that are handed out together
 _SETTLED = 1e-3  # k-means stops when a pass lowers the error by less than this share
 
 
@@ -52,9 +56,14 @@ class Dictionary:
         """
         return self._nearest(blocks)[0]
 
+    @property
+    def _rows(self) -> int:
+        """Blocks of a tile."""
+        return max(1, _TILE // len(self))
+
     def _nearest(self, blocks: Float32) -> tuple[Int32, Float32]:
         """(term, x.c - |c|^2 / 2) of each block."""
-        rows = max(1, _TILE // len(self))
+        rows = self._rows
         scores = np.empty((min(rows, len(blocks)), len(self)), np.float32)
         terms, best = np.empty(len(blocks), np.int32), np.empty(len(blocks), np.float32)
         for start in range(0, len(blocks), rows):
@@ -85,12 +94,19 @@ def suggested_terms(n_distinct: int) -> int:
 
 
 def learn_dictionary(
-    blocks: Float32, n_terms: int | None, *, passes: int = 5, seed: int = 0, progress: Progress = SILENT
+    blocks: Float32,
+    n_terms: int | None,
+    *,
+    passes: int = 5,
+    seed: int = 0,
+    executor: Executor | None = None,
+    progress: Progress = SILENT,
 ) -> Dictionary:
     """k-means (Lloyd) over a sample of blocks.
 
     Equal blocks count once, so that white paper or sky does not take many terms; the first centres are distinct
-    blocks drawn at random. The result depends on the sample and the seed alone, on a given number of BLAS threads.
+    blocks drawn at random. The result depends on the sample and the seed alone, wherever it is computed: the tiles of a
+    pass are always the same, each is multiplied by one thread, and what they find is added up in their order.
 
     Parameters
     ----------
@@ -100,6 +116,8 @@ def learn_dictionary(
     passes : int
         Passes over the sample at most; it stops when a pass lowers the error by less than 0.1 %.
     seed : int
+    executor : Executor or None
+        Where the nearest centres are looked for, if its workers are standing; otherwise threads of this process.
     progress : Progress
 
     Raises
@@ -127,13 +145,28 @@ def learn_dictionary(
     centres, error = sample[:n_terms].copy(), np.inf
     with progress.stage("learning terms", passes, "passes") as stage:
         for _ in range(passes):
-            terms, best = Dictionary(centres)._nearest(sample)
+            terms, best = _nearest_of_all(Dictionary(centres), sample, executor)
             before, error = error, lengths - 2 * float(best.sum(dtype=np.float64))
             stage.advance(1, error=error / len(sample))
             centres = _means(sample, terms, centres)
             if before - error < _SETTLED * error:
                 break
     return Dictionary(centres)
+
+
+def _nearest_of_all(dictionary: Dictionary, sample: Float32, executor: Executor | None) -> tuple[Int32, Float32]:
+    """`_nearest` of a sample, its parts on all cores."""
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    rows = _TOGETHER * dictionary._rows
+    parts = [sample[start : start + rows] for start in range(0, len(sample), rows)]
+    if executor is not None and executor.standing:
+        found = list(executor.map_with(Dictionary._nearest, dictionary, parts))
+    else:
+        with threadpool_limits(1), ThreadPoolExecutor(available_cores()) as pool:
+            found = list(pool.map(dictionary._nearest, parts))
+    terms, best = zip(*found, strict=True)
+    return np.concatenate(terms), np.concatenate(best)
 
 
 def _means(sample: Float32, terms: Int32, centres: Float32) -> Float32:

@@ -191,7 +191,9 @@ class Textons(PictureDescriber):
         run = Run(executor or Serial(), progress, Rejects() if rejects is None else rejects)
         places = sample_places(source, max_samples)
         found = sample_blocks(self.viewer(), _Responses(self.size, self._bank()), source, places, max_samples, run)
-        self.textons_ = learn_dictionary(found, self.n_textons, passes=10, seed=self.seed, progress=progress)
+        self.textons_ = learn_dictionary(
+            found, self.n_textons, passes=10, seed=self.seed, executor=executor, progress=progress
+        )
         return self
 
     def check(self) -> None:

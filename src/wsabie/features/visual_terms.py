@@ -181,7 +181,7 @@ class VisualTerms(PictureDescriber):
         viewer, cut, places = self.viewer(), self._blocks(), sample_places(source, max_blocks)
         blocks = sample_blocks(viewer, cut, source, places, max_blocks, run)
         n_terms = None if self.n_terms == "auto" else self.n_terms
-        self.dictionary_ = learn_dictionary(blocks, n_terms, seed=self.seed, progress=progress)
+        self.dictionary_ = learn_dictionary(blocks, n_terms, seed=self.seed, executor=executor, progress=progress)
         self.idf_ = None
         if self.weighting == "tfidf":
             job = Describing(viewer, Terms(cut, self.dictionary_))

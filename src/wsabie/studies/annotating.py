@@ -1,21 +1,26 @@
 """Labels for any number of rows or items, from file to file: no more than some of them are in memory."""
 
 import json
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from wsabie.base.arrays import Float32, Int64
 from wsabie.base.errors import InputError
-from wsabie.base.executor import Executor
+from wsabie.base.executor import Executor, Serial
 from wsabie.base.progress import SILENT, Progress
 from wsabie.models.annotator import Annotator
-from wsabie.sources.align import align
+from wsabie.models.sure import Least, rank_sure
+from wsabie.sources.align import Aligned, align
 from wsabie.sources.records import ItemList, ItemSource, Rows
 from wsabie.storage.atomic import replacing
 from wsabie.storage.rejects import Rejects
+from wsabie.studies.fitting import opened_by_worker
 from wsabie.training.ahead import ahead
 
 ITEMS_AT_ONCE = 1024
@@ -24,10 +29,12 @@ Write = Callable[[Sequence[str], Int64, Float32], None]
 
 
 class Written(NamedTuple):
-    """Rows that were written down, and values of theirs whose feature the model does not know."""
+    """Rows that were written down, values of theirs whose feature the model does not know, and rows without a label:
+    no tag fits them."""
 
     rows: int
     unknown_features: int
+    untagged: int = 0
 
 
 def annotate_to(
@@ -37,8 +44,10 @@ def annotate_to(
     k: int = 10,
     *,
     candidates: Sequence[str] | None = None,
+    least: Least | None = None,
     total: int | None = None,
     executor: Executor | None = None,
+    folder: Path | None = None,
     progress: Progress = SILENT,
     rejects: Rejects | None = None,
 ) -> Written:
@@ -58,10 +67,14 @@ def annotate_to(
     k : int
     candidates : list of str or None
         Only these labels.
+    least : callable or None
+        Only labels from these probabilities on, by their columns: see `wsabie.models.sure`.
     total : int or None
         How many there are, for the progress.
     executor : Executor or None
-        Where items are described.
+        Where items are described, and rows are ranked if its workers are standing and `folder` is given.
+    folder : Path or None
+        Of the model, which workers open.
     rejects : Rejects or None
         Where items that cannot be used are listed.
 
@@ -80,30 +93,73 @@ def annotate_to(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     annotate_to(Path(folder) / "out.tsv", Annotator(model), [rows], k=1)
     ...     [line.split()[:2] for line in (Path(folder) / "out.tsv").read_text().splitlines()]
-    Written(rows=2, unknown_features=0)
+    Written(rows=2, unknown_features=0, untagged=0)
     [['id', 'label'], ['a', 'red'], ['b', 'green']]
     """
-    form, model = form_of(file), annotator.model
-    names, among = list(model.vocabulary_), {} if candidates is None else {"candidates": list(candidates)}
-    width, done, unknown = model.n_features_in_, 0, 0
+    form, names = form_of(file), list(annotator.model.vocabulary_)
+    done = unknown = untagged = 0
+    there = executor is not None and executor.standing and folder is not None
+    run = executor if executor is not None and there else Serial()
+    ranking = _Ranking(folder, None if there else annotator.model, min(k, len(names)), candidates, least)
+    under_way: deque[tuple[int, Aligned]] = deque()
+
+    def aligned() -> Iterator[Any]:
+        for block in ahead(blocks):
+            found = _aligned(annotator, block, executor, rejects)
+            under_way.append((len(block), found))
+            yield found.rows.X
+
     with (
         replacing(file) as draft,
         form(draft, names) as write,
         progress.stage("annotating", total, "rows") as stage,
     ):
-        for block in ahead(blocks):
-            if isinstance(block, Rows):
-                aligned = align(block, None, annotator.feature_names, width, annotator.dictionary)
-            else:
-                aligned = annotator.rows(block, executor=executor, rejects=rejects)
-            rows, unknown = aligned.rows, unknown + aligned.unknown_features
-            if len(rows):
-                write(rows.ids, *model.rank(rows.X, min(k, len(names)), **among))
-            done += len(rows)
-            stage.advance(len(block))
+        for ranked in run.map_with(_Ranking.of, ranking, aligned()):
+            taken, found = under_way.popleft()
+            if ranked is not None:
+                write(found.rows.ids, *ranked)
+                untagged += int((ranked[0][:, 0] < 0).sum()) if least is not None else 0
+            done, unknown = done + len(found.rows), unknown + found.unknown_features
+            stage.advance(taken)
         if not done:
             raise InputError("nothing could be annotated; give rows, pictures, sounds or documents that can be used")
-    return Written(done, unknown)
+    return Written(done, unknown, untagged)
+
+
+@dataclass
+class _Ranking:
+    """The best labels of rows; travels to workers, which open the model themselves."""
+
+    folder: Path | None
+    given: Any
+    k: int
+    candidates: Sequence[str] | None
+    least: Least | None
+
+    @cached_property
+    def model(self) -> Any:
+        if self.folder is None or self.given is not None:
+            return self.given
+        return opened_by_worker(self.folder)
+
+    def of(self, X: Any) -> tuple[Int64, Float32] | None:
+        """(labels, scores); None of no rows."""
+        among = {} if self.candidates is None else {"candidates": list(self.candidates)}
+        if not X.shape[0]:
+            return None
+        if self.least is None:
+            return self.model.rank(X, self.k, **among)  # type: ignore[no-any-return]
+        return rank_sure(self.model, X, self.k, self.least, **among)[:2]
+
+
+def _aligned(
+    annotator: Annotator, block: Rows | ItemSource, executor: Executor | None, rejects: Rejects | None
+) -> Aligned:
+    """A block in the model's terms."""
+    if isinstance(block, Rows):
+        width = annotator.model.n_features_in_
+        return align(block, None, annotator.feature_names, width, annotator.dictionary)
+    return annotator.rows(block, executor=executor, rejects=rejects)
 
 
 def in_blocks(source: ItemSource) -> Iterator[ItemList]:

@@ -1,15 +1,19 @@
 """Fit one entrant of a comparison: compile, try its options on the validation rows, measure time and memory."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from wsabie.base.arrays import Float32, Matrix
+from wsabie.base.arrays import Int64, Matrix
 from wsabie.base.errors import InputError
+from wsabie.base.executor import Executor, Serial
 from wsabie.base.progress import SILENT, Progress
-from wsabie.evaluation.evaluate import Evaluation, evaluate_scores
+from wsabie.evaluation.evaluate import Evaluation, Measured, Running
 from wsabie.models.inputs import row_ranges
 from wsabie.sources.records import Rows
 from wsabie.studies.entrants import Entrant, Options
@@ -86,16 +90,65 @@ def evaluated(
     similar: Any = None,
     hops: Any = None,
     heights: Any = None,
+    there: tuple[Executor, Path] | None = None,
 ) -> Evaluation:
-    """Judge a model on rows, block by block, in bounded memory; the last four as in `evaluate_scores`."""
+    """Judge a model on rows, block by block, in bounded memory; from `exclude` on as in `evaluate_scores`.
+
+    `there` is an executor whose workers open the model in a folder and judge the blocks.
+    """
+    running = Running(rows.Y, rows.Y.shape[1], ks, exclude, similar, hops, heights)
+    ranges = row_ranges(len(rows), rows.Y.shape[1])
+    run, folder = there or (Serial(), None)
+    job = _Judging(
+        running, model if folder is None else None, folder, model.labels if isinstance(model, Among) else None
+    )
     with progress.stage(stage, len(rows), "rows") as bar:
+        for block in run.map_with(_Judging.of, job, ((lo, rows.X[lo:hi]) for lo, hi in ranges)):
+            running.take(block)
+            bar.advance(block.hi - block.lo)
+    return running.result()
 
-        def blocks() -> Iterator[tuple[int, Float32]]:
-            for lo, hi in row_ranges(len(rows), rows.Y.shape[1]):
-                yield lo, model.scores(rows.X[lo:hi])
-                bar.advance(hi - lo)
 
-        return evaluate_scores(blocks(), rows.Y, ks=ks, exclude=exclude, similar=similar, hops=hops, heights=heights)
+class Among(NamedTuple):
+    """A model that knows some labels alone."""
+
+    model: Any
+    labels: Int64
+
+    def scores(self, X: Any) -> Any:
+        return self.model.scores(X)[:, self.labels]
+
+
+@dataclass
+class _Judging:
+    """How blocks of rows are judged; travels to workers, which open the model themselves."""
+
+    running: Running
+    given: Any
+    folder: Path | None
+    labels: Int64 | None
+
+    @cached_property
+    def model(self) -> Any:
+        if self.folder is None:
+            return self.given
+        model = opened_by_worker(self.folder)
+        return model if self.labels is None else Among(model, self.labels)
+
+    def of(self, block: tuple[int, Any]) -> Measured:
+        lo, X = block
+        return self.running.measured(lo, self.model.scores(X))
+
+
+def opened_by_worker(folder: Path) -> Any:
+    """The model in a folder, which works on one thread."""
+    from wsabie.models.annotator import Annotator
+    from wsabie.models.registry import load
+
+    model = load(folder)
+    model = model.model if isinstance(model, Annotator) else model
+    model.threads = 1
+    return model
 
 
 def model_bytes(model: Any) -> int:

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from wsabie.base.arrays import Int32, Int64, UInt64
 from wsabie.base.errors import InputError
+from wsabie.base.executor import Executor, Serial
 from wsabie.base.progress import SILENT, Progress
 from wsabie.features.augment import original_ids
 from wsabie.sources.fingerprint import fingerprint
@@ -90,7 +91,13 @@ class Wanted:
 
 
 def write_shards(
-    stream: RowStream, out: Path, wanted: Wanted, *, progress: Progress = SILENT, rejects: Rejects | None = None
+    stream: RowStream,
+    out: Path,
+    wanted: Wanted,
+    *,
+    executor: Executor | None = None,
+    progress: Progress = SILENT,
+    rejects: Rejects | None = None,
 ) -> Shards:
     """Write the rows of a source as shards; a stopped run goes on where it was.
 
@@ -100,6 +107,8 @@ def write_shards(
     out : Path
         A folder, which is made; one with the shards of the same source is left as it is.
     wanted : Wanted
+    executor : Executor or None
+        Where shards are cut out of the runs and written; None: this process.
     rejects : Rejects or None
         The list that the stream was opened with: what runs and shards of a stopped conversion had rejected is added.
 
@@ -121,7 +130,7 @@ def write_shards(
     _begin(out, work, made_of)
     runs = _Runs(work, stream, wanted, rejects)
     runs.write(progress)
-    shards = _carry_out(out, runs, made_of, progress)
+    shards = _carry_out(out, runs, made_of, executor or Serial(), progress)
     shutil.rmtree(work, ignore_errors=True)
     return shards
 
@@ -170,7 +179,7 @@ class _Runs:
     @cached_property
     def run(self) -> KeptOpen:
         """run(number): the rows of a finished run, mapped."""
-        return KeptOpen(lambda number: map_columns(self._file(number))[0], MOST_OPEN)
+        return _runs_in(self.work)
 
     def total(self, name: str) -> int:
         """The sum of a number that stands in the notes of all runs."""
@@ -240,7 +249,15 @@ class _Runs:
             return None
 
     def _file(self, number: int) -> Path:
-        return self.work / f"run-{number:05d}.safetensors"
+        return _run_file(self.work, number)
+
+
+def _run_file(work: Path, number: int) -> Path:
+    return work / f"run-{number:05d}.safetensors"
+
+
+def _runs_in(work: Path) -> KeptOpen:
+    return KeptOpen(lambda number: map_columns(_run_file(work, number))[0], MOST_OPEN)
 
 
 def _nonzeros(columns: Columns) -> int:
@@ -329,7 +346,7 @@ def _hashes(words: list[str], salt: str) -> UInt64:
 # ---- shards
 
 
-def _carry_out(out: Path, runs: _Runs, made_of: str, progress: Progress) -> Shards:
+def _carry_out(out: Path, runs: _Runs, made_of: str, executor: Executor, progress: Progress) -> Shards:
     """Write the shards that are missing, then everything beside them."""
     n_rows = runs.total("rows")
     if not n_rows:
@@ -340,16 +357,15 @@ def _carry_out(out: Path, runs: _Runs, made_of: str, progress: Progress) -> Shar
     types = _Types.of(runs)
     files = []
     with progress.stage("writing shards", n_rows, "rows") as stage:
-        for number in range(n_shards):
-            found = found_shard(out, number, n_shards)
-            if found is None:
-                columns, repeated = _between(runs, number, n_shards, types)
-                note = {"repeated": repeated}
-                found = write_shard(out, number, n_shards, columns, note), note
-            for row, name in found[1]["repeated"]:
+        cut = _Cut(out, runs.work, len(runs.done), n_shards, types)
+        for entry, repeated in executor.map_with(_Cut.write, cut, range(n_shards)):
+            if not (out / entry["file"]).is_file():
+                raise InputError(f"{entry['file']} was written on another machine and is not found in {out}; choose a "
+                                 "folder that all machines share")  # fmt: skip
+            for row, name in repeated:
                 runs.rejects.add(f"{shown(runs.stream.path)} row {row}", "duplicate id", name)
-            files.append(found[0])
-            stage.advance(found[0]["rows"])
+            files.append(entry)
+            stage.advance(entry["rows"])
     facts, names, statistics = _about(out, runs, types, files)
     return write_manifest(out, facts, files, names, statistics, made_of)
 
@@ -379,11 +395,36 @@ class _Types(NamedTuple):
         return cls(width, names, final, values, "features" in runs.run(0).numbers)
 
 
-def _between(runs: _Runs, number: int, n_shards: int, types: _Types) -> tuple[Columns, list[tuple[int, str]]]:
+@dataclass
+class _Cut:
+    """How shards are cut out of the runs; travels to workers."""
+
+    out: Path
+    work: Path
+    n_runs: int
+    n_shards: int
+    types: _Types
+
+    @cached_property
+    def run(self) -> KeptOpen:
+        return _runs_in(self.work)
+
+    def write(self, number: int) -> tuple[dict[str, Any], list[tuple[int, str]]]:
+        """The entry of a shard, which is written where it is missing, and the rows whose ids came before."""
+        found = found_shard(self.out, number, self.n_shards)
+        if found is None:
+            columns, repeated = _between(self, number)
+            note = {"repeated": repeated}
+            found = write_shard(self.out, number, self.n_shards, columns, note), note
+        return found[0], found[1]["repeated"]
+
+
+def _between(cut: _Cut, number: int) -> tuple[Columns, list[tuple[int, str]]]:
     """The rows of a shard, in their order, and those whose ids came before."""
+    n_shards, types = cut.n_shards, cut.types
     lo, hi = (number << 64) // n_shards, ((number + 1) << 64) // n_shards
     pieces = []
-    for run in map(runs.run, range(len(runs.done))):
+    for run in map(cut.run, range(cut.n_runs)):
         keys = run.numbers["key"]
         first = int(np.searchsorted(keys, np.uint64(lo)))
         end = len(keys) if hi >= 1 << 64 else int(np.searchsorted(keys, np.uint64(hi)))

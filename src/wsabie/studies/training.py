@@ -33,6 +33,7 @@ from wsabie.storage.rejects import Rejects
 from wsabie.studies.sharded_sides import ShardedSides, prepare_shards
 from wsabie.studies.splitting import refuse_few, split_rows
 from wsabie.training.stats import EpochStats
+from wsabie.training.trainer import Trainer
 
 KEPT = r"terms|features\.parquet|features\.parquet\.parts|checkpoint"
 """What is kept beside the model until it is saved."""
@@ -177,6 +178,7 @@ def train(
     progress: Progress,
     rejects: Rejects,
     on_epoch: Callable[[EpochStats], None] | None = None,
+    trainer: Callable[..., Trainer] | None = None,
 ) -> Trained:
     """Train on a collection and save the model.
 
@@ -193,6 +195,8 @@ def train(
         Where pictures that cannot be read are listed.
     on_epoch : callable or None
         Is told the figures of every epoch.
+    trainer : callable or None
+        Makes what trains on shards, as `Wsabie.fit` takes it; None: this process.
 
     Raises
     ------
@@ -223,6 +227,7 @@ def train(
             fingerprint=sides.facts["fingerprint"] or "",
             metric=recipe.metric,
             on_epoch=on_epoch,
+            **({} if trainer is None else {"trainer": trainer}),
         ),
     )
     sides.annotator(estimator).save(recipe.model)

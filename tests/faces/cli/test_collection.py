@@ -11,6 +11,8 @@ from PIL import Image
 
 pytest.importorskip("sqlalchemy", reason="collections need SQLAlchemy")
 
+from wsabie.sources.write_tags import write_sidecar
+
 Cli = Callable[..., Any]
 
 
@@ -53,6 +55,10 @@ def test_a_folder_becomes_a_collection_and_is_kept_up_with(cli: Cli, init: Cli, 
     assert undone.code == 0
     assert "later scans still take tags from metadata and xmp" in undone.err
     assert cli("collection", "status", photos, "--json").json["annotations"] == []
+    assert cli("collection", "scan", photos, "--tags", "folders", "--by", "eve").code == 0
+    assert "scans take tags from metadata and xmp again" in cli("collection", "undo", photos, "--by", "eve").err
+    found = cli("collection", "status", photos, "--json").json
+    assert [root["tags"] for root in found["roots"]] == ["metadata", "xmp"]
 
 
 def test_items_are_found_by_words(cli: Cli, init: Cli, photos: Path, tmp_path: Path) -> None:
@@ -70,6 +76,53 @@ def test_items_are_found_by_words(cli: Cli, init: Cli, photos: Path, tmp_path: P
     assert "choose a name that ends in .png" in cli("collection", "search", photos, "x", "--out", "x.jpg").err
     missing = cli("collection", "search", photos, "x", "--knowledge", tmp_path / "none")
     assert (missing.code, "Traceback" in missing.err) == (1, False)
+
+
+def test_a_folder_without_tags_is_told_how_it_comes_to_a_model(cli: Cli, init: Cli, photos: Path) -> None:
+    (photos / "metadata.csv").unlink()
+    made = init(photos)
+    told = [" ".join(made.err.split()), f"wsabie serve {photos}", f"wsabie collection import {photos} tags.csv"]
+    assert "nothing is tagged yet; a model needs 20 tagged pictures and 2 labels" in told[0]
+    assert all(part in told[0] for part in (*told[1:], f"then: wsabie collection train {photos}"))
+    assert "--tags folders" not in made.err
+    (photos / "sea").mkdir()
+    (photos / "000.webp").rename(photos / "sea/000.webp")
+    assert f"wsabie collection scan {photos} --tags folders" in " ".join(cli("collection", "scan", photos).err.split())
+    assert f"next: wsabie collection train {photos}" in cli("collection", "scan", photos, "--tags", "folders").err
+    assert "nothing is tagged" not in cli("collection", "scan", photos).err
+
+
+def test_keywords_that_were_removed_outside_are_withdrawn(cli: Cli, init: Cli, photos: Path) -> None:
+    (photos / "metadata.csv").unlink()
+    sidecar = photos / "000.webp.xmp"
+    write_sidecar(photos / "000.webp", ["sea", "gull"])
+    assert "2 tags from files" in init(photos).err
+    assert cli("collection", "tag", photos, "000.webp", "--accept", "tern").code == 0
+    sidecar.write_text(sidecar.read_text().replace("gull", "ship"))
+    scanned = cli("collection", "scan", photos)
+    assert "1 tags from files, 1 tags withdrawn, 120 as before" in " ".join(scanned.err.split())
+    sidecar.unlink()
+    assert "2 tags kept that a file no longer says" in " ".join(cli("collection", "scan", photos).err.split())
+    assert "2 tags kept" not in cli("collection", "scan", photos).err
+    found = cli("collection", "annotations", photos, "--json").json["annotations"]
+    assert sorted(one["label"] for one in found) == ["sea", "ship", "tern"]
+
+
+def test_tables_below_are_told(cli: Cli, init: Cli, photos: Path) -> None:
+    (photos / "more").mkdir()
+    (photos / "000.webp").rename(photos / "more/000.webp")
+    (photos / "more/metadata.csv").write_text("file_name,labels\n000.webp,gull\n")
+    told = " ".join(init(photos).err.split())
+    assert "the name of 1 sub-folder is not asked" in told
+    assert f"1 table of tags is not read; to take one over: wsabie collection import DIR {photos}/more/meta" in told
+    assert "1 added" in cli("collection", "import", photos, photos / "more/metadata.csv").err
+
+
+def test_a_database_that_is_away_leaves_nothing(cli: Cli, photos: Path) -> None:
+    failed = cli("collection", "init", photos, "--database", "postgresql://eve@127.0.0.1:1/photos")
+    assert (failed.code, "does not answer as it should" in failed.err) == (1, True)
+    assert not (photos / ".wsabie").exists()
+    assert cli("collection", "init", photos, "--no-scan").code == 0
 
 
 def test_an_empty_folder_waits_for_files(cli: Cli, init: Cli, tmp_path: Path, pictures: Path) -> None:

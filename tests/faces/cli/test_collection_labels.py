@@ -103,9 +103,29 @@ def test_what_wordnet_knows_is_filled_in(cli: Cli, photos: Path, data_dir: Path)
     assert cli(*fill, "--dry-run", "--json").json["would"] == []
 
 
+def test_a_label_is_deleted(cli: Cli, photos: Path) -> None:
+    cli("collection", "tag", photos, 1, 2, "--accept", "sea")
+    cli("collection", "tag", photos, 3, "--accept", "qual")
+    cli("collection", "labels", photos, "parent", "sea", "qual")
+    refused = cli("collection", "labels", photos, "delete", "qual")
+    assert (refused.code, "to delete these tags too: --with-tags" in " ".join(refused.err.split())) == (1, True)
+    done = cli("collection", "labels", photos, "delete", "qual", "--with-tags")
+    assert "deleted qual with 1 tag; 1 label below moved up; to take it back: wsabie" in " ".join(done.err.split())
+    listed = cli("collection", "labels", photos, "--json").json["labels"]
+    assert [(one["name"], one["parent"], one["items"]) for one in listed] == [("sea", None, 2)]
+    assert cli("collection", "labels", photos, "delete", "sea", "--with-tags", "--json").json["tags"] == 2
+    for _ in range(2):
+        assert cli("collection", "undo", photos).code == 0
+    listed = cli("collection", "labels", photos, "--json").json["labels"]
+    assert [(one["name"], one["parent"]) for one in listed] == [("sea", "qual"), ("qual", None)]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (("labels", "delete"), "`labels DIR delete` takes LABEL ...; 0 are given"),
+        (("labels", "delete", "see"), "there is no label 'see' here; the closest: sea"),
+        (("labels", "merge", "sea", "ship", "--with-tags"), "leave --with-tags out"),
         (("labels", "merge", "sea"), "`labels DIR merge` takes A ... B; 1 are given"),
         (("labels", "merge", "see", "sea"), "there is no label 'see' here; the closest: sea"),
         (("labels", "merge", "sea", "sea"), "cannot be merged into itself"),
@@ -119,6 +139,7 @@ def test_what_wordnet_knows_is_filled_in(cli: Cli, photos: Path, data_dir: Path)
         (("labels", "show", "see"), "there is no label 'see' here; the closest: sea"),
         (("labels", "edit", "sea"), "say what is to change"),
         (("labels", "edit", "sea", "--language", "two words"), "is no language"),
+        (("labels", "synonym", "sea", "Meer", "--language", "deutsch"), "code of two or three letters"),
         (("labels", "edit", "sea", "--drop", "ship"), "'ship' is no other name of 'sea'"),
         (("labels", "fill"), "--knowledge names the files"),
         (("labels", "list", "--merge-above", ".9"), "leave --merge-above out"),

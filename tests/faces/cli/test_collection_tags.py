@@ -46,9 +46,14 @@ def test_metadata_come_in_and_train_a_model_on_their_way_out(cli: Cli, photos: P
     assert trained.code == 0, trained.err
     assert trained.json["rows"] + trained.json["validation_rows"] > 100
     assert contents(photos) == before
+    (photos / "tags.json").touch()  # it is empty, and nothing is lost
     coco = cli("collection", "export", photos, photos / "tags.json")
     assert coco.code == 0, coco.err
     assert f"{n:,} tags written to {photos / 'tags.json'}" in coco.err.replace("\n", "")
+    again = cli("collection", "export", photos, photos / "tags.json")
+    assert (again.code, "is there already and would be lost" in again.err) == (1, True)
+    (photos / "tags.json").write_text('{"info": 1}')
+    assert cli("collection", "export", photos, photos / "tags.json", "--overwrite").code == 0
     undone = cli("collection", "undo", photos, str(done["entry"]), "--by", "eve")
     assert undone.code == 0, undone.err
     assert len(json.loads((photos / "tags.json").read_text())["annotations"]) == n
@@ -93,6 +98,7 @@ def test_xmp_goes_where_it_is_asked_to(cli: Cli, photos: Path, tmp_path: Path) -
         (["out", "--beside-originals"], "leave OUT and --pictures out"),
         (["--into-originals", "--beside-originals"], "give one of"),
         (["--into-originals", "--as", "csv"], "leave --as csv out"),
+        (["--into-originals", "--overwrite"], "leave --overwrite out"),
     ],
 )
 def test_what_cannot_be_exported(

@@ -36,7 +36,7 @@ def test_documents_have_the_documented_keys(cli: Cli, rows: Path, pictures: Path
     absent = {
         "train": {"source_fingerprint", "describe"},
         "evaluate": {"siblings"},
-        "annotate": {"marks"},
+        "annotate": {"marks", "no_tag_fits", "rows", "out"},
         "neighbours": {"marks"},
         "features": {"kpca", "map", "components", "landmarks", "bytes", *kernel},
         "info": {"tuning", "members", "blend", "crop", "normalise", "output", "rate"},

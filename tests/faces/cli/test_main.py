@@ -35,6 +35,10 @@ def test_a_word_that_looks_like_an_option_is_told_how_to_be_given(cli: Callable[
     ran = cli("collection", "search", tmp_path, "--", "-dog cat")
     assert (ran.code, "is not a collection yet" in ran.err) == (1, True)
     assert "behind --" not in cli("collection", "search", tmp_path, "x", "-k").err
+    for word, told in (("-kite", "behind a label: search photos 'bird -kite'"), ("-kite bird", "-- '-kite bird'")):
+        ran = cli("collection", "search", tmp_path, word)
+        assert (ran.code, told in " ".join(ran.err.split())) == (2, True), ran.err
+    assert "behind" not in cli("collection", "search", tmp_path, "x", "-k", "ite").err
 
 
 def test_help_loads_nothing_heavy() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wsabie.faces.cli.common import executor, label_names, listing, loaded, refuse_unfit
+from wsabie.faces.cli.common import executor, label_names, least_of, listing, loaded, refuse_unfit
 from wsabie.faces.cli.terminal import TerminalProgress, note, out, plural, show_json
 from wsabie.faces.cli.using import sources_of
 from wsabie.storage.outputs import refuse_unwritable
@@ -25,6 +25,8 @@ def annotate_to_command(
     strict: bool,
     rejects_file: Path | None,
     json: bool,
+    min_precision: float | None = None,
+    ray: str | None = None,
 ) -> None:
     """Write the best labels of all inputs to a file."""
     from wsabie.studies.annotating import annotate_to, form_of
@@ -32,19 +34,22 @@ def annotate_to_command(
     form_of(file)  # refuses another ending before any work
     refuse_unwritable(("annotations", file), ("rejects", rejects_file), inputs=(*inputs, model))
     annotator, progress = loaded(model, threads), TerminalProgress()
+    run = executor(threads, ray, model, *inputs)
     among = None if candidates is None else label_names(candidates)
     annotator.model.vocabulary_.ids(among or ())  # refuses an unknown label as well
+    least = least_of(model, annotator, min_precision)
     with listing(rejects_file, strict=strict) as rejects:
         blocks = _blocks(annotator, model, inputs, rejects)
-        written = annotate_to(
-            file, annotator, blocks, k, candidates=among, executor=executor(threads), progress=progress, rejects=rejects
-        )
+        given: dict[str, Any] = {"candidates": among, "least": least, "executor": run, "folder": model}
+        written = annotate_to(file, annotator, blocks, k, **given, progress=progress, rejects=rejects)
         skipped = len(rejects)
     if json:
         counts = {"rows": written.rows, "skipped": skipped, "unknown_features": written.unknown_features}
-        show_json({"schema": 1, "model": str(model), "out": str(file), **counts})
+        fits = {} if least is None else {"no_tag_fits": written.untagged}
+        show_json({"schema": 1, "model": str(model), "out": str(file), **counts, **fits})
         return
-    out.print(f"{file}: the best labels of {plural(written.rows, 'row')}")
+    none = "" if least is None else f", {written.untagged:,} of which no tag fits"
+    out.print(f"{file}: the best labels of {plural(written.rows, 'row')}{none}")
     if written.unknown_features:
         note(f"{plural(written.unknown_features, 'value')} left out: the model does not know their features")
 

@@ -34,6 +34,7 @@ from wsabie.faces.cli.options import (
     MinRows,
     Model,
     Normalise,
+    OnRay,
     Output,
     ParentFirst,
     Rate,
@@ -158,6 +159,11 @@ def train(
         typer.Option(help="Further labels that devise and conse can rank, though no row has them: a file, one a line."),
     ] = None,
     threads: Threads = None,
+    ray: OnRay = None,
+    nodes: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="With --ray and shards: nodes that train at most (default: all)."),
+    ] = None,
     seed: GivenSeed = None,
     only: Annotated[
         list[str] | None,
@@ -201,9 +207,11 @@ def train(
     described = stated(describe=describe, components=components, landmarks=landmarks, terms=terms, size=size)
     described |= stated(augment=augment, crop=crop, normalise=normalise, output=output, rate=rate)
     meant = stated(vectors=vectors, knowledge=knowledge, labels=labels)
+    if nodes is not None and ray is None:
+        raise InputError("--nodes says how many nodes of a cluster train; give its address too: --ray ADDRESS")
     if is_declaration(data):
         others = stated(valid=valid, config=config, ensemble=ensemble, ensemble_by=ensemble_by, relations=relations)
-        others |= described | meant | stated(items=items, whole=whole, metric=metric, **{"from": start})
+        others |= described | meant | stated(items=items, whole=whole, metric=metric, ray=ray, **{"from": start})
         refuse_options(others, "what a TOML file says in its tables, or what a space does not have")
         if kind != "wsabie" or min_rows != 1 or hogwild:
             raise InputError("a space has no --kind, --min-rows or --hogwild; leave them out, or give other data")
@@ -236,7 +244,7 @@ def train(
     rest: dict[str, Any] = {"min_rows": min_rows, "resume": resume, "system": kind, "given": run}
     rest |= stated(start=begun, hold_out=hold_out if system_of(kind).trained else 0.0, metric=metric)
     recipe = Recipe(str(data), model, estimator, describing(described), **rest)
-    train_command(Asked(data, valid, recipe, log, rejects, strict=strict, json=json, items=items, whole=whole))
+    train_command(Asked(data, valid, recipe, log, rejects, strict, json, items, whole, ray, nodes))
 
 
 def evaluate(
@@ -270,6 +278,7 @@ def evaluate(
         int | None, typer.Option(min=0, max=2**63 - 1, help="Of parts: seed of what is drawn (default: 0).")
     ] = None,
     threads: Threads = None,
+    ray: OnRay = None,
     strict: Strict = False,
     rejects: Rejects = None,
     json: Json = False,
@@ -285,12 +294,13 @@ def evaluate(
     space, parts = space_in(model, threads), PartsAsked(quadruplets, seed, relations, among)
     if space is not None:
         refuse_options(stated(exclude=exclude, candidates=candidates), "what labels a row has")
+        refuse_options(stated(ray=ray), "where models work, and a space works here")
         refuse_of_parts(parts, model)
         given = strict, rejects, json, hierarchy, parent_first
         evaluate_space_command(space, model, data, allow_overlap, threads, *given)
         return
     others = strict, rejects, json, parts, hierarchy, parent_first
-    evaluate_command(model, data, allow_overlap, exclude, threads, *others, candidates)
+    evaluate_command(model, data, allow_overlap, exclude, threads, *others, candidates, ray)
 
 
 def annotate(
@@ -301,6 +311,14 @@ def annotate(
     ] = None,
     k: Top = 10,
     candidates: Candidates = None,
+    min_precision: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Only labels that are right so often on held-out items, such as 0.9, by a model of a collection.",
+        ),
+    ] = None,
     to: Annotated[
         Path | None,
         typer.Option("--out", help="A file for the labels (.jsonl, .tsv, .parquet), for any number of rows."),
@@ -329,6 +347,7 @@ def annotate(
         bool, typer.Option("--exact", help="Without the approximate index that `wsabie index` made.")
     ] = False,
     threads: Threads = None,
+    ray: OnRay = None,
     strict: Strict = False,
     rejects: Rejects = None,
     json: Json = False,
@@ -340,7 +359,9 @@ def annotate(
     space = space_in(model, threads)
     if space is not None:
         others = stated(explain=explain, label=label, hierarchy=hierarchy, region=region, candidates=candidates, out=to)
+        others |= stated(min_precision=min_precision)
         refuse_options(others, "what labels are")
+        refuse_options(stated(ray=ray), "where models work, and a space works here")
         annotate_space_command(space, model, inputs or (), text or (), k, relation, threads, strict, rejects, json)
         return
     refuse_of_space(model, stated(relation=relation))
@@ -351,10 +372,11 @@ def annotate(
 
         others = stated(explain=explain, label=label, hierarchy=hierarchy, region=region, text=text)
         refuse_options(others, "single answers, and --out writes those of many rows")
-        annotate_to_command(model, inputs or [], to, k, candidates, threads, strict, rejects, json)
+        given_to = inputs or [], to, k, candidates, threads, strict, rejects, json, min_precision, ray
+        annotate_to_command(model, *given_to)
         return
     given = inputs or [], k, explain, label, threads, strict, rejects, json, hierarchy, parent_first
-    annotate_command(model, *given, text or (), region or (), candidates, exact)
+    annotate_command(model, *given, text or (), region or (), candidates, exact, min_precision, ray)
 
 
 def update(

@@ -19,6 +19,7 @@ from wsabie.storage.rejects import Rejects
 
 if TYPE_CHECKING:
     from wsabie.models.annotator import Annotator
+    from wsabie.models.sure import Least
     from wsabie.sources.align import Aligned
 
 
@@ -88,8 +89,17 @@ def _because(rejects: Rejects) -> str:
     return f": {rejects.summary()}" if len(rejects) else ""
 
 
-def executor(threads: int | None) -> Executor:
-    """Processes for picture work; this process when one core is wanted."""
+def executor(threads: int | None, ray: str | None = None, *paths: Path | None) -> Executor:
+    """Processes for picture work; this process when one core is wanted; a Ray cluster, where one is named, of which all
+    nodes have to see the paths.
+    """
+    if ray is not None:
+        from wsabie.distributed.cluster import refuse_unseen
+        from wsabie.distributed.executor import Ray
+
+        run = Ray(ray)
+        refuse_unseen(path for path in paths if path is not None)
+        return run
     n = threads or available_cores()
     return Serial() if n == 1 else Processes(n)
 
@@ -184,6 +194,13 @@ def loaded(path: Path, threads: int | None = None) -> Any:
     annotator = model if isinstance(model, Annotator) else Annotator(model)
     annotator.model.threads = threads
     return annotator
+
+
+def least_of(path: Path, annotator: "Annotator", min_precision: float | None) -> "Least | None":
+    """From which probabilities on labels of a model are right that often; None: all labels are wanted."""
+    from wsabie.catalogue import probability
+
+    return None if min_precision is None else probability.least_of(path, annotator, min_precision)
 
 
 def refuse_uncollected(folder: Path) -> None:

@@ -17,6 +17,7 @@ from wsabie.faces.cli.options import (
     Json,
     Landmarks,
     Normalise,
+    OnRay,
     Output,
     Rate,
     Rejects,
@@ -84,6 +85,7 @@ def features(
     output: Output = None,
     rate: Rate = None,
     threads: Threads = None,
+    ray: OnRay = None,
     seed: GivenSeed = None,
     strict: Strict = False,
     rejects: Rejects = None,
@@ -101,7 +103,7 @@ def features(
         pictures_given = stated(
             describe=describe, balance=balance, components=components, terms=terms, size=size, weighting=weighting,
             min_count=min_count, hashing=hashing or None, dictionary=dictionary, augment=augment, crop=crop,
-            normalise=normalise, output=output, rate=rate, items=items,
+            normalise=normalise, output=output, rate=rate, items=items, ray=ray,
         )  # fmt: skip
         refuse_options(
             pictures_given, "how pictures, sounds or documents are described, and kpca takes rows of features"
@@ -124,7 +126,7 @@ def features(
         rate=rate,
         seed=seed,
     )
-    features_command(kind, pictures, out, given, dictionary, augment or 0, threads, strict, rejects, json, items)
+    features_command(kind, pictures, out, given, dictionary, augment or 0, threads, strict, rejects, json, items, ray)
 
 
 def shards(
@@ -141,6 +143,7 @@ def shards(
         ),
     ] = "exact",
     seed: Seed = 0,
+    ray: OnRay = None,
     strict: Strict = False,
     rejects: Rejects = None,
     json: Json = False,
@@ -149,7 +152,7 @@ def shards(
     from wsabie.faces.cli.sharding import shards_command
     from wsabie.studies.sharding import Wanted
 
-    shards_command(data, out, Wanted(rows, values, seed), strict, rejects, json)
+    shards_command(data, out, Wanted(rows, values, seed), strict, rejects, json, ray)
 
 
 def split(

@@ -52,6 +52,7 @@ def features_command(
     rejects_file: Path | None,
     json: bool,
     items: str | None = None,
+    ray: str | None = None,
 ) -> None:
     """Learn or load a dictionary, describe every picture, write Parquet; `given` are the dictionary's options."""
     from wsabie.features.components import Components
@@ -59,7 +60,7 @@ def features_command(
     from wsabie.features.registry import describer
 
     refuse_unwritable(("rejects", rejects_file), ("parquet", out_file), inputs=(src, dictionary))
-    progress, run = TerminalProgress(), executor(threads)
+    progress, run = TerminalProgress(), executor(threads, ray, src)
     started = time.perf_counter()
     theirs = None if dictionary is None else _dictionary(dictionary)
     with listing(rejects_file, strict=strict) as rejects:

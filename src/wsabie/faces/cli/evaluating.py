@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -50,15 +50,17 @@ def evaluate_command(
     hierarchy: Sequence[Path] | None = None,
     parent_first: bool = False,
     candidates: Path | None = None,
+    ray: str | None = None,
 ) -> None:
     """Score every row that carries a known label and print the metrics with bootstrap intervals."""
     from wsabie.evaluation.bootstrap import bootstrap_all
-    from wsabie.studies.fitting import evaluated
+    from wsabie.studies.fitting import Among, evaluated
     from wsabie.studies.judged_parts import judge_parts
 
     read = (data, model, exclude, candidates, parts.relations, parts.among)
     refuse_unwritable(("rejects", rejects_file), inputs=read)
     annotator, progress = loaded(model, threads), TerminalProgress()
+    run = executor(threads, ray, data, model)
     vocabulary = annotator.model.vocabulary_
     among = np.arange(len(vocabulary)) if candidates is None else np.unique(vocabulary.ids(label_names(candidates)))
     if candidates is not None and len(among) < 2:
@@ -74,7 +76,7 @@ def evaluate_command(
         source = opened(data, rejects, n_features=annotator.model.n_features_in_, **read_as(annotator.facts))
         if not allow_overlap:
             _refuse_training_data(annotator, source, data)
-        aligned = aligned_rows(annotator, model, source, executor(threads), progress, rejects)
+        aligned = aligned_rows(annotator, model, source, run, progress, rejects)
         if not allow_overlap:
             _refuse_training_data(annotator, aligned.rows, data)
             if exclude is None:  # else rows are on both sides, and labels are not
@@ -83,10 +85,11 @@ def evaluate_command(
         tell_unknown(aligned, data)
         rows, judged = aligned.rows, annotator.model
         if candidates is not None:
-            rows, judged = _rows_among(rows, among, candidates), _Among(judged, among)
+            rows, judged = _rows_among(rows, among, candidates), Among(judged, among)
         known = None if exclude is None else _known_labels(exclude, rows, data, rejects)
         ks = lengths(len(rows.label_names))
-        found = evaluated(judged, rows, ks, "scoring", progress, exclude=known, **near)
+        there = (run, model) if run.standing else None
+        found = evaluated(judged, rows, ks, "scoring", progress, exclude=known, there=there, **near)
         measured = {name: found.per_row[name] for name in SHOWN if name in found.per_row}
         intervals = bootstrap_all(measured, groups=groups_of(rows, found.rows))
         of_parts = None if question is None else judge_parts(judged, rows, question, progress)
@@ -103,16 +106,6 @@ def evaluate_command(
         tell_siblings(sibling_facts(similar))
     if of_parts is not None:
         show_parts(of_parts)
-
-
-class _Among(NamedTuple):
-    """A model that knows some labels alone."""
-
-    model: Any
-    labels: "Int64"
-
-    def scores(self, X: Any) -> Any:
-        return self.model.scores(X)[:, self.labels]
 
 
 def _rows_among(rows: Rows, labels: "Int64", candidates: Path) -> Rows:

@@ -47,13 +47,23 @@ class _Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except typer.BadParameter as error:
-            error.message = error.message.removeprefix("Value error, ")
+            error.message = error.message.removeprefix("Value error, ") + _meant(error)
             raise
         except _Usage as error:
             option = getattr(error, "option_name", "") if hasattr(error, "possibilities") else ""
             if option[:1] == "-" != option[1:2]:  # of words with two, typer says which are near
                 error.message += " (a word that begins with - is given behind --, as in: search photos -- '-dog cat')"
             raise
+
+
+def _meant(error: Any) -> str:
+    """What to do where `search photos -kite` was read as -k with the value "ite"; alone it would find nothing."""
+    options = [name for name in getattr(error.param, "opts", ()) if len(name) == 2]
+    word = next((word for word in sys.argv if word[:2] in options and word[2:]), None)
+    if word is None or getattr(error.ctx, "info_name", "") != "search":
+        return ""
+    how = f"behind --: search photos -- '{word}'" if " " in word else f"behind a label: search photos 'bird {word}'"
+    return f" (what is not wanted is given {how})"
 
 
 app = typer.Typer(

@@ -41,6 +41,10 @@ Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of everythin
 GivenSeed = Annotated[int | None, typer.Option(min=0, max=2**63 - 1, help="Seed of everything random (default: 0).")]
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first bad input instead of listing it.")]
 Rejects = Annotated[Path | None, typer.Option(help="Write what was skipped to this file (JSON lines).")]
+OnRay = Annotated[
+    str | None,
+    typer.Option("--ray", metavar="ADDRESS", help="Share the work on a Ray cluster: HOST:PORT of its head, or local."),
+]
 Top = Annotated[int, typer.Option("-k", min=1, help="How many labels.")]
 IndexKind = Annotated[
     Literal["ivf", "hnsw"],

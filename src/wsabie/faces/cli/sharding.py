@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wsabie.base.errors import InputError
-from wsabie.faces.cli.common import listing
+from wsabie.faces.cli.common import executor, listing
 from wsabie.faces.cli.terminal import TerminalProgress, note, out, plural, show_json, show_table
 from wsabie.storage.outputs import refuse_unwritable
 
@@ -15,7 +15,13 @@ if TYPE_CHECKING:
 
 
 def shards_command(
-    data: Path, folder: Path, wanted: "Wanted", strict: bool, rejects_file: Path | None, json: bool
+    data: Path,
+    folder: Path,
+    wanted: "Wanted",
+    strict: bool,
+    rejects_file: Path | None,
+    json: bool,
+    ray: str | None = None,
 ) -> None:
     """Write rows as shards; a stopped run goes on where it was."""
     from wsabie.sources.row_stream import open_stream
@@ -24,10 +30,10 @@ def shards_command(
     refuse_unwritable(("rejects", rejects_file), inputs=(data, folder))
     if folder.resolve() == data.resolve() or data.resolve() in folder.resolve().parents:
         raise InputError(f"cannot write {folder}: it is, or lies in, what is read; choose another folder")
-    started = time.perf_counter()
+    started, run = time.perf_counter(), executor(1, ray, folder)
     with listing(rejects_file, strict=strict) as rejects:
         stream = open_stream(data, rejects)
-        shards = write_shards(stream, folder, wanted, progress=TerminalProgress(), rejects=rejects)
+        shards = write_shards(stream, folder, wanted, executor=run, progress=TerminalProgress(), rejects=rejects)
         skipped = len(rejects)
     if json:
         facts = {**_facts(shards), "skipped": skipped, "seconds": round(time.perf_counter() - started, 3)}

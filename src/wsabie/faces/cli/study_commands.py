@@ -22,6 +22,7 @@ from wsabie.faces.cli.options import (
     Landmarks,
     MinRows,
     Normalise,
+    OnRay,
     Output,
     ParentFirst,
     Rate,
@@ -162,6 +163,7 @@ def tune(
     output: Output = None,
     rate: Rate = None,
     threads: Threads = None,
+    ray: OnRay = None,
     seed: GivenSeed = None,
     strict: Strict = False,
     rejects: Rejects = None,
@@ -183,7 +185,7 @@ def tune(
     if is_declaration(data):
         from wsabie.faces.cli.space_studies import tune_spaces_command
 
-        refuse_options(stated(valid=valid, test=test) | described, "what a space is not tuned with")
+        refuse_options(stated(valid=valid, test=test, ray=ray) | described, "what a space is not tuned with")
         if kind != "wsabie" or metric != "MAP" or min_rows != 1 or all_rows or allow_overlap:
             raise InputError(
                 "a space has no --kind, --metric, --min-rows, --all-rows or --allow-overlap; leave them out, or give "
@@ -199,7 +201,7 @@ def tune(
     rest: dict[str, Any] = {"min_rows": min_rows, "resume": True, "system": kind, **stated(hold_out=hold_out)}
     recipe = Recipe(str(data), out / "model", estimator, describing(described), **rest)
     plan = Plan(searched, metric, trials, minutes, not full, all_rows, allow_overlap)
-    tune_command(Asked(data, valid, test, out, plan, recipe, rejects, strict=strict, json=json))
+    tune_command(Asked(data, valid, test, out, plan, recipe, rejects, strict=strict, json=json, ray=ray))
 
 
 def reproduce(

@@ -36,8 +36,22 @@ from wsabie.storage.shards import is_shard_folder
 from wsabie.training.stats import EpochStats
 
 if TYPE_CHECKING:
+    from wsabie.distributed.averaging_rounds import Round
     from wsabie.models.base import LabelModel
     from wsabie.studies.training import Recipe
+
+
+@dataclass
+class Crowd:
+    """The nodes of a cluster that trained: how many came, how many were lost, how often tables came together."""
+
+    came: int = 0
+    lost: int = 0
+    rounds: int = 0
+
+    def told(self, one: "Round") -> None:
+        """One more round."""
+        self.came, self.lost, self.rounds = one.came, one.lost, self.rounds + 1
 
 
 @dataclass(frozen=True)
@@ -59,6 +73,8 @@ class Asked:
     json: bool
     items: str | None = None
     whole: str | None = None
+    ray: str | None = None
+    nodes: int | None = None
 
 
 def estimator_of(
@@ -141,17 +157,18 @@ def train_command(asked: Asked) -> None:
 
     _refuse_early(asked)
     _tell_order_statistic(asked.recipe.estimator)
-    progress, recipe = TerminalProgress(), asked.recipe
+    progress, recipe, crowd = TerminalProgress(), asked.recipe, Crowd()
     with resumable(), listing(asked.rejects, strict=asked.strict) as rejects:
         source, valid = _opened(asked, rejects)
         trained = train(
             source,
             valid,
             recipe,
-            executor=executor(recipe.threads),
+            executor=executor(recipe.threads, asked.ray, asked.data, asked.valid),
             progress=progress,
             rejects=rejects,
             on_epoch=logging_to(asked.log, recipe.resume),
+            trainer=_on_ray(asked, source, crowd),
         )
     shutil.rmtree(recipe.work, ignore_errors=True)
     if trained.validation is not None:
@@ -160,7 +177,7 @@ def train_command(asked: Asked) -> None:
         note(f"{asked.valid} is the training data itself, so that the epoch was chosen by what is known by heart")
     if recipe.hold_out and valid is None and not trained.facts["validation_rows"]:
         note("no row that was set aside has a label that other rows have, so that the last epoch was kept")
-    _tell(asked, trained.facts, trained.history)
+    _tell(asked, trained.facts, trained.history, crowd)
     if not asked.json:
         on = "parts" if recipe.system == "parts" and getattr(source, "things", None) == "pictures" else "annotate"
         note(f"next: wsabie {on} {quote(str(recipe.model))} {'PICTURE' if on == 'parts' else 'NEW_DATA'}")
@@ -254,7 +271,7 @@ def _with_wholes(whole: str | None, path: Path, source: Source) -> Source:
     return with_pictures(source, whole)
 
 
-def _tell(asked: Asked, facts: dict[str, Any], history: list[EpochStats]) -> None:
+def _tell(asked: Asked, facts: dict[str, Any], history: list[EpochStats], crowd: Crowd) -> None:
     from wsabie.storage.folder import folder_bytes
 
     figures = [stats.validation for stats in history if stats.validation is not None]
@@ -264,6 +281,7 @@ def _tell(asked: Asked, facts: dict[str, Any], history: list[EpochStats]) -> Non
     if asked.json:
         summary = {"schema": 1, "model": str(asked.recipe.model), "bytes": n_bytes, "epochs": len(history)}
         summary |= {"models": about["models"]} if "models" in about else {}
+        summary |= {"nodes": {"came": crowd.came, "lost": crowd.lost}} if crowd.rounds else {}
         show_json({**summary, "validation_map": best, **facts, "history": [stats.as_dict() for stats in history]})
         return
     kept = epochs_run(history, about)
@@ -280,7 +298,22 @@ def _tell(asked: Asked, facts: dict[str, Any], history: list[EpochStats]) -> Non
     out.print(
         f"{asked.recipe.model}: {labels}{few} from {rows}, {kept + ', ' if history else ''}{n_bytes / 1e6:.1f} MB"
     )
+    if crowd.rounds:
+        lost = f", {crowd.lost} of them lost" if crowd.lost else ""
+        note(f"{plural(crowd.came, 'node')} took part{lost}; their tables came together {plural(crowd.rounds, 'time')}")
     _tell_unused(asked.recipe.estimator)
+
+
+def _on_ray(asked: Asked, source: Source | ShardedRows, crowd: Crowd) -> Callable[..., Any] | None:
+    """What trains on a cluster, where one is named and the rows are in shards; None: this process does."""
+    from wsabie.distributed.averaging import averaging
+
+    if asked.ray is None:
+        return None
+    if not isinstance(source, ShardedRows):
+        note("rows in shards are trained on the cluster, and these on this machine; see wsabie shards --help")
+        return None
+    return averaging(asked.ray, asked.nodes, crowd.told)
 
 
 def _tell_unused(model: Any) -> None:

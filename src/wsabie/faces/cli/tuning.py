@@ -36,6 +36,7 @@ class Asked:
     rejects: Path | None
     strict: bool
     json: bool
+    ray: str | None = None
 
 
 def tune_command(asked: Asked) -> None:
@@ -55,7 +56,7 @@ def tune_command(asked: Asked) -> None:
         valid, test = (
             None if path is None else opened(path, rejects, n_features=width_of(source)) for path in inputs[1:]
         )
-        run = executor(asked.recipe.threads)
+        run = executor(asked.recipe.threads, asked.ray, *inputs)
         found = tune(source, valid, test, asked.plan, asked.recipe, executor=run, progress=progress, rejects=rejects)
     write_page(asked.out, found, asked.data.name)
     if found.unknown is not None:

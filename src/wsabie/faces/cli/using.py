@@ -11,6 +11,7 @@ from wsabie.faces.cli.common import (
     aligned_rows,
     executor,
     label_names,
+    least_of,
     listing,
     loaded,
     opened,
@@ -22,6 +23,7 @@ from wsabie.faces.cli.hierarchies import SHOWN_MARKS, kinds_in, siblings_by
 from wsabie.faces.cli.terminal import TerminalProgress, note, one_line, show_json, show_table
 from wsabie.labels.similar import Mark, SharedParents, marks
 from wsabie.models.base import LabelModel
+from wsabie.models.sure import Least, rank_sure
 from wsabie.sources.records import Item, ItemList, Rows, Source
 from wsabie.sources.region_parts import RegionsOf
 from wsabie.sources.regions import OUTSIDE
@@ -45,6 +47,8 @@ def annotate_command(
     regions: Sequence[str] = (),
     candidates: Path | None = None,
     exact: bool = False,
+    min_precision: float | None = None,
+    ray: str | None = None,
 ) -> None:
     """Rank labels for every input, one line each; with a hierarchy, true labels and their siblings are marked."""
     if label is not None and explain is None:
@@ -66,7 +70,9 @@ def annotate_command(
         raise InputError(f"{candidates} names no label; give one a line")
     if exact and "index" in annotator.model.facts():  # other kinds of model know no other search
         among["exact"] = True
+    least = least_of(model, annotator, min_precision)
     similar = siblings_by(kinds_in(hierarchy, parent_first), hierarchy, annotator)
+    run = executor(threads, ray, *inputs)
     results: list[dict[str, Any]] = []
     drawn = unknown = 0
     with listing(rejects_file, strict=strict) as rejects:
@@ -74,13 +80,14 @@ def annotate_command(
         sources = sources_of(inputs, rejects, annotator, known=known, alone=alone)
         sources = [(place, _regions_of(source, regions)) for place, source in sources] if regions else sources
         for place, source in [*sources, *_texts(texts)]:
-            aligned = aligned_rows(annotator, model, source, executor(threads), progress, rejects)
+            aligned = aligned_rows(annotator, model, source, run, progress, rejects)
             rows, unknown = aligned.rows, unknown + aligned.unknown_features
             tell_unknown_features(aligned, "the data")
             if len(rows):
-                ranked = annotator.model.annotate(rows.X, k, **among)
+                ranked = _ranked(annotator.model, rows.X, k, least, among)
                 found = [
                     {"id": place + i, "labels": [[name, round(s, 6)] for name, s in top]}
+                    | ({} if least is None else {"no_tag_fits": not top})
                     for i, top in zip(rows.ids, ranked, strict=True)
                 ]
                 if similar is not None:
@@ -100,10 +107,19 @@ def annotate_command(
     for result in results:
         signs = [SHOWN_MARKS[mark] for mark in result.get("marks", ["other"] * len(result["labels"]))]
         shown = zip(signs, result["labels"], strict=True)
-        labels = "  ".join(f"{sign}{one_line(name)} {score:.2f}" for sign, (name, score) in shown)
+        labels = "  ".join(f"{sign}{one_line(name)} {score:.2f}" for sign, (name, score) in shown) or "(no tag fits)"
         sys.stdout.write(f"{one_line(result['id'])}\t{labels}\n")  # as it is: `out` would turn the tab into blanks
     if similar is not None:
         note("* a true label, ~ a sibling of one")
+
+
+def _ranked(model: Any, X: Any, k: int, least: Least | None, among: dict[str, Any]) -> list[list[tuple[str, float]]]:
+    """Labels of rows with their scores, best first; where they have to be sure enough, perhaps none."""
+    if least is None:
+        return model.annotate(X, k, **among)  # type: ignore[no-any-return]
+    names, (labels, scores, _) = list(model.vocabulary_), rank_sure(model, X, k, least, **among)
+    rows = zip(labels.tolist(), scores.tolist(), strict=True)
+    return [[(names[y], s) for y, s in zip(*row, strict=True) if y >= 0] for row in rows]
 
 
 def _regions_of(source: Source, regions: Sequence[str]) -> RegionsOf:

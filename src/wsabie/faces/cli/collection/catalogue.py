@@ -59,7 +59,7 @@ def init(
             made = {"schema": 1, "collection": str(collection.folder), "database": shown(collection.engine)}
             show_json(made if scanned is None else made | {"scanned": as_json(scanned)})
         elif scanned is not None:
-            _tell(scanned, folder)
+            _tell(collection, scanned, folder)
 
 
 def add(
@@ -79,7 +79,7 @@ def add(
 
         for path in paths:
             add_root(collection, path, by=person(by))
-        _show(_scanned(collection, by, threads, rejects, tags=tags), folder, json)
+        _show(collection, _scanned(collection, by, threads, rejects, tags=tags), folder, json)
 
 
 def scan(
@@ -95,7 +95,8 @@ def scan(
 ) -> None:
     """Look for new, moved, changed and missing files, and for tags in them."""
     with opened(folder) as collection:
-        _show(_scanned(collection, by, threads, rejects, tags=tags, rehash=rehash, always=True), folder, json)
+        scanned = _scanned(collection, by, threads, rejects, tags=tags, rehash=rehash, always=True)
+        _show(collection, scanned, folder, json)
 
 
 def status(
@@ -153,21 +154,24 @@ def undo(
         from wsabie.catalogue.journal import LOCAL
         from wsabie.catalogue.journal import undo as put_back
 
+        before = _tags_from(collection)
         undone = put_back(collection.engine, entry, by=person(by), alias=None if by else LOCAL)
-        kinds = _tags_from(collection) if undone.action == "scan" else []
+        kinds = _tags_from(collection)
     if json:
         show_json({"schema": 1, "undone": undone._asdict()})
         return
     note(
         f"undone: entry {undone.id} of {undone.by}, {undone.told or undone.action} ({plural(undone.changes, 'change')})"
     )
-    if kinds:
+    if kinds != before:
+        note(f"scans take tags from {' and '.join(kinds) or 'nowhere'} again")
+    elif kinds and undone.action == "scan":
         stop = f"wsabie collection scan {folder} --tags none"
         note(f"later scans still take tags from {' and '.join(kinds)}; to stop it: {stop}")
 
 
 def _tags_from(collection: "Collection") -> list[str]:
-    """Where scans take tags from: what was chosen is no entry of the history."""
+    """Where scans take tags from: what was chosen first is no entry of the history, and stays."""
     from wsabie.catalogue.roots import all_roots
 
     chosen = (root.options.get("tags", "none") for root in all_roots(collection))
@@ -206,21 +210,24 @@ def _scanned(
         )
 
 
-def _show(scanned: "Scanned", folder: Path, json: bool) -> None:
+def _show(collection: "Collection", scanned: "Scanned", folder: Path, json: bool) -> None:
     from wsabie.catalogue.scanning import as_json
 
     if json:
         show_json({"schema": 1, "scanned": as_json(scanned)})
     else:
-        _tell(scanned, folder)
+        _tell(collection, scanned, folder)
 
 
-def _tell(scanned: "Scanned", folder: Path) -> None:
+def _tell(collection: "Collection", scanned: "Scanned", folder: Path) -> None:
     """What was found, and what to do next."""
     for away in scanned.away:
         note(f"{away.folder} is left as it was ({plural(away.items, 'item')}): {away.reason}")
     for said in scanned.notes:
         note(said)
+    if scanned.held:
+        why = "its sidecar is new, gone or unreadable, the picture still has them, or lost all keywords"
+        note(f"{plural(scanned.held, 'tag')} kept that a file no longer says ({why}); clear those that are wrong")
     if scanned.changed:
         note(f"{plural(scanned.changed, 'file')} with other content: what was decided of them stays")
     if not (scanned.told or scanned.unchanged):
@@ -232,7 +239,25 @@ def _tell(scanned: "Scanned", folder: Path) -> None:
     before = f"{scanned.unchanged:,} as before{still}" * bool(scanned.unchanged)
     told = ", ".join(part for part in (scanned.told, before) if part)
     note(f"{scanned.medium or 'files'}: {told}")
-    note(f"next: wsabie collection {'train' if scanned.tagged else 'status'} {folder}")
+    from wsabie.catalogue.standing import beginning
+
+    begun = beginning(collection)
+    if begun.tagged or scanned.medium != "pictures":
+        note(f"next: wsabie collection {'train' if scanned.tagged else 'status'} {folder}")
+    else:
+        _tell_beginning(folder, begun.folders)
+
+
+def _tell_beginning(folder: Path, has_folders: bool) -> None:
+    """How pictures of which nothing is known come to tags and a model."""
+    from wsabie.catalogue.examples import FEWEST_ITEMS
+
+    note(f"nothing is tagged yet; a model needs {FEWEST_ITEMS} tagged pictures and 2 labels, better 20 of each label")
+    note(f"next: tag some in the gallery: wsabie serve {folder}")
+    note(f"or from a list: wsabie collection import {folder} tags.csv")
+    if has_folders:
+        note(f"or by folders that are named after what is in them: wsabie collection scan {folder} --tags folders")
+    note(f"then: wsabie collection train {folder}")
 
 
 def _standing_rows(found: Any) -> list[list[str]]:

@@ -11,7 +11,7 @@ from wsabie.faces.cli.collection.group import By, Folder, opened, person
 from wsabie.faces.cli.options import Json, Table, refuse_options, stated
 from wsabie.faces.cli.terminal import note, plural, show_json
 
-What = Literal["list", "show", "tidy", "merge", "apart", "rename", "parent", "synonym", "edit", "fill"]
+What = Literal["list", "show", "tidy", "merge", "apart", "rename", "parent", "synonym", "edit", "delete", "fill"]
 
 
 _TAKES: dict[What, tuple[str, ...]] = {
@@ -20,6 +20,7 @@ _TAKES: dict[What, tuple[str, ...]] = {
     "show": ("k",),
     "synonym": ("language",),
     "edit": ("language", "wordnet", "drop"),
+    "delete": ("with_tags",),
     "fill": ("knowledge", "table", "dry_run"),
 }
 
@@ -33,7 +34,8 @@ def labels(
             help="list: labels with their counts; show: LABEL, all that is known; tidy: labels that could be one; "
             "merge: A ... B, into B; apart: A B ..., never to be proposed again; rename: OLD NEW; "
             "parent: LABEL PARENT (without PARENT: none); synonym: LABEL OTHER ...; edit: LABEL, its --language, "
-            "--wordnet, other names to --drop; fill: meanings, parents and synonyms from --knowledge.",
+            "--wordnet, other names to --drop; delete: LABEL ..., with their names; "
+            "fill: meanings, parents and synonyms from --knowledge.",
         ),
     ] = "list",
     names: Annotated[
@@ -67,11 +69,14 @@ def labels(
     drop: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="edit: another name that it has no more.")
     ] = None,
+    with_tags: Annotated[
+        bool, typer.Option("--with-tags", help="delete: also what was decided of them, on all items.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="fill: only list what would be written down.")] = False,
     by: By = None,
     json: Json = False,
 ) -> None:
-    """The labels of a collection: what there is, which could be one, merging, names, parents."""
+    """The labels of a collection: what there is, which could be one, merging, names, parents, deleting."""
     from wsabie.faces.cli.collection.labels_shown import ACTIONS
 
     given = stated(
@@ -85,6 +90,7 @@ def labels(
         language=language,
         wordnet=wordnet,
         drop=drop or None,
+        with_tags=with_tags or None,
         dry_run=dry_run or None,
     )
     foreign = {option.replace("_", "-"): v for option, v in given.items() if option not in _TAKES.get(what, ())}

@@ -181,7 +181,7 @@ def fill_command(
 def change_command(
     what: str, collection: "Collection", names: Sequence[str], by: str | None, json: bool, **given: Any
 ) -> None:
-    """Merge, rename, put below, name, or keep apart."""
+    """Merge, rename, put below, name, keep apart, or delete."""
     change = _CHANGES[what]
     if not change.least <= len(names) <= change.most:
         raise InputError(f"`labels DIR {what}` takes {change.usage}; {len(names)} are given")
@@ -210,6 +210,15 @@ def _keep_apart(collection: "Collection", names: Sequence[str], by: str) -> Done
 
     done = editing.keep_apart(collection, vocabulary.numbers_of(collection, names), by)
     return f"kept apart: {', '.join(names)}", done._asdict()
+
+
+def _delete(collection: "Collection", names: Sequence[str], by: str, with_tags: bool = False) -> Done:
+    from wsabie.catalogue import editing, vocabulary
+
+    done = editing.delete(collection, vocabulary.numbers_of(collection, names), by, with_tags=with_tags)
+    moved = f"; {plural(done.children, 'label')} below moved up" if done.children else ""
+    back = f"to take it back: wsabie collection undo {collection.folder} {done.entry}"
+    return f"deleted {', '.join(done.labels)} with {plural(done.tags, 'tag')}{moved}; {back}", done._asdict()
 
 
 def _rename(collection: "Collection", names: Sequence[str], by: str) -> Done:
@@ -249,6 +258,7 @@ _CHANGES = {
     "merge": _Change(_merge, "A ... B", 2),
     "apart": _Change(_keep_apart, "A B ...", 2),
     "rename": _Change(_rename, "OLD NEW", 2, 2),
+    "delete": _Change(_delete, "LABEL ...", 1),
     "parent": _Change(_set_parent, "LABEL [PARENT]", 1, 2),
     "synonym": _Change(_add_synonyms, "LABEL OTHER ...", 2),
 }

@@ -8,7 +8,7 @@ import typer
 
 from wsabie.base.errors import InputError
 from wsabie.faces.cli.collection.group import By, Folder, opened, person
-from wsabie.faces.cli.options import Json, Rejects, Strict
+from wsabie.faces.cli.options import Json, Rejects, Strict, refuse_options, stated
 from wsabie.faces.cli.terminal import TerminalProgress, note, plural, show_json
 from wsabie.storage.outputs import refuse_unwritable
 
@@ -44,6 +44,9 @@ def export(
     into_originals: Annotated[
         bool, typer.Option("--into-originals", help="With xmp: into your JPEG, PNG and WebP files themselves.")
     ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace OUT where it is an earlier export; nothing else is replaced.")
+    ] = False,
     rejects: Rejects = None,
     json: Json = False,
 ) -> None:
@@ -57,6 +60,7 @@ def export(
 
         choice = Choice(state, label or (), in_folder, min_probability)
         if beside_originals or into_originals:
+            refuse_options(stated(overwrite=overwrite or None), "what becomes of the file OUT, and there is none")
             _refuse_out(out, as_, pictures, beside_originals and into_originals)
             done = write_to_pictures(
                 collection, choice=choice, into=into_originals, rejects=skipped, progress=TerminalProgress()
@@ -70,6 +74,7 @@ def export(
                 kind=as_,
                 choice=choice,
                 pictures=pictures,
+                overwrite=overwrite,
                 rejects=skipped,
                 progress=TerminalProgress(),
             )

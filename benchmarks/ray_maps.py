@@ -1,0 +1,207 @@
+"""Feature extraction on a Ray cluster of one core, and of two nodes with a core each, on this machine.
+
+    python -m benchmarks.ray_maps [FOLDER] [--pictures 600] [--describe terms] [--data]
+
+The first node, the process that hands out the work and everything else of Ray's are held to one core, the second node
+to another, so that what Ray itself takes is paid for. Pictures a second, one node before and after two; processor time
+by who took it, and of the busier core, which is what counts where other work disturbs the clock. With --data the same
+by Ray Data (`map_batches` by actors, in order). Without FOLDER the bundled emoji.
+"""
+
+import argparse
+import json
+import os
+import resource
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from wsabie.base.executor import Serial
+from wsabie.base.machine import versions
+from wsabie.distributed import cluster
+from wsabie.distributed.executor import Ray
+from wsabie.features.describer import Describer
+from wsabie.features.registry import describer
+from wsabie.samples import sample_path
+from wsabie.sources.open import open_source
+from wsabie.sources.records import ItemList
+
+BAR = 1.5  # two nodes against one
+OWN = ("gcs_server", "raylet", "dashboard", "monitor", "Agent")  # Ray's processes, as their command lines name them
+
+
+def main() -> int:
+    """Print one table, or JSON; exit 1 when the bar is missed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", type=Path, default=sample_path("emoji"))
+    parser.add_argument("--pictures", type=int, default=600)
+    parser.add_argument("--describe", default="terms")
+    parser.add_argument("--data", action="store_true")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) < 2:
+        print("one core alone; run it where there are two", file=sys.stderr)
+        return 2
+    source = open_source(options.folder)
+    pictures = ItemList(source.path, list(islice(source, options.pictures)))
+    with_terms = {"n_terms": 1000} if "terms" in options.describe.split(",") else {}
+    wanted = describer(options.describe, **with_terms).fit(pictures)
+    report = measured(wanted, pictures, cores, options.data) | {"pictures": len(pictures), "versions": versions()}
+    print(json.dumps(report, indent=1) if options.json else shown(report))
+    return 0 if report["two_to_one"] >= BAR else 1
+
+
+def measured(wanted: Describer, pictures: ItemList, cores: list[int], data: bool) -> dict[str, Any]:
+    """Rates of each way, and their ratios."""
+    os.sched_setaffinity(0, cores[:1])  # threads and processes that begin from here on stay there
+    os.environ.update(cluster.QUIET | cluster.LOOPBACK)
+    from ray.cluster_utils import Cluster
+
+    found = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    try:
+        run = Ray(found.address)
+        with threadpool_limits(1):  # as in a worker; two on one core would wait for each other
+            here = rate(wanted, pictures, Serial())
+        first = rate(wanted, pictures, run)
+        os.sched_setaffinity(0, cores[1:2])
+        second = found.add_node(num_cpus=1)
+        os.sched_setaffinity(0, cores[:1])
+        two = rate(wanted, pictures, run)
+        by_data = rate(wanted, pictures, RayData(2)) if data else None
+        found.remove_node(second)
+        again = rate(wanted, pictures, run)
+    finally:
+        cluster.disconnect()
+        found.shutdown()
+    one = (first["rate"] + again["rate"]) / 2
+    report = {"process": here, "one_node": first, "two_nodes": two, "one_node_again": again}
+    if by_data is not None:
+        report |= {"ray_data": by_data, "ray_data_to_two": round(by_data["rate"] / two["rate"], 3)}
+    busy = (first["busier_core_s"] + again["busier_core_s"]) / 2 / two["busier_core_s"]
+    ratios = {"two_to_one": round(two["rate"] / one, 3), "two_to_one_by_processor": round(busy, 3)}
+    return report | ratios
+
+
+def rate(wanted: Describer, pictures: ItemList, run: Any) -> dict[str, Any]:
+    """Pictures a second, what was taken before the first result, and who took processor time."""
+    list(wanted.iterate(ItemList(pictures.path, list(islice(pictures, 1024))), executor=run))  # all workers are up
+    taken = 0
+
+    def groups() -> Iterator[Any]:
+        nonlocal taken
+        for start in range(0, len(pictures.items), 16):
+            taken += 1
+            yield tuple(pictures.items[start : start + 16])
+
+    before, begun = processor(), time.perf_counter()
+    results = wanted.describe(groups(), executor=run)
+    next(results)
+    ahead, waited = taken, time.perf_counter() - begun
+    for _ in results:
+        pass
+    seconds = time.perf_counter() - begun
+    after = processor()
+    spent = {who: round(after[who] - before[who], 2) for who in ("process", "workers", "ray")}
+    busiest = max(after[who] - before[who] for who in after if who.startswith("core"))
+    told: dict[str, Any] = {"busier_core_s": round(busiest, 2)}
+    told |= {"rate": round(len(pictures) / seconds, 1), "first_after_s": round(waited, 2), "groups_ahead": ahead}
+    return told | {"processor_s": spent, "ray_share": round(spent["ray"] / max(sum(spent.values()), 1e-9), 3)}
+
+
+def processor() -> Counter[str]:
+    """Seconds of processor time of this process, of the workers and the rest of Ray below it, and on each core."""
+    usage, tick = resource.getrusage(resource.RUSAGE_SELF), os.sysconf("SC_CLK_TCK")
+    own = usage.ru_utime + usage.ru_stime
+    found: Counter[str] = Counter({"process": own, f"core {min(os.sched_getaffinity(0))}": own})
+    parents: dict[int, int] = {}
+    places: dict[int, int] = {}
+    rows: dict[int, tuple[str, float]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = folder.joinpath("stat").read_text().rpartition(")")[2].split()
+            name = folder.joinpath("cmdline").read_text(errors="replace")
+            place = min(os.sched_getaffinity(int(folder.name)))
+        except OSError:
+            continue  # it has just ended
+        parents[int(folder.name)], places[int(folder.name)] = int(words[1]), place
+        rows[int(folder.name)] = (name, (int(words[11]) + int(words[12])) / tick)
+    for number, (name, seconds) in rows.items():
+        if number != os.getpid() and is_below(number, parents):
+            found["ray" if any(own in name for own in OWN) else "workers"] += seconds
+            found[f"core {places[number]}"] += seconds
+    return found
+
+
+def is_below(number: int, parents: dict[int, int]) -> bool:
+    """Whether a process descends from this one."""
+    while number > 1 and number != os.getpid():
+        number = parents.get(number, 0)
+    return number == os.getpid()
+
+
+class RayData:
+    """Maps by Ray Data: all items become a data set, actors map its batches, rows are taken in order."""
+
+    standing = True
+
+    def __init__(self, actors: int) -> None:
+        self.actors = actors
+
+    def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+        raise NotImplementedError
+
+    def map_with(self, function: Callable[[Any, Any], Any], shared: Any, items: Iterable[Any]) -> Iterator[Any]:
+        import ray
+        from ray import cloudpickle
+
+        context = ray.data.DataContext.get_current()
+        context.enable_progress_bars = False
+        context.execution_options.preserve_order = True
+        rows = [{"item": cloudpickle.dumps(item)} for item in items]
+        given = {"fn_constructor_args": (ray.put((function, shared)),), "batch_size": 1, "num_cpus": 1}
+        size = ray.data.ActorPoolStrategy(size=self.actors)
+        mapped = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(Actor, compute=size, **given)
+        for row in mapped.iter_rows():
+            yield cloudpickle.loads(row["result"])
+
+
+class Actor:
+    """A worker of Ray Data."""
+
+    def __init__(self, job: Any) -> None:
+        import ray
+
+        self.function, self.shared = ray.get(job)
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
+        from ray import cloudpickle
+
+        items = map(cloudpickle.loads, batch["item"])
+        return {"result": [cloudpickle.dumps(self.function(self.shared, item)) for item in items]}
+
+
+def shown(report: dict[str, Any]) -> str:
+    """The table."""
+    lines = [
+        f"{'':16}{'pictures/s':>12}{'first after':>13}{'ahead':>7}{'process':>9}{'workers':>9}{'ray':>7}{'share':>8}"
+    ]
+    for name in ("process", "one_node", "two_nodes", "one_node_again", "ray_data"):
+        if name in report:
+            one, spent = report[name], report[name]["processor_s"]
+            lines.append(
+                f"{name:16}{one['rate']:>12}{one['first_after_s']:>12}s{one['groups_ahead']:>7}"
+                f"{spent['process']:>8}s{spent['workers']:>8}s{spent['ray']:>6}s{one['ray_share']:>8}{one['busier_core_s']:>8}s"
+            )
+    ratios = [name for name in ("two_to_one", "two_to_one_by_processor", "ray_data_to_two") if name in report]
+    return "\n".join([*lines, *(f"{name}: {report[name]}" for name in ratios)])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

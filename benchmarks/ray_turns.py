@@ -1,0 +1,101 @@
+"""What is learnt with more workers than there are machines: `python -m benchmarks.ray_turns --out DIR [--nodes 1 2 8]`.
+
+The workers of `wsabie.distributed.averaging` without Ray, one after the other in this process, so that an epoch takes
+as long with any number of them: what counts is the MAP. `--parts` keeps the interval at so many parts of a worker
+between two rounds; without it the interval follows the drift. Data are those of `benchmarks.ray_training`.
+"""
+
+import argparse
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks.machine import told
+from benchmarks.ray_plan import Fixed
+from benchmarks.ray_training import about, fit
+from wsabie.distributed import averaging_rounds
+from wsabie.distributed.averaging import AveragingTrainer
+from wsabie.distributed.averaging_rounds import Answer, Round
+from wsabie.distributed.averaging_steps import Parts
+from wsabie.distributed.averaging_worker import Worker
+from wsabie.training.settings import Settings
+
+
+class Here:
+    """The fleet in this process: what a worker is asked it does when answers are asked for."""
+
+    def __init__(self, settings: Settings, space: Any, blocks: Any, n: int) -> None:
+        self.workers = {str(i): Worker(settings, space, blocks) for i in range(n)}
+        for worker in self.workers.values():
+            worker.begin()
+        self.new = list(self.workers)
+        self.asked: list[tuple[str, Any, Any]] = []
+
+    def newcomers(self) -> Iterable[str]:
+        """All, once."""
+        new, self.new = self.new, []
+        return new
+
+    def train(self, worker: str, epoch: int, part: int, coming: int | None) -> None:
+        """See `Fleet`."""
+        self.asked.append((worker, "trained", partial(self.workers[worker].train, epoch, part)))
+
+    def give(self, worker: str) -> None:
+        """See `Fleet`."""
+        self.asked.append((worker, "gave", self.workers[worker].give))
+
+    def take(self, workers: Iterable[str], news: Parts) -> None:
+        """See `Fleet`."""
+        for worker in workers:
+            self.workers[worker].take(news)
+
+    def answers(self, seconds: float) -> Iterator[Answer]:
+        """See `Fleet`."""
+        asked, self.asked = self.asked, []
+        for worker, what, do in asked:
+            yield Answer(worker, what, do())
+
+    def dismiss(self, worker: str) -> None:
+        """Nobody is."""
+
+    def end(self) -> None:
+        """Nothing to end."""
+
+
+class Turns(AveragingTrainer):
+    """Trains with so many workers in turns."""
+
+    def __init__(self, settings: Settings, *, nodes: int, **options: Any) -> None:
+        super().__init__(settings, address="", nodes=nodes, **options)
+        self.n = nodes
+
+    def _crew(self, settings: Settings, space: Any, blocks: Any) -> Here:
+        return Here(settings, space, blocks, self.n)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--rows", type=int, default=60_000)
+    parser.add_argument("--labels", type=int, default=1000)
+    parser.add_argument("--dim", type=int, default=64)
+    parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--nodes", type=int, nargs="+", default=[1, 2, 8])
+    parser.add_argument("--parts", type=int)
+    asked = parser.parse_args()
+    print(told())
+    averaging_rounds.LATE = 1e9  # workers wait for each other here
+    if asked.parts:
+        averaging_rounds.Interval = partial(Fixed, parts=asked.parts)  # type: ignore[assignment,misc]
+    for n in asked.nodes:
+        rounds: list[Round] = []
+        found = fit(asked, trainer=partial(Turns, nodes=n, told=rounds.append))
+        of_epochs = about(rounds)["of_epochs"].values()
+        more = [[one[name] for one in of_epochs] for name in ("drift", "parts")]
+        print(f"{n} workers: MAP {found['MAP']}, drift {more[0]}, parts {more[1]}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Work on many machines, by Ray; the only room that imports it, and only when it is asked for."""

@@ -1,0 +1,299 @@
+"""Training on many machines: a worker on each node, whose tables come together as often as their drift asks for.
+
+The loop over epochs, validation, early stopping and checkpoints are `wsabie.training.trainer.Trainer`'s; here is what
+an epoch does. Nodes come and go: one that is lost costs the steps that it had not given, and its parts are trained by
+others; one that joins the cluster gets the tables and takes part.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from wsabie.base.errors import InputError, WsabieError
+from wsabie.base.progress import Stage
+from wsabie.distributed.averaging_rounds import Answer, Round, Rounds
+from wsabie.distributed.averaging_steps import Parts
+from wsabie.distributed.averaging_worker import Report, Worker
+from wsabie.distributed.cluster import LOCAL, connect
+from wsabie.space.protocol import Trainable
+from wsabie.training.loops import Tally
+from wsabie.training.samplers import Sampling
+from wsabie.training.settings import Settings
+from wsabie.training.stats import EpochStats
+from wsabie.training.threads import Threads
+from wsabie.training.trainer import Blocks, Dealt, Passed, Trainer
+
+_LOOK_EVERY = 1.0  # seconds between two looks at which nodes there are
+
+
+def averaging(
+    address: str, nodes: int | None = None, told: Callable[[Round], None] = lambda _: None
+) -> Callable[..., Trainer]:
+    """What makes a trainer on a Ray cluster, as `Wsabie.fit` takes it (`trainer`).
+
+    Parameters
+    ----------
+    address : str
+        Of a cluster that runs ("host:port", "auto"), or "local": one on this machine, for as long as the training.
+    nodes : int or None
+        Workers at most: one on each node. None: all nodes there are, and those that join later; 1 with "local", where
+        they share this machine's cores.
+    told : callable
+        Is told every round.
+    """
+    if nodes is not None and nodes < 1:
+        raise InputError(f"{nodes} nodes cannot train; give 1 or more")
+    return partial(AveragingTrainer, address=address, nodes=nodes, told=told)
+
+
+class AveragingTrainer(Trainer):
+    """Trains a space in place on a Ray cluster; parameters are those of `Trainer` and `averaging`.
+
+    Each worker runs the lock-free loop on all cores of its node, so that runs differ by chance alone.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        address: str,
+        nodes: int | None = None,
+        told: Callable[[Round], None] = lambda _: None,
+        **options: Any,
+    ) -> None:
+        super().__init__(settings, **options)
+        self._address, self._nodes, self._told = address, nodes, told
+
+    def train(self, space: Trainable, blocks: Blocks, n_pairs: int) -> list[EpochStats]:
+        """As `Trainer.train`.
+
+        Raises
+        ------
+        InputError
+            Blocks that cannot be dealt to workers, a space without points, or no such cluster.
+        NoWorkersError
+            All nodes are gone, and none has come for minutes.
+        """
+        if not isinstance(blocks, Dealt):
+            raise InputError("many machines train on rows in shards; write them with `wsabie shards DATA --out DIR`")
+        if "norm2" in space.arrays():
+            raise InputError("labels with a weight per feature are not trained on many machines; leave --ray out")
+        crew = self._crew(replace(self.settings, deterministic=False), space, blocks)
+        limits = self.settings.max_norm, self.settings.max_norm_weights
+        self._rounds = Rounds(crew, space.arrays(), partial(space.settle, *limits), told=self._told)
+        try:
+            return super().train(space, blocks, n_pairs)
+        finally:
+            crew.end()
+
+    def _crew(self, settings: Settings, space: Trainable, blocks: Dealt) -> Any:
+        connect(self._address)
+        local = self._address == LOCAL
+        return Crew(settings, space, blocks, Shares(self._nodes or 1 if local else self._nodes, on_one=local))
+
+    def compile(self, space: Any, blocks: Blocks) -> None:
+        """Nothing is trained here."""
+
+    def _samplings(self, space: Any, blocks: Blocks) -> dict[str | None, Sampling]:
+        return {}
+
+    def _pass(
+        self,
+        space: Any,
+        blocks: Any,
+        epoch: int,
+        samplings: dict[str | None, Sampling],
+        threads: Threads,
+        stage: Stage,
+    ) -> Passed:
+        tally = Tally.new(1)
+        beside = [0.0, 0]
+
+        def given(report: Report) -> None:
+            tally.counters[0] += report.counters
+            tally.loss[0] += report.loss
+            beside[0] += report.read
+            beside[1] += report.unlabelled
+            stage.advance(report.pairs)
+
+        left = self._rate(epoch) / (self.settings.learning_rate or 1.0)
+        self._rounds.epoch(epoch, blocks.n_parts(epoch), given, left)
+        return Passed(tally, beside[0], int(beside[1]))
+
+
+# ---- the cluster
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Which workers there should be.
+
+    Attributes
+    ----------
+    most : int or None
+        Workers at most.
+    on_one : bool
+        All share one node.
+    """
+
+    most: int | None
+    on_one: bool
+
+    def places(self, found: list[dict[str, Any]]) -> dict[str, tuple[str, float]]:
+        """By the names of workers their nodes and the cores that they get.
+
+        Examples
+        --------
+        >>> found = [{"NodeID": "a", "Alive": True, "Resources": {"CPU": 8.0}}, {"NodeID": "b", "Alive": False}]
+        >>> Shares(2, on_one=True).places(found)
+        {'a/0': ('a', 4.0), 'a/1': ('a', 4.0)}
+        >>> Shares(None, on_one=False).places(found)
+        {'a/0': ('a', 8.0)}
+        """
+        cores = {node["NodeID"]: node["Resources"].get("CPU", 0.0) for node in found if node["Alive"]}
+        if not self.on_one:
+            return {f"{node}/0": (node, n) for node, n in cores.items() if n >= 1}
+        share = self.most or 1
+        return {f"{node}/{i}": (node, max(1.0, n // share)) for node, n in cores.items() for i in range(share)}
+
+
+@dataclass
+class _Member:
+    """A worker on a node, and what it was asked and has not answered."""
+
+    actor: Any
+    asked: deque[tuple[Any, str]] = field(default_factory=deque)
+
+
+class Crew:
+    """The fleet as actors: one on each node that has the cores, and on those that come."""
+
+    def __init__(self, settings: Settings, space: Trainable, blocks: Dealt, shares: Shares) -> None:
+        import ray
+
+        self._ray, self._settings, self._shares = ray, settings, shares
+        self._space, self._blocks = ray.put(space), ray.put(blocks)
+        self._members: dict[str, _Member] = {}
+        self._starting: dict[Any, tuple[str, Any]] = {}
+        self._deaths: dict[str, int] = {}
+        self._look = 0.0
+
+    def newcomers(self) -> Iterable[str]:
+        """Workers that have become ready; places without one are given one."""
+        if time.monotonic() >= self._look:
+            self._look = time.monotonic() + _LOOK_EVERY
+            self._place()
+        ready, _ = (
+            self._ray.wait(list(self._starting), num_returns=len(self._starting), timeout=0)
+            if self._starting
+            else ([], [])
+        )
+        for ref in ready:
+            name, actor = self._starting.pop(ref)
+            if self._value(name, ref) is not _LOST:
+                self._members[name] = _Member(actor)
+                yield name
+
+    def _place(self) -> None:
+        taken = {*self._members, *(name for name, _ in self._starting.values())}
+        places = self._shares.places(self._ray.nodes())
+        most = self._shares.most or len(places)
+        for name, (node, cores) in places.items():
+            if name not in taken and len(taken) < most and self._deaths.get(name, 0) < _DEATHS:
+                actor = self._started(node, cores)
+                self._starting[actor.begin.remote()] = name, actor
+                taken.add(name)
+
+    def _started(self, node: str, cores: float) -> Any:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        there = NodeAffinitySchedulingStrategy(node, soft=False)
+        settings = replace(self._settings, threads=int(cores))
+        made = self._ray.remote(Worker).options(num_cpus=cores, max_restarts=0, scheduling_strategy=there)
+        return made.remote(settings, self._space, self._blocks)
+
+    def train(self, worker: str, epoch: int, part: int, coming: int | None) -> None:
+        """See `Fleet`."""
+        self._ask(worker, "trained", "train", epoch, part, coming)
+
+    def give(self, worker: str) -> None:
+        """See `Fleet`."""
+        self._ask(worker, "gave", "give")
+
+    def take(self, workers: Iterable[str], news: Parts) -> None:
+        """See `Fleet`; what is sent to several travels to a node once."""
+        workers = list(workers)
+        sent = self._ray.put(news) if workers else None
+        for worker in workers:
+            self._ask(worker, "took", "take", sent)
+
+    def _ask(self, worker: str, what: str, method: str, *given: Any) -> None:
+        member = self._members[worker]
+        member.asked.append((getattr(member.actor, method).remote(*given), what))
+
+    def answers(self, seconds: float) -> Iterator[Answer]:
+        """See `Fleet`: of every worker the first thing that it was asked, so that answers come in order."""
+        heads = {member.asked[0][0]: name for name, member in self._members.items() if member.asked}
+        waited = [*heads, *self._starting]
+        if not waited:
+            time.sleep(seconds)
+            return
+        self._ray.wait(waited, num_returns=1, timeout=seconds)
+        for ref in self._ready(list(heads)):
+            name = heads[ref]
+            _, what = self._members[name].asked.popleft()
+            value = self._value(name, ref)
+            if value is _LOST:
+                self.dismiss(name)
+                yield Answer(name, "lost")
+            elif what != "took":
+                self._deaths.pop(name, None)
+                yield Answer(name, what, value)  # type: ignore[arg-type]  # one of the two
+
+    def _ready(self, refs: list[Any]) -> list[Any]:
+        ready: list[Any] = self._ray.wait(refs, num_returns=len(refs), timeout=0)[0] if refs else []
+        return ready
+
+    def _value(self, name: str, ref: Any) -> Any:
+        """What was answered, or _LOST.
+
+        Raises
+        ------
+        WsabieError
+            What went wrong at the node.
+        """
+        from ray.exceptions import RayError, RayTaskError
+
+        try:
+            return self._ray.get(ref)
+        except RayTaskError as error:
+            if isinstance(error.cause, WsabieError):
+                raise InputError(f"on node {name.partition('/')[0][:8]}: {error.cause}") from error
+            raise
+        except RayError:
+            self._deaths[name] = self._deaths.get(name, 0) + 1
+            return _LOST
+
+    def dismiss(self, worker: str) -> None:
+        """See `Fleet`."""
+        member = self._members.pop(worker, None)
+        if member is not None:
+            with suppress(Exception):
+                self._ray.kill(member.actor)
+
+    def end(self) -> None:
+        """Let all workers go."""
+        for name in list(self._members):
+            self.dismiss(name)
+        for _, actor in self._starting.values():
+            with suppress(Exception):
+                self._ray.kill(actor)
+
+
+_LOST: Any = object()
+_DEATHS = 3
+"""Times that a worker may die on a node without having trained a part; no more is tried there."""

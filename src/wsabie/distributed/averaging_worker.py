@@ -1,0 +1,78 @@
+"""What a node does: it trains parts of an epoch on tables of its own, and says how far it has moved them."""
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+from wsabie.base.arrays import Float64, Int64
+from wsabie.distributed.averaging_steps import Parts, steps, take
+from wsabie.training.loops import Tally
+from wsabie.training.samplers import sampling_of
+from wsabie.training.settings import Settings
+from wsabie.training.targets import RowBlock
+from wsabie.training.threads import Threads
+from wsabie.training.trainer import Dealt, Trainer, read_for
+
+
+class Report(NamedTuple):
+    """What the training of a part did."""
+
+    counters: Int64
+    loss: Float64
+    pairs: int
+    read: float
+    unlabelled: int
+
+
+class Worker:
+    """Trains parts on its own tables.
+
+    Parameters
+    ----------
+    settings : Settings
+        Its threads are those of this node.
+    space : Trainable
+        Where it begins; copied.
+    blocks : Dealt
+    """
+
+    def __init__(self, settings: Settings, space: Any, blocks: Dealt) -> None:
+        self.settings, self.space, self.blocks = settings, space, blocks
+        self._reads = ThreadPoolExecutor(1, thread_name_prefix="wsabie-reads")
+        self._coming: tuple[tuple[int, int], Future[RowBlock]] | None = None
+
+    def begin(self) -> None:
+        """What may take a while, or fail."""
+        settings, self.space = self.settings, self.space.copy()
+        self.before = {name: table.copy() for name, table in self.space.arrays().items()}
+        self.trainer, self.threads = Trainer(settings), Threads(settings.threads)
+        self.trainer.compile(self.space, self.blocks)
+        self.sampling = sampling_of(settings.sampler, self.space, self.blocks.of_label, settings.threads)
+
+    def train(self, epoch: int, number: int, coming: int | None = None) -> Report:
+        """Train a part; the coming one is read meanwhile."""
+        block = self._block(epoch, number)
+        if coming is not None:
+            self._coming = (epoch, coming), self._reads.submit(self.blocks.part, epoch, coming)
+        tally = Tally.new(self.threads.n)
+        _, visits = self.trainer.visited(self.space, block, epoch, number, self.sampling, self.threads, tally)
+        for _ in visits:
+            pass
+        return Report(tally.counters.sum(0), tally.loss.sum(0), len(block.targets.labels), *read_for(block))
+
+    def _block(self, epoch: int, number: int) -> RowBlock:
+        coming, self._coming = self._coming, None
+        if coming is not None and coming[0] == (epoch, number):
+            return coming[1].result()
+        return self.blocks.part(epoch, number)
+
+    def give(self) -> Parts:
+        """How far the tables have moved since the last time, or since they were taken."""
+        own: dict[str, Any] = self.space.arrays()
+        moved = steps(own, self.before)
+        for name, table in own.items():
+            self.before[name][:] = table
+        return moved
+
+    def take(self, news: Parts) -> None:
+        """Go on from new tables, with what was done since `give`."""
+        take(self.space.arrays(), self.before, news)

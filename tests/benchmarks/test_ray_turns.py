@@ -1,0 +1,69 @@
+"""Workers of averaged training without Ray, in turns: they learn what one learns, from shards of a toy task."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import ray_turns
+from sharded import in_shards, toy_rows
+from wsabie.base.errors import InputError
+from wsabie.distributed.averaging import averaging
+from wsabie.models.wsabie import Wsabie
+from wsabie.sources.sharded import ShardedRows
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> ShardedRows:
+    return in_shards(toy_rows(3000), tmp_path_factory.mktemp("rows") / "shards")
+
+
+def fitted(rows: ShardedRows, **options: Any) -> Wsabie:
+    learnt, judged = rows.held_out(0.2)
+    some = judged.first(500)
+    return Wsabie(dim=16, epochs=8, threads=1).fit(learnt, validation=(some.X, some.Y), **options)
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_workers_in_turns_learn_what_one_learns(rows: ShardedRows, n: int) -> None:
+    rounds: list[Any] = []
+    alone, many = fitted(rows), fitted(rows, trainer=partial(ray_turns.Turns, nodes=n, told=rounds.append))
+    assert [one.pairs for one in many.history_] == [one.pairs for one in alone.history_]
+    assert [one.unlabelled for one in many.history_] == [one.unlabelled for one in alone.history_]
+    assert many.history_[-1].validation == pytest.approx(alone.history_[-1].validation, abs=0.03)
+    assert {one.workers for one in rounds} >= {n}
+    assert (rounds[0].drift > 0.001) == (n > 1)
+
+
+def test_early_stopping_and_checkpoints_are_those_of_any_training(
+    rows: ShardedRows, tmp_path: Path, every_epoch: None
+) -> None:
+    trainer = partial(ray_turns.Turns, nodes=2)
+
+    def stop(stats: Any) -> None:
+        if stats.epoch == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fitted(rows, trainer=trainer, checkpoint=tmp_path / "c", on_epoch=stop)
+    told: list[int] = []
+    model = fitted(
+        rows, trainer=trainer, checkpoint=tmp_path / "c", resume=True, on_epoch=lambda s: told.append(s.epoch)
+    )
+    assert told == [4, 5, 6, 7]
+    assert len(model.history_) == 8
+    alone = fitted(rows, checkpoint=tmp_path / "c", resume=True)  # a finished one, by either trainer
+    assert len(alone.history_) == 8
+
+
+def test_what_is_not_trained_on_many_machines_says_so(rows: ShardedRows) -> None:
+    from wsabie.models.systems import build
+
+    some = rows.first(20)
+    with pytest.raises(InputError, match=r"many machines train on rows in shards; .*wsabie shards DATA"):
+        Wsabie(epochs=1).fit(some.X, some.Y, trainer=averaging("local"))
+    with pytest.raises(InputError, match="a weight per feature are not trained on many machines"):
+        build("linear-warp", {"epochs": 1}).fit(rows, trainer=averaging("local"))
+    with pytest.raises(InputError, match="0 nodes cannot train"):
+        averaging("local", 0)

@@ -1,0 +1,103 @@
+"""Training on a real Ray cluster of two nodes with a core each, on this machine, as the command line does it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sharded import in_shards
+
+pytest.importorskip("ray", reason="ray is needed for training on many machines (extra wsabie[ray])")
+
+EPOCHS = 120
+"""So many that a run still goes on when a lost node is noticed."""
+
+
+@pytest.fixture(scope="module")
+def shards(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Corel5k."""
+    folder = tmp_path_factory.mktemp("rows") / "shards"
+    in_shards(data_dir / "corel5k_mulan" / "Corel5k-train-sparse.arff", folder)
+    return folder
+
+
+def training(shards: Path, model: Path, *options: object) -> "subprocess.Popen[str]":
+    """`wsabie train`, begun."""
+    words = [sys.executable, "-m", "wsabie", "train", shards, "--model", model, "--epochs", EPOCHS, "--dim", 32]
+    words += ["--log", f"{model}.jsonl", "--json", *options]
+    return subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def told(process: "subprocess.Popen[str]") -> Any:
+    """What a training that went well says."""
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    return json.loads(out)
+
+
+def wait_for_epoch(process: "subprocess.Popen[str]", model: Path, epoch: int) -> None:
+    log, until = Path(f"{model}.jsonl"), time.monotonic() + 60
+    while not log.exists() or len(log.read_text().splitlines()) < epoch:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+@pytest.fixture(scope="module")
+def alone(shards: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Trained on one node, without Ray."""
+    found: dict[str, Any] = told(training(shards, tmp_path_factory.mktemp("alone") / "model", "--threads", 1))
+    return found
+
+
+def check(found: Any, alone: Any) -> None:
+    """The same epochs of the same pairs, and the MAP within what chance makes of another run on 500 rows."""
+    assert [one["pairs"] for one in found["history"]] == [one["pairs"] for one in alone["history"]]
+    assert [one["unlabelled"] for one in found["history"]] == [one["unlabelled"] for one in alone["history"]]
+    assert found["validation_map"] == pytest.approx(alone["validation_map"], abs=0.015)
+
+
+def test_two_nodes_lose_one_and_get_another(cluster: Any, shards: Path, alone: dict[str, Any], tmp_path: Path) -> None:
+    """A node is killed in the middle, and one that joins takes its place."""
+    process = training(shards, tmp_path / "model", "--ray", cluster.address)
+    wait_for_epoch(process, tmp_path / "model", 3)
+    cluster.remove_node(next(iter(cluster.worker_nodes)), allow_graceful=False)
+    cluster.add_node(num_cpus=1)
+    found = told(process)
+    check(found, alone)
+    assert found["nodes"]["lost"] == 1
+    assert found["nodes"]["came"] in (2, 3)  # a busy machine may start the other one when all is done
+
+
+def test_a_killed_driver_goes_on_with_resume(cluster: Any, shards: Path, alone: dict[str, Any], tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    process = training(shards, model, "--ray", cluster.address)
+    wait_for_epoch(process, model, 25)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    found = told(training(shards, model, "--ray", cluster.address, "--nodes", 2, "--resume"))
+    check(found, alone)
+    assert found["nodes"]["came"] == 2
+    lines = Path(f"{model}.jsonl").read_text().splitlines()
+    assert 0 <= len(lines) - EPOCHS < 25  # it did not begin anew
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--ray", "127.0.0.1:1"], "no Ray cluster"),
+        (["--nodes", "2"], "--nodes says how many nodes of a cluster train"),
+    ],
+)
+def test_what_cannot_be_is_refused(shards: Path, tmp_path: Path, options: list[str], sentence: str) -> None:
+    words = [sys.executable, "-m", "wsabie", "train", shards, "--model", tmp_path / "model", *options]
+    ran = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=100, check=False)
+    assert ran.returncode == 1
+    assert sentence in ran.stderr
+    assert "Traceback" not in ran.stderr

@@ -1,0 +1,182 @@
+"""Who trains what: workers made up here, which are slow, are lost, come later or fall silent.
+
+Training part p adds 1 to row p of the table. A row is moved by one worker in a round, so that its step is kept whole,
+and the table says how often each part counted.
+"""
+
+from collections import deque
+
+import numpy as np
+import pytest
+
+from wsabie.distributed import averaging_rounds as module
+from wsabie.distributed.averaging_rounds import Answer, Interval, NoWorkersError, Rounds
+from wsabie.distributed.averaging_steps import steps, take
+from wsabie.distributed.averaging_worker import Report
+
+
+class Still(Interval):
+    """Never another one."""
+
+    def begin(self):
+        pass
+
+    def after(self, drift, workers, most, left=1.0):
+        return self.parts
+
+
+class Made:
+    """A worker: `pace` seconds for a part; lost after `lives` answers; `silent` never answers again after so many."""
+
+    def __init__(self, n, pace=1.0, lives=None, silent=None, comes=0.0):
+        self.own, self.before = {"t": np.zeros((n, 1), np.float32)}, {"t": np.zeros((n, 1), np.float32)}
+        self.pace, self.lives, self.silent, self.comes = pace, lives, silent, comes
+        self.asked, self.free, self.answered, self.trained = deque(), 0.0, 0, []
+
+    def do(self, what, given):
+        if what == "train":
+            self.own["t"][given[1]] += 1
+            self.trained.append(given)
+            return "trained", given[1]
+        if what == "take":
+            take(self.own, self.before, given[0])
+            return "took", None
+        moved = steps(self.own, self.before)
+        self.before["t"][:] = self.own["t"]
+        return "gave", moved
+
+
+class MadeFleet:
+    """Time goes by when answers are waited for."""
+
+    def __init__(self, **workers):
+        self.workers, self.known, self.now, self.dismissed = workers, set(), 0.0, []
+
+    def newcomers(self):
+        new = [name for name, w in self.workers.items() if name not in self.known and w.comes <= self.now]
+        self.known.update(new)
+        return new
+
+    def ask(self, name, what, *given):
+        worker = self.workers[name]
+        worker.free = max(worker.free, self.now) + (worker.pace if what == "train" else 0.01)
+        worker.asked.append((worker.free, what, given))
+
+    def train(self, worker, epoch, part, coming):
+        self.ask(worker, "train", epoch, part)
+
+    def give(self, worker):
+        self.ask(worker, "give")
+
+    def take(self, workers, news):
+        for worker in workers:
+            self.ask(worker, "take", news)
+
+    def answers(self, seconds):
+        self.now += seconds
+        for name, worker in list(self.workers.items()):
+            while worker.asked and worker.asked[0][0] <= self.now:
+                if worker.silent is not None and worker.answered >= worker.silent:
+                    break
+                if worker.lives is not None and worker.answered >= worker.lives:
+                    del self.workers[name]
+                    yield Answer(name, "lost")
+                    break
+                _, what, given = worker.asked.popleft()
+                worker.answered += 1
+                said, value = worker.do(what, given)
+                if said != "took":
+                    yield Answer(name, said, report(value) if said == "trained" else value)
+
+    def dismiss(self, worker):
+        self.dismissed.append(worker)
+        del self.workers[worker]
+
+
+def report(part):
+    return Report(np.zeros(1, np.int64), np.zeros(1), 1, float(part), 0)
+
+
+def run(fleet, n=24, epochs=2, **options):
+    """The table, the parts that were counted, and the rounds."""
+    table, rounds, counted = {"t": np.zeros((n, 1), np.float32)}, [], []
+    made = Rounds(fleet, table, told=rounds.append, clock=lambda: fleet.now, **options)
+    for epoch in range(epochs):
+        counted.append([])
+        made.epoch(epoch, n, lambda done: counted[-1].append(int(done.read)))
+    assert (table["t"] == epochs).all()  # every part moved the tables once in an epoch
+    assert [sorted(parts) for parts in counted] == [list(range(n))] * epochs  # and was counted once
+    return rounds
+
+
+def test_two_workers_share_an_epoch_and_end_with_the_same_tables():
+    fleet = MadeFleet(a=Made(24), b=Made(24))
+    rounds = run(fleet)
+    a, b = fleet.workers["a"], fleet.workers["b"]
+    assert len(a.trained) == len(b.trained) == 24
+    for worker in (a, b):
+        for _, what, given in worker.asked:  # the last tables
+            worker.do(what, given)
+        assert (worker.own["t"] == 2).all()
+    assert {one.workers for one in rounds} == {2}
+
+
+def test_a_slow_worker_trains_fewer_parts():
+    fleet = MadeFleet(a=Made(60), b=Made(60, pace=5.0))
+    run(fleet, 60, interval=Still(parts=8))
+    a, b = (len(fleet.workers[name].trained) for name in "ab")
+    assert a + b == 120
+    assert a > 2.5 * b > 0
+
+
+@pytest.mark.parametrize("lives", range(1, 21))
+def test_the_parts_of_a_lost_worker_are_trained_by_others(lives):
+    fleet = MadeFleet(a=Made(24), b=Made(24, lives=lives), c=Made(24, comes=5.0))
+    rounds = run(fleet, interval=Still(parts=3))
+    assert rounds[-1].lost == 1
+    assert rounds[-1].came == 3
+    assert fleet.workers["c"].trained
+
+
+def test_all_may_be_lost_if_others_come():
+    fleet = MadeFleet(a=Made(24, lives=7), b=Made(24, lives=9), c=Made(24, comes=100.0))
+    assert run(fleet)[-1].came == 3
+
+
+def test_without_anybody_it_ends_and_says_how_to_go_on():
+    with pytest.raises(NoWorkersError, match=r"no node to train on for 50 s; start one, .* --resume"):
+        run(MadeFleet(a=Made(24, lives=7)), alone=50.0)
+
+
+def test_a_late_worker_holds_up_nobody_and_its_steps_come_later(monkeypatch):
+    fleet = MadeFleet(a=Made(40), b=Made(40, pace=12.0))
+    rounds = run(fleet, 40, epochs=1, interval=Still(parts=2))
+    assert 1 in {one.workers for one in rounds}  # went on without b
+    assert len(fleet.workers["b"].trained) >= 2  # whose steps are in the table
+
+
+def test_a_silent_worker_is_let_go():
+    fleet = MadeFleet(a=Made(24), b=Made(24, silent=4))
+    assert run(fleet)[-1].lost == 1
+    assert fleet.dismissed == ["b"]
+    assert fleet.now > module.SILENCE
+
+
+def test_rounds_are_short_at_first_and_grow_as_drift_allows():
+    rounds = run(MadeFleet(a=Made(200), b=Made(200)), 200, epochs=3, interval=Interval(wanted=1e9))
+    assert rounds[0].parts == 1
+    assert rounds[-1].parts == 200 / (module.LEAST_ROUNDS * 2)
+    still = run(MadeFleet(a=Made(200), b=Made(200)), 200, epochs=3, interval=Interval(wanted=1e-9))
+    assert {one.parts for one in still} == {1}
+
+
+def test_more_workers_drift_less_far():
+    two, many = Interval(8.0), Interval(8.0)
+    assert two.after(module.DRIFT, 2, 100) == 8
+    assert many.after(module.DRIFT, 10, 100) == 8 / 2
+    assert many.after(module.DRIFT / 3, 10, 100) == 4
+    assert many.after(module.DRIFT / 3, 10, 100, left=0.5) == 2
+
+
+def test_more_workers_than_parts():
+    run(MadeFleet(**{name: Made(3) for name in "abcdef"}), 3)

@@ -1,0 +1,144 @@
+"""Commands on a cluster write what they write without one."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from wsabie.faces.cli.main import run
+from wsabie.features.dictionary import learn_dictionary
+from wsabie.samples import sample_path
+
+ray = pytest.importorskip("ray", reason="ray is needed for work on many machines (extra wsabie[ray])")
+Cli = Callable[..., str]
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cli:
+    """cli("train", data, ...) -> what was printed."""
+
+    def call(*words: object) -> str:
+        monkeypatch.setattr(sys, "argv", ["wsabie", *map(str, words)])
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as stop:
+            run()
+        captured = capfd.readouterr()
+        assert not stop.value.code, captured.err
+        return captured.out
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """90 emoji as files with metadata.csv, one of them broken."""
+    folder = tmp_path_factory.mktemp("pictures")
+    table = pq.read_table(sample_path("emoji"), columns=["image", "labels", "group"]).slice(400, 90).to_pylist()
+    with (folder / "metadata.csv").open("w", newline="", encoding="utf-8") as file:
+        lines = csv.writer(file)
+        lines.writerow(["file_name", "labels", "group"])
+        for number, row in enumerate(table):
+            (folder / f"{number:03d}.webp").write_bytes(row["image"])
+            labels = ";".join(name.replace(";", " ") for name in row["labels"][:8])
+            lines.writerow([f"{number:03d}.webp", labels, row["group"]])
+    (folder / "007.webp").write_bytes(b"no picture")
+    return folder
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    files = [folder] if folder.is_file() else sorted(folder.rglob("*"))
+    return {file.name: file.read_bytes() for file in files if file.is_file()}
+
+
+def test_the_same_files_are_written(cli, nodes, pictures, tmp_path, monkeypatch):
+    on = {"here": ("--threads", "1"), "there": ("--ray", nodes.address)}
+    for where, words in on.items():
+        rejects = ("--rejects", tmp_path / f"{where}.jsonl")
+        cli("features", "images", pictures, "--out", tmp_path / f"{where}.parquet", "--terms", "60", *rejects, *words)
+    here, there = (contents(tmp_path / f"{where}.parquet")[f"{where}.parquet"] for where in on)
+    assert here == there
+    assert contents(tmp_path / "here.parquet.dictionary") == contents(tmp_path / "there.parquet.dictionary")
+    assert "007.webp" in (tmp_path / "there.jsonl").read_text()
+    assert (tmp_path / "here.jsonl").read_text() == (tmp_path / "there.jsonl").read_text()
+
+    data = tmp_path / "here.parquet"
+    for where, words in (("one", ()), ("two", on["there"])):
+        cli("shards", data, "--out", tmp_path / where, "--rows", "20", *words)
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+    assert len(list((tmp_path / "two").glob("rows-*"))) == 5
+
+    model, others = tmp_path / "m-here", (data, pictures, tmp_path / "one")
+    for where, words in on.items():
+        cli("train", pictures, "--model", tmp_path / f"m-{where}", "--terms", "60", "--epochs", "3", *words)
+        cli("annotate", model, *others, "--out", tmp_path / f"{where}.tsv", *words)
+    assert contents(model).keys() == contents(tmp_path / "m-there").keys()  # tensors go by their content
+    assert (tmp_path / "here.tsv").read_bytes() == (tmp_path / "there.tsv").read_bytes()
+    assert len((tmp_path / "there.tsv").read_text().splitlines()) == 1 + 3 * 89 * 10
+
+    few = tmp_path / "few.txt"
+    few.write_text("\n".join(sorted(pq.read_table(data)["labels"][5].as_py()[:4])))
+    monkeypatch.setattr("wsabie.models.inputs.BLOCK_BYTES", 30_000)  # some blocks of rows
+    for words in ("evaluate", model, pictures, "--allow-overlap"), ("annotate", model, pictures):
+        for more in (), ("--candidates", few):
+            here, there = (cli(*words, *more, "--json", *place) for place in on.values())
+            assert json.loads(here) == json.loads(there)
+
+
+def test_the_dictionary_is_the_same_however_the_blocks_are_shared_out(nodes):
+    blocks = np.random.default_rng(0).random((40_000, 39), dtype=np.float32)
+    here, there = (learn_dictionary(blocks, 3000, passes=2, executor=run) for run in (None, nodes))
+    np.testing.assert_array_equal(here.centres, there.centres)
+
+
+def test_a_cluster_of_this_machine_is_quiet_and_ends(pictures, tmp_path):
+    words = ["features", "images", pictures, "--out", tmp_path / "a.parquet", "--describe", "colour", "--ray", "local"]
+    out, err = started(tmp_path, *words, "--json").communicate(timeout=120)
+    assert json.loads(out)["rows"] == 89, err
+    assert "ray" not in err.lower()
+    assert not left(tmp_path)
+
+
+def test_ctrl_c_ends_a_cluster_of_this_machine(pictures, tmp_path):
+    words = ["features", "images", pictures, "--out", tmp_path / "a.parquet", "--describe", "hog", "--augment", "60"]
+    running = started(tmp_path, *words, "--ray", "local")
+    while len(left(tmp_path)) < 4:  # the command, and some of Ray's
+        time.sleep(0.1)
+    running.send_signal(signal.SIGINT)
+    told = running.communicate(timeout=60)[1]
+    assert running.returncode == 130, told
+    assert "the same command again goes on from it" in told
+    assert not left(tmp_path)
+
+
+def started(mark: Path, *words: object) -> "subprocess.Popen[str]":
+    """A command in a process of its own, which all processes below it can be known by."""
+    command = [sys.executable, "-m", "wsabie", *map(str, words)]
+    marked = {**os.environ, "WSABIE_MARK": str(mark)}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=marked)
+
+
+def left(mark: Path) -> list[str]:
+    """The processes that are there of a started command; those that have ended are given a moment to be gone."""
+    time.sleep(0.5)
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"WSABIE_MARK={mark}".encode() in folder.joinpath("environ").read_bytes().split(b"\0"):
+                found.append(folder.name)
+        except OSError:
+            continue  # it has just ended
+    return found
+
+
+def test_kpca_is_done_here(cli, tmp_path):
+    with pytest.raises(AssertionError, match="leave --ray out"):
+        cli("features", "kpca", tmp_path, "--out", tmp_path / "a.parquet", "--ray", "local")
