@@ -21,6 +21,7 @@ from wsabie.catalogue import database, tables
 from wsabie.catalogue.collection import Collection, check, create, open_collection
 from wsabie.catalogue.database import HEAD, reading, version, writing
 from wsabie.catalogue.journal import entry, history
+from wsabie.catalogue.roots import all_roots
 
 
 @pytest.mark.filterwarnings("ignore:autogenerate skipping metadata-specified expression")  # of the other database
@@ -49,8 +50,10 @@ def test_a_catalogue_of_the_first_version_keeps_what_is_in_it(
             connection.execute(insert(tables.items).values(item))
             connection.execute(insert(tables.labels).values(id=1, name="sea"))
             connection.execute(insert(tables.annotations).values(**decided, at="2026-01-01"))
+            connection.execute(update(tables.roots).values(options={"tags": "folders", "medium": "pictures"}))
     with open_collection(tmp_path / "photos") as found:
         assert version(found.engine) == HEAD
+        assert all_roots(found)[0].options == {"tags": "folders", "medium": "pictures"}
         with reading(found.engine) as connection:
             there = connection.execute(select(tables.items.c.path, tables.items.c.sidecar)).all()
             assert there == [("a.png", None)]
@@ -125,7 +128,11 @@ def test_addresses_that_cannot_be_used(tmp_path: Path, address: str, said: str) 
     with pytest.raises(InputError, match=said) as told:
         create(tmp_path / "c", address)
     assert "secret" not in str(told.value)
-    assert not (tmp_path / "c/.wsabie/collection.json").exists()
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "c").mkdir()
+    with pytest.raises(InputError, match=said):
+        create(tmp_path / "c", address)
+    assert list((tmp_path / "c").iterdir()) == []
 
 
 def test_a_newer_catalogue_is_left_alone(collection: Collection) -> None:

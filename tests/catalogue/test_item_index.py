@@ -12,7 +12,7 @@ from wsabie.base.errors import InputError
 from wsabie.catalogue import item_index, points, tables
 from wsabie.catalogue.collection import Collection, create
 from wsabie.catalogue.database import writing
-from wsabie.catalogue.item_index import index_items, quick_index, renew
+from wsabie.catalogue.item_index import SENSIBLE, index_items, index_standing, quick_index, renew
 from wsabie.catalogue.points import Points, nearest_items, save_points, searched
 from wsabie.search.approximate import ApproximateIndex
 
@@ -70,11 +70,27 @@ def looking_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ApproximateIndex, "from_parts", classmethod(opened))
 
 
+def test_whether_an_index_is_proposed(filled: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = filled.models / "m"
+    assert index_standing(model, SENSIBLE - 1) == ("few", None, None, None)
+    assert index_standing(model, SENSIBLE).state == "none"
+    index_items(filled)
+    assert index_standing(model, N).state == "ready"
+    for config in model.glob("points/index-*/config.json"):
+        config.write_text("{}")
+    assert index_standing(model, SENSIBLE).state == "none"
+    monkeypatch.setattr(item_index, "find_spec", lambda _: None)
+    assert index_standing(model, SENSIBLE).state == "not installed"
+
+
 def test_items_are_found_by_the_index(filled: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not isinstance(used(filled), ApproximateIndex)
     made = index_items(filled, recall=0.9)
     assert [one.similarity for one in made] == ["dot", "cosine"]
     assert all(one.facts["recall@10"] > 0.75 for one in made)
+    stands = index_standing(filled.models / "m", N)
+    assert (stands.state, stands.recall) == ("ready", min(one.facts["recall@10"] for one in made))
+    assert stands.milliseconds == max(one.facts["milliseconds"] for one in made)
     looking_everywhere(monkeypatch)
     assert isinstance(used(filled), ApproximateIndex)
     for similarity in ("dot", "cosine"):

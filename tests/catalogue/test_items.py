@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sqlalchemy import insert, select, update
+from sqlalchemy import event, insert, select, update
 
 from wsabie.base.errors import InputError, UnknownLabelError
 from wsabie.catalogue import book, items, tables
@@ -16,10 +16,21 @@ from wsabie.catalogue.database import reading, writing
 from wsabie.catalogue.facets import FolderFacet, LabelFacet, facets, one
 from wsabie.catalogue.items import Filter, Page, page
 from wsabie.catalogue.journal import entry, now
+from wsabie.catalogue.narrowing import Meaning, parts
 from wsabie.catalogue.ordering import SORTS
+from wsabie.catalogue.probability import Threshold
 from wsabie.catalogue.shelf import open_model
 
 N = 120
+COMMON = 0.5
+"""From which probability on the model is right often enough."""
+
+
+class _Judged:
+    """A model in use of which no more than its threshold is wanted."""
+
+    def threshold(self, precision: float) -> Threshold:
+        return Threshold(precision, COMMON, {})
 
 
 @pytest.fixture
@@ -46,7 +57,8 @@ def filled(collection: Collection) -> Collection:
                 suggested.append({"model_id": 1, "item_id": i, "label_id": label, "score": p, "probability": p})
         if draw.random() < 0.7:
             p = draw.choice([0.5, draw.random()])
-            seen.append({"model_id": 1, "item_id": i, "best": p, "doubt": min(p, 1 - p)})
+            surest = draw.choice([None, 0.0, 0.9, draw.random()])
+            seen.append({"model_id": 1, "item_id": i, "best": p, "doubt": min(p, 1 - p), "surest": surest})
     model = {"id": 1, "folder": "m", "made": now(), "how": "full", "learnt_to": 0, "in_use": True}
     with writing(collection.engine) as connection:
         connection.execute(insert(tables.items), rows)
@@ -81,7 +93,7 @@ class Rows:
             names = {n: name for name, n in book.find(connection, ["sea", "sky"]).items()}
             decided = connection.execute(select(a.item_id, a.label_id, a.state, a.region)).all()
             sure = connection.execute(select(s.item_id, s.label_id, s.probability)).all()
-            self.views = {row[0]: row for row in connection.execute(select(v.item_id, v.best, v.doubt))}
+            self.views = {row[0]: row for row in connection.execute(select(v.item_id, v.best, v.doubt, v.surest))}
         self.decided = {(item, names[label], state) for item, label, state, _ in decided}
         self.whole = {(item, names[label]) for item, label, _, region in decided if not region}
         self.sure = {(item, names[label]): p for item, label, p in sure}
@@ -121,6 +133,16 @@ def present(*others: Passes) -> Passes:
     return lambda row, rows: row.state == "present" and all(one(row, rows) for one in others)
 
 
+def unfitting(precision: float, common: float) -> Passes:
+    def passes(row: Any, rows: Rows) -> bool:
+        seen = rows.views.get(row.id)
+        if seen is None or has("sea", "accepted")(row, rows) or has("sky", "accepted")(row, rows):
+            return False
+        return bool(seen.best < common if seen.surest is None else seen.surest < precision)
+
+    return passes
+
+
 CASES: list[tuple[dict[str, Any], Passes]] = [
     ({}, present()),
     ({"state": "missing"}, lambda row, _: row.state == "missing"),
@@ -135,6 +157,10 @@ CASES: list[tuple[dict[str, Any], Passes]] = [
         (row.id, name) in rows.sure and (row.id, name) not in rows.whole for name in ("sea", "sky")))),
     ({"unlabelled": True},
      present(lambda row, c: not (has("sea", "accepted")(row, c) or has("sky", "accepted")(row, c)))),
+    ({"no_tag_fits": 0.9}, present(unfitting(0.9, COMMON))),
+    ({"no_tag_fits": 0.9, "label_state": "suggested", "label": "sea"}, present(waits(), unfitting(0.9, COMMON))),
+    ({"no_tag_fits": 0.6, "unlabelled": True, "folder": "a"},
+     present(unfitting(0.6, COMMON), lambda row, _: row.path.startswith("a/"))),
     ({"folder": "a"}, present(lambda row, _: row.path.startswith("a/"))),
     ({"folder": "Möwe/"}, present(lambda row, _: row.folder == "Möwe")),
     ({"root": 1, "words": "img 1"}, present(lambda row, _: "img" in row.path.lower() and "1" in row.path)),
@@ -155,6 +181,7 @@ def test_pages_hold_what_passes_in_order(filled: Collection, few: int, monkeypat
     """Whichever way is taken: along the order (`few` = 0), or from the filter; with and without counting."""
     monkeypatch.setattr(items, "SORTED", few)
     monkeypatch.setattr(items, "COUNTED", few // 2)
+    monkeypatch.setattr(items, "opened_model", lambda _: _Judged())
     rows = Rows(filled)
     for asked, passes in CASES:
         for number, sort in enumerate(SORTS):
@@ -164,6 +191,30 @@ def test_pages_hold_what_passes_in_order(filled: Collection, few: int, monkeypat
             of_label = "label" in asked and asked.get("label_state") == "suggested"
             for this in (way, "-doubt", "doubt") if of_label else (way,):
                 assert everything(filled, this, **asked) == expected(rows, this, passes, of_label), (asked, this)
+
+
+def test_what_no_tag_fits_is_read_from_an_index(filled: Collection) -> None:
+    if filled.engine.dialect.name != "sqlite":
+        pytest.skip("PostgreSQL goes through so few rows without one")
+    for common in (None, COMMON):
+        meant = Meaning(Filter(no_tag_fits=0.9), None, 1, "sqlite", common)
+        query = parts(meant)[0].numbers
+        assert query is not None
+        asked = str(query.compile(filled.engine, compile_kwargs={"literal_binds": True}))
+        with reading(filled.engine) as connection:
+            plan = [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {asked}")]
+        read = [step for step in plan if "views" in step]
+        assert ["model_id=? AND" in step for step in read] == [True, True], plan
+
+
+def test_words_are_looked_for_once(filled: Collection) -> None:
+    asked: list[str] = []
+    event.listen(filled.engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
+    for words, n in (("zebra", 0), ("img 1", None)):
+        asked.clear()
+        found = page(filled, Filter(words=words), limit=1000)
+        assert found.total == len(found.items) if n is None else found.total == n
+        assert sum("LIKE" in query for query in asked) == 1
 
 
 def test_totals(filled: Collection) -> None:

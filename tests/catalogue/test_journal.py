@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from sqlalchemy import func, insert, select
 
 from tagged_items import wipe
-from wsabie.base.errors import InputError, UnknownLabelError
-from wsabie.catalogue import book, tables
-from wsabie.catalogue.collection import Collection
+from wsabie.base.errors import InputError, MissingError, UnknownLabelError
+from wsabie.catalogue import book, editing, tables
+from wsabie.catalogue.collection import Collection, check
 from wsabie.catalogue.database import reading, writing
 from wsabie.catalogue.deciding import Decided, Decision, decide
 from wsabie.catalogue.journal import entry, history, now, undo
@@ -196,6 +196,61 @@ def test_merging_moves_everything_and_can_be_undone(collection: Collection) -> N
     undo(collection.engine, by="eve")
     assert undo(collection.engine, by="eve").told == "merged 'gull' into 'seagull'"
     assert state_of(collection) == before
+
+
+def test_a_label_is_deleted_with_all_that_is_its_own_and_comes_back(collection: Collection) -> None:
+    with_items(collection)
+    for item, label, state in [(1, "gull", "accepted"), (2, "gull", "rejected"), (3, "chick", "accepted")]:
+        tag(collection, item, label, state)
+    with entry(collection.engine, "eve", "labels", "below") as change:
+        numbers = book.ensure(change, ["bird", "gull", "chick", "mew", "mow", "tern"])
+        book.set_parent(change, numbers["gull"], numbers["bird"])
+        book.set_parent(change, numbers["chick"], numbers["gull"])
+        book.add_synonyms(change, numbers["gull"], {"Möwe": "de"})
+        editing._add_apart(change, [(numbers["gull"], numbers["tern"]), (numbers["mew"], numbers["tern"])])
+        book.merge(change, numbers["mow"], numbers["mew"])
+        book.merge(change, numbers["mew"], numbers["gull"])
+    apart = select(func.count()).select_from(tables.kept_apart)
+    before = state_of(collection)
+    with pytest.raises(InputError, match="'gull' is accepted or rejected 2 times; to delete these tags too: --with-t"):
+        editing.delete(collection, [numbers["gull"]], "eve")
+    assert state_of(collection) == before
+    done = editing.delete(collection, [numbers["gull"], numbers["tern"]], "eve", with_tags=True)
+    assert (done.labels, done.tags, done.children) == (["gull", "tern"], 2, 1)
+    assert history(collection.engine)[0].told == "deleted 'gull', 'tern' with 2 tags"
+    assert decided(collection) == {(3, "chick"): "accepted"}
+    with reading(collection.engine) as connection:
+        assert book.find(connection, ["gull", "Möwe", "mew", "mow", "tern"]) == {}
+        assert book.label(connection, numbers["chick"])["parent_id"] == numbers["bird"]
+        assert connection.execute(apart).scalar() == 0
+    with pytest.raises(MissingError, match="no label number"):
+        editing.delete(collection, [numbers["gull"]], "eve")
+    check(collection)
+    undo(collection.engine, by="eve")
+    assert state_of(collection) == before
+    with reading(collection.engine) as connection:
+        assert connection.execute(apart).scalar() == 2
+    undo(collection.engine, deleted := history(collection.engine)[0].id, by="eve")  # and deleted again
+    assert decided(collection) == {(3, "chick"): "accepted"}
+    tag(collection, 1, "Möwe")
+    with pytest.raises(InputError, match="was made anew since"):
+        undo(collection.engine, deleted + 1, by="eve")
+
+
+def test_labels_above_and_below_each_other_are_deleted_at_once(collection: Collection) -> None:
+    with entry(collection.engine, "eve", "labels", "below") as change:
+        numbers = book.ensure(change, ["animal", "bird", "gull"])
+        book.set_parent(change, numbers["bird"], numbers["animal"])
+        book.set_parent(change, numbers["gull"], numbers["bird"])
+    before = state_of(collection)
+    for order in (["animal", "bird"], ["bird", "animal"]):
+        done = editing.delete(collection, [numbers[name] for name in order], "eve")
+        assert done.tags == 0
+        with reading(collection.engine) as connection:
+            assert book.names(connection) == {numbers["gull"]: "gull"}
+            assert book.above(connection, numbers["gull"]) == []
+        undo(collection.engine, by="eve")
+        assert state_of(collection) == before
 
 
 def test_a_renamed_label_keeps_its_old_name_as_a_synonym(collection: Collection) -> None:

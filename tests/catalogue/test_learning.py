@@ -22,6 +22,7 @@ from wsabie.catalogue.deciding import Decision, decide, model_in_use
 from wsabie.catalogue.examples import HELD_OUT, read_examples
 from wsabie.catalogue.journal import entry, history, undo
 from wsabie.catalogue.learning import Learnt, train
+from wsabie.catalogue.scanning import scan
 from wsabie.catalogue.suggesting import apply
 from wsabie.storage.atomic import DiskFullError
 
@@ -182,6 +183,17 @@ def test_too_little_is_told(collection: Collection) -> None:
         train(collection, **OPTIONS)
     with pytest.raises(InputError, match="has no model yet"):
         apply(collection, by="eve")
+    assert not collection.models.exists()
+
+
+def test_models_of_a_collection_see_pictures_alone(collection: Collection) -> None:
+    for number in range(25):
+        folder = collection.folder / ("sea" if number % 2 else "land")
+        folder.mkdir(exist_ok=True)
+        (folder / f"{number}.txt").write_text(f"a text of {number}")
+    scan(collection, by="eve")
+    with pytest.raises(InputError, match=r"see pictures, and .* holds documents; to learn from these: wsabie train"):
+        train(collection, **OPTIONS)
     assert not collection.models.exists()
 
 

@@ -22,6 +22,7 @@ from wsabie.catalogue.collection import Collection, check, open_collection
 from wsabie.catalogue.database import reading
 from wsabie.catalogue.deciding import Decision, decide
 from wsabie.catalogue.exporting import write_to_pictures
+from wsabie.catalogue.importing import import_tags
 from wsabie.catalogue.journal import entry, history, undo
 from wsabie.catalogue.roots import add_root, all_roots, medium_of_collection
 from wsabie.catalogue.scanning import Scanned, scan
@@ -413,6 +414,32 @@ def test_auto_stays_what_it_was_at_first(collection: Collection) -> None:
     assert look(collection).tagged == 1
 
 
+def test_another_choice_of_tags_is_undone_with_its_scan(collection: Collection) -> None:
+    path = collection.folder / "sea/1.png"
+    write(path, 1)
+    path.with_name("1.png.xmp").write_text(PACKET.format("<r:li>gull</r:li>"))
+
+    def choice() -> object:
+        return all_roots(collection)[0].options["tags"]
+
+    look(collection, tags="folders")
+    assert look(collection, tags="xmp") == NOTHING._replace(unchanged=1, tagged=1)
+    last = history(collection.engine)[0]
+    assert (choice(), last.told, last.changes) == ("xmp", "1 tags from files, tags from xmp in place of folders", 3)
+    undo(collection.engine, by="eve")
+    assert (choice(), list(tags_of(collection)[1])) == ("folders", ["sea"])
+    write(collection.folder / "sky/2.png", 2)
+    assert look(collection) == NOTHING._replace(new=1, unchanged=1, tagged=1)
+    undo(collection.engine, history(collection.engine)[1].id, by="eve")  # the undoing
+    assert (choice(), sorted(tags_of(collection)[1])) == ("xmp", ["gull", "sea"])
+    look(collection, tags="none")
+    assert history(collection.engine)[0].told == "tags from none in place of xmp"
+    with pytest.raises(InputError, match="changed the same after"):
+        undo(collection.engine, last.id, by="eve")
+    undo(collection.engine, by="eve")
+    assert (choice(), look(collection)) == ("xmp", NOTHING._replace(unchanged=2))
+
+
 def write_years(folder: Path, with_keywords: int) -> None:
     """20 pictures in folders of four years, the last of them with keywords."""
     for i in range(20):
@@ -491,6 +518,38 @@ def test_sidecars_beside_a_table_are_told(collection: Collection) -> None:
     assert (asked.notes, asked.tagged) == ((), 2)
 
 
+def test_other_sources_of_tags_are_told(collection: Collection) -> None:
+    for name in ("0.png", "sea/1.png", "sky/2.png"):
+        write(collection.folder / name, 1)
+    (collection.folder / "metadata.csv").write_text("file_name,labels\n0.png,gull\n")
+    found = look(collection)
+    assert (found.tagged, len(found.notes)) == (1, 1)
+    assert "the names of 2 sub-folders are not asked, for a table says the tags (--tags folders takes" in found.notes[0]
+    assert look(collection).notes == ()  # it is told once
+    table = collection.folder / "sea/metadata.csv"
+    table.write_text("file_name,labels\n1.png,tern\n")
+    assert look(collection).notes == (
+        f"in sub-folders of {collection.folder} 1 table of tags is not read; to take one over: wsabie collection "
+        f"import DIR {table}",
+    )
+    assert look(collection).notes == ()
+    (collection.folder / "sky/metadata.jsonl").write_text("")
+    assert "2 tables of tags are not read" in look(collection).notes[0]
+    assert len(look(collection, tags="metadata").notes) == 2  # as soon as it is asked again
+    assert len(look(collection, tags="folders").notes) == 1
+    assert import_tags(collection, table, by="eve").added == 1
+    table.unlink()
+    (collection.folder / "sky/metadata.jsonl").unlink()
+    assert look(collection).notes == look(collection).notes == ()
+
+
+def test_sides_of_a_split_beside_a_table_are_no_tags(collection: Collection) -> None:
+    for name in ("train/0.png", "test/1.png"):
+        write(collection.folder / name, 1)
+    (collection.folder / "metadata.csv").write_text("file_name,labels\ntrain/0.png,gull\n")
+    assert look(collection) == NOTHING._replace(new=2, tagged=1)
+
+
 PACKET = (
     '<x:xmpmeta xmlns:x="adobe:ns:meta/"><r:RDF xmlns:r="http://www.w3.org/1999/02/22-rdf-syntax-ns#" '
     'xmlns:d="http://purl.org/dc/elements/1.1/"><r:Description r:about=""><d:subject><r:Bag>{}</r:Bag></d:subject>'
@@ -513,16 +572,16 @@ def test_keywords_that_were_added_outside_come_in(collection: Collection) -> Non
     person(collection, item, "sky", "rejected")
     person(collection, item, "tern", "accepted")
     write_keywords(path, "sky", "gull", "tern")
-    assert look(collection) == NOTHING._replace(changed=1, tagged=1)
+    assert look(collection) == NOTHING._replace(changed=1, tagged=1, withdrawn=1)
     assert tags_of(collection)[item] == {
-        "sea": ("accepted", "import"),
         "sky": ("rejected", "person"),
         "tern": ("accepted", "person"),
         "gull": ("accepted", "import"),
     }
     (collection.folder / "b.jpg").write_bytes(path.read_bytes().replace(b"</r:RDF>", b"</r:BAD>"))
+    Image.new("RGB", (8, 9)).save(path)  # by a program that knows no keywords
     rejects = Rejects()
-    assert look(collection, rejects=rejects).new == 1
+    assert look(collection, rejects=rejects) == NOTHING._replace(new=1, changed=1, held=1)
     assert rejects.counts == {"tags that cannot be read": 1}
 
 
@@ -541,25 +600,27 @@ def test_sidecars_that_are_written_later_come_in(collection: Collection) -> None
         return look(collection)
 
     unchanged = NOTHING._replace(unchanged=2)
-    assert said("sky", "gull", at=10**9) == unchanged._replace(tagged=1)  # older than the picture, as after a copy
+    first = unchanged._replace(tagged=1, held=1)  # what is inside the picture is said no more, and stays
+    assert said("sky", "gull", at=10**9) == first  # older than the picture, as after a copy
     assert look(collection) == look(collection, rehash=True) == unchanged
-    assert said("sky", "tern", at=10**9 + 1) == unchanged._replace(tagged=1)
+    assert said("sky", "tern", at=10**9 + 1) == unchanged._replace(tagged=1, withdrawn=1, held=1)
     sidecar.rename(sidecar.with_name("a.xmp"))
-    assert look(collection) == look(collection) == unchanged
+    assert look(collection) == unchanged._replace(held=1)
+    assert look(collection) == unchanged
     sidecar = sidecar.with_name("a.xmp")
     undo(collection.engine, history(collection.engine)[-1].id, by="eve")
     sidecar.unlink()
-    assert look(collection) == unchanged._replace(tagged=1)  # what is inside counts again
+    assert look(collection) == unchanged._replace(tagged=1, held=1)  # what is inside counts again
     accepted = ("accepted", "import")
     assert tags_of(collection)[item] == {
-        "sky": ("rejected", "person"), "gull": accepted, "tern": accepted, "inside": accepted,
+        "sky": ("rejected", "person"), "tern": accepted, "inside": accepted,
     }  # fmt: skip
     sidecar.write_text("<broken")
     for _ in range(2):  # until it can be read
         rejects = Rejects()
-        assert look(collection, rejects=rejects) == unchanged
+        assert look(collection, rejects=rejects) == unchanged._replace(held=2)
         assert rejects.counts == {"tags that cannot be read": 1}
-    assert said("dog", at=10**9 + 2).tagged == 1
+    assert said("dog", at=10**9 + 2) == unchanged._replace(tagged=1, withdrawn=1, held=1)
     (collection.folder / "sea").rename(collection.folder / "See")
     assert look(collection) == NOTHING._replace(moved=2, tagged=1)  # of b.jpg, whose tag was undone
     assert look(collection, rehash=True) == unchanged
@@ -567,6 +628,63 @@ def test_sidecars_that_are_written_later_come_in(collection: Collection) -> None
     os.utime(picture)
     picture.with_suffix(".xmp").write_text(PACKET.format("<r:li>cat</r:li>"))
     assert look(collection, rehash=True).tagged == 1  # both at once
+
+
+def test_tags_that_were_removed_outside_are_withdrawn(collection: Collection) -> None:
+    path = collection.folder / "a.jpg"
+    sidecar = path.with_name("a.jpg.xmp")
+    write_keywords(path)
+
+    def said(*keywords: str) -> Scanned:
+        sidecar.write_text(PACKET.format("".join(f"<r:li>{word}</r:li>" for word in keywords)))
+        return look(collection)._replace(unchanged=0)
+
+    sidecar.write_text(PACKET.format("<r:li>sea</r:li><r:li>gull</r:li><r:li>sky</r:li><r:li>dog</r:li>"))
+    assert look(collection, tags="xmp") == NOTHING._replace(new=1, tagged=4)
+    accepted, ours = ("accepted", "import"), ("accepted", "person")
+    person(collection, 1, "sky", "accepted")  # a person agreed
+    person(collection, 1, "boat", "accepted")
+    with entry(collection.engine, "eve", "import") as change:
+        label = book.ensure(change, ["list"])["list"]
+        decide(change, [Decision(1, label, "accepted")], origin="import", by="tags.csv")
+        found = book.find(change.connection, ["gull"])["gull"]
+        book.rename(change, found, "seagull")  # the file still calls it gull
+    assert said("gull") == NOTHING._replace(withdrawn=2)
+    left = {"seagull": accepted, "sky": ours, "boat": ours, "list": accepted}
+    assert (tags_of(collection)[1], history(collection.engine)[0].told) == (left, "2 tags withdrawn")
+    undo(collection.engine, by="eve")
+    assert tags_of(collection)[1] == left | {"sea": accepted, "dog": accepted}
+    assert look(collection) == NOTHING._replace(unchanged=1)  # what was put back stays
+    sidecar.unlink()
+    assert look(collection) == NOTHING._replace(unchanged=1, held=3)
+    assert look(collection) == NOTHING._replace(unchanged=1)
+    assert said("gull", "sea") == NOTHING._replace(held=1)  # nobody knows that it is the same again
+    sidecar.write_text("")
+    assert look(collection) == NOTHING._replace(unchanged=1, held=3)  # somebody begins to write it
+    assert said("sea") == NOTHING._replace(withdrawn=2)
+    assert said() == NOTHING._replace(withdrawn=1)
+    assert tags_of(collection)[1] == {"sky": ours, "boat": ours, "list": accepted}
+
+
+def test_tags_of_a_sidecar_that_is_written_half_are_withdrawn_when_it_is_whole(collection: Collection) -> None:
+    path = collection.folder / "a.jpg"
+    sidecar = path.with_name("a.jpg.xmp")
+    write_keywords(path)
+    sidecar.write_text(PACKET.format("<r:li>sea</r:li><r:li>gull</r:li>"))
+    look(collection, tags="xmp")
+    sidecar.write_text(PACKET.format("<r:li>sea</r:li>")[:-30])
+    assert look(collection) == NOTHING._replace(unchanged=1, held=2)
+    sidecar.write_text(PACKET.format("<r:li>sea</r:li>"))
+    assert look(collection) == NOTHING._replace(unchanged=1, withdrawn=1)
+
+
+def test_of_more_tags_than_are_taken_none_is_withdrawn(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = collection.folder / "a.jpg"
+    write_keywords(path, "sea")
+    look(collection, tags="xmp")
+    monkeypatch.setattr(looking, "MOST_LABELS", 1)
+    write_keywords(path, "gull", "sea")
+    assert look(collection) == NOTHING._replace(changed=1, tagged=1)
 
 
 def test_tags_that_were_written_beside_pictures_stay_whose_they_were(collection: Collection) -> None:

@@ -7,24 +7,28 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sqlalchemy import insert, select
 from typer.testing import CliRunner
 
 from pictured import add_item, sample, suggested, tag, with_pictures
 from wsabie.base.errors import InputError
-from wsabie.catalogue import facets, items, points, shelf, tables
+from wsabie.catalogue import editing, facets, items, points, shelf, tables, vocabulary
 from wsabie.catalogue.collection import Collection, create, open_collection
 from wsabie.catalogue.database import reading, writing
 from wsabie.catalogue.journal import history, undo
 from wsabie.catalogue.label_space import search_labels
 from wsabie.catalogue.learning import train
 from wsabie.catalogue.points import mark_of
-from wsabie.catalogue.probability import FEWEST_OF_LABEL, Judged, load_judged, lowest, threshold_of
+from wsabie.catalogue.probability import FEWEST_OF_LABEL, Judged, Sureness, load_judged, lowest, threshold_of
+from wsabie.catalogue.ranking import Ranking
 from wsabie.catalogue.shelf import open_model
 from wsabie.catalogue.suggesting import accept, apply
 from wsabie.evaluation.reliability import reliability
 from wsabie.faces.cli.main import app
 from wsabie.samples import sample_path
+from wsabie.sources.records import Item
 
 KINDS = ("computer", "animals", "people")
 
@@ -82,6 +86,19 @@ def test_a_threshold_keeps_what_it_promises(learnt: tuple[Collection, dict[int, 
     assert lowest(np.array([0.9, 0.8]), np.array([1, 1]), 0.9) is None
 
 
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9), st.booleans()), max_size=200), st.integers(1, 20))
+def test_how_sure_a_suggestion_is_is_the_threshold_the_other_way_round(
+    judged: list[tuple[int, int, bool]], twentieth: int
+) -> None:
+    """Of few probabilities, so that there are ties; some labels have enough for a threshold of their own."""
+    labels, tenths, right = (np.array([row[i] for row in judged], np.int64) for i in range(3))
+    given_so, precision = Judged(labels, tenths / 10, right), twentieth / 20
+    limits = threshold_of(given_so, precision)
+    asked, p = (each.ravel() for each in np.meshgrid(np.arange(4), np.arange(-0.05, 1.1, 0.05).round(3)))
+    reached = Sureness(given_so).of(asked, p) >= precision
+    assert reached.tolist() == [q >= limits.of(label) for label, q in zip(asked.tolist(), p.tolist(), strict=True)]
+
+
 def test_no_tag_fits_most_items_of_another_domain(learnt: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     """Flat colours and noise are no computers, animals or people; drawings of these are."""
     import io
@@ -98,10 +115,15 @@ def test_no_tag_fits_most_items_of_another_domain(learnt: tuple[Collection, dict
         path = collection.folder / f"foreign{number}.png"
         path.write_bytes(content.getvalue())
         foreign.append(add_item(collection, path))
-    applied = apply(collection, by="eve", min_precision=0.75, threads=1)
+    applied = apply(collection, by="eve", min_precision=0.8, threads=1)
     assert applied.looked.items == 40
     assert applied.fitting is not None
     none = set(applied.fitting.none_listed)
+    shown = items.page(collection, items.Filter(no_tag_fits=0.8), sort="added", limit=1000)
+    assert [item.id for item in shown.items] == applied.fitting.none_listed
+    assert shown.total == applied.fitting.none
+    with pytest.raises(InputError, match="a precision of 2 cannot be"):
+        items.page(collection, items.Filter(no_tag_fits=2))
     untagged = [item for item in range(1, 301) if item % 3 == 0]
     assert len(none & set(foreign)) > 0.8 * len(foreign)
     assert len(none & set(foreign)) / len(foreign) > len(none & set(untagged)) / len(untagged)
@@ -141,8 +163,9 @@ def test_near_items(learnt: tuple[Collection, dict[int, dict[str, Any]]]) -> Non
     label = {name: number for number, name in _labels(collection).items()}["people"]
     people = search_labels(collection, [[label]], 20)[0]
     assert np.mean([there[one.item]["kind"] == "people" for one in people if one.item in there]) > 0.8
-    picture = points.point_of(collection, collection.folder / "0004.webp")
-    assert points.nearest_items(collection, picture, 1)[0].item == 5
+    annotator = open_model(collection).annotator
+    row = annotator.rows_of_all([Item("one", collection.folder / "0004.webp", ())])
+    assert points.nearest_items(collection, annotator.model.transform(row)[0], 1)[0].item == 5
     with pytest.raises(InputError, match="has not seen item 9999"):
         points.similar(collection, 9999)
     but = [one.item for one in people[:5]]
@@ -187,7 +210,7 @@ def said(*words: object) -> dict[str, Any]:
 
 def _times(folder: Path) -> tuple[str, str, int]:
     """When the model in use was made, when it looked at an item according to an export, and the item."""
-    said("export", folder, folder / "suggested.jsonl", "--state", "suggested")
+    said("export", folder, folder / "suggested.jsonl", "--state", "suggested", "--overwrite")
     tags = [json.loads(line) for line in (folder / "suggested.jsonl").read_text().splitlines()]
     times: set[tuple[str, str]] = {(tag["model_made"], tag["at"]) for tag in tags}
     with open_collection(folder) as collection:
@@ -296,3 +319,29 @@ def test_many_rows_of_suggestions_are_replaced(collection: Collection) -> None:
     apply(collection, by="eve", again=True, threads=1)
     assert "seen" not in suggested(collection)[1]
     assert open_model(collection).threshold(0.2).precision == 0.2
+
+
+def test_a_label_that_is_deleted_while_a_model_looks_is_left_out(
+    collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = with_pictures(collection, sample(KINDS, each=10))
+    tag(collection, {item: [row["kind"]] for item, row in there.items()})
+    train(collection, by="eve", describe="colour", threads=1, epochs=5, dim=10)
+    numbers, rank = vocabulary.numbers_of(collection, ["people"]), Ranking.top
+
+    def top(*given: Any) -> Any:
+        found = rank(*given)
+        editing.delete(collection, numbers, "eve", with_tags=True)
+        return found
+
+    def names() -> set[str]:
+        return {name for own in suggested(collection).values() for name in own}
+
+    with monkeypatch.context() as while_it_looks:
+        while_it_looks.setattr(Ranking, "top", top)
+        apply(collection, by="eve", again=True, floor=0, threads=1)
+    assert names() == {"computer", "animals"}
+    undo(collection.engine, by="eve")
+    assert apply(collection, by="eve", floor=0, threads=1).looked.items == 0
+    apply(collection, by="eve", again=True, floor=0, threads=1)
+    assert names() == set(KINDS)

@@ -89,7 +89,7 @@ def test_pictures_beside_it(collection: Collection, tmp_path: Path) -> None:
     assert (tmp_path / "out/images" / B).read_bytes() == (collection.folder / B).read_bytes()
     assert len(read_coco(out)) == 3
     with pytest.raises(InputError, match="images is there and not empty"):
-        export_tags(collection, out, pictures="copy")
+        export_tags(collection, out, pictures="copy", overwrite=True)
     with pytest.raises(InputError, match="where copies would be new items"):
         export_tags(collection, collection.folder / "tags.json", pictures="copy")
     with pytest.raises(InputError, match="coco says which labels fit"):
@@ -183,4 +183,9 @@ def test_files_that_are_no_exports_stay(collection: Collection, tmp_path: Path) 
     with pytest.raises(InputError, match="csv holds tags alone"):
         export_tags(collection, tmp_path / "new.csv", **given)
     export_tags(collection, tmp_path / "new.csv")
-    export_tags(collection, tmp_path / "new.csv")  # an earlier export is replaced
+    with pytest.raises(InputError, match="is there already and would be lost; give another name, or --overwrite"):
+        export_tags(collection, tmp_path / "new.csv")
+    export_tags(collection, tmp_path / "new.csv", overwrite=True)
+    (tmp_path / "new.csv").write_text("my own words")
+    with pytest.raises(InputError, match="is no list of tags"):
+        export_tags(collection, tmp_path / "new.csv", overwrite=True)

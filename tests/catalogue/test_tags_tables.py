@@ -94,7 +94,7 @@ def test_nothing_is_lost_on_the_way_out_and_in(
                     tables.annotations.update().where(tables.annotations.c.item_id == item).values(values)
                 )
     out = source.folder / f"tags.{kind}"
-    n = export_tags(source, out).tags
+    n = export_tags(source, out, overwrite=True).tags
     assert n == len(told(source)) > 0
     done = import_tags(target, out, by="adam")
     assert (done.tags, done.added, done.skipped) == (n, n, 0)
@@ -197,7 +197,7 @@ def test_choices(collection: Collection) -> None:
         connection.execute(insert(tables.suggestions), rows)
 
     def out(**choice: Any) -> list[tuple[str, str, str]]:
-        export_tags(collection, collection.folder / "t.jsonl", choice=Choice(**choice))
+        export_tags(collection, collection.folder / "t.jsonl", choice=Choice(**choice), overwrite=True)
         lines = map(json.loads, (collection.folder / "t.jsonl").read_text().splitlines())
         return [(line["path"], line["label"], line["state"]) for line in lines]
 
@@ -218,7 +218,7 @@ def test_choices(collection: Collection) -> None:
     with pytest.raises(InputError, match="no items in the folder '202'"):
         out(folder="202")
     _, rejects = load(collection, collection.folder / "again.jsonl", (collection.folder / "t.jsonl").read_bytes())
-    export_tags(collection, collection.folder / "t.jsonl", choice=Choice(state="suggested"))
+    export_tags(collection, collection.folder / "t.jsonl", choice=Choice(state="suggested"), overwrite=True)
     _, rejects = load(collection, collection.folder / "again.jsonl", (collection.folder / "t.jsonl").read_bytes())
     assert rejects.counts == {"suggestion that nobody decided": 2}
 

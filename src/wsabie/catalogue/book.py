@@ -1,4 +1,4 @@
-"""The labels of a collection: names, synonyms, parents; which label a name means; merging two into one."""
+"""The labels of a collection: names, synonyms, parents; which label a name means; merging and deleting."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -8,14 +8,14 @@ from sqlalchemy import Connection, select
 
 from wsabie.base.errors import InputError, MissingError, UnknownLabelError
 from wsabie.catalogue.journal import Change, Row, rows_of
-from wsabie.catalogue.tables import annotations, labels, synonyms
+from wsabie.catalogue.tables import annotations, kept_apart, labels, synonyms
 from wsabie.labels.names import closest, normalise
 
 LONGEST = 500
 """Characters of a name, at most."""
 
 _AT_ONCE = 500
-_LANGUAGE = re.compile(r"(?=.{1,35}$)[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
+_LANGUAGE = re.compile(r"(?=.{1,35}$)[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*")  # longer first parts are in no registry
 _MEANING = re.compile("[!-~]{1,20}")
 _UNSEEN = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
 """Where a word may break, which way it is written: names that differ in these alone look the same."""
@@ -27,6 +27,14 @@ class Merged(NamedTuple):
 
     moved: int
     together: int
+
+
+class Deleted(NamedTuple):
+    """What deleting a label did: its name, annotations that went with it, labels that were right below it."""
+
+    name: str
+    tags: int
+    children: int
 
 
 def spelt(name: str) -> str:
@@ -66,7 +74,9 @@ def spoken(language: str) -> str:
     """
     language = language.strip()
     if language and not _LANGUAGE.fullmatch(language):
-        raise InputError(f"{language[:40]!r} is no language; write it as BCP 47 has it, such as en or zh-Hant")
+        raise InputError(
+            f"{language[:40]!r} is no language; write its code of two or three letters, as BCP 47 has it: de, zh-Hant"
+        )
     return language
 
 
@@ -232,6 +242,48 @@ def merge(change: Change, number: int, into: int) -> Merged:
     change.add(synonyms, [{"name": gone["name"], "label_id": into, "language": gone["language"]}])
     change.told = change.told or f"merged {gone['name']!r} into {kept['name']!r}"
     return Merged(len(moving), len(together))
+
+
+def delete(change: Change, number: int, *, with_tags: bool = False) -> Deleted:
+    """Remove a label with its other names; labels right below it come below the one above it.
+
+    Raises
+    ------
+    MissingError
+        There is none, or it was merged into another.
+    InputError
+        Items have it, or it was rejected for some, and these tags are not to go too.
+    """
+    gone, connection = label(change.connection, number), change.connection
+    tags = connection.execute(select(annotations.c.id).where(annotations.c.label_id == number)).scalars().all()
+    if tags and not with_tags:
+        said = f"{gone['name']!r} is accepted or rejected {len(tags):,} times"
+        raise InputError(
+            f"{said}; to delete these tags too: --with-tags",
+            served=f"{said}; delete these tags too (`with_tags`), or merge it into another label",
+        )
+    change.remove(annotations, tags)
+    children = connection.execute(select(labels.c.id).where(labels.c.parent_id == number)).scalars().all()
+    change.set(labels, {child: {"parent_id": gone["parent_id"]} for child in children})
+    all_of_it = [*reversed(_merged_into(connection, number)), number]  # each after what was merged into it
+    others = synonyms.c.label_id == number
+    change.remove(synonyms, connection.execute(select(synonyms.c.id).where(others)).scalars().all())
+    for part in (all_of_it[lo : lo + _AT_ONCE] for lo in range(0, len(all_of_it), _AT_ONCE)):
+        pairs = kept_apart.c.label_a.in_(part) | kept_apart.c.label_b.in_(part)
+        change.remove(kept_apart, connection.execute(select(kept_apart.c.id).where(pairs)).scalars().all())
+    for one in all_of_it:
+        change.remove(labels, [one])
+    return Deleted(gone["name"], len(tags), len(children))
+
+
+def _merged_into(connection: Connection, number: int) -> list[int]:
+    """What went into a label, one step after the other: only their names are left."""
+    found, last = list[int](), [number]
+    while last:
+        query = select(labels.c.id).where(labels.c.merged_into.in_(last[:_AT_ONCE]))
+        last = [*last[_AT_ONCE:], *(new := connection.execute(query).scalars().all())]
+        found += new
+    return found
 
 
 def label(connection: Connection, number: int) -> Row:

@@ -10,13 +10,15 @@ Nothing else is written to the folder or to any other that belongs to the collec
 """
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 from sqlalchemy import Engine, insert, select
 
-from wsabie.base.errors import InputError
+from wsabie.base.errors import InputError, WsabieError
 from wsabie.catalogue import tables
 from wsabie.catalogue.database import damage, open_database, reading, sqlite_url, upgrade, writing
 from wsabie.storage.atomic import explained, readable, write_text
@@ -113,9 +115,8 @@ def create(folder: Path, database: str | None = None) -> Collection:
         raise InputError(
             "a password in --database would be written to disk; put it into ~/.pgpass or PGPASSWORD and leave it out"
         )
-    with explained(folder):
-        config.parent.mkdir(parents=True, exist_ok=True)
-    found = _connected(folder, database)
+    with _made(folder), _made(config.parent):
+        found = _connected(folder, database)
     with writing(found.engine) as connection:
         if connection.execute(select(tables.roots.c.id).where(tables.roots.c.path == HERE)).first() is None:
             connection.execute(insert(tables.roots).values(path=HERE))
@@ -168,6 +169,21 @@ def check(collection: Collection) -> None:
         raise InputError(
             f"the catalogue of {collection.folder} is damaged ({found[0]}); restore {PLACE}/catalogue.db from a copy"
         )
+
+
+@contextmanager
+def _made(folder: Path) -> Iterator[None]:
+    """A folder that is there from now on, but not where what it was made for fails and leaves nothing in it."""
+    new = not folder.exists()
+    with explained(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except WsabieError:
+        if new:
+            with suppress(OSError):  # there is something in it
+                folder.rmdir()
+        raise
 
 
 def _has_password(database: str) -> bool:

@@ -2,10 +2,11 @@
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, InterfaceError, NoSuchModuleError, OperationalError
@@ -15,7 +16,8 @@ from wsabie.base.errors import BusyError, InputError
 from wsabie.base.machine import available_cores
 from wsabie.storage.atomic import DiskFullError
 
-HEAD = "0004"
+T = TypeVar("T")
+HEAD = "0006"
 """The version of the tables that this program works with: the last of `migrations/versions`."""
 
 _WAIT = 30  # seconds for others who write
@@ -24,6 +26,7 @@ _PAGE = 1 << 16  # bytes that SQLite takes at a time, at most
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
 _WRITTEN = ("55P03", "40P01", "40001")  # somebody else holds the lock of PostgreSQL
 _AWAY = ("08", "53", "57")  # the connection is lost, there are too many, or the server stops or starts
+_shared: ContextVar[Connection | None] = ContextVar("shared", default=None)
 
 
 def sqlite_url(path: Path) -> str:
@@ -70,10 +73,36 @@ def open_database(url: str) -> Engine:
 @contextmanager
 def reading(engine: Engine) -> Iterator[Connection]:
     """A transaction that sees one state of the catalogue and changes nothing."""
-    with explained(engine), engine.connect() as connection:
+    shared = _shared.get()
+    if shared is not None and shared.engine is engine:
+        yield shared
+        return
+    with explained(engine), engine.connect().execution_options(kept={}) as connection:
         if engine.dialect.name == "postgresql":
             connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
         yield connection
+
+
+@contextmanager
+def one_state(engine: Engine) -> Iterator[Connection]:
+    """As `reading`, and all that functions called within read for themselves is of this transaction too."""
+    with reading(engine) as connection:
+        token = _shared.set(connection)
+        try:
+            yield connection
+        finally:
+            _shared.reset(token)
+
+
+def once(connection: Connection, read: Callable[[Connection], T]) -> T:
+    """What `read` gave before in the same transaction, where that only reads and cannot see anything else."""
+    kept = connection.get_execution_options().get("kept")
+    if kept is None:
+        return read(connection)
+    if read not in kept:
+        kept[read] = read(connection)
+    found: T = kept[read]
+    return found
 
 
 @contextmanager

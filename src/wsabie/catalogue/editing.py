@@ -1,4 +1,4 @@
-"""What people do with the labels of a collection: merge, rename, put below another, keep apart."""
+"""What people do with the labels of a collection: merge, rename, put below another, keep apart, delete."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
@@ -32,6 +32,40 @@ class Apart(NamedTuple):
     entry: int | None
 
 
+class Deletion(NamedTuple):
+    """What deleting did: tags that went too, labels that were right below, the entry of the journal."""
+
+    labels: list[str]
+    tags: int
+    children: int
+    entry: int | None
+
+
+def delete(collection: Collection, numbers: Iterable[int], by: str, *, with_tags: bool = False) -> Deletion:
+    """Remove labels and their other names, as one entry of the journal; labels below them move up.
+
+    Parameters
+    ----------
+    collection : Collection
+    numbers : iterable of int
+    by : str
+    with_tags : bool
+        Whether what was decided of them goes too.
+
+    Raises
+    ------
+    MissingError
+        One of them is none, or was merged.
+    InputError
+        Something was decided of one, and `with_tags` is not said.
+    """
+    with entry(collection.engine, by, "delete") as change:
+        gone = [book.delete(change, number, with_tags=with_tags) for number in dict.fromkeys(numbers)]
+        names, tags = [one.name for one in gone], sum(one.tags for one in gone)
+        change.told = f"deleted {_quoted(names)}" + (f" with {tags:,} tags" if tags else "")
+    return Deletion(names, tags, sum(one.children for one in gone), _entry_of(change))
+
+
 def merge(collection: Collection, numbers: Iterable[int], into: int, by: str) -> Merging:
     """Let labels go into another, as one entry of the journal.
 
@@ -46,8 +80,7 @@ def merge(collection: Collection, numbers: Iterable[int], into: int, by: str) ->
     with entry(collection.engine, by, "merge") as change:
         *names, kept = _names(change, [*gone, into])
         done = [book.merge(change, number, into) for number in gone]
-        known = ", ".join(repr(name) for name in names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-        change.told = f"merged {known} into {kept!r}"
+        change.told = f"merged {_quoted(names)} into {kept!r}"
     moved, together = sum(one.moved for one in done), sum(one.together for one in done)
     return Merging(kept, names, moved, together, _entry_of(change))
 
@@ -168,6 +201,10 @@ def keep_apart(collection: Collection, numbers: Iterable[int], by: str) -> Apart
         change.told = f"kept apart: {', '.join(map(repr, _names(change, wanted)))}"
         new = _add_apart(change, list(combinations(wanted, 2)))
     return Apart(len(new), _entry_of(change))
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(repr(name) for name in names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
 def _names(change: Change, numbers: Sequence[int]) -> list[str]:

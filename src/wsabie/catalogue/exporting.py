@@ -58,6 +58,7 @@ def export_tags(
     kind: Kind | None = None,
     choice: Choice | None = None,
     pictures: How | None = None,
+    overwrite: bool = False,
     rejects: Rejects | None = None,
     progress: Progress = SILENT,
 ) -> Exported:
@@ -67,7 +68,7 @@ def export_tags(
     ----------
     collection : Collection
     out : Path
-        A file that is new or an earlier export; of "imagefolder" and "xmp" a folder that is new or empty.
+        A file; of "imagefolder" and "xmp" a folder that is new or empty.
     kind : {"csv", "jsonl", "coco", "imagefolder", "xmp"} or None
         None: by the ending of its name. "xmp" are sidecars under the paths of the pictures; see `write_to_pictures`.
     choice : Choice or None
@@ -75,6 +76,8 @@ def export_tags(
     pictures : {"copy", "hardlink", "symlink"} or None
         What is done with pictures in "imagefolder" (None: they are copied) and "coco" (None: nothing; otherwise they
         lie in the folder `images` beside the file).
+    overwrite : bool
+        Whether a file that is an earlier export may be replaced; no other file ever is.
     rejects : Rejects or None
         Lists tags and items that could not be written.
     progress : Progress
@@ -83,12 +86,12 @@ def export_tags(
     ------
     InputError
         The format cannot be told or cannot hold what is asked for, a label is unknown, the folder holds no items, or
-        the place cannot be written, lies in a folder that is not there, or among the pictures.
+        the place cannot be written, holds a file already, lies in a folder that is not there, or among the pictures.
     """
     kind, choice = kind or kind_of(out), choice or Choice()
     rejects = Rejects() if rejects is None else rejects
     _refuse_choice(kind, choice, pictures)
-    _refuse_place(collection, out, kind, pictures)
+    _refuse_place(collection, out, kind, pictures, overwrite)
     n_files = 1
     only_fitting = kind not in ("csv", "jsonl")
     with reading(collection.engine) as connection, progress.stage("exporting", None, "tags") as stage:
@@ -158,12 +161,16 @@ def _refuse_choice(kind: Kind, choice: Choice, pictures: How | None) -> None:
         raise InputError(f"{kind} holds tags alone; leave --pictures out, or export as imagefolder or coco")
 
 
-def _refuse_place(collection: Collection, out: Path, kind: Kind, pictures: How | None) -> None:
+def _refuse_place(collection: Collection, out: Path, kind: Kind, pictures: How | None, overwrite: bool) -> None:
     """What could not be written, what would be lost, and copies of pictures that a scan would find again."""
     if not out.parent.is_dir():
         raise InputError(f"cannot write {out}: there is no folder {out.parent}; check the name, or make the folder")
     if kind in ("csv", "jsonl", "coco"):
         refuse_unwritable(("coco" if kind == "coco" else "tags", out), inputs=[collection.place])
+        if not overwrite and out.exists() and out.stat().st_size:
+            raise InputError(
+                f"{out} is there already and would be lost; give another name, or --overwrite to replace it"
+            )
     if pictures or kind == "imagefolder":
         place = out if kind == "imagefolder" else out.parent / "images"
         for root in collection.roots().values():

@@ -17,6 +17,8 @@ from wsabie.catalogue.placing import put_below
 from wsabie.catalogue.tables import annotations, changes, items, journal
 
 Kind = Literal["new", "moved", "changed", "same", "tags"]
+Unsaid = Literal["kept", "withdrawn", "held"]
+"""What becomes of tags that came from a file and are not in it; those that are held stay too, and are counted."""
 
 _AT_ONCE = 500
 
@@ -34,6 +36,7 @@ class Filed(NamedTuple):
     labels : tuple of str
     by : str
         Where the labels come from.
+    unsaid : {"kept", "withdrawn", "held"}
     """
 
     kind: Kind
@@ -41,11 +44,12 @@ class Filed(NamedTuple):
     item: Known | None = None
     labels: tuple[str, ...] = ()
     by: str = ""
+    unsaid: Unsaid = "kept"
 
 
 class Wrote(NamedTuple):
-    """What a block did: how many of each kind, "tagged" and "found" among them; its line of the journal; and files
-    with paths of labels that could not be followed, and why."""
+    """What a block did: how many of each kind, "tagged", "withdrawn", "held" and "found" among them; its line of the
+    journal; and files with paths of labels that could not be followed, and why."""
 
     counts: Counter[str]
     line: int | None
@@ -70,8 +74,9 @@ def write_block(engine: Engine, by: str, block: Sequence[Filed]) -> Wrote:
         numbers = _add(change.connection, [one.seen for one in fresh if one.item is None])
         refused = _put_below(change, fresh)
         tagged = _tag(change, fresh, numbers)
+        unsaid = _withdraw(change, fresh)
         line = change.id if change.n_changes else None
-    counts = Counter[str](one.kind for one in fresh)
+    counts = Counter[str](one.kind for one in fresh) + unsaid
     counts["found"] = sum(one.kind == "same" and one.item is not None and one.item.state == "missing" for one in fresh)
     counts["tagged"] = tagged
     return Wrote(counts, line, refused)
@@ -156,7 +161,10 @@ def _update(connection: Connection, item: Known, values: dict[str, Any], *, alwa
 def _content(one: Filed) -> dict[str, Any]:
     """Columns that follow from what a file holds."""
     seen = one.seen.looked
-    sidecar = {"sidecar": None if seen.unlabelled else one.seen.sidecar}  # what cannot be read is read again
+    stamp = one.seen.sidecar
+    if stamp is not None and seen.unlabelled:  # what cannot be read is read again
+        stamp = stamp[: stamp.index(":") + 1]
+    sidecar = {"sidecar": stamp}
     if one.kind == "tags":
         return sidecar
     state = "unreadable" if seen.reason else "present"
@@ -205,6 +213,27 @@ def _tag(change: Change, fresh: Iterable[Filed], numbers: Mapping[tuple[int, str
         done = decide(change, decisions, origin="import", by=by)
         tagged += done.added + done.changed
     return tagged
+
+
+def _withdraw(change: Change, fresh: Iterable[Filed]) -> Counter[str]:
+    """Take back the tags that files brought and say no more; how many, and how many are held."""
+    asked = {one.item.id: one for one in fresh if one.item is not None and one.unsaid != "kept"}
+    beneath = {item: usable(one.seen.looked.underneath)[0] for item, one in asked.items()}
+    names = {name for item, one in asked.items() for name in (*one.labels, *beneath[item])}
+    meant = book.find(change.connection, names)
+    still = {(item, meant.get(name)) for item, one in asked.items() for name in one.labels}
+    inside = {(item, meant.get(name)) for item, found in beneath.items() for name in found}
+    a, numbers, gone, counts = annotations.c, list(asked), list[int](), Counter[str]()
+    for lo in range(0, len(numbers), _AT_ONCE):
+        of_files = (a.origin == "import") & (a.state == "accepted") & (a.region == "")
+        query = select(a.id, a.item_id, a.label_id, a.by).where(of_files, a.item_id.in_(numbers[lo : lo + _AT_ONCE]))
+        for number, item, label, by in change.connection.execute(query):
+            if by == asked[item].by and (item, label) not in still:
+                unsaid = "held" if (item, label) in inside else asked[item].unsaid
+                counts[unsaid] += 1
+                gone += [number] * (unsaid == "withdrawn")
+    change.remove(annotations, gone)
+    return counts
 
 
 def _put_below(change: Change, fresh: Iterable[Filed]) -> list[tuple[str, str]]:

@@ -23,8 +23,9 @@ from wsabie.sources.folders import (
     tell_apart,
 )
 from wsabie.sources.media import PICTURES, Medium
-from wsabie.sources.metadata import find_metadata, read_metadata
+from wsabie.sources.metadata import NAMES, find_metadata, read_metadata
 from wsabie.sources.picture_tags import keywords_in, sidecars_of
+from wsabie.sources.text import shown
 from wsabie.storage.rejects import Rejects
 
 CLOSED = "folder that cannot be read"
@@ -75,7 +76,7 @@ class Found(NamedTuple):
         Why nothing is known of its files; empty: it was read.
     sidecars : dict
         By path of a picture a stamp of the sidecar that counts, where tags are inside the files.
-    note : str
+    notes : tuple of str
         What people should know of where tags come from.
     """
 
@@ -86,7 +87,7 @@ class Found(NamedTuple):
     options: dict[str, Any]
     away: str = ""
     sidecars: Mapping[str, str] = MappingProxyType({})
-    note: str = ""
+    notes: tuple[str, ...] = ()
 
     def covers(self, name: str) -> bool:
         """Whether it would have been seen, were it there."""
@@ -126,6 +127,7 @@ def find(root: Root, things: str | None, tags: str | None, rejects: Rejects) -> 
     if not stats:
         return Found(root, {}, closed, _NO_TAGS, root.options)
     choice, note = _choice(root, tags, stats, medium)
+    notes = [note] if note else []
     tagging = _tagging(root, choice, stats, medium, rejects, required=tags == "metadata")
     options: dict[str, Any] = {**root.options, "medium": medium.things, "tags": choice}
     if tagging.metadata is not None:
@@ -135,11 +137,45 @@ def find(root: Root, things: str | None, tags: str | None, rejects: Rejects) -> 
     sidecars = _sidecars(root.folder, stats) if (tagging.inside or tagging.metadata) and medium is PICTURES else {}
     if sidecars and not tagging.inside:
         which = "1 picture has" if len(sidecars) == 1 else f"{len(sidecars):,} pictures have"
-        note = (
+        notes.append(
             f"in {root.folder} {which} a sidecar (.xmp) that is not asked, for a table says the tags (--tags xmp asks)"
         )
         sidecars = {}
-    return Found(root, stats, closed, tagging, options, sidecars=sidecars, note=note)
+    if tags is not None or "tags" not in root.options:
+        notes += _folders_left_out(root, choice, stats)
+    tables = _tables_below(root.folder, stats)
+    if tags is not None or len(tables) != root.options.get("tables", 0):
+        notes += _tables_left_out(root, tables)
+        options["tables"] = len(tables)
+    return Found(root, stats, closed, tagging, options, sidecars=sidecars, notes=tuple(notes))
+
+
+def _folders_left_out(root: Root, choice: str, files: dict[str, Stat]) -> list[str]:
+    """What to tell of sub-folders whose names could be tags too, where a table says them."""
+    if choice != "metadata" or not tell_apart(files) or _is_split(files):
+        return []
+    n = len(_sub_folders(files))
+    which = "the name of 1 sub-folder is" if n == 1 else f"the names of {n:,} sub-folders are"
+    return [f"in {root.folder} {which} not asked, for a table says the tags (--tags folders takes these names)"]
+
+
+def _tables_below(folder: Path, files: Iterable[str]) -> list[Path]:
+    """Tables in sub-folders, which no choice of tags reads."""
+    places = sorted(_sub_folders(files))
+    return [folder / place / name for place in places for name in NAMES if (folder / place / name).is_file()]
+
+
+def _sub_folders(files: Iterable[str]) -> set[str]:
+    return {name.rpartition("/")[0] for name in files} - {""}
+
+
+def _tables_left_out(root: Root, tables: Sequence[Path]) -> list[str]:
+    """What to tell of them."""
+    if not tables:
+        return []
+    which = "1 table of tags is" if len(tables) == 1 else f"{len(tables):,} tables of tags are"
+    where = f"in sub-folders of {root.folder} {which} not read"
+    return [f"{where}; to take one over: wsabie collection import DIR {shown(tables[0])}"]
 
 
 def _sidecars(folder: Path, files: Iterable[str]) -> dict[str, str]:
@@ -184,9 +220,7 @@ def _choice(root: Root, tags: str | None, files: dict[str, Stat], medium: Medium
         return str(tags), ""
     if find_metadata(root.folder) is not None:
         return "metadata", ""
-    top = {name.partition("/")[0].lower() for name in files if "/" in name}
-    split = len(top) > 1 and top <= SPLITS  # "train" and "test" are hardly labels
-    if not tell_apart(files) or split:
+    if not tell_apart(files) or _is_split(files):
         return medium.inside, ""
     if medium is not PICTURES or not (share := _share_with_keywords(root.folder, list(files))):
         return "folders", ""
@@ -194,6 +228,12 @@ def _choice(root: Root, tags: str | None, files: dict[str, Stat], medium: Medium
     if share >= ENOUGH:
         return medium.inside, f"{said}: these are the tags, not the names of sub-folders (--tags folders takes those)"
     return "folders", f"{said}, but the names of sub-folders are the tags (--tags xmp takes the keywords)"
+
+
+def _is_split(files: Iterable[str]) -> bool:
+    """Whether sub-folders are the sides of a split: "train" and "test" are hardly labels."""
+    top = {name.partition("/")[0].lower() for name in files if "/" in name}
+    return len(top) > 1 and top <= SPLITS
 
 
 def _share_with_keywords(folder: Path, files: Sequence[str]) -> float:

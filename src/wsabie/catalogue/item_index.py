@@ -9,8 +9,9 @@ What comes after an index was made is scored one by one and what is gone is pass
 import logging
 from collections.abc import Sequence
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 CHANGED = 0.02
 """Share of the points from which on an index is made anew."""
 
+SENSIBLE = 100_000
+"""Items from which on an index is proposed: fewer are searched exactly in a millisecond or two."""
+
 _SIMILARITIES = ("dot", "cosine")
 _log = logging.getLogger("wsabie")
 
@@ -38,6 +42,41 @@ class Indexed(NamedTuple):
 
     similarity: str
     facts: dict[str, Any]
+
+
+class IndexStanding(NamedTuple):
+    """Whether there is an index of a model's items, or there could be one.
+
+    Attributes
+    ----------
+    state : {"ready", "none", "few", "not installed"}
+        "few": fewer than `SENSIBLE` items and none was made.
+    recall : float or None
+        Share of the ten nearest that it finds, of the similarity of which it finds fewer.
+    milliseconds, exact_milliseconds : float or None
+        Of a search with it and without, of the slower similarity.
+    """
+
+    state: Literal["ready", "none", "few", "not installed"]
+    recall: float | None = None
+    milliseconds: float | None = None
+    exact_milliseconds: float | None = None
+
+
+def index_standing(model: Path, n_items: int) -> IndexStanding:
+    """How it stands with the index of a model that so many items are searched by."""
+    if find_spec("faiss") is None:
+        return IndexStanding("not installed")
+    kept = [parts.config for similarity in _SIMILARITIES if (parts := _parts(model, similarity, verify=False))]
+    if not kept:
+        return IndexStanding("few" if n_items < SENSIBLE else "none")
+    try:
+        took = [{effort: ms for effort, _, ms in config["curve"]}[config["effort"]] for config in kept]
+        recall = min(float(config["recall"]) for config in kept)
+        exact = max(float(config["exact_milliseconds"]) for config in kept)
+        return IndexStanding("ready", recall, max(took), exact)
+    except (KeyError, TypeError, ValueError):
+        return IndexStanding("none")
 
 
 def index_items(
@@ -147,12 +186,12 @@ def _folder(model: Path, similarity: str) -> Path:
     return model / "points" / f"index-{similarity}"
 
 
-def _parts(model: Path, similarity: str) -> Parts | None:
+def _parts(model: Path, similarity: str, *, verify: bool = True) -> Parts | None:
     folder = _folder(model, similarity)
     if not (folder / "config.json").exists():
         return None
     try:
-        return load_folder(folder)
+        return load_folder(folder, verify=verify)
     except WsabieError as error:
         _log.warning("%s; items are searched exactly", error)
         return None

@@ -10,15 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import BindParameter, Connection, bindparam, func, select
 
 from wsabie.base.errors import InputError
 from wsabie.catalogue import book, cursors
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.database import reading
 from wsabie.catalogue.deciding import model_in_use, no_model
-from wsabie.catalogue.narrowing import Meaning, Part, parts, state_of, state_of_few
+from wsabie.catalogue.narrowing import Meaning, Numbers, Part, parts, state_of, state_of_few
 from wsabie.catalogue.ordering import SORTS, Narrowed, among, by_suggestion, phases
+from wsabie.catalogue.points import opened_model
 from wsabie.catalogue.tables import annotations, items, labels, suggestions, views
 
 LARGEST = 1_000
@@ -27,6 +28,22 @@ SORTED = 20_000
 """Up to so many items that one part of a filter gives are sorted; where all give more, the order is walked."""
 COUNTED = 5_000
 """Up to so many are counted too."""
+
+# Made once: to check each number as a part of a query takes longer than the query.
+_NUMBERS: BindParameter[Any] = bindparam("numbers", expanding=True)
+_ROWS = select(
+    items.c.id, items.c.root_id, items.c.path, items.c.hash, items.c.taken, items.c.width, items.c.height,
+    items.c.state, items.c.added,
+).where(items.c.id.in_(_NUMBERS))  # fmt: skip
+_NAMED = (
+    select(annotations.c.item_id, labels.c.name)
+    .join(labels, labels.c.id == annotations.c.label_id)
+    .where(annotations.c.item_id.in_(_NUMBERS), annotations.c.state == "accepted")
+    .order_by(labels.c.name)
+)
+_SEEN = select(views.c.item_id, views.c.best, views.c.doubt).where(
+    views.c.model_id == bindparam("model"), views.c.item_id.in_(_NUMBERS)
+)
 
 
 @dataclass(frozen=True)
@@ -44,6 +61,9 @@ class Filter:
         Of the suggested label.
     unlabelled : bool
         Only items without any accepted label.
+    no_tag_fits : float or None
+        Only those among them of which the model in use, when it looked, had no suggestion that is right this often as
+        far as held-out items tell. What an older version looked at goes by its highest probability.
     folder : str or None
         A folder and all below; "": everything.
     root : int or None
@@ -68,6 +88,7 @@ class Filter:
     taken_to: str | None = None
     words: str | None = None
     numbers: tuple[int, ...] | None = None
+    no_tag_fits: float | None = None
 
 
 class Shown(NamedTuple):
@@ -148,6 +169,7 @@ def page(
         There is no such label.
     """
     wanted = wanted or Filter()
+    common = None if wanted.no_tag_fits is None else opened_model(collection).threshold(wanted.no_tag_fits).common
     if not 1 <= limit <= LARGEST:
         raise InputError(f"a page has 1 to {LARGEST:,} items, not {limit}; choose another limit")
     if sort not in SORTS:
@@ -155,7 +177,7 @@ def page(
     named = f"-{sort}" if descending else sort
     after = None if cursor is None else cursors.read(cursor, named)
     with reading(collection.engine) as connection:
-        meant = _meaning(connection, wanted, sort)
+        meant = _meaning(connection, wanted, sort)._replace(common=common)
         given = parts(meant)
         narrowed = _narrowed(connection, meant, given, sort)
         rows: list[tuple[int, Any]] = []
@@ -191,10 +213,11 @@ def _narrowed(connection: Connection, meant: Meaning, given: Sequence[Part], sor
     narrowest: Part | None = None
     numbers: list[int] | None = None
     for part in given:
-        if part.numbers is not None and not (part.rest is not None and by_suggestion(meant, sort)):  # which is walked
-            fewest = SORTED + 1 if numbers is None else len(numbers)
-            found: list[Any] = list(connection.execute(part.numbers.limit(fewest)).scalars())
-            if len(found) < fewest:
+        walked = part.rest is not None and by_suggestion(meant, sort)
+        if part.numbers is not None and not walked and numbers != []:
+            fewest = (COUNTED if part.scattered else SORTED) + 1 if numbers is None else len(numbers)
+            found = _fewer(connection, part.numbers, fewest, tried=not part.searched)
+            if found is not None:
                 narrowest, numbers = part, found
     conditions = [part.condition for part in given if part is not narrowest]
     if narrowest is None or numbers is None:
@@ -204,9 +227,17 @@ def _narrowed(connection: Connection, meant: Meaning, given: Sequence[Part], sor
     return found_so if len(numbers) > COUNTED else Narrowed([], _passing(connection, found_so))
 
 
+def _fewer(connection: Connection, numbers: Numbers, than: int, *, tried: bool) -> list[int] | None:
+    """The numbers that a query gives, if these are fewer; to try that first costs a look at its index, and no rows."""
+    if tried and connection.execute(numbers.offset(than - 1).limit(1)).first() is not None:
+        return None
+    found: Any = connection.execute(numbers.limit(than)).scalars().all()
+    return list(found) if len(found) < than else None
+
+
 def _passing(connection: Connection, narrowed: Narrowed) -> list[int]:
     query = among(select(items.c.id).where(*narrowed.conditions), items.c.id, narrowed.numbers)
-    return list(connection.execute(query).scalars())
+    return list(connection.execute(query).scalars().all())
 
 
 def _total(connection: Connection, meant: Meaning, given: Sequence[Part], narrowed: Narrowed) -> int | None:
@@ -232,19 +263,13 @@ def _with_probability(connection: Connection, shown: Sequence[Shown], meant: Mea
 
 def _shown(connection: Connection, numbers: Sequence[int], model: int | None) -> tuple[Shown, ...]:
     """Those that exist."""
-    c, a, v = items.c, annotations.c, views.c
-    columns = (c.id, c.root_id, c.path, c.hash, c.taken, c.width, c.height, c.state, c.added)
-    rows = {row[0]: row for row in connection.execute(select(*columns).where(c.id.in_(numbers)))}
-    query = select(a.item_id, labels.c.name).join(labels, labels.c.id == a.label_id)
+    asked = {"numbers": list(numbers), "model": model}
+    rows = {row[0]: row for row in connection.execute(_ROWS, asked)}
     named: dict[int, dict[str, None]] = {}
-    for item, name in connection.execute(
-        query.where(a.item_id.in_(numbers), a.state == "accepted").order_by(labels.c.name)
-    ):
+    for item, name in connection.execute(_NAMED, asked):
         named.setdefault(item, {})[name] = None
-    thought: dict[int, tuple[float | None, float | None]] = {}
-    if model is not None:
-        query = select(v.item_id, v.best, v.doubt).where(v.model_id == model, v.item_id.in_(numbers))
-        thought = {row[0]: (row[1], row[2]) for row in connection.execute(query)}
+    seen = connection.execute(_SEEN, asked) if model is not None else ()
+    thought: dict[int, tuple[float | None, float | None]] = {row[0]: (row[1], row[2]) for row in seen}
     shown = []
     for n in numbers:
         if n in rows:

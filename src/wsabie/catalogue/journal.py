@@ -15,7 +15,7 @@ from sqlalchemy.exc import IntegrityError
 
 from wsabie.base.errors import InputError
 from wsabie.catalogue import tables
-from wsabie.catalogue.database import reading, writing
+from wsabie.catalogue.database import once, reading, writing
 
 Row = dict[str, Any]
 
@@ -24,10 +24,13 @@ LOCAL = "local"
 
 KEPT = {
     table.name: table
-    for table in (tables.labels, tables.synonyms, tables.kept_apart, tables.annotations, tables.models)
+    for table in (tables.labels, tables.synonyms, tables.kept_apart, tables.annotations, tables.models, tables.choices)
 }
 """Tables whose rows are changed through the journal. Later ones refer to earlier ones."""
 
+_LAST = select(
+    select(func.max(tables.journal.c.id)).scalar_subquery(), select(func.max(tables.changes.c.id)).scalar_subquery()
+)
 _AT_ONCE = 500  # numbers in a query, at most
 _IN_MEMORY = 20_000  # changes of an entry, about
 
@@ -229,7 +232,17 @@ def rows_of(connection: Connection, table: Table, numbers: Iterable[int]) -> lis
 
 def last_entry(connection: Connection) -> int:
     """Number of the last entry, 0 before the first: what was read at the same number is the same."""
-    return connection.execute(select(func.max(tables.journal.c.id))).scalar() or 0
+    return last(connection)[0]
+
+
+def last(connection: Connection) -> tuple[int, int | None]:
+    """Numbers of the last entry (0 before the first) and of the last change: both only grow."""
+    return once(connection, _last)
+
+
+def _last(connection: Connection) -> tuple[int, int | None]:
+    entry, change = connection.execute(_LAST).one()
+    return entry or 0, change
 
 
 def now() -> str:

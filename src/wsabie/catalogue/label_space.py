@@ -27,7 +27,8 @@ def search_labels(
         opened, now = _opened(collection)
         made = ((place, _vector(opened, now, one)) for place, one in enumerate(wanted))
         vectors = {place: vector for place, vector in made if vector is not None}
-        near = nearest_to_each(collection, list(vectors.values()), k, but=but) if vectors else []
+        points = list(vectors.values())
+        near = nearest_to_each(collection, points, k, but=but, model=opened.number) if points else []
     except InputError:
         return found
     for place, items in zip(vectors, near, strict=True):

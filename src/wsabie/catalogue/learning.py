@@ -28,6 +28,7 @@ from wsabie.catalogue.judging import (
 )
 from wsabie.catalogue.planning import How, Plan, parent_of_next, plan
 from wsabie.catalogue.probability import save_judged
+from wsabie.catalogue.roots import medium_of_collection
 from wsabie.catalogue.rows import RowStore, describe_missing, describer_for, keep_describer, opened_rows
 from wsabie.catalogue.shelf import OpenModel, open_model
 from wsabie.catalogue.shelving import new_folder, put, sweep
@@ -35,6 +36,7 @@ from wsabie.catalogue.suggesting import Looked, look
 from wsabie.catalogue.tables import models
 from wsabie.evaluation.bootstrap import Difference
 from wsabie.models.annotator import Annotator
+from wsabie.sources.media import PICTURES
 
 MOST_EPOCHS = 10_000
 
@@ -127,6 +129,7 @@ def train(
         is training.
     """
     _refuse(person_weight, epochs)
+    _refuse_unseen(collection)
     run = Run(epochs, threads, seed, executor, progress, watch)
     with alone(collection):
         begun = monotonic()
@@ -153,6 +156,17 @@ def train(
         _shelve(collection, opened.number, how, facts, figures, by)
     told = opened.number, not facts["kept_back"], how.how, how.why, facts, figures, looked
     return Learnt(*told, len(missed.unreadable), len(missed.changed))
+
+
+def _refuse_unseen(collection: Collection) -> None:
+    """Refuse things that models of a collection do not describe."""
+    things = medium_of_collection(collection)
+    if things not in (None, PICTURES.things):
+        raise InputError(
+            f"models of a collection see pictures, and {collection.folder} holds {things}; to learn from these: "
+            f"wsabie train {collection.folder} --model MODEL",
+            served=f"models of a collection see pictures, and this one holds {things}",
+        )
 
 
 def _refuse(person_weight: float, epochs: int | None) -> None:

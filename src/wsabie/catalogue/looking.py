@@ -13,7 +13,7 @@ from wsabie.features.decode import RejectedItem, header, opened
 from wsabie.sources.build import BadRow
 from wsabie.sources.folders import clean_labels
 from wsabie.sources.media import DOCUMENTS, MEDIA, PICTURES, Medium
-from wsabie.sources.picture_tags import paths_in
+from wsabie.sources.picture_tags import paths_in, paths_inside, sidecar_of
 
 GONE, CHANGING = "file that went away", "file that changes while it is read"
 SKIPPED = (GONE, CHANGING)
@@ -46,12 +46,15 @@ class Task(NamedTuple):
         Whether its content is hashed and its header read.
     inside : bool
         Whether the labels inside it are wanted.
+    known : bool
+        Whether it had some before, of which some may be gone.
     """
 
     path: Path
     things: str
     whole: bool = True
     inside: bool = False
+    known: bool = False
 
 
 class Looked(NamedTuple):
@@ -73,6 +76,10 @@ class Looked(NamedTuple):
         Why labels inside could not be read.
     paths : tuple of tuple of str
         Those of the labels inside that have broader ones, with these, from the broadest.
+    underneath : tuple of str
+        Labels inside a picture whose sidecar says its labels, where they were asked for.
+    partly : bool
+        Whether the file says more than these: labels beyond what is taken, or those underneath that cannot be read.
     """
 
     stat: Stat | None = None
@@ -85,6 +92,8 @@ class Looked(NamedTuple):
     detail: str = ""
     unlabelled: str = ""
     paths: tuple[tuple[str, ...], ...] = ()
+    underneath: tuple[str, ...] = ()
+    partly: bool = False
 
 
 def medium_called(things: str) -> Medium:
@@ -130,13 +139,24 @@ def _look_once(task: Task, stat: Stat) -> Looked:
         return found
     try:
         if task.things == PICTURES.things:
-            paths = paths_in(task.path)[:MOST_LABELS]
+            told = paths_in(task.path)
         else:
-            paths = tuple((label,) for label in medium_called(task.things).labels_in(task.path))[:MOST_LABELS]
+            told = tuple((label,) for label in medium_called(task.things).labels_in(task.path))
+        paths = told[:MOST_LABELS]
         labels = clean_labels(path[-1] for path in paths)
     except BadRow as bad:
         return found._replace(unlabelled=f"{bad.reason}: {bad.detail}" if bad.detail else bad.reason)
-    return found._replace(labels=labels, paths=tuple(path for path in paths if len(path) > 1))
+    found = found._replace(labels=labels, paths=tuple(path for path in paths if len(path) > 1))
+    return _with_underneath(task, found, partly=len(told) > MOST_LABELS)
+
+
+def _with_underneath(task: Task, found: Looked, partly: bool) -> Looked:
+    if not task.known or task.things != PICTURES.things or sidecar_of(task.path) is None:
+        return found._replace(partly=partly)
+    try:
+        return found._replace(underneath=clean_labels(path[-1] for path in paths_inside(task.path)), partly=partly)
+    except BadRow:
+        return found._replace(partly=True)
 
 
 def _content(task: Task, stat: Stat) -> Looked:

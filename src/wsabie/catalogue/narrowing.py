@@ -3,10 +3,10 @@
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, and_, exists, not_, select
+from sqlalchemy import ColumnElement, Select, and_, exists, not_, or_, select, union_all
 
 from wsabie.base.errors import InputError
-from wsabie.catalogue.tables import annotations, items, suggestions
+from wsabie.catalogue.tables import annotations, items, suggestions, views
 
 if TYPE_CHECKING:
     from wsabie.catalogue.items import Filter
@@ -29,12 +29,15 @@ class Meaning(NamedTuple):
         The label that is asked for, and the model in use.
     dialect : str
         "sqlite" or "postgresql".
+    common : float or None
+        From which probability on suggestions are right as often as `no_tag_fits` says, whatever their label.
     """
 
     wanted: "Filter"
     label: int | None
     model: int | None
     dialect: str
+    common: float | None = None
 
 
 class Part(NamedTuple):
@@ -48,11 +51,17 @@ class Part(NamedTuple):
         Whether a row of `items` has it, so written that no index is tempted by it.
     rest : ColumnElement or None
         What `numbers` left open.
+    scattered : bool
+        Whether they lie all over any order, so that a walk soon finds some.
+    searched : bool
+        Whether `numbers` looks at all items, so that to ask twice takes twice the time.
     """
 
     numbers: Numbers | None
     condition: Condition
     rest: Condition | None = None
+    scattered: bool = False
+    searched: bool = False
 
 
 def parts(meant: Meaning) -> list[Part]:
@@ -68,7 +77,9 @@ def parts(meant: Meaning) -> list[Part]:
         found.append(_suggested(meant) if wanted.label_state == "suggested" else _decided(meant))
     elif wanted.label_state == "suggested":
         found.append(Part(None, _something_waits(meant)))
-    if wanted.unlabelled:
+    if wanted.no_tag_fits is not None:
+        found.append(_without_fitting(meant))
+    if wanted.unlabelled or wanted.no_tag_fits is not None:
         a = annotations.c
         found.append(Part(None, not_(exists().where(a.item_id == items.c.id, a.state == "accepted"))))
     if wanted.root is not None:
@@ -104,6 +115,20 @@ def suggested_rows(meant: Meaning, s: Any) -> list[Condition]:
     return found
 
 
+def views_of(meant: Meaning, v: Any) -> list[Condition]:
+    """Which rows of `views`, whose columns are given, are of the model in use and as unsure as is asked for."""
+    found: list[Condition] = [v.model_id == meant.model]
+    if meant.wanted.no_tag_fits is not None:
+        found.append(or_(*_unsure(meant, v)))
+    return found
+
+
+def _unsure(meant: Meaning, v: Any) -> list[Condition]:
+    """What has to hold of a row, and of one that an older version wrote."""
+    older = v.surest.is_(None) if meant.common is None else and_(v.surest.is_(None), v.best < meant.common)
+    return [v.surest < meant.wanted.no_tag_fits, older]
+
+
 def _decided(meant: Meaning) -> Part:
     a, state = annotations.c, meant.wanted.label_state
     numbers = select(a.item_id).where(a.label_id == meant.label, a.state == state)
@@ -125,6 +150,16 @@ def _something_waits(meant: Meaning) -> Condition:
     a, s = annotations.c, suggestions.alias("open").c
     decided = exists().where(a.item_id == s.item_id, a.label_id == s.label_id, a.region == "")
     return exists().where(s.model_id == meant.model, s.item_id == items.c.id, not_(decided))
+
+
+def _without_fitting(meant: Meaning) -> Part:
+    """Items of which no suggestion was sure enough."""
+    other = views.alias("unsure").c  # the order may come from the table itself
+    there = exists().where(other.item_id == items.c.id, *views_of(meant, other))
+    by_one = union_all(
+        *(select(views.c.item_id).where(views.c.model_id == meant.model, one) for one in _unsure(meant, views.c))
+    )
+    return Part(select(by_one.subquery().c.item_id), there, scattered=True)  # each by its own index
 
 
 def _below(wanted: "Filter", folder: str) -> Part:
@@ -158,7 +193,7 @@ def _words(meant: Meaning, words: list[str]) -> Part:
     patterns = ["%" + re.sub(r"([%_\\])", r"\\\1", word) + "%" for word in words]
     alike = items.c.path.like if meant.dialect == "sqlite" else items.c.path.ilike  # LIKE is ILIKE there
     said = and_(*(alike(pattern, escape="\\") for pattern in patterns))
-    return Part(select(items.c.id).where(state_of(meant), said), said)
+    return Part(select(items.c.id).where(state_of(meant), said), said, searched=True)
 
 
 def _numbers(numbers: tuple[int, ...]) -> Part:

@@ -18,7 +18,7 @@ from sqlalchemy import (
 )
 
 from wsabie.catalogue.cursors import Cursor
-from wsabie.catalogue.narrowing import Meaning, suggested_rows
+from wsabie.catalogue.narrowing import Meaning, suggested_rows, views_of
 from wsabie.catalogue.tables import items, suggestions, views
 
 SORTS = ("path", "taken", "added", "best", "doubt", "probability")
@@ -102,7 +102,7 @@ def _orders(meant: Meaning, sort: str) -> _Order:
     if sort in ("best", "doubt"):
         seen = and_(v.model_id == meant.model, v.item_id == c.id)
         joined = views.join(items, c.id == v.item_id)
-        return _Order(joined, v.item_id, v[sort], [v.model_id == meant.model], not_(exists().where(seen)))
+        return _Order(joined, v.item_id, v[sort], views_of(meant, v), not_(exists().where(seen)))
     if sort == "taken":
         return _Order(items, c.id, c.taken, [c.taken.is_not(None)], c.taken.is_(None))
     return _Order(items, c.id, c.id if sort == "added" else c.path, [], None)

@@ -24,7 +24,6 @@ from wsabie.storage.folder import Parts, load_folder, save_folder
 
 if TYPE_CHECKING:
     from wsabie.search.exact import ExactIndex
-    from wsabie.sources.regions import Content
     from wsabie.space.joint import SimilarityName
 
 _SPARE = 16  # points of items that may be gone by now
@@ -118,7 +117,7 @@ def nearest_items(
     but : iterable of int
         Items that do not.
     model : int or None
-        Another model than the one in use.
+        The one that the query is a point of; None: the one in use, which another may be put into use for at any time.
 
     Raises
     ------
@@ -130,10 +129,10 @@ def nearest_items(
 
 
 def nearest_to_each(
-    collection: Collection, queries: Sequence[Any], k: int = 20, *, but: Iterable[int] = ()
+    collection: Collection, queries: Sequence[Any], k: int = 20, *, but: Iterable[int] = (), model: int | None = None
 ) -> list[list[Near]]:
     """As `nearest_items`, of several labels' points, in little more time than of one."""
-    place, _ = _place(collection, None)
+    place, _ = _place(collection, model)
     return _nearest(collection, place, queries, k, "dot", None, but)
 
 
@@ -174,21 +173,6 @@ def searched(model: Path) -> "tuple[Points, ExactIndex, ExactIndex]":
             f"{said}; run: wsabie collection apply", served=f"{said}; press Suggest on the page Status"
         ) from error
     return _indexed(model, stat.st_mtime_ns, stat.st_ino)
-
-
-def point_of(collection: Collection, content: "Content") -> Float32:
-    """The point of a picture, its bytes or a region (`sources.regions.Cutout`), (dim,), for `nearest_items`.
-
-    Raises
-    ------
-    InputError
-        It cannot be read, or there is no model.
-    """
-    from wsabie.sources.records import Item
-
-    annotator = opened_model(collection).annotator
-    point: Float32 = annotator.model.transform(annotator.rows_of_all([Item("the picture", content, ())]))[0]
-    return point
 
 
 def _none(dim: int) -> Points:

@@ -4,10 +4,9 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection
 
-from wsabie.catalogue.journal import last_entry
-from wsabie.catalogue.tables import changes
+from wsabie.catalogue.journal import last
 
 T = TypeVar("T")
 Stamp = tuple[int, int | None]
@@ -31,7 +30,7 @@ class Remembered(Generic[T]):
 
     def __call__(self, connection: Connection) -> T:
         """What is there now; whoever asks must leave it as it is."""
-        key, stamp = str(connection.engine.url), stamp_of(connection)
+        key, stamp = str(connection.engine.url), last(connection)
         with self._lock:
             there = self._kept.get(key)
             if there is not None and there[0] == stamp and stamp[1] is not None:
@@ -41,8 +40,3 @@ class Remembered(Generic[T]):
                 self._kept.clear()
             self._kept[key] = (stamp, found)
             return found
-
-
-def stamp_of(connection: Connection) -> Stamp:
-    """The last entry of the journal and its last change: both only grow."""
-    return last_entry(connection), connection.execute(select(func.max(changes.c.id))).scalar()

@@ -8,8 +8,8 @@ from sqlalchemy import Connection, insert, select, update
 from wsabie.base.errors import InputError
 from wsabie.catalogue.collection import HERE, PLACE, WEB, Collection
 from wsabie.catalogue.database import reading
-from wsabie.catalogue.journal import entry
-from wsabie.catalogue.tables import roots
+from wsabie.catalogue.journal import Change, entry
+from wsabie.catalogue.tables import choices, roots
 from wsabie.sources.text import shown
 
 TAGS = ("auto", "xmp", "tags", "folders", "metadata", "none")
@@ -24,7 +24,8 @@ class Root(NamedTuple):
     id : int
     folder : Path
     options : dict
-        "medium": of what it is; "tags": where its tags come from; "metadata": a hash of the table that was read last.
+        "medium": of what it is; "tags": where its tags come from; "metadata": a hash of the table that was read last;
+        "tables": how many tables of tags in sub-folders were left out and told.
     """
 
     id: int
@@ -35,8 +36,12 @@ class Root(NamedTuple):
 def all_roots(collection: Collection) -> list[Root]:
     """The folders of a collection, first its own."""
     with reading(collection.engine) as connection:
-        rows = connection.execute(select(roots).where(roots.c.path != WEB).order_by(roots.c.id)).all()
-    return [Root(n, collection.folder if path == HERE else Path(path), options or {}) for n, path, options in rows]
+        query = select(roots, choices.c.tags).outerjoin(choices).where(roots.c.path != WEB).order_by(roots.c.id)
+        rows = connection.execute(query).all()
+    return [
+        Root(n, collection.folder if path == HERE else Path(path), (options or {}) | ({"tags": tags} if tags else {}))
+        for n, path, options, tags in rows
+    ]
 
 
 def medium_of_collection(collection: Collection) -> str | None:
@@ -45,8 +50,18 @@ def medium_of_collection(collection: Collection) -> str | None:
 
 
 def keep_options(connection: Connection, number: int, options: dict[str, Any]) -> None:
-    """Write down how a root is scanned from now on."""
-    connection.execute(update(roots).where(roots.c.id == number).values(options=options))
+    """Write down how a root is scanned from now on, but for a choice of tags that is there: see `choose_again`."""
+    known = {name: value for name, value in options.items() if name != "tags"}
+    connection.execute(update(roots).where(roots.c.id == number).values(options=known))
+    there = connection.execute(select(choices.c.id).where(choices.c.root_id == number)).first()
+    if there is None and "tags" in options:
+        connection.execute(insert(choices).values(root_id=number, tags=options["tags"]))
+
+
+def choose_again(change: Change, number: int, tags: str) -> None:
+    """Take tags of a root from elsewhere than before, from now on or until it is undone."""
+    there = change.connection.execute(select(choices.c.id).where(choices.c.root_id == number)).scalars()
+    change.set(choices, {row: {"tags": tags} for row in there})
 
 
 def add_root(collection: Collection, path: Path, *, by: str) -> int | None:

@@ -14,11 +14,12 @@ from wsabie.base.executor import Executor, Serial
 from wsabie.base.progress import SILENT, Progress
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.database import reading, writing
-from wsabie.catalogue.filing import Filed, Kind, known_items, usable, write_block, write_line, write_missing
+from wsabie.catalogue.filing import Filed, Kind, Unsaid, known_items, usable, write_block, write_line, write_missing
 from wsabie.catalogue.finding import Found, find_all
+from wsabie.catalogue.journal import entry
 from wsabie.catalogue.looking import SKIPPED, Looked, Stat, Task, look_at_all
 from wsabie.catalogue.moving import Displaced, Known, Seen, settle
-from wsabie.catalogue.roots import all_roots, choose, keep_options, medium_of_collection
+from wsabie.catalogue.roots import all_roots, choose, choose_again, keep_options, medium_of_collection
 from wsabie.storage.rejects import Rejects
 
 BLOCK = 500
@@ -57,6 +58,11 @@ class Scanned(NamedTuple):
         What people should know of where tags come from.
     still_unreadable : int
         Those of the unreadable ones that were so at the scan before, with the same content.
+    withdrawn : int
+        Tags that a file had brought and says no more, taken back.
+    held : int
+        Such that stay: the file that said them went away, cannot be read or is another one, or they are still inside
+        the picture.
     """
 
     new: int
@@ -71,19 +77,21 @@ class Scanned(NamedTuple):
     away: tuple[Away, ...]
     notes: tuple[str, ...] = ()
     still_unreadable: int = 0
+    withdrawn: int = 0
+    held: int = 0
 
     @property
     def differs(self) -> bool:
         """Whether the catalogue is another than before."""
-        return any((self.new, self.moved, self.changed, self.missing, self.found_again, self.tagged))
+        return any((self.new, self.moved, self.changed, self.missing, self.found_again, self.tagged, self.withdrawn))
 
     @property
     def told(self) -> str:
         """One line for people; empty: nothing was found that was not known."""
         files = self.new, self.moved, self.changed, self.found_again, self.unreadable - self.still_unreadable
         unreadable = "of them unreadable" if any(files[:4]) else "unreadable now"
-        words = "new", "moved", "changed", "found again", unreadable, "missing", "tags from files"
-        counts = zip((*files, self.missing, self.tagged), words, strict=True)
+        words = "new", "moved", "changed", "found again", unreadable, "missing", "tags from files", "tags withdrawn"
+        counts = zip((*files, self.missing, self.tagged, self.withdrawn), words, strict=True)
         return ", ".join(f"{n:,} {word}" for n, word in counts if n)
 
 
@@ -140,7 +148,8 @@ def scan(
     run.keep_options(done=True)
     scanned = run.scanned()
     if scanned.differs or always or run.lines:
-        told = scanned.told or ("labels put below others" if run.lines else "nothing new")
+        told = ", ".join(part for part in (scanned.told, *dict.fromkeys(run.chosen)) if part)
+        told = told or ("labels put below others" if run.lines else "nothing new")
         write_line(collection.engine, by, told, run.lines)
     return scanned
 
@@ -152,6 +161,7 @@ class _Run:
         self.collection, self.by, self.rejects = collection, by, rejects
         self.counts: Counter[str] = Counter()
         self.lines: list[int] = []
+        self.chosen: list[str] = []
         with reading(collection.engine) as connection:
             known = known_items(connection, [one.root.id for one in found])
         self.known = {(item.root, item.path): item for item in known}
@@ -178,6 +188,20 @@ class _Run:
             if options != (one.options if done else one.root.options):
                 with writing(self.collection.engine) as connection:
                     keep_options(connection, one.root.id, options)
+            if not done:  # last: a scan that is killed before asks again for tags that are there, and none is left out
+                self._keep_choice(one)
+
+    def _keep_choice(self, one: Found) -> None:
+        """Another source of tags than before is a change, which an undo of the scan takes back too."""
+        before, now = (options.get("tags") for options in (one.root.options, one.options))
+        if before in (None, now):
+            return
+        told = f"tags from {now} in place of {before}"
+        with entry(self.collection.engine, self.by, "scan", told) as change:
+            choose_again(change, one.root.id, str(now))
+        if change.n_changes:
+            self.lines.append(change.id)
+            self.chosen.append(told)
 
     def look(self, executor: Executor, progress: Progress, rehash: bool) -> None:
         """Look at the files that are new or may have changed, and write down what they are."""
@@ -218,8 +242,9 @@ class _Run:
         for seen in self._looked(wanted, executor, progress, whole=False):
             if seen.known is None:
                 continue
-            if (labels := self._labels(seen)) or seen.sidecar != seen.known.sidecar:
-                block.append(Filed("tags", seen, seen.known, labels, self.found[seen.root].tagging.by))
+            one = self._filed("tags", seen, seen.known)
+            if one.labels or one.unsaid != "kept" or seen.sidecar != seen.known.sidecar:
+                block.append(one)
             if len(block) >= BLOCK:
                 self._write(block)
                 block = []
@@ -235,10 +260,10 @@ class _Run:
         """What came of it."""
         c = self.counts
         medium = next((one.options["medium"] for one in self.found.values() if "medium" in one.options), "")
+        notes = tuple(said for one in self.found.values() for said in one.notes)
         return Scanned(
             c["new"], c["moved"], c["changed"], c["missing"], c["found"], c["unchanged"] + c["same"] - c["found"],
-            c["unreadable"], c["tagged"], medium, self.away, tuple(one.note for one in self.found.values() if one.note),
-            c["still unreadable"],
+            c["unreadable"], c["tagged"], medium, self.away, notes, c["still unreadable"], c["withdrawn"], c["held"],
         )  # fmt: skip
 
     def _looked(
@@ -268,7 +293,8 @@ class _Run:
 
     def _task(self, root: int, name: str, whole: bool) -> Task:
         one = self.found[root]
-        return Task(Path(one.root.folder, name), one.options["medium"], whole, one.tagging.inside)
+        known = (root, name) in self.known
+        return Task(Path(one.root.folder, name), one.options["medium"], whole, one.tagging.inside, known)
 
     def _counts(self, root: int, name: str, looked: Looked) -> bool:
         """Whether a file is to be written down; why it cannot be read is told in any case."""
@@ -287,8 +313,8 @@ class _Run:
     def _judged(self, seen: Seen, displaced: Displaced) -> Filed | None:
         """What a file is; None: that depends on others."""
         if seen.known is not None and seen.looked.hash in (None, seen.known.hash):
-            labels = self._labels(seen) if self._to_tag(seen.root, seen.path) else ()
-            return Filed("same", seen, seen.known, labels, self.found[seen.root].tagging.by)
+            asked = self._to_tag(seen.root, seen.path)
+            return self._filed("same", seen, seen.known) if asked else Filed("same", seen, seen.known)
         if (item := displaced.at_once(seen)) is not None:
             displaced.vanished[item.hash or ""].remove(item)
             return self._filed("moved", seen, item)
@@ -311,7 +337,21 @@ class _Run:
         self._write(block)
 
     def _filed(self, kind: Kind, seen: Seen, item: Known | None) -> Filed:
-        return Filed(kind, seen, item, self._labels(seen, item), self.found[seen.root].tagging.by)
+        by, unsaid = self.found[seen.root].tagging.by, self._unsaid(seen, item)
+        return Filed(kind, seen, item, self._labels(seen, item), by, unsaid)
+
+    def _unsaid(self, seen: Seen, item: Known | None) -> Unsaid:
+        """What becomes of tags that are not in a file: only what the same file said, and could say, is withdrawn."""
+        if not self.found[seen.root].tagging.inside or item is None or (item.root, item.path) != (seen.root, seen.path):
+            return "kept"
+        if seen.looked.reason or seen.looked.partly:
+            return "kept"
+        same = _which_sidecar(item.sidecar) == _which_sidecar(seen.sidecar)
+        if seen.sidecar is None:  # programs that edit pictures drop all keywords, and nobody removed any
+            says = bool(seen.looked.labels)
+        else:
+            says = not _is_blank(seen.sidecar)
+        return "withdrawn" if same and says and not seen.looked.unlabelled else "held"
 
     def _labels(self, seen: Seen, item: Known | None = None) -> tuple[str, ...]:
         """What is said of a file; of a moved one only what its old path did not say."""
@@ -336,6 +376,16 @@ class _Run:
                 self.vanished.pop(one.item.id, None)
         if wrote.line is not None:
             self.lines.append(wrote.line)
+
+
+def _which_sidecar(stamp: str | None) -> str | None:
+    """Which of a picture's two sidecars said its tags; None: none did."""
+    return stamp and stamp.partition(":")[0]
+
+
+def _is_blank(stamp: str | None) -> bool:
+    """Whether a sidecar is empty, as one is that somebody begins to write."""
+    return stamp is not None and stamp.split(":")[1] == "0"
 
 
 def _as_it_was(item: Known | None, stat: Stat) -> bool:

@@ -12,7 +12,7 @@ from sqlalchemy import CompoundSelect, Connection, Select, func, select, union_a
 
 from wsabie.base.errors import InputError
 from wsabie.catalogue.collection import Collection
-from wsabie.catalogue.database import reading
+from wsabie.catalogue.database import one_state
 from wsabie.catalogue.label_space import neighbours, search_labels
 from wsabie.catalogue.points import Near
 from wsabie.catalogue.tables import annotations, items, labels
@@ -85,27 +85,26 @@ def search(collection: Collection, text: str, k: int = 24, meanings: Meanings | 
     """
     if len(text) > _LONGEST:
         raise InputError(f"the text has {len(text):,} characters; search with at most {_LONGEST:,}")
-    with reading(collection.engine) as connection:
+    with one_state(collection.engine) as connection:
         meaning = understand(connection, text, meanings)
         out = _decided(meaning)
         hidden = connection.execute(out).scalars().all()
         known = [*_kinds(connection, meaning), *_known(connection, meaning, meanings)]
-    related = list(islice(_related(collection, meaning, known), _LOOKED_AT))
-    chosen = list(islice(product(*(term.labels.items() for term in meaning.terms)), _COMBINED))
-    sets = [[number for number, _ in one] for one in chosen] + [[one.number] for one in related]
-    near = search_labels(collection, sets, 3 * k, but=hidden)  # two groups of k may be shown before, and are passed by
-    with reading(collection.engine) as connection:
+        related = list(islice(_related(collection, meaning, known), _LOOKED_AT))
+        chosen = list(islice(product(*(term.labels.items() for term in meaning.terms)), _COMBINED))
+        sets = [[number for number, _ in one] for one in chosen] + [[one.number] for one in related]
+        near = search_labels(collection, sets, 3 * k, but=hidden)  # two groups of k may stand before, and are passed by
         own = [(names[0][1], found) for names, found in zip(chosen, near, strict=False)]
         groups = _own_groups(connection, meaning, k, own)
         seen, half = {hit.item for group in groups for hit in group.hits}, max(1, k // 2)
         tagged = _newest(connection, [one.number for one in related], len(seen) + (RELATED + 1) * half, out)
-        for one, found in zip(related, near[len(chosen) :], strict=True):
-            hits = _of_label(one, half, tagged[one.number], found, seen)
-            if hits:
-                groups.append(Group([one.name], one.why, one.score, hits))
-                seen |= {hit.item for hit in hits}
-            if len(groups) == RELATED + 2:
-                break
+    for one, found in zip(related, near[len(chosen) :], strict=True):
+        hits = _of_label(one, half, tagged[one.number], found, seen)
+        if hits:
+            groups.append(Group([one.name], one.why, one.score, hits))
+            seen |= {hit.item for hit in hits}
+        if len(groups) == RELATED + 2:
+            break
     return Answer(meaning, [group for group in groups if group.hits])
 
 

@@ -16,7 +16,7 @@ from wsabie.catalogue.database import reading
 from wsabie.catalogue.deciding import model_in_use, no_model
 from wsabie.catalogue.examples import HELD_OUT
 from wsabie.catalogue.journal import Row, entry, last_entry
-from wsabie.catalogue.probability import Judged, Threshold, load_judged, threshold_of
+from wsabie.catalogue.probability import Judged, Sureness, Threshold, load_judged, threshold_of
 from wsabie.catalogue.tables import changes, journal, labels, models, views
 from wsabie.features.describer import Describer
 from wsabie.models.annotator import Annotator
@@ -123,6 +123,17 @@ class OpenModel:
             They are gone or damaged.
         """
         return load_judged(self.path)
+
+    @cached_property
+    def sureness(self) -> Sureness:
+        """How often its suggestions are right, from their probability on.
+
+        Raises
+        ------
+        InputError
+            What it was judged by is gone or damaged.
+        """
+        return Sureness(self.judged)
 
     def threshold(self, precision: float) -> Threshold:
         """The probabilities from which on its suggestions are right that often.

@@ -40,6 +40,13 @@ class ModelInUse(NamedTuple):
     folder: str
 
 
+class Beginning(NamedTuple):
+    """Whether anything is tagged yet, and whether there are sub-folders whose names nobody takes for tags."""
+
+    tagged: bool
+    folders: bool
+
+
 class Standing(NamedTuple):
     """How a collection stands.
 
@@ -90,6 +97,15 @@ def standing(collection: Collection, *, check: bool = False, entries: int = 5) -
     medium = next((root.options["medium"] for root in places if "medium" in root.options), None)
     last = tuple(history(collection.engine, entries))
     return Standing(medium, total, roots, known, decided, model, waiting, last, found)
+
+
+def beginning(collection: Collection) -> Beginning:
+    """What a collection still lacks for its first model."""
+    with reading(collection.engine) as connection:
+        tagged = connection.execute(select(annotations.c.id).where(annotations.c.state == "accepted").limit(1)).first()
+        below = connection.execute(select(items.c.id).where(items.c.folder != "").limit(1)).first()
+    asked = any(root.options.get("tags") == "folders" for root in all_roots(collection))
+    return Beginning(tagged is not None, below is not None and not asked)
 
 
 def as_json(found: Standing) -> dict[str, Any]:

@@ -142,7 +142,7 @@ def look(
                 own = some[found]
                 marks = [mark_of(name) for name, there in zip(theirs, found, strict=True) if there]
                 part = Points(own, np.array(marks, np.uint64), opened.model.transform(X))
-                written += _write(collection, opened.number, ranking, part, k, floor, threads)
+                written += _write(collection, opened, ranking, part, k, floor, threads)
                 seen.append(part)
             if bar is not None:
                 bar.advance(len(some))
@@ -221,10 +221,10 @@ def _to_see(collection: Collection, model: int, points: Points, again: bool) -> 
 
 
 def _write(
-    collection: Collection, model: int, ranking: Ranking, part: Points, k: int, floor: float, threads: int | None
+    collection: Collection, opened: OpenModel, ranking: Ranking, part: Points, k: int, floor: float, threads: int | None
 ) -> int:
     """Rank the labels of some items and write it down; how many suggestions there are."""
-    numbers = part.items.tolist()
+    model, numbers = opened.number, part.items.tolist()
     with reading(collection.engine) as connection:
         decided = list(_pairs(connection, numbers))
     at = {number: place for place, number in enumerate(numbers)}
@@ -232,20 +232,35 @@ def _write(
     top = ranking.top(part.points, k, exclude, threads)
     told = list(_told(model, numbers, top, floor))
     doubt = np.minimum(top.probabilities, 1 - top.probabilities).max(axis=1)
-    time = now()
     seen = [
-        {"model_id": model, "item_id": number, "best": float(best), "doubt": float(unsure), "at": time}
-        for number, best, unsure in zip(numbers, top.probabilities[:, 0], doubt, strict=True)
+        {"model_id": model, "item_id": number, "best": best, "doubt": unsure, "surest": surest}
+        for number, best, unsure, surest in zip(
+            numbers, top.probabilities[:, 0].tolist(), doubt.tolist(), _surest(opened, top, floor), strict=True
+        )
     ]
     with writing(collection.engine) as connection:
+        there = set(opened.labels_now(connection).tolist())  # without those that were deleted since the look began
+        told = [row for row in told if row["label_id"] in there]
         for table in (suggestions, views):
             for lo in range(0, len(numbers), 500):
                 old = table.c.item_id.in_(numbers[lo : lo + 500])
                 connection.execute(delete(table).where(table.c.model_id == model, old))
         if told:
             connection.execute(insert(suggestions), told)
-        connection.execute(insert(views), seen)
+        connection.execute(insert(views).values(at=now()), seen)
     return len(told)
+
+
+def _surest(opened: OpenModel, top: Top, floor: float) -> list[float | None]:
+    """How often the surest suggestion of each item is right; None where it is not known any more."""
+    try:
+        sureness = opened.sureness
+    except InputError:
+        return [None] * len(top.labels)
+    found = sureness.of(top.labels.ravel(), top.probabilities.ravel()).reshape(top.labels.shape)
+    shown = (top.labels >= 0) & (top.probabilities >= floor)
+    surest: list[float | None] = np.where(shown, found, 0.0).max(axis=1).tolist()
+    return surest
 
 
 def _told(model: int, numbers: list[int], top: Top, floor: float) -> Iterator[dict[str, Any]]:

@@ -48,9 +48,18 @@ roots = Table(
     metadata,
     _number(),
     Column("path", _text, nullable=False, unique=True),  # "." = the collection's own folder; others are absolute
-    Column("options", _document),  # how it is scanned: "tags", "medium", "metadata"; null: not yet
+    Column("options", _document),  # what is known of how it is scanned: "medium", "metadata"; null: not yet
 )
 """Folders that are scanned. Of the root "web" the paths of items are addresses, which are never fetched."""
+
+choices = Table(
+    "choices",
+    metadata,
+    _number(),
+    Column("root_id", _key, ForeignKey("roots.id"), nullable=False, unique=True),
+    Column("tags", String(10), nullable=False),  # one of `roots.TAGS`, never "auto"
+)
+"""Where tags of a root come from."""
 
 items = Table(
     "items",
@@ -170,8 +179,10 @@ views = Table(
     Column("best", Float, nullable=False),  # the highest probability
     Column("doubt", Float, nullable=False),  # the highest min(p, 1 - p): 0.5 = the model cannot tell
     Column("at", _text),  # when it looked; null: before this was written down
+    Column("surest", Float),  # how often its surest suggestion is right, as held-out items tell; null: as above
     Index(None, "model_id", "best", "item_id"),
     Index(None, "model_id", "doubt", "item_id"),
+    Index(None, "model_id", "surest", "item_id"),
     sqlite_with_rowid=False,
 )
 """What a model thinks of a whole item. An item without a row has not been looked at."""

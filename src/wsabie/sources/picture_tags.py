@@ -140,10 +140,20 @@ def paths_in(picture: Path) -> tuple[tuple[str, ...], ...]:
     BadRow
         No picture, or what might name its tags is damaged or unsafe. Others are not taken in its place.
     """
-    for packet in (_beside, _inside):
-        if (found := packet(picture)) is not None and found.tags is not None:
-            return tuple(found.tags)
-    return tuple(_iptc(picture) or ())
+    found = _beside(picture)
+    return paths_inside(picture) if found is None or found.tags is None else tuple(found.tags)
+
+
+def paths_inside(picture: Path) -> tuple[tuple[str, ...], ...]:
+    """As `paths_in`, of the picture itself, whatever a sidecar says.
+
+    Raises
+    ------
+    BadRow
+        As `paths_in`.
+    """
+    found = _inside(picture)
+    return tuple(_iptc(picture) or () if found is None or found.tags is None else found.tags)
 
 
 def sidecars_of(picture: Path) -> tuple[Path, Path]:
