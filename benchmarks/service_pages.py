@@ -106,6 +106,7 @@ def measure(address: str) -> None:
             ("gallery, newest first", "/items", [{"k": 100, "sort": "added", "descending": True}] * 20),
             ("gallery of a label", "/items", [{"k": 100, "label": name} for name in some]),
             ("review, by doubt", "/items", [{"k": 100, "sort": "doubt", "descending": True}] * 20),
+            ("that no tag fits", "/items", [{"k": 100, "no_tag_fits": 0.9}] * 20),
             ("suggested for a label", "/items", [{"k": 100, "label": n, "label_state": "suggested"} for n in some]),
             ("search by a word", "/search", [{"text": f'"{name}"'} for name in some]),
             ("completion", "/labels", [{"start": name[:2]} for name in some]),

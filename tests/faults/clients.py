@@ -87,7 +87,8 @@ class Client(Asker):
             self.undo(self.chance.choice(list(self.entries)[-6:]))
         elif drawn < 0.95:
             answer = self.ask("POST", "/search/picture", files={"file": self.picture}, params={"k": 3})
-            self.check(answer is None or len(answer.json()["items"]) == 3, "a picture found no items")
+            if answer is not None:
+                self.check(len(answer.json().get("items", ())) == 3, answer.text)
         else:
             answer = self.ask("GET", f"/items/{self.chance.choice(self.items)}/thumbnail")
             self.check(answer is None or answer.content[8:12] == b"WEBP", "a thumbnail is none")

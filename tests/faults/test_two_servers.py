@@ -5,7 +5,9 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
+import pytest
 from tests.faults.clients import LABELS, Client
 from tests.faults.conftest import Made, asking
 from tests.faults.service import PATIENCE, Service
@@ -14,7 +16,9 @@ from tests.faults.truth import assert_sound, lines_of, states
 from wsabie.catalogue import jobs
 from wsabie.catalogue.collection import open_collection
 from wsabie.catalogue.learning import train
+from wsabie.catalogue.shelf import use
 from wsabie.catalogue.tagging import tag
+from wsabie.faces.serve import search_routes
 from wsabie.faces.serve.tokens import new_token
 
 NAMES = ("eve", "adam")
@@ -60,3 +64,24 @@ def test_two_servers_and_a_command_line(made: Made, tmp_path: Path) -> None:
         assert sum(lines_of(collection, "eve").values()) >= clients[0].lines > 5
         assert clients[1].lines > 5
         assert_sound(collection)
+
+
+def test_a_model_of_other_dimensions_comes_into_use_within_a_search(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = made()
+    rank = search_routes.rank
+    with open_collection(folder) as collection, asking(collection) as here:
+        train(collection, by="maker", full=True, dim=20, epochs=1, threads=1)
+        use(collection, 1, by="maker")
+
+        def slowly(*given: Any) -> Any:
+            use(collection, 2, by="cain")
+            return rank(*given)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(search_routes, "rank", slowly)
+            first = here.post("/api/v1/search/picture", files={"file": (folder / "007.webp").read_bytes()})
+        assert first.status_code == 200, first.text
+        assert first.json()["items"][0]["path"] == "007.webp"
+        assert here.get("/api/v1/info").json()["model"] == "2"

@@ -8,6 +8,36 @@ export function labelsOf(base, { get, eventually, shoot }) {
     (await fetch(`${base}/api/v1${path}`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) })).json();
   const found = async (start) => (await get(`/labels?start=${encodeURIComponent(start)}`)).labels[0];
 
+  /** A label that is deleted with its tags, after a question, and put back. */
+  async function deletes(page, label) {
+    const there = "delete" in (await (await fetch(`${base}/openapi.json`)).json()).paths["/api/v1/labels/{label}"];
+    const asked = [];
+    await page.route(`**/api/v1/labels/${label.id}?*`, async (route) => {
+      asked.push(`${route.request().method()} ${new URL(route.request().url()).search}`);
+      if (there) await route.continue();
+      else await route.fulfill({ status: 409, json: { detail: "labels are not deleted here" } });
+    });
+    await page.goto(`/labels?label=${label.id}`);
+    await page.getByRole("button", { name: "Delete label …" }).click();
+    const question = page.getByRole("dialog", { name: `Delete “${label.name}”?` });
+    await question.getByText(/^2 pictures are tagged so\. /).waitFor();
+    await shoot(page, "label-delete");
+    await question.getByRole("button", { name: "Cancel" }).click();
+    assert.deepEqual(asked, []);
+    await page.getByRole("button", { name: "Delete label …" }).click();
+    await question.getByRole("button", { name: "Delete label" }).click();
+    await eventually(() => asked.length === 1, "the request");
+    assert.deepEqual(asked, ["DELETE ?with_tags=true"]);
+    if (!there) await question.getByText("labels are not deleted here").waitFor();
+    else {
+      await page.getByRole("heading", { name: "Choose a label" }).waitFor();
+      await eventually(async () => (await found(label.name))?.name !== label.name, "no such label");
+      await page.keyboard.press("z");
+      await eventually(async () => (await found(label.name))?.name === label.name, "the label back");
+    }
+    await page.unroute(`**/api/v1/labels/${label.id}?*`);
+  }
+
   return async function labels(page) {
     const decisions = NAMES.flatMap((label, i) => [1, 2, 3].slice(0, 4 - i).map((item) => ({ item, label, state: "accepted" })));
     await post("/decisions", { decisions });
@@ -102,5 +132,6 @@ export function labelsOf(base, { get, eventually, shoot }) {
     await page.keyboard.press("x");
     await eventually(async () => await left() === before - 1, "kept apart");
     assert.equal((await get(`/labels/${gull.id}`)).apart[0].name, "sea-gull");
+    await deletes(page, await found("Möwenvogel"));
   };
 }

@@ -101,7 +101,9 @@ def test_what_is_left_to_review(asked: TestClient) -> None:
     left = asked.get("/api/v1/items?label_state=suggested&sort=doubt&descending=true&k=100").json()["items"]
     assert left
     assert first["id"] not in [item["id"] for item in left]
-    thresholds = asked.get("/api/v1/collection").json()["thresholds"]
+    whole = asked.get("/api/v1/collection").json()
+    thresholds = whole["thresholds"]
+    assert whole["index"]["state"] in ("few", "not installed")
     assert [one["precision"] for one in thresholds] == [0.8, 0.9, 0.95]
 
 
@@ -157,6 +159,35 @@ def test_an_item_is_annotated_by_its_number_or_path(asked: TestClient) -> None:
         assert asked.get("/api/v1/annotate/path", params={"path": wrong}).status_code in (404, 422), wrong
 
 
+def test_labels_are_called_as_the_collection_calls_them_now(asked: TestClient) -> None:
+    """Renamed, merged or deleted since the model learnt."""
+    item = untagged(asked)[0]
+    numbers = {one["name"]: one["id"] for one in asked.get("/api/v1/vocabulary").json()["labels"]}
+
+    def ranked(**more: object) -> list[str]:
+        found = asked.get(f"/api/v1/items/{item}/annotate", params={"k": 4, **more}).json()["results"][0]
+        return [one["label"] for one in found["labels"]]
+
+    def among(*names: str) -> list[str]:
+        rows = {"rows": [{"columns": [0], "values": [1]}], "candidates": list(names)}
+        found = asked.post("/api/v1/annotate/rows", json=rows)
+        return [one["label"] for one in found.json()["results"][0]["labels"]] if found.is_success else [found.text]
+
+    assert sorted(ranked()) == ["blue", "colour", "green", "red"]
+    assert asked.patch(f"/api/v1/labels/{numbers['red']}", json={"name": "crimson"}).is_success
+    assert sorted(ranked()) == ["blue", "colour", "crimson", "green"]
+    assert among("crimson") == among("red") == ["crimson"]
+    assert asked.post("/api/v1/labels/merge", json={"labels": [numbers["blue"]], "into": numbers["green"]}).is_success
+    assert sorted(ranked()) == ["colour", "crimson", "green"]
+    assert len(ranked(k=2)) == 2
+    assert among("green") == ["green"]
+    assert asked.delete(f"/api/v1/labels/{numbers['colour']}", params={"with_tags": True}).is_success
+    assert sorted(ranked()) == ["crimson", "green"]
+    assert "no label" in among("yellow")[0]
+    assert asked.post("/api/v1/undo", json={}).is_success
+    assert sorted(ranked()) == ["colour", "crimson", "green"]
+
+
 def test_only_labels_that_are_sure_enough_or_no_tag_fits(asked: TestClient, folder: Path) -> None:
     item = asked.get(f"/api/v1/items/{untagged(asked)[0]}").json()
     by_path = f"/api/v1/annotate/path?path={item['path']}"
@@ -182,6 +213,21 @@ def test_only_labels_that_are_sure_enough_or_no_tag_fits(asked: TestClient, fold
                 assert ([one["label"] for one in result["labels"]], result["no_tag_fits"]) == (sure, none)
     for wrong in ("0", "1.1", "nan", "x"):
         assert asked.get(f"{by_path}&min_precision={wrong}").status_code == 422, wrong
+        assert asked.get(f"/api/v1/items?no_tag_fits={wrong}").status_code == 422, wrong
+
+
+def test_items_that_no_tag_fits(asked: TestClient, folder: Path) -> None:
+    """As sure as the best suggestion of each was when the model looked; what is tagged is not asked for."""
+    with open_collection(folder) as collection:
+        opened = open_model(collection)
+        sureness = opened.sureness
+        save_judged(opened.path, Judged(*(part[:0] for part in opened.judged)))  # of an older version: no threshold
+    waiting = asked.get("/api/v1/items?unlabelled=true&k=1000").json()["items"]
+    best = {one["id"]: asked.get(f"/api/v1/items/{one['id']}").json()["suggestions"][0] for one in waiting}
+    sure = {item: sureness.of(np.array([s["label_id"]]), np.array([s["probability"]]))[0] for item, s in best.items()}
+    for precision in (0.5, 0.8, 0.9, 1):
+        found = asked.get(f"/api/v1/items?no_tag_fits={precision}&k=1000").json()["items"]
+        assert {one["id"] for one in found} == {item for item, reached in sure.items() if reached < precision}
 
 
 def test_search_by_a_picture_and_a_region(asked: TestClient) -> None:

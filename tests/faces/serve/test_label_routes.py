@@ -151,6 +151,8 @@ def test_a_form_is_one_entry_that_can_be_undone(asked: TestClient) -> None:
         ({"name": "a\0b"}, 422, "cannot be a label"),
         ({"name": ""}, 422, "at least 1"),
         ({"language": "not a language"}, 422, "is no language"),
+        ({"language": "deutsch"}, 422, "two or three letters, as BCP 47 has it: de, zh-Hant"),
+        ({"add": [{"name": "Meer", "language": "d"}]}, 422, "'d' is no language"),
         ({"language": "e" * 36}, 422, "35"),
         ({"wordnet": "n02 041"}, 422, "is no id of a meaning"),
         ({"parent": "gull"}, 422, "would be above itself"),
@@ -198,6 +200,23 @@ def test_merging_and_taking_it_back(asked: TestClient) -> None:
     assert asked.post("/api/v1/labels/apart", json={"labels": [tern, tern]}).status_code == 422
     asked.post("/api/v1/undo", json={"entry": done["entry"]})
     assert (whole(asked, gull)["items"], whole(asked, gul)["items"]) == (1, 2)
+
+
+def test_deleting_and_taking_it_back(asked: TestClient) -> None:
+    gull, _, chick = named(asked, "gull", "bird", "chick")
+    for below, above in ((gull, "bird"), (chick, "gull")):
+        edited(asked, below, parent=above)
+    before = whole(asked, gull)
+    refused = asked.delete(f"/api/v1/labels/{gull}")
+    assert refused.status_code == 422
+    assert "accepted or rejected 1 times; delete these tags too (`with_tags`)" in refused.json()["detail"]
+    done = asked.delete(f"/api/v1/labels/{gull}", params={"with_tags": True}).json()
+    assert (done["tags"], done["children"]) == (1, 1)
+    assert asked.get(f"/api/v1/labels/{gull}").status_code == 404
+    assert asked.delete(f"/api/v1/labels/{gull}").status_code == 404
+    assert whole(asked, chick)["parent"] == "bird"
+    assert asked.post("/api/v1/undo", json={"entry": done["entry"]}).status_code == 200
+    assert whole(asked, gull) == before
 
 
 def test_proposals_are_gone_through(asked: TestClient, collection: Collection) -> None:  # noqa: F811
@@ -258,6 +277,7 @@ def test_who_may_only_read_changes_nothing(collection: Collection) -> None:  # n
         assert asked.get("/api/v1/labels/proposals", headers=read).status_code == 200
         assert asked.get("/api/v1/labels/proposals").status_code == 401
         assert asked.patch("/api/v1/labels/1", json={"name": "x"}, headers=read).status_code == 403
+        assert asked.delete("/api/v1/labels/1?with_tags=true", headers=read).status_code == 403
         for what, sent in (("merge", {"labels": [1], "into": 2}), ("apart", {"labels": [1, 2]})):
             assert asked.post(f"/api/v1/labels/{what}", json=sent, headers=read).status_code == 403
 

@@ -11,8 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx2 as httpx
+import numpy as np
 import pytest
+from scipy.sparse import random_array
 from tests.faces.serve.conftest import running, started
+
+from wsabie.models.annotator import Annotator
+from wsabie.models.wsabie import Wsabie
 
 BODY = b'{"rows": [{"columns": [1], "values": [1]}], "k": 1}'
 
@@ -122,3 +127,25 @@ def test_one_process_needs_no_files(served_model: Path, tmp_path: Path, monkeypa
         service.get("/api/v1/info")
         assert counted(service)["/api/v1/info"] == 1
         assert not list(tmp_path.glob("wsabie-figures-*"))
+
+
+def test_processes_have_the_tables_of_a_model_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both map the same file, which is gone with the service; the answers are those of the model."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    rows = random_array((60, 4000), density=0.01, rng=np.random.default_rng(0), dtype=np.float32, format="csr")
+    model = Wsabie(dim=70, epochs=2, threads=1).fit(rows, [f"label {i % 9}" for i in range(60)])
+    Annotator(model).save(tmp_path / "model")
+    asked = {"rows": [{"columns": rows[[0]].indices.tolist(), "values": rows[[0]].data.tolist()}], "k": 9}
+    with started(tmp_path / "model", "--workers", "2") as (service, process):
+        for _ in range(10):
+            with httpx.Client(base_url=service.base_url, timeout=30) as one:
+                found = one.post("/api/v1/annotate/rows", json=asked).json()["results"][0]["labels"]
+            assert [(one["label"], one["score"]) for one in found] == model.annotate(rows[[0]], 9)[0]
+        below = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        maps = [Path(f"/proc/{number}/maps").read_text() for number in below]
+        mapped = [set(re.findall(r"(\d+) +\S+/wsabie-tables-", one)) for one in maps]
+        assert len([one for one in mapped if one]) == 2
+        assert len(set.union(*mapped)) == 1
+        process.terminate()
+        process.wait(60)
+    assert not list(tmp_path.glob("wsabie-tables-*"))

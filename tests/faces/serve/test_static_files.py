@@ -63,6 +63,18 @@ def test_nothing_else_is_given(built: TestClient, path: str) -> None:
     assert answer.headers["content-type"] == problems.MEDIA_TYPE
 
 
+def test_a_browser_is_shown_a_page_where_there_is_none(client: Client) -> None:
+    browser = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    answer = client().get("/galery", headers=browser)
+    assert (answer.status_code, answer.text) == (404, problems.NO_PAGE)
+    assert answer.headers["content-type"].startswith("text/html")
+    assert "default-src 'self'" in answer.headers["content-security-policy"]
+    for path, headers in [("/api/v1/galery", browser), ("/galery", {"accept": "*/*"}), ("/assets/no.js", browser)]:
+        other = client().get(path, headers=headers)
+        assert (other.status_code, other.headers["content-type"]) == (404, problems.MEDIA_TYPE), path
+    assert client().post("/galery", headers=browser).headers["content-type"] == problems.MEDIA_TYPE
+
+
 def test_without_a_build_a_page_says_so(tmp_path: Path) -> None:
     app = FastAPI(docs_url=None, redoc_url=None)
     problems.install(app)

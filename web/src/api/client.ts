@@ -112,6 +112,10 @@ export function get<T>(path: string, signal?: AbortSignal): Promise<T> {
   return ask<T>(path, signal ? { signal } : {});
 }
 
+export function remove<T>(path: string): Promise<T> {
+  return ask<T>(path, { method: "DELETE" });
+}
+
 export function post<T>(path: string, body: unknown, method: "POST" | "PATCH" = "POST"): Promise<T> {
   return ask<T>(path, {
     method,
@@ -138,6 +142,7 @@ export interface ItemQuery {
   taken_to?: string;
   words?: string;
   numbers?: string;
+  no_tag_fits?: number;
   picked?: string; // never sent: which selection of this page, see gallery/picked.ts
   sort?: string;
   descending?: boolean;

@@ -1,6 +1,6 @@
 /** Labels: what the service answers about them, and asking for it. */
 
-import { get, post, query } from "./client";
+import { get, post, query, remove } from "./client";
 
 export interface LabelRow {
   id: number;
@@ -90,6 +90,7 @@ export const labelApi = {
   near: (id: number, k: number, signal?: AbortSignal) =>
     get<{ neighbours: NearLabel[] }>(`/labels/${id}/neighbours${query({ k })}`, signal),
   edit: (id: number, changes: LabelEdit) => post<Changed>(`/labels/${id}`, changes, "PATCH"),
+  remove: (id: number) => remove<Changed>(`/labels/${id}${query({ with_tags: true })}`), // tags of files that are away, too
   merge: (labels: number[], into: number) =>
     post<Changed & { moved: number; together: number }>("/labels/merge", { labels, into }),
   apart: (labels: number[]) => post<Changed & { pairs: number }>("/labels/apart", { labels }),

@@ -67,7 +67,16 @@ export interface CollectionFacts {
   reviewed?: number;
   model: { id: number; made: string; how: string; facts: Facts; figures: Facts } | null;
   thresholds?: { precision: number; probability: number | null }[];
+  index?: IndexFacts | null;
   role: "read" | "write";
+}
+
+/** The approximate index of the model in use: how often it finds the nearest pictures, and how soon. */
+export interface IndexFacts {
+  state: "ready" | "none" | "few" | "not installed";
+  recall: number | null;
+  milliseconds: number | null;
+  exact_milliseconds: number | null;
 }
 
 export type Facts = Record<string, unknown>;

@@ -2,8 +2,8 @@
 
 import { type ReactNode, useState } from "react";
 import { api } from "../api/client";
-import type { LabelCount } from "../api/types";
-import { number } from "../base/format";
+import type { CollectionFacts, LabelCount } from "../api/types";
+import { number, percent } from "../base/format";
 import { LabelInput } from "../base/label-input";
 import { useLoad } from "../base/load";
 import { ask } from "../base/router";
@@ -21,7 +21,13 @@ const PRESENCE = [
   { value: "unreadable", name: "Unreadable" },
 ];
 
-export function Filters({ asked, onClose }: { asked: URLSearchParams; onClose: () => void }): ReactNode {
+interface FiltersProps {
+  asked: URLSearchParams;
+  facts: CollectionFacts | null;
+  onClose: () => void;
+}
+
+export function Filters({ asked, facts, onClose }: FiltersProps): ReactNode {
   const facets = useLoad("facets", api.facets).value;
   const now = (name: string): string => asked.get(name) ?? "";
   return (
@@ -32,23 +38,25 @@ export function Filters({ asked, onClose }: { asked: URLSearchParams; onClose: (
           <Icon name="close" />
         </button>
       </header>
-      <LabelFilter key={now("label")} label={now("label")} often={facets?.labels.slice(0, 12) ?? []} />
-      <Choice
-        name="The label is"
-        of="state"
-        value={now("state") || "accepted"}
-        choices={STATES}
-        disabled={!now("label")}
-      />
-      <fieldset disabled={!suggestedOnly(asked)}>
-        <legend>Suggested with a probability of, %</legend>
-        <Edge key={`min${now("min")}`} name="min" told="At least" value={now("min")} />
-        <Edge key={`max${now("max")}`} name="max" told="At most" value={now("max")} />
-      </fieldset>
+      <LabelFilter key={now("label")} label={now("label")} often={facets?.labels.slice(0, 12) ?? null} />
+      {now("label") && <Choice name="The label is" of="state" value={now("state") || "accepted"} choices={STATES} />}
+      {suggestedOnly(asked) && (
+        <fieldset>
+          <legend>Suggested with a probability of, %</legend>
+          <Edge key={`min${now("min")}`} name="min" told="At least" value={now("min")} />
+          <Edge key={`max${now("max")}`} name="max" told="At most" value={now("max")} />
+        </fieldset>
+      )}
       <label className="check-line">
         <input type="checkbox" checked={now("untagged") !== ""} onChange={(e) => ask({ untagged: e.target.checked })} />
         <span>Without any tag</span>
       </label>
+      {facts && facts.thresholds && facts.thresholds.length > 0 && (
+        <div className="field">
+          <Choice name="No tag fits" of="unfit" value={now("unfit")} choices={unfitting(facts.thresholds)} />
+          <small>Untagged, and no suggestion is right this often.</small>
+        </div>
+      )}
       <label className="field">
         <span>Folder</span>
         <select value={now("folder")} onChange={(event) => ask({ folder: event.target.value })}>
@@ -73,7 +81,14 @@ export function Filters({ asked, onClose }: { asked: URLSearchParams; onClose: (
   );
 }
 
-function LabelFilter({ label, often }: { label: string; often: LabelCount[] }): ReactNode {
+/** How often suggestions have to be right. */
+function unfitting(thresholds: { precision: number }[]): { value: string; name: string }[] {
+  const usual = thresholds.map((t) => ({ value: String(Math.round(100 * t.precision)), name: percent(t.precision) }));
+  return [{ value: "", name: "Any" }, ...usual];
+}
+
+/** `often` is null while it is asked for: its place is kept free, so that nothing jumps. */
+function LabelFilter({ label, often }: { label: string; often: LabelCount[] | null }): ReactNode {
   const [text, setText] = useState(label);
   return (
     <div className="field">
@@ -88,8 +103,8 @@ function LabelFilter({ label, often }: { label: string; often: LabelCount[] }): 
         }}
         onPick={(picked) => ask({ label: picked })}
       />
-      <div className="chips">
-        {often.map((l) => (
+      <div className={`chips ${often ? "" : "awaited"}`} aria-busy={!often}>
+        {often?.map((l) => (
           <button
             key={l.id}
             type="button"
@@ -110,12 +125,11 @@ interface ChoiceProps {
   of: string;
   value: string;
   choices: { value: string; name: string }[];
-  disabled?: boolean;
 }
 
-function Choice({ name, of, value, choices, disabled = false }: ChoiceProps): ReactNode {
+function Choice({ name, of, value, choices }: ChoiceProps): ReactNode {
   return (
-    <fieldset disabled={disabled}>
+    <fieldset>
       <legend>{name}</legend>
       <div className="segments">
         {choices.map((c) => (

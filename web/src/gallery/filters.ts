@@ -12,7 +12,7 @@ export const SORTS: { value: Sort; name: string; descending: boolean }[] = [
   { value: "probability", name: "Probability of the label", descending: true },
 ];
 
-const NAMES = ["label", "state", "min", "max", "untagged", "folder", "from", "to", "words", "presence", "picked"] as const;
+const NAMES = ["label", "state", "min", "max", "untagged", "unfit", "folder", "from", "to", "words", "presence", "picked"] as const;
 export type FilterName = (typeof NAMES)[number];
 
 /** How many filters are set. */
@@ -49,6 +49,8 @@ export function itemQuery(asked: URLSearchParams): ItemQuery {
     if (suggested && asked.get(name) && value >= 0 && value <= 100) found[key] = value / 100;
   }
   if (asked.get("untagged")) found.unlabelled = true;
+  const unfit = Number(asked.get("unfit"));
+  if (unfit > 0 && unfit <= 100) found.no_tag_fits = unfit / 100;
   if (asked.get("picked")) found.picked = asked.get("picked")!;
   const presence = asked.get("presence");
   found.state = presence === "missing" || presence === "unreadable" ? presence : "present";

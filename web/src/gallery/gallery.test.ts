@@ -1,5 +1,6 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { itemQuery } from "./filters";
+import { Haste } from "./haste";
 import { clicked, everything, moved, NOTHING, target, toggled } from "./selection";
 
 describe("selection", () => {
@@ -51,6 +52,8 @@ describe("filters in the address", () => {
       min_probability: 0.8,
       state: "present",
     });
+    expect(of("unfit=90")).toEqual({ sort: "path", state: "present", no_tag_fits: 0.9 });
+    for (const wrong of ["0", "-5", "101", "x", ""]) expect(of(`unfit=${wrong}`)).toEqual(of(""));
     expect(of("sort=taken&order=other")).toEqual({ sort: "taken", state: "present" });
   });
 
@@ -63,5 +66,27 @@ describe("filters in the address", () => {
     });
     expect(of("min=50&label=b")).toEqual({ sort: "path", state: "present", label: "b" });
     expect(of("sort=probability")).toEqual({ sort: "best", descending: true, state: "present" });
+  });
+});
+
+describe("haste", () => {
+  it("is told when a list is scrolled fast, and when it rests", () => {
+    vi.useFakeTimers();
+    const told: boolean[] = [];
+    const haste = new Haste((fast) => told.push(fast));
+    haste.scrolled(0, 0);
+    haste.scrolled(20, 16); // a slow wheel
+    expect(told).toEqual([]);
+    haste.scrolled(1020, 32);
+    haste.scrolled(2020, 48);
+    expect(told).toEqual([true]);
+    haste.scrolled(2030, 64); // it slows down
+    expect(told).toEqual([true, false]);
+    haste.scrolled(500, 80); // back, as fast
+    vi.advanceTimersByTime(500);
+    expect([told, haste.fast]).toEqual([[true, false, true, false], false]);
+    haste.scrolled(9000, 90); // where it rested is forgotten: one step is no haste
+    expect(haste.fast).toBe(false);
+    vi.useRealTimers();
   });
 });

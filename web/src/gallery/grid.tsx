@@ -2,6 +2,7 @@
 
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type KeyboardEvent, type ReactNode, useEffect, useLayoutEffect, useRef, useState } from "react";
+import { Haste } from "./haste";
 import { target } from "./selection";
 
 export interface CellProps {
@@ -20,7 +21,7 @@ interface Props {
   onMove: (to: number, extend: boolean) => void;
   onKey?: (event: KeyboardEvent) => void;
   onSeen: (last: number) => void; // the last position in sight
-  cell: (at: number, props: CellProps) => ReactNode;
+  cell: (at: number, props: CellProps, fast: boolean) => ReactNode; // fast: nobody sees it, it only passes
 }
 
 const GAP = 6;
@@ -29,6 +30,8 @@ const positions = new Map<string, number>();
 export function Grid(props: Props): ReactNode {
   const { name, place, length, focus, smallest, extra = 0, onMove, onKey, onSeen, cell } = props;
   const box = useRef<HTMLDivElement>(null);
+  const [fast, setFast] = useState(false);
+  const [haste] = useState(() => new Haste(setFast));
   const width = useWidth(box);
   const columns = Math.max(2, Math.floor((width + GAP) / (smallest + GAP)));
   const size = Math.max(40, (width - GAP * (columns - 1)) / columns);
@@ -65,7 +68,10 @@ export function Grid(props: Props): ReactNode {
       aria-colcount={columns}
       aria-multiselectable="true"
       onKeyDown={heard}
-      onScroll={(event) => positions.set(place, event.currentTarget.scrollTop)}
+      onScroll={(event) => {
+        positions.set(place, event.currentTarget.scrollTop);
+        haste.scrolled(event.currentTarget.scrollTop);
+      }}
     >
       <div role="presentation" className="grid-all" style={{ height: rows.getTotalSize() }}>
         {width > 0 &&
@@ -79,7 +85,7 @@ export function Grid(props: Props): ReactNode {
             >
               {Array.from({ length: Math.min(columns, length - row.index * columns) }, (_, i) => {
                 const at = row.index * columns + i;
-                return cell(at, { tabIndex: at === focus ? 0 : -1, "aria-colindex": i + 1, "data-at": at });
+                return cell(at, { tabIndex: at === focus ? 0 : -1, "aria-colindex": i + 1, "data-at": at }, fast);
               })}
             </div>
           ))}

@@ -1,8 +1,8 @@
 /** All pictures: filters, order, selection, tagging what is selected. */
 
-import { type KeyboardEvent, type MouseEvent, type ReactNode, useEffect, useRef, useState } from "react";
+import { type KeyboardEvent, memo, type MouseEvent, type ReactNode, useEffect, useMemo, useRef, useState } from "react";
 import { thumbnail } from "../api/client";
-import type { Item } from "../api/types";
+import type { CollectionFacts, Item } from "../api/types";
 import { count, nameOf, number, percent } from "../base/format";
 import { useKeys } from "../base/keys";
 import { ask, openOver, useAsked } from "../base/router";
@@ -14,12 +14,12 @@ import { useStore } from "../base/store";
 import { collectionTurn } from "../shell/collection";
 import { Filters } from "./filter-panel";
 import { filtersSet, itemQuery, NO_FILTERS, SORTS, suggestedOnly } from "./filters";
-import { type CellProps, Grid } from "./grid";
+import { Grid } from "./grid";
 import { useListing } from "./listing";
 import { clicked, everything, moved, NOTHING, type Selection, toggled } from "./selection";
 import { TagBar } from "./tag-bar";
 
-export function GalleryPage(): ReactNode {
+export function GalleryPage({ facts }: { facts: CollectionFacts | null }): ReactNode {
   const asked = useAsked();
   const query = itemQuery(asked);
   const { pages, state, key } = useListing(query, useStore(collectionTurn));
@@ -36,6 +36,14 @@ export function GalleryPage(): ReactNode {
     const id = idAt(at);
     if (id !== undefined) openOver("item", id);
   };
+  const does = useLatest({
+    click: (at, event) => {
+      const keys = { range: event.shiftKey, more: event.ctrlKey || event.metaKey };
+      if (keys.range || keys.more) choose(clicked(selection, at, idAt, keys));
+      else open(at);
+    },
+    check: (at) => choose(toggled(selection, at, idAt)),
+  });
   const heard = (event: KeyboardEvent): void => {
     if (event.key === "a" && (event.ctrlKey || event.metaKey)) choose(everything(selection, pages.items.length, idAt));
     else if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -71,7 +79,7 @@ export function GalleryPage(): ReactNode {
         onFilter={() => setFiltering((old) => !old)}
       />
       <div className="gallery-main">
-        {filtering && <Filters asked={asked} onClose={() => setFiltering(false)} />}
+        {filtering && <Filters asked={asked} facts={facts} onClose={() => setFiltering(false)} />}
         <div className="gallery-list">
           {state.error && <Trouble error={state.error} again={pages.retry} />}
           {state.ended && pages.items.length === 0 ? (
@@ -90,19 +98,17 @@ export function GalleryPage(): ReactNode {
               }}
               onKey={heard}
               onSeen={(last) => pages.need(last)}
-              cell={(at, props) => (
+              cell={(at, props, fast) => (
                 <Tile
                   key={at}
+                  at={at}
                   item={pages.items[at]}
-                  props={props}
+                  column={props["aria-colindex"]}
+                  tabIndex={props.tabIndex}
                   chosen={selection.chosen.has(idAt(at) ?? -1)}
                   choosing={selection.chosen.size > 0}
-                  onClick={(event) => {
-                    const keys = { range: event.shiftKey, more: event.ctrlKey || event.metaKey };
-                    if (keys.range || keys.more) choose(clicked(selection, at, idAt, keys));
-                    else open(at);
-                  }}
-                  onCheck={() => choose(toggled(selection, at, idAt))}
+                  fast={fast}
+                  does={does}
                 />
               )}
             />
@@ -130,7 +136,7 @@ function Toolbar({ field, asked, total, known, filtering, onFilter }: ToolbarPro
   return (
     <div className="toolbar">
       <h1 className="count" aria-live="polite">
-        {total === null ? (known ? `${count(known, "picture")} and more` : "Pictures") : count(total, "picture")}
+        {total === null ? (known ? `More than ${count(known, "picture")}` : "Pictures") : count(total, "picture")}
       </h1>
       <input
         ref={field}
@@ -191,18 +197,40 @@ function NothingHere({ filtered }: { filtered: boolean }): ReactNode {
   );
 }
 
-interface TileProps {
-  item: Item | undefined;
-  props: CellProps;
-  chosen: boolean;
-  choosing: boolean;
-  onClick: (event: MouseEvent) => void;
-  onCheck: () => void;
+interface TileDoes {
+  click: (at: number, event: MouseEvent) => void;
+  check: (at: number) => void;
 }
 
-function Tile({ item, props, chosen, choosing, onClick, onCheck }: TileProps): ReactNode {
+/** What the page does now, as something that stays the same: tiles need not be drawn again for it. */
+function useLatest(now: TileDoes): TileDoes {
+  const latest = useRef(now);
+  useEffect(() => {
+    latest.current = now;
+  });
+  return useMemo(
+    () => ({ click: (at, event) => latest.current.click(at, event), check: (at) => latest.current.check(at) }),
+    [],
+  );
+}
+
+interface TileProps {
+  at: number;
+  item: Item | undefined;
+  column: number;
+  tabIndex: number;
+  chosen: boolean;
+  choosing: boolean;
+  fast: boolean;
+  does: TileDoes;
+}
+
+/** While tiles pass fast no picture is asked for: those that are seen at last would wait behind all of them. */
+const Tile = memo(function Tile({ at, item, column, tabIndex, chosen, choosing, fast, does }: TileProps): ReactNode {
+  const [seen, setSeen] = useState(!fast);
+  if (!fast && !seen) setSeen(true);
   const sure = item?.probability != null ? ` ${percent(item.probability)}` : "";
-  const label = item ? `${nameOf(item.path)}${sure}` : `picture ${number(props["data-at"] + 1)}, not loaded yet`;
+  const label = item ? `${nameOf(item.path)}${sure}` : `picture ${number(at + 1)}, not loaded yet`;
   return (
     <div
       role="gridcell"
@@ -210,10 +238,12 @@ function Tile({ item, props, chosen, choosing, onClick, onCheck }: TileProps): R
       aria-selected={chosen}
       aria-label={label}
       title={item?.path}
-      onClick={onClick}
-      {...props}
+      tabIndex={tabIndex}
+      aria-colindex={column}
+      data-at={at}
+      onClick={(event) => does.click(at, event)}
     >
-      {item?.state === "present" && <img src={thumbnail(item, 256)} alt="" loading="lazy" decoding="async" draggable={false} />}
+      {item?.state === "present" && seen && <img src={thumbnail(item, 256)} alt="" loading="lazy" decoding="async" draggable={false} />}
       {item && item.state !== "present" && <span className="tile-note">{item.state}</span>}
       {item?.probability != null && <span className="tile-p">{percent(item.probability)}</span>}
       {item && (
@@ -224,7 +254,7 @@ function Tile({ item, props, chosen, choosing, onClick, onCheck }: TileProps): R
           aria-label={chosen ? `Do not select ${label}` : `Select ${label}`}
           onClick={(event) => {
             event.stopPropagation();
-            onCheck();
+            does.check(at);
           }}
         >
           <Icon name="accept" />
@@ -232,4 +262,4 @@ function Tile({ item, props, chosen, choosing, onClick, onCheck }: TileProps): R
       )}
     </div>
   );
-}
+});

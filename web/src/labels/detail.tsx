@@ -11,6 +11,7 @@ import { useStore } from "../base/store";
 import { Bar, Icon, Link, Trouble } from "../base/ui";
 import { listed } from "../item/listed";
 import { collectionTurn } from "../shell/collection";
+import { DeleteForm } from "./delete";
 import { EditForm, MergeForm, Names } from "./edit";
 import { reviewOf, spoken } from "./words";
 
@@ -68,6 +69,7 @@ export function Detail({ id, mayWrite }: { id: number; mayWrite: boolean }): Rea
         <div>
           <Neighbours id={id} turn={turn} />
           {mayWrite && <MergeForm label={label} />}
+          {mayWrite && <DeleteForm label={label} />}
         </div>
         <div>
           <Names key={`names ${turn}`} label={label} mayWrite={mayWrite} />
@@ -145,7 +147,7 @@ function Figures({ label }: { label: LabelDetail }): ReactNode {
           <Fact
             key={limit.precision}
             name={`${percent(limit.precision)} right`}
-            told={`${limit.probability === null ? "not reached; more tags help" : `from ${percent(limit.probability)}`}${limit.own ? "" : ", as all labels"}`}
+            told={limit.probability === null ? "not reached; more tags help" : `from ${percent(limit.probability)}${limit.own ? "" : ", as all labels"}`}
           />
         ))}
         {label.wordnet && <Fact name="Meaning" told={label.wordnet} />}

@@ -80,7 +80,11 @@ export function ProposalsView({ mayWrite }: { mayWrite: boolean }): ReactNode {
   if (!found.value) return <div className="proposals" aria-busy="true" />;
   return (
     <div className={`proposals ${found.busy ? "stale" : ""}`}>
-      <Looked found={found.value} mayWrite={mayWrite} />
+      {found.value.made === null ? (
+        <NotCompared mayWrite={mayWrite} />
+      ) : (
+        <Looked found={found.value} made={found.value.made} mayWrite={mayWrite} />
+      )}
       {!current ? (
         found.value.made !== null && <Empty title="Nothing is left to decide" />
       ) : (
@@ -135,33 +139,43 @@ export function ProposalsView({ mayWrite }: { mayWrite: boolean }): ReactNode {
 }
 
 /** When somebody looked, and looking again. */
-function Looked({ found, mayWrite }: { found: Proposals; mayWrite: boolean }): ReactNode {
-  const job = useJobs().find((one) => one.kind === "tidy" && underWay(one));
-  const waits = job?.state === "waiting";
+function Looked({ found, made, mayWrite }: { found: Proposals; made: string; mayWrite: boolean }): ReactNode {
   return (
     <div className="looked" aria-live="polite">
-      {found.made === null ? (
-        <p>Nobody has compared the labels yet: their spelling, the model’s space, the company they keep.</p>
-      ) : (
-        <p>
-          <strong>{count(found.total, "proposal")}</strong>{" "}
-          <small>
-            compared {ago(found.made)}
-            {found.since > 0 && `, ${count(found.since, "change")} since`}
-            {found.other_model && !found.not_asked["model"] && ", by another model than the one in use"}
-            {Object.entries(found.not_asked).map(([what, why]) => `; ${NOT_ASKED[what] ?? what} was not asked (${why})`)}
-            {found.other_model && found.not_asked["model"] && "; there is one in use now: compare again to ask it"}
-          </small>
-        </p>
-      )}
-      {job ? (
-        <p className="quiet">{waits ? "Waits for other work (see Status)" : "Comparing …"}</p>
-      ) : (
-        <button type="button" disabled={!mayWrite} onClick={() => void startJob("tidy")}>
-          {found.made === null ? "Compare labels" : "Compare again"}
-        </button>
-      )}
+      <p>
+        <strong>{count(found.total, "proposal")}</strong>{" "}
+        <small>
+          compared {ago(made)}
+          {found.since > 0 && `, ${count(found.since, "change")} since`}
+          {found.other_model && !found.not_asked["model"] && ", by another model than the one in use"}
+          {Object.entries(found.not_asked).map(([what, why]) => `; ${NOT_ASKED[what] ?? what} was not asked (${why})`)}
+          {found.other_model && found.not_asked["model"] && "; there is one in use now: compare again to ask it"}
+        </small>
+      </p>
+      <Compare name="Compare again" mayWrite={mayWrite} />
     </div>
+  );
+}
+
+function NotCompared({ mayWrite }: { mayWrite: boolean }): ReactNode {
+  return (
+    <Empty title="Which labels could be one?">
+      <p>
+        Nobody has compared the labels yet: their spelling, the model’s space, the company they keep. Pairs that look
+        alike are then proposed here, and merged or kept apart by you.
+      </p>
+      <Compare name="Compare labels" className="primary" mayWrite={mayWrite} />
+    </Empty>
+  );
+}
+
+function Compare({ name, className, mayWrite }: { name: string; className?: string; mayWrite: boolean }): ReactNode {
+  const job = useJobs().find((one) => one.kind === "tidy" && underWay(one));
+  if (job) return <p className="quiet">{job.state === "waiting" ? "Waits for other work (see Status)" : "Comparing …"}</p>;
+  return (
+    <button type="button" className={className} disabled={!mayWrite} onClick={() => void startJob("tidy")}>
+      {name}
+    </button>
   );
 }
 

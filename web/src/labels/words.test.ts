@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { accuracy, spoken } from "./words";
+import { accuracy, goesWith, spoken } from "./words";
 
 describe("what is said of a label", () => {
   it("is a share with its number, or nothing", () => {
@@ -8,5 +8,15 @@ describe("what is said of a label", () => {
   });
   it("names languages as people do", () => {
     expect([spoken("de"), spoken("zh-Hant"), spoken(""), spoken("no language")]).toEqual(["German", "Traditional Chinese", "", "no language"]);
+  });
+});
+
+describe("what goes with a label", () => {
+  it("is told before it is deleted", () => {
+    expect(goesWith({ items: 1200, rejected: 1, names: [{ name: "a", language: "" }] })).toBe(
+      "1,200 pictures are tagged so, 1 picture is marked as not being so. That goes with the label and its 1 other name; the pictures stay.",
+    );
+    expect(goesWith({ items: 0, rejected: 0, names: [] })).toBe("No picture is tagged so: only the label goes.");
+    expect(goesWith({ items: 0, rejected: 2, names: [] })).toMatch(/^2 pictures are marked as not being so\. /);
   });
 });

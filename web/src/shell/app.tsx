@@ -48,7 +48,7 @@ export function App(): ReactNode {
   const [helping, setHelping] = useState(false);
   const place = PLACES.find((p) => p.path === path);
   useEffect(() => {
-    document.title = place ? `${place.name} · wsabie` : "wsabie";
+    document.title = `${place?.name ?? "No such page"} · wsabie`;
   }, [place]);
   useHelpKey(() => setHelping(true));
   const reads = collection.value?.role === "read";
@@ -92,7 +92,7 @@ export function App(): ReactNode {
         ) : onlyModel ? (
           <NoCollection />
         ) : path === "/" ? (
-          <GalleryPage />
+          <GalleryPage facts={collection.value} />
         ) : path === "/review" ? (
           <ReviewPage facts={collection.value} />
         ) : path === "/search" ? (
@@ -108,9 +108,7 @@ export function App(): ReactNode {
         ) : path === "/status" ? (
           <StatusPage collection={collection} />
         ) : (
-          <Empty title="There is no such page">
-            <Link to="/">To the gallery</Link>
-          </Empty>
+          <NoSuchPage path={path} />
         )}
         {collection.error && !onlyModel && !noToken && path !== "/status" && collection.value === null && (
           <Trouble error={collection.error} again={collection.again} />
@@ -218,6 +216,24 @@ function Said(): ReactNode {
     <div className="said" role="status">
       {now && <p key={now.at}>{now.text}</p>}
     </div>
+  );
+}
+
+function NoSuchPage({ path }: { path: string }): ReactNode {
+  return (
+    <Empty title="There is no such page">
+      <p className="no-page">
+        Nothing is at <code>{path}</code>.
+      </p>
+      <p className="actions">
+        <button type="button" onClick={() => history.back()} disabled={history.length < 2}>
+          <Icon name="back" /> Back
+        </button>
+        <Link to="/" className="button">
+          To the gallery
+        </Link>
+      </p>
+    </Empty>
   );
 }
 

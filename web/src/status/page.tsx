@@ -3,7 +3,7 @@
 import { type ReactNode, useState } from "react";
 import { api } from "../api/client";
 import type { CollectionFacts, Job } from "../api/types";
-import { ago, count, number, percent } from "../base/format";
+import { ago, count, number } from "../base/format";
 import { useKeys } from "../base/keys";
 import { type Loaded, useLoad } from "../base/load";
 import { useStore } from "../base/store";
@@ -13,6 +13,7 @@ import { useMayWrite } from "../decisions/may";
 import { collectionChanged, collectionTurn } from "../shell/collection";
 import { JobLine } from "./job-line";
 import { jobsKnown, startJob, underWay, useJobs } from "./jobs";
+import { indexTold, thresholdsTold } from "./words";
 
 export function StatusPage({ collection }: { collection: Loaded<CollectionFacts> }): ReactNode {
   const facts = collection.value;
@@ -31,12 +32,17 @@ export function StatusPage({ collection }: { collection: Loaded<CollectionFacts>
         <div className="work">
           <Start kind="scan" told="Look for new, moved and changed files" name="Scan" busy={busy} facts={facts} />
           <Start kind="apply" told="Let the model look at new pictures" name="Suggest" busy={busy} facts={facts} />
+          {facts?.index && indexTold(facts.index) && (
+            <Start kind="index" told={indexTold(facts.index) ?? ""} name={facts.index.state === "ready" ? "Index anew" : "Index"} busy={busy} facts={facts} />
+          )}
         </div>
-        <ul className="jobs" aria-live="polite">
-          {jobs.slice(0, 5).map((job) => (
-            <JobLine key={job.id} job={job} />
-          ))}
-        </ul>
+        {jobs.length > 0 && (
+          <ul className="jobs" aria-live="polite">
+            {jobs.slice(0, 5).map((job) => (
+              <JobLine key={job.id} job={job} />
+            ))}
+          </ul>
+        )}
       </section>
       <Model facts={facts} />
       <History />
@@ -100,15 +106,7 @@ function Model({ facts }: { facts: CollectionFacts | null }): ReactNode {
         <Link to="/training">{model ? "Learn, compare, switch" : "Learn"}</Link>
       </p>
       {thresholds.length > 0 && (
-        <p className="quiet">
-          {thresholds
-            .map((t) =>
-              t.probability === null
-                ? `${percent(t.precision)} right: not reached at any probability, more tags help`
-                : `${percent(t.precision)} right: from ${percent(t.probability)}`,
-            )
-            .join(" · ")}
-        </p>
+        <p className="quiet">{thresholdsTold(thresholds)}</p>
       )}
     </section>
   );

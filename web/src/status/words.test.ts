@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Job } from "../api/types";
-import { notesOf } from "./words";
+import { indexTold, notesOf, thresholdsTold } from "./words";
 
 describe("what a scan has to say", () => {
   const scan = (result: unknown): Job => ({ kind: "scan", state: "done", result }) as Job;
@@ -13,8 +13,42 @@ describe("what a scan has to say", () => {
     ]);
     expect(notesOf(scan({ away: [], notes: [] }))).toEqual([]);
   });
+  it("is how many tags stay that files do not say any more", () => {
+    const held = (n: number): string[] => notesOf(scan({ away: [], notes: [], held: n }));
+    expect(held(0)).toEqual([]);
+    expect(held(2)).toEqual(["2 tags kept that a file no longer says; clear those that are wrong"]);
+  });
   it("is nothing before it is done, and nothing of other work", () => {
     expect(notesOf(scan(null))).toEqual([]);
     expect(notesOf({ kind: "train", result: { model: 3 } } as unknown as Job)).toEqual([]);
+  });
+});
+
+describe("what an index has to say", () => {
+  const made = { "recall@10": 0.968, milliseconds: 0.234, exact_milliseconds: 12.4 };
+  it("is how many of the nearest it finds, and how soon", () => {
+    const notes = notesOf({ kind: "index", state: "done", result: { dot: made, cosine: made } } as unknown as Job);
+    expect(notes).toEqual([
+      "Pictures of a label: 97 % of the ten nearest are found, in 0.2 ms instead of 12",
+      "Similar pictures: 97 % of the ten nearest are found, in 0.2 ms instead of 12",
+    ]);
+    expect(notesOf({ kind: "index", state: "running", result: null } as unknown as Job)).toEqual([]);
+  });
+  it("is nothing where none would help", () => {
+    const none = { recall: null, milliseconds: null, exact_milliseconds: null };
+    expect([indexTold({ state: "few", ...none }), indexTold({ state: "not installed", ...none })]).toEqual([null, null]);
+    expect(indexTold({ state: "none", ...none })).toMatch(/very large collection/);
+    expect(indexTold({ state: "ready", recall: 1, milliseconds: 1, exact_milliseconds: 2 })).toBe(
+      "It finds at least 100 % of the ten nearest pictures, in 1.0 ms or less",
+    );
+  });
+});
+
+describe("from which probability on suggestions are right", () => {
+  it("is a sentence, also where none is", () => {
+    expect(thresholdsTold([0.8, 0.9, 0.95].map((precision) => ({ precision, probability: precision < 0.95 ? precision - 0.6 : null })))).toBe(
+      "80 % of the suggestions with a probability of 20 % or more are right; 90 % from 30 % on. No probability makes 95 % of them right yet; more tags help.",
+    );
+    expect(thresholdsTold([])).toBe("");
   });
 });

@@ -3,7 +3,7 @@
 import type { ReactNode } from "react";
 import type { Point } from "../api/types";
 import { number } from "../base/format";
-import { marks } from "./words";
+import { axis, marks } from "./words";
 
 const [WIDTH, HEIGHT] = [340, 170];
 const [LEFT, RIGHT, TOP, BOTTOM] = [44, 10, 12, 24];
@@ -35,7 +35,7 @@ export function Chart({ name, points, value, kept }: ChartProps): ReactNode {
           <g key={mark}>
             <line className="chart-mark" x1={LEFT} x2={WIDTH - RIGHT} y1={y(mark)} y2={y(mark)} />
             <text x={LEFT - 6} y={y(mark) + 4} textAnchor="end">
-              {short(mark)}
+              {axis(mark, ys)}
             </text>
           </g>
         ))}
@@ -82,7 +82,7 @@ export function Curves({ points, kept = null }: { points: readonly Point[]; kept
                     {p.epoch === kept && " (kept)"}
                   </th>
                   <td>{p.MAP.toFixed(3)}</td>
-                  <td>{short(p.loss)}</td>
+                  <td>{p.loss.toPrecision(3)}</td>
                 </tr>
               ))}
             </tbody>

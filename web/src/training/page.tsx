@@ -17,7 +17,7 @@ import { startJob, underWay, useJobs } from "../status/jobs";
 import { Curves } from "./chart";
 import { ComparisonCard } from "./comparison";
 import { ModelsCard } from "./models";
-import { chosenIn, comparisonJob } from "./words";
+import { chosenIn, comparisonJob, missingOf } from "./words";
 
 export function TrainingPage(): ReactNode {
   const turn = `${useStore(collectionTurn)} ${useStore(settledCount)}`;
@@ -36,14 +36,22 @@ export function TrainingPage(): ReactNode {
     );
   }
   const shown = Number(asked.get("model")) || (models.models[0]?.id ?? null);
+  const missing = missingOf(chosen, models);
+  const known = chosen.filter((n) => missingOf([n], models) === null);
   return (
     <section className="page status" aria-label="Training">
       <h1>Training</h1>
       {found.error && <Trouble error={found.error} again={found.again} />}
       <Learn models={models} jobs={jobs} writes={writes} />
-      <CurveCard jobs={jobs} shown={shown} />
-      {models.models.length > 0 && <ModelsCard found={models} shown={shown} chosen={chosen} writes={writes} />}
-      {chosen.length === 2 && <ComparisonCard models={chosen} job={comparisonJob(jobs, chosen)} writes={writes} />}
+      <CurveCard jobs={jobs} shown={shown} missing={shown === null ? null : missingOf([shown], models)} />
+      {models.models.length > 0 && <ModelsCard found={models} shown={shown} chosen={known} writes={writes} />}
+      {missing !== null && (
+        <section className="card" aria-label="Comparison">
+          <h2>Comparison</h2>
+          <p role="status">{missing} Choose two of the models above.</p>
+        </section>
+      )}
+      {missing === null && chosen.length === 2 && <ComparisonCard models={chosen} job={comparisonJob(jobs, chosen)} writes={writes} />}
     </section>
   );
 }
@@ -120,16 +128,18 @@ function Learn({ models, jobs, writes }: { models: Models; jobs: readonly Job[];
 }
 
 /** The curve of the training that runs, or of a model. */
-function CurveCard({ jobs, shown }: { jobs: readonly Job[]; shown: number | null }): ReactNode {
+function CurveCard({ jobs, shown, missing }: { jobs: readonly Job[]; shown: number | null; missing: string | null }): ReactNode {
   const running = jobs.find((job) => job.kind === "train" && job.state === "running");
-  const model = useLoad(shown === null || running ? null : `model ${shown}`, (signal) => api.model(shown ?? 0, signal));
+  const model = useLoad(shown === null || running || missing ? null : `model ${shown}`, (signal) => api.model(shown ?? 0, signal));
   const value = model.busy ? null : model.value; // while it is asked for, that of the one before is still there
   const points = (running ? running.progress.curve : value?.curve) ?? [];
   if (!running && shown === null) return null;
   return (
     <section className="card" aria-label="Curve">
       <h2>{running ? "The training that runs" : `How model ${shown} was trained`}</h2>
-      {!running && model.error ? (
+      {!running && missing ? (
+        <p role="status">{missing}</p>
+      ) : !running && model.error ? (
         <Trouble error={model.error} again={model.again} />
       ) : points.length ? (
         <Curves points={points} kept={running ? null : (value?.facts.best_epoch ?? null)} />

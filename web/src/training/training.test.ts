@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { ComparedModel, Job } from "../api/types";
-import { chosenIn, comparisonJob, marks, signed, verdictOf } from "./words";
+import type { ComparedModel, Job, Models } from "../api/types";
+import { axis, chosenIn, comparisonJob, marks, missingOf, signed, verdictOf } from "./words";
 
 const compared = (verdict: ComparedModel["verdict"], mean: number, low: number, high: number): ComparedModel => ({
   model: 2, labels: 3, describe: "colour", figures: {}, difference: { MAP: { mean, low, high } }, verdict, gained: [], lost: [],
@@ -22,6 +22,13 @@ describe("the models of an address", () => {
     expect(chosenIn("1,2")).toEqual([1, 2]);
     expect([chosenIn(null), chosenIn(""), chosenIn("x,-1,1.5"), chosenIn("3,3"), chosenIn("1,2,3")]).toEqual([[], [], [], [3], [1, 2]]);
   });
+  it("are told where they are not there", () => {
+    const models = { models: [{ id: 1, there: true }, { id: 3, there: false }], removed: [2] } as unknown as Models;
+    expect([missingOf([], models), missingOf([1], models)]).toEqual([null, null]);
+    expect(missingOf([1, 9], models)).toBe("There is no model 9 here.");
+    expect(missingOf([2, 8], models)).toBe("There is no model 8 here. Model 2 was removed.");
+    expect(missingOf([1, 3], models)).toBe("The files of model 3 are gone.");
+  });
   it("find the latest job that compared them", () => {
     const job = (id: number, kind: Job["kind"], models?: unknown): Job => ({
       id, kind, state: "done", by: "eve", options: { models }, progress: {}, result: null, error: null, asked: "", started: null, ended: null,
@@ -36,6 +43,9 @@ describe("marks of an axis", () => {
   it("are round and hold all values", () => {
     expect(marks(0.21, 0.57)).toEqual([0.2, 0.4, 0.6]);
     expect(marks(0, 100)).toEqual([0, 50, 100]);
+    const some = marks(0.701, 0.733);
+    expect(some.map((mark) => axis(mark, some))).toEqual(["0.70", "0.72", "0.74"]);
+    expect([0, 50_000].map((mark) => axis(mark, [0, 50_000]))).toEqual(["0e+0", "5e+4"]);
     for (const [low, high] of [[0.5, 0.5], [0, 0], [1e-9, 2e-9], [3, 123_456], [-1, 1]] as const) {
       const found = marks(low, high);
       expect(found.length).toBeGreaterThan(1);

@@ -1,6 +1,6 @@
 /** What a comparison says, in words; and the marks of an axis. */
 
-import type { Comparison, ComparedModel, Job } from "../api/types";
+import type { Comparison, ComparedModel, Job, Models } from "../api/types";
 import { count } from "../base/format";
 
 /** A figure with its sign; a real minus, so that it is as wide as the plus. */
@@ -26,6 +26,19 @@ export function chosenIn(text: string | null): number[] {
   return [...new Set(numbers)].filter((n) => Number.isInteger(n) && n > 0).slice(0, 2);
 }
 
+/** Why two models cannot be compared, or one cannot be shown; null where all are there. */
+export function missingOf(numbers: readonly number[], found: Models): string | null {
+  const gone = numbers.filter((n) => found.removed.includes(n));
+  const away = numbers.filter((n) => found.models.some((model) => model.id === n && !model.there));
+  const unknown = numbers.filter((n) => !gone.includes(n) && !found.models.some((model) => model.id === n));
+  const said = [
+    unknown.length && `There is no model ${unknown.join(" and no model ")} here.`,
+    gone.length && `Model ${gone.join(" and model ")} ${gone.length > 1 ? "were" : "was"} removed.`,
+    away.length && `The files of model ${away.join(" and model ")} are gone.`,
+  ].filter(Boolean);
+  return said.length ? said.join(" ") : null;
+}
+
 /** The latest job that compares these models, in this order. */
 export function comparisonJob(jobs: readonly Job[], models: readonly number[]): Job | null {
   const wanted = models.join();
@@ -46,4 +59,11 @@ export function marks(low: number, high: number, n = 3): number[] {
   const first = Math.floor(low / step + 1e-9);
   const last = Math.max(first + 1, Math.ceil(high / step - 1e-9));
   return Array.from({ length: last - first + 1 }, (_, i) => Number(((first + i) * step).toPrecision(12)));
+}
+
+/** A mark with as many decimals as the others of its axis. */
+export function axis(mark: number, all: readonly number[]): string {
+  if (all.some((one) => one !== 0 && (Math.abs(one) >= 10_000 || Math.abs(one) < 1e-6))) return mark.toExponential(0);
+  const decimals = Math.max(...all.map((one) => String(one).split(".")[1]?.length ?? 0));
+  return mark.toFixed(Math.min(decimals, 6));
 }

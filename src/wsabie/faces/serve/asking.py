@@ -1,6 +1,5 @@
 """Questions to a model: plain functions behind the routes."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,10 +8,9 @@ from wsabie.base.errors import InputError
 from wsabie.faces.serve.answers import Label, Ranked, Row
 from wsabie.faces.serve.served import Version
 from wsabie.models.annotator import Annotator
+from wsabie.models.sure import Least, rank_sure
 from wsabie.sources.records import Item, Things
 from wsabie.sources.regions import Content, Cutout, parse_region
-
-_SEEN = 100  # labels among which those that are sure enough are looked for, at least
 
 
 def matrix_of(rows: list[Row], n_features: int) -> Any:
@@ -42,19 +40,23 @@ def rank(
         A candidate is no label of the model.
     """
     model: Any = version.annotator.model
-    least = None if min_precision is None else _least(version, min_precision)
-    among = {} if candidates is None else {"candidates": candidates}
-    asked = k if least is None else max(k, _SEEN)
-    numbers, scores = model.rank(X, min(asked, len(candidates or version.names)), **among)
-    told = _probabilities(model, scores, numbers)
+    among = {} if candidates is None else {"candidates": version.own_names(candidates)}
+    asked = min(k + version.spare, len(among.get("candidates", version.names)))
+    if min_precision is None:
+        numbers, scores = model.rank(X, asked, **among)
+        told: Any = _probabilities(model, scores, numbers)
+    else:
+        numbers, scores, told = rank_sure(model, X, asked, _least(version, min_precision), **among)
     ranked = []
     for ids, row, p in zip(numbers.tolist(), scores.tolist(), told, strict=True):
-        labels = [
-            Label(label=version.names[y], score=float(s), probability=None if p is None else float(p[j]))
-            for j, (y, s) in enumerate(zip(ids, row, strict=True))
-            if y >= 0 and (least is None or p[j] >= least(y))
-        ]
-        ranked.append(Ranked(labels=labels[:k], no_tag_fits=None if least is None else not labels))
+        labels: dict[str, Label] = {}
+        for j, (y, s) in enumerate(zip(ids, row, strict=True)):
+            name = version.names[y] if y >= 0 else None
+            if name is not None and name not in labels:
+                labels[name] = Label(label=name, score=float(s), probability=None if p is None else float(p[j]))
+        ranked.append(
+            Ranked(labels=list(labels.values())[:k], no_tag_fits=None if min_precision is None else not labels)
+        )
     return ranked
 
 
@@ -77,15 +79,14 @@ def region_of(content: bytes, region: str | None) -> Content:
     return content if region is None else Cutout(content, parse_region(region))
 
 
-def _least(version: Version, min_precision: float) -> Callable[[int], float]:
+def _least(version: Version, min_precision: float) -> Least:
     """From which probability on a column of the model is right that often."""
     if version.opened is None:
         raise InputError(
             "min_precision wants a model that was judged by the held-out items of a collection; serve the collection "
             "itself, or leave min_precision out"
         )
-    sure, labels = version.opened.threshold(min_precision), version.opened.labels
-    return lambda column: sure.of(int(labels[column]))
+    return version.opened.threshold(min_precision).by_column(version.opened.labels)
 
 
 def _probabilities(model: Any, scores: Any, numbers: Any) -> list[Any]:

@@ -246,6 +246,15 @@ class Threshold(BaseModel):
     probability: float | None
 
 
+class IndexSeen(BaseModel):
+    """The approximate index of the items of the model in use: how often it finds the nearest, and how soon."""
+
+    state: Literal["ready", "none", "few", "not installed"]
+    recall: float | None
+    milliseconds: float | None
+    exact_milliseconds: float | None
+
+
 class CollectionSeen(BaseModel):
     """How the collection stands."""
 
@@ -259,6 +268,7 @@ class CollectionSeen(BaseModel):
     suggestions: int
     model: dict[str, Any] | None
     thresholds: list[Threshold] = Field(description="By the held-out items of the model in use.")
+    index: IndexSeen | None
 
 
 class JobAsked(Strict):

@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
 from wsabie.base.errors import WsabieError
-from wsabie.catalogue import completing, jobs, planning, shelf, standing, vocabulary
+from wsabie.catalogue import completing, item_index, jobs, planning, shelf, standing, vocabulary
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.facets import facets
 from wsabie.catalogue.points import opened_model
@@ -42,6 +42,7 @@ def whole(at: Open, who: Reader) -> told.CollectionSeen:
         suggestions=found.suggestions,
         model=None if model is None else _model(model).model_dump(),
         thresholds=[] if model is None else _thresholds(at),
+        index=None if model is None else _index(at, model, found.items["present"]),
     )
 
 
@@ -162,6 +163,10 @@ def _thresholds(at: Collection) -> list[told.Threshold]:
         return [told.Threshold(precision=p, probability=opened.threshold(p).common) for p in PRECISIONS]
     except WsabieError:
         return []
+
+
+def _index(at: Collection, model: shelf.Shelved, n_items: int) -> told.IndexSeen:
+    return told.IndexSeen(**item_index.index_standing(at.models / model.folder, n_items)._asdict())
 
 
 def _job(one: jobs.Job) -> told.JobSeen:

@@ -65,6 +65,7 @@ def listed(
     taken_to: Text = None,
     words: Text = None,
     numbers: Annotated[str | None, Query(max_length=20_000, pattern=r"^\d{1,19}(,\d{1,19})*$")] = None,
+    no_tag_fits: Sure = None,
     sort: Literal["path", "taken", "added", "best", "doubt", "probability"] = "path",
     descending: bool = False,
     cursor: Annotated[str | None, Query(max_length=5000)] = None,
@@ -74,7 +75,9 @@ def listed(
     chances = min_probability, max_probability
     only = None if numbers is None else tuple(map(int, numbers.split(",")))
     times = taken_from, taken_to
-    wanted = items.Filter(state, label, label_state, *chances, unlabelled, folder, root, *times, words, only)
+    wanted = items.Filter(
+        state, label, label_state, *chances, unlabelled, folder, root, *times, words, only, no_tag_fits
+    )
     limit = min(within(k, the), items.LARGEST)
     page = items.page(at, wanted, sort=sort, descending=descending, cursor=cursor, limit=limit)
     return told.Items(items=[item_seen(item) for item in page.items], next=page.next_cursor, total=page.total)

@@ -118,6 +118,13 @@ class Merged(Changed):
     together: int = Field(description="Those that were there already.")
 
 
+class LabelDeleted(Changed):
+    """What deleting did."""
+
+    tags: int = Field(description="Decisions on items that went too.")
+    children: int = Field(description="Labels that were right below it, and are below the one above it now.")
+
+
 class ApartAsked(Strict):
     """Labels that are not to be merged with one another."""
 

@@ -100,6 +100,19 @@ def edit(label: Id, asked: told.LabelEdited, at: Open, who: Writer) -> told.Chan
     return told.Changed(entry=editing.edit(at, label, who.name, **new))
 
 
+@router.delete("/labels/{label}")
+def delete(
+    label: Id,
+    at: Open,
+    who: Writer,
+    with_tags: Annotated[bool, Query(description="Also what was decided of it, on all items.")] = False,
+) -> told.LabelDeleted:
+    """Remove a label and its other names, as one entry of the journal; refused where items have it, unless these tags
+    go too."""
+    done = editing.delete(at, [label], who.name, with_tags=with_tags)
+    return told.LabelDeleted(entry=done.entry, tags=done.tags, children=done.children)
+
+
 def _held_out(found: one_label.HeldOut | None) -> told.HeldOut | None:
     if found is None:
         return None

@@ -6,10 +6,7 @@ whichever of them is asked adds up all.
 
 import os
 import re
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -18,7 +15,8 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
-_SHARED = "PROMETHEUS_MULTIPROC_DIR"
+FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+"""The variable that names the folder of these files."""
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
@@ -38,23 +36,12 @@ class Figures:
 
     def page(self) -> tuple[bytes, str]:
         """What Prometheus reads, and its media type: of all processes of the service."""
-        folder, registry = os.environ.get(_SHARED), self.registry
+        folder, registry = os.environ.get(FOLDER), self.registry
         if folder is not None:
             _forget_ended(Path(folder))
             registry = CollectorRegistry()
             MultiProcessCollector(registry, folder)  # type: ignore[no-untyped-call]
         return generate_latest(registry), CONTENT_TYPE_LATEST
-
-
-@contextmanager
-def added_up() -> Iterator[None]:
-    """Let the figures of all processes that are started meanwhile be added up; no file of them is left."""
-    with tempfile.TemporaryDirectory(prefix="wsabie-figures-") as folder:
-        os.environ[_SHARED] = folder
-        try:
-            yield
-        finally:
-            del os.environ[_SHARED]
 
 
 def _forget_ended(folder: Path) -> None:

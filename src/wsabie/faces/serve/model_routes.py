@@ -80,7 +80,7 @@ def labels(
 ) -> Labels:
     """Labels by what they begin with, upper and lower case alike."""
     known, sought = the.model.current().names, start.casefold()
-    found = [name for name in known if name.casefold().startswith(sought)]
+    found = [name for name in known if name and name.casefold().startswith(sought)]
     return Labels(total=len(found), labels=sorted(found)[: within(k, the)])
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import Send
 
 from wsabie.base.errors import BusyError, MissingError, UnknownLabelError, WsabieError
@@ -32,6 +32,19 @@ TITLES = {
     504: "It took too long",
     507: "The disk is full",
 }
+NO_PAGE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<meta name="color-scheme" content="light dark">
+<title>No such page - wsabie</title>
+<body style="font-family: system-ui, sans-serif; max-width: 34rem; margin: 4rem auto; padding: 0 1rem">
+<main>
+<h1>No such page</h1>
+<p>There is nothing at this address. <a href="/">The first page</a> leads to all others.</p>
+</main>
+"""
+"""What a browser is shown at an address that is no page."""
 _LONGEST = 2_000  # characters
 
 _log = logging.getLogger("wsabie.serve")
@@ -122,10 +135,18 @@ async def _of_validation(_: Request, error: Any) -> Response:
     return Problem(422, f"{where}: {first.get('msg', 'not valid')}").response()
 
 
-async def _of_http(_: Request, error: Any) -> Response:
+async def _of_http(request: Request, error: Any) -> Response:
+    if error.status_code == 404 and _is_for_a_page(request):
+        return HTMLResponse(NO_PAGE, 404)
     if getattr(error.__cause__, "errno", None) in (errno.ENOSPC, errno.EDQUOT):  # what is sent waits on disk if large
         return Problem(507, "there is no space left for what was sent; free some, and send it again").response()
     return Problem(error.status_code, str(error.detail), dict(error.headers or {})).response()
+
+
+def _is_for_a_page(request: Request) -> bool:
+    """Whether somebody opened this address in a browser: programs ask for other things, or for anything."""
+    wanted = request.method in ("GET", "HEAD") and "text/html" in request.headers.get("accept", "")
+    return wanted and not request.url.path.startswith("/api/")
 
 
 async def _of_fault(request: Request, error: Exception) -> Response:

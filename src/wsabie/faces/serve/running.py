@@ -6,9 +6,11 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from multiprocessing import connection, parent_process
@@ -20,10 +22,10 @@ from starlette.types import ASGIApp
 from wsabie.base.errors import BusyError, InputError
 from wsabie.catalogue.collection import is_collection, open_collection
 from wsabie.catalogue.understanding import Meanings, meanings_in
+from wsabie.faces.serve import kept_once, measured
 from wsabie.faces.serve.app import make_app
 from wsabie.faces.serve.context import Context
 from wsabie.faces.serve.limits import LOOPBACK, Limits
-from wsabie.faces.serve.measured import added_up
 from wsabie.faces.serve.served import CollectionModel, ServedModel
 from wsabie.faces.serve.tokens import TokenFile
 
@@ -145,8 +147,19 @@ def serve(service: Service, found: socket.socket, begins: Callable[[], None]) ->
     if service.workers == 1:
         uvicorn.Server(config).run(sockets=[found])
     else:
-        with added_up():
+        with _folder_of("figures", measured.FOLDER), _folder_of("tables", kept_once.FOLDER):
             Multiprocess(config, sockets=[found]).run()
+
+
+@contextmanager
+def _folder_of(what: str, variable: str) -> Iterator[None]:
+    """A folder for all processes that are started meanwhile, which this variable names; nothing of it is left."""
+    with tempfile.TemporaryDirectory(prefix=f"wsabie-{what}-") as folder:
+        os.environ[variable] = folder
+        try:
+            yield
+        finally:
+            del os.environ[variable]
 
 
 def application() -> ASGIApp:

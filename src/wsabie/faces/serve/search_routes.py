@@ -5,7 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query, UploadFile
 
 from wsabie.catalogue import searching
-from wsabie.catalogue.points import nearest_items, point_of
+from wsabie.catalogue.database import one_state
+from wsabie.catalogue.points import nearest_items
 from wsabie.faces.serve import collection_answers as told
 from wsabie.faces.serve.asking import rank, region_of, row_of
 from wsabie.faces.serve.context import API, Open, Reader, The, within
@@ -22,8 +23,9 @@ def by_words(
     at: Open, the: The, _: Reader, text: Annotated[str, Query(max_length=1000)], k: Few = 24
 ) -> told.SearchAnswer:
     """Find items by labels in any language, `-label` for what they must not be; related labels after them."""
-    answer = searching.search(at, text, within(k, the), the.meanings)
-    shown = found_in_groups(at, [group.hits for group in answer.groups])
+    with one_state(at.engine):
+        answer = searching.search(at, text, within(k, the), the.meanings)
+        shown = found_in_groups(at, [group.hits for group in answer.groups])
     groups = [
         told.GroupSeen(labels=group.labels, why=group.why, score=group.score, items=items)
         for group, items in zip(answer.groups, shown, strict=True)
@@ -44,7 +46,8 @@ def by_picture(
 ) -> told.FoundByPicture:
     """Find items like a picture that is sent, or like a region of it, and what it shows."""
     version = the.model.current()
-    content = region_of(picture_of(file, the), region)
-    labels = rank(version, row_of(version.annotator, content), min(10, within(k, the)))[0].labels
-    near = nearest_items(at, point_of(at, content), k)
+    row = row_of(version.annotator, region_of(picture_of(file, the), region))
+    labels = rank(version, row, min(10, within(k, the)))[0].labels
+    point = version.annotator.model.transform(row)[0]
+    near = nearest_items(at, point, k, model=version.opened.number if version.opened else None)
     return told.FoundByPicture(items=found(at, [(one.item, None, one.score) for one in near]), labels=labels)

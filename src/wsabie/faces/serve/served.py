@@ -2,14 +2,19 @@
 
 import threading
 import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from wsabie.base.errors import InputError
 from wsabie.catalogue.collection import Collection
+from wsabie.catalogue.database import one_state
 from wsabie.catalogue.points import opened_model
 from wsabie.catalogue.shelf import OpenModel
+from wsabie.catalogue.understanding import names_of
+from wsabie.faces.serve.kept_once import share
 from wsabie.models.annotator import Annotator
 from wsabie.storage.folder import content_mark, is_model_folder
 
@@ -25,16 +30,38 @@ class Version:
     annotator : Annotator
     id : str
         Changes with the model's content.
-    names : list of str
-        Its labels, in order.
+    names : list of str or None
+        Its labels, in order, as the collection calls them now: those that were merged have the same name, and those
+        that were deleted have none.
     opened : OpenModel or None
         The same with what it was judged by; None: it is the model of no collection.
     """
 
     annotator: Annotator
     id: str
-    names: list[str]
+    names: Sequence[str | None]
     opened: OpenModel | None = None
+
+    @cached_property
+    def spare(self) -> int:
+        """Labels too many, because others have their name or they have none."""
+        return len(self.names) - len({*self.names} - {None})
+
+    def own_names(self, names: Iterable[str]) -> list[str]:
+        """What the model calls labels of these names; its own names are known too.
+
+        Raises
+        ------
+        UnknownLabelError
+            One is no label of the model.
+        """
+        known: dict[str, list[str]] = {}
+        for own, name in zip(self.annotator.model.vocabulary_, self.names, strict=True):
+            if name is not None and name != own:
+                known.setdefault(name, []).append(own)
+        vocabulary = self.annotator.model.vocabulary_
+        found = [[*known.get(name, ()), *([name] if name in vocabulary or name not in known else [])] for name in names]
+        return [one for some in found for one in some]
 
 
 class Served(Protocol):
@@ -53,15 +80,22 @@ class CollectionModel:
 
     def __init__(self, collection: Collection) -> None:
         self._collection = collection
-        self._version: tuple[OpenModel, Version] | None = None
+        self._version: tuple[OpenModel, Any, Version] | None = None
 
     def current(self) -> Version:
         """The model in use; InputError where there is none yet."""
-        opened, there = opened_model(self._collection), self._version
-        if there is None or there[0] is not opened:
-            there = opened, _version(opened.annotator, str(opened.number), opened)
-            self._version = there
-        return there[1]
+        with one_state(self._collection.engine) as connection:
+            opened, labels, there = opened_model(self._collection), names_of(connection), self._version
+            if there is None or there[0] is not opened or there[1] is not labels:
+                numbers = opened.labels_now(connection).tolist()
+                names = [labels.labels.get(number) for number in numbers]
+                there = (
+                    opened,
+                    labels,
+                    _version(opened.annotator, content_mark(opened.path), str(opened.number), names, opened),
+                )
+                self._version = there
+        return there[2]
 
 
 class ServedModel:
@@ -109,7 +143,8 @@ class ServedModel:
     def _load(self) -> Version:
         refuse_other(self.path)
         annotator = Annotator.load(self.path)
-        return _version(annotator, content_mark(self.path)[:16])
+        mark = content_mark(self.path)
+        return _version(annotator, mark, mark[:16], list(annotator.model.vocabulary_))
 
 
 def refuse_other(path: Path) -> None:
@@ -121,7 +156,10 @@ def refuse_other(path: Path) -> None:
         )
 
 
-def _version(annotator: Annotator, number: str, opened: OpenModel | None = None) -> Version:
+def _version(
+    annotator: Annotator, mark: str, number: str, names: Sequence[str | None], opened: OpenModel | None = None
+) -> Version:
     if hasattr(annotator.model, "threads"):
         annotator.model.threads = 1  # requests are what runs side by side
-    return Version(annotator, number, list(annotator.model.vocabulary_), opened)
+    share(annotator.model, mark)
+    return Version(annotator, number, names, opened)
