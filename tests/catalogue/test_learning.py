@@ -24,6 +24,7 @@ from wsabie.catalogue.journal import entry, history, undo
 from wsabie.catalogue.learning import Learnt, train
 from wsabie.catalogue.scanning import scan
 from wsabie.catalogue.suggesting import apply
+from wsabie.sources.records import Item
 from wsabie.storage.atomic import DiskFullError
 
 OPTIONS: dict[str, Any] = {"by": "eve", "describe": "colour", "threads": 1, "epochs": 8, "dim": 20}
@@ -110,6 +111,39 @@ def test_rejected_and_accepted_pairs_are_never_suggested(tagged: tuple[Collectio
         assert all(best[item][0] not in found[item] and "accepted" not in found[item] for item in some)
     apply(collection, by="eve", again=True, threads=1)
     assert all(best[item][0] not in suggested(collection)[item] for item in some)
+
+
+def test_a_rejected_label_falls_below_the_tags_of_its_item(
+    tagged: tuple[Collection, dict[int, dict[str, Any]]],
+) -> None:
+    collection, there = tagged
+    tag(collection, {item: [row["kind"]] for item, row in there.items()})
+    train(collection, full=True, **OPTIONS)
+    at = dict(zip(there, _scores(collection, there), strict=True))
+    kinds = sorted({row["kind"] for row in there.values()})
+    close = {
+        item: max((kind for kind in kinds if kind != row["kind"]), key=lambda kind, item=item: at[item][kind])
+        for item, row in there.items()
+        if item % 3
+    }
+    before = [at[item][there[item]["kind"]] - at[item][label] for item, label in close.items()]
+    tag(collection, {item: [label] for item, label in close.items()}, "rejected")
+    train(collection, full=True, **OPTIONS)
+    at = dict(zip(there, _scores(collection, there), strict=True))
+    after = [at[item][there[item]["kind"]] - at[item][label] for item, label in close.items()]
+    assert np.mean(after) > np.mean(before) + 0.02
+    assert np.mean(np.array(after) > before) > 0.5
+
+
+def _scores(collection: Collection, there: dict[int, dict[str, Any]]) -> list[dict[str, float]]:
+    """What the model in use thinks of each item, by label."""
+    opened = shelf.open_model(collection)
+    with reading(collection.engine) as connection:
+        query = select(tables.items.c.path).where(tables.items.c.id.in_(list(there))).order_by(tables.items.c.id)
+        paths = connection.execute(query).scalars().all()
+    items = [Item(path, collection.folder / path, ()) for path in paths]
+    scores = opened.model.scores(opened.annotator.rows_of_all(items))
+    return [dict(zip(opened.model.vocabulary_, row, strict=True)) for row in scores.tolist()]
 
 
 def test_labels_merged_and_renamed_after_training_are_suggested_as_they_are_now(

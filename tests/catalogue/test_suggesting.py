@@ -149,6 +149,19 @@ def test_accepted_suggestions_are_one_entry(learnt: tuple[Collection, dict[int, 
         apply(collection, by="eve", accept_above=1.5)
 
 
+def test_a_look_is_told_in_the_journal(learnt: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
+    collection, _ = learnt
+    apply(collection, by="eve", threads=1)
+    before = len(history(collection.engine, 500))
+    apply(collection, by="eve", threads=1)
+    assert len(history(collection.engine, 500)) == before  # nothing was new
+    done = apply(collection, by="eve", again=True, threads=1)
+    line = history(collection.engine, 500)[0]
+    assert (line.by, line.action, line.changes) == ("eve", "apply", 0)
+    seen = f"{done.looked.items:,} items and suggests {done.looked.suggestions:,} labels"
+    assert line.told == f"model {done.model} looked at {seen}"
+
+
 def test_near_items(learnt: tuple[Collection, dict[int, dict[str, Any]]]) -> None:
     collection, there = learnt
     kept = points.load_points(open_model(collection).path, 100)

@@ -81,7 +81,7 @@ def apply(
     ----------
     collection : Collection
     by : str
-        Who accepts.
+        Who does it, for the journal.
     again : bool
         Look at all items, for what was decided or merged since.
     k, floor : int, float
@@ -108,6 +108,10 @@ def apply(
         looked = look(collection, opened, store, again=again, k=k, floor=floor, threads=threads, executor=executor,
                       progress=progress)  # fmt: skip
         renew(collection, opened.path, progress)
+        if looked.items:  # suggestions are what a model says of items: told, and not undone
+            told = f"model {opened.number} looked at {looked.items:,} items and suggests {looked.suggestions:,} labels"
+            with entry(collection.engine, by, "apply", told, always=True):
+                pass
     fitting = None if sure is None else fitted(collection, opened.number, sure)
     accepted = None if accept_above is None else accept(collection, opened.number, accept_above, by=by).decided
     return Applied(opened.number, looked, fitting, accepted)

@@ -2,7 +2,7 @@
 
 For "dot", f_y(x) = sum_t x_t (V_t . W_y) + bias: term t contributes x_t (V_t . W_y), and the contributions sum to the
 score (up to the bias); a weight per label and feature contributes x_t w_yt. A term's contribution is shared equally
-among the blocks of the picture that carry it.
+among the blocks of the picture that carry it. Of other models parts of the picture are covered in turn (`occlusion`).
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,9 @@ from wsabie.models.base import LabelModel
 from wsabie.models.ensemble import Ensemble
 from wsabie.models.full_rank import FullRank
 from wsabie.models.linear import LinearRanker
+from wsabie.models.occlusion import occlusion
 from wsabie.models.wsabie import Wsabie
+from wsabie.sources.records import Item
 from wsabie.sources.regions import Content
 from wsabie.storage.atomic import replacing
 
@@ -39,7 +41,10 @@ class Explanation:
     label : str
     score : float
     heat : (h, w) float64
-        Contribution per pixel; sums to the score without the label's bias.
+        Contribution per pixel, which sum to the score without the label's bias; or, where `adds_up` is False, how far
+        the score falls, against the mean of all labels', when what is around a pixel is covered.
+    adds_up : bool
+        The scores of the model are sums over visual terms.
     picture : PIL.Image.Image
         The picture with the heat drawn over it.
     """
@@ -47,6 +52,7 @@ class Explanation:
     label: str
     score: float
     heat: Float64
+    adds_up: bool
     picture: Any
 
     def save(self, path: str | Path) -> None:
@@ -79,14 +85,10 @@ def contributions(model: LabelModel, X: Any, label: str) -> Float32:
         points: Float32 = np.float32(model.blend_) * contributions(model.embedding_, X, label)
         return points + contributions(model.linear_, X, label)
     model = model.joined_ if isinstance(model, Ensemble) else model
-    if not isinstance(model, (Wsabie, LinearRanker)):
+    if not isinstance(model, (Wsabie, LinearRanker)) or not _is_sum(model):
+        by = f"by {model.similarity}" if isinstance(model, Wsabie) else f"of a {model.kind} model"
         raise InputError(
-            f"scores of a {model.kind} model are not explained; train a kind whose scores are sums over features, such "
-            "as wsabie or linear-warp"
-        )
-    if isinstance(model, Wsabie) and model.similarity != "dot":
-        raise InputError(
-            f'scores by {model.similarity} are no sum over features; train with similarity "dot" to explain'
+            f'scores {by} are no sum over features; train a kind whose scores are, such as wsabie with similarity "dot"'
         )
     scaled = model.scaling_(check_features(X, n_features=model.n_features_in_))
     if not isinstance(scaled, Csr):
@@ -108,23 +110,32 @@ def explain_picture(annotator: Annotator, content: Content, label: str | None = 
     Raises
     ------
     InputError
-        The model was not trained on pictures or does not see them by visual terms, or the label is unknown.
+        The model was not trained on pictures.
+    RejectedItem
+        The picture cannot be read.
+    UnknownLabelError
+        The label is none of the model.
     """
-    from scipy.sparse import csr_matrix
-
-    if annotator.terms is None:
-        raise InputError("this model was trained on rows of features, so there is no picture to draw on")
-    if not isinstance(annotator.terms, VisualTerms):
-        raise InputError(
-            f"this model sees pictures by {annotator.terms.name}, and heat maps are drawn from visual terms alone; "
-            "train one with --describe terms to explain its labels"
-        )
-    model = annotator.model
-    terms, values = annotator.terms.transform_one(content)
-    X = csr_matrix((values, terms, [0, len(terms)]), shape=(1, model.n_features_in_))
+    model, terms = annotator.model, annotator.terms
+    if terms is None or terms.things != "pictures":
+        seen = "rows of features" if terms is None else terms.things
+        raise InputError(f"this model was trained on {seen}, so there is no picture to draw on")
+    picture = decode(content, size=DRAWN)
+    X = annotator.rows_of_all([Item("the picture", content, ())])
     chosen = label or model.annotate(X, 1)[0][0][0]
     y = int(model.vocabulary_.ids([chosen])[0])
     score = float(model.scores(X)[0, y])
-    blocks = annotator.terms.block_map(content)
-    heat = heat_map(contributions(model, X, chosen), blocks)
-    return Explanation(chosen, score, heat, overlay(decode(content, size=DRAWN), heat))
+    if isinstance(terms, VisualTerms) and _is_sum(model):
+        heat, adds_up = heat_map(contributions(model, X, chosen), terms.block_map(content)), True
+    else:
+        heat, adds_up = occlusion(annotator, picture, y), False
+    return Explanation(chosen, score, heat, adds_up, overlay(picture, heat))
+
+
+def _is_sum(model: LabelModel) -> bool:
+    """Whether scores are sums over features."""
+    if isinstance(model, Ensemble):
+        return _is_sum(model.joined_)
+    if isinstance(model, FullRank):
+        return _is_sum(model.embedding_)
+    return isinstance(model, LinearRanker) or (isinstance(model, Wsabie) and model.similarity == "dot")

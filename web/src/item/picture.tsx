@@ -46,8 +46,12 @@ export function Picture({ src, name, ratio, heat = null, drawing = false, box = 
 function Heat({ src }: { src: string | null }): ReactNode {
   const wanted = useSettled(src, 120);
   const [there, setThere] = useState<string | null>(null);
+  const [none, setNone] = useState<string | null>(null);
   if (!src || src !== wanted) return null;
-  return <img className={`heat ${there === src ? "there" : ""}`} src={src} alt="" onLoad={() => setThere(src)} />;
+  if (none === src)
+    return <p className="heat-note">No heat map: the model in use does not know this label, or sees no pictures.</p>;
+  const shown = there === src ? "there" : "";
+  return <img className={`heat ${shown}`} src={src} alt="" onLoad={() => setThere(src)} onError={() => setNone(src)} />;
 }
 
 interface DrawingProps {
