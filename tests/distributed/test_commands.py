@@ -142,3 +142,16 @@ def left(mark: Path) -> list[str]:
 def test_kpca_is_done_here(cli, tmp_path):
     with pytest.raises(AssertionError, match="leave --ray out"):
         cli("features", "kpca", tmp_path, "--out", tmp_path / "a.parquet", "--ray", "local")
+
+
+def test_trials_run_on_the_cluster(cli, nodes, pictures, tmp_path):
+    pytest.importorskip("optuna", reason="optuna is needed for tuning (extra wsabie[tune])")
+    found = {}
+    for where, words in {"here": ("--threads", "1"), "there": ("--ray", nodes.address)}.items():
+        out = tmp_path / where
+        small = ("--terms", "40", "--fix", "dim=8", "--fix", "epochs=3", "--trials", "6", "--together", "2")
+        cli("tune", pictures, "--out", out, *small, "--rejects", tmp_path / "rejects.jsonl", *words)
+        lines = [json.loads(line) for line in (out / "trials.jsonl").read_text().splitlines()[1:]]
+        found[where] = [{**line, "seconds": None} for line in lines]
+    assert len(found["here"]) == 6
+    assert found["here"] == found["there"]

@@ -81,6 +81,17 @@ def test_in_pieces_as_in_one_run(tmp_path: Path) -> None:
     assert told(tuned(tmp_path / "c", n=10, seed=1)) != told(whole)
 
 
+def test_trials_that_are_proposed_together_know_those_before_them(tmp_path: Path) -> None:
+    alone = tuned(tmp_path / "a", n=13, halving=False)
+    three = tuned(tmp_path / "b", n=13, halving=False, together=3)
+    assert told(three)[:8] == told(alone)[:8]  # drawn at random, without a look at others
+    assert told(three) != told(alone)
+    assert len({str(trial.drawn) for trial in three.trials[10:]}) == 3
+    for n in (5, 13):  # stopped amid three, it goes on with the others of them
+        pieces = tuned(tmp_path / "c", n=n, halving=False, together=3)
+    assert told(pieces) == told(three)
+
+
 def test_a_kill_loses_the_running_trial_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = tuned(tmp_path / "a", n=4)
     fit, fits = Wsabie.fit, []

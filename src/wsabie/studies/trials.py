@@ -1,11 +1,12 @@
-"""Trials one after the other: a setting is proposed, trained, and stopped when it falls behind or time is up."""
+"""Trials: settings are proposed, trained, and stopped when they fall behind or time is up."""
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from wsabie.base.errors import DivergenceError
+from wsabie.base.executor import Executor
 from wsabie.base.progress import Progress, Stage
 from wsabie.models.defaults import Shape
 from wsabie.models.one_vs_rest import TooLargeError
@@ -13,7 +14,7 @@ from wsabie.studies.fitting import evaluated
 from wsabie.studies.journal import Journal, Trial, best_of
 from wsabie.studies.proposals import Tried, propose
 from wsabie.studies.search_spaces import Search
-from wsabie.studies.training import Recipe, Sides, taken_by
+from wsabie.studies.training import Sides, taken_by
 from wsabie.studies.tuned import Plan
 from wsabie.training.stats import EpochStats
 
@@ -61,23 +62,57 @@ class Training(NamedTuple):
     seed: int
 
 
-def run_trials(log: Journal, training: Training, shape: Shape, plan: Plan, progress: Progress) -> None:
-    """Add trials to the journal until one of the limits is reached; the defaults come first, and to their end."""
+def run_trials(
+    log: Journal, training: Training, shape: Shape, plan: Plan, executor: Executor, progress: Progress
+) -> None:
+    """Add trials to the journal until one of the limits is reached; the defaults come first, and to their end.
+
+    Where workers of the executor stay, trials that are proposed together run on them, and otherwise here in turns.
+    """
     started, before = time.monotonic(), log.seconds
     limit = math.inf if plan.minutes is None else 60 * plan.minutes
-    most = math.inf if plan.trials is None else plan.trials
+    most = max(1, math.inf if plan.trials is None else plan.trials)
 
     def left() -> float:
         return limit - before - (time.monotonic() - started)
 
     bar = _Bar(plan, len(log.trials), left)
     with progress.stage("tuning", bar.total, bar.unit) as stage:
-        while len(log.trials) < max(most, 1) and (left() > 0 or not log.trials):
-            trial = _trial(log.trials, training, shape, plan, left, lambda figure: bar.tell(stage, figure, log.trials))
-            if trial is None:
-                return
-            log.add(trial)
-            bar.tell(stage, trial.figure, log.trials, done=1)
+        while len(log.trials) < most and (left() > 0 or not log.trials):
+            first, end = together(len(log.trials), plan.together)
+            numbers = range(len(log.trials), int(min(end, most)))
+            work = _Work(log.trials[:first], training, shape, plan, left)
+            if executor.standing:
+                made = executor.map_with(_made_there, (work._replace(left=None), left()), numbers)
+            else:
+                made = (_made(work, number, lambda now: bar.tell(stage, now, log.trials)) for number in numbers)
+            for trial in made:
+                if trial is None:
+                    return
+                log.add(trial)
+                bar.tell(stage, trial.figure, log.trials, done=1)
+
+
+def together(number: int, size: int) -> tuple[int, int]:
+    """The first and the last trial but one of those that are proposed at once with this one; the defaults are alone.
+
+    Examples
+    --------
+    >>> [together(number, 3) for number in (0, 1, 3, 4)]
+    [(0, 1), (1, 4), (1, 4), (4, 7)]
+    """
+    first = 0 if number == 0 else 1 + (number - 1) // size * size
+    return first, first + (size if number else 1)
+
+
+class _Work(NamedTuple):
+    """What trials that are proposed together have in common: `known` are those before them."""
+
+    known: Sequence[Trial]
+    training: Training
+    shape: Shape
+    plan: Plan
+    left: Callable[[], float] | None
 
 
 class _Bar:
@@ -102,17 +137,18 @@ class _Bar:
         stage.advance(done, **figures, **({} if figure is None else {"now": figure}))
 
 
-def _trial(
-    made: Sequence[Trial],
-    training: Training,
-    shape: Shape,
-    plan: Plan,
-    left: Callable[[], float],
-    tell: Callable[[float], None],
-) -> Trial | None:
-    """The next trial; None when time ran out in its midst."""
-    search, number = plan.search, len(made)
-    drawn = search.start(shape) if number == 0 else _proposed(made, plan, training.seed)
+def _made_there(given: tuple[_Work, float], number: int) -> Trial | None:
+    """A trial in a worker, which has its own clock."""
+    work, seconds = given
+    until = time.monotonic() + seconds
+    return _made(work._replace(left=lambda: until - time.monotonic()), number, lambda _: None)
+
+
+def _made(work: _Work, number: int, tell: Callable[[float], None]) -> Trial | None:
+    """A trial; None when time ran out in its midst."""
+    known, training, shape, plan, left = work
+    search = plan.search
+    drawn = search.start(shape) if number == 0 else _proposed(known, plan, training.seed, number)
     parameters = search.fixed if number == 0 else search.parameters(drawn or {}, shape)
     epochs = planned_epochs(search, parameters, shape)
     figures: list[float] = []
@@ -123,7 +159,8 @@ def _trial(
         tell(max(figures))
         if len(figures) == epochs or number == 0:
             return
-        why["state"] = "late" if left() <= 0 else "stopped" if _behind(figures, epochs, made, plan) else "done"
+        late = left is not None and left() <= 0
+        why["state"] = "late" if late else "stopped" if _behind(figures, epochs, known, plan) else "done"
         if why["state"] != "done":
             raise StoppedError
 
@@ -150,17 +187,17 @@ def figure_of(model: Any, sides: Sides, metric: str) -> float:
     return float(evaluated(model, rows, (k,), "").means[metric])
 
 
-def _behind(figures: Sequence[float], epochs: int, made: Sequence[Trial], plan: Plan) -> bool:
-    return plan.halving and falls_behind(figures, epochs, made)
+def _behind(figures: Sequence[float], epochs: int, known: Sequence[Trial], plan: Plan) -> bool:
+    return plan.halving and falls_behind(figures, epochs, known)
 
 
-def _proposed(made: Sequence[Trial], plan: Plan, seed: int) -> dict[str, Any]:
+def _proposed(known: Sequence[Trial], plan: Plan, seed: int, number: int) -> dict[str, Any]:
     tried = [
         Tried(t.drawn, t.figure, 1.0 if t.state == "done" else len(t.figures) / max(t.epochs, 1))
-        for t in made
+        for t in known
         if t.drawn is not None
     ]
-    return propose(plan.search.space, tried, seed, len(made)) if plan.search.space else {}
+    return propose(plan.search.space, tried, seed, number) if plan.search.space else {}
 
 
 def planned_epochs(search: Search, parameters: dict[str, Any], shape: Shape) -> int:
@@ -176,12 +213,12 @@ def fit_setting(
     parameters: dict[str, Any],
     sides: Sides,
     metric: str,
-    recipe: Recipe,
+    run: Mapping[str, Any],
     on_epoch: Callable[[EpochStats], None] | None = None,
     **options: Any,
 ) -> Any:
-    """A model of these parameters; `options` are further ones of its `fit`."""
-    model = search.kind.build(**parameters, seed=recipe.seed, threads=recipe.threads)
+    """A model of these parameters; `run` = its seed and threads, `options` = further ones of its `fit`."""
+    model = search.kind.build(**parameters, **run)
     names = sides.learnt.label_names
     options |= {"validation": sides.judge, "metric": metric, "on_epoch": on_epoch}
     return model.fit(sides.learnt.X, sides.learnt.Y, label_names=names, **taken_by(model, **options))

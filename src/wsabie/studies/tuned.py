@@ -33,6 +33,8 @@ class Plan:
         Train the model that is saved on the validation rows too, for as many epochs as were the best.
     allow_overlap : bool
         Accept test rows that are training rows too.
+    together : int
+        Trials that are proposed at once, from those before; what they find does not depend on where they run.
     """
 
     search: Search
@@ -42,6 +44,7 @@ class Plan:
     halving: bool = True
     all_rows: bool = False
     allow_overlap: bool = False
+    together: int = 1
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Tuning: trials one after the other on the validation rows, the best setting refitted and judged on test rows."""
+"""Tuning: trials on the validation rows, the best setting refitted and judged on test rows."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -52,7 +52,7 @@ def tune(
     recipe : Recipe
         `recipe.model` is the model's folder; trials.jsonl and trials.csv are written beside it.
     executor, progress, rejects
-        As in `wsabie.studies.training.train`.
+        As in `wsabie.studies.training.train`; trials that are proposed together run on workers that stay.
 
     Raises
     ------
@@ -79,19 +79,22 @@ def tune(
         _refuse_constant(plan.metric, len(sides.learnt.label_names))
         judged = None if test is None else _judged(test, sides, plan, executor, progress, rejects)
         shape = shape_of(sides.learnt)
+        run = {"seed": recipe.seed, "threads": 1 if executor.standing else recipe.threads}  # a worker is one core
         training = Training(
-            lambda parameters, told: fit_setting(plan.search, parameters, sides, plan.metric, recipe, told),
+            lambda parameters, told: fit_setting(plan.search, parameters, sides, plan.metric, run, told),
             lambda model: figure_of(model, sides, plan.metric),
             recipe.seed,
         )
-        best = searched(log, training, shape, plan, folder, progress)
+        best = searched(log, training, shape, plan, folder, executor, progress)
         model, own, tested = _final(log.trials[0], best, sides, judged, plan, recipe, progress)
         facts = {**own.facts, "tuning": remembered(best, log.trials, plan)}
         replace(own, facts=facts).annotator(model).save(recipe.model)
         return Tuned(plan, shape, log.trials, best, facts, tested, judged)
 
 
-def searched(log: Journal, training: Training, shape: Shape, plan: Plan, folder: Path, progress: Progress) -> Trial:
+def searched(
+    log: Journal, training: Training, shape: Shape, plan: Plan, folder: Path, executor: Executor, progress: Progress
+) -> Trial:
     """Make the trials, list them in trials.csv; the best one.
 
     Raises
@@ -100,7 +103,7 @@ def searched(log: Journal, training: Training, shape: Shape, plan: Plan, folder:
         None came to its end.
     """
     try:
-        run_trials(log, training, shape, plan, progress)
+        run_trials(log, training, shape, plan, executor, progress)
     finally:
         write_csv(folder / "trials.csv", log.trials, list(plan.search.space))
     best = best_of(log.trials)
@@ -124,7 +127,8 @@ def _final(
     def refitted(trial: Trial) -> Any:
         kept = {"epochs": trial.epoch} if plan.all_rows and plan.search.kind.stepwise else {}
         parameters = {**trial.parameters, **kept}
-        return fit_setting(plan.search, parameters, own, plan.metric, recipe, progress=progress)
+        run = {"seed": recipe.seed, "threads": recipe.threads}
+        return fit_setting(plan.search, parameters, own, plan.metric, run, progress=progress)
 
     before = None
     if judged is not None and first.state == "done" and first.number != best.number:

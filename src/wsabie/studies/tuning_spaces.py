@@ -101,7 +101,7 @@ def tune_space(plan: Plan, recipe: SpaceRecipe, *, executor: Executor, progress:
         n_pairs = told(dealt.learnt).n_pairs
         shape = Shape(n_pairs, n_pairs, 2**31 - 1)
         fit = _fitting(plan, recipe, dealt)
-        best = searched(log, Training(fit, _reported, seed), shape, plan, folder, progress)
+        best = searched(log, Training(fit, _reported, seed), shape, plan, folder, executor, progress)
         space = fit(best.parameters, None, progress)
         facts = {
             **facts_of(recipe, relations, data, dealt, things),

@@ -147,6 +147,10 @@ def tune(
         str | None,
         typer.Option(metavar="RELATION", help="Of a TOML file: the relation that judges trials (default: all)."),
     ] = None,
+    together: Annotated[
+        int | None,
+        typer.Option(min=1, max=1000, help="Trials proposed at once, from those before (default: 1; with --ray 4)."),
+    ] = None,
     full: Annotated[bool, typer.Option("--full", help="Train all trials to their end, also those behind.")] = False,
     all_rows: Annotated[
         bool, typer.Option("--all-rows", help="Train the model that is saved on the validation rows too.")
@@ -191,7 +195,7 @@ def tune(
                 "a space has no --kind, --metric, --min-rows, --all-rows or --allow-overlap; leave them out, or give "
                 "other data"
             )
-        limits: dict[str, Any] = {"trials": trials, "minutes": minutes, "halving": not full}
+        limits: dict[str, Any] = {"trials": trials, "minutes": minutes, "halving": not full, "together": together or 1}
         run, share = stated(threads=threads, seed=seed), 0.1 if hold_out is None else hold_out
         tune_spaces_command(data, out, changes, limits, share, stop_on, run, strict, rejects, json)
         return
@@ -200,7 +204,8 @@ def tune(
     estimator = build(kind, threads=threads, seed=seed or 0)
     rest: dict[str, Any] = {"min_rows": min_rows, "resume": True, "system": kind, **stated(hold_out=hold_out)}
     recipe = Recipe(str(data), out / "model", estimator, describing(described), **rest)
-    plan = Plan(searched, metric, trials, minutes, not full, all_rows, allow_overlap)
+    at_once = together or (1 if ray is None else 4)
+    plan = Plan(searched, metric, trials, minutes, not full, all_rows, allow_overlap, at_once)
     tune_command(Asked(data, valid, test, out, plan, recipe, rejects, strict=strict, json=json, ray=ray))
 
 
