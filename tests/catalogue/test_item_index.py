@@ -28,8 +28,8 @@ def some(first: int, n: int, seed: int = 0) -> Points:
 
 
 @pytest.fixture
-def filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    with create(tmp_path / "collection") as collection:
+def filled(tmp_path: Path, database: str | None, monkeypatch: pytest.MonkeyPatch) -> Any:
+    with create(tmp_path / "collection", database) as collection:
         rows = [
             {"id": i, "root_id": 1, "path": str(i), "folder": "", "hash": f"{i:032x}", "state": "present", "added": ""}
             for i in range(1, 2 * N + 1)
