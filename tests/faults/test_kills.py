@@ -11,9 +11,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from datetime import datetime
 from pathlib import Path
-from statistics import median
 
 from tests.faults.clients import LABELS, STAYING, Client, JobClient, pictures
 from tests.faults.conftest import PICTURES, Made
@@ -35,8 +33,8 @@ TURNS = ("trainer", "scanner", "server", "editor", "trainer", "scanner", "server
 """Who is killed in ten kills, in an order that is drawn."""
 FULL = len(TURNS) <= KILLS
 PAUSE = 0.0 if FULL else 0.05  # between the steps of a client: other tests run beside this one
-USUAL = {"train": 1.5, "scan": 0.3, "apply": 0.7}
-"""Seconds that jobs are taken to need until one was done."""
+WORK = {"train": 1.5, "scan": 0.3, "apply": 0.7}
+"""Seconds that jobs work for, about, once they have read in their programs."""
 KIND = {"trainer": "train", "scanner": "scan", "looker": "apply"}
 
 
@@ -138,7 +136,7 @@ class Soak:
             if found is None:
                 time.sleep(0.01)
                 continue
-            time.sleep(self.chance.uniform(0, self.usual(kind)))
+            time.sleep(self.chance.uniform(0, WORK[kind]))
             at = jobs.job(self.collection, found.id)
             for pid in self.service.jobs():
                 kill(pid)
@@ -150,17 +148,11 @@ class Soak:
         raise AssertionError(f"no {kind} was seen at work")
 
     def at_work(self, kind: str) -> Job | None:
-        """The job that a process does now, if it is of this kind."""
+        """The job that a process does now, if it is of this kind and has come to its first stage."""
         one = next((job for job in jobs.listed(self.collection, 3) if job.state == "running"), None)
         if one is None or one.kind != kind or one.id in self.gone or not self.service.jobs():
             return None
-        return one
-
-    def usual(self, kind: str) -> float:
-        """Seconds that such a job takes."""
-        done = [job for job in jobs.listed(self.collection, 40) if job.kind == kind and job.state == "done"]
-        took = [(datetime.fromisoformat(str(job.ended)) - datetime.fromisoformat(str(job.started))) for job in done]
-        return median(one.total_seconds() for one in took) if took else USUAL[kind]
+        return one if one.progress else None
 
     def judge(self, collection: Collection) -> None:
         """Everything that was acknowledged is there, once, and nothing else."""
@@ -216,7 +208,7 @@ def test_kills_lose_nothing(made: Made, tmp_path: Path, database: str | None) ->
         assert soak.killed[victim] >= KILLS // len(TURNS) * TURNS.count(victim)
         assert soak.killed[victim] >= 1 or KILLS < 3
     asked = sum((one.counts for one in soak.clients), Counter[str]())
-    stages = Counter(f"{job.kind}: {job.progress.get('stage', 'begins')}" for job in soak.killed_jobs.values())
+    stages = Counter(f"{job.kind}: {job.progress['stage']}" for job in soak.killed_jobs.values())
     kind = "SQLite" if database is None else "PostgreSQL"
     print(
         f"\n{kind}: {KILLS} kills ({dict(soak.killed)}; jobs at {dict(stages)}) in {time.monotonic() - begun:.0f} s; "
