@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PAGES := src/wsabie/faces/serve/static/index.html
+SEEDS ?= 1,2,3
 MODULES := web/node_modules/.package-lock.json
 # Nothing is installed but what locks/ names, and only with the content that it had then. No build looks for more.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
@@ -12,7 +13,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --for
   --custom-compile-command "make lock" $(if $(NEWEST),--upgrade)
 export PATH := $(PATH):$(CURDIR)/$(BIN)
 
-.PHONY: help setup web demo test soak lint bench docs lock audit clean
+.PHONY: help setup web demo test soak fuzz lint bench docs lock audit clean
 
 help:  ## show this list
 	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +64,9 @@ test: lint  ## lint and the whole test suite
 
 soak: setup  ## kill a service 50 times on each database, and see that nothing is lost (KILLS=50)
 	@WSABIE_SOAK_KILLS=$(or $(KILLS),50) scripts/with-postgres $(BIN)/python -m pytest -s tests/faults/test_kills.py
+
+fuzz: setup  ## 100 made-up requests to each route of a service, by three seeds, on each database (EXAMPLES=100 SEEDS=1,2,3)
+	@WSABIE_FUZZ_EXAMPLES=$(or $(EXAMPLES),100) WSABIE_FUZZ_SEEDS=$(SEEDS) scripts/with-postgres $(BIN)/python -m pytest -s tests/faces/serve/test_fuzz.py
 
 bench: setup  ## the measurements that the docs quote (minutes; `benchmarks/README.md`)
 	@$(BIN)/python -m benchmarks

@@ -1,8 +1,10 @@
-"""How the service stands up to requests: `python -m benchmarks.service_load [--seconds 20]`.
+"""How the service stands up to requests: `python -m benchmarks.service_load [--seconds 20] [--part rows|mixed]`.
 
 A model of pictures of the bundled collection is served by one process; another process asks. Requests come at a
 fixed rate, whether earlier ones were answered or not, as those of many users do: 200 a second with a row of features
 each, then 30 a second with a picture of 256 pixels, then 50,000 rows one after the other for the memory of the service.
+Then a collection of 1,000 pictures is served, and asked for what people ask in its pages, every kind of question with
+words and pictures of its own, one after the other: for the memory again.
 """
 
 import argparse
@@ -12,7 +14,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx2
@@ -21,28 +25,59 @@ import pyarrow.parquet as pq
 from PIL import Image
 
 from benchmarks.machine import told
+from benchmarks.service_pages import pictures
 from wsabie.features.visual_terms import VisualTerms
 from wsabie.models.annotator import Annotator
 from wsabie.models.wsabie import Wsabie
 from wsabie.samples import sample_path
 from wsabie.sources.open import open_source
 
+MIX = {
+    "gallery page": 30,
+    "gallery page of a label": 15,
+    "thumbnail": 15,
+    "search by words": 25,
+    "similar items": 5,
+    "search by a picture": 5,
+    "annotate a picture": 5,
+}
+"""Of a hundred questions to a collection."""
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--requests", type=int, default=50_000)
+    parser.add_argument("--part", choices=("rows", "mixed"), help="one of the two; both, if not given")
     asked = parser.parse_args()
-    print(told())
+    print(told(), flush=True)
     with tempfile.TemporaryDirectory() as place:
-        model = trained(Path(place))
-        command = [sys.executable, "-m", "wsabie", "serve", str(model), "--port", "0"]
-        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-            try:
-                address = process.stderr.readline().split(" on ")[1].split()[0]  # type: ignore[union-attr]
-                asyncio.run(measured(address, process.pid, asked.seconds, asked.requests))
-            finally:
-                process.terminate()
+        if asked.part != "mixed":
+            with serving(trained(Path(place))) as (address, process):
+                asyncio.run(measured(address, process, asked.seconds, asked.requests))
+        if asked.part != "rows":
+            with serving(collected(Path(place))) as (address, process):
+                asyncio.run(mixed(address, process, asked.requests))
+
+
+@contextmanager
+def serving(what: Path) -> Iterator[tuple[str, int]]:
+    """The address, and the number of the process."""
+    command = [sys.executable, "-m", "wsabie", "serve", str(what), "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process.stderr.readline().split(" on ")[1].split()[0], process.pid  # type: ignore[union-attr]
+        finally:
+            process.terminate()
+
+
+def collected(place: Path) -> Path:
+    """1,000 emoji and the suggestions of a model."""
+    pictures(place / "emoji")
+    for command in ("init", "train"):
+        words = [sys.executable, "-m", "wsabie", "collection", command, str(place / "emoji")]
+        subprocess.run(words, check=True, capture_output=True)
+    return place / "emoji"
 
 
 def trained(place: Path) -> Path:
@@ -86,6 +121,63 @@ async def measured(address: str, process: int, seconds: float, requests: int) ->
             f"{requests:,} rows one by one: {rate:,.0f}/s; memory {before:.0f} MB before, {last:.0f} MB after a tenth, "
             f"{_megabytes(process):.0f} MB after all"
         )
+
+
+async def mixed(address: str, process: int, requests: int) -> None:
+    """Questions to a collection, drawn by their shares; the memory of the service after each tenth of them."""
+    rng = np.random.default_rng(0)
+    async with httpx2.AsyncClient(base_url=f"{address}/api/v1", timeout=60) as client:
+        await _answers(client)
+        found = (await client.get("/vocabulary", params={"k": 500})).json()["labels"]
+        asker = Asker(client, [one["name"] for one in found], rng)
+        for what in MIX:  # what is made ready at the first request
+            await asker.ask(what)
+        for item in range(1, 1001):  # small pictures are made when they are first asked for
+            await client.get(f"/items/{item}/thumbnail")
+        kinds = rng.choice(list(MIX), requests, p=np.array(list(MIX.values())) / sum(MIX.values()))
+        memory, begun = [_megabytes(process)], time.perf_counter()
+        for number, kind in enumerate(kinds, 1):
+            await asker.ask(str(kind))
+            if number % (requests // 10) == 0:
+                memory.append(_megabytes(process))
+    taken = time.perf_counter() - begun
+    print(f"{requests:,} questions to a collection one by one in {taken:.0f} s: {dict(Counter(kinds.tolist()))}")
+    print(f"MB before, and after each tenth: {', '.join(f'{one:.0f}' for one in memory)}; statuses {asker.statuses}")
+
+
+class Asker:
+    """Asks each kind of question, never with the same words or picture twice, but by chance."""
+
+    def __init__(self, client: httpx2.AsyncClient, labels: list[str], rng: np.random.Generator) -> None:
+        self.client, self.labels, self.rng = client, labels, rng
+        self.statuses: Counter[int] = Counter()
+        self.cursor: str | None = None
+
+    async def ask(self, kind: str) -> None:
+        one, two, without = (f'"{self.labels[i]}"' for i in self.rng.choice(len(self.labels), 3, replace=False))
+        item = int(self.rng.integers(1, 1001))
+        if kind == "gallery page":
+            given = {"cursor": self.cursor} if self.cursor else {}
+            answer = await self.client.get("/items", params={"k": 48, **given})
+            self.cursor = answer.json()["next"]
+        elif kind == "gallery page of a label":
+            answer = await self.client.get("/items", params={"k": 48, "label": one.strip('"')})
+        elif kind == "thumbnail":
+            answer = await self.client.get(f"/items/{item}/thumbnail")
+        elif kind == "search by words":
+            answer = await self.client.get("/search", params={"text": f"{one} {two} -{without}"})
+        elif kind == "similar items":
+            answer = await self.client.get(f"/items/{item}/similar")
+        else:
+            path = "/search/picture" if kind == "search by a picture" else "/annotate/picture"
+            answer = await self.client.post(path, files={"file": self.picture()})
+        self.statuses[answer.status_code] += 1
+
+    def picture(self) -> bytes:
+        """256 pixels of noise."""
+        out = io.BytesIO()
+        Image.fromarray(self.rng.integers(0, 255, (256, 256, 3), np.uint8)).save(out, "JPEG", quality=85)
+        return out.getvalue()
 
 
 async def at_rate(what: str, ask: Callable[[], Awaitable[int]], rate: float, seconds: float) -> str:

@@ -1,17 +1,28 @@
 """Those who work with a service while it is killed, and know exactly what was acknowledged to them."""
 
+import itertools
 import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import httpx2 as httpx
+from PIL import Image
 from tests.faults.service import PATIENCE
 
 LABELS = tuple(f"soak {letter}" for letter in "abcdef")
+JOBS: dict[str, dict[str, Any]] = {
+    "scan": {"rehash": True},
+    "train": {"full": True, "epochs": 3},
+    "apply": {"again": True},
+}
+NEW = 4
+"""Pictures that come before each scan."""
+STAYING = 60
+"""Items, the first ones, whose files stay where they are."""
 State: TypeAlias = Literal["accepted", "rejected"] | None
 Pair: TypeAlias = tuple[int, str]
 Effects: TypeAlias = dict[Pair, tuple[State, State]]
@@ -68,12 +79,19 @@ class Asker(threading.Thread):
                 return answer
         raise AssertionError(f"{path} was not answered for {PATIENCE:g} seconds")
 
+    def check(self, right: bool, said: str) -> None:
+        if not right:
+            self.wrong.append(said)
+
 
 class Client(Asker):
     """Decides about items that nobody else decides about, undoes, and sends pictures."""
 
-    def __init__(self, address: str, token: str, chance: random.Random, items: Sequence[int], picture: Path) -> None:
+    def __init__(
+        self, address: str, token: str, chance: random.Random, items: Sequence[int], picture: Path, pause: float = 0.0
+    ) -> None:
         super().__init__(address, token, chance)
+        self.pause = pause  # seconds after each step
         self.items, self.picture = list(items), picture.read_bytes()
         self.states: dict[Pair, State] = {}
         self.entries: dict[int, Effects] = {}
@@ -90,8 +108,10 @@ class Client(Asker):
             if answer is not None:
                 self.check(len(answer.json().get("items", ())) == 3, answer.text)
         else:
-            answer = self.ask("GET", f"/items/{self.chance.choice(self.items)}/thumbnail")
+            item = self.chance.choice([item for item in self.items if item <= STAYING])
+            answer = self.ask("GET", f"/items/{item}/thumbnail")
             self.check(answer is None or answer.content[8:12] == b"WEBP", "a thumbnail is none")
+        time.sleep(self.pause)
 
     def decide(self) -> None:
         pairs = {(self.chance.choice(self.items), self.chance.choice(LABELS)) for _ in range(self.chance.randint(1, 4))}
@@ -145,27 +165,40 @@ class Client(Asker):
             self.check(entry not in self.entries, f"entry {entry} was given twice")
             self.entries[entry] = effects
 
-    def check(self, right: bool, said: str) -> None:
-        if not right:
-            self.wrong.append(said)
-
 
 class JobClient(Asker):
-    """Asks for scans of new pictures, trainings and looks in turn, and again for those that were killed."""
+    """Asks for scans, trainings and looks in turn, and again for those that were killed.
 
-    def __init__(
-        self, address: str, token: str, chance: random.Random, folder: Path, pictures: Sequence[bytes]
-    ) -> None:
+    Before a scan some pictures come and one moves. `wanted`: the kind of job to ask for next, out of turn.
+    """
+
+    def __init__(self, address: str, token: str, chance: random.Random, folder: Path, moving: Sequence[str]) -> None:
         super().__init__(address, token, chance)
-        self.folder, self.pictures = folder, list(pictures)
+        self.folder, self.moving = folder, list(moving)
+        self.files = sum(1 for _ in pictures(folder))
+        self.turns = itertools.cycle(JOBS)
+        self.wanted: str | None = None
         self.asked: dict[int, str] = {}  # how each ended
 
     def step(self) -> None:
-        for kind, options in (("scan", {}), ("train", {"full": True, "epochs": 3}), ("apply", {"again": True})):
-            if kind == "scan" and self.pictures:
-                (self.folder / f"new {len(self.pictures)}.png").write_bytes(self.pictures.pop())
-            while not self.ended.is_set() and not self.one(kind, options):
-                pass
+        kind = self.wanted or next(self.turns)
+        if kind == "scan":
+            self.change_files()
+        while not self.one(kind, JOBS[kind]):
+            pass
+        if kind == "scan":
+            found = self.ask_until("GET", "/items", params={"k": 1}).json()["total"]
+            self.check(found == self.files, f"a scan was done: {found} items of {self.files} files")
+
+    def change_files(self) -> None:
+        """What a scan takes a while for."""
+        for _ in range(NEW):
+            picture = Image.effect_noise((800, 800), 80).convert("RGB")
+            picture.save(self.folder / f"new {self.files}.jpg")
+            self.files += 1
+        if self.moving:
+            name = self.moving.pop()
+            (self.folder / name).rename(self.folder / f"moved {name}")
 
     def one(self, kind: str, options: dict[str, Any]) -> bool:
         """Ask for a job and wait for its end; whether it was done."""
@@ -179,6 +212,11 @@ class JobClient(Asker):
         if job["state"] == "failed" and "ask for it again" not in job["error"] and "was killed" not in job["error"]:
             self.wrong.append(str(job))
         return str(job["state"]) == "done"
+
+
+def pictures(folder: Path) -> Iterator[Path]:
+    """The files that a scan finds."""
+    return (path for path in folder.iterdir() if path.suffix in (".webp", ".jpg"))
 
 
 def _kind(before: State, after: State) -> str:

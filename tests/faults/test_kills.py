@@ -1,6 +1,7 @@
 """Server, worker, trainer, scanner and a command are killed under load, and nothing that was acknowledged is lost.
 
-`make soak` kills 50 times; as a test among others it kills a few times. `WSABIE_SOAK_SEED` draws other moments.
+`make soak` kills 50 times: server, trainer and scanner ten times each, these two while they work. As a test among
+others it kills each of them once, and the command. `WSABIE_SOAK_SEED` draws other moments.
 """
 
 import os
@@ -12,22 +13,29 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from tests.faults.clients import LABELS, Client, JobClient
-from tests.faults.conftest import Made, emoji
+from tests.faults.clients import LABELS, STAYING, Client, JobClient, pictures
+from tests.faults.conftest import PICTURES, Made
 from tests.faults.editor import EDITOR, STEPS, line_of
 from tests.faults.service import PATIENCE, Service, kill
 from tests.faults.truth import assert_no_drafts, assert_sound, count, leftovers, lines_of, states
 
 from wsabie.catalogue import jobs, tables
 from wsabie.catalogue.collection import Collection, open_collection
+from wsabie.catalogue.jobs import Job
 from wsabie.catalogue.shelf import open_model
 from wsabie.catalogue.tagging import tag
 from wsabie.faces.serve.tokens import new_token
 
-KILLS = int(os.environ.get("WSABIE_SOAK_KILLS", "3"))
-SEED = int(os.environ.get("WSABIE_SOAK_SEED", "0"))
 NAMES = ("eve", "adam", "lilith")
-VICTIMS = ("job", "server", "editor", "worker", "all")
+KILLS = int(os.environ.get("WSABIE_SOAK_KILLS", "4"))
+SEED = int(os.environ.get("WSABIE_SOAK_SEED", "0"))
+TURNS = ("trainer", "scanner", "server", "editor", "trainer", "scanner", "server", "worker", "all", "looker")
+"""Who is killed in ten kills, in an order that is drawn."""
+FULL = len(TURNS) <= KILLS
+PAUSE = 0.0 if FULL else 0.05  # between the steps of a client: other tests run beside this one
+WORK = {"train": 1.5, "scan": 0.3, "apply": 0.7}
+"""Seconds that jobs work for, about, once they have read in their programs."""
+KIND = {"trainer": "train", "scanner": "scan", "looker": "apply"}
 
 
 class Editing:
@@ -67,23 +75,33 @@ class Soak:
             tag(collection, [1], accept=LABELS, by="god")
         begun = time.monotonic()
         self.service = Service(folder, place / "log", "--tokens", str(place / "tokens"))
-        self.pace = max(
-            1.0, (time.monotonic() - begun) / 4 if KILLS >= 10 else 0.0
-        )  # of this machine, as busy as it is
+        self.pace = max(1.0, (time.monotonic() - begun) / 4 if FULL else 0.0)  # of this machine, as busy as it is
         self.clients = [
-            Client(self.service.address, tokens[name], random.Random(f"{SEED} {name}"), range(2 + i, 120, 3), folder / "000.webp")  # noqa: E501, S311
+            Client(
+                self.service.address,
+                tokens[name],
+                random.Random(f"{SEED} {name}"),  # noqa: S311
+                range(2 + i, PICTURES, 3),
+                folder / "000.webp",
+                pause=PAUSE,
+            )
             for i, name in enumerate(NAMES)
-        ]  # fmt: skip
-        new = [row["image"] for row in emoji(600, 40)]
-        self.jobs = JobClient(self.service.address, tokens["jobs"], self.chance, folder, new)  # type: ignore[arg-type]
+        ]
+        moving = [f"{number:03d}.webp" for number in range(STAYING, PICTURES)]
+        self.jobs = JobClient(self.service.address, tokens["jobs"], self.chance, folder, moving)
         self.editing = Editing(folder)
+        self.collection = open_collection(folder)  # to see what jobs are at
         self.killed: Counter[str] = Counter()
+        self.killed_jobs: dict[int, Job] = {}  # as they were then
+        self.gone = set[int]()  # jobs that nobody does, though their rows may say so for a while
 
     def run(self, kills: int) -> None:
         for one in (*self.clients, self.jobs):
             one.start()
-        for number in range(kills):
-            self.kill(VICTIMS[number % len(VICTIMS)] if kills < 10 else self.chance.choice(VICTIMS))
+        victims = [TURNS[number % len(TURNS)] for number in range(kills)]
+        self.chance.shuffle(victims)
+        for victim in victims:
+            self.kill(victim)
             self.service.wait()
             assert [one.wrong for one in (*self.clients, self.jobs)] == [[]] * 4
         time.sleep(1)
@@ -92,14 +110,10 @@ class Soak:
         self.editing.kill()
 
     def kill(self, victim: str) -> None:
-        time.sleep(self.pace * self.chance.uniform(0.1, 1.5))
-        if victim == "job":
-            until = time.monotonic() + PATIENCE
-            while not self.service.jobs() and time.monotonic() < until:
-                time.sleep(0.05)
-            time.sleep(self.pace * self.chance.uniform(0.0, 3.0))  # it scans, learns, or writes down
-            killed = [kill(pid) for pid in self.service.jobs()]
-            victim += "" if any(killed) else ", too late"
+        if victim not in KIND:
+            time.sleep(self.pace * self.chance.uniform(0.1, 1.5))
+        if victim in KIND:
+            self.kill_job(KIND[victim])
         elif victim == "worker":
             kill(self.chance.choice(self.service.workers()))
         elif victim == "editor":
@@ -108,9 +122,37 @@ class Soak:
         else:
             if victim == "all":
                 self.service.kill_all()
+                self.gone |= {job.id for job in jobs.listed(self.collection, 3) if job.state == "running"}
             kill(self.service.process.pid)
             self.service.start_again()
         self.killed[victim] += 1
+
+    def kill_job(self, kind: str) -> None:
+        """At a random moment of its work; one that was done by then is let go, and the next one is waited for."""
+        self.jobs.wanted = kind
+        until = time.monotonic() + 4 * PATIENCE
+        while time.monotonic() < until:
+            found = self.at_work(kind)
+            if found is None:
+                time.sleep(0.01)
+                continue
+            time.sleep(self.chance.uniform(0, WORK[kind]))
+            at = jobs.job(self.collection, found.id)
+            for pid in self.service.jobs():
+                kill(pid)
+            if jobs.job(self.collection, found.id).state not in ("done", "waiting"):
+                self.killed_jobs[found.id] = at
+                self.gone.add(found.id)
+                self.jobs.wanted = None
+                return
+        raise AssertionError(f"no {kind} was seen at work")
+
+    def at_work(self, kind: str) -> Job | None:
+        """The job that a process does now, if it is of this kind and has come to its first stage."""
+        one = next((job for job in jobs.listed(self.collection, 3) if job.state == "running"), None)
+        if one is None or one.kind != kind or one.id in self.gone or not self.service.jobs():
+            return None
+        return one if one.progress else None
 
     def judge(self, collection: Collection) -> None:
         """Everything that was acknowledged is there, once, and nothing else."""
@@ -138,6 +180,8 @@ class Soak:
         for job in there.values():
             assert job.state in jobs.FINAL
             assert (job.error is None) == (job.state == "done")
+        for number, was in self.killed_jobs.items():
+            assert (there[number].kind, there[number].state) == (was.kind, "failed"), there[number]
 
 
 def test_kills_lose_nothing(made: Made, tmp_path: Path, database: str | None) -> None:
@@ -146,10 +190,10 @@ def test_kills_lose_nothing(made: Made, tmp_path: Path, database: str | None) ->
     soak = Soak(folder, tmp_path)
     try:
         soak.run(KILLS)
-        assert soak.jobs.one("train", {"full": True, "epochs": 3})  # it can be asked for again
         info = soak.jobs.ask_until("GET", "/info").json()
         soak.service.end()
     finally:
+        soak.collection.close()
         soak.service.kill_all()
         if soak.editing.process.poll() is None:
             soak.editing.kill()
@@ -157,14 +201,17 @@ def test_kills_lose_nothing(made: Made, tmp_path: Path, database: str | None) ->
         soak.judge(collection)
         assert_no_drafts(collection)
         assert info["model"] == str(open_model(collection).number)
-        there = [path for path in folder.iterdir() if path.suffix in (".webp", ".png")]
-        assert count(collection, tables.items, tables.items.c.state == "present") == len(there)
+        assert count(collection, tables.items, tables.items.c.state == "present") == sum(1 for _ in pictures(folder))
     assert leftovers(folder) == []
     assert "Traceback" not in (log := (tmp_path / "log").read_text()), log
+    for victim in ("server", "trainer", "scanner"):
+        assert soak.killed[victim] >= KILLS // len(TURNS) * TURNS.count(victim)
+        assert soak.killed[victim] >= 1 or KILLS < 3
     asked = sum((one.counts for one in soak.clients), Counter[str]())
+    stages = Counter(f"{job.kind}: {job.progress['stage']}" for job in soak.killed_jobs.values())
     kind = "SQLite" if database is None else "PostgreSQL"
     print(
-        f"\n{kind}: {KILLS} kills ({dict(soak.killed)}) in {time.monotonic() - begun:.0f} s; {dict(asked)}, "
-        f"{sum(one.lines for one in soak.clients):,} changes, {len(soak.editing.acknowledged):,} edits, "
+        f"\n{kind}: {KILLS} kills ({dict(soak.killed)}; jobs at {dict(stages)}) in {time.monotonic() - begun:.0f} s; "
+        f"{dict(asked)}, {sum(one.lines for one in soak.clients):,} changes, {len(soak.editing.acknowledged):,} edits, "
         f"jobs {dict(Counter(soak.jobs.asked.values()))}"
     )

@@ -49,13 +49,15 @@ export async function opened(browser, base, options = {}) {
   return { context, page, faults };
 }
 
-/** What axe-core finds that is serious or critical. Run apart from the page's own scripts, which may not be added to. */
+/** What axe-core finds that is serious or critical, but for the rules in `without`. Run apart from the page's own scripts,
+ * which may not be added to. */
 export async function seriousFaults(page, options = {}) {
   const cdp = await page.context().newCDPSession(page);
   const { frameTree } = await cdp.send("Page.getFrameTree");
   const { executionContextId } = await cdp.send("Page.createIsolatedWorld", { frameId: frameTree.frame.id });
   await cdp.send("Runtime.evaluate", { expression: AXE, contextId: executionContextId });
-  const run = `axe.run(${JSON.stringify(options.within ?? "body")}, { resultTypes: ["violations"] }).then((r) => r.violations
+  const rules = Object.fromEntries((options.without ?? []).map((rule) => [rule, { enabled: false }]));
+  const run = `axe.run(${JSON.stringify(options.within ?? "body")}, { resultTypes: ["violations"], rules: ${JSON.stringify(rules)} }).then((r) => r.violations
     .filter((v) => ["serious", "critical"].includes(v.impact))
     .map((v) => v.id + ": " + v.nodes.slice(0, 3).map((n) => n.target.join(" ") + " " + (n.any[0]?.message ?? "")).join(" | ")))`;
   const answer = await cdp.send("Runtime.evaluate", { expression: run, contextId: executionContextId, awaitPromise: true, returnByValue: true });

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { everyPage } from "./every-page.mjs";
 import { labelsOf } from "./flow-labels.mjs";
 import { opened, PHONE, seriousFaults, WIDE, withBrowser } from "./chromium.mjs";
 
@@ -358,36 +359,6 @@ async function mapByCard(browser) {
   await context.close();
 }
 
-/** Every page, on a wide and a phone screen, light and dark: nothing serious for axe, nothing cut off, nothing jumps. */
-async function everyPage(browser) {
-  const item = (await get("/items?k=1")).items[0].id;
-  const label = encodeURIComponent((await get("/facets")).labels[0].label);
-  const pages = ["/", `/?item=${item}`, "/review", `/review?view=grid&label=${label}`, `/search?text=${label}`, "/training", "/training?compare=1,2", "/training?compare=1,9", "/status", "/?unfit=90", "/docs"];
-  pages.push(`/map?label=${label}`, "/labels", "/labels?label=1", "/labels?view=tree", "/labels?view=proposals");
-  for (const [size, colorScheme] of [[WIDE, "light"], [PHONE, "dark"], [{ viewport: { width: 360, height: 740 } }, "light"]]) {
-    for (const address of pages) {
-      const { context, page, faults } = await opened(browser, base, { ...size, colorScheme });
-      await page.addInitScript(() => {
-        window.shifted = 0;
-        new PerformanceObserver((list) => list.getEntries().forEach((e) => (window.shifted += e.hadRecentInput ? 0 : e.value))).observe({ type: "layout-shift", buffered: true });
-      });
-      await page.goto(address);
-      await page.waitForLoadState("networkidle");
-      await page.waitForTimeout(200);
-      const where = `${address} at ${size.viewport.width} pixels, ${colorScheme}`;
-      const within = address === "/docs" ? { within: ".top" } : {}; // what lies below is Swagger's own
-      assert.deepEqual(await seriousFaults(page, within), [], where);
-      assert.deepEqual(faults, [], where);
-      assert.ok((await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)) <= 0, `${where}: too wide`);
-      const shifted = await page.evaluate(() => window.shifted);
-      if (address !== "/docs") assert.ok(shifted < 0.1, `${where}: what is seen jumps (${shifted.toFixed(3)})`);
-      const dark = await page.evaluate(() => document.documentElement.classList.contains("dark-mode"));
-      assert.equal(dark, address === "/docs" && colorScheme === "dark", `${where}: Swagger's colours`);
-      await context.close();
-    }
-  }
-}
-
 await withBrowser(async (browser) => {
   const { context, page, faults } = await opened(browser, base, WIDE);
   page.setDefaultTimeout(15_000);
@@ -403,6 +374,6 @@ await withBrowser(async (browser) => {
   }
   assert.deepEqual(faults.filter((fault) => !/another label is called|labels are not deleted here/.test(fault)), []); // which were asked for
   await mapByCard(browser);
-  await everyPage(browser);
+  await everyPage(browser, base);
   console.log("every page: ok");
 });

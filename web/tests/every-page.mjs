@@ -1,0 +1,68 @@
+// Every page on a wide and a phone screen, light and dark: nothing serious for axe, nothing cut off, nothing jumps.
+import assert from "node:assert/strict";
+import { opened, PHONE, seriousFaults, WIDE } from "./chromium.mjs";
+
+const SMALL = { viewport: { width: 360, height: 740 } };
+/** Screens, and the colours each is looked at in; it is loaded in the first. */
+const SCREENS = [[WIDE, ["light", "dark"]], [PHONE, ["dark", "light"]], [SMALL, ["light"]]];
+const AT_ONCE = 3;
+/** Swagger writes its fields beside their names, and no setting of it makes labels of these. */
+const SWAGGERS_OWN = ["label", "select-name"];
+
+async function addresses(base) {
+  const get = async (path) => (await fetch(`${base}/api/v1${path}`)).json();
+  const item = (await get("/items?k=1")).items[0].id;
+  const label = encodeURIComponent((await get("/facets")).labels[0].label);
+  const pages = ["/", `/?item=${item}`, "/review", `/review?view=grid&label=${label}`, `/search?text=${label}`, "/training", "/training?compare=1,2", "/training?compare=1,9", "/status", "/?unfit=90", "/docs"];
+  return [...pages, `/map?label=${label}`, "/labels", "/labels?label=1", "/labels?view=tree", "/labels?view=proposals"];
+}
+
+async function look(browser, base, address, screen, colours) {
+  const swagger = address === "/docs";
+  const { context, page, faults } = await opened(browser, base, { ...screen, colorScheme: colours[0] });
+  await page.addInitScript(() => {
+    window.shifted = 0;
+    new PerformanceObserver((list) => list.getEntries().forEach((e) => (window.shifted += e.hadRecentInput ? 0 : e.value))).observe({ type: "layout-shift", buffered: true });
+  });
+  await page.goto(address);
+  await page.waitForLoadState("networkidle");
+  if (swagger) await page.locator(".swagger-ui .opblock").first().waitFor();
+  await page.waitForTimeout(200);
+  for (const colorScheme of colours) {
+    const where = `${address} at ${screen.viewport.width} pixels, ${colorScheme}`;
+    await page.emulateMedia({ colorScheme });
+    await page.waitForTimeout(200); // colours that fade
+    assert.deepEqual(await seriousFaults(page), [], where);
+    assert.deepEqual(faults, [], where);
+    assert.ok((await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)) <= 0, `${where}: too wide`);
+    const shifted = await page.evaluate(() => window.shifted);
+    if (!swagger) assert.ok(shifted < 0.1, `${where}: what is seen jumps (${shifted.toFixed(3)})`);
+    const dark = await page.evaluate(() => document.documentElement.classList.contains("dark-mode"));
+    assert.equal(dark, swagger && colorScheme === "dark", `${where}: Swagger's colours`);
+  }
+  if (swagger && screen === WIDE) await operations(page, colours);
+  await context.close();
+}
+
+/** Swagger's operations opened, with their fields. */
+async function operations(page, colours) {
+  for (const method of ["get", "post", "delete"]) {
+    const one = page.locator(`.opblock-${method}`).first();
+    await one.locator(".opblock-summary-control").click();
+    await one.getByRole("button", { name: "Try it out" }).click();
+    await one.getByRole("button", { name: "Execute" }).waitFor();
+  }
+  for (const colorScheme of colours) {
+    await page.emulateMedia({ colorScheme });
+    await page.waitForTimeout(200);
+    assert.deepEqual(await seriousFaults(page, { without: SWAGGERS_OWN }), [], `operations, ${colorScheme}`);
+  }
+}
+
+export async function everyPage(browser, base) {
+  const left = (await addresses(base)).flatMap((address) => SCREENS.map((screen) => [address, ...screen]));
+  const worker = async () => {
+    while (left.length) await look(browser, base, ...left.shift());
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+}
