@@ -5,9 +5,6 @@ which share of the true top ten is measured when an index is built. Where a filt
 hidden, or where as many are asked for as would be scored one by one, all that come into question are scored.
 """
 
-import hashlib
-import time
-from collections.abc import Callable
 from copy import copy
 from itertools import product
 from typing import Any, NamedTuple
@@ -21,13 +18,12 @@ from wsabie.base.mapped import parts
 from wsabie.base.validation import require, whole_number
 from wsabie.search.codes import Codes, CodesKind
 from wsabie.search.exact import ExactIndex
-from wsabie.search.ready import candidates_of, float32_rows, hidden_labels
+from wsabie.search.measured import MEASURED_AT, TIMED, Reached, by_turns, fingerprint, sample_of
+from wsabie.search.ready import candidates_of, hidden_labels
 from wsabie.space.joint import SimilarityName
 from wsabie.storage.folder import Parts
 
 KIND = "approximate index"
-MEASURED_AT = 10
-"""The k of the recall that is measured."""
 
 NARROW = 0.1
 """Share of the labels below which those that come into question are all scored."""
@@ -35,17 +31,8 @@ NARROW = 0.1
 NARROW_GRAPH = 0.3
 """The same of a graph, whose paths lead through what is left out."""
 
-_QUERIES, _TIMED, _ROUND = 400, 40, 20  # rounds: the threads of BLAS go on for a while on others' time
 _SHORTLISTS = (10, 20, 40, 80)  # labels that are scored from the table, for each one that is wanted
 _ROWS = 1 << 14
-
-
-class Reached(NamedTuple):
-    """What one effort brings."""
-
-    effort: int
-    recall: float
-    milliseconds: float  # median of a single query
 
 
 class Lift(NamedTuple):
@@ -173,11 +160,7 @@ class ApproximateIndex:
         if exact.similarity == "euclidean" and bias is not None:
             raise InputError("distances with a bias per label have no index; search them exactly")
         rng, lift = np.random.default_rng(seed), _lift_of(exact, kind)
-        asked = table if queries is None else float32_rows(queries, "the queries")
-        require(len(asked) > 1, "an index is measured on two queries or more; give more rows")
-        asked = asked[np.sort(rng.permutation(len(asked))[:_QUERIES])].astype(np.float32)
-        if queries is None and exact.centre is not None:
-            asked = asked + exact.centre
+        asked, told = sample_of(exact, queries, rng)
         codes = Codes.of(
             lambda which: lift.labels(table[which], None if bias is None else bias[which]),
             len(table),
@@ -188,7 +171,7 @@ class ApproximateIndex:
             threads=threads,
         )
         index = cls(exact, codes, lift)
-        index.queries = f"{len(asked):,} {'labels' if queries is None else 'rows'}"
+        index.queries = told
         index.n_bytes = codes.as_bytes().nbytes
         index._tune(rng.permutation(asked), recall, threads)
         return index
@@ -221,7 +204,7 @@ class ApproximateIndex:
         if self._places is not None:
             ids = np.where(ids >= 0, self._places[ids], -1)
         if hidden is not None:
-            _drop(ids, hidden)
+            drop(ids, hidden)
         tail = self._tail if chosen is None else np.intersect1d(self._tail, chosen, assume_unique=True)
         if len(tail):
             came, _ = self.exact.top_k(queries, k, exclude=exclude, candidates=tail, threads=threads)
@@ -329,10 +312,10 @@ class ApproximateIndex:
         chosen, exact = self.effort, list[float]()
         for effort in self._codes.efforts:
             self.effort = effort
-            mine, theirs = _by_turns(
+            mine, theirs = by_turns(
                 lambda query: self.top_k(query, k, threads=threads),
                 lambda query: self.exact.top_k(query, k, threads=threads),
-                [judging[i : i + 1] for i in range(min(len(judging), _TIMED))],
+                [judging[i : i + 1] for i in range(min(len(judging), TIMED))],
             )
             self.curve.append(Reached(effort, recall(judging, last[1]), mine))
             exact.append(theirs)
@@ -341,16 +324,6 @@ class ApproximateIndex:
         self.effort = chosen
         self.recall = next(one.recall for one in self.curve if one.effort == chosen)
         self.exact_milliseconds = float(np.median(exact))
-
-
-def fingerprint(exact: ExactIndex) -> str:
-    """What tells one table of labels, with its biases and its similarity, from others."""
-    hashed = hashlib.sha256(f"{exact.similarity} {exact.table.shape} {exact.table.dtype}".encode())
-    for part in parts(len(exact.table), _ROWS):
-        hashed.update(np.ascontiguousarray(exact.table[part]).data)
-    if exact.bias is not None:
-        hashed.update(exact.bias.data)
-    return hashed.hexdigest()
 
 
 def _by_products(exact: ExactIndex, kind: CodesKind) -> bool:
@@ -375,20 +348,8 @@ def _lengths(rows: Float32) -> Float32:
     return found
 
 
-def _drop(ids: Int64, hidden: Lists) -> None:
+def drop(ids: Int64, hidden: Lists) -> None:
     """Set labels that a query is not to get to -1."""
     for i in np.flatnonzero(np.diff(hidden.indptr)):
         out = hidden.labels[hidden.indptr[i] : hidden.indptr[i + 1]]
         ids[i, np.isin(ids[i], out)] = -1
-
-
-def _by_turns(mine: Callable[[Any], Any], theirs: Callable[[Any], Any], queries: list[Any]) -> tuple[float, float]:
-    """Median milliseconds of two searches of single queries."""
-    times: tuple[list[float], list[float]] = ([], [])
-    for lo in range(0, len(queries), _ROUND):
-        for work, found in zip((mine, theirs), times, strict=True):
-            for query in queries[lo : lo + _ROUND]:
-                start = time.perf_counter()
-                work(query)
-                found.append(1e3 * (time.perf_counter() - start))
-    return float(np.median(times[0])), float(np.median(times[1]))
