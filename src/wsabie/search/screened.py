@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from wsabie.base.arrays import Float32, Int64, Matrix, under_one_type
+from wsabie.base.arrays import Float32, Float64, Int64, Matrix, under_one_type
 from wsabie.base.errors import InputError
 from wsabie.base.machine import available_cores
 from wsabie.base.mapped import parts
@@ -122,33 +122,42 @@ class ScreenedIndex:
         given, points, norm2 = self.exact.checked(queries)
         chosen = None if candidates is None else candidates_of(candidates, n)
         hidden = hidden_labels(exclude, len(given), n, None)
-        most = 0 if hidden is None else int(np.diff(hidden.indptr).max(initial=0))
+        out = 0 if hidden is None else int(np.diff(hidden.indptr).max(initial=0))
         left = n if chosen is None else len(chosen)
         quick = len(given) <= _FEW or by_bytes()
-        if not quick or left < NARROW * n or _room(k + most) > left:
+        if not quick or left < NARROW * n or _room(k + out) > left:
             return self.exact.top_k(given, k, exclude=exclude, candidates=chosen, threads=threads)
-        codes, slack = self._of(chosen), 2 * self.exact.slack(norm2)
-        asked = queries_of(self.exact.product_queries(points), slack)
+        codes = self._of(chosen)
+        asked = self._asked(points, norm2)
         ids, scores = np.empty((len(given), k), np.int64), np.empty((len(given), k), np.float32)
+        n_threads, n_spans = self._threads(len(given), threads)
 
         def search(rows: slice) -> None:
-            labels = self._in_sight(codes, ByteQueries(*(part[rows] for part in asked)), k + most, n_spans)
+            labels = self._in_sight(codes, ByteQueries(*(part[rows] for part in asked)), k + out, n_spans)
             if hidden is not None:
                 drop(labels, hidden.part(rows.start, rows.stop))
             ids[rows], scores[rows] = self.exact.rescored(given[rows], labels, k)
 
-        n_threads = threads or available_cores()
-        many = len(given) >= _MANY
-        n_spans = n_threads if not many and len(given) * codes.words.nbytes >= _LARGE else 1
-        n_threads = n_threads if many else 1
         for_each(search, list(parts(len(given), max(1, min(BLOCK_ROWS, -(-len(given) // n_threads))))), n_threads)
         doubt = np.flatnonzero((ids[:, -1] < 0) | ~np.isfinite(scores[:, -1]))
         if len(doubt):
-            out = None if exclude is None else exclude[doubt]
+            theirs = None if exclude is None else exclude[doubt]
             ids[doubt], scores[doubt] = self.exact.top_k(
-                given[doubt], k, exclude=out, candidates=chosen, threads=threads
+                given[doubt], k, exclude=theirs, candidates=chosen, threads=threads
             )
         return ids, scores
+
+    def _asked(self, points: Float32, norm2: Float64) -> ByteQueries:
+        """Queries in bytes; both the scores of codes and the exact ones are off by rounding."""
+        return queries_of(self.exact.product_queries(points), 2 * self.exact.slack(norm2))
+
+    def _threads(self, n: int, threads: int | None) -> tuple[int, int]:
+        """Threads that share out rows, and threads that share out the blocks of labels for each of them."""
+        many, large = n >= _MANY, n * self._codes.words.nbytes >= _LARGE
+        if not (many or large):
+            return 1, 1  # without asking for the number of cores, which takes longer than a small search
+        most = threads or available_cores()
+        return (most, 1) if many else (1, most)
 
     def _of(self, chosen: Int64 | None) -> ByteCodes:
         """The codes with no candidates but these."""
@@ -232,8 +241,7 @@ class ScreenedIndex:
 
     def _measure(self, queries: Float32, threads: int | None) -> None:
         points, norm2 = self.exact.checked(queries)[1:]
-        asked = queries_of(self.exact.product_queries(points), 2 * self.exact.slack(norm2))
-        labels = self._in_sight(self._codes, asked, MEASURED_AT, 1)
+        labels = self._in_sight(self._codes, self._asked(points, norm2), MEASURED_AT, 1)
         self.effort = round(float((labels >= 0).sum(axis=1).mean()))
         mine, self.exact_milliseconds = by_turns(
             lambda query: self.top_k(query, MEASURED_AT, threads=threads),
