@@ -11,13 +11,10 @@ from wsabie.base.errors import InputError, WsabieError
 from wsabie.storage.folder import Parts, load_folder, save_folder
 
 if TYPE_CHECKING:
-    from wsabie.search.approximate import ApproximateIndex
     from wsabie.search.exact import ExactIndex
-    from wsabie.search.screened import ScreenedIndex
+    from wsabie.search.measured import MeasuredIndex
 
-    LabelIndex = ApproximateIndex | ScreenedIndex
-
-LabelIndexKind = Literal["ivf", "hnsw", "int8"]
+LabelIndexKind = Literal["ivf", "hnsw", "int8", "tree"]
 FOLDER = "index"
 _log = logging.getLogger("wsabie")
 
@@ -30,15 +27,15 @@ def index_labels(
     X: Any = None,
     seed: int = 0,
     folder: str | Path | None = None,
-) -> "LabelIndex":
+) -> "MeasuredIndex":
     """Make an index of the labels of a model; its `rank` uses it from now on, unless asked for `exact`.
 
     Parameters
     ----------
     model : Wsabie, Ensemble or Annotator
         Fitted.
-    kind : {"ivf", "hnsw", "int8"}
-        See `ApproximateIndex.build`; "int8" gives the exact answer, see `ScreenedIndex`.
+    kind : {"ivf", "hnsw", "int8", "tree"}
+        See `ApproximateIndex.build`; "int8" gives the exact answer, see `ScreenedIndex`; "tree" is a `LabelTree`.
     recall : float
         Share of the exact top 10 that is to be found; of "int8" it is 1.
     X : sparse matrix or array, (n, n_features), or None
@@ -50,8 +47,8 @@ def index_labels(
     Raises
     ------
     InputError
-        This kind of model has no index, faiss is not there (for "int8" it is not needed), or there are fewer than
-        1,000 labels.
+        This kind of model has no index, faiss is not there ("ivf" and "hnsw" need it), or there are fewer than 1,000
+        labels.
 
     Examples
     --------
@@ -64,6 +61,7 @@ def index_labels(
     (True, (1, 2))
     """
     from wsabie.search.approximate import ApproximateIndex
+    from wsabie.search.label_tree import LabelTree
     from wsabie.search.screened import ScreenedIndex
 
     model = _searched(model)
@@ -71,9 +69,11 @@ def index_labels(
         raise InputError("only models whose labels are points (wsabie, ensemble) have an index; search exactly")
     points = None if X is None else model.transform(X)
     exact, threads = model.exact_index(), model.threads
-    found: LabelIndex
+    found: MeasuredIndex
     if kind == "int8":
         found = ScreenedIndex.build(exact, queries=points, seed=seed, threads=threads)
+    elif kind == "tree":
+        found = LabelTree.build(exact, recall=recall, queries=points, seed=seed, threads=threads)
     else:
         found = ApproximateIndex.build(exact, kind=kind, recall=recall, queries=points, seed=seed, threads=threads)
     if folder is not None:
@@ -104,11 +104,14 @@ def find_index(model: Any, folder: Path) -> None:
             model.use_index(found)
 
 
-def _opened(parts: Parts, exact: "ExactIndex") -> "LabelIndex | None":
-    from wsabie.search.approximate import ApproximateIndex
-    from wsabie.search.screened import KIND, ScreenedIndex
+def _opened(parts: Parts, exact: "ExactIndex") -> "MeasuredIndex | None":
+    from wsabie.search import approximate, label_tree, screened
 
-    return (ScreenedIndex if parts.kind == KIND else ApproximateIndex).from_parts(parts, exact)
+    if parts.kind == screened.KIND:
+        return screened.ScreenedIndex.from_parts(parts, exact)
+    if parts.kind == label_tree.KIND:
+        return label_tree.LabelTree.from_parts(parts, exact)
+    return approximate.ApproximateIndex.from_parts(parts, exact)
 
 
 def _searched(model: Any) -> Any:

@@ -6,6 +6,7 @@ hidden, or where as many are asked for as would be scored one by one, all that c
 """
 
 from copy import copy
+from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ from wsabie.base.mapped import parts
 from wsabie.base.validation import require, whole_number
 from wsabie.search.codes import Codes, CodesKind
 from wsabie.search.exact import ExactIndex
-from wsabie.search.measured import MEASURED_AT, TIMED, Reached, by_turns, fingerprint, sample_of
+from wsabie.search.measured import MEASURED_AT, MeasuredIndex, fingerprint, sample_of
 from wsabie.search.ready import candidates_of, hidden_labels
 from wsabie.space.joint import SimilarityName
 from wsabie.storage.folder import Parts
@@ -77,26 +78,17 @@ class Lift(NamedTuple):
         return width + width % 2
 
 
-class ApproximateIndex:
+class ApproximateIndex(MeasuredIndex):
     """Label vectors searched by compressed codes; made by `build`.
 
     Attributes
     ----------
-    exact : ExactIndex
-        Of the same labels.
+    exact, effort, recall, curve, exact_milliseconds, queries, n_bytes
+        See `MeasuredIndex`; the effort counts cells that are looked into, or vectors of the graph that are kept in
+        sight.
     kind : {"ivf", "hnsw"}
-    effort : int
-        Cells that are looked into, or vectors of the graph that are kept in sight.
     shortlist : int
         Labels that are scored from the table, for each one that is wanted.
-    recall : float
-        Share of the exact top 10 that was found, for queries that did not choose the effort.
-    curve : list of Reached
-        The same for every effort.
-    exact_milliseconds : float
-        Median of a single query of an exact search, taken in turns with those of the curve.
-    queries : str
-        What it was measured on.
 
     Examples
     --------
@@ -108,18 +100,12 @@ class ApproximateIndex:
     """
 
     def __init__(self, exact: ExactIndex, codes: Codes, lift: Lift) -> None:
-        self.exact, self._codes, self._lift = exact, codes, lift
+        super().__init__(exact, codes.efforts[-1])
+        self.kind: CodesKind = codes.kind
+        self._codes, self._lift = codes, lift
         self._places: Int64 | None = None  # of what has a code in the table, -1: it is gone; None: they are the same
         self._tail: Int64 = np.empty(0, np.int64)  # what came since
-        self.effort, self.shortlist = codes.efforts[-1], _SHORTLISTS[0]
-        self.recall, self.exact_milliseconds = float("nan"), float("nan")
-        self.curve: list[Reached] = []
-        self.queries = "nothing"
-        self.n_bytes = 0
-
-    @property
-    def kind(self) -> CodesKind:
-        return self._codes.kind
+        self.shortlist = _SHORTLISTS[0]
 
     @classmethod
     def build(
@@ -173,7 +159,9 @@ class ApproximateIndex:
         index = cls(exact, codes, lift)
         index.queries = told
         index.n_bytes = codes.as_bytes().nbytes
-        index._tune(rng.permutation(asked), recall, threads)
+        efforts = codes.efforts
+        settings = [partial(index._set, *both) for both in product(_SHORTLISTS, efforts)]
+        index.tune(rng.permutation(asked), recall, settings, efforts, threads)
         return index
 
     def top_k(
@@ -233,32 +221,9 @@ class ApproximateIndex:
         moved._tail = np.flatnonzero(~here)
         return moved
 
-    def facts(self) -> dict[str, Any]:
-        """What it is and what it brings, JSON-able."""
-        here = next(one for one in self.curve if one.effort == self.effort)
-        return {
-            "kind": self.kind,
-            "recall@10": self.recall,
-            "measured_on": self.queries,
-            "milliseconds": here.milliseconds,
-            "exact_milliseconds": self.exact_milliseconds,
-            "effort": self.effort,
-            "bytes": self.n_bytes,
-        }
-
     def to_parts(self) -> Parts:
         """What a folder keeps: the codes, and of which table they are."""
-        config = {
-            "kind": self.kind,
-            "table": fingerprint(self.exact),
-            "length": self._lift.length,
-            "effort": self.effort,
-            "shortlist": self.shortlist,
-            "recall": self.recall,
-            "curve": [list(one) for one in self.curve],
-            "exact_milliseconds": self.exact_milliseconds,
-            "queries": self.queries,
-        }
+        config = self.told() | {"length": self._lift.length, "shortlist": self.shortlist}
         return Parts(KIND, config, {"codes": self._codes.as_bytes()})
 
     @classmethod
@@ -279,10 +244,8 @@ class ApproximateIndex:
         content = parts.tensors["codes"]
         n, dim = len(exact.table) if places is None else len(places), exact.table.shape[1]
         index = cls(exact, Codes.from_bytes(content, config["kind"], n, lift.dim(dim)), lift)
-        index.effort, index.shortlist = int(config["effort"]), int(config["shortlist"])
-        index.recall, index.exact_milliseconds = float(config["recall"]), float(config["exact_milliseconds"])
-        index.curve = [Reached(int(effort), float(r), float(ms)) for effort, r, ms in config["curve"]]
-        index.queries, index.n_bytes = str(config["queries"]), content.nbytes
+        index.tell(config)
+        index.shortlist, index.n_bytes = int(config["shortlist"]), content.nbytes
         return index if places is None else index.over(exact, places)
 
     def _coded(self, chosen: Int64 | None) -> Int64 | None:
@@ -296,34 +259,8 @@ class ApproximateIndex:
     def _centred(self, queries: Float32) -> Float32:
         return queries if self.exact.centre is None else queries - self.exact.centre
 
-    def _tune(self, queries: Float32, wanted: float, threads: int | None) -> None:
-        """Take the least effort with which half of the queries reach what is wanted; measure it on the others."""
-        half, k = len(queries) // 2, MEASURED_AT
-        choosing, judging = queries[:half], queries[half:]
-        last = [self.exact.top_k(some, k, threads=threads)[1][:, -1:] for some in (choosing, judging)]
-
-        def recall(some: Float32, worst: Float32) -> float:
-            return float((self.top_k(some, k, threads=threads)[1] >= worst).mean())
-
-        for shortlist, effort in product(_SHORTLISTS, self._codes.efforts):
-            self.shortlist, self.effort = shortlist, effort
-            if recall(choosing, last[0]) >= wanted:
-                break
-        chosen, exact = self.effort, list[float]()
-        for effort in self._codes.efforts:
-            self.effort = effort
-            mine, theirs = by_turns(
-                lambda query: self.top_k(query, k, threads=threads),
-                lambda query: self.exact.top_k(query, k, threads=threads),
-                [judging[i : i + 1] for i in range(min(len(judging), TIMED))],
-            )
-            self.curve.append(Reached(effort, recall(judging, last[1]), mine))
-            exact.append(theirs)
-            if effort >= chosen and self.curve[-1].recall > 0.999:
-                break
-        self.effort = chosen
-        self.recall = next(one.recall for one in self.curve if one.effort == chosen)
-        self.exact_milliseconds = float(np.median(exact))
+    def _set(self, shortlist: int, effort: int) -> None:
+        self.shortlist, self.effort = shortlist, effort
 
 
 def _by_products(exact: ExactIndex, kind: CodesKind) -> bool:

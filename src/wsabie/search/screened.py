@@ -21,7 +21,7 @@ from wsabie.search.approximate import NARROW, drop
 from wsabie.search.byte_codes import codes_of, padded, queries_of
 from wsabie.search.codes import FEWEST
 from wsabie.search.exact import BLOCK_ROWS, ExactIndex
-from wsabie.search.measured import MEASURED_AT, TIMED, Reached, by_turns, fingerprint, sample_of
+from wsabie.search.measured import MEASURED_AT, MeasuredIndex, Reached, fingerprint, sample_of
 from wsabie.search.ready import candidates_of, hidden_labels
 from wsabie.storage.folder import Parts
 
@@ -40,24 +40,16 @@ _ROOM, _LEAST_ROOM = 8, 256
 """Labels in sight for each one that is wanted, and so many more."""
 
 
-class ScreenedIndex:
+class ScreenedIndex(MeasuredIndex):
     """Label vectors with codes of a byte a coordinate; made by `build`.
 
     Attributes
     ----------
-    exact : ExactIndex
-        Of the same labels.
+    exact, recall, curve, exact_milliseconds, queries, n_bytes
+        See `MeasuredIndex`; the recall is 1, and the curve a single point.
     kind : "int8"
-    recall : float
-        1: the answer is that of the exact search.
     effort : int
         Labels that were scored from the table for a row's top 10, on average.
-    curve : list of Reached
-        That alone.
-    exact_milliseconds : float
-        Median of a single query of an exact search, taken in turns with those of the curve.
-    queries : str
-        What it was measured on.
 
     Examples
     --------
@@ -70,13 +62,10 @@ class ScreenedIndex:
     """
 
     kind = "int8"
-    recall = 1.0
 
     def __init__(self, exact: ExactIndex, codes: ByteCodes) -> None:
-        self.exact, self._codes = exact, codes
-        self.effort, self.exact_milliseconds = 0, float("nan")
-        self.curve: list[Reached] = []
-        self.queries = "nothing"
+        super().__init__(exact, 0)
+        self._codes = codes
         self.n_bytes = sum(part.nbytes for part in codes)
 
     @classmethod
@@ -185,29 +174,10 @@ class ScreenedIndex:
         labels[np.min([own.counts for own in found], axis=0) < 0] = -1
         return labels
 
-    def facts(self) -> dict[str, Any]:
-        """What it is and what it brings, JSON-able."""
-        return {
-            "kind": self.kind,
-            "recall@10": self.recall,
-            "measured_on": self.queries,
-            "milliseconds": self.curve[0].milliseconds,
-            "exact_milliseconds": self.exact_milliseconds,
-            "effort": self.effort,
-            "bytes": self.n_bytes,
-        }
-
     def to_parts(self) -> Parts:
         """What a folder keeps: the codes, and of which table they are."""
-        config = {
-            "kind": self.kind,
-            "table": fingerprint(self.exact),
-            "curve": [list(one) for one in self.curve],
-            "exact_milliseconds": self.exact_milliseconds,
-            "queries": self.queries,
-        }
         words, scales, _, largest = self._codes
-        return Parts(KIND, config, {"words": words, "scales": scales, "largest": largest})
+        return Parts(KIND, self.told(), {"words": words, "scales": scales, "largest": largest})
 
     @classmethod
     def from_parts(cls, parts: Parts, exact: ExactIndex) -> "ScreenedIndex | None":
@@ -234,20 +204,15 @@ class ScreenedIndex:
                 raise ValueError(f"{name} do not fit {len(exact.table):,} labels")
         words, scales, largest = (under_one_type(tensors[name]) for name in wanted)
         index = cls(exact, ByteCodes(words, scales, padded(exact.offsets(), n_blocks), largest))
-        index.curve = [Reached(int(effort), float(recall), float(ms)) for effort, recall, ms in config["curve"]]
-        index.effort, index.exact_milliseconds = index.curve[0].effort, float(config["exact_milliseconds"])
-        index.queries = str(config["queries"])
+        index.tell(config)
         return index
 
     def _measure(self, queries: Float32, threads: int | None) -> None:
         points, norm2 = self.exact.checked(queries)[1:]
         labels = self._in_sight(self._codes, self._asked(points, norm2), MEASURED_AT, 1)
         self.effort = round(float((labels >= 0).sum(axis=1).mean()))
-        mine, self.exact_milliseconds = by_turns(
-            lambda query: self.top_k(query, MEASURED_AT, threads=threads),
-            lambda query: self.exact.top_k(query, MEASURED_AT, threads=threads),
-            [queries[i : i + 1] for i in range(min(len(queries), TIMED))],
-        )
+        mine, self.exact_milliseconds = self.time(queries, threads)
+        self.recall = 1.0
         self.curve = [Reached(self.effort, self.recall, mine)]
 
 

@@ -84,6 +84,24 @@ def test_codes_of_bytes_answer_exactly_and_need_no_faiss(
     assert done.err.count("was made of other labels than the model has, so labels are searched exactly") == 1
 
 
+def test_a_label_tree_is_made_kept_and_used(
+    cli: Cli, emoji: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exact = cli("annotate", model, emoji, "-k", 5, "--json").json["results"]
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    told = cli("index", model, "--kind", "tree", "--queries", emoji, "--recall", 0.6, "--json").json
+    assert told["kind"] == "tree"
+    assert told["measured_on"] == "300 rows"
+    assert told["recall@10"] > 0.5
+    assert cli("info", model, "--json").json["index"] == {
+        key: value for key, value in told.items() if key not in ("schema", "model", "asked", "curve")
+    }
+    found = cli("annotate", model, emoji, "-k", 5, "--json")
+    assert "exactly" not in found.err
+    assert cli("annotate", model, emoji, "-k", 5, "--exact", "--json").json["results"] == exact
+    assert sum(a["labels"][0] == b["labels"][0] for a, b in zip(found.json["results"], exact, strict=True)) > 150
+
+
 def test_an_index_of_other_labels_is_passed_by(cli: Cli, emoji: Path, model: Path) -> None:
     assert cli("index", model).code == 0
     train(cli, emoji, model, seed=1)

@@ -26,7 +26,7 @@ def index_command(
     from wsabie.models.indexed import index_labels
     from wsabie.search.codes import require_faiss
 
-    if kind != "int8":
+    if kind in ("ivf", "hnsw"):
         require_faiss()
     annotator = loaded(model, threads)
     X = None
@@ -51,7 +51,7 @@ def index_command(
         for one in found.curve
     ]
     rows.append(["exact", "1", f"{found.exact_milliseconds:.2f}"])
-    looks = {"ivf": "cells", "hnsw": "vectors in sight", "int8": "labels scored"}[kind]
+    looks = {"ivf": "cells", "hnsw": "vectors in sight", "int8": "labels scored", "tree": "nodes of a level"}[kind]
     show_table(f"{model}: recall@10 of {found.queries}", [looks, "recall@10", "ms a row"], rows)
     out.print(_sentence(facts, recall))
 
