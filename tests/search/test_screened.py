@@ -109,6 +109,26 @@ def test_threads_blocks_and_companions_change_nothing(rows: int, monkeypatch: py
         same(index.top_k(queries, 10, threads=threads), true)
 
 
+def test_rows_that_hide_much_or_want_much_go_by_what_memory_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, queries = grouped()
+    exact = ExactIndex(table)
+    index = ScreenedIndex.build(exact)
+    monkeypatch.setattr(screened, "_CELLS", 5000)
+    sizes = []
+
+    def looked(codes: Any, asked: Any, k: int, n_spans: int) -> Any:
+        sizes.append(len(asked.words) * screened._room(k))
+        return ScreenedIndex._in_sight(index, codes, asked, k, n_spans)
+
+    with mock.patch.object(index, "_in_sight", looked):
+        for k in (3, 100):
+            same(index.top_k(queries, k, threads=1), exact.top_k(queries, k))
+        hidden = csr_matrix(([1.0] * 150, ([5] * 150, range(150))), (len(queries), N))
+        same(index.top_k(queries, 3, exclude=hidden[:, :]), exact.top_k(queries, 3, exclude=hidden))
+    assert len(sizes) > 10
+    assert max(sizes) <= 5000
+
+
 def test_codes_do_the_work_and_not_the_exact_search(monkeypatch: pytest.MonkeyPatch) -> None:
     table, queries = grouped()
     exact = ExactIndex(table)

@@ -36,6 +36,12 @@ _LARGE = 16 << 20
 _MANY = 64
 """Rows from which on threads share out the rows."""
 
+_HIDDEN = 100
+"""Labels that a row hides, above which the exact search, which can leave them out, is quicker: here they are found."""
+
+_CELLS = 1 << 20
+"""Labels in sight of all rows that a thread has at once, 12 MiB."""
+
 _ROOM, _LEAST_ROOM = 8, 256
 """Labels in sight for each one that is wanted, and so many more."""
 
@@ -114,7 +120,7 @@ class ScreenedIndex(MeasuredIndex):
         out = 0 if hidden is None else int(np.diff(hidden.indptr).max(initial=0))
         left = n if chosen is None else len(chosen)
         quick = len(given) <= _FEW or by_bytes()
-        if not quick or left < NARROW * n or _room(k + out) > left:
+        if not quick or left < NARROW * n or _room(k + out) > left or out > _HIDDEN:
             return self.exact.top_k(given, k, exclude=exclude, candidates=chosen, threads=threads)
         codes = self._of(chosen)
         asked = self._asked(points, norm2)
@@ -127,7 +133,8 @@ class ScreenedIndex(MeasuredIndex):
                 drop(labels, hidden.part(rows.start, rows.stop))
             ids[rows], scores[rows] = self.exact.rescored(given[rows], labels, k)
 
-        for_each(search, list(parts(len(given), max(1, min(BLOCK_ROWS, -(-len(given) // n_threads))))), n_threads)
+        rows = max(1, min(BLOCK_ROWS, _CELLS // _room(k + out), -(-len(given) // n_threads)))
+        for_each(search, list(parts(len(given), rows)), n_threads)
         doubt = np.flatnonzero((ids[:, -1] < 0) | ~np.isfinite(scores[:, -1]))
         if len(doubt):
             theirs = None if exclude is None else exclude[doubt]
