@@ -34,6 +34,12 @@ def grouped(n: int = N, dim: int = DIM, seed: int = 0) -> tuple[Any, Any]:
     return table.astype(np.float32), queries.astype(np.float32)
 
 
+@pytest.fixture(autouse=True)
+def by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a processor that has the instruction."""
+    monkeypatch.setattr(screened, "by_bytes", lambda: True)
+
+
 EACH: list[Callable[[Any], ExactIndex]] = [
     ExactIndex,
     lambda table: ExactIndex(table.astype(np.float16)),

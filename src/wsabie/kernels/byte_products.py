@@ -5,6 +5,8 @@ are a 32-bit word, and the words of a block of labels lie coordinate by coordina
 same four coordinates of 16 labels and no sum is ever taken across it. Sums are integers: exact, in any order.
 """
 
+from functools import cache
+
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
@@ -22,6 +24,7 @@ WIDEST = 60_000
 _INT, _LONG = ir.IntType(32), ir.IntType(64)
 
 
+@cache
 def by_bytes() -> bool:
     """Whether this processor multiplies bytes as such; without it a matrix product is quicker for many queries."""
     features = cpu_target.target_context.codegen().magic_tuple()[2].split(",")

@@ -36,13 +36,16 @@ _LARGE = 16 << 20
 _MANY = 64
 """Rows from which on threads share out the rows."""
 
+_TOGETHER = 128
+"""Rows whose labels in sight are scored from the table together."""
+
 _HIDDEN = 100
 """Labels that a row hides, above which the exact search, which can leave them out, is quicker: here they are found."""
 
 _CELLS = 1 << 20
 """Labels in sight of all rows that a thread has at once, 12 MiB."""
 
-_ROOM, _LEAST_ROOM = 8, 256
+_ROOM, _LEAST_ROOM = 8, 1024
 """Labels in sight for each one that is wanted, and so many more."""
 
 
@@ -131,7 +134,7 @@ class ScreenedIndex(MeasuredIndex):
             labels = self._in_sight(codes, ByteQueries(*(part[rows] for part in asked)), k + out, n_spans)
             if hidden is not None:
                 drop(labels, hidden.part(rows.start, rows.stop))
-            ids[rows], scores[rows] = self.exact.rescored(given[rows], labels, k)
+            ids[rows], scores[rows] = self._rescored(given[rows], labels, k)
 
         rows = max(1, min(BLOCK_ROWS, _CELLS // _room(k + out), -(-len(given) // n_threads)))
         for_each(search, list(parts(len(given), rows)), n_threads)
@@ -213,6 +216,17 @@ class ScreenedIndex(MeasuredIndex):
         index = cls(exact, ByteCodes(words, scales, padded(exact.offsets(), n_blocks), largest))
         index.tell(config)
         return index
+
+    def _rescored(self, queries: Float32, labels: Int64, k: int) -> tuple[Int64, Float32]:
+        """The k best of the labels listed, rows with short lists apart from those with long ones."""
+        ids, scores = np.empty((len(labels), k), np.int64), np.empty((len(labels), k), np.float32)
+        lengths = labels.shape[1] - (labels >= 0)[:, ::-1].argmax(axis=1)
+        order = np.argsort(lengths, kind="stable")
+        for part in parts(len(order), _TOGETHER):
+            some = order[part]
+            most = max(int(lengths[some[-1]]), k)
+            ids[some], scores[some] = self.exact.rescored(queries[some], labels[some, :most], k)
+        return ids, scores
 
     def _measure(self, queries: Float32, threads: int | None) -> None:
         points, norm2 = self.exact.checked(queries)[1:]
