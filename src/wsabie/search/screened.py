@@ -27,7 +27,7 @@ from wsabie.storage.folder import Parts
 
 KIND = "int8 codes"
 
-_FEW = 16
+_FEW = 8
 """Rows that are screened quicker than multiplied by BLAS on a processor that has no instruction for bytes."""
 
 _LARGE = 16 << 20
