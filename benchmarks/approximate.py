@@ -1,4 +1,4 @@
-"""Labels by an approximate index and by a label tree: `python -m benchmarks.approximate glosses FOLDER` (or `million`).
+"""Labels by an index and by a label tree: `python -m benchmarks.approximate glosses FOLDER` (or `million`).
 
 glosses: every synset of WordNet is a label of a documents model, given to its own gloss and to those right below it;
 8,000 glosses of synsets with nothing below them are held out and look for what they are a kind of: half of them choose
@@ -21,14 +21,15 @@ from scipy.sparse import csr_matrix
 
 from benchmarks.machine import machine, told, verdict
 from wsabie.search.approximate import ApproximateIndex
-from wsabie.search.codes import CodesKind
 from wsabie.search.exact import ExactIndex
 from wsabie.search.label_tree import LabelTree
+from wsabie.search.screened import ScreenedIndex
 
 K, ROUNDS, CALLS, HELD = 10, 10, 20, 8000
 ANSWERED, EPOCHS = 15_000, 3
 LEFT = (1, 0.5, 0.2, 0.11, 0.05, 0.01)
 BEAMS = (1, 4, 16, 64)
+METHODS = ("int8", "ivf", "trees", "hnsw")
 
 
 class Task(NamedTuple):
@@ -49,7 +50,7 @@ def main() -> int:
     parser.add_argument("task", choices=("glosses", "million"))
     parser.add_argument("folder", type=Path, nargs="?", help="WordNet's files, for glosses")
     parser.add_argument("--epochs", type=int, default=12)
-    parser.add_argument("--methods", nargs="+", choices=("ivf", "trees", "hnsw"), default=("ivf", "trees"))
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS[:3])
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
     print(told(), flush=True)
@@ -60,8 +61,7 @@ def main() -> int:
     result |= {"dim": task.exact.table.shape[1], "table_bytes": task.exact.table.nbytes, "name_bytes": task.names}
     print(f"{task.name}: {result['labels']:,} labels, D = {result['dim']}, {result['table_bytes'] / 1e6:.1f} MB")
     result["methods"] = list(methods(task, asked.methods))
-    if task.exact.table.dtype == np.float16:
-        result["reading"] = reading(task)
+    result["reading"] = reading(task, task.exact)
     if asked.out is not None:
         asked.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return 0
@@ -71,9 +71,9 @@ def methods(task: Task, wanted: Sequence[str]) -> Any:
     """Figures of the exact search, of indices and of trees, and of filters."""
     true = task.exact.top_k(task.asked, K)
     yield shown(task, "exact", true, 0.0, 0, 1.0, 1.0)
-    for kind in ("ivf", "hnsw"):
+    for kind in ("int8", "ivf", "hnsw"):
         if kind in wanted:
-            yield from by_index(task, kind, true)  # type: ignore[arg-type]
+            yield from by_index(task, kind, true)
     if "trees" in wanted:
         yield from by_trees(task, true)
 
@@ -95,10 +95,18 @@ def by_trees(task: Task, true: Any) -> Any:
             yield measured(task, f"tree ({name}), beam {tree.beam}", tree, true, seconds, tree.n_bytes)
 
 
-def by_index(task: Task, kind: CodesKind, true: Any) -> Any:
+def by_index(task: Task, kind: Any, true: Any) -> Any:
     begun = time.perf_counter()
-    index = ApproximateIndex.build(task.exact, kind=kind, queries=task.aside)
+    index: Any
+    if kind == "int8":
+        index = ScreenedIndex.build(task.exact, queries=task.aside)
+    else:
+        index = ApproximateIndex.build(task.exact, kind=kind, queries=task.aside)
     yield measured(task, kind, index, true, time.perf_counter() - begun, index.n_bytes)
+    if kind == "int8":
+        same = all(np.array_equal(a, b) for a, b in zip(index.top_k(task.asked, K), true, strict=True))
+        yield {"name": "int8 beside the exact search", "the_same": same, "labels_scored": index.effort}
+        yield {"name": "int8 beside reading", **reading(task, index)}
     yield {"name": f"{kind} curve", "curve": [one._asdict() for one in index.curve]}
     yield {"name": f"{kind} filters", "filters": filters(task, index)}
 
@@ -149,7 +157,7 @@ def precision(ids: Any, truth: Any) -> dict[str, float]:
     return {"p@1": float(right[:, 0].mean()), "MAP@10": float((precise.sum(axis=1) / most).mean())}
 
 
-def filters(task: Task, index: ApproximateIndex) -> list[dict[str, float]]:
+def filters(task: Task, index: Any) -> list[dict[str, float]]:
     """Recall and time of single rows where a part of the labels comes into question, drawn at random."""
     rng, told_of = np.random.default_rng(1), []
     for share in LEFT:
@@ -170,21 +178,22 @@ def filters(task: Task, index: ApproximateIndex) -> list[dict[str, float]]:
     return told_of
 
 
-def reading(task: Task) -> dict[str, float]:
-    """The exact top 10 of one row beside the time to read the table once, in turns."""
-    bits = task.exact.table.view(np.uint64)
+def reading(task: Task, index: Any) -> dict[str, float]:
+    """The exact top 10 of one row beside the time of one thread to read the table once, in turns."""
+    bits = np.ascontiguousarray(task.exact.table).view(np.uint64)
     times: list[list[float]] = [[], []]
     for i in range(41):
         query = task.asked[i][None]
         begun = time.perf_counter()
         np.bitwise_or.reduce(bits, axis=None)
         read = time.perf_counter()
-        task.exact.top_k(query, K)
+        index.top_k(query, K)
         times[0].append(1e3 * (read - begun))
         times[1].append(1e3 * (time.perf_counter() - read))
     reads, search = (float(np.median(own)) for own in times)
     ratio = search / reads
-    print(f"exact {search:.1f} ms, reading {reads:.1f} ms: ratio {ratio:.2f} ({verdict(ratio, most=1.5)})")
+    name = getattr(index, "kind", "exact")
+    print(f"{name} {search:.2f} ms, reading {reads:.2f} ms: ratio {ratio:.2f} ({verdict(ratio, most=1.5)})")
     return {"exact_ms": search, "reading_ms": reads, "ratio": ratio}
 
 

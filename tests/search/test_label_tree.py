@@ -1,5 +1,6 @@
 """Label embedding trees: their shape, training against the tree loss, going down, filters."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ from scipy.sparse import csr_matrix
 from wsabie.base.errors import InputError
 from wsabie.search.exact import ExactIndex
 from wsabie.search.label_groups import grown
-from wsabie.search.label_tree import LabelTree
+from wsabie.search.label_tree import LabelTree, _to_learn_from
+from wsabie.storage.folder import Parts, load_folder, save_folder
 
 N, DIM = 600, 8
 
@@ -126,3 +128,58 @@ def test_bad_input() -> None:
         LabelTree.grow(exact).train(grouped()[:2], csr_matrix((2, N)))
     with pytest.raises(InputError, match="dimensions"):
         LabelTree.grow(exact).top_k(np.ones((1, 3), np.float32), 2)
+
+
+def many(n: int = 2000) -> Any:
+    rng = np.random.default_rng(0)
+    centres = 3 * rng.normal(size=(n // 20, DIM))
+    return (centres[rng.integers(0, len(centres), n)] + rng.normal(size=(n, DIM))).astype(np.float32)
+
+
+@pytest.mark.parametrize("far", [0, 50])
+def test_built_it_reaches_what_is_asked_for_and_is_kept_in_a_folder(far: float, tmp_path: Path) -> None:
+    table = many() + np.float32(far)
+    exact = ExactIndex(table, similarity="euclidean" if far else "dot")
+    rows = table[::2] + np.float32(0.2)
+    tree = LabelTree.build(exact, recall=0.8, queries=rows)
+    assert tree.queries == "400 rows"
+    assert tree.recall > 0.7
+    assert [one.effort for one in tree.curve][:3] == [1, 2, 4]
+    assert tree.facts()["effort"] == tree.beam
+    assert tree.facts()["kind"] == "tree"
+    save_folder(tmp_path / "index", tree.to_parts())
+    again = LabelTree.from_parts(load_folder(tmp_path / "index"), exact)
+    assert again is not None
+    assert (again.facts(), again.curve) == (tree.facts(), tree.curve)
+    for mine, theirs in zip(again.top_k(rows[:40], 10), tree.top_k(rows[:40], 10), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    assert LabelTree.from_parts(tree.to_parts(), ExactIndex(table * 2)) is None
+
+
+def test_labels_stand_in_for_rows_and_are_not_judged_by() -> None:
+    exact = ExactIndex(many())
+    asked = exact.table[:400]
+    for rows in (None, exact.table[:500] + 1):
+        learnt = _to_learn_from(exact, rows, asked, np.random.default_rng(0))
+        assert len(learnt) == 1600
+        assert not (learnt[:, None] == asked[None, :3]).all(axis=2).any()
+    assert LabelTree.build(exact, recall=0.5).queries == "400 labels"
+
+
+def test_other_parts_are_refused() -> None:
+    exact = ExactIndex(many())
+    parts = LabelTree.build(exact, recall=0.3).to_parts()
+    tensors = parts.tensors
+    loop = tensors["first"].copy()
+    loop[0] = 0
+    outside = tensors["stops"].copy()
+    outside[3] = 10**6
+    others = {"order": tensors["order"][:-1], "starts": tensors["starts"][:-1], "first": loop, "stops": outside}
+    others |= {"points": tensors["points"][:, :-1], "counts": tensors["counts"] * 3}
+    for name, other in others.items():
+        with pytest.raises(ValueError, match="its nodes"):
+            LabelTree.from_parts(Parts(parts.kind, parts.config, tensors | {name: other}), exact)
+    with pytest.raises(ValueError, match="no label tree"):
+        LabelTree.from_parts(Parts("wsabie", parts.config, tensors), exact)
+    with pytest.raises(InputError, match="search them exactly"):
+        LabelTree.build(ExactIndex(grouped()))

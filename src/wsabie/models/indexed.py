@@ -1,19 +1,20 @@
-"""Approximate indices of a model's labels: made, kept in its folder, found there again.
+"""Indices of a model's labels: made, kept in its folder, found there again.
 
 MODEL/index/   a folder as `storage.folder` writes it: the codes, and of which table of labels they are
 """
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from wsabie.base.errors import InputError, WsabieError
-from wsabie.storage.folder import load_folder, save_folder
+from wsabie.storage.folder import Parts, load_folder, save_folder
 
 if TYPE_CHECKING:
-    from wsabie.search.approximate import ApproximateIndex
-    from wsabie.search.codes import CodesKind
+    from wsabie.search.exact import ExactIndex
+    from wsabie.search.measured import MeasuredIndex
 
+LabelIndexKind = Literal["ivf", "hnsw", "int8", "tree"]
 FOLDER = "index"
 _log = logging.getLogger("wsabie")
 
@@ -21,22 +22,22 @@ _log = logging.getLogger("wsabie")
 def index_labels(
     model: Any,
     *,
-    kind: "CodesKind" = "ivf",
+    kind: LabelIndexKind = "ivf",
     recall: float = 0.95,
     X: Any = None,
     seed: int = 0,
     folder: str | Path | None = None,
-) -> "ApproximateIndex":
-    """Make an approximate index of the labels of a model; its `rank` uses it from now on, unless asked for `exact`.
+) -> "MeasuredIndex":
+    """Make an index of the labels of a model; its `rank` uses it from now on, unless asked for `exact`.
 
     Parameters
     ----------
     model : Wsabie, Ensemble or Annotator
         Fitted.
-    kind : {"ivf", "hnsw"}
-        See `ApproximateIndex.build`.
+    kind : {"ivf", "hnsw", "int8", "tree"}
+        See `ApproximateIndex.build`; "int8" gives the exact answer, see `ScreenedIndex`; "tree" is a `LabelTree`.
     recall : float
-        Share of the exact top 10 that is to be found.
+        Share of the exact top 10 that is to be found; of "int8" it is 1.
     X : sparse matrix or array, (n, n_features), or None
         Rows like those that will be asked about, on which the recall is measured; None: on the labels' own points.
     seed : int
@@ -46,7 +47,8 @@ def index_labels(
     Raises
     ------
     InputError
-        This kind of model has no index, faiss is not there, or there are fewer than 1,000 labels.
+        This kind of model has no index, faiss is not there ("ivf" and "hnsw" need it), or there are fewer than 1,000
+        labels.
 
     Examples
     --------
@@ -59,14 +61,21 @@ def index_labels(
     (True, (1, 2))
     """
     from wsabie.search.approximate import ApproximateIndex
+    from wsabie.search.label_tree import LabelTree
+    from wsabie.search.screened import ScreenedIndex
 
     model = _searched(model)
     if model is None:
         raise InputError("only models whose labels are points (wsabie, ensemble) have an index; search exactly")
     points = None if X is None else model.transform(X)
-    found = ApproximateIndex.build(
-        model.exact_index(), kind=kind, recall=recall, queries=points, seed=seed, threads=model.threads
-    )
+    exact, threads = model.exact_index(), model.threads
+    found: MeasuredIndex
+    if kind == "int8":
+        found = ScreenedIndex.build(exact, queries=points, seed=seed, threads=threads)
+    elif kind == "tree":
+        found = LabelTree.build(exact, recall=recall, queries=points, seed=seed, threads=threads)
+    else:
+        found = ApproximateIndex.build(exact, kind=kind, recall=recall, queries=points, seed=seed, threads=threads)
     if folder is not None:
         save_folder(Path(folder) / FOLDER, found.to_parts())
     model.use_index(found)
@@ -78,14 +87,12 @@ def find_index(model: Any, folder: Path) -> None:
 
     One that was made of other labels, is damaged, or cannot be read without faiss is passed by with a warning.
     """
-    from wsabie.search.approximate import ApproximateIndex
-
     place, model = folder / FOLDER, _searched(model)
     if model is None or not (place / "config.json").exists():
         return
     again = f"labels are searched exactly; run: wsabie index {folder}"
     try:
-        found = ApproximateIndex.from_parts(load_folder(place), model.exact_index())
+        found = _opened(load_folder(place), model.exact_index())
     except WsabieError as error:
         _log.warning("%s; labels are searched exactly", error)
     except (KeyError, TypeError, ValueError) as error:
@@ -95,6 +102,16 @@ def find_index(model: Any, folder: Path) -> None:
             _log.warning("%s was made of other labels than the model has, so %s", place, again)
         else:
             model.use_index(found)
+
+
+def _opened(parts: Parts, exact: "ExactIndex") -> "MeasuredIndex | None":
+    from wsabie.search import approximate, label_tree, screened
+
+    if parts.kind == screened.KIND:
+        return screened.ScreenedIndex.from_parts(parts, exact)
+    if parts.kind == label_tree.KIND:
+        return label_tree.LabelTree.from_parts(parts, exact)
+    return approximate.ApproximateIndex.from_parts(parts, exact)
 
 
 def _searched(model: Any) -> Any:

@@ -35,8 +35,8 @@ from wsabie.training.targets import Positives
 from wsabie.training.trainer import Blocks, Trainer
 
 if TYPE_CHECKING:
-    from wsabie.search.approximate import ApproximateIndex
     from wsabie.search.exact import ExactIndex
+    from wsabie.search.measured import MeasuredIndex
 
 Auto = Literal["auto"]
 
@@ -453,8 +453,8 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
             index = self.exact_index()
         return index.top_k(points, k, exclude=exclude, candidates=chosen, threads=self.threads)
 
-    def use_index(self, index: "ApproximateIndex") -> None:
-        """Search the labels by an approximate index of them (`wsabie.models.indexed`), until they change."""
+    def use_index(self, index: "MeasuredIndex") -> None:
+        """Search the labels by an index of them (`wsabie.models.indexed`), until they change."""
         self._approximate = index
 
     def exact_index(self) -> "ExactIndex":

@@ -5,10 +5,8 @@ which share of the true top ten is measured when an index is built. Where a filt
 hidden, or where as many are asked for as would be scored one by one, all that come into question are scored.
 """
 
-import hashlib
-import time
-from collections.abc import Callable
 from copy import copy
+from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -21,13 +19,12 @@ from wsabie.base.mapped import parts
 from wsabie.base.validation import require, whole_number
 from wsabie.search.codes import Codes, CodesKind
 from wsabie.search.exact import ExactIndex
-from wsabie.search.ready import candidates_of, float32_rows, hidden_labels
+from wsabie.search.measured import MEASURED_AT, MeasuredIndex, fingerprint, sample_of
+from wsabie.search.ready import candidates_of, hidden_labels
 from wsabie.space.joint import SimilarityName
 from wsabie.storage.folder import Parts
 
 KIND = "approximate index"
-MEASURED_AT = 10
-"""The k of the recall that is measured."""
 
 NARROW = 0.1
 """Share of the labels below which those that come into question are all scored."""
@@ -35,17 +32,8 @@ NARROW = 0.1
 NARROW_GRAPH = 0.3
 """The same of a graph, whose paths lead through what is left out."""
 
-_QUERIES, _TIMED, _ROUND = 400, 40, 20  # rounds: the threads of BLAS go on for a while on others' time
 _SHORTLISTS = (10, 20, 40, 80)  # labels that are scored from the table, for each one that is wanted
 _ROWS = 1 << 14
-
-
-class Reached(NamedTuple):
-    """What one effort brings."""
-
-    effort: int
-    recall: float
-    milliseconds: float  # median of a single query
 
 
 class Lift(NamedTuple):
@@ -90,26 +78,17 @@ class Lift(NamedTuple):
         return width + width % 2
 
 
-class ApproximateIndex:
+class ApproximateIndex(MeasuredIndex):
     """Label vectors searched by compressed codes; made by `build`.
 
     Attributes
     ----------
-    exact : ExactIndex
-        Of the same labels.
+    exact, effort, recall, curve, exact_milliseconds, queries, n_bytes
+        See `MeasuredIndex`; the effort counts cells that are looked into, or vectors of the graph that are kept in
+        sight.
     kind : {"ivf", "hnsw"}
-    effort : int
-        Cells that are looked into, or vectors of the graph that are kept in sight.
     shortlist : int
         Labels that are scored from the table, for each one that is wanted.
-    recall : float
-        Share of the exact top 10 that was found, for queries that did not choose the effort.
-    curve : list of Reached
-        The same for every effort.
-    exact_milliseconds : float
-        Median of a single query of an exact search, taken in turns with those of the curve.
-    queries : str
-        What it was measured on.
 
     Examples
     --------
@@ -121,18 +100,12 @@ class ApproximateIndex:
     """
 
     def __init__(self, exact: ExactIndex, codes: Codes, lift: Lift) -> None:
-        self.exact, self._codes, self._lift = exact, codes, lift
+        super().__init__(exact, codes.efforts[-1])
+        self.kind: CodesKind = codes.kind
+        self._codes, self._lift = codes, lift
         self._places: Int64 | None = None  # of what has a code in the table, -1: it is gone; None: they are the same
         self._tail: Int64 = np.empty(0, np.int64)  # what came since
-        self.effort, self.shortlist = codes.efforts[-1], _SHORTLISTS[0]
-        self.recall, self.exact_milliseconds = float("nan"), float("nan")
-        self.curve: list[Reached] = []
-        self.queries = "nothing"
-        self.n_bytes = 0
-
-    @property
-    def kind(self) -> CodesKind:
-        return self._codes.kind
+        self.shortlist = _SHORTLISTS[0]
 
     @classmethod
     def build(
@@ -173,11 +146,7 @@ class ApproximateIndex:
         if exact.similarity == "euclidean" and bias is not None:
             raise InputError("distances with a bias per label have no index; search them exactly")
         rng, lift = np.random.default_rng(seed), _lift_of(exact, kind)
-        asked = table if queries is None else float32_rows(queries, "the queries")
-        require(len(asked) > 1, "an index is measured on two queries or more; give more rows")
-        asked = asked[np.sort(rng.permutation(len(asked))[:_QUERIES])].astype(np.float32)
-        if queries is None and exact.centre is not None:
-            asked = asked + exact.centre
+        asked, told = sample_of(exact, queries, rng)
         codes = Codes.of(
             lambda which: lift.labels(table[which], None if bias is None else bias[which]),
             len(table),
@@ -188,9 +157,11 @@ class ApproximateIndex:
             threads=threads,
         )
         index = cls(exact, codes, lift)
-        index.queries = f"{len(asked):,} {'labels' if queries is None else 'rows'}"
+        index.queries = told
         index.n_bytes = codes.as_bytes().nbytes
-        index._tune(rng.permutation(asked), recall, threads)
+        efforts = codes.efforts
+        settings = [partial(index._set, *both) for both in product(_SHORTLISTS, efforts)]
+        index.tune(rng.permutation(asked), recall, settings, efforts, threads)
         return index
 
     def top_k(
@@ -221,7 +192,7 @@ class ApproximateIndex:
         if self._places is not None:
             ids = np.where(ids >= 0, self._places[ids], -1)
         if hidden is not None:
-            _drop(ids, hidden)
+            drop(ids, hidden)
         tail = self._tail if chosen is None else np.intersect1d(self._tail, chosen, assume_unique=True)
         if len(tail):
             came, _ = self.exact.top_k(queries, k, exclude=exclude, candidates=tail, threads=threads)
@@ -250,32 +221,9 @@ class ApproximateIndex:
         moved._tail = np.flatnonzero(~here)
         return moved
 
-    def facts(self) -> dict[str, Any]:
-        """What it is and what it brings, JSON-able."""
-        here = next(one for one in self.curve if one.effort == self.effort)
-        return {
-            "kind": self.kind,
-            "recall@10": self.recall,
-            "measured_on": self.queries,
-            "milliseconds": here.milliseconds,
-            "exact_milliseconds": self.exact_milliseconds,
-            "effort": self.effort,
-            "bytes": self.n_bytes,
-        }
-
     def to_parts(self) -> Parts:
         """What a folder keeps: the codes, and of which table they are."""
-        config = {
-            "kind": self.kind,
-            "table": fingerprint(self.exact),
-            "length": self._lift.length,
-            "effort": self.effort,
-            "shortlist": self.shortlist,
-            "recall": self.recall,
-            "curve": [list(one) for one in self.curve],
-            "exact_milliseconds": self.exact_milliseconds,
-            "queries": self.queries,
-        }
+        config = self.told() | {"length": self._lift.length, "shortlist": self.shortlist}
         return Parts(KIND, config, {"codes": self._codes.as_bytes()})
 
     @classmethod
@@ -296,10 +244,8 @@ class ApproximateIndex:
         content = parts.tensors["codes"]
         n, dim = len(exact.table) if places is None else len(places), exact.table.shape[1]
         index = cls(exact, Codes.from_bytes(content, config["kind"], n, lift.dim(dim)), lift)
-        index.effort, index.shortlist = int(config["effort"]), int(config["shortlist"])
-        index.recall, index.exact_milliseconds = float(config["recall"]), float(config["exact_milliseconds"])
-        index.curve = [Reached(int(effort), float(r), float(ms)) for effort, r, ms in config["curve"]]
-        index.queries, index.n_bytes = str(config["queries"]), content.nbytes
+        index.tell(config)
+        index.shortlist, index.n_bytes = int(config["shortlist"]), content.nbytes
         return index if places is None else index.over(exact, places)
 
     def _coded(self, chosen: Int64 | None) -> Int64 | None:
@@ -313,44 +259,8 @@ class ApproximateIndex:
     def _centred(self, queries: Float32) -> Float32:
         return queries if self.exact.centre is None else queries - self.exact.centre
 
-    def _tune(self, queries: Float32, wanted: float, threads: int | None) -> None:
-        """Take the least effort with which half of the queries reach what is wanted; measure it on the others."""
-        half, k = len(queries) // 2, MEASURED_AT
-        choosing, judging = queries[:half], queries[half:]
-        last = [self.exact.top_k(some, k, threads=threads)[1][:, -1:] for some in (choosing, judging)]
-
-        def recall(some: Float32, worst: Float32) -> float:
-            return float((self.top_k(some, k, threads=threads)[1] >= worst).mean())
-
-        for shortlist, effort in product(_SHORTLISTS, self._codes.efforts):
-            self.shortlist, self.effort = shortlist, effort
-            if recall(choosing, last[0]) >= wanted:
-                break
-        chosen, exact = self.effort, list[float]()
-        for effort in self._codes.efforts:
-            self.effort = effort
-            mine, theirs = _by_turns(
-                lambda query: self.top_k(query, k, threads=threads),
-                lambda query: self.exact.top_k(query, k, threads=threads),
-                [judging[i : i + 1] for i in range(min(len(judging), _TIMED))],
-            )
-            self.curve.append(Reached(effort, recall(judging, last[1]), mine))
-            exact.append(theirs)
-            if effort >= chosen and self.curve[-1].recall > 0.999:
-                break
-        self.effort = chosen
-        self.recall = next(one.recall for one in self.curve if one.effort == chosen)
-        self.exact_milliseconds = float(np.median(exact))
-
-
-def fingerprint(exact: ExactIndex) -> str:
-    """What tells one table of labels, with its biases and its similarity, from others."""
-    hashed = hashlib.sha256(f"{exact.similarity} {exact.table.shape} {exact.table.dtype}".encode())
-    for part in parts(len(exact.table), _ROWS):
-        hashed.update(np.ascontiguousarray(exact.table[part]).data)
-    if exact.bias is not None:
-        hashed.update(exact.bias.data)
-    return hashed.hexdigest()
+    def _set(self, shortlist: int, effort: int) -> None:
+        self.shortlist, self.effort = shortlist, effort
 
 
 def _by_products(exact: ExactIndex, kind: CodesKind) -> bool:
@@ -375,20 +285,8 @@ def _lengths(rows: Float32) -> Float32:
     return found
 
 
-def _drop(ids: Int64, hidden: Lists) -> None:
+def drop(ids: Int64, hidden: Lists) -> None:
     """Set labels that a query is not to get to -1."""
     for i in np.flatnonzero(np.diff(hidden.indptr)):
         out = hidden.labels[hidden.indptr[i] : hidden.indptr[i + 1]]
         ids[i, np.isin(ids[i], out)] = -1
-
-
-def _by_turns(mine: Callable[[Any], Any], theirs: Callable[[Any], Any], queries: list[Any]) -> tuple[float, float]:
-    """Median milliseconds of two searches of single queries."""
-    times: tuple[list[float], list[float]] = ([], [])
-    for lo in range(0, len(queries), _ROUND):
-        for work, found in zip((mine, theirs), times, strict=True):
-            for query in queries[lo : lo + _ROUND]:
-                start = time.perf_counter()
-                work(query)
-                found.append(1e3 * (time.perf_counter() - start))
-    return float(np.median(times[0])), float(np.median(times[1]))

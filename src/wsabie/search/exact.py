@@ -180,6 +180,27 @@ class ExactIndex:
             )
         return given, points, norm2
 
+    def product_rows(self, which: slice) -> Float32:
+        """Label vectors, (n, dim) float32, whose inner products with `product_queries`, and `offsets`, order labels as
+        their scores do; not of distances with a bias."""
+        rows: Float32 = self.table[which].astype(np.float32)
+        if self._scale is not None:
+            rows *= self._scale[which, None]
+        return rows
+
+    def product_queries(self, points: Float32) -> Float32:
+        """Points as `checked` gives them about the centre, for products with `product_rows`."""
+        if self.similarity != "cosine":
+            return points
+        scaled: Float32 = points / np.maximum(np.linalg.norm(points, axis=1, keepdims=True), SHORTEST)
+        return scaled
+
+    def offsets(self) -> Float32:
+        """(n_labels,), added to the inner products."""
+        if self._by_distance:
+            return np.multiply(self._norm2, -0.5, dtype=np.float32)
+        return np.zeros(len(self.table), np.float32) if self.bias is None else self.bias
+
     def _best(self, asked: _Asked, k: int) -> tuple[Int64, Float32]:
         """Ids and scores of the k best of each query, or of all candidates where there are fewer."""
         n_candidates = len(self.table) if asked.chosen is None else len(asked.chosen)
@@ -210,9 +231,7 @@ class ExactIndex:
 
     def _tiles(self, asked: _Asked, lo: int, hi: int) -> Iterator[tuple[int, Float32]]:
         """Tiles of quick scores from left to right, in the same memory: the next one overwrites the last."""
-        queries, chosen = asked.queries, asked.chosen
-        if self.similarity == "cosine":
-            queries = queries / np.maximum(np.linalg.norm(queries, axis=1, keepdims=True), SHORTEST)
+        queries, chosen = self.product_queries(asked.queries), asked.chosen
         # Candidates are gathered, so that their vectors take memory too.
         width = max(1, min(hi - lo, asked.cells // (len(queries) if chosen is None else max(queries.shape))))
         cells = np.empty(len(queries) * width, np.float32)
@@ -262,7 +281,15 @@ class ExactIndex:
         return scores if self.bias is None else scores + self.bias[ids]
 
     def _reach(self, norm2: Float64, last: Float32) -> Float64:
-        """The quick score above which a label may come before the one whose score proper is `last`.
+        """The quick score above which a label may come before the one whose score proper is `last`."""
+        bottom = last.astype(np.float64)
+        if self._by_distance:  # the quick score is (|q|^2 - distance^2) / 2
+            bottom = (norm2 - bottom * bottom) / 2
+        reach: Float64 = bottom - self.slack(norm2)
+        return reach
+
+    def slack(self, norm2: Float64) -> Float64:
+        """By how much rounding may part quick scores from scores proper, for queries of these squared lengths.
 
         Both are sums of dim products whose rounding differs by at most twice dim units of the sum of their sizes (and
         of the smallest number there is). Of a distance with a bias the quick score is the root of a difference, which
@@ -270,20 +297,18 @@ class ExactIndex:
         """
         steps = 4 * (self.table.shape[1] + 8)
         unit, least = steps * 2.0**-24, steps * 2.0**-149
-        length, bottom = np.sqrt(norm2), last.astype(np.float64)
+        length = np.sqrt(norm2)
         shift = unit * self._largest_bias + least
+        slack: Float64
         if self._scale is not None:
             slack = unit * length / np.maximum(length, SHORTEST) + shift
         elif self.similarity == "dot":
             slack = unit * length * self._longest + shift
         else:
             slack = unit * (length + self._longest) ** 2 + least
-            if self._by_distance:  # the quick score is (|q|^2 - distance^2) / 2
-                bottom = (norm2 - bottom * bottom) / 2
-            else:
+            if not self._by_distance:
                 slack = np.sqrt(slack) + shift
-        reach: Float64 = bottom - slack
-        return reach
+        return slack
 
     def _within(self, asked: _Asked, reach: float) -> Int64:
         """All labels, (1, n), whose quick score for a single query lies above `reach`."""

@@ -37,6 +37,19 @@ class Shape(NamedTuple):
         return np.stack(levels, axis=1) if levels else held[:, None][:, :0]
 
 
+def fits(shape: Shape, n_labels: int) -> bool:
+    """Whether arrays that come from a file are a tree over so many labels, which every walk leaves in the end."""
+    order, starts, stops, parents, first, counts = shape
+    n_nodes = len(starts)
+    if not n_nodes or not np.array_equal(np.sort(order), np.arange(n_labels)):
+        return False
+    inner = counts > 0
+    below = first[inner] > np.flatnonzero(inner)
+    inside = (starts >= 0) & (starts <= stops) & (stops <= n_labels)
+    there = first[inner] + counts[inner] <= n_nodes
+    return bool((counts >= 0).all() and below.all() and there.all() and inside.all() and (parents < n_nodes).all())
+
+
 def grown(points: Float32, branching: int, leaf: int, confusion: Any, seed: int) -> Shape:
     """Split the labels into at most `branching` groups, and these again, until a group has at most `leaf` labels.
 

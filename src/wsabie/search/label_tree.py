@@ -6,6 +6,7 @@ is to score higher, by a margin (their relaxation 2). A row's own point stays th
 labels', which are scored exactly at the bottom.
 """
 
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -14,14 +15,23 @@ from wsabie.base.arrays import Bool, Float32, Int64, Matrix
 from wsabie.base.errors import InputError
 from wsabie.base.validation import require, whole_number
 from wsabie.search.approximate import NARROW
+from wsabie.search.codes import FEWEST
 from wsabie.search.exact import ExactIndex
-from wsabie.search.label_groups import Shape, grown
+from wsabie.search.label_groups import Shape, fits, grown
+from wsabie.search.measured import MEASURED_AT, MeasuredIndex, fingerprint, sample_of
 from wsabie.search.ready import candidates_of, float32_rows, hidden_labels
+from wsabie.storage.folder import Parts
 
+KIND = "label tree"
 _BATCH = 512
+_BEAMS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+_LEARNT = 15_000
+"""Rows that the nodes of a tree are trained on at most, and labels that stand in for them."""
+_FEWEST_ROWS = 1000
+"""Rows below which labels stand in for them."""
 
 
-class LabelTree:
+class LabelTree(MeasuredIndex):
     """Labels found by going down a tree.
 
     Parameters
@@ -40,9 +50,67 @@ class LabelTree:
     True
     """
 
+    kind = "tree"
+
     def __init__(self, exact: ExactIndex, shape: Shape, beam: int = 16) -> None:
-        self.exact, self.shape, self.beam = exact, shape, beam
+        super().__init__(exact, beam)
+        self.shape = shape
         self.points = _means(exact, shape)
+        self.n_bytes = int(self.points.nbytes + sum(array.nbytes for array in shape))
+
+    @property
+    def beam(self) -> int:
+        """Nodes of a level that are gone on from: the effort of a tree."""
+        return self.effort
+
+    @beam.setter
+    def beam(self, beam: int) -> None:
+        self.effort = beam
+
+    @classmethod
+    def build(
+        cls,
+        exact: ExactIndex,
+        *,
+        recall: float = 0.95,
+        queries: Any = None,
+        seed: int = 0,
+        threads: int | None = None,
+    ) -> Self:
+        """A tree of k-means, trained on what the exact search answers, with the least beam that reaches `recall`.
+
+        Parameters
+        ----------
+        exact : ExactIndex
+        recall : float
+            Share of the exact top 10 that is to be found.
+        queries : (n, dim) float32 or None
+            Points of rows: at most 400 choose the beam and measure what it brings, up to 15,000 others train the
+            nodes. None: labels of the table; they also train where there are fewer than 1,000 others.
+        seed : int
+        threads : int or None
+
+        Raises
+        ------
+        InputError
+            There are too few labels or queries.
+        """
+        n = len(exact.table)
+        require(n >= FEWEST, f"an index is no gain for {n:,} vectors; search them exactly")
+        require(0 < recall <= 1, f"recall is a share of the top {MEASURED_AT} such as 0.95, not {recall}")
+        rng = np.random.default_rng(seed)
+        asked, told = sample_of(exact, queries, rng)
+        learnt = _to_learn_from(exact, queries, asked, rng)
+        answers = exact.top_k(learnt, MEASURED_AT, threads=threads)[0]
+        rows = np.repeat(np.arange(len(learnt)), MEASURED_AT)
+        tree = cls.grow(exact, seed=seed)
+        tree.train(learnt, _marked(rows, answers.ravel(), (len(learnt), n)), seed=seed)
+        tree.queries = told
+        beams = [beam for beam in _BEAMS if beam < len(tree.shape.starts)]
+        tree.tune(
+            rng.permutation(asked), recall, [partial(setattr, tree, "effort", beam) for beam in beams], beams, threads
+        )
+        return tree
 
     @classmethod
     def grow(
@@ -154,10 +222,36 @@ class LabelTree:
                 ids[i : i + 1], scores[i : i + 1] = self.exact.rescored(query[None], found[None], k)
         return ids, scores
 
-    @property
-    def n_bytes(self) -> int:
-        """Bytes of nodes and shape."""
-        return int(self.points.nbytes + sum(array.nbytes for array in self.shape))
+    def to_parts(self) -> Parts:
+        """What a folder keeps: the nodes, and of which table they are."""
+        return Parts(KIND, self.told(), {"points": self.points, **self.shape._asdict()})
+
+    @classmethod
+    def from_parts(cls, parts: Parts, exact: ExactIndex) -> Self | None:
+        """The tree of these labels; None when it was made of others.
+
+        Raises
+        ------
+        ValueError, KeyError, TypeError
+            The parts hold something else.
+        """
+        config, tensors = parts.config, parts.tensors
+        if parts.kind != KIND:
+            raise ValueError(f"it holds {parts.kind!r} and no label tree")
+        if config["table"] != fingerprint(exact):
+            return None
+        shape = Shape(*(tensors[name] for name in Shape._fields))
+        n, dim = exact.table.shape
+        n_nodes = len(shape.starts)
+        if any(column.dtype != np.int64 or column.shape != (n_nodes,) for column in shape[1:]) or not fits(shape, n):
+            raise ValueError(f"its nodes do not fit {n:,} labels")
+        points = tensors["points"]
+        if points.dtype != np.float32 or points.shape != (n_nodes, dim + 1):
+            raise ValueError(f"its nodes are no points of {dim} dimensions")
+        tree = cls(exact, shape)
+        tree.points = points
+        tree.tell(config)
+        return tree
 
     def _enough(self, query: Float32, k: int, among: Bool | None, hidden: Any) -> Int64:
         """Labels that come into question, with a wider beam where there are fewer than k."""
@@ -232,6 +326,28 @@ class LabelTree:
             squares[moved, 0] += np.einsum("ij,ij->i", sums, sums)
             self.points[moved] += rate * sums / np.sqrt(squares[moved])
         return missed, len(own)
+
+
+def _to_learn_from(exact: ExactIndex, queries: Any, asked: Float32, rng: np.random.Generator) -> Float32:
+    """Rows, or labels where there are too few, but none that a tree is measured on."""
+    rows = exact.table if queries is None else float32_rows(queries, "the queries")
+    by_labels = len(rows) < _FEWEST_ROWS + len(asked) or queries is None
+    rows = exact.table if by_labels else rows
+    points: Float32 = rows[np.sort(rng.permutation(len(rows))[: _LEARNT + len(asked)])].astype(np.float32)
+    if by_labels and exact.centre is not None:
+        points = points + exact.centre
+    others = points[~np.isin(_rows_as_bytes(points), _rows_as_bytes(asked))]
+    return others[:_LEARNT] if len(others) else points
+
+
+def _rows_as_bytes(rows: Float32) -> Any:
+    return np.ascontiguousarray(rows).view(np.dtype((np.void, rows.shape[1] * 4))).ravel()
+
+
+def _marked(rows: Int64, columns: Int64, shape: tuple[int, int]) -> Matrix:
+    from scipy.sparse import csr_matrix
+
+    return csr_matrix((np.ones(len(rows), np.float32), (rows, columns)), shape)
 
 
 def _linear(exact: ExactIndex, which: Int64) -> tuple[Float32, Float32]:

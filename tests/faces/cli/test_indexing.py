@@ -1,4 +1,4 @@
-"""An approximate index through the commands: made, shown, used, stale, damaged, without faiss."""
+"""An index through the commands: made, shown, used, stale, damaged, without faiss."""
 
 import shutil
 import sys
@@ -64,6 +64,42 @@ def test_an_index_is_made_shown_and_used(cli: Cli, emoji: Path, model: Path) -> 
     shown = cli("index", model, "--kind", "hnsw")
     assert "was asked for" in shown.out
     assert cli("info", model, "--json").json["index"]["kind"] == "hnsw"
+
+
+def test_codes_of_bytes_answer_exactly_and_need_no_faiss(
+    cli: Cli, emoji: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exact = cli("annotate", model, emoji, "-k", 5, "--json").json["results"]
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    told = cli("index", model, "--kind", "int8", "--queries", emoji, "--json").json
+    assert (told["kind"], told["recall@10"], len(told["curve"])) == ("int8", 1, 1)
+    assert told["measured_on"] == "300 rows"
+    assert cli("annotate", model, emoji, "-k", 5, "--json").json["results"] == exact
+    assert cli("info", model, "--json").json["index"]["kind"] == "int8"
+    shown = cli("index", model, "--kind", "int8").out
+    assert "the same answer as of an exact search" in shown
+    assert "labels scored" in shown
+    train(cli, emoji, model, seed=1)
+    done = cli("annotate", model, emoji, "--json")
+    assert done.err.count("was made of other labels than the model has, so labels are searched exactly") == 1
+
+
+def test_a_label_tree_is_made_kept_and_used(
+    cli: Cli, emoji: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exact = cli("annotate", model, emoji, "-k", 5, "--json").json["results"]
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    told = cli("index", model, "--kind", "tree", "--queries", emoji, "--recall", 0.6, "--json").json
+    assert told["kind"] == "tree"
+    assert told["measured_on"] == "300 rows"
+    assert told["recall@10"] > 0.5
+    assert cli("info", model, "--json").json["index"] == {
+        key: value for key, value in told.items() if key not in ("schema", "model", "asked", "curve")
+    }
+    found = cli("annotate", model, emoji, "-k", 5, "--json")
+    assert "exactly" not in found.err
+    assert cli("annotate", model, emoji, "-k", 5, "--exact", "--json").json["results"] == exact
+    assert sum(a["labels"][0] == b["labels"][0] for a, b in zip(found.json["results"], exact, strict=True)) > 150
 
 
 def test_an_index_of_other_labels_is_passed_by(cli: Cli, emoji: Path, model: Path) -> None:

@@ -343,9 +343,7 @@ def annotate(
     label: Annotated[str | None, typer.Option(help="Explain this label instead of the best one.")] = None,
     hierarchy: Hierarchies = None,
     parent_first: ParentFirst = False,
-    exact: Annotated[
-        bool, typer.Option("--exact", help="Without the approximate index that `wsabie index` made.")
-    ] = False,
+    exact: Annotated[bool, typer.Option("--exact", help="Without the index that `wsabie index` made.")] = False,
     threads: Threads = None,
     ray: OnRay = None,
     strict: Strict = False,

@@ -1,4 +1,4 @@
-"""The work of `wsabie index`: an approximate index of a model's labels."""
+"""The work of `wsabie index`: an index of a model's labels."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,12 +8,12 @@ from wsabie.faces.cli.common import aligned_rows, executor, listing, loaded, ope
 from wsabie.faces.cli.terminal import TerminalProgress, out, show_json, show_table
 
 if TYPE_CHECKING:
-    from wsabie.search.codes import CodesKind
+    from wsabie.models.indexed import LabelIndexKind
 
 
 def index_command(
     model: Path,
-    kind: "CodesKind",
+    kind: "LabelIndexKind",
     recall: float,
     queries: Path | None,
     threads: int | None,
@@ -26,7 +26,8 @@ def index_command(
     from wsabie.models.indexed import index_labels
     from wsabie.search.codes import require_faiss
 
-    require_faiss()
+    if kind in ("ivf", "hnsw"):
+        require_faiss()
     annotator = loaded(model, threads)
     X = None
     with listing(rejects_file, strict=strict) as rejects:
@@ -50,14 +51,14 @@ def index_command(
         for one in found.curve
     ]
     rows.append(["exact", "1", f"{found.exact_milliseconds:.2f}"])
-    looks = "cells" if kind == "ivf" else "vectors in sight"
+    looks = {"ivf": "cells", "hnsw": "vectors in sight", "int8": "labels scored", "tree": "nodes of a level"}[kind]
     show_table(f"{model}: recall@10 of {found.queries}", [looks, "recall@10", "ms a row"], rows)
     out.print(_sentence(facts, recall))
 
 
 def _sentence(facts: dict[str, Any], wanted: float) -> str:
     share = facts["exact_milliseconds"] / max(facts["milliseconds"], 1e-9)
-    return (
-        f"recall@10 {facts['recall@10']:.3f} ({wanted:g} was asked for) in 1/{share:.1f} of the exact time, "
-        f"{facts['bytes'] / 1e6:.1f} MB; annotate --exact goes without"
-    )
+    found = f"recall@10 {facts['recall@10']:.3f} ({wanted:g} was asked for)"
+    if facts["kind"] == "int8":
+        found = "the same answer as of an exact search"
+    return f"{found} in 1/{share:.1f} of the exact time, {facts['bytes'] / 1e6:.1f} MB; annotate --exact goes without"

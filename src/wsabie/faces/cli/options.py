@@ -50,6 +50,13 @@ IndexKind = Annotated[
     Literal["ivf", "hnsw"],
     typer.Option(help="ivf: small, made in seconds; hnsw: a graph, larger, made in minutes."),
 ]
+LabelKind = Annotated[
+    Literal["ivf", "hnsw", "int8", "tree"],
+    typer.Option(
+        help="ivf: small, made in seconds; hnsw: a graph, larger, made in minutes; int8: the exact answer, a byte a "
+        "coordinate; tree: a label tree. The last two do without faiss."
+    ),
+]
 WantedRecall = Annotated[float, typer.Option(min=0.01, max=1, help="Share of the exact top 10 that is to be found.")]
 AllowOverlap = Annotated[bool, typer.Option("--allow-overlap", help="Judge training rows too, instead of refusing.")]
 Hierarchies = Annotated[

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from wsabie.base.errors import InputError
-from wsabie.faces.cli.options import IndexKind, Json, Model, Rejects, Seed, Strict, Table, Threads, WantedRecall
+from wsabie.faces.cli.options import Json, LabelKind, Model, Rejects, Seed, Strict, Table, Threads, WantedRecall
 
 
 def search(
@@ -75,7 +75,7 @@ def search(
 
 def index(
     model: Model,
-    kind: IndexKind = "ivf",
+    kind: LabelKind = "ivf",
     recall: WantedRecall = 0.95,
     queries: Annotated[
         Path | None,
@@ -87,7 +87,7 @@ def index(
     rejects: Rejects = None,
     json: Json = False,
 ) -> None:
-    """Make an approximate index of a model's labels, measured against the exact search; `annotate` uses it."""
+    """Make an index of a model's labels, measured against the exact search; `annotate` uses it."""
     from wsabie.faces.cli.indexing import index_command
 
     index_command(model, kind, recall, queries, threads, seed, strict, rejects, json)
