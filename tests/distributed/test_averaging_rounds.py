@@ -41,9 +41,7 @@ class Made:
         if what == "take":
             take(self.own, self.before, given[0])
             return "took", None
-        moved = steps(self.own, self.before)
-        self.before["t"][:] = self.own["t"]
-        return "gave", moved
+        return "gave", steps(self.own, self.before, back=True)
 
 
 class MadeFleet:
