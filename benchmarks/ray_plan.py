@@ -7,7 +7,7 @@ steps, for a node that has them sends them on. What it does not know is what is 
 docs/plan-many-machines.md.
 
 Bytes of a round follow from how many rows of the tables its steps touch: of n rows that are hit u times at random
-n (1 - (1 - 1/n)^u) are, and a table of which more than half is touched travels whole.
+n (1 - (1 - 1/n)^u) are. Each travels as a number, a scale, and a byte where the table has a float.
 """
 
 import argparse
@@ -58,11 +58,16 @@ class Task:
     def table_bytes(self) -> int:
         return 4 * self.width * (self.features + self.labels)
 
+    @property
+    def row_bytes(self) -> int:
+        """What travels of a row that moved."""
+        return self.width + 8
+
     def step_bytes(self, pairs: float) -> float:
         """What travels of the steps of so many pairs."""
         steps = pairs * self.violations
         return sum(
-            sent(rows, touched(rows, hits), 4 * self.width)
+            touched(rows, hits) * self.row_bytes
             for rows, hits in ((self.features, steps * self.nonzeros), (self.labels, 2 * steps))
         )
 
@@ -78,17 +83,6 @@ def touched(rows: int, hits: float) -> float:
     return float(rows * -np.expm1(hits * np.log1p(-1 / rows))) if rows > 1 else float(hits > 0)
 
 
-def sent(rows: int, moved: float, row_bytes: int) -> float:
-    """Bytes of rows with their numbers, or of the whole table.
-
-    Examples
-    --------
-    >>> sent(100, 10, 400), sent(100, 60, 400)
-    (4040, 40000)
-    """
-    return rows * row_bytes if moved > rows / 2 else moved * (row_bytes + 4)
-
-
 @dataclass(frozen=True)
 class Machine:
     """What it is trained on.
@@ -102,7 +96,7 @@ class Machine:
     joiners : int
         Nodes that each join a share of the rows; 1 is how it is built.
     copy : float
-        Seconds for a byte of the tables that a worker compares to give its steps, or that it takes.
+        Seconds for a byte of the tables that a worker compares to give its steps, or that it moves as it takes some.
     add, join : float
         Seconds of the coordinator for a byte of steps that it adds up, and for a byte of tables that it joins to them.
     answer : float
@@ -118,9 +112,9 @@ class Machine:
     rate: float
     network: float = 1.25e9
     joiners: int = 1
-    copy: float = 1.0e-9
-    add: float = 0.5e-9
-    join: float = 2.0e-9
+    copy: float = 0.25e-9
+    add: float = 0.55e-9
+    join: float = 0.65e-9
     answer: float = 0.002
     start: float = 0.0
     between: float = 0.0
@@ -186,12 +180,13 @@ class Cluster:
         """Steps have been joined; the rows that moved travel to all."""
         workers = list(workers)
         task, machine = self.task, self.machine
-        size = min(self._given, float(task.table_bytes))
+        rows = min(self._given / task.row_bytes, task.features + task.labels)
+        size = rows * task.row_bytes
         if self._given:
             self.now += (machine.add * self._given + machine.join * task.table_bytes) / machine.joiners
         self._given = 0.0
         hops = float(np.log2(len(workers) + 1)) if machine.joiners == 1 else 1.0
-        there = self.now + hops * size / machine.network + machine.copy * size
+        there = self.now + hops * size / machine.network + machine.copy * 4 * task.width * rows
         for worker in workers:
             node = self._nodes[worker]
             node.free = max(node.free, there)

@@ -10,9 +10,15 @@ import numpy as np
 import pytest
 
 from wsabie.distributed import averaging_rounds as module
+from wsabie.distributed import averaging_steps
 from wsabie.distributed.averaging_rounds import Answer, Interval, NoWorkersError, Rounds
 from wsabie.distributed.averaging_steps import steps, take
 from wsabie.distributed.averaging_worker import Report
+
+
+@pytest.fixture(autouse=True)
+def whole_steps(monkeypatch):
+    monkeypatch.setattr(averaging_steps, "OUTER", 1.0)
 
 
 class Still(Interval):

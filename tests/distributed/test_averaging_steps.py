@@ -3,7 +3,20 @@
 import numpy as np
 import pytest
 
+from wsabie.distributed import averaging_steps
 from wsabie.distributed.averaging_steps import Together, n_bytes, steps, take, whole
+
+
+@pytest.fixture(autouse=True)
+def whole_steps(monkeypatch):
+    """What is said of joined steps holds for all of them."""
+    monkeypatch.setattr(averaging_steps, "OUTER", 1.0)
+
+
+def test_of_the_steps_of_several_workers_a_share_is_made(monkeypatch):
+    monkeypatch.setattr(averaging_steps, "OUTER", 0.5)
+    assert joined([3, 4], [0, 0]) == [1.5, 2]
+    assert joined([3, 4]) == [3, 4]  # there is no other
 
 
 def given(moved):

@@ -40,7 +40,7 @@ def test_by_hand():
     assert total[1].tolist() == [2, -1]
     assert squares.tolist() == [0, 2 * 1.25, 0]
     sums = np.zeros(3)
-    join_steps(before, total, squares, sums)
+    join_steps(before, np.float32(1), total, squares, sums)
     assert before.tolist() == [[1, 1], [1, -0.5], [5, 5]]  # |S|^2 / Q = 5 / 2.5
     assert sums.tolist() == [2.5, 5, 2 + 50]
     assert not total.any()
@@ -68,8 +68,14 @@ def test_rounding_equals_its_slow_twin(back, n, dim, seed, power):
 
 
 @settings(max_examples=60)
-@given(n=st.integers(1, 5), dim=st.sampled_from([1, 3, 16, 37]), workers=st.integers(1, 5), seed=seeds)
-def test_joining_equals_its_slow_twin(n, dim, workers, seed):
+@given(
+    n=st.integers(1, 5),
+    dim=st.sampled_from([1, 3, 16, 37]),
+    workers=st.integers(1, 5),
+    rate=st.sampled_from([0.5, 1]),
+    seed=seeds,
+)
+def test_joining_equals_its_slow_twin(n, dim, workers, rate, seed):
     rng = np.random.default_rng(seed)
     table = rng.standard_normal((n, dim)).astype(np.float32)
     common = rng.standard_normal((n, dim))
@@ -80,9 +86,9 @@ def test_joining_equals_its_slow_twin(n, dim, workers, seed):
         rows, scales, values = given_steps((moved * 0.1 + common).astype(np.float32), np.zeros_like(table), back=False)
         add_steps(total, squares, rows, scales, values)
         all_steps[w, rows] = scales[:, None] * values.astype(np.float64)
-    join_steps(table, total, squares, sums)
+    join_steps(table, np.float32(rate), total, squares, sums)
     for i in range(n):
-        np.testing.assert_allclose(table[i], start[i] + joined(all_steps[:, i]), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(table[i], start[i] + rate * joined(all_steps[:, i]), rtol=1e-4, atol=1e-5)
     wanted = [(all_steps**2).sum(), (all_steps.sum(0) ** 2).sum(), (start.astype(float) ** 2).sum()]
     np.testing.assert_allclose(sums, wanted, rtol=1e-4)
 

@@ -200,6 +200,7 @@ class Crew:
         self._starting: dict[Any, tuple[str, Any]] = {}
         self._deaths: dict[str, int] = {}
         self._look = 0.0
+        self._place()  # they start while the coordinator gets ready
 
     def newcomers(self) -> Iterable[str]:
         """Workers that have become ready; places without one are given one."""

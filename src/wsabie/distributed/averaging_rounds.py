@@ -20,9 +20,9 @@ from wsabie.distributed.averaging_worker import Report
 
 AHEAD = 2
 """Parts that wait with a worker, the one in training among them."""
-DRIFT = 0.1
+DRIFT = 0.35
 """How far two workers may be from their mean, relative to its length; n workers sqrt(n - 1) times less far."""
-LEAST_ROUNDS = 16
+LEAST_ROUNDS = 8
 """Rounds of an epoch at least, where it has the parts."""
 LATE = 0.5
 """Seconds that a round waits for further steps, beyond as long as the first ones took."""
@@ -272,7 +272,7 @@ class Rounds:
     @property
     def _goal(self) -> int:
         """Parts of a round: as many for each, or some would wait."""
-        return max(1, int(self.interval.parts) * len(self.hands))
+        return max(1, round(self.interval.parts) * len(self.hands))
 
     def _hand_out(self) -> None:
         """Parts to who has few; when those of the round are out, everybody is asked for its steps."""

@@ -82,12 +82,13 @@ def _make_add(checksum):
 
 
 def _make_join(checksum):
-    def join_steps(table, total, squares, sums):
-        """Move each row by total / max(1, |total|^2 / squares), and set total and squares to zero.
+    def join_steps(table, rate, total, squares, sums):
+        """Move each row by rate * total / max(1, |total|^2 / squares), and set total and squares to zero.
 
         Parameters
         ----------
         table, total : (n, dim) float32
+        rate : float32
         squares : (n,) float32
         sums : (3,) float64
             To these are added: all squares, the squared length of all totals, and that of the table as it was.
@@ -103,7 +104,7 @@ def _make_join(checksum):
             sums[1] += length
             sums[2] += norm2
             if squares[i] != 0:
-                share = np.float32(1) / max(np.float32(1), length / squares[i])
+                share = rate / max(np.float32(1), length / squares[i])
                 for j in range(len(row)):
                     row[j] += share * mine[j]
                     mine[j] = 0
