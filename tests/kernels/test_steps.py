@@ -60,7 +60,9 @@ def test_rounding_equals_its_slow_twin(back, n, dim, seed, power):
         wanted, integers = rounded(end[row] - start[row])
         assert scale == wanted
         np.testing.assert_allclose(q, integers, atol=1)  # a half may go either way
-        assert np.abs((end[row] - start[row]) - scale * q.astype(np.float32)).max() <= 1.001 * scale
+        off = np.abs((end[row] - start[row]) / scale - q)
+        assert off[q < 127].max(initial=0) <= 0.501  # the largest may lie a step beyond what 8 bits hold
+        assert off.max() <= 1.001
     given_back = np.zeros_like(start)
     given_back[rows] = scales[:, None] * values
     np.testing.assert_array_equal(before, start if back else start + given_back)
