@@ -66,7 +66,7 @@ def check(found: Any, alone: Any) -> None:
 def test_two_nodes_lose_one_and_get_another(cluster: Any, shards: Path, alone: dict[str, Any], tmp_path: Path) -> None:
     """A node is killed in the middle, and one that joins takes its place."""
     process = training(shards, tmp_path / "model", "--ray", cluster.address)
-    wait_for_epoch(process, tmp_path / "model", 3)
+    wait_for_epoch(process, tmp_path / "model", 40)  # on a busy machine the second worker comes late
     cluster.remove_node(next(iter(cluster.worker_nodes)), allow_graceful=False)
     cluster.add_node(num_cpus=1)
     found = told(process)

@@ -10,9 +10,15 @@ import numpy as np
 import pytest
 
 from wsabie.distributed import averaging_rounds as module
+from wsabie.distributed import averaging_steps
 from wsabie.distributed.averaging_rounds import Answer, Interval, NoWorkersError, Rounds
 from wsabie.distributed.averaging_steps import steps, take
 from wsabie.distributed.averaging_worker import Report
+
+
+@pytest.fixture(autouse=True)
+def whole_steps(monkeypatch):
+    monkeypatch.setattr(averaging_steps, "OUTER", 1.0)
 
 
 class Still(Interval):
@@ -41,9 +47,7 @@ class Made:
         if what == "take":
             take(self.own, self.before, given[0])
             return "took", None
-        moved = steps(self.own, self.before)
-        self.before["t"][:] = self.own["t"]
-        return "gave", moved
+        return "gave", steps(self.own, self.before, back=True)
 
 
 class MadeFleet:

@@ -16,7 +16,7 @@ from typing import Any
 from wsabie.base.errors import InputError, WsabieError
 from wsabie.base.progress import Stage
 from wsabie.distributed.averaging_rounds import Answer, Round, Rounds
-from wsabie.distributed.averaging_steps import Parts
+from wsabie.distributed.averaging_steps import Parts, rehearse
 from wsabie.distributed.averaging_worker import Report, Worker
 from wsabie.distributed.cluster import LOCAL, connect
 from wsabie.space.protocol import Trainable
@@ -96,7 +96,8 @@ class AveragingTrainer(Trainer):
         return Crew(settings, space, blocks, Shares(self._nodes or 1 if local else self._nodes, on_one=local))
 
     def compile(self, space: Any, blocks: Blocks) -> None:
-        """Nothing is trained here."""
+        """Nothing is trained here; steps are joined."""
+        rehearse()
 
     def _samplings(self, space: Any, blocks: Blocks) -> dict[str | None, Sampling]:
         return {}
@@ -162,15 +163,33 @@ class Shares:
 
 
 @dataclass
+class _Order:
+    """What a worker is to do by one message, in this order."""
+
+    news: Any = None
+    part: tuple[int, int, int | None] | None = None
+    gives: bool = False
+
+
+@dataclass
 class _Member:
-    """A worker on a node, and what it was asked and has not answered."""
+    """A worker on a node, what it was asked and has not answered, and what it is about to be asked."""
 
     actor: Any
-    asked: deque[tuple[Any, str]] = field(default_factory=deque)
+    asked: deque[Any] = field(default_factory=deque)
+    order: _Order = field(default_factory=_Order)
+
+    def send(self) -> None:
+        """Ask what there is to ask."""
+        order, self.order = self.order, _Order()
+        if order != _Order():
+            self.asked.append(self.actor.work.remote(order.news, order.part, order.gives))
 
 
 class Crew:
-    """The fleet as actors: one on each node that has the cores, and on those that come."""
+    """The fleet as actors: one on each node that has the cores, and on those that come. Messages cost about as much as
+    a round's sums, so that a worker gets new tables, a part and the request for its steps by one, where it can.
+    """
 
     def __init__(self, settings: Settings, space: Trainable, blocks: Dealt, shares: Shares) -> None:
         import ray
@@ -181,6 +200,7 @@ class Crew:
         self._starting: dict[Any, tuple[str, Any]] = {}
         self._deaths: dict[str, int] = {}
         self._look = 0.0
+        self._place()  # they start while the coordinator gets ready
 
     def newcomers(self) -> Iterable[str]:
         """Workers that have become ready; places without one are given one."""
@@ -218,26 +238,28 @@ class Crew:
 
     def train(self, worker: str, epoch: int, part: int, coming: int | None) -> None:
         """See `Fleet`."""
-        self._ask(worker, "trained", "train", epoch, part, coming)
+        member = self._members[worker]
+        if member.order.part is not None:
+            member.send()
+        member.order.part = epoch, part, coming
 
     def give(self, worker: str) -> None:
         """See `Fleet`."""
-        self._ask(worker, "gave", "give")
+        self._members[worker].order.gives = True
 
     def take(self, workers: Iterable[str], news: Parts) -> None:
         """See `Fleet`; what is sent to several travels to a node once."""
-        workers = list(workers)
-        sent = self._ray.put(news) if workers else None
-        for worker in workers:
-            self._ask(worker, "took", "take", sent)
-
-    def _ask(self, worker: str, what: str, method: str, *given: Any) -> None:
-        member = self._members[worker]
-        member.asked.append((getattr(member.actor, method).remote(*given), what))
+        members = [self._members[worker] for worker in workers]
+        sent = self._ray.put(news) if members else None
+        for member in members:
+            member.send()
+            member.order.news = sent
 
     def answers(self, seconds: float) -> Iterator[Answer]:
         """See `Fleet`: of every worker the first thing that it was asked, so that answers come in order."""
-        heads = {member.asked[0][0]: name for name, member in self._members.items() if member.asked}
+        for member in self._members.values():
+            member.send()
+        heads = {member.asked[0]: name for name, member in self._members.items() if member.asked}
         waited = [*heads, *self._starting]
         if not waited:
             time.sleep(seconds)
@@ -245,14 +267,20 @@ class Crew:
         self._ray.wait(waited, num_returns=1, timeout=seconds)
         for ref in self._ready(list(heads)):
             name = heads[ref]
-            _, what = self._members[name].asked.popleft()
-            value = self._value(name, ref)
-            if value is _LOST:
-                self.dismiss(name)
-                yield Answer(name, "lost")
-            elif what != "took":
-                self._deaths.pop(name, None)
-                yield Answer(name, what, value)  # type: ignore[arg-type]  # one of the two
+            self._members[name].asked.popleft()
+            yield from self._answered(name, self._value(name, ref))
+
+    def _answered(self, name: str, value: Any) -> Iterator[Answer]:
+        if value is _LOST:
+            self.dismiss(name)
+            yield Answer(name, "lost")
+            return
+        self._deaths.pop(name, None)
+        report, moved = value
+        if report is not None:
+            yield Answer(name, "trained", report)
+        if moved is not None:
+            yield Answer(name, "gave", moved)
 
     def _ready(self, refs: list[Any]) -> list[Any]:
         ready: list[Any] = self._ray.wait(refs, num_returns=len(refs), timeout=0)[0] if refs else []

@@ -13,15 +13,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
+from wsabie.base.arrays import Float32
 from wsabie.base.errors import WsabieError
-from wsabie.distributed.averaging_steps import Parts, Tables, Together, n_bytes, some_of, whole
+from wsabie.distributed.averaging_steps import Parts, Tables, Together, n_bytes, steps, whole
 from wsabie.distributed.averaging_worker import Report
 
 AHEAD = 2
 """Parts that wait with a worker, the one in training among them."""
-DRIFT = 0.1
+DRIFT = 0.35
 """How far two workers may be from their mean, relative to its length; n workers sqrt(n - 1) times less far."""
-LEAST_ROUNDS = 16
+LEAST_ROUNDS = 8
 """Rounds of an epoch at least, where it has the parts."""
 LATE = 0.5
 """Seconds that a round waits for further steps, beyond as long as the first ones took."""
@@ -197,6 +198,8 @@ class Rounds:
         self.interval = interval or Interval()
         self.told, self.alone, self.clock = told, alone, clock
         self.hands: dict[str, _Hand] = {}
+        self._known: dict[str, Float32] = {}  # the tables that workers have
+        self._together = Together(tables)
         self._version, self._came, self._lost, self._longest = 0, 0, 0, 0.0
         self._nobody_since: float | None = None
 
@@ -220,6 +223,7 @@ class Rounds:
         """
         self._epoch, self._n_parts, self._given, self._allowed = epoch, n_parts, given, left
         self._pool, self._left = deque(range(n_parts)), n_parts
+        self._known = self._known or {name: table.copy() for name, table in self.tables.items()}
         self._begin_round()
         while self._left or self._together.n:
             self._welcome()
@@ -238,7 +242,7 @@ class Rounds:
         for name in self.fleet.newcomers():
             self.hands[name] = _Hand(self.clock(), self._version)
             self._came += 1
-            self.fleet.take([name], whole(self.tables))
+            self.fleet.take([name], whole(self._known))
             self.interval.begin()
         if self.hands:
             self._nobody_since = None
@@ -259,8 +263,7 @@ class Rounds:
     # ---- what they do
 
     def _begin_round(self) -> None:
-        self._together, self._received = Together(self.tables), 0
-        self._handed = 0
+        self._received = self._handed = 0
         self._began = self.clock()
         self._first_gave: float | None = None
         for hand in self.hands.values():
@@ -269,7 +272,7 @@ class Rounds:
     @property
     def _goal(self) -> int:
         """Parts of a round: as many for each, or some would wait."""
-        return max(1, int(self.interval.parts) * len(self.hands))
+        return max(1, round(self.interval.parts) * len(self.hands))
 
     def _hand_out(self) -> None:
         """Parts to who has few; when those of the round are out, everybody is asked for its steps."""
@@ -349,28 +352,26 @@ class Rounds:
         return self.clock() > self._first_gave + (self._first_gave - self._began) + LATE
 
     def _join(self) -> None:
-        started, together = self.clock(), self._together
-        drift = together.drift(self.tables)
-        moved = together.join(self.tables)
+        started, joined = self.clock(), self._together.n
+        drift = self._together.join(self.tables)
         self.settle()
-        news = {name: some_of(self.tables[name], rows) for name, rows in moved.items()}
-        news = {name: some._replace(values=some.values.copy()) for name, some in news.items()}  # they move on
+        news = steps(self.tables, self._known, back=False)
         self._version += 1
         self._send(news)
         now, parts = self.clock(), self.interval.parts
-        if together.n > 1 or len(self.hands) < 2:
+        if joined > 1 or len(self.hands) < 2:
             n = max(len(self.hands), 1)
             self.interval.after(drift, n, self._n_parts / (LEAST_ROUNDS * n), self._allowed)
         bytes_sent, times = n_bytes(news), (now - self._began, now - started)
         counts = (*times, self._came, self._lost)
-        self.told(Round(self._epoch, drift, parts, together.n, self._received, bytes_sent, *counts))
+        self.told(Round(self._epoch, drift, parts, joined, self._received, bytes_sent, *counts))
 
     def _send(self, news: Parts) -> None:
-        """The rows that moved to those who have the tables of before, everything to others; not before they gave."""
+        """Steps to those who have the tables of before, everything to others; not before they gave."""
         free = {name: hand for name, hand in self.hands.items() if hand.asked is None}
         behind = [name for name, hand in free.items() if hand.version < self._version - 1]
         self.fleet.take([name for name in free if name not in behind], news)
         if behind:
-            self.fleet.take(behind, whole(self.tables))
+            self.fleet.take(behind, whole(self._known))
         for hand in free.values():
             hand.version = self._version

@@ -4,7 +4,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from wsabie.base.arrays import Float64, Int64
-from wsabie.distributed.averaging_steps import Parts, steps, take
+from wsabie.distributed.averaging_steps import Parts, rehearse, steps, take
 from wsabie.training.loops import Tally
 from wsabie.training.samplers import sampling_of
 from wsabie.training.settings import Settings
@@ -46,6 +46,7 @@ class Worker:
         self.before = {name: table.copy() for name, table in self.space.arrays().items()}
         self.trainer, self.threads = Trainer(settings), Threads(settings.threads)
         self.trainer.compile(self.space, self.blocks)
+        rehearse()
         self.sampling = sampling_of(settings.sampler, self.space, self.blocks.of_label, settings.threads)
 
     def train(self, epoch: int, number: int, coming: int | None = None) -> Report:
@@ -66,13 +67,18 @@ class Worker:
         return self.blocks.part(epoch, number)
 
     def give(self) -> Parts:
-        """How far the tables have moved since the last time, or since they were taken."""
-        own: dict[str, Any] = self.space.arrays()
-        moved = steps(own, self.before)
-        for name, table in own.items():
-            self.before[name][:] = table
-        return moved
+        """How far the tables have moved since they were taken; they go back by it until `take`."""
+        return steps(self.space.arrays(), self.before, back=True)
 
     def take(self, news: Parts) -> None:
-        """Go on from new tables, with what was done since `give`."""
+        """Go on from new tables, with what was not given."""
         take(self.space.arrays(), self.before, news)
+
+    def work(
+        self, news: Parts | None, part: tuple[int, int, int | None] | None, gives: bool
+    ) -> tuple[Report | None, Parts | None]:
+        """Take, train and give by one message; what was not asked is None."""
+        if news is not None:
+            self.take(news)
+        report = None if part is None else self.train(*part)
+        return report, self.give() if gives else None
