@@ -254,7 +254,7 @@ def oracles(law: Law, X: Any, y: Any, at: Any) -> dict[str, float]:
 
 
 def train(out: Path, epochs: int, dim: int, threads: int, X: Any, y: Any) -> dict[str, Any]:
-    """Train on the shards, and judge on the sample."""
+    """Train on the shards, and judge on the sample, where there is one."""
     rows = open_shards(out)
     warm = rows.first(512)
     Wsabie(dim=dim, epochs=1, threads=threads).fit(warm.X, warm.Y)  # compiles
@@ -272,7 +272,7 @@ def train(out: Path, epochs: int, dim: int, threads: int, X: Any, y: Any) -> dic
         "seconds": round(seconds, 1),
         "pairs_per_second": round(history[-1].pairs_per_second),
         "peak_mb_anonymous": round((before + grown) / 1e6),
-        "MAP": model.score(X, [str(label) for label in y]),
+        "MAP": None if X is None else model.score(X, [str(label) for label in y]),
     }
 
 
@@ -295,8 +295,9 @@ def main() -> None:
     shards = open_shard_folder(asked.out)
     assert len(shards) == n_rows, f"{asked.out} holds {len(shards):,} rows"
     found |= {"bytes": sum(entry["bytes"] for entry in shards.files), "nonzeros": shards.facts["nonzeros"] / n_rows}
-    X, y, at = sample(law, asked.sample, asked.threads)
+    X = y = None
     if asked.sample:
+        X, y, at = sample(law, asked.sample, asked.threads)
         found |= oracles(law, X, y, at)
     if not asked.no_training:
         found |= train(asked.out, asked.epochs, asked.dim, asked.threads, X, y)
