@@ -1,6 +1,5 @@
 """Commands on a cluster write what they write without one."""
 
-import csv
 import json
 import os
 import signal
@@ -14,9 +13,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from emoji_files import write_emoji
 from wsabie.faces.cli.main import run
 from wsabie.features.dictionary import learn_dictionary
-from wsabie.samples import sample_path
 
 ray = pytest.importorskip("ray", reason="ray is needed for work on many machines (extra wsabie[ray])")
 Cli = Callable[..., str]
@@ -42,14 +41,7 @@ def cli(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> C
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """90 emoji as files with metadata.csv, one of them broken."""
     folder = tmp_path_factory.mktemp("pictures")
-    table = pq.read_table(sample_path("emoji"), columns=["image", "labels", "group"]).slice(400, 90).to_pylist()
-    with (folder / "metadata.csv").open("w", newline="", encoding="utf-8") as file:
-        lines = csv.writer(file)
-        lines.writerow(["file_name", "labels", "group"])
-        for number, row in enumerate(table):
-            (folder / f"{number:03d}.webp").write_bytes(row["image"])
-            labels = ";".join(name.replace(";", " ") for name in row["labels"][:8])
-            lines.writerow([f"{number:03d}.webp", labels, row["group"]])
+    write_emoji(folder, 90, 8)
     (folder / "007.webp").write_bytes(b"no picture")
     return folder
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -30,7 +31,7 @@ class Reached(NamedTuple):
     milliseconds: float  # median of a single query
 
 
-class MeasuredIndex:
+class MeasuredIndex(ABC):
     """An index of labels, and what it was measured to bring.
 
     Attributes
@@ -74,6 +75,7 @@ class MeasuredIndex:
             "bytes": self.n_bytes,
         }
 
+    @abstractmethod
     def top_k(
         self,
         queries: Any,
@@ -84,11 +86,10 @@ class MeasuredIndex:
         threads: int | None = None,
     ) -> tuple[Int64, Float32]:
         """About the k best labels of each query, as `ExactIndex.top_k` gives them; no row gets fewer than there."""
-        raise NotImplementedError
 
+    @abstractmethod
     def to_parts(self) -> Parts:
         """What a folder keeps: the index, and of which table it is."""
-        raise NotImplementedError
 
     def told(self) -> dict[str, Any]:
         """The part of a folder's config that says what was measured, and of which table."""

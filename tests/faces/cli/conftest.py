@@ -1,7 +1,6 @@
 """Small real collections on disk, and a way to run commands as the shell would."""
 
 import contextlib
-import csv
 import json
 import shutil
 import sys
@@ -9,12 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pyarrow.parquet as pq
 import pytest
 
 from declared import MUSIC, PAIRS, SPEAKERS, TAKES
+from emoji_files import write_emoji
 from wsabie.faces.cli.main import run
-from wsabie.samples import sample_path
 
 
 class Ran(NamedTuple):
@@ -71,14 +69,7 @@ def rows(tmp_path: Path) -> Path:
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """120 emoji as files with metadata.csv, as somebody would bring them."""
     folder = tmp_path_factory.mktemp("pictures")
-    table = pq.read_table(sample_path("emoji"), columns=["image", "labels", "group"]).slice(400, 120).to_pylist()
-    with (folder / "metadata.csv").open("w", newline="", encoding="utf-8") as file:
-        lines = csv.writer(file)
-        lines.writerow(["file_name", "labels", "group"])
-        for number, row in enumerate(table):
-            (folder / f"{number:03d}.webp").write_bytes(row["image"])
-            labels = ";".join(name.replace(";", " ") for name in row["labels"][:12])
-            lines.writerow([f"{number:03d}.webp", labels, row["group"]])
+    write_emoji(folder, 120, 12)
     return folder
 
 
