@@ -78,15 +78,18 @@ def fast_proposals(problem: Problem) -> Proposed:
     return Proposed(block.violators, block.weights, block.directions, counters, loss)
 
 
-def fast_block(problem: Problem, bounds: Any = None) -> Outcome:
+def fast_block(problem: Problem, bounds: Any = None, tile: int | None = None) -> Outcome:
     """`kernels.blocks`: the whole order as one block; `bounds` shares the features out to threads."""
-    space, _, counters, loss = run_one_block(problem, [0, problem.space.n_features] if bounds is None else bounds)
+    owned = [0, problem.space.n_features] if bounds is None else bounds
+    space, block, counters, loss = run_one_block(problem, owned, tile)
+    assert not block.marks.touched.any()
     return outcome(space, counters, loss)
 
 
-def run_one_block(problem: Problem, bounds: Any) -> tuple[Any, Any, Any, float]:
+def run_one_block(problem: Problem, bounds: Any, tile: int | None = None) -> tuple[Any, Any, Any, float]:
     """The space after it, the block, the counters of all threads and the loss."""
     from wsabie.kernels.blocks import Block, run_blocks
+    from wsabie.kernels.towers import new_marks
     from wsabie.kernels.warp import N_COUNTERS
 
     space, targets, order = problem.space.copy(), problem.targets, problem.order.astype(np.int64)
@@ -100,10 +103,13 @@ def run_one_block(problem: Problem, bounds: Any) -> tuple[Any, Any, Any, float]:
         np.zeros(n),
         *np.zeros((2, firsts[-1]), np.int64),
         np.zeros(firsts[-1], np.float32),
+        new_marks(n_threads, n, space.n_features),
     )
     owned = np.array(bounds, np.int64)
     counters, losses = np.zeros((n_threads, N_COUNTERS), np.int64), np.zeros((n_threads, 1))
     pattern, labels, cuts = space.pattern(problem.inputs), space.label_arrays(), np.array([0, n])
+    if tile is not None:
+        pattern = pattern._replace(tower=pattern.tower._replace(tile=tile))
     with Threads(n_threads) as threads:
         threads.each(
             lambda t: run_blocks(

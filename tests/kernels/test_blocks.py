@@ -30,6 +30,14 @@ def test_owners_change_no_bit(problem: Problem, data: st.DataObject) -> None:
         assert np.array_equal(getattr(alone, name), getattr(shared, name))
 
 
+@given(problems(), st.integers(1, 13), st.integers(0, 12))
+def test_tiles_change_no_bit(problem: Problem, tile: int, cut: int) -> None:
+    d = problem.space.n_features
+    alone, tiled = fast_block(problem), fast_block(problem, [0, min(cut, d), d], tile)
+    for name in ("features", "labels", "bias", "counters"):
+        assert np.array_equal(getattr(alone, name), getattr(tiled, name))
+
+
 @settings(max_examples=40)
 @given(problems(), st.integers(1, 3))
 def test_free_vectors_equal_the_twin_for_any_number_of_owners(problem: Problem, owners: int) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from strategies import DIM, make_rule, seeds, sparse_rows
 from wsabie.base.validation import check_features
 from wsabie.kernels import reference, towers_reference
-from wsabie.kernels.towers import Dense, Frozen, Linear, Lookup, backprop, encode, encode_rows
+from wsabie.kernels.towers import Dense, Frozen, Linear, Lookup, backprop, encode, encode_rows, tile_of
 from wsabie.space import tables
 
 WIDTH = (None, None)
@@ -33,7 +33,7 @@ def draw(kind: Any, seed: int, limit: float = np.inf) -> tuple[Any, int]:
         return kind(table, rng.integers(0, d, n).astype(np.int32)), n
     X = sparse_rows(n, d, 0.6, rng)
     rows = check_features(X if kind is Linear else X.toarray())
-    return (Linear(table, *rows) if kind is Linear else Dense(table, rows)), n
+    return (Linear(table, *rows, 4) if kind is Linear else Dense(table, rows)), n
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -51,12 +51,22 @@ def test_hand_worked_point() -> None:
     V = np.zeros((4, 32), np.float32)
     V[1, 0], V[3, :2] = 5, (1, 7)
     rows = (np.int64([0, 2, 2]), np.int32([1, 3]), np.float32([2, -1]))
-    tower = Linear(V, *rows)
+    tower = Linear(V, *rows, 3)
     q = np.ones(32, np.float32)
     encode(tower, 0, q, WIDTH)
     assert q[:3].tolist() == [9, -7, 0]
     encode(tower, 1, q, WIDTH)
     assert not q.any()
+
+
+@pytest.mark.parametrize(
+    ("n_features", "per_row", "rows"),
+    [(10_000, 245, 585), (1_000_000, 100, 80_000), (500, 0, 12_000), (0, 0, 585)],
+)
+def test_a_tile_fits_the_cache_or_has_some_non_zeros_of_a_row(n_features: int, per_row: int, rows: int) -> None:
+    """256 KiB of rows of 112 floats; or of the features as many as hold 8 non-zeros on average."""
+    table = np.broadcast_to(np.float32(0), (n_features, 112))
+    assert tile_of(table, np.arange(4) * per_row) == rows
 
 
 def test_only_the_rows_asked_for_are_written() -> None:

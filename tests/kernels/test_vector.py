@@ -23,12 +23,6 @@ def test_dot_is_the_sum_of_products() -> None:
     assert vector.dot(a, b, WIDTH) == 2 * sum(range(N))
 
 
-def test_norm_of_a_3_4_5_triangle() -> None:
-    a = np.zeros(N, np.float32)
-    a[[3, 31]] = 3, 4
-    assert vector.norm(a, WIDTH) == 5
-
-
 def test_add_and_zero() -> None:
     a, b = vectors(2)
     before = a.copy()
@@ -38,22 +32,12 @@ def test_add_and_zero() -> None:
     assert not a.any()
 
 
-@given(seeds)
-def test_add4_is_four_adds(seed: int) -> None:
-    a, *rows = vectors(5, seed)
-    scales = np.float32([1, -2, 0, 0.25])
-    expected = a.astype(float) + sum(s * row.astype(float) for s, row in zip(scales, rows, strict=True))
-    vector.add4(a, *(x for pair in zip(scales, rows, strict=True) for x in pair), WIDTH)
-    np.testing.assert_allclose(a, expected, rtol=1e-5, atol=1e-6)
-
-
 @given(seeds, st.floats(0.1, 20))
 def test_project_cuts_long_rows_and_leaves_short_ones(seed: int, max_norm: float) -> None:
     (a,) = vectors(1, seed)
     before, limit = a.copy(), np.float32(max_norm)
     length = math.sqrt((before.astype(float) ** 2).sum())
-    returned = vector.project(a, limit, WIDTH)
-    assert returned == pytest.approx(min(length, max_norm), rel=1e-6)
+    vector.project(a, limit, WIDTH)
     assert np.linalg.norm(a) <= limit * (1 + 1e-6)
     np.testing.assert_allclose(a, before * min(1, max_norm / length), rtol=1e-5)
     if length < max_norm * 0.999:

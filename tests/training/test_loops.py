@@ -116,9 +116,9 @@ def after_blocks(problem: Problem, n_threads: int) -> JointSpace:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize(("pairs", "blocks"), [(768, 3), (769, 4)])
+@pytest.mark.parametrize(("pairs", "blocks"), [(768, 3), (769, 4), (127 * 256, 127), (127 * 256 + 1, 64)])
 def test_the_bits_are_those_of_blocks_of_256_pairs_one_after_the_other(pairs: int, blocks: int, threads: int) -> None:
-    """By hand, three full blocks and one pair more: seed and data decide the tables, and the size of a block does."""
+    """By hand, full blocks and one pair more, which makes 128 blocks 64: seed, data and the size of a block decide."""
     problem = one_label_a_row(pairs, 1.2)
     by_hand = problem.space.copy()
     for part in np.array_split(problem.order, blocks):

@@ -22,8 +22,9 @@ import numpy as np
 
 from wsabie.base.arrays import LANES
 from wsabie.kernels._jit import jit
+from wsabie.kernels.registers import load
 from wsabie.kernels.towers import backprop, encode, scatter
-from wsabie.kernels.vector import add, add_project, multiply, zero
+from wsabie.kernels.vector import add, move, zero
 
 
 class Beside(NamedTuple):
@@ -72,9 +73,7 @@ def _move_label(pattern, i, g, rule, width):
     """The label beside the thing takes its step at the rate of labels, and is projected."""
     if pattern.other[i] >= 0:
         row = pattern.table[pattern.other[i]]
-        if rule.keep_labels != 1:
-            multiply(row, rule.keep_labels, width)
-        add_project(row, rule.step_labels * pattern.weight, g, rule.max_norm_labels, width)
+        move(row, rule.keep_labels, rule.step_labels * pattern.weight, load(g, width), rule.max_norm_labels, width)
 
 
 def spread_beside(pattern, i, slot, g, rule, width):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from wsabie.kernels._jit import entry, jit
 from wsabie.kernels.barrier import meet
 from wsabie.kernels.candidates import gather, move_label, place, spread_labels
-from wsabie.kernels.patterns import fold, recall, spread_block
+from wsabie.kernels.patterns import fold_block, recall, spread_block
 from wsabie.kernels.vector import zero
 from wsabie.kernels.warp import negatives_among, propose
 
@@ -31,6 +31,7 @@ class Block(NamedTuple):
     positives: Any  # (pairs,) int64
     violators: Any  # (pairs,) int64, -1 = no step
     weights: Any  # (pairs,) float32
+    marks: Any  # `towers.Marks`
 
 
 @entry
@@ -68,6 +69,7 @@ def run_blocks(checksum: int) -> Any:
             gathered = gather(labels, targets, rule, block, t, n, width)
             if gathered and not meet(counts, t):
                 return
+            fold_block(pattern, targets.rows, 0, block, first, last, t, width)
             propose_slots(pattern, labels, targets, rule, sampler, block, first, last, counters, width)
             if not meet(counts, t):
                 return
@@ -98,16 +100,17 @@ def part_of(whole, lo, hi):
         whole.positives,
         whole.violators,
         whole.weights,
+        whole.marks,
     )
 
 
 @jit
 def propose_slots(pattern, labels, targets, rule, sampler, block, lo, hi, counters, width):
-    """Fill slots lo..hi-1."""
+    """Fill slots lo..hi-1, whose queries are there."""
     for b in range(lo, hi):
         visit, at = block.order[b], block.firsts[b] - block.firsts[0]
         i = targets.rows[visit]
-        q, g = fold(pattern, i, 0, block.queries[b], width), block.directions[b]
+        q, g = recall(pattern, i, 0, block.queries[b], width), block.directions[b]
         zero(g, width)
         moved, loss, n = False, 0.0, negatives_among(targets, labels, i)
         for pair in range(targets.starts[visit], targets.starts[visit + 1]):

@@ -19,7 +19,7 @@ from wsabie.kernels import beside
 from wsabie.kernels._jit import INLINE
 from wsabie.kernels.beside import Apart, Beside
 from wsabie.kernels.candidates import DenseRow, Row, Two
-from wsabie.kernels.towers import backprop, encode, scatter
+from wsabie.kernels.towers import backprop, encode, encode_block, scatter
 
 
 class Pair(NamedTuple):
@@ -67,6 +67,23 @@ def _fold_both(pattern, i, slot, q, width):
     return Two(fold(pattern.pair, i, slot, q, width), fold(pattern.given, i, slot, q, width))
 
 
+def _fold_block_pair(pattern, rows, slot, block, lo, hi, t, width):
+    encode_block(pattern.tower, rows, block, lo, hi, t, width)
+
+
+def _fold_block_given(pattern, rows, slot, block, lo, hi, t, width):
+    return
+
+
+def _fold_block_both(pattern, rows, slot, block, lo, hi, t, width):
+    fold_block(pattern.pair, rows, slot, block, lo, hi, t, width)
+
+
+def _fold_block_singly(pattern, rows, slot, block, lo, hi, t, width):
+    for b in range(lo, hi):
+        fold(pattern, rows[block.order[b]], slot, block.queries[b], width)
+
+
 def _recall_point(pattern, i, slot, q, width):
     return q
 
@@ -107,6 +124,14 @@ _FOLD: dict[type, Callable[..., Any]] = {
     Beside: beside.fold_beside,
     Apart: beside.fold_apart,
 }
+_FOLD_BLOCK: dict[type, Callable[..., Any]] = {
+    Pair: _fold_block_pair,
+    Given: _fold_block_given,
+    GivenDense: _fold_block_given,
+    Both: _fold_block_both,
+    Beside: _fold_block_singly,
+    Apart: _fold_block_singly,
+}
 _RECALL: dict[type, Callable[..., Any]] = {
     **_FOLD, **dict.fromkeys((Pair, Beside, Apart), _recall_point), Both: _recall_both
 }  # fmt: skip
@@ -133,6 +158,11 @@ def fold(pattern: Any, i: int, slot: int, q: Any, width: Any) -> Any:
     return _FOLD[type(pattern)](pattern, i, slot, q, width)
 
 
+def fold_block(pattern: Any, rows: Any, slot: int, block: Any, lo: int, hi: int, t: int, width: Any) -> Any:
+    """`fold` of a block's slots lo..hi-1 into its queries, by thread t; `recall` gives them back."""
+    return _FOLD_BLOCK[type(pattern)](pattern, rows, slot, block, lo, hi, t, width)
+
+
 def recall(pattern: Any, i: int, slot: int, q: Any, width: Any) -> Any:
     """The query that was folded into q before."""
     return _RECALL[type(pattern)](pattern, i, slot, q, width)
@@ -156,6 +186,11 @@ def spread_block(
 @overload(fold, jit_options=INLINE)
 def _fold(pattern, i, slot, q, width):
     return _FOLD[pattern.instance_class]
+
+
+@overload(fold_block, jit_options=INLINE)
+def _fold_block(pattern, rows, slot, block, lo, hi, t, width):
+    return _FOLD_BLOCK[pattern.instance_class]
 
 
 @overload(recall, jit_options=INLINE)

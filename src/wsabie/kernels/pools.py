@@ -32,6 +32,7 @@ class Pool(NamedTuple):
     order: Any  # (slots,) int64: 0, 1, 2 ...
     drawn: Any  # (1,) int64: negatives come from the slots below
     n_sampled: int
+    marks: Any  # `towers.Marks`
 
 
 class Moves(NamedTuple):
@@ -40,6 +41,7 @@ class Moves(NamedTuple):
     order: Any
     moved: Any
     directions: Any
+    marks: Any
 
 
 @jit
@@ -80,7 +82,7 @@ def gather_pool(labels, targets, rule, block, t, n, width):
 def spread_pool(labels, block, rule, owner, n_owners, bounds, width):
     """Scatter the directions of the slots into the rows of the table that `owner` owns."""
     slots = labels.n_sampled + n_pairs_of(block)
-    moves = Moves(labels.order[:slots], labels.moved, labels.directions)
+    moves = Moves(labels.order[:slots], labels.moved, labels.directions, labels.marks)
     scatter(labels.tower, labels.ids, moves, rule, owner, n_owners, bounds, width)
 
 

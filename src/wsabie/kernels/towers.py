@@ -13,7 +13,14 @@ import numpy as np
 from numba.extending import overload
 
 from wsabie.kernels._jit import INLINE, entry, jit
-from wsabie.kernels.vector import add, add4, add_project, add_square, multiply, shorten, zero
+from wsabie.kernels.registers import load, nothing, plus, store
+from wsabie.kernels.vector import move, moved, project, shortened, zero
+
+LINE = 64
+"""Flags that are looked at together."""
+
+_TILE_BYTES = 1 << 18  # of a table: stays in the second cache level beside what else a block reads
+_LEAST = 8  # non-zeros of a row in a tile, or looking for them takes longer than they do
 
 
 class Linear(NamedTuple):
@@ -23,6 +30,7 @@ class Linear(NamedTuple):
     indptr: Any  # (n + 1,) int64
     indices: Any  # (nnz,) int32
     data: Any  # (nnz,) float32
+    tile: int  # features that a block's rows are taken through at a time (`tile_of`)
 
 
 class Dense(NamedTuple):
@@ -46,76 +54,62 @@ class Frozen(NamedTuple):
     ids: Any  # (n,) int32
 
 
+class Marks(NamedTuple):
+    """Scratch of what goes through a block in tiles."""
+
+    places: Any  # (threads, slots) int64: how far a thread has come in the non-zeros of each slot
+    touched: Any  # (features, in whole lines) uint8: whose rows have moved; zero between blocks
+
+
+def new_marks(n_threads: int, slots: int, n_features: int) -> Marks:
+    """Room for the slots of a block."""
+    return Marks(np.zeros((n_threads, slots), np.int64), np.zeros(-(-n_features // LINE) * LINE, np.uint8))
+
+
+def tile_of(table: Any, indptr: Any) -> int:
+    """How many features to take at a time."""
+    n, width = map(int, table.shape)
+    per_row = max(int(indptr[-1]) - int(indptr[0]), 1) / max(len(indptr) - 1, 1)
+    return max(_TILE_BYTES // (4 * width), int(_LEAST * n / per_row), 1)
+
+
 def _encode_linear(tower, i, q, width):
-    zero(q, width)
-    table, indices, data = tower.table, tower.indices, tower.data
-    p, hi = tower.indptr[i], tower.indptr[i + 1]
-    while p + 4 <= hi:
-        add4(
-            q,
-            data[p],
-            table[indices[p]],
-            data[p + 1],
-            table[indices[p + 1]],
-            data[p + 2],
-            table[indices[p + 2]],
-            data[p + 3],
-            table[indices[p + 3]],
-            width,
-        )
-        p += 4
-    while p < hi:
-        add(q, data[p], table[indices[p]], width)
-        p += 1
+    point = nothing(width)
+    for p in range(tower.indptr[i], tower.indptr[i + 1]):
+        point = plus(point, tower.data[p], load(tower.table[tower.indices[p]], width))
+    store(q, point)
 
 
 def _encode_dense(tower, i, q, width):
-    zero(q, width)
+    point = nothing(width)
     for j in range(tower.rows.shape[1]):
-        add(q, tower.rows[i, j], tower.table[j], width)
+        point = plus(point, tower.rows[i, j], load(tower.table[j], width))
+    store(q, point)
 
 
 def _encode_lookup(tower, i, q, width):
-    zero(q, width)
-    add(q, np.float32(1), tower.table[tower.ids[i]], width)
-
-
-@jit
-def _move_rows(tower, lo, hi, g, rule, width):
-    """Decay, move and project the rows of the non-zeros lo..hi-1, of one entity, whose features are all different.
-
-    A row is shortened after the next one has moved, so that nobody waits for the sum of its squares.
-    """
-    table, indices, data = tower.table, tower.indices, tower.data
-    if rule.keep_rows != 1:
-        for p in range(lo, hi):
-            multiply(table[indices[p]], rule.keep_rows, width)
-    before = np.float32(0)
-    for p in range(lo, hi):
-        norm2 = add_square(table[indices[p]], rule.step_rows * data[p], g, width)
-        if p > lo:
-            shorten(table[indices[p - 1]], before, rule.max_norm_rows, width)
-        before = norm2
-    if hi > lo:
-        shorten(table[indices[hi - 1]], before, rule.max_norm_rows, width)
+    store(q, load(tower.table[tower.ids[i]], width))
 
 
 def _backprop_linear(tower, i, g, rule, width):
-    _move_rows(tower, tower.indptr[i], tower.indptr[i + 1], g, rule, width)
+    direction = load(g, width)
+    for p in range(tower.indptr[i], tower.indptr[i + 1]):
+        _move(tower.table[tower.indices[p]], tower.data[p], direction, rule, width)
 
 
 def _backprop_dense(tower, i, g, rule, width):
+    direction = load(g, width)
     for j in range(tower.rows.shape[1]):
-        if rule.keep_rows != 1:
-            multiply(tower.table[j], rule.keep_rows, width)
-        add_project(tower.table[j], rule.step_rows * tower.rows[i, j], g, rule.max_norm_rows, width)
+        _move(tower.table[j], tower.rows[i, j], direction, rule, width)
 
 
 def _backprop_lookup(tower, i, g, rule, width):
-    row = tower.table[tower.ids[i]]
-    if rule.keep_rows != 1:
-        multiply(row, rule.keep_rows, width)
-    add_project(row, rule.step_rows, g, rule.max_norm_rows, width)
+    _move(tower.table[tower.ids[i]], np.float32(1), load(g, width), rule, width)
+
+
+@jit
+def _move(row, x, direction, rule, width):
+    move(row, rule.keep_rows, rule.step_rows * x, direction, rule.max_norm_rows, width)
 
 
 def _backprop_frozen(tower, i, g, rule, width):
@@ -167,6 +161,27 @@ def encode_rows(checksum: int) -> Any:
     return encode_rows
 
 
+def _encode_block_linear(tower, rows, block, lo, hi, t, width):
+    places = block.marks.places[t]
+    for b in range(lo, hi):
+        places[b] = tower.indptr[rows[block.order[b]]]
+        zero(block.queries[b], width)
+    for first in range(0, len(tower.table), tower.tile):
+        for b in range(lo, hi):
+            p, end = places[b], tower.indptr[rows[block.order[b]] + 1]
+            point = load(block.queries[b], width)
+            while p < end and tower.indices[p] < first + tower.tile:
+                point = plus(point, tower.data[p], load(tower.table[tower.indices[p]], width))
+                p += 1
+            store(block.queries[b], point)
+            places[b] = p
+
+
+def _encode_block_singly(tower, rows, block, lo, hi, t, width):
+    for b in range(lo, hi):
+        encode(tower, rows[block.order[b]], block.queries[b], width)
+
+
 @jit
 def _first_at_least(indices, lo, hi, value):
     while lo < hi:
@@ -179,23 +194,56 @@ def _first_at_least(indices, lo, hi, value):
 
 
 def _scatter_linear(tower, rows, block, rule, owner, n_owners, bounds, width):
+    places, touched, end = block.marks.places[owner], block.marks.touched, bounds[owner + 1]
     for b in range(len(block.order)):
-        if block.moved[b]:
-            i = rows[block.order[b]]
-            lo = _first_at_least(tower.indices, tower.indptr[i], tower.indptr[i + 1], bounds[owner])
-            hi = _first_at_least(tower.indices, lo, tower.indptr[i + 1], bounds[owner + 1])
-            _move_rows(tower, lo, hi, block.directions[b], rule, width)
+        i = rows[block.order[b]]
+        places[b] = _first_at_least(tower.indices, tower.indptr[i], tower.indptr[i + 1], bounds[owner])
+    for first in range(bounds[owner], end, tower.tile):
+        last = min(first + tower.tile, end)
+        for b in range(len(block.order)):
+            if block.moved[b]:
+                hi = tower.indptr[rows[block.order[b]] + 1]
+                places[b] = _move_some(tower, places[b], hi, last, block.directions[b], touched, rule, width)
+        _project_touched(tower.table, touched, first, last, rule, width)
+
+
+@jit
+def _move_some(tower, p, hi, last, g, touched, rule, width):
+    """Move the rows of the non-zeros from p on, up to hi or feature `last`; returns where the next one stands."""
+    direction = load(g, width)
+    while p < hi and tower.indices[p] < last:
+        j = tower.indices[p]
+        row = tower.table[j]
+        store(row, moved(load(row, width), rule.keep_rows, rule.step_rows * tower.data[p], direction))
+        touched[j] = 1
+        p += 1
+    return p
+
+
+@jit
+def _project_touched(table, touched, first, last, rule, width):
+    """Project the rows first..last-1 that have moved, and forget that they have."""
+    for line in range(first - first % LINE, last, LINE):
+        any_moved = touched[line]
+        for j in range(line + 1, line + LINE):
+            any_moved |= touched[j]
+        if any_moved:
+            for j in range(max(line, first), min(line + LINE, last)):
+                if touched[j]:
+                    project(table[j], rule.max_norm_rows, width)
+                    touched[j] = 0
 
 
 def _scatter_dense(tower, rows, block, rule, owner, n_owners, bounds, width):
     for j in range(bounds[owner], bounds[owner + 1]):
-        row = tower.table[j]
+        point, any_moved = load(tower.table[j], width), False
         for b in range(len(block.order)):
             if block.moved[b]:
-                if rule.keep_rows != 1:
-                    multiply(row, rule.keep_rows, width)
                 x = tower.rows[rows[block.order[b]], j]
-                add_project(row, rule.step_rows * x, block.directions[b], rule.max_norm_rows, width)
+                point = moved(point, rule.keep_rows, rule.step_rows * x, load(block.directions[b], width))
+                any_moved = True
+        if any_moved:
+            store(tower.table[j], shortened(point, rule.max_norm_rows))
 
 
 def _scatter_lookup(tower, rows, block, rule, owner, n_owners, bounds, width):
@@ -209,6 +257,12 @@ def _scatter_frozen(tower, rows, block, rule, owner, n_owners, bounds, width):
     return
 
 
+_ENCODE_BLOCK: dict[type, Callable[..., Any]] = {
+    Linear: _encode_block_linear,
+    Dense: _encode_block_singly,
+    Lookup: _encode_block_singly,
+    Frozen: _encode_block_singly,
+}
 _SCATTER: dict[type, Callable[..., Any]] = {
     Linear: _scatter_linear,
     Dense: _scatter_dense,
@@ -217,12 +271,23 @@ _SCATTER: dict[type, Callable[..., Any]] = {
 }
 
 
+def encode_block(tower: Any, rows: Any, block: Any, lo: int, hi: int, t: int, width: Any) -> Any:
+    """The points of a block's slots lo..hi-1, whose things `rows` says, into its queries, by thread t."""
+    return _ENCODE_BLOCK[type(tower)](tower, rows, block, lo, hi, t, width)
+
+
 def scatter(tower: Any, rows: Any, block: Any, rule: Any, owner: int, n_owners: int, bounds: Any, width: Any) -> Any:
     """`backprop` of a block's directions, one after the other, as far as `owner` owns the rows of the table.
 
+    Rows behind features are projected once, after all their moves; free vectors after each.
     Its features are bounds[owner]..bounds[owner + 1] - 1, its free vectors those whose number leaves the rest `owner`.
     """
     return _SCATTER[type(tower)](tower, rows, block, rule, owner, n_owners, bounds, width)
+
+
+@overload(encode_block, jit_options=INLINE)
+def _encode_block(tower, rows, block, lo, hi, t, width):
+    return _ENCODE_BLOCK[tower.instance_class]
 
 
 @overload(scatter, jit_options=INLINE)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from wsabie.base.arrays import Float64
-from wsabie.kernels.towers import Dense, Frozen, Linear
+from wsabie.kernels.towers import Dense, Frozen, Linear, Lookup
 
 
 def features_of(tower: Any, i: int) -> list[tuple[int, float]]:
@@ -40,17 +40,20 @@ def decay(row: Float64, keep: Any) -> None:
 
 def backprop(tower: Any, i: int, g: Float64, rule: Any) -> None:
     """Every row behind entity i decays, moves by step_rows * coefficient * g and is projected."""
-    if isinstance(tower, Frozen):
-        return
-    rows = [j for j, _ in features_of(tower, i)]
-    for j in rows:
-        decay(tower.table[j], rule.keep_rows)
-    for j, x in features_of(tower, i):
-        tower.table[j] += float(rule.step_rows) * x * g
-        project(tower.table[j], float(rule.max_norm_rows))
+    apply_directions(tower, rule, [(i, g)])
 
 
 def apply_directions(tower: Any, rule: Any, directions: list[tuple[int, Float64]]) -> None:
-    """`backprop` of all directions of a block, one after the other."""
-    for i, g in directions if tower is not None else ():
-        backprop(tower, i, g, rule)
+    """`backprop` of all directions of a block; rows behind features are projected once, after all their moves."""
+    if tower is None or isinstance(tower, Frozen):
+        return
+    moved = set()
+    for i, g in directions:
+        for j, x in features_of(tower, i):
+            decay(tower.table[j], rule.keep_rows)
+            tower.table[j] += float(rule.step_rows) * x * g
+            moved.add(j)
+            if isinstance(tower, Lookup):
+                project(tower.table[j], float(rule.max_norm_rows))
+    for j in moved:
+        project(tower.table[j], float(rule.max_norm_rows))

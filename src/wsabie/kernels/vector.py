@@ -1,92 +1,65 @@
-"""Short dense vectors of a width known at compile time.
+"""Short dense vectors of a width known at compile time, in memory.
 
 Tables are padded with zeros to a multiple of 16 floats; `width` is a tuple of `dim_padded // 16` Nones, whose length is
-part of its type, so that every loop below has a constant length and is unrolled into vector instructions.
+part of its type, so that every vector is a known number of registers (`wsabie.kernels.registers`).
 """
 
 import math
 
 import numpy as np
 
-from wsabie.base.arrays import LANES
 from wsabie.kernels._jit import jit
+from wsabie.kernels.registers import inner, load, nothing, plus, store, times
 
 
 @jit
 def dot(a, b, width):
     """sum_k a_k b_k."""
-    total = a[0] * b[0]
-    for k in range(1, LANES * len(width)):
-        total += a[k] * b[k]
-    return total
+    return inner(load(a, width), load(b, width))
 
 
 @jit
 def zero(a, width):
     """a = 0."""
-    for k in range(LANES * len(width)):
-        a[k] = 0.0
+    store(a, nothing(width))
 
 
 @jit
 def multiply(a, factor, width):
     """a *= factor."""
-    for k in range(LANES * len(width)):
-        a[k] *= factor
+    store(a, times(load(a, width), factor))
 
 
 @jit
 def add(a, scale, b, width):
     """a += scale * b."""
-    for k in range(LANES * len(width)):
-        a[k] += scale * b[k]
+    store(a, plus(load(a, width), scale, load(b, width)))
 
 
 @jit
-def add4(a, s0, b0, s1, b1, s2, b2, s3, b3, width):
-    """a += s0 * b0 + s1 * b1 + s2 * b2 + s3 * b3: a is loaded and stored once for four rows."""
-    for k in range(LANES * len(width)):
-        a[k] += s0 * b0[k] + s1 * b1[k] + s2 * b2[k] + s3 * b3[k]
-
-
-@jit
-def norm(a, width):
-    """sqrt(sum_k a_k^2)."""
-    return np.float32(math.sqrt(dot(a, a, width)))
+def shortened(point, max_norm):
+    """The point at norm `max_norm` where it is longer (infinity leaves it free)."""
+    square = inner(point, point)
+    if square > max_norm * max_norm:
+        return times(point, max_norm / np.float32(math.sqrt(square)))
+    return point
 
 
 @jit
 def project(a, max_norm, width):
-    """Scale a down to norm `max_norm` when it is longer (infinity leaves it free); returns the norm it then has."""
-    length = norm(a, width)
-    if length <= max_norm:
-        return length
-    shrink = max_norm / length
-    for k in range(LANES * len(width)):
-        a[k] *= shrink
-    return max_norm
+    """Scale a down to norm `max_norm` where it is longer."""
+    store(a, shortened(load(a, width), max_norm))
 
 
 @jit
-def add_square(a, scale, b, width):
-    """a += scale * b; returns sum_k a_k^2, which is nearly free while the row is in registers."""
-    norm2 = np.float32(0)
-    for k in range(LANES * len(width)):
-        a[k] += scale * b[k]
-        norm2 += a[k] * a[k]
-    return norm2
+def moved(point, keep, scale, direction):
+    """keep * point + scale * direction."""
+    if keep != 1:
+        point = times(point, keep)
+    return plus(point, scale, direction)
 
 
 @jit
-def shorten(a, norm2, max_norm, width):
-    """Scale a, whose squared norm is given, down to norm `max_norm` when it is longer."""
-    if norm2 > max_norm * max_norm:
-        shrink = max_norm / np.float32(math.sqrt(norm2))
-        for k in range(LANES * len(width)):
-            a[k] *= shrink
-
-
-@jit
-def add_project(a, scale, b, max_norm, width):
-    """a += scale * b, then `project`."""
-    shorten(a, add_square(a, scale, b, width), max_norm, width)
+def move(a, keep, scale, direction, max_norm, width):
+    """a = keep * a + scale * direction, a point, then `project`."""
+    store(a, shortened(moved(load(a, width), keep, scale, direction), max_norm))

@@ -182,7 +182,8 @@ def _tower(table: Float32, inputs: Inputs | None) -> Any:
     from wsabie.kernels import towers
 
     if isinstance(inputs, Csr):
-        return towers.Linear(table, *map(under_one_type, inputs))
+        indptr, indices, data = map(under_one_type, inputs)
+        return towers.Linear(table, indptr, indices, data, towers.tile_of(table, indptr))
     if inputs is None:
         raise TypeError("no things")
     return (towers.Lookup if inputs.ndim == 1 else towers.Dense)(table, under_one_type(inputs))

@@ -19,6 +19,7 @@ from wsabie.training.threads import Threads
 VISITS_PER_CHUNK = 4096
 BLOCKS_PER_CHUNK = 16
 VISITS_PER_OWPC_CHUNK = 64
+_MANY_BLOCKS = 128
 _SAMPLED = 1 << 17  # non-zeros that tell how the features' work is spread
 
 
@@ -157,6 +158,7 @@ class _Plan:
 
     def __init__(self, space: Space, block: RowBlock, order: Int64, sampling: Sampling, n_threads: int) -> None:
         from wsabie.kernels.blocks import Block
+        from wsabie.kernels.towers import new_marks
 
         firsts = _pairs_before(block, order)
         cuts = [lo + _cut(firsts[lo : hi + 1] - firsts[lo]) for lo, hi in sampling.parts(firsts)]
@@ -174,11 +176,12 @@ class _Plan:
             np.zeros(pairs, np.int64),
             np.zeros(pairs, np.int64),
             np.zeros(pairs, np.float32),
+            new_marks(n_threads, slots, space.n_features),
         )
         self.bounds = self.label_bounds = _bounds(space.n_features, of_things(block.inputs), n_threads)
         self.labels = space.label_arrays()
         if isinstance(space, JointSpace) and space.candidates is not None:
-            self.labels = new_pool(space, pairs)
+            self.labels = new_pool(space, pairs, n_threads)
             if space.labels is not space.features:  # else the same rows have the same owner on both sides
                 self.label_bounds = _bounds(len(space.labels), space.candidates, n_threads)
 
@@ -189,8 +192,14 @@ def _pairs_before(block: RowBlock, order: Int64) -> Int64:
 
 
 def _cut(firsts: Int64) -> Int64:
-    """Block boundaries in the order: as many visits as hold PAIRS_PER_BLOCK pairs."""
-    n_blocks = max(1, -(-int(firsts[-1]) // PAIRS_PER_BLOCK))
+    """Block boundaries in the order: as many visits as hold PAIRS_PER_BLOCK pairs, or twice that where there are many.
+
+    A thread brings the table into its cache once a block; with few blocks an epoch, larger ones would learn less.
+    """
+    n_pairs = int(firsts[-1])
+    n_blocks = max(1, -(-n_pairs // PAIRS_PER_BLOCK))
+    if n_blocks >= _MANY_BLOCKS:
+        n_blocks = -(-n_pairs // (2 * PAIRS_PER_BLOCK))
     wanted = np.linspace(0, firsts[-1], n_blocks + 1)
     return np.unique(np.searchsorted(firsts, wanted)).astype(np.int64)
 

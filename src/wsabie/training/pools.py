@@ -9,9 +9,10 @@ from wsabie.space.joint import JointSpace
 from wsabie.training.samplers import PAIRS_PER_BLOCK
 
 
-def new_pool(space: JointSpace, most_pairs: int) -> Any:
+def new_pool(space: JointSpace, most_pairs: int, n_threads: int) -> Any:
     """Room for the candidates of a block: the drawn ones and the positives of at most `most_pairs` pairs."""
     from wsabie.kernels.pools import Pool
+    from wsabie.kernels.towers import new_marks
 
     slots, width = space.negatives + most_pairs, LANES * len(space.width)
     points, directions = np.zeros((2, slots, width), np.float32)
@@ -24,6 +25,7 @@ def new_pool(space: JointSpace, most_pairs: int) -> Any:
         order=np.arange(slots),
         drawn=np.zeros(1, np.int64),
         n_sampled=space.negatives,
+        marks=new_marks(n_threads, slots, len(space.labels)),
     )
 
 

@@ -1,0 +1,69 @@
+"""Points in registers: compiled, each function does what it does as NumPy, for any number of vectors."""
+
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strategies import seeds
+from wsabie.base.arrays import LANES
+from wsabie.kernels.registers import inner, load, nothing, plus, store, times
+
+
+def everything(a: Any, b: Any, scale: Any, out: Any, width: Any) -> Any:
+    """Each function once: writes (a + scale * b) * scale, then the origin; returns a . b."""
+    point = load(a, width)
+    store(out[0], times(plus(point, scale, load(b, width)), scale))
+    store(out[1], nothing(width))
+    return inner(point, load(b, width))
+
+
+compiled = numba.njit(everything)
+
+
+@given(seed=seeds, n=st.sampled_from([1, 2, 3, 4, 5, 7, 16, 40]), scale=st.floats(-3, 3, width=32))
+def test_compiled_points_are_arrays(seed: int, n: int, scale: float) -> None:
+    a, b = np.random.default_rng(seed).standard_normal((2, LANES * n)).astype(np.float32)
+    (fast, slow), width = np.full((2, 2, LANES * n + 3), np.nan, np.float32), (None,) * n
+    found, wanted = (f(a, b, np.float32(scale), out, width) for f, out in ((compiled, fast), (everything, slow)))
+    assert found == pytest.approx(float(wanted), rel=1e-5, abs=1e-4)
+    np.testing.assert_allclose(fast, slow, rtol=1e-5, atol=1e-5)
+    assert np.isnan(fast[:, LANES * n :]).all(), "beyond the point"
+
+
+def test_a_point_may_begin_anywhere_and_its_array_go_on() -> None:
+    """Halves of a query are points of their own; nothing has to be aligned."""
+    numbers, out = np.arange(40, dtype=np.float32), np.zeros((2, 40), np.float32)
+    found = compiled(numbers[3:], numbers[5:21], np.float32(1), out[:, 1:], (None,))
+    assert found == sum((3 + k) * (5 + k) for k in range(16))
+    assert out[0].tolist() == [0, *(8 + 2 * k for k in range(16)), *[0] * 23]
+
+
+@numba.njit
+def summed(rows: Any, out: Any, width: Any) -> None:
+    point = nothing(width)
+    for i in range(len(rows)):
+        point = plus(point, np.float32(1), load(rows[i], width))
+    store(out, point)
+
+
+def test_a_sum_over_rows_never_leaves_the_registers() -> None:
+    """One store a vector, after the loop, and no smaller registers than the processor has."""
+    summed(np.ones((3, 64), np.float32), np.zeros(64, np.float32), (None,) * 4)
+    (code,) = summed.inspect_llvm().values()
+    stores = [line for line in code.splitlines() if "store <16 x float>" in line]
+    assert len(stores) == 4
+    assert "fadd" in code
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_what_is_not_finite_stays_so(bad: float) -> None:
+    a, b = np.ones((2, LANES), np.float32)
+    a[5] = bad
+    out = np.zeros((2, LANES), np.float32)
+    assert not np.isfinite(compiled(a, b, np.float32(1), out, (None,)))
+    assert not np.isfinite(out[0, 5])
+    assert np.isfinite(np.delete(out[0], 5)).all()
