@@ -149,6 +149,7 @@ def test_an_edited_leaf_is_seen_in_spite_of_the_cache(tmp_path: Path) -> None:
     assert encode() == {"value": -3, "hits": 0}
     leaf.write_text(before)
     assert encode() == {"value": 3, "hits": 1}
+    assert len(list((tmp_path / "cache").rglob("*encode_rows*.nbi"))) == 2, "neither version reads the other's index"
 
 
 @pytest.mark.parametrize(("name", "changes"), [("vector.py", True), ("reference.py", False), ("new.py", True)])

@@ -1,8 +1,9 @@
 """One place for every compiler flag.
 
-`jit` marks a leaf, pasted into its callers by LLVM; `cold` one that stays a call. `entry` makes an entry point that
-Python calls: it is cached on disk, and the cache key holds a checksum of all kernel sources, because numba looks only
-at the entry's own file and would go on using old code after an edit of a leaf elsewhere.
+`jit` marks a leaf, pasted into its callers by LLVM; `cold` one that stays a call. `entry` marks an entry point that
+Python calls: it is cached on disk, in a file whose name has a checksum of all kernel sources, because numba looks only
+at the entry's own file. It would go on using old code after an edit of a leaf elsewhere, and after a new version of
+the package it would stop at an index that names a type which is no more.
 """
 
 import zlib
@@ -64,12 +65,10 @@ def strict(function: Callable[..., Any]) -> Any:
     return numba.njit(**STRICT)(function)
 
 
-def entry(make: Callable[[int], Callable[..., Any]]) -> Any:
-    """Compile the function that `make(checksum)` returns, cached on disk.
-
-    The function must use the checksum it closes over (`_ = checksum`): closures enter numba's cache key.
-    """
-    return cached(**FLAGS)(make(_SOURCES))
+def entry(function: Callable[..., Any]) -> Any:
+    """Compile what Python calls, cached on disk."""
+    function.__qualname__ += f"_{_SOURCES:08x}"
+    return cached(**FLAGS)(function)
 
 
 def cached(**flags: Any) -> Callable[[Callable[..., Any]], Any]:

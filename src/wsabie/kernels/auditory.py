@@ -99,79 +99,69 @@ def _end_echoes(first, second, level):
             level[c] = 0
 
 
-def _make_hear(checksum):
-    def hear(samples, cascade, state, out):
-        """Run samples through the cochlea.
+@entry
+def hear(samples, cascade, state, out):
+    """Run samples through the cochlea.
 
-        Parameters
-        ----------
-        samples : (n,) float32
-        cascade : Cascade
-        state : Hearing
-        out : (n_channels, n_before + n) float32
-            The last n columns are filled.
-        """
-        _ = checksum
-        before = out.shape[1] - len(samples)
-        n_channels = len(cascade.real)
-        keep = np.float32(1) - cascade.smooth
-        for t in range(len(samples)):
-            if t % GAIN_SAMPLES == 0:
-                _end_echoes(state.first, state.second, state.level)
-                _set_gains(cascade.floor, state.level, state.gain)
-            x = samples[t]
-            for c in range(n_channels):
-                a, b = cascade.real[c], cascade.imaginary[c]
-                first, second = state.first[c], state.second[c]
-                state.first[c] = a * first - b * second + x
-                state.second[c] = b * first + a * second
-                x = cascade.gain[c] * (x + cascade.zero[c] * state.second[c])
-                loud = max(x, np.float32(0))
-                state.level[c] = keep * state.level[c] + cascade.smooth * loud
-                out[c, before + t] = loud * state.gain[c]
-
-    return hear
-
-
-def _make_integrate(checksum):
-    def integrate(heard, n, decay, forget, least, state):
-        """Find strobes among the last n samples, and bring what lies before each into the image.
-
-        A strobe is a peak above a threshold that it then sets, and that decays. The image forgets by the time since
-        the last strobe, so that it is a mean over the same time whatever the rate of strobes.
-
-        Parameters
-        ----------
-        heard : (n_channels, n_lags + n) float32
-        n : int
-            The very last sample cannot be a strobe yet: it is looked at with the samples that follow it.
-        decay : float32
-            What is left of a threshold after a sample.
-        forget : (n_longest,) float32
-            What is left of the image after so many samples.
-        least : int
-            Samples between two strobes, at least.
-        state : Hearing
-        """
-        _ = checksum
-        n_channels, n_lags = state.image.shape
+    Parameters
+    ----------
+    samples : (n,) float32
+    cascade : Cascade
+    state : Hearing
+    out : (n_channels, n_before + n) float32
+        The last n columns are filled.
+    """
+    before = out.shape[1] - len(samples)
+    n_channels = len(cascade.real)
+    keep = np.float32(1) - cascade.smooth
+    for t in range(len(samples)):
+        if t % GAIN_SAMPLES == 0:
+            _end_echoes(state.first, state.second, state.level)
+            _set_gains(cascade.floor, state.level, state.gain)
+        x = samples[t]
         for c in range(n_channels):
-            threshold, since, row = state.threshold[c], state.since[c], state.image[c]
-            here = heard[c]
-            for t in range(heard.shape[1] - n - 1, heard.shape[1] - 1):
-                since += 1
-                value = here[t]
-                threshold = decay * threshold if threshold > _NOTHING else np.float32(0)
-                if value > threshold and since >= least and value > here[t - 1] and value >= here[t + 1]:
-                    left = forget[min(since, len(forget) - 1)]
-                    start = t + 1 - n_lags
-                    for lag in range(n_lags):
-                        row[lag] = left * row[lag] + (np.float32(1) - left) * here[start + lag]
-                    threshold, since = value, 0
-            state.threshold[c], state.since[c] = threshold, since
-
-    return integrate
+            a, b = cascade.real[c], cascade.imaginary[c]
+            first, second = state.first[c], state.second[c]
+            state.first[c] = a * first - b * second + x
+            state.second[c] = b * first + a * second
+            x = cascade.gain[c] * (x + cascade.zero[c] * state.second[c])
+            loud = max(x, np.float32(0))
+            state.level[c] = keep * state.level[c] + cascade.smooth * loud
+            out[c, before + t] = loud * state.gain[c]
 
 
-hear = entry(_make_hear)
-integrate = entry(_make_integrate)
+@entry
+def integrate(heard, n, decay, forget, least, state):
+    """Find strobes among the last n samples, and bring what lies before each into the image.
+
+    A strobe is a peak above a threshold that it then sets, and that decays. The image forgets by the time since
+    the last strobe, so that it is a mean over the same time whatever the rate of strobes.
+
+    Parameters
+    ----------
+    heard : (n_channels, n_lags + n) float32
+    n : int
+        The very last sample cannot be a strobe yet: it is looked at with the samples that follow it.
+    decay : float32
+        What is left of a threshold after a sample.
+    forget : (n_longest,) float32
+        What is left of the image after so many samples.
+    least : int
+        Samples between two strobes, at least.
+    state : Hearing
+    """
+    n_channels, n_lags = state.image.shape
+    for c in range(n_channels):
+        threshold, since, row = state.threshold[c], state.since[c], state.image[c]
+        here = heard[c]
+        for t in range(heard.shape[1] - n - 1, heard.shape[1] - 1):
+            since += 1
+            value = here[t]
+            threshold = decay * threshold if threshold > _NOTHING else np.float32(0)
+            if value > threshold and since >= least and value > here[t - 1] and value >= here[t + 1]:
+                left = forget[min(since, len(forget) - 1)]
+                start = t + 1 - n_lags
+                for lag in range(n_lags):
+                    row[lag] = left * row[lag] + (np.float32(1) - left) * here[start + lag]
+                threshold, since = value, 0
+        state.threshold[c], state.since[c] = threshold, since

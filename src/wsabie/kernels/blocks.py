@@ -35,56 +35,52 @@ class Block(NamedTuple):
 
 
 @entry
-def run_blocks(checksum: int) -> Any:
-    def run_blocks(
-        pattern,
-        labels,
-        targets,
-        rule,
-        sampler,
-        whole,
-        cuts,
-        lo,
-        hi,
-        bounds,
-        label_bounds,
-        counts,
-        t,
-        counters,
-        loss,
-        width,
-    ):
-        """The part of thread t in blocks lo..hi-1, which are whole.order[cuts[lo]:cuts[lo + 1]] and so on.
+def run_blocks(
+    pattern,
+    labels,
+    targets,
+    rule,
+    sampler,
+    whole,
+    cuts,
+    lo,
+    hi,
+    bounds,
+    label_bounds,
+    counts,
+    t,
+    counters,
+    loss,
+    width,
+):
+    """The part of thread t in blocks lo..hi-1, which are whole.order[cuts[lo]:cuts[lo + 1]] and so on.
 
-        Every thread of `counts` (`barrier.meet`) must be in here; when one will not come the others leave after the
-        phase that they are in. `bounds` say which rows a thread owns of the query's tower, `label_bounds` of the
-        candidates'; `counters` and `loss` are the thread's own.
-        """
-        _ = checksum
-        n = len(counts) - 1
-        for number in range(lo, hi):
-            block = part_of(whole, cuts[number], cuts[number + 1])
-            slots = len(block.order)
-            first, last = slots * t // n, slots * (t + 1) // n
-            gathered = gather(labels, targets, rule, block, t, n, width)
-            if gathered and not meet(counts, t):
-                return
-            fold_block(pattern, targets.rows, 0, block, first, last, t, width)
-            propose_slots(pattern, labels, targets, rule, sampler, block, first, last, counters, width)
-            if not meet(counts, t):
-                return
-            apply_labels(pattern, labels, targets, rule, block, t, n, width)
-            if gathered and not meet(counts, t):
-                return
-            spread_block(pattern, targets.rows, 0, block, rule, t, n, bounds, width)
-            spread_labels(labels, block, rule, t, n, label_bounds, width)
-            if t == 0:
-                for b in range(slots):
-                    loss[0] += block.losses[b]
-            if not meet(counts, t):
-                return
-
-    return run_blocks
+    Every thread of `counts` (`barrier.meet`) must be in here; when one will not come the others leave after the
+    phase that they are in. `bounds` say which rows a thread owns of the query's tower, `label_bounds` of the
+    candidates'; `counters` and `loss` are the thread's own.
+    """
+    n = len(counts) - 1
+    for number in range(lo, hi):
+        block = part_of(whole, cuts[number], cuts[number + 1])
+        slots = len(block.order)
+        first, last = slots * t // n, slots * (t + 1) // n
+        gathered = gather(labels, targets, rule, block, t, n, width)
+        if gathered and not meet(counts, t):
+            return
+        fold_block(pattern, targets.rows, 0, block, first, last, t, width)
+        propose_slots(pattern, labels, targets, rule, sampler, block, first, last, counters, width)
+        if not meet(counts, t):
+            return
+        apply_labels(pattern, labels, targets, rule, block, t, n, width)
+        if gathered and not meet(counts, t):
+            return
+        spread_block(pattern, targets.rows, 0, block, rule, t, n, bounds, width)
+        spread_labels(labels, block, rule, t, n, label_bounds, width)
+        if t == 0:
+            for b in range(slots):
+                loss[0] += block.losses[b]
+        if not meet(counts, t):
+            return
 
 
 @jit

@@ -19,29 +19,23 @@ def _add_least(out, value, landmarks, values):
             out[landmarks[p]] += min(value, values[p])
 
 
-def _make_intersect(checksum):
-    def intersect_rows(rows, features, out, lo, hi):
-        """Fill out[lo:hi] with the kernel between the rows lo..hi-1 and all landmarks.
+@entry
+def intersect_rows(rows, features, out, lo, hi):
+    """Fill out[lo:hi] with the kernel between the rows lo..hi-1 and all landmarks.
 
-        Parameters
-        ----------
-        rows : Csr, values of 0 or more
-        features : Csr
-            Row j holds the landmarks that have feature j, ascending, and its values: the landmarks transposed.
-        out : (n_rows, n_landmarks) float32 or float64
-            Sums are taken in its precision.
-        lo, hi : int
-        """
-        _ = checksum
-        for i in range(lo, hi):
-            mine = out[i]
-            mine[:] = 0
-            for p in range(rows.indptr[i], rows.indptr[i + 1]):
-                j = rows.indices[p]
-                start, stop = features.indptr[j], features.indptr[j + 1]
-                _add_least(mine, rows.data[p], features.indices[start:stop], features.data[start:stop])
-
-    return intersect_rows
-
-
-intersect_rows = entry(_make_intersect)
+    Parameters
+    ----------
+    rows : Csr, values of 0 or more
+    features : Csr
+        Row j holds the landmarks that have feature j, ascending, and its values: the landmarks transposed.
+    out : (n_rows, n_landmarks) float32 or float64
+        Sums are taken in its precision.
+    lo, hi : int
+    """
+    for i in range(lo, hi):
+        mine = out[i]
+        mine[:] = 0
+        for p in range(rows.indptr[i], rows.indptr[i + 1]):
+            j = rows.indices[p]
+            start, stop = features.indptr[j], features.indptr[j + 1]
+            _add_least(mine, rows.data[p], features.indices[start:stop], features.data[start:stop])

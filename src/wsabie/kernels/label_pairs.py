@@ -129,21 +129,18 @@ def _multiply(tile, out):
             s3[j] = s3[j] + u3 * u[j] + v3 * v[j] + w3 * w[j] + x3 * x[j]
 
 
-def _make_edges(checksum):
-    def edges_of(labels, objects, parts, dim, tile, out, lo, hi):
-        """out[p] = the edge of the pair (objects[p], parts[p]), for lo..hi-1."""
-        _ = checksum
-        for start in range(lo, hi, TILE):
-            stop = min(start + TILE, hi)
-            _fill(labels, tile, parts[start:stop], dim)
-            for first in range(start, stop, QUAD):
-                last = min(first + QUAD, stop)
-                _load(labels, tile, objects[first:last], dim)
-                _multiply(tile, tile.edges)
-                for p in range(first, last):
-                    out[p] = tile.edges[p - first, p - start]
-
-    return edges_of
+@entry
+def edges_of(labels, objects, parts, dim, tile, out, lo, hi):
+    """out[p] = the edge of the pair (objects[p], parts[p]), for lo..hi-1."""
+    for start in range(lo, hi, TILE):
+        stop = min(start + TILE, hi)
+        _fill(labels, tile, parts[start:stop], dim)
+        for first in range(start, stop, QUAD):
+            last = min(first + QUAD, stop)
+            _load(labels, tile, objects[first:last], dim)
+            _multiply(tile, tile.edges)
+            for p in range(first, last):
+                out[p] = tile.edges[p - first, p - start]
 
 
 @in_order
@@ -199,53 +196,47 @@ def _next_tile(labels, tile, parts, b, dim):
         tile.b[j] = b[parts[j]]
 
 
-def _make_top(checksum):
-    def top_pairs(labels, asked, order, listed, dim, tile, heap, looked, lo, hi):
-        """Offer every pair that may be among the best to the heaps of the queries lo..hi-1.
+@entry
+def top_pairs(labels, asked, order, listed, dim, tile, heap, looked, lo, hi):
+    """Offer every pair that may be among the best to the heaps of the queries lo..hi-1.
 
-        Parameters
-        ----------
-        labels : Labels
-        asked : Asked
-        order : Order
-        listed : Listed
-            Pairs whose edges are known, offered first and passed over in the scan.
-        dim : int
-        tile : Tile
-        heap : topk.Heap (n, k), changed in place; its labels are codes
-        looked : (n,) int64, filled with the number of pairs that were scored
-        lo, hi : int
-        """
-        _ = checksum
-        n = labels.n_labels
-        for q in range(lo, hi):
-            a, b, up_a, up_b = asked.a[q], asked.b[q], order.up_a[q], order.up_b[q]
-            scores, codes = heap.scores[q], heap.labels[q]
-            _offer_listed(listed, a, b, scores, codes)
-            looked[q] = len(listed.codes)
-            for start in range(0, n, TILE):
-                if (up_a[0] + up_b[start]) + order.slack[q] < scores[0]:
+    Parameters
+    ----------
+    labels : Labels
+    asked : Asked
+    order : Order
+    listed : Listed
+        Pairs whose edges are known, offered first and passed over in the scan.
+    dim : int
+    tile : Tile
+    heap : topk.Heap (n, k), changed in place; its labels are codes
+    looked : (n,) int64, filled with the number of pairs that were scored
+    lo, hi : int
+    """
+    n = labels.n_labels
+    for q in range(lo, hi):
+        a, b, up_a, up_b = asked.a[q], asked.b[q], order.up_a[q], order.up_b[q]
+        scores, codes = heap.scores[q], heap.labels[q]
+        _offer_listed(listed, a, b, scores, codes)
+        looked[q] = len(listed.codes)
+        for start in range(0, n, TILE):
+            if (up_a[0] + up_b[start]) + order.slack[q] < scores[0]:
+                break
+            parts = order.parts[q, start : min(start + TILE, n)]
+            _next_tile(labels, tile, parts, b, dim)
+            for first in range(0, n, QUAD):
+                if (up_a[first] + up_b[start]) + order.slack[q] < scores[0]:
                     break
-                parts = order.parts[q, start : min(start + TILE, n)]
-                _next_tile(labels, tile, parts, b, dim)
-                for first in range(0, n, QUAD):
-                    if (up_a[first] + up_b[start]) + order.slack[q] < scores[0]:
-                        break
-                    objects = order.objects[q, first : min(first + QUAD, n)]
-                    _scan_quad(labels, objects, parts, a, listed, dim, tile, scores, codes)
-                    looked[q] += len(objects) * len(parts)
-
-    return top_pairs
+                objects = order.objects[q, first : min(first + QUAD, n)]
+                _scan_quad(labels, objects, parts, a, listed, dim, tile, scores, codes)
+                looked[q] += len(objects) * len(parts)
 
 
-def _make_top_listed(checksum):
-    def top_listed(asked, listed, heap, lo, hi):
-        """Offer the listed pairs, and no others, to the heaps of the queries lo..hi-1."""
-        _ = checksum
-        for q in range(lo, hi):
-            _offer_listed(listed, asked.a[q], asked.b[q], heap.scores[q], heap.labels[q])
-
-    return top_listed
+@entry
+def top_listed(asked, listed, heap, lo, hi):
+    """Offer the listed pairs, and no others, to the heaps of the queries lo..hi-1."""
+    for q in range(lo, hi):
+        _offer_listed(listed, asked.a[q], asked.b[q], heap.scores[q], heap.labels[q])
 
 
 @in_order
@@ -284,52 +275,46 @@ def _any_counts(bounds, own, first, last, tile, lo, hi):
     return False
 
 
-def _make_count(checksum):
-    def count_pairs(labels, asked, bounds, own, order, dim, tile, edges, counts, lo, hi):
-        """Count all pairs against the scores `own` of one pair of each of the queries lo..hi-1, itself included.
+@entry
+def count_pairs(labels, asked, bounds, own, order, dim, tile, edges, counts, lo, hi):
+    """Count all pairs against the scores `own` of one pair of each of the queries lo..hi-1, itself included.
 
-        Parameters
-        ----------
-        labels : Labels
-        asked : Asked
-        bounds : Bounds
-        own : (n,) float32
-        order : (n_labels,) int64
-            0, 1, 2 ...
-        dim : int
-        tile : Tile
-        edges : (BLOCK, TILE) float32
-            Scratch.
-        counts : Counts, added to in place
-        lo, hi : int
-        """
-        _ = checksum
-        n = labels.n_labels
-        for start in range(0, n, TILE):
-            filled = False
-            for first in range(0, n, BLOCK):
-                last = min(first + BLOCK, n)
-                if not _any_counts(bounds, own, first, last, start // TILE, lo, hi):
-                    continue
-                if not filled:
-                    _fill(labels, tile, order[start : min(start + TILE, n)], dim)
-                    filled = True
-                for i in range(first, last, QUAD):
-                    _load(labels, tile, order[i : min(i + QUAD, last)], dim)
-                    _multiply(tile, edges[i - first : i - first + QUAD])
-                _count_block(asked, bounds, own, edges, first, last, start, counts, lo, hi)
-
-    return count_pairs
+    Parameters
+    ----------
+    labels : Labels
+    asked : Asked
+    bounds : Bounds
+    own : (n,) float32
+    order : (n_labels,) int64
+        0, 1, 2 ...
+    dim : int
+    tile : Tile
+    edges : (BLOCK, TILE) float32
+        Scratch.
+    counts : Counts, added to in place
+    lo, hi : int
+    """
+    n = labels.n_labels
+    for start in range(0, n, TILE):
+        filled = False
+        for first in range(0, n, BLOCK):
+            last = min(first + BLOCK, n)
+            if not _any_counts(bounds, own, first, last, start // TILE, lo, hi):
+                continue
+            if not filled:
+                _fill(labels, tile, order[start : min(start + TILE, n)], dim)
+                filled = True
+            for i in range(first, last, QUAD):
+                _load(labels, tile, order[i : min(i + QUAD, last)], dim)
+                _multiply(tile, edges[i - first : i - first + QUAD])
+            _count_block(asked, bounds, own, edges, first, last, start, counts, lo, hi)
 
 
-def _make_count_listed(checksum):
-    def count_listed(asked, listed, own, instead, counts, lo, hi):
-        """Count the listed pairs; `instead` of what they score without their `extra`, which is taken out again."""
-        _ = checksum
-        for q in range(lo, hi):
-            _count_list(asked.a[q], asked.b[q], listed, own[q], instead, counts, q)
-
-    return count_listed
+@entry
+def count_listed(asked, listed, own, instead, counts, lo, hi):
+    """Count the listed pairs; `instead` of what they score without their `extra`, which is taken out again."""
+    for q in range(lo, hi):
+        _count_list(asked.a[q], asked.b[q], listed, own[q], instead, counts, q)
 
 
 @in_order
@@ -342,10 +327,3 @@ def _count_list(a, b, listed, score, instead, counts, q):
         if instead:
             counts.above[q] -= plain > score
             counts.tied[q] -= plain == score
-
-
-edges_of = entry(_make_edges)
-top_pairs = entry(_make_top)
-top_listed = entry(_make_top_listed)
-count_pairs = entry(_make_count)
-count_listed = entry(_make_count_listed)

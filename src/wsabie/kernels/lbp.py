@@ -83,15 +83,11 @@ def _look_up_patterns(grey, contrast, table, out):
 
 
 @entry
-def encode_pixels(checksum: int) -> Any:
-    def encode_pixels(pixels, tables, contrast, grey, codes):
-        """Fill `codes` from `pixels` (h, w, 3) uint8; `grey` (h + 2, w + 2) uint8 is scratch."""
-        _ = checksum
-        _look_up_colours(pixels, tables.colours, grey, codes.colours)
-        _repeat_border(grey)
-        _look_up_patterns(grey, contrast, tables.patterns, codes.patterns)
-
-    return encode_pixels
+def encode_pixels(pixels, tables, contrast, grey, codes):
+    """Fill `codes` from `pixels` (h, w, 3) uint8; `grey` (h + 2, w + 2) uint8 is scratch."""
+    _look_up_colours(pixels, tables.colours, grey, codes.colours)
+    _repeat_border(grey)
+    _look_up_patterns(grey, contrast, tables.patterns, codes.patterns)
 
 
 @jit
@@ -128,21 +124,17 @@ def _hellinger(counts, bins, out):
 
 
 @entry
-def count_blocks(checksum: int) -> Any:
-    def count_blocks(codes, grid, across, bins, cells, counts, out):
-        """Fill `out` (n_blocks, n_colours + n_patterns) float32, block rows first, each of unit length.
+def count_blocks(codes, grid, across, bins, cells, counts, out):
+    """Fill `out` (n_blocks, n_colours + n_patterns) float32, block rows first, each of unit length.
 
-        `cells` (cell rows, cell columns, bins) and `counts` (bins,), int32, are scratch. A grid with fewer than
-        `across` cells in a direction has one block in that direction.
-        """
-        _ = checksum
-        _count_cells(codes, grid, bins.n_colours, cells)
-        high, wide = min(across, cells.shape[0]), min(across, cells.shape[1])
-        block = 0
-        for a in range(cells.shape[0] - high + 1):
-            for b in range(cells.shape[1] - wide + 1):
-                _sum_cells(cells, a, b, high, wide, counts)
-                _hellinger(counts, bins, out[block])
-                block += 1
-
-    return count_blocks
+    `cells` (cell rows, cell columns, bins) and `counts` (bins,), int32, are scratch. A grid with fewer than
+    `across` cells in a direction has one block in that direction.
+    """
+    _count_cells(codes, grid, bins.n_colours, cells)
+    high, wide = min(across, cells.shape[0]), min(across, cells.shape[1])
+    block = 0
+    for a in range(cells.shape[0] - high + 1):
+        for b in range(cells.shape[1] - wide + 1):
+            _sum_cells(cells, a, b, high, wide, counts)
+            _hellinger(counts, bins, out[block])
+            block += 1

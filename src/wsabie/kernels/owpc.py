@@ -8,8 +8,6 @@ one pair, eq. 5, with r = number of violators:
 A step costs a pass over the labels, whatever has been learned. One example after the other, as in Algorithm 1.
 """
 
-from typing import Any
-
 from wsabie.kernels._jit import entry, jit
 from wsabie.kernels.candidates import limit, pull, push, score
 from wsabie.kernels.patterns import fold, spread
@@ -18,26 +16,22 @@ from wsabie.kernels.warp import DRAWS, HISTOGRAM, SKIPPED, UPDATES, VISITED, is_
 
 
 @entry
-def run_visits_owpc(checksum: int) -> Any:
-    def run_visits_owpc(pattern, labels, targets, rule, order, lo, hi, scores, scratch, counters, loss, width):
-        """Make visits order[lo:hi]; `scores`, (n_labels,) float32, and the rest as for `sequential.run_visits`."""
-        _ = checksum
-        g = scratch[1]
-        for position in range(lo, hi):
-            visit = order[position]
-            i = targets.rows[visit]
-            q = fold(pattern, i, 0, scratch[0], width)
-            zero(g, width)
-            moved = False
-            for pair in range(targets.starts[visit], targets.starts[visit + 1]):
-                rank = margin_rank(labels, targets, rule, i, pair, q, scores, counters, width)
-                if rank > 0:
-                    loss[0] += move_all(labels, targets, rule, pair, q, g, scores, rank, width)
-                    moved = True
-            if moved:
-                spread(pattern, i, 0, g, rule, width)
-
-    return run_visits_owpc
+def run_visits_owpc(pattern, labels, targets, rule, order, lo, hi, scores, scratch, counters, loss, width):
+    """Make visits order[lo:hi]; `scores`, (n_labels,) float32, and the rest as for `sequential.run_visits`."""
+    g = scratch[1]
+    for position in range(lo, hi):
+        visit = order[position]
+        i = targets.rows[visit]
+        q = fold(pattern, i, 0, scratch[0], width)
+        zero(g, width)
+        moved = False
+        for pair in range(targets.starts[visit], targets.starts[visit + 1]):
+            rank = margin_rank(labels, targets, rule, i, pair, q, scores, counters, width)
+            if rank > 0:
+                loss[0] += move_all(labels, targets, rule, pair, q, g, scores, rank, width)
+                moved = True
+        if moved:
+            spread(pattern, i, 0, g, rule, width)
 
 
 @jit

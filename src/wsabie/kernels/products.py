@@ -7,27 +7,21 @@ taken in the order of the row's features, whatever stands beside it.
 from wsabie.kernels._jit import entry
 
 
-def _make_multiply(checksum):
-    def multiply_rows(rows, features, out):
-        """Fill `out` with the inner products of rows and others.
+@entry
+def multiply_rows(rows, features, out):
+    """Fill `out` with the inner products of rows and others.
 
-        Parameters
-        ----------
-        rows : Csr
-        features : Csr
-            Row j holds the others that have feature j, and its values: the others transposed.
-        out : (n_rows, n_others) float32
-        """
-        _ = checksum
-        for i in range(len(out)):
-            mine = out[i]
-            mine[:] = 0
-            for p in range(rows.indptr[i], rows.indptr[i + 1]):
-                j, value = rows.indices[p], rows.data[p]
-                for q in range(features.indptr[j], features.indptr[j + 1]):
-                    mine[features.indices[q]] += value * features.data[q]
-
-    return multiply_rows
-
-
-multiply_rows = entry(_make_multiply)
+    Parameters
+    ----------
+    rows : Csr
+    features : Csr
+        Row j holds the others that have feature j, and its values: the others transposed.
+    out : (n_rows, n_others) float32
+    """
+    for i in range(len(out)):
+        mine = out[i]
+        mine[:] = 0
+        for p in range(rows.indptr[i], rows.indptr[i + 1]):
+            j, value = rows.indices[p], rows.data[p]
+            for q in range(features.indptr[j], features.indptr[j + 1]):
+                mine[features.indices[q]] += value * features.data[q]

@@ -75,29 +75,26 @@ def _compare(scores, width, score):
     return above, tied
 
 
-def _make_count(checksum):
-    def count_ranks(scores, listed, own, counts, lo, hi):
-        """Count for the rows lo..hi-1 of a matrix of scores.
+@entry
+def count_ranks(scores, listed, own, counts, lo, hi):
+    """Count for the rows lo..hi-1 of a matrix of scores.
 
-        Parameters
-        ----------
-        scores : (n_rows, n_labels) float32 or float64
-        listed : Lists over the same rows
-            The labels to rank.
-        own : (nnz,) dtype of the scores
-            Filled in place with the scores of the listed labels.
-        counts : Counts, aligned with `listed.labels`, filled in place
-        lo, hi : int
-        """
-        _ = checksum
-        for i in range(lo, hi):
-            row = scores[i]
-            for p in range(listed.indptr[i], listed.indptr[i + 1]):
-                own[p] = row[listed.labels[p]]
-                above, tied = _compare(row, len(row), own[p])
-                counts.above[p], counts.tied[p] = above, tied - 1
-
-    return count_ranks
+    Parameters
+    ----------
+    scores : (n_rows, n_labels) float32 or float64
+    listed : Lists over the same rows
+        The labels to rank.
+    own : (nnz,) dtype of the scores
+        Filled in place with the scores of the listed labels.
+    counts : Counts, aligned with `listed.labels`, filled in place
+    lo, hi : int
+    """
+    for i in range(lo, hi):
+        row = scores[i]
+        for p in range(listed.indptr[i], listed.indptr[i + 1]):
+            own[p] = row[listed.labels[p]]
+            above, tied = _compare(row, len(row), own[p])
+            counts.above[p], counts.tied[p] = above, tied - 1
 
 
 def _finish_dot(labels, tile, norm2, k):
@@ -198,37 +195,34 @@ def _score_quad(labels, queries, first, tile):
         _finish(labels, tile, queries.norms2[at + k], k)
 
 
-def _make_score(checksum):
-    def score_listed(labels, queries, lists, out, lo, hi, scratch):
-        """out[p] = score of the p-th listed label, for the rows lo..hi-1 of a matrix of queries.
+@entry
+def score_listed(labels, queries, lists, out, lo, hi, scratch):
+    """out[p] = score of the p-th listed label, for the rows lo..hi-1 of a matrix of queries.
 
-        Parameters
-        ----------
-        labels : Dot, Euclidean or Cosine
-            `table` (n_labels, dim) float32 and `bias` (n_labels,) float32.
-        queries : (n_rows, dim) float32
-        lists : Lists over the rows of `queries`
-        out : (nnz,) float32, aligned with `lists.labels`, filled in place
-        lo, hi : int
-        scratch : Scratch for hi - lo rows or more
-        """
-        _ = checksum
-        rows, tile = _load_queries(queries, lo, hi, scratch), scratch.tile
-        for first in range(rows.origin, hi, QUAD):
-            row, last = max(lo, first), min(hi, first + QUAD)
-            stop = lists.indptr[last]
-            for start in range(lists.indptr[row], stop, TILE):
-                width = min(TILE, stop - start)
-                for j in range(width):
-                    tile.labels[j] = lists.labels[start + j]
-                _fill(tile, labels, width)
-                _score_quad(labels, rows, first, tile)
-                for p in range(start, start + width):
-                    while p >= lists.indptr[row + 1]:
-                        row += 1
-                    out[p] = tile.scores[row - first, p - start]
-
-    return score_listed
+    Parameters
+    ----------
+    labels : Dot, Euclidean or Cosine
+        `table` (n_labels, dim) float32 and `bias` (n_labels,) float32.
+    queries : (n_rows, dim) float32
+    lists : Lists over the rows of `queries`
+    out : (nnz,) float32, aligned with `lists.labels`, filled in place
+    lo, hi : int
+    scratch : Scratch for hi - lo rows or more
+    """
+    rows, tile = _load_queries(queries, lo, hi, scratch), scratch.tile
+    for first in range(rows.origin, hi, QUAD):
+        row, last = max(lo, first), min(hi, first + QUAD)
+        stop = lists.indptr[last]
+        for start in range(lists.indptr[row], stop, TILE):
+            width = min(TILE, stop - start)
+            for j in range(width):
+                tile.labels[j] = lists.labels[start + j]
+            _fill(tile, labels, width)
+            _score_quad(labels, rows, first, tile)
+            for p in range(start, start + width):
+                while p >= lists.indptr[row + 1]:
+                    row += 1
+                out[p] = tile.scores[row - first, p - start]
 
 
 @jit
@@ -244,79 +238,63 @@ def _count_row(scores, start, width, listed, own, counts, i):
         counts.tied[p] += tied
 
 
-def _make_rank(checksum):
-    def rank_counts(labels, queries, listed, own, counts, lo, hi, scratch):
-        """Count for the rows lo..hi-1 of a matrix of queries; chunks of 256 rows or more amortise the tiles.
+@entry
+def rank_counts(labels, queries, listed, own, counts, lo, hi, scratch):
+    """Count for the rows lo..hi-1 of a matrix of queries; chunks of 256 rows or more amortise the tiles.
 
-        Parameters
-        ----------
-        labels, queries : as for `score_listed`
-        listed : Lists over the rows of `queries`
-            The labels to rank.
-        own : (nnz,) float32
-            Their scores, by `score_listed`.
-        counts : Counts, aligned with `listed.labels`, zero at the start, added to in place
-        lo, hi : int
-            So that several threads can share the rows; the result does not depend on how they are split.
-        scratch : Scratch for hi - lo rows or more
-        """
-        _ = checksum
-        rows, tile = _load_queries(queries, lo, hi, scratch), scratch.tile
-        for start in range(0, len(labels.table), TILE):
-            width = _fill_from(tile, labels, start)
-            for first in range(rows.origin, hi, QUAD):
-                row, last = max(lo, first), min(hi, first + QUAD)
-                if listed.indptr[row] == listed.indptr[last]:
-                    continue
-                _score_quad(labels, rows, first, tile)
-                for i in range(row, last):
-                    _count_row(tile.scores[i - first], start, width, listed, own, counts, i)
-
-    return rank_counts
+    Parameters
+    ----------
+    labels, queries : as for `score_listed`
+    listed : Lists over the rows of `queries`
+        The labels to rank.
+    own : (nnz,) float32
+        Their scores, by `score_listed`.
+    counts : Counts, aligned with `listed.labels`, zero at the start, added to in place
+    lo, hi : int
+        So that several threads can share the rows; the result does not depend on how they are split.
+    scratch : Scratch for hi - lo rows or more
+    """
+    rows, tile = _load_queries(queries, lo, hi, scratch), scratch.tile
+    for start in range(0, len(labels.table), TILE):
+        width = _fill_from(tile, labels, start)
+        for first in range(rows.origin, hi, QUAD):
+            row, last = max(lo, first), min(hi, first + QUAD)
+            if listed.indptr[row] == listed.indptr[last]:
+                continue
+            _score_quad(labels, rows, first, tile)
+            for i in range(row, last):
+                _count_row(tile.scores[i - first], start, width, listed, own, counts, i)
 
 
-def _make_rows(checksum):
-    def score_rows(labels, queries, out, lo, hi, scratch):
-        """out[i, y] = score of label y, for the rows lo..hi-1 of a matrix of queries: the bits of `score_listed`.
+@entry
+def score_rows(labels, queries, out, lo, hi, scratch):
+    """out[i, y] = score of label y, for the rows lo..hi-1 of a matrix of queries: the bits of `score_listed`.
 
-        Parameters
-        ----------
-        labels, queries : as for `score_listed`
-        out : (n_rows, n_labels) float32, filled in place
-        lo, hi : int
-        scratch : Scratch for hi - lo rows or more
-        """
-        _ = checksum
-        rows, tile = _load_queries(queries, lo, hi, scratch), scratch.tile
-        for start in range(0, len(labels.table), TILE):
-            width = _fill_from(tile, labels, start)
-            for first in range(rows.origin, hi, QUAD):
-                _score_quad(labels, rows, first, tile)
-                for i in range(max(lo, first), min(hi, first + QUAD)):
-                    for j in range(width):
-                        out[i, start + j] = tile.scores[i - first, j]
-
-    return score_rows
+    Parameters
+    ----------
+    labels, queries : as for `score_listed`
+    out : (n_rows, n_labels) float32, filled in place
+    lo, hi : int
+    scratch : Scratch for hi - lo rows or more
+    """
+    rows, tile = _load_queries(queries, lo, hi, scratch), scratch.tile
+    for start in range(0, len(labels.table), TILE):
+        width = _fill_from(tile, labels, start)
+        for first in range(rows.origin, hi, QUAD):
+            _score_quad(labels, rows, first, tile)
+            for i in range(max(lo, first), min(hi, first + QUAD)):
+                for j in range(width):
+                    out[i, start + j] = tile.scores[i - first, j]
 
 
-def _make_leave_out(checksum):
-    def leave_out(listed, own, excluded, other, counts, lo, hi):
-        """Take the excluded labels of the rows lo..hi-1 out of the counts of the listed ones.
+@entry
+def leave_out(listed, own, excluded, other, counts, lo, hi):
+    """Take the excluded labels of the rows lo..hi-1 out of the counts of the listed ones.
 
-        `own` and `other` are the scores of the listed and the excluded labels, aligned with their `Lists`.
-        """
-        _ = checksum
-        for i in range(lo, hi):
-            for e in range(excluded.indptr[i], excluded.indptr[i + 1]):
-                for p in range(listed.indptr[i], listed.indptr[i + 1]):
-                    counts.above[p] -= not (other[e] <= own[p])
-                    counts.tied[p] -= other[e] == own[p]
-
-    return leave_out
-
-
-count_ranks = entry(_make_count)
-score_listed = entry(_make_score)
-rank_counts = entry(_make_rank)
-score_rows = entry(_make_rows)
-leave_out = entry(_make_leave_out)
+    `own` and `other` are the scores of the listed and the excluded labels, aligned with their `Lists`.
+    """
+    for i in range(lo, hi):
+        for e in range(excluded.indptr[i], excluded.indptr[i + 1]):
+            for p in range(listed.indptr[i], listed.indptr[i + 1]):
+                counts.above[p] -= not (other[e] <= own[p])
+                counts.tied[p] -= other[e] == own[p]

@@ -118,49 +118,39 @@ def _look(codes, queries, found, sums, block, i):
         _write_down(sums, scales, offsets, unit, doubt, block * LABELS, found, i, queries.slack[i])
 
 
-def _make_screen(checksum):
-    def screen(codes, queries, found, sums, lo, hi):
-        """Write down who of the blocks lo..hi-1 may be among the best of each query.
+@entry
+def screen(codes, queries, found, sums, lo, hi):
+    """Write down who of the blocks lo..hi-1 may be among the best of each query.
 
-        Parameters
-        ----------
-        codes : ByteCodes
-        queries : ByteQueries
-        found : InSight, changed in place
-        sums : (4, LABELS) int32
-            Room to work in.
-        lo, hi : int
-        """
-        _ = checksum
-        n, n_words = queries.words.shape
-        whole = n - n % len(_TOGETHER)
-        for block in range(lo, hi):
-            start = block * n_words * LABELS
-            for i in range(0, whole, len(_TOGETHER)):
-                block_products(codes.words, start, queries.words, queries.starts, i, _TOGETHER, sums)
-                for row in range(len(_TOGETHER)):
-                    _look(codes, queries, found, sums[row], block, i + row)
-            for i in range(whole, n):
-                block_products(codes.words, start, queries.words, queries.starts, i, _ONE, sums)
-                _look(codes, queries, found, sums[0], block, i)
-
-    return screen
+    Parameters
+    ----------
+    codes : ByteCodes
+    queries : ByteQueries
+    found : InSight, changed in place
+    sums : (4, LABELS) int32
+        Room to work in.
+    lo, hi : int
+    """
+    n, n_words = queries.words.shape
+    whole = n - n % len(_TOGETHER)
+    for block in range(lo, hi):
+        start = block * n_words * LABELS
+        for i in range(0, whole, len(_TOGETHER)):
+            block_products(codes.words, start, queries.words, queries.starts, i, _TOGETHER, sums)
+            for row in range(len(_TOGETHER)):
+                _look(codes, queries, found, sums[row], block, i + row)
+        for i in range(whole, n):
+            block_products(codes.words, start, queries.words, queries.starts, i, _ONE, sums)
+            _look(codes, queries, found, sums[0], block, i)
 
 
-def _make_settle(checksum):
-    def settle(found, bounds):
-        """Leave who reaches the bounds, (n,) float32, that all blocks together have brought; -1 behind them."""
-        _ = checksum
-        for i in range(len(found.counts)):
-            labels = found.labels[i]
-            count = max(found.counts[i], 0)
-            count = _cleared(labels, found.upper[i], count, bounds[i])
-            labels[count:] = -1
-            if found.counts[i] >= 0:
-                found.counts[i] = count
-
-    return settle
-
-
-screen = entry(_make_screen)
-settle = entry(_make_settle)
+@entry
+def settle(found, bounds):
+    """Leave who reaches the bounds, (n,) float32, that all blocks together have brought; -1 behind them."""
+    for i in range(len(found.counts)):
+        labels = found.labels[i]
+        count = max(found.counts[i], 0)
+        count = _cleared(labels, found.upper[i], count, bounds[i])
+        labels[count:] = -1
+        if found.counts[i] >= 0:
+            found.counts[i] = count

@@ -31,103 +31,85 @@ def _has_moved(a, b):
     return not moved <= SMALL * length  # NaN is told
 
 
-def _make_round(checksum):
-    def round_steps(now, before, back, rows, scales, values):
-        """Fill in the steps of the rows that moved from `before` to `now`; returns how many these are.
+@entry
+def round_steps(now, before, back, rows, scales, values):
+    """Fill in the steps of the rows that moved from `before` to `now`; returns how many these are.
 
-        Parameters
-        ----------
-        now, before : (n, dim) float32
-        back : bool
-            `now` goes back by what is given, which leaves in it what was rounded off; else `before` goes on by it.
-        rows : (n,) int32
-        scales : (n,) float32
-        values : (n, dim) int8
-        """
-        _ = checksum
-        n = 0
-        for i in range(len(now)):
-            a, b, q = now[i], before[i], values[n]
-            if _has_moved(a, b):
-                scale = _scale(a, b)
-                inverse = np.float32(1) / scale
-                for j in range(len(a)):
-                    whole = min(np.int32((a[j] - b[j]) * inverse + np.float32(128.5)), np.int32(255)) - np.int32(128)
-                    q[j] = np.int8(whole)
-                    if back:
-                        a[j] -= scale * np.float32(whole)
-                    else:
-                        b[j] += scale * np.float32(whole)
-                rows[n], scales[n] = i, scale
-                n += 1
-        return n
-
-    return round_steps
+    Parameters
+    ----------
+    now, before : (n, dim) float32
+    back : bool
+        `now` goes back by what is given, which leaves in it what was rounded off; else `before` goes on by it.
+    rows : (n,) int32
+    scales : (n,) float32
+    values : (n, dim) int8
+    """
+    n = 0
+    for i in range(len(now)):
+        a, b, q = now[i], before[i], values[n]
+        if _has_moved(a, b):
+            scale = _scale(a, b)
+            inverse = np.float32(1) / scale
+            for j in range(len(a)):
+                whole = min(np.int32((a[j] - b[j]) * inverse + np.float32(128.5)), np.int32(255)) - np.int32(128)
+                q[j] = np.int8(whole)
+                if back:
+                    a[j] -= scale * np.float32(whole)
+                else:
+                    b[j] += scale * np.float32(whole)
+            rows[n], scales[n] = i, scale
+            n += 1
+    return n
 
 
-def _make_add(checksum):
-    def add_steps(total, squares, rows, scales, values):
-        """Add a worker's steps to total, (n, dim) float32, and their squared lengths to squares, (n,) float32."""
-        _ = checksum
-        for k in range(len(rows)):
-            scale, q, mine = scales[k], values[k], total[rows[k]]
-            square = np.float32(0)
-            for j in range(len(q)):
-                step = scale * np.float32(q[j])
-                mine[j] += step
-                square += step * step
-            squares[rows[k]] += square
-
-    return add_steps
+@entry
+def add_steps(total, squares, rows, scales, values):
+    """Add a worker's steps to total, (n, dim) float32, and their squared lengths to squares, (n,) float32."""
+    for k in range(len(rows)):
+        scale, q, mine = scales[k], values[k], total[rows[k]]
+        square = np.float32(0)
+        for j in range(len(q)):
+            step = scale * np.float32(q[j])
+            mine[j] += step
+            square += step * step
+        squares[rows[k]] += square
 
 
-def _make_join(checksum):
-    def join_steps(table, rate, total, squares, sums):
-        """Move each row by rate * total / max(1, |total|^2 / squares), and set total and squares to zero.
+@entry
+def join_steps(table, rate, total, squares, sums):
+    """Move each row by rate * total / max(1, |total|^2 / squares), and set total and squares to zero.
 
-        Parameters
-        ----------
-        table, total : (n, dim) float32
-        rate : float32
-        squares : (n,) float32
-        sums : (3,) float64
-            To these are added: all squares, the squared length of all totals, and that of the table as it was.
-        """
-        _ = checksum
-        for i in range(len(table)):
-            row, mine = table[i], total[i]
-            length = norm2 = np.float32(0)
+    Parameters
+    ----------
+    table, total : (n, dim) float32
+    rate : float32
+    squares : (n,) float32
+    sums : (3,) float64
+        To these are added: all squares, the squared length of all totals, and that of the table as it was.
+    """
+    for i in range(len(table)):
+        row, mine = table[i], total[i]
+        length = norm2 = np.float32(0)
+        for j in range(len(row)):
+            length += mine[j] * mine[j]
+            norm2 += row[j] * row[j]
+        sums[0] += squares[i]
+        sums[1] += length
+        sums[2] += norm2
+        if squares[i] != 0:
+            share = rate / max(np.float32(1), length / squares[i])
             for j in range(len(row)):
-                length += mine[j] * mine[j]
-                norm2 += row[j] * row[j]
-            sums[0] += squares[i]
-            sums[1] += length
-            sums[2] += norm2
-            if squares[i] != 0:
-                share = rate / max(np.float32(1), length / squares[i])
-                for j in range(len(row)):
-                    row[j] += share * mine[j]
-                    mine[j] = 0
-                squares[i] = 0
-
-    return join_steps
+                row[j] += share * mine[j]
+                mine[j] = 0
+            squares[i] = 0
 
 
-def _make_take(checksum):
-    def take_steps(own, before, rows, scales, values):
-        """Move rows of both tables, (n, dim) float32, by the same steps."""
-        _ = checksum
-        for k in range(len(rows)):
-            scale, q, a, b = scales[k], values[k], own[rows[k]], before[rows[k]]
-            for j in range(len(q)):
-                step = scale * np.float32(q[j])
-                a[j] += step
-                b[j] += step
-
-    return take_steps
-
-
-round_steps = entry(_make_round)
-add_steps = entry(_make_add)
-join_steps = entry(_make_join)
-take_steps = entry(_make_take)
+@entry
+def take_steps(own, before, rows, scales, values):
+    """Move rows of both tables, (n, dim) float32, by the same steps."""
+    for k in range(len(rows)):
+        scale, q, a, b = scales[k], values[k], own[rows[k]], before[rows[k]]
+        for j in range(len(q)):
+            step = scale * np.float32(q[j])
+            a[j] += step
+            b[j] += step

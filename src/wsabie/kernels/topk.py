@@ -94,98 +94,86 @@ def _scan_row(row, first, scores, labels):
     return bad + _offer(row, whole, len(row), first, scores, labels)
 
 
-def _make_scan(checksum):
-    def scan_topk(tile, first, heap, lo, hi):
-        """Offer the tile's rows lo..hi-1 to the same rows of the heap; column 0 is label `first`.
+@entry
+def scan_topk(tile, first, heap, lo, hi):
+    """Offer the tile's rows lo..hi-1 to the same rows of the heap; column 0 is label `first`.
 
-        Parameters
-        ----------
-        tile : (n_rows, width) float32 or float64
-        first : int
-        heap : Heap with n_rows rows, changed in place
-        lo, hi : int
-            So that several threads can share one tile.
+    Parameters
+    ----------
+    tile : (n_rows, width) float32 or float64
+    first : int
+    heap : Heap with n_rows rows, changed in place
+    lo, hi : int
+        So that several threads can share one tile.
 
-        Returns
-        -------
-        int
-            How many scores were NaN (they never enter the heap).
-        """
-        _ = checksum
-        bad = 0
-        for i in range(lo, hi):
-            bad += _scan_row(tile[i], first, heap.scores[i], heap.labels[i])
-        return bad
-
-    return scan_topk
+    Returns
+    -------
+    int
+        How many scores were NaN (they never enter the heap).
+    """
+    bad = 0
+    for i in range(lo, hi):
+        bad += _scan_row(tile[i], first, heap.scores[i], heap.labels[i])
+    return bad
 
 
-def _make_sort(checksum):
-    def sort_topk(heap, lo, hi):
-        """Order the rows lo..hi-1 in place: best first, ties by label id, empty slots last. They need be no heaps."""
-        _ = checksum
-        for i in range(lo, hi):
-            scores, labels = heap.scores[i], heap.labels[i]
-            for hole in range(len(scores) // 2 - 1, -1, -1):
-                sift_down(scores, labels, len(scores), hole, scores[hole], labels[hole])
-            for size in range(len(scores) - 1, 0, -1):
-                score, label = scores[size], labels[size]
-                scores[size], labels[size] = scores[0], labels[0]
-                sift_down(scores, labels, size, 0, score, label)
-
-    return sort_topk
+@entry
+def sort_topk(heap, lo, hi):
+    """Order the rows lo..hi-1 in place: best first, ties by label id, empty slots last. They need be no heaps."""
+    for i in range(lo, hi):
+        scores, labels = heap.scores[i], heap.labels[i]
+        for hole in range(len(scores) // 2 - 1, -1, -1):
+            sift_down(scores, labels, len(scores), hole, scores[hole], labels[hole])
+        for size in range(len(scores) - 1, 0, -1):
+            score, label = scores[size], labels[size]
+            scores[size], labels[size] = scores[0], labels[0]
+            sift_down(scores, labels, size, 0, score, label)
 
 
-def _make_hide(checksum):
-    def hide_labels(tile, first, hidden):
-        """Set the labels in `hidden`, Lists over the tile's rows, to -inf; column 0 is label `first`.
+@entry
+def hide_labels(tile, first, hidden):
+    """Set the labels in `hidden`, Lists over the tile's rows, to -inf; column 0 is label `first`.
 
-        Labels outside the tile's columns are passed over.
-        """
-        _ = checksum
-        for i in range(len(tile)):
-            listed = hidden.labels[hidden.indptr[i] : hidden.indptr[i + 1]]
-            for p in range(np.searchsorted(listed, first), len(listed)):
-                if listed[p] >= first + tile.shape[1]:
-                    break
-                tile[i, listed[p] - first] = -np.inf
-
-    return hide_labels
+    Labels outside the tile's columns are passed over.
+    """
+    for i in range(len(tile)):
+        listed = hidden.labels[hidden.indptr[i] : hidden.indptr[i + 1]]
+        for p in range(np.searchsorted(listed, first), len(listed)):
+            if listed[p] >= first + tile.shape[1]:
+                break
+            tile[i, listed[p] - first] = -np.inf
 
 
-def _make_pairs(checksum):
-    def score_pairs(table, stride, queries, labels, distances, out, lo, hi):
-        """Inner products, or squared distances, of the rows lo..hi-1 with the labels listed for each.
+@entry
+def score_pairs(table, stride, queries, labels, distances, out, lo, hi):
+    """Inner products, or squared distances, of the rows lo..hi-1 with the labels listed for each.
 
-        The order of the sum depends on nothing but the number of dimensions: equal vectors have equal bits, wherever
-        they stand and whoever stands beside them, which a matrix product does not promise.
+    The order of the sum depends on nothing but the number of dimensions: equal vectors have equal bits, wherever
+    they stand and whoever stands beside them, which a matrix product does not promise.
 
-        Parameters
-        ----------
-        table : 1-D float32, or halves (`kernels.halves`)
-            Label y is table[y * stride : y * stride + dim].
-        stride : int
-        queries : (n_rows, dim) float32, C order
-        labels : (n_rows, k) int64
-            -1: no label, which scores -inf (as a distance inf).
-        distances : bool
-        out : (n_rows, k) float32, filled in place
-        lo, hi : int
-        """
-        _ = checksum
-        for i in range(lo, hi):
-            q = queries[i]
-            for j in range(labels.shape[1]):
-                y = labels[i, j]
-                w = table[max(y, 0) * stride :]
-                if y < 0:
-                    out[i, j] = np.float32(math.inf) if distances else np.float32(-math.inf)
-                elif distances:
-                    out[i, j] = _squared_distance(q, w)
-                else:
-                    out[i, j] = _product(q, w)
-
-    return score_pairs
+    Parameters
+    ----------
+    table : 1-D float32, or halves (`kernels.halves`)
+        Label y is table[y * stride : y * stride + dim].
+    stride : int
+    queries : (n_rows, dim) float32, C order
+    labels : (n_rows, k) int64
+        -1: no label, which scores -inf (as a distance inf).
+    distances : bool
+    out : (n_rows, k) float32, filled in place
+    lo, hi : int
+    """
+    for i in range(lo, hi):
+        q = queries[i]
+        for j in range(labels.shape[1]):
+            y = labels[i, j]
+            w = table[max(y, 0) * stride :]
+            if y < 0:
+                out[i, j] = np.float32(math.inf) if distances else np.float32(-math.inf)
+            elif distances:
+                out[i, j] = _squared_distance(q, w)
+            else:
+                out[i, j] = _product(q, w)
 
 
 @jit
@@ -204,40 +192,37 @@ def _two_with_four(v, w, q0, q1, q2, q3):
     return v0, v1, v2, v3, w0, w1, w2, w3
 
 
-def _make_few(checksum):
-    def score_few(table, stride, first, queries, out):
-        """Inner products of few queries with the labels first, first + 1, ...
+@entry
+def score_few(table, stride, first, queries, out):
+    """Inner products of few queries with the labels first, first + 1, ...
 
-        A matrix product brings the table into an order of its own before it begins, which takes longer than so little
-        to do: this reads each label's vector once, where it lies. The order of a sum differs at the edges.
+    A matrix product brings the table into an order of its own before it begins, which takes longer than so little
+    to do: this reads each label's vector once, where it lies. The order of a sum differs at the edges.
 
-        Parameters
-        ----------
-        table : 1-D float32 or halves
-            As for `score_pairs`.
-        stride, first : int
-        queries : (n_rows, dim) float32, C order
-        out : (n_rows, n_labels) float32, filled in place
-        """
-        _ = checksum
-        n, width = out.shape
-        whole, pairs = n - n % 4, width - width % 2
-        for j in range(0, pairs, 2):
-            v = table[(first + j) * stride :]
-            w = table[(first + j + 1) * stride :]
-            for i in range(0, whole, 4):
-                (
-                    out[i, j], out[i + 1, j], out[i + 2, j], out[i + 3, j],
-                    out[i, j + 1], out[i + 1, j + 1], out[i + 2, j + 1], out[i + 3, j + 1],
-                ) = _two_with_four(v, w, queries[i], queries[i + 1], queries[i + 2], queries[i + 3])  # fmt: skip
-            for i in range(whole, n):
-                out[i, j] = _product(queries[i], v)
-                out[i, j + 1] = _product(queries[i], w)
-        for j in range(pairs, width):
-            for i in range(n):
-                out[i, j] = _product(queries[i], table[(first + j) * stride :])
-
-    return score_few
+    Parameters
+    ----------
+    table : 1-D float32 or halves
+        As for `score_pairs`.
+    stride, first : int
+    queries : (n_rows, dim) float32, C order
+    out : (n_rows, n_labels) float32, filled in place
+    """
+    n, width = out.shape
+    whole, pairs = n - n % 4, width - width % 2
+    for j in range(0, pairs, 2):
+        v = table[(first + j) * stride :]
+        w = table[(first + j + 1) * stride :]
+        for i in range(0, whole, 4):
+            (
+                out[i, j], out[i + 1, j], out[i + 2, j], out[i + 3, j],
+                out[i, j + 1], out[i + 1, j + 1], out[i + 2, j + 1], out[i + 3, j + 1],
+            ) = _two_with_four(v, w, queries[i], queries[i + 1], queries[i + 2], queries[i + 3])  # fmt: skip
+        for i in range(whole, n):
+            out[i, j] = _product(queries[i], v)
+            out[i, j + 1] = _product(queries[i], w)
+    for j in range(pairs, width):
+        for i in range(n):
+            out[i, j] = _product(queries[i], table[(first + j) * stride :])
 
 
 @jit
@@ -255,10 +240,3 @@ def _squared_distance(q, w):
         gap = q[d] - number(w[d])
         total += gap * gap
     return total
-
-
-scan_topk = entry(_make_scan)
-score_few = entry(_make_few)
-score_pairs = entry(_make_pairs)
-sort_topk = entry(_make_sort)
-hide_labels = entry(_make_hide)

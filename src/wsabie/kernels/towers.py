@@ -151,14 +151,10 @@ def _backprop(tower, i, g, rule, width):
 
 
 @entry
-def encode_rows(checksum: int) -> Any:
-    def encode_rows(tower, lo, hi, out, width):
-        """out[i] = the point of entity i, for i in lo..hi-1."""
-        _ = checksum
-        for i in range(lo, hi):
-            encode(tower, i, out[i], width)
-
-    return encode_rows
+def encode_rows(tower, lo, hi, out, width):
+    """out[i] = the point of entity i, for i in lo..hi-1."""
+    for i in range(lo, hi):
+        encode(tower, i, out[i], width)
 
 
 def _encode_block_linear(tower, rows, block, lo, hi, t, width):
