@@ -14,6 +14,7 @@ from wsabie.models.wsabie import Wsabie
 from wsabie.sources.sharded import ShardedRows
 from wsabie.training import ahead
 from wsabie.training.stats import EpochStats
+from wsabie.training.trainer import Trainer
 
 
 @pytest.fixture
@@ -47,6 +48,21 @@ def test_one_block_is_training_in_memory(tmp_path: Path, dense: bool, how: Any) 
         assert equal(read, held)
     assert read.settings_ == held.settings_
     assert list(read.vocabulary_) == list(held.vocabulary_)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_the_rate_falls_from_block_to_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what is done of the epoch: 600 rows in blocks of 120, two epochs."""
+    asked: list[float] = []
+    rule = Trainer._rule
+
+    def noted(self: Trainer, space: Any, epoch: float) -> Any:
+        asked.append(epoch)
+        return rule(self, space, epoch)
+
+    monkeypatch.setattr(Trainer, "_rule", noted)
+    new(epochs=2).fit(in_shards(toy_rows(), tmp_path / "shards"))
+    assert asked[-10:] == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1, 1.2, 1.4, 1.6, 1.8])
 
 
 def test_linear_models_too(tmp_path: Path) -> None:

@@ -139,10 +139,10 @@ def test_constant_schedule() -> None:
 
 
 def test_every_rate_follows_the_schedule_and_decay_is_the_share_of_its_own_rate() -> None:
-    """Half of the rates in epoch 5 of 10; a step leaves 1 - rate * l2 of a row of the table that it moves."""
+    """Half of the rates in epoch 5 of 10, .45 in its middle; a step leaves 1 - rate * l2 of a row that it moves."""
     rates = {"feature_rate": 0.1, "learning_rate": 0.04, "weight_rate": 0.2, "bias_rate": 0.02}
     settings = make_settings(epochs=10, l2_rows=0.5, l2_labels=0.25, l2_weights=2.0, **rates)
-    for epoch, left in ((0, 1.0), (5, 0.5)):
+    for epoch, left in ((0, 1.0), (5, 0.5), (5.5, 0.45)):
         rule = Trainer(settings)._rule(make_space(), epoch)
         steps = rule.step_rows, rule.step_labels, rule.step_weights, rule.step_bias
         assert steps == pytest.approx([left * rate for rate in rates.values()])

@@ -10,6 +10,10 @@ MAX_NORM = 1.5
 """The limit on the norm of every row of both tables: the one regulariser, sharper than the papers' C = 1."""
 
 
+MANY_ROWS = 100_000
+"""From so many training rows on the learning rate of an embedding falls."""
+
+
 class Shape(NamedTuple):
     """Size of a training set."""
 
@@ -26,12 +30,17 @@ def epochs(shape: Shape) -> int:
 def learning_rate(shape: Shape, positives: str = "mean") -> float:
     """The step of the first epoch, for both tables; rows have a length of about 1.
 
-    With positives="mean" a pair weighs 1 / labels of its row, so the step grows with the labels per row; a little less
-    than in proportion, or rows with few labels would overshoot.
+    From `MANY_ROWS` on it falls with their square root: what more rows can teach, large steps would drown in noise.
     """
-    if positives == "pairs":
-        return 0.03
-    return float(0.03 * max(1.0, shape.n_pairs / max(shape.n_rows, 1)) ** 0.75)
+    few = min(1.0, float((MANY_ROWS / max(shape.n_rows, 1)) ** 0.5))
+    return 0.03 * few * _for_many_labels(shape, positives)
+
+
+def _for_many_labels(shape: Shape, positives: str) -> float:
+    """With positives="mean" a pair weighs 1 / labels of its row, so the step grows with the labels per row; a little
+    less than in proportion, or rows with few labels would overshoot.
+    """
+    return 1.0 if positives == "pairs" else float(max(1.0, shape.n_pairs / max(shape.n_rows, 1)) ** 0.75)
 
 
 def weight_epochs(shape: Shape) -> int:
@@ -50,4 +59,4 @@ def weight_rate(shape: Shape, positives: str = "mean", loss: str = "warp") -> fl
     the generated visual-word task S (8 epochs) rates of .03 and .1 give "warp" a MAP of .346 and .374, and rates of 1
     and 3 give "auc" .304 and .285.
     """
-    return learning_rate(shape, positives) / 0.03 * (1.0 if loss == "auc" else 0.1)
+    return _for_many_labels(shape, positives) * (1.0 if loss == "auc" else 0.1)

@@ -60,7 +60,7 @@ class ReadBlocks:
     @property
     def alike(self) -> RowBlock:
         """A block of few rows, of the same types."""
-        return self._block([(self.rows.lo, self.rows.lo + 1)], 0)
+        return self._block([(self.rows.lo, self.rows.lo + 1)], 0, 0.0)
 
     def __call__(self, epoch: int) -> Iterator[RowBlock]:
         return ahead(self._blocks(epoch))
@@ -71,7 +71,8 @@ class ReadBlocks:
 
     def part(self, epoch: int, number: int) -> RowBlock:
         """A part of an epoch; its pairs have numbers of their own, which those of no other part are."""
-        return self._block(self._parts(epoch)[number], number << PAIRS_OF_PART)
+        parts = self._parts(epoch)
+        return self._block(parts[number], number << PAIRS_OF_PART, number / len(parts))
 
     def _parts(self, epoch: int) -> list[Spans]:
         rows = self.rows
@@ -84,13 +85,14 @@ class ReadBlocks:
         return rows_per_block(len(shards), int(shards.facts["nonzeros"]))
 
     def _blocks(self, epoch: int) -> Iterator[RowBlock]:
-        rows, first_pair, size = self.rows, 0, self._size
+        rows, first_pair, done, size = self.rows, 0, 0, self._size
         for spans in planned(rows.lo, rows.hi, size, self.seed, epoch):
-            block = self._block(spans, first_pair)
+            block = self._block(spans, first_pair, done / (rows.hi - rows.lo))
             first_pair += len(block.targets.labels)
+            done += sum(hi - lo for lo, hi in spans)
             yield block
 
-    def _block(self, spans: Spans, first_pair: int) -> RowBlock:
+    def _block(self, spans: Spans, first_pair: int, begins: float) -> RowBlock:
         X, Y = self.rows.read(spans)
         inputs: Any = self.scaling(X, into=X.data) if isinstance(X, Csr) else self.scaling(X)
-        return RowBlock(inputs, build_targets(Y, None, self.positives, first_pair))
+        return RowBlock(inputs, build_targets(Y, None, self.positives, first_pair), begins=begins)

@@ -68,7 +68,7 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
     learning_rate : float, {"V": float, "W": float} or "auto"
         Step of the first epoch, for both tables or each (V: features, W: labels).
     schedule : {"linear", "constant"}, default "linear"
-        How the step falls with the epochs.
+        How the step falls with the epochs, and over shards with the blocks of each.
     margin : float, default 1.0
     rank_weight : {"precision", "mean_rank", "top1"} or array, default "precision"
         Weights whose running sum is L: 1/j, constant, first rank only, or any non-increasing numbers.

@@ -28,6 +28,7 @@ class RowBlock(NamedTuple):
     ends: Any = None  # of the relation (`space.shared.Ends`) where the space has several
     weight: float = 1.0  # visits of a pair in an epoch
     turn: int | None = None  # kernels' blocks between those of other relations
+    begins: float = 0.0  # share of the epoch that is done before it: the rate has fallen by so much of an epoch
 
 
 def row_blocks(inputs: Inputs, Y: Matrix, weights: Float32 | None, positives: Positives) -> Iterator[RowBlock]:

@@ -278,7 +278,7 @@ class Trainer:
     ) -> Iterator[int]:
         """The passes of an epoch over a block; every round draws anew."""
         seen = seen_by(space, block)
-        rule = self._rule(seen, epoch)
+        rule = self._rule(seen, epoch + block.begins)
         for number, order in orders.items():
             yield from self._run(seen, block, rule._replace(epoch=number), sampling, order, threads, tally)
 
@@ -309,11 +309,11 @@ class Trainer:
             return run_owpc
         return run_blocks if self.settings.deterministic else run_hogwild
 
-    def _rate(self, epoch: int) -> float:
+    def _rate(self, epoch: float) -> float:
         left = 1 - epoch / self.settings.epochs if self.settings.schedule == "linear" else 1.0
         return self.settings.learning_rate * left
 
-    def _rule(self, space: Space, epoch: int) -> Any:
+    def _rule(self, space: Space, epoch: float) -> Any:
         from wsabie.kernels.warp import Rule
 
         s = self.settings
@@ -344,7 +344,7 @@ class Trainer:
             rank_sample=s.rank_sample,
             places=np.array(s.places, np.float32),
             seed=s.seed,
-            epoch=epoch,
+            epoch=int(epoch),
         )
 
     def _check(self, space: Trainable, stats: EpochStats) -> None:
