@@ -335,6 +335,14 @@ def test_no_byte_of_a_shard_takes_a_kernel_out_of_its_arrays(tmp_path_factory: A
         assert not Y.nnz or 0 <= Y.indices.min() <= Y.indices.max() < 12
 
 
+def test_rows_are_written_with_their_features_in_order(tmp_path: Path) -> None:
+    rows = toy_rows(50)
+    turned = sp.csr_matrix((rows.X.data[::-1], rows.X.indices[::-1], rows.X.indptr[-1] - rows.X.indptr[::-1]))
+    rows = replace(rows, X=sp.csr_matrix(turned, shape=rows.X.shape))
+    assert not rows.X.has_sorted_indices
+    assert same(in_shards(rows, tmp_path / "out").whole(), rows)
+
+
 def test_rows_whose_features_do_not_ascend_are_refused(shards: Path) -> None:
     """The owner of a range of features finds its own in a row by bisection."""
     file = shards / shard_name(0, 6)
