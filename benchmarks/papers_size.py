@@ -293,7 +293,8 @@ def main() -> None:
     if not is_shard_folder(asked.out):
         found["written"] = write(law, asked.out, asked.threads)
     shards = open_shard_folder(asked.out)
-    assert len(shards) == n_rows, f"{asked.out} holds {len(shards):,} rows"
+    there = len(shards), shards.facts["labels"]
+    assert there == (n_rows, LABELS[asked.name]), f"{asked.out} holds {there[0]:,} rows of {there[1]:,} labels"
     found |= {"bytes": sum(entry["bytes"] for entry in shards.files), "nonzeros": shards.facts["nonzeros"] / n_rows}
     X = y = None
     if asked.sample:

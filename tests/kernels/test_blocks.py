@@ -1,12 +1,23 @@
 """The block-synchronous pass equals its twin, for any number of owners with the same bits."""
 
 import numpy as np
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from passes import assert_same, fast_block, fast_sequential, slow
-from strategies import Problem, problems, with_free_vectors
+from strategies import (
+    Problem,
+    label_rows,
+    make_problem,
+    make_rule,
+    problems,
+    random_space,
+    sparse_rows,
+    with_free_vectors,
+)
 from wsabie.kernels.warp import SKIPPED, VISITED
+from wsabie.space import tables
 
 
 @settings(max_examples=60)
@@ -66,3 +77,17 @@ def test_nothing_moves_without_a_step(problem: Problem) -> None:
     assert np.array_equal(out.features, problem.space.features)
     assert np.array_equal(out.labels, problem.space.labels)
     assert out.loss == 0
+
+
+@pytest.mark.parametrize("cuts", [[], [100], [63, 65, 200]])
+@pytest.mark.parametrize("tile", [1, 50, 64, 1000])
+def test_tiles_and_owners_cut_the_lines_of_marks_anywhere(cuts: list[int], tile: int) -> None:
+    """300 features are five lines of flags: each row that moved is projected once, by its owner, and forgotten."""
+    rng = np.random.default_rng(0)
+    X, Y = sparse_rows(20, 300, 0.3, rng), label_rows(20, 12, 0.1, 0.1, rng)
+    problem = make_problem(random_space(300, 12, "dot", rng), X, Y, make_rule(12, max_norm_rows=0.9))
+    tables.project_rows(problem.space.features, 0.9)
+    alone, cut = fast_block(problem), fast_block(problem, [0, *cuts, 300], tile)
+    assert_same(cut, slow(problem, block=True))
+    assert np.array_equal(alone.features, cut.features)
+    assert np.linalg.norm(cut.features[64:], axis=1).max() > 0.9 * (1 - 1e-6)

@@ -10,6 +10,7 @@ from scipy.sparse import csr_matrix
 import wsabie
 from wsabie.base.errors import InputError, UnknownLabelError
 from wsabie.labels.names import Vocabulary
+from wsabie.models.indexed import index_labels
 from wsabie.models.labelling import folded
 from wsabie.models.parts import Parts
 from wsabie.models.wsabie import Wsabie
@@ -153,3 +154,14 @@ def test_models_whose_labels_stay() -> None:
         parts.rename_label("car", "auto")
     with pytest.raises(InputError, match="the text 'green'"):
         model().merge_labels("red", "green")
+
+
+def test_an_index_of_the_labels_as_they_were_is_neither_used_nor_told() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 8)).astype(np.float32)
+    learnt = Wsabie(dim=4, epochs=1, threads=1).fit(X, [f"label {i}" for i in range(1500)])
+    index_labels(learnt, kind="int8")
+    assert learnt.facts()["index"]["kind"] == "int8"
+    learnt.remove_labels(["label 3"])
+    assert "index" not in learnt.facts()
+    assert 3 not in learnt.rank(X[3:4], k=20)[0]

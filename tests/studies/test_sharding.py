@@ -20,6 +20,7 @@ from wsabie.sources.open import open_source
 from wsabie.sources.parquet_rows import write_rows
 from wsabie.sources.records import Rows
 from wsabie.sources.sharded import open_shards
+from wsabie.storage.columns import map_columns
 from wsabie.storage.rejects import Rejects
 from wsabie.storage.shards import shard_name
 from wsabie.studies import sharding
@@ -332,6 +333,24 @@ def test_no_byte_of_a_shard_takes_a_kernel_out_of_its_arrays(tmp_path_factory: A
         assert X.indptr[-1] == len(X.indices) == len(X.data)
         assert not len(X.indices) or 0 <= X.indices.min() <= X.indices.max() < 30
         assert not Y.nnz or 0 <= Y.indices.min() <= Y.indices.max() < 12
+
+
+def test_rows_are_written_with_their_features_in_order(tmp_path: Path) -> None:
+    rows = toy_rows(50)
+    turned = sp.csr_matrix((rows.X.data[::-1], rows.X.indices[::-1], rows.X.indptr[-1] - rows.X.indptr[::-1]))
+    rows = replace(rows, X=sp.csr_matrix(turned, shape=rows.X.shape))
+    assert not rows.X.has_sorted_indices
+    assert same(in_shards(rows, tmp_path / "out").whole(), rows)
+
+
+def test_rows_whose_features_do_not_ascend_are_refused(shards: Path) -> None:
+    """The owner of a range of features finds its own in a row by bisection."""
+    file = shards / shard_name(0, 6)
+    whole, indices = file.read_bytes(), map_columns(file)[0].lists["x"].parts["indices"].copy()
+    assert whole.count(indices.tobytes()) == 1
+    file.write_bytes(whole.replace(indices.tobytes(), indices[::-1].tobytes()))
+    with pytest.raises(InputError, match="damaged"):
+        open_shards(shards).read([(0, 1)])
 
 
 def test_a_manifest_that_was_changed_is_refused(shards: Path) -> None:

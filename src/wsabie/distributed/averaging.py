@@ -84,8 +84,8 @@ class AveragingTrainer(Trainer):
             raise InputError("labels with a weight per feature are not trained on many machines; leave --ray out")
         crew = self._crew(replace(self.settings, deterministic=False), space, blocks)
         limits = self.settings.max_norm, self.settings.max_norm_weights
-        self._rounds = Rounds(crew, space.arrays(), partial(space.settle, *limits), told=self._told)
         try:
+            self._rounds = Rounds(crew, space.arrays(), partial(space.settle, *limits), told=self._told)
             return super().train(space, blocks, n_pairs)
         finally:
             crew.end()

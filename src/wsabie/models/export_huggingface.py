@@ -58,7 +58,8 @@ def card(annotator: Annotator, facts: dict[str, Any], name: str, license: str | 
     about = {**model.facts(), **annotator.description(), **facts}
     told = _head(about, things, name, license).items()
     head = "\n".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in told)  # YAML knows no pairs
-    labels = list(model.vocabulary_)
+    gone = set(model.vocabulary_.retired().tolist())
+    labels = [label for number, label in enumerate(model.vocabulary_) if number not in gone]
     more = f", and {len(labels) - _SHOWN:,} more" if len(labels) > _SHOWN else ""
     names = ", ".join(f"`{label.replace('`', chr(39))}`" for label in labels[:_SHOWN])
     return _CARD.format(

@@ -448,14 +448,17 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
         chosen = None if candidates is None else self._label_ids(candidates)
         if chosen is None and len(gone := self.vocabulary_.retired()):
             chosen = np.delete(np.arange(len(self.vocabulary_)), gone)
-        index = self.__dict__.get("_approximate")
-        if exact or index is None or index.exact is not self.exact_index():
-            index = self.exact_index()
+        index = (None if exact else self._index()) or self.exact_index()
         return index.top_k(points, k, exclude=exclude, candidates=chosen, threads=self.threads)
 
     def use_index(self, index: "MeasuredIndex") -> None:
         """Search the labels by an index of them (`wsabie.models.indexed`), until they change."""
         self._approximate = index
+
+    def _index(self) -> "MeasuredIndex | None":
+        """The index that was made of the labels as they are now, if there is one."""
+        index: MeasuredIndex | None = self.__dict__.get("_approximate")
+        return index if index is not None and index.exact is self.exact_index() else None
 
     def exact_index(self) -> "ExactIndex":
         """The labels made ready for searches, once for a fitted space."""
@@ -508,7 +511,7 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
             "dimensions": self.space_.dim,
             "similarity": self.space_.similarity,
             "bytes_of_points": self.space_.nbytes,
-            **({"index": self._approximate.facts()} if "_approximate" in self.__dict__ else {}),
+            **({} if (index := self._index()) is None else {"index": index.facts()}),
         }
 
     def to_parts(self) -> Parts:

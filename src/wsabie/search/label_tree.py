@@ -41,6 +41,8 @@ class LabelTree(MeasuredIndex):
     shape : Shape
     beam : int
         Nodes of a level that are gone on from; 1 is the paper's prediction.
+    points : (n_nodes, dim + 1) float32 or None
+        Of the nodes, the bias last; None: the means of their labels.
 
     Examples
     --------
@@ -52,10 +54,10 @@ class LabelTree(MeasuredIndex):
 
     kind = "tree"
 
-    def __init__(self, exact: ExactIndex, shape: Shape, beam: int = 16) -> None:
+    def __init__(self, exact: ExactIndex, shape: Shape, beam: int = 16, *, points: Float32 | None = None) -> None:
         super().__init__(exact, beam)
         self.shape = shape
-        self.points = _means(exact, shape)
+        self.points = _means(exact, shape) if points is None else points
         self.n_bytes = int(self.points.nbytes + sum(array.nbytes for array in shape))
 
     @property
@@ -248,8 +250,7 @@ class LabelTree(MeasuredIndex):
         points = tensors["points"]
         if points.dtype != np.float32 or points.shape != (n_nodes, dim + 1):
             raise ValueError(f"its nodes are no points of {dim} dimensions")
-        tree = cls(exact, shape)
-        tree.points = points
+        tree = cls(exact, shape, points=points)
         tree.tell(config)
         return tree
 

@@ -294,6 +294,9 @@ def columns_of(rows: Rows, signed: bool) -> Columns:
         numbers["features"] = np.asarray(rows.X, np.float32)
     else:
         X = rows.X.tocsr()
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
         lists["x"] = Lists(X.indptr, {"indices": X.indices, "values": X.data})
     for name, words in (("group", rows.groups), ("time", rows.times)):
         if words is not None:

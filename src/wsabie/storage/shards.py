@@ -206,9 +206,12 @@ class Shards:
             if columns.numbers["features"].shape != (len(columns), width):
                 raise ValueError("another width")
             return
-        x = columns.lists["x"].parts
+        starts, x = columns.lists["x"]
         if len(x["values"]) != entry["nonzeros"] or not _below(x["indices"], width):
             raise ValueError("features out of range")
+        falls = np.flatnonzero(x["indices"][1:] < x["indices"][:-1]) + 1
+        if not np.isin(falls, starts).all():
+            raise ValueError("features out of order")
 
 
 def _below(numbers: Any, n: int) -> bool:
@@ -237,7 +240,9 @@ def open_shard_folder(path: Path) -> Shards:
         manifest = _read_manifest(path)
         files, beside = manifest["shards"], manifest["beside"]
         for name, entry in [*((entry["file"], entry) for entry in files), *beside.items()]:
-            file = path / Path(name).name
+            if Path(name).name != name:
+                raise _damaged(path / MANIFEST)  # what lies elsewhere is not read
+            file = path / name
             if not file.is_file():
                 raise InputError(f"{file} is missing; restore it from a copy, or make the shards again")
             if file.stat().st_size != entry["bytes"]:

@@ -80,7 +80,8 @@ def update(
         part = rows.take(np.arange(lo, min(lo + step, len(rows))))
         told.append(_learn(model, part, epochs, calibrated=own["calibrated"]))
         own["rows"] = lo + len(part)
-        facts = {**annotator.facts, "updates": updates, "labels": len(model.vocabulary_)}
+        n_labels = len(model.vocabulary_) - len(model.vocabulary_.retired())
+        facts = {**annotator.facts, "updates": updates, "labels": n_labels}
         facts["rows"] = facts.get("rows", 0) + len(part)
         marks = annotator.marks
         annotator = replace(

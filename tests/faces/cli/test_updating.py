@@ -96,6 +96,9 @@ def test_labels_are_edited(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -
     assert cli("edit", model, "merge", first, second).code == 0
     assert cli("edit", model, "rename", third, "a new name").code == 0
     assert cli("edit", model, "remove", names[5], "--json").json["labels"] == len(names) - 2
+    assert cli("info", model, "--json").json["labels"] == len(names) - 2
+    assert cli("export", model, tmp_path / "card", "--as", "huggingface").code == 0
+    assert f"of {len(names) - 2:,}: " in (tmp_path / "card" / "README.md").read_text(encoding="utf-8")
     found = cli("annotate", model, more, "-k", 400, "--json").json["results"]
     shown = {name for row in found for name, _ in row["labels"]}
     assert {first, "a new name"} <= shown

@@ -1,5 +1,6 @@
 """`wsabie update` and `wsabie edit`: a saved model goes on."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -100,8 +101,8 @@ def edit_command(place: Path, what: Literal["rename", "merge", "remove"], names:
         model.merge_labels(names[0], names[1:])
     else:
         model.remove_labels(names)
-    annotator.save(place)
     left = len(model.vocabulary_) - len(model.vocabulary_.retired())
+    replace(annotator, facts={**annotator.facts, "labels": left}).save(place)
     if json:
         show_json({"schema": 1, "model": str(place), "done": what, "labels": left})
         return
