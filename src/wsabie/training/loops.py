@@ -161,7 +161,9 @@ class _Plan:
         from wsabie.kernels.towers import new_marks
 
         firsts = _pairs_before(block, order)
-        cuts = [lo + _cut(firsts[lo : hi + 1] - firsts[lo]) for lo, hi in sampling.parts(firsts)]
+        # a pool is drawn for so many pairs, and relations take turns of so many
+        may_double = space.candidates is None and block.turn is None
+        cuts = [lo + _cut(firsts[lo : hi + 1] - firsts[lo], may_double) for lo, hi in sampling.parts(firsts)]
         self.cuts = np.concatenate([np.zeros(1, np.int64), *(part[1:] for part in cuts)])
         self.parts = list(pairwise(np.cumsum([0, *(len(part) - 1 for part in cuts)]).tolist()))
         slots, pairs = (int(np.diff(ends).max(initial=0)) for ends in (self.cuts, firsts[self.cuts]))
@@ -191,15 +193,14 @@ def _pairs_before(block: RowBlock, order: Int64) -> Int64:
     return np.concatenate([[0], np.cumsum(np.diff(block.targets.starts)[order])]).astype(np.int64)
 
 
-def _cut(firsts: Int64) -> Int64:
+def _cut(firsts: Int64, may_double: bool) -> Int64:
     """Block boundaries in the order: as many visits as hold PAIRS_PER_BLOCK pairs, or twice that where there are many.
 
-    A thread brings the table into its cache once a block; with few blocks an epoch, larger ones would learn less.
+    A thread brings the table into its cache once a block; where blocks are few, larger ones would learn less.
     """
-    n_pairs = int(firsts[-1])
-    n_blocks = max(1, -(-n_pairs // PAIRS_PER_BLOCK))
-    if n_blocks >= _MANY_BLOCKS:
-        n_blocks = -(-n_pairs // (2 * PAIRS_PER_BLOCK))
+    n_blocks = max(1, -(-int(firsts[-1]) // PAIRS_PER_BLOCK))
+    if may_double and n_blocks >= _MANY_BLOCKS:
+        n_blocks = -(-n_blocks // 2)
     wanted = np.linspace(0, firsts[-1], n_blocks + 1)
     return np.unique(np.searchsorted(firsts, wanted)).astype(np.int64)
 
