@@ -88,6 +88,15 @@ def test_a_killed_driver_goes_on_with_resume(cluster: Any, shards: Path, alone: 
     assert 0 <= len(lines) - EPOCHS < 25  # it did not begin anew
 
 
+def test_what_is_trained_here_says_so(cluster: Any, shards: Path, tmp_path: Path) -> None:
+    """Shards, but of a model that is not trained by blocks."""
+    out, err = training(
+        shards, tmp_path / "model", "--ray", cluster.address, "--ensemble", 2, "--epochs", 1
+    ).communicate(timeout=120)
+    assert json.loads(out)["models"] == 2
+    assert "ensembles, are trained on this machine" in " ".join(err.split())
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [

@@ -20,7 +20,7 @@ def write(annotator: Annotator, out: Path) -> list[Path]:
     """
     model = annotator.model
     if type(model) is not Wsabie:
-        raise InputError(f"a {model.kind} model cannot be kept in float16; export a model of the kind wsabie")
+        raise InputError(f"models of kind {model.kind} are not kept in float16; export one of kind wsabie")
     with new_folder(out) as draft:
         save_folder(draft, replace(annotator, model=model.halved()).to_parts())
         files = sorted(file.relative_to(draft) for file in draft.rglob("*") if file.is_file())

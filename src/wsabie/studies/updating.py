@@ -25,7 +25,7 @@ def require_stream(annotator: Annotator, place: Path) -> Wsabie:
     """The model of a folder, if it can go on learning; InputError."""
     model = annotator.model
     if not isinstance(model, Wsabie) or model.kind != "wsabie":
-        raise InputError(f"{place} is a {model.kind} model, which cannot go on; train it again, or train --kind wsabie")
+        raise InputError(f"{place} is of kind {model.kind}, which cannot go on; train it again, or train --kind wsabie")
     return model
 
 

@@ -135,7 +135,7 @@ def test_what_update_refuses(cli: Any, parts: tuple[Path, Path], tmp_path: Path)
     other = tmp_path / "popular"
     assert cli("train", base, "--model", other, "--kind", "popularity").code == 0
     refused = cli("update", other, more)
-    assert "is a popularity model, which cannot go on" in refused.err
+    assert "is of kind popularity, which cannot go on" in refused.err
 
 
 def test_training_data_can_be_remembered_later(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -> None:

@@ -311,7 +311,9 @@ def _on_ray(asked: Asked, source: Source | ShardedRows, crowd: Crowd) -> Callabl
     if asked.ray is None:
         return None
     if not isinstance(source, ShardedRows):
-        note("rows in shards are trained on the cluster, and these on this machine; see wsabie shards --help")
+        shards = "models of this kind, and ensembles, are trained on this machine; the cluster describes items alone"
+        others = "rows in shards are trained on the cluster, and these on this machine; see wsabie shards --help"
+        note(shards if is_shard_folder(asked.data) else others)
         return None
     return averaging(asked.ray, asked.nodes, crowd.told)
 
