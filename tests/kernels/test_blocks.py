@@ -91,3 +91,18 @@ def test_tiles_and_owners_cut_the_lines_of_marks_anywhere(cuts: list[int], tile:
     assert_same(cut, slow(problem, block=True))
     assert np.array_equal(alone.features, cut.features)
     assert np.linalg.norm(cut.features[64:], axis=1).max() > 0.9 * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("tile", [None, 1000])
+def test_marks_of_many_features_are_found_by_the_non_zeros(tile: int | None) -> None:
+    """5,000 features are 79 lines of marks, and three rows have some 30 non-zeros."""
+    rng = np.random.default_rng(0)
+    X, Y = sparse_rows(3, 5000, 0.002, rng), label_rows(3, 12, 0.1, 0, rng)
+    problem = make_problem(random_space(5000, 12, "dot", rng), X, Y, make_rule(12, max_norm_rows=0.5))
+    tables.project_rows(problem.space.features, 0.5)
+    found = fast_block(problem, [0, 1234, 5000], tile)
+    assert_same(found, slow(problem, block=True))
+    touched = X.indices[np.repeat(np.diff(problem.targets.starts) > 0, np.diff(X.indptr))]
+    lengths = np.linalg.norm(found.features, axis=1)
+    assert 1 < (lengths[touched] > 0.5 * (1 - 1e-6)).sum()
+    assert lengths.max() <= 0.5 * (1 + 1e-6)

@@ -13,6 +13,7 @@ import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.datamodel import models
+from numba.core.errors import TypingError
 from numba.extending import intrinsic, overload, register_model
 
 from wsabie.base.arrays import LANES
@@ -74,6 +75,12 @@ def inner(a, b):
 # ---- the same in registers
 
 
+def _refuse_others(a):
+    """Nothing but numbers of 32 bits one after the other can be read as vectors."""
+    if not (isinstance(a, types.Array) and a.dtype == types.float32 and a.ndim == 1 and a.layout == "C"):
+        raise TypingError(f"a point lies in a row of float32, not in {a}")
+
+
 def _lines(context, builder, kind, array):
     """The address of an array as that of vectors."""
     return builder.bitcast(context.make_array(kind)(context, builder, array).data, _VECTOR.as_pointer())
@@ -112,6 +119,7 @@ def _nothing(_, width):
 
 @intrinsic
 def _load(_, a, width):
+    _refuse_others(a)
     point = Point(len(width))
 
     def code(context, builder, signature, arguments):
@@ -123,6 +131,8 @@ def _load(_, a, width):
 
 @intrinsic
 def _store(_, a, point):
+    _refuse_others(a)
+
     def code(context, builder, signature, arguments):
         lines = _lines(context, builder, signature.args[0], arguments[0])
         for k, vector in enumerate(_vectors(builder, arguments[1])):

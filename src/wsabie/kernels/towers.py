@@ -17,7 +17,7 @@ from wsabie.kernels.registers import load, nothing, plus, store
 from wsabie.kernels.vector import move, moved, project, shortened, zero
 
 LINE = 64
-"""Flags that are looked at together."""
+"""Marks that are looked at together."""
 
 _TILE_BYTES = 1 << 18  # of a table: stays in the second cache level beside what else a block reads
 _LEAST = 8  # non-zeros of a row in a tile, or looking for them takes longer than they do
@@ -195,12 +195,19 @@ def _scatter_linear(tower, rows, block, rule, owner, n_owners, bounds, width):
         i = rows[block.order[b]]
         places[b] = _first_at_least(tower.indices, tower.indptr[i], tower.indptr[i + 1], bounds[owner])
     for first in range(bounds[owner], end, tower.tile):
-        last = min(first + tower.tile, end)
+        last, n_moved = min(first + tower.tile, end), 0
         for b in range(len(block.order)):
             if block.moved[b]:
-                hi = tower.indptr[rows[block.order[b]] + 1]
-                places[b] = _move_some(tower, places[b], hi, last, block.directions[b], touched, rule, width)
-        _project_touched(tower.table, touched, first, last, rule, width)
+                p, hi = places[b], tower.indptr[rows[block.order[b]] + 1]
+                places[b] = _move_some(tower, p, hi, last, block.directions[b], touched, rule, width)
+                n_moved += places[b] - p
+        if (last - first) // LINE <= n_moved:
+            _project_touched(tower.table, touched, first, last, rule, width)
+        else:  # so many features, and so few of them here, that the marks are the longer way
+            for b in range(len(block.order)):
+                if block.moved[b]:
+                    lo = tower.indptr[rows[block.order[b]]]
+                    _project_before(tower, lo, places[b], first, touched, rule, width)
 
 
 @jit
@@ -228,6 +235,17 @@ def _project_touched(table, touched, first, last, rule, width):
                 if touched[j]:
                     project(table[j], rule.max_norm_rows, width)
                     touched[j] = 0
+
+
+@jit
+def _project_before(tower, lo, p, first, touched, rule, width):
+    """The same for the rows of the non-zeros before p, down to lo or feature `first`."""
+    while p > lo and tower.indices[p - 1] >= first:
+        p -= 1
+        j = tower.indices[p]
+        if touched[j]:
+            project(tower.table[j], rule.max_norm_rows, width)
+            touched[j] = 0
 
 
 def _scatter_dense(tower, rows, block, rule, owner, n_owners, bounds, width):
