@@ -61,4 +61,5 @@ def _sentence(facts: dict[str, Any], wanted: float) -> str:
     found = f"recall@10 {facts['recall@10']:.3f} ({wanted:g} was asked for)"
     if facts["kind"] == "int8":
         found = "the same answer as of an exact search"
-    return f"{found} in 1/{share:.1f} of the exact time, {facts['bytes'] / 1e6:.1f} MB; annotate --exact goes without"
+    time = f"1/{share:.1f} of" if share >= 1 else f"{1 / max(share, 1e-9):.1f} times"
+    return f"{found} in {time} the exact time, {facts['bytes'] / 1e6:.1f} MB; annotate --exact goes without"
