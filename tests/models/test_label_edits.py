@@ -129,6 +129,17 @@ def test_merging_twice_is_merging_once() -> None:
     assert np.array_equal(own.label_vectors, W)
 
 
+def test_a_former_name_is_no_name_to_remove() -> None:
+    """It would take the label that it went into, with all that was merged there."""
+    words = Vocabulary(["red", "green", "rouge"])
+    words.merge("red", ["rouge"])
+    words.rename("green", "vert")
+    for old, now in (("rouge", "red"), ("green", "vert")):
+        with pytest.raises(InputError, match=f"the label '{old}' is part of '{now}' now; remove '{now}' if that is"):
+            words.remove([old])
+    assert words.remove(["vert"]).tolist() == [1]
+
+
 def test_a_removed_label_is_gone_and_its_name_is_free(tmp_path: Path) -> None:
     own, (X, which) = model(), rows(200, 2)
     own.remove_labels(["blue"])

@@ -353,6 +353,12 @@ def test_rows_whose_features_do_not_ascend_are_refused(shards: Path) -> None:
         open_shards(shards).read([(0, 1)])
 
 
+def test_a_manifest_that_is_missing_is_told(shards: Path) -> None:
+    (shards / "manifest.json").unlink()
+    with pytest.raises(InputError, match=r"manifest.json is missing; restore it from a copy, or make the shards again"):
+        open_shards(shards)
+
+
 def test_a_manifest_that_was_changed_is_refused(shards: Path) -> None:
     manifest = shards / "manifest.json"
     text = manifest.read_text()

@@ -173,8 +173,17 @@ class Vocabulary:
         return np.unique(gone)
 
     def remove(self, names: Iterable[str]) -> Int64:
-        """Let labels be none from now on, and return their numbers, which nothing else gets; the names are free."""
-        gone = np.unique(self.ids(names))
+        """Let labels be none from now on, and return their numbers, which nothing else gets; the names are free.
+
+        A name that a label had before it was renamed or merged is refused, so that nobody removes more than was meant.
+        """
+        names = [*names]
+        gone = self.ids(names)
+        for name, number in zip(names, gone.tolist(), strict=True):
+            now = self._names[number]
+            if normalise(name) != now:
+                raise InputError(f"the label {name!r} is part of {now!r} now; remove {now!r} if that is meant")
+        gone = np.unique(gone)
         self._retire(gone, -1)
         return gone
 

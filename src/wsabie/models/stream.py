@@ -82,7 +82,9 @@ class Arrival:
         if self.drift == "worse":
             told.append("the rows are of another kind than before: train a model on all rows again (wsabie train)")
         if self.ece is not None and self.ece > BADLY_CALIBRATED:
-            told.append(f"probabilities were off by {self.ece:.2f}: calibrate anew on more rows that are not learnt")
+            told.append(
+                f"probabilities were off by {self.ece:.2f}: call `calibrate` with more rows that are not learnt"
+            )
         return "; ".join(told)
 
     def as_dict(self) -> dict[str, Any]:

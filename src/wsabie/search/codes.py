@@ -75,7 +75,7 @@ class Codes:
         """
         faiss = require_faiss()
         if n < FEWEST:
-            raise InputError(f"an index is no gain for {n:,} vectors; search them exactly")
+            raise InputError(f"an index is no gain for {n:,} vectors, but from {FEWEST:,} on; search them exactly")
         sample = vectors(
             np.sort(np.random.default_rng(seed).permutation(n)[: max(_SAMPLE, 2 * _n_cells(n) * _TRAINED_ON)])
         )

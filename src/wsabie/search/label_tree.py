@@ -98,7 +98,7 @@ class LabelTree(MeasuredIndex):
             There are too few labels or queries.
         """
         n = len(exact.table)
-        require(n >= FEWEST, f"an index is no gain for {n:,} vectors; search them exactly")
+        require(n >= FEWEST, f"an index is no gain for {n:,} vectors, but from {FEWEST:,} on; search them exactly")
         require(0 < recall <= 1, f"recall is a share of the top {MEASURED_AT} such as 0.95, not {recall}")
         rng = np.random.default_rng(seed)
         asked, told = sample_of(exact, queries, rng)

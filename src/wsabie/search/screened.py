@@ -97,7 +97,7 @@ class ScreenedIndex(MeasuredIndex):
             A distance has a bias, there are too few labels or queries, or more dimensions than sums of bytes can hold.
         """
         n, dim = exact.table.shape
-        require(n >= FEWEST, f"an index is no gain for {n:,} vectors; search them exactly")
+        require(n >= FEWEST, f"an index is no gain for {n:,} vectors, but from {FEWEST:,} on; search them exactly")
         if exact.similarity == "euclidean" and exact.bias is not None:
             raise InputError("distances with a bias per label have no index; search them exactly")
         require(dim <= WIDEST, f"labels of {dim:,} dimensions have no index of bytes ({WIDEST:,} at most)")

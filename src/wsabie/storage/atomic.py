@@ -95,6 +95,42 @@ def new_folder(path: str | Path) -> Iterator[Path]:
             shutil.rmtree(draft, ignore_errors=True)
 
 
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Keep other commands that read, change and write a folder away until the block ends; without a folder, nothing.
+
+    Raises
+    ------
+    InputError
+        Another process holds it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, held(Path(folder)):
+    ...     with held(Path(folder)):
+    ...         pass
+    Traceback (most recent call last):
+    wsabie.base.errors.InputError: another command is changing ...; give this one again when it is done
+    """
+    if not folder.is_dir():
+        yield
+        return
+    with explained(folder):
+        handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise InputError(f"another command is changing {folder}; give this one again when it is done") from None
+    except OSError:  # there are no locks here
+        pass
+    try:
+        yield
+    finally:
+        os.close(handle)
+
+
 def write_text(path: str | Path, text: str) -> None:
     """Write UTF-8 text atomically."""
     with replacing(path) as draft:

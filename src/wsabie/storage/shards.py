@@ -224,8 +224,7 @@ def _below(numbers: Any, n: int) -> bool:
 def is_shard_folder(path: Path) -> bool:
     """Whether a folder holds shards, be they finished or not."""
     with readable(path):
-        manifest = (path / MANIFEST).is_file() and any(path.glob("rows-*-of-*.safetensors"))
-        return manifest or (path / PARTS / WORK).is_file()
+        return any(path.glob("rows-*-of-*.safetensors")) or (path / PARTS / WORK).is_file()
 
 
 def open_shard_folder(path: Path) -> Shards:
@@ -257,8 +256,10 @@ def open_shard_folder(path: Path) -> Shards:
 def _read_manifest(path: Path) -> dict[str, Any]:
     file = path / MANIFEST
     if not file.is_file():
-        if is_shard_folder(path):
+        if (path / PARTS / WORK).is_file():
             raise InputError(f"the shards in {path} are not finished; run the same `wsabie shards` command again")
+        if is_shard_folder(path):
+            raise InputError(f"{file} is missing; restore it from a copy, or make the shards again")
         raise InputError(f"{path} holds no shards: it has no {MANIFEST}; give a folder that `wsabie shards` wrote")
     if file.stat().st_size > _MOST_BYTES:
         raise InputError(f"{file} is larger than {_MOST_BYTES >> 20} MiB and was not read")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import wsabie
+from wsabie.storage.atomic import held
 from wsabie.storage.folder import load_folder
 
 
@@ -117,6 +118,17 @@ def test_labels_are_edited(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -
     ):
         refused = cli("edit", model, *words)
         assert (refused.code, said in refused.err) == (1, True), refused.err
+
+
+def test_one_command_changes_a_model_at_a_time(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -> None:
+    """Each would write what it read and changed, and the other's change would be gone."""
+    place = trained(cli, parts[0], tmp_path)
+    with held(place):
+        for command in (("update", place, parts[1]), ("edit", place, "rename", "sky", "heaven")):
+            done = cli(*command)
+            assert (done.code, done.out) == (1, "")
+            assert "another command is changing" in done.err
+    assert cli("edit", place, "rename", "sky", "heaven").code == 0
 
 
 def test_what_update_refuses(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -> None:

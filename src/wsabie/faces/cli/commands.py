@@ -397,8 +397,10 @@ def update(
 ) -> None:
     """Go on learning with new rows and labels; the same command again goes on where it was stopped."""
     from wsabie.faces.cli.updating import update_command
+    from wsabie.storage.atomic import held
 
-    update_command(model, data, replay, remember, step, epochs, threads, strict, rejects, json)
+    with held(model):
+        update_command(model, data, replay, remember, step, epochs, threads, strict, rejects, json)
 
 
 def edit(
@@ -411,8 +413,10 @@ def edit(
 ) -> None:
     """Rename, merge or remove labels of a model; numbers of labels stay."""
     from wsabie.faces.cli.updating import edit_command
+    from wsabie.storage.atomic import held
 
-    edit_command(model, what, names, json)
+    with held(model):
+        edit_command(model, what, names, json)
 
 
 def neighbours(
