@@ -102,6 +102,24 @@ def test_a_label_tree_is_made_kept_and_used(
     assert sum(a["labels"][0] == b["labels"][0] for a, b in zip(found.json["results"], exact, strict=True)) > 150
 
 
+def test_an_index_follows_the_labels(cli: Cli, emoji: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Renamed labels are where they were; merged and learnt ones are not, and the index is made anew."""
+    names = [name for name, _ in cli("annotate", model, emoji, "-k", 3, "--json").json["results"][0]["labels"]]
+    assert cli("index", model, "--kind", "int8").code == 0
+    renamed = cli("edit", model, "rename", names[0], "another name")
+    assert (renamed.code, "made anew" in renamed.err) == (0, False)
+    merged = cli("edit", model, "merge", "another name", names[1])
+    assert "the index of its labels (int8) was made anew: recall@10 1.000" in merged.err
+    learnt = cli("update", model, emoji, "--epochs", 1)
+    assert (learnt.code, learnt.err.count("was made anew")) == (0, 1), learnt.err
+    found = cli("annotate", model, emoji, "-k", 5, "--json")
+    assert "searched exactly" not in found.err
+    assert found.json["results"] == cli("annotate", model, emoji, "-k", 5, "--exact", "--json").json["results"]
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    shutil.rmtree(model / "index")
+    assert "made anew" not in cli("edit", model, "remove", names[2]).err
+
+
 def test_an_index_of_other_labels_is_passed_by(cli: Cli, emoji: Path, model: Path) -> None:
     assert cli("index", model).code == 0
     train(cli, emoji, model, seed=1)

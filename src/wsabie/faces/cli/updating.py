@@ -43,6 +43,7 @@ def update_command(
             )
         rows = _rows(annotator, place, data, threads, progress, rejects)
         told = update(annotator, rows, place, step=step, epochs=epochs)
+        _renew_index(annotator, place)
         skipped = len(rejects)
     if json:
         show_json({"schema": 1, "model": str(place), "steps": told, "skipped": skipped})
@@ -85,6 +86,15 @@ def _rows(annotator: Any, place: Path, data: Path, threads: int | None, progress
     return aligned.rows
 
 
+def _renew_index(annotator: Any, place: Path) -> None:
+    """An index that the folder has is of the labels as they were."""
+    from wsabie.models.indexed import renew_index
+
+    made = renew_index(annotator, place)
+    if made is not None:
+        note(f"the index of its labels ({made.kind}) was made anew: recall@10 {made.recall:.3f}")
+
+
 def edit_command(place: Path, what: Literal["rename", "merge", "remove"], names: list[str], json: bool) -> None:
     """Change the labels of a model in its folder."""
     from wsabie.studies.updating import require_stream
@@ -103,6 +113,7 @@ def edit_command(place: Path, what: Literal["rename", "merge", "remove"], names:
         model.remove_labels(names)
     left = len(model.vocabulary_) - len(model.vocabulary_.retired())
     replace(annotator, facts={**annotator.facts, "labels": left}).save(place)
+    _renew_index(annotator, place)
     if json:
         show_json({"schema": 1, "model": str(place), "done": what, "labels": left})
         return
