@@ -58,6 +58,23 @@ def heed_ctrl_c() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+def test_ctrl_c_before_the_command_is_imported_leaves_no_traceback() -> None:
+    code = """
+import sys
+
+class Interrupting:
+    def find_spec(self, name, *rest):
+        if name == "wsabie.faces.cli.main":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupting())
+from wsabie.__main__ import run
+run()
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 def test_ctrl_c_stops_with_one_sentence(tmp_path: Path) -> None:
     """Interrupted in the middle of training; a traceback or a half model would be a loss."""
     rows = tmp_path / "rows.txt"
