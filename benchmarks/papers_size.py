@@ -1,4 +1,4 @@
-"""The sizes of the first paper for real: `python -m benchmarks.papers_size imagenet|web [--rows N] --out DIR`.
+"""The sizes of the first paper for real: `python -m benchmarks.papers_size imagenet|web [--rows N ...] --out DIR`.
 
 Writes shards with the statistics of the paper's collections (the law of `wsabie.studies.reproduce.visterms`), prints
 how fast, trains on them, and prints the time of an epoch, the peak of memory and the figures on further rows of the
@@ -9,7 +9,8 @@ same law, beside those of scorers that know the truth:
 
 A row depends on its number and on the number of labels alone, so that parts can be made again, and more rows are the
 same ones and others. Rows come in blocks of `TOGETHER`, in which a product is rounded alike. Peak memory is that of
-anonymous pages (RssAnon of /proc/self/status): without the page cache, which the shards lie in.
+anonymous pages (RssAnon of /proc/self/status): without the page cache, which the shards lie in. With several numbers of
+rows each has a folder of its own in DIR, and `--draw` draws the time of an epoch by rows.
 """
 
 import argparse
@@ -253,13 +254,13 @@ def oracles(law: Law, X: Any, y: Any, at: Any) -> dict[str, float]:
     return {"noise_free_MAP": float((1 / above).mean()), "oracle_MAP": float((1 / nearer).mean())}
 
 
-def train(out: Path, epochs: int, dim: int, threads: int, X: Any, y: Any) -> dict[str, Any]:
-    """Train on the shards, and judge on the sample, where there is one."""
+def train(out: Path, epochs: int, dim: int, threads: int, X: Any, y: Any, chosen: dict[str, Any]) -> dict[str, Any]:
+    """Train on the shards, and judge on the sample, where there is one; `chosen` takes the place of defaults."""
     rows = open_shards(out)
     warm = rows.first(512)
     Wsabie(dim=dim, epochs=1, threads=threads).fit(warm.X, warm.Y)  # compiles
     before = resident("RssAnon")
-    model = Wsabie(dim=dim, epochs=epochs, threads=threads)
+    model = Wsabie(dim=dim, epochs=epochs, threads=threads, **chosen)
     started = time.perf_counter()
     grown, _ = grown_by(lambda: model.fit(rows), "RssAnon")
     seconds = time.perf_counter() - started
@@ -268,6 +269,7 @@ def train(out: Path, epochs: int, dim: int, threads: int, X: Any, y: Any) -> dic
         "epochs": epochs,
         "dim": dim,
         "learning_rate": model.settings_["learning_rate"],
+        "max_norm": model.settings_["max_norm"],
         "seconds_of_epochs": [round(stats.seconds, 1) for stats in history],
         "seconds": round(seconds, 1),
         "pairs_per_second": round(history[-1].pairs_per_second),
@@ -276,33 +278,67 @@ def train(out: Path, epochs: int, dim: int, threads: int, X: Any, y: Any) -> dic
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("name", choices=ROWS)
-    parser.add_argument("--rows", type=int, help="training rows (default: the paper's)")
-    parser.add_argument("--out", type=Path, required=True, help="folder for the shards; finished ones are used again")
-    parser.add_argument("--epochs", type=int, default=1)
-    parser.add_argument("--dim", type=int, default=100)
-    parser.add_argument("--sample", type=int, default=2000, help="rows that are judged (0: none)")
-    parser.add_argument("--no-training", action="store_true")
-    parser.add_argument("--threads", type=int, default=available_cores())
-    asked = parser.parse_args()
-    n_rows = asked.rows or ROWS[asked.name]
+def run(asked: argparse.Namespace, n_rows: int, out: Path) -> dict[str, Any]:
+    """Write so many rows, unless they lie there, train on them and judge."""
     law = law_of(asked.name, n_rows)
     found: dict[str, Any] = {"machine": machine(asked.threads), "collection": asked.name, "rows": n_rows}
-    if not is_shard_folder(asked.out):
-        found["written"] = write(law, asked.out, asked.threads)
-    shards = open_shard_folder(asked.out)
+    if not is_shard_folder(out):
+        found["written"] = write(law, out, asked.threads)
+    shards = open_shard_folder(out)
     there = len(shards), shards.facts["labels"]
-    assert there == (n_rows, LABELS[asked.name]), f"{asked.out} holds {there[0]:,} rows of {there[1]:,} labels"
+    assert there == (n_rows, LABELS[asked.name]), f"{out} holds {there[0]:,} rows of {there[1]:,} labels"
     found |= {"bytes": sum(entry["bytes"] for entry in shards.files), "nonzeros": shards.facts["nonzeros"] / n_rows}
     X = y = None
     if asked.sample:
         X, y, at = sample(law, asked.sample, asked.threads)
         found |= oracles(law, X, y, at)
     if not asked.no_training:
-        found |= train(asked.out, asked.epochs, asked.dim, asked.threads, X, y)
-    print(json.dumps(found, indent=1))
+        chosen = {"learning_rate": asked.learning_rate, "max_norm": asked.max_norm}
+        chosen = {name: value for name, value in chosen.items() if value is not None}
+        found |= train(out, asked.epochs, asked.dim, asked.threads, X, y, chosen)
+    return found
+
+
+def drawn(runs: list[dict[str, Any]], file: Path) -> None:
+    """The shortest epoch by rows, as SVG, beside a line as steep as the rows are many."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    from matplotlib import pyplot as plt
+
+    rows, seconds = np.array([(one["rows"], min(one["seconds_of_epochs"])) for one in runs]).T
+    figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
+    axes.loglog(rows, seconds, marker="o", label="an epoch")
+    axes.loglog(rows, seconds[0] * rows / rows[0], "--", color="grey", label="as the first point, times the rows")
+    axes.set(xlabel="rows", ylabel="seconds", title=f"Time of an epoch, {LABELS[runs[0]['collection']]:,} labels")
+    axes.grid(alpha=0.3, which="both")
+    axes.legend(frameon=False)
+    with mpl.rc_context({"svg.hashsalt": "wsabie"}):
+        figure.savefig(file, metadata={"Date": None})
+    plt.close(figure)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("name", choices=ROWS)
+    parser.add_argument("--rows", type=int, nargs="+", help="training rows (default: the paper's)")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the shards; finished ones are used again")
+    parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--dim", type=int, default=100)
+    parser.add_argument("--learning-rate", type=float, help="(default: the model's)")
+    parser.add_argument("--max-norm", type=float, help="(default: the model's)")
+    parser.add_argument("--sample", type=int, default=2000, help="rows that are judged (0: none)")
+    parser.add_argument("--no-training", action="store_true")
+    parser.add_argument("--threads", type=int, default=available_cores())
+    parser.add_argument("--draw", type=Path, help="draw the time of an epoch by rows to this SVG file")
+    asked = parser.parse_args()
+    sizes = asked.rows or [ROWS[asked.name]]
+    runs = []
+    for n_rows in sizes:
+        runs.append(run(asked, n_rows, asked.out / str(n_rows) if len(sizes) > 1 else asked.out))
+        print(json.dumps(runs[-1], indent=1), flush=True)
+    if asked.draw is not None:
+        drawn(runs, asked.draw)
 
 
 if __name__ == "__main__":

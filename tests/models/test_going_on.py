@@ -43,3 +43,11 @@ def test_probabilities_are_fitted_anew() -> None:
     assert abs(found.max(axis=1).mean() - (found.argmax(axis=1) == truth).mean()) < 0.1
     with pytest.raises(InputError, match="no validation row has a label"):
         whole.calibrate(held, np.full(200, 7))
+
+
+def test_a_figure_of_before_is_no_longer_told() -> None:
+    X, which = rows(300, 0)
+    model = Wsabie(dim=8, threads=1, epochs=5).fit(X, which, validation=rows(200, 1))
+    assert model.facts()["validation_map"] == pytest.approx(model.score(*rows(200, 1)), abs=1e-6)
+    model.partial_fit(X, which, epochs=1)
+    assert model.facts()["validation_map"] is None

@@ -161,7 +161,7 @@ def test_models_whose_labels_stay() -> None:
     with pytest.raises(InputError, match="nothing but numbers"):
         numbered.merge_labels("0", ["1"])
     parts = Parts([("car", "wheel")], dim=4, epochs=1, threads=1).fit(np.eye(2), ["car", "wheel"])
-    with pytest.raises(InputError, match="parts model cannot be changed"):
+    with pytest.raises(InputError, match="kind parts cannot be changed"):
         parts.rename_label("car", "auto")
     with pytest.raises(InputError, match="the text 'green'"):
         model().merge_labels("red", "green")

@@ -281,12 +281,14 @@ def test_finished_shards_are_left_as_they_are_and_those_of_others_are_not_replac
         in_shards(toy_rows(), tmp_path / "mine")
 
 
-def test_unfinished_work_of_others_is_begun_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unfinished_work_of_others_is_not_thrown_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sharding, "write_manifest", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         in_shards(toy_rows(60), tmp_path / "out", rows=100)
     monkeypatch.undo()
-    assert same(in_shards(toy_rows(), tmp_path / "out", rows=100).whole(), toy_rows())
+    with pytest.raises(InputError, match="holds unfinished shards of other data or with other options"):
+        in_shards(toy_rows(), tmp_path / "out", rows=100)
+    assert same(in_shards(toy_rows(60), tmp_path / "out", rows=100).whole(), toy_rows(60))
 
 
 # ---- damage

@@ -128,7 +128,7 @@ def test_a_model_is_never_overwritten(tmp_path: Path, resume: bool) -> None:
     """Somebody gives the model's own folder for the checkpoints."""
     save_folder(tmp_path / "m", Parts("wsabie", {"a": 1}, {}))
     kept = Checkpoints(tmp_path / "m", {}, every=0, resume=resume)
-    with pytest.raises(InputError, match="holds a wsabie model, not a checkpoint"):
+    with pytest.raises(InputError, match="holds a model of kind wsabie, not a checkpoint"):
         train(BLOCK, make_space(), make_settings(), checkpoints=kept)
     assert load_folder(tmp_path / "m").config == {"a": 1}
 

@@ -77,8 +77,8 @@ class LabelModel(BaseEstimator):  # type: ignore[misc]
             This kind of model has none.
         """
         raise InputError(
-            f"a {self.kind} model has no vector per label, so that no label is nearer than another; train a kind that "
-            "has, such as wsabie or linear-warp"
+            f"a model of kind {self.kind} has no vector per label, so that no label is nearer than another; train a "
+            "kind that has, such as wsabie or linear-warp"
         )
 
     def neighbours(self, label: str | int, k: int = 10) -> list[tuple[str, float]]:

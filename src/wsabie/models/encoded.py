@@ -90,6 +90,6 @@ def refuse_without_points(model: LabelModel) -> None:
     """Refuse a model that has no points of things and of labels."""
     if not hasattr(model, "transform"):
         raise InputError(
-            f"a {model.kind} model has no points of things, which a search compares; train a kind that has, such as "
-            "wsabie"
+            f"a model of kind {model.kind} has no points of things, which a search compares; train a kind that "
+            "has, such as wsabie"
         )

@@ -86,7 +86,7 @@ def contributions(model: LabelModel, X: Any, label: str) -> Float32:
         return points + contributions(model.linear_, X, label)
     model = model.joined_ if isinstance(model, Ensemble) else model
     if not isinstance(model, (Wsabie, LinearRanker)) or not _is_sum(model):
-        by = f"by {model.similarity}" if isinstance(model, Wsabie) else f"of a {model.kind} model"
+        by = f"by {model.similarity}" if isinstance(model, Wsabie) else f"of a model of kind {model.kind}"
         raise InputError(
             f'scores {by} are no sum over features; train a kind whose scores are, such as wsabie with similarity "dot"'
         )

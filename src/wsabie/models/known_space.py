@@ -211,9 +211,10 @@ class KnownSpace(BaseEstimator):  # type: ignore[misc]
     # ---- storage
 
     def facts(self) -> dict[str, Any]:
-        """Sizes and figures that tell what the space is, JSON-able."""
+        """Sizes and figures that tell what the space is, JSON-able; "validation" is that of the kept epoch, empty of a
+        space that was trained on since."""
         self._check_fitted()
-        known = [stats for stats in self.history_ if stats.validation is not None]
+        known = [stats for stats in self.history_ if self.history_[-1].validation is not None]
         best = max(known, key=lambda stats: stats.validation or 0.0, default=None)
         return {
             "kind": self.kind,

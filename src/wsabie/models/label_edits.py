@@ -94,10 +94,12 @@ class LabelEdits:
         """A copy of the vocabulary to be changed."""
         self._check_fitted()  # type: ignore[attr-defined]
         if self.kind != "wsabie":
-            raise InputError(f"labels of a {self.kind} model cannot be changed; train it again with other names")
+            raise InputError(
+                f"labels of a model of kind {self.kind} cannot be changed; train it again with other names"
+            )
         require(
             not self.vocabulary_.numbered,
-            "the labels are nothing but numbers, which stay; give names with label_names in `fit`",
+            "the labels are nothing but numbers, which stay; train with names of labels to change them",
         )
         return self.vocabulary_.copy()
 

@@ -172,7 +172,8 @@ class MeaningRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
         super().check_parameters()
         require(
             isinstance(self.vectors, Vectors) and len(self.vectors) > 0,
-            f"a {self.kind} model needs word vectors; give those that wsabie.read_vectors reads (--vectors FILE)",
+            f"a model of kind {self.kind} needs word vectors; give those that "
+            "wsabie.read_vectors reads (--vectors FILE)",
         )
         require(
             self.knowledge is None or isinstance(self.knowledge, Knowledge),

@@ -148,7 +148,7 @@ class TrainedModel(LabelModel):
         """
         if not isinstance(X, ShardedRows):
             return self._opened(X, Y, label_names)
-        require(self.reads_shards, f"a {self.kind} model does not read shards; give it rows.whole().X and .Y")
+        require(self.reads_shards, f"a model of kind {self.kind} does not read shards; give it rows.whole().X and .Y")
         alone = Y is None and sample_weight is None and label_names is None
         require(alone, "rows in shards bring their labels along; leave Y, label_names and sample_weight out")
         truth = X.truth()
@@ -290,8 +290,9 @@ class TrainedModel(LabelModel):
         return self._monitor(X, Y, self.threads or available_cores(), None, "X")(self.space_)
 
     def facts(self) -> dict[str, Any]:
-        """Sizes and figures that tell what the model is, JSON-able; "validation_map" is that of the kept epoch."""
-        known = [stats for stats in self.history_ if stats.validation is not None]
+        """Sizes and figures that tell what the model is, JSON-able; "validation_map" is that of the kept epoch, None of
+        a model that was trained on since."""
+        known = [stats for stats in self.history_ if self.history_[-1].validation is not None]
         best = max(known, key=lambda stats: stats.validation or 0.0, default=None)
         kept = None if best is None else best.validation_metrics.get("MAP", best.validation)
         return {**super().facts(), "epochs": len(self.history_), "validation_map": kept}

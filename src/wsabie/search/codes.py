@@ -1,4 +1,4 @@
-"""Compressed vectors that faiss searches, approximately: cells of quantised residuals, or a graph.
+"""Compressed vectors that faiss searches, approximately: cells of quantised vectors, or a graph.
 
 The only file that imports faiss. What it finds are candidates; `search.approximate` scores them from the table.
 """
@@ -41,8 +41,8 @@ class Codes:
     ----------
     index : object of faiss
     kind : {"ivf", "hnsw"}
-        "ivf": about 2 sqrt(n) cells, in each of them 4 bits for two coordinates of what is left of a vector; "hnsw": a
-        graph of 32 links a vector on one byte a coordinate.
+        "ivf": about 2 sqrt(n) cells, in each of them 4 bits for two coordinates of a vector; "hnsw": a graph of 32
+        links a vector on one byte a coordinate.
     memory : array or None
         What the index is a view of.
 
@@ -157,6 +157,7 @@ def _cells(faiss: Any, sample: Float32, dim: int, n_cells: int, metric: int, see
     centres.add(found.centroids)
     index = faiss.IndexIVFPQFastScan(centres, dim, n_cells, dim // 2, 4, metric)
     index.pq.cp.seed = seed + 1
+    index.by_residual = False  # so that a query has one table of distances, and not one for each cell
     return index
 
 

@@ -150,10 +150,16 @@ def _made_of(stream: RowStream, wanted: Wanted) -> str:
 
 
 def _begin(out: Path, work: Path, made_of: str) -> None:
-    """Make the folder of unfinished work, or empty that of other work."""
+    """Make the folder of unfinished work; that of other work is refused."""
     file = work / WORK
     with explained(out):
-        same = file.is_file() and file.read_text(encoding="utf-8", errors="replace") == made_of
+        begun = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
+        same = begun == made_of
+        if begun and not same:
+            raise InputError(
+                f"{out} holds unfinished shards of other data or with other options; run that command again to finish "
+                "them, name another folder, or delete it"
+            )
         if not same and out.is_dir():
             for path in out.iterdir():
                 shutil.rmtree(path) if path.is_dir() else path.unlink()

@@ -238,7 +238,9 @@ def _begin(estimator: Any, start: Annotator, sides: Sides | ShardedSides) -> Non
     """Have an estimator begin with another model's space, whose features are brought into the order of the data."""
     rows, model = sides.learnt, start.model
     if not (isinstance(model, Wsabie) and isinstance(estimator, Wsabie)):
-        raise InputError(f"a {model.kind} model gives no space to begin with; give one of kind wsabie, and train such")
+        raise InputError(
+            f"a model of kind {model.kind} gives no space to begin with; give one of kind wsabie, and train such"
+        )
     if sides.terms is not None or rows.dictionary != start.dictionary:
         raise InputError(
             "the data is described by another dictionary than that of the model to begin with; describe it by that "

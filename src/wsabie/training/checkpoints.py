@@ -108,7 +108,7 @@ class Checkpoints:
             return False
         if kind not in (None, KIND):
             raise InputError(
-                f"{self.path} holds a {kind} model, not a checkpoint; give checkpoints a folder of their own"
+                f"{self.path} holds a model of kind {kind}, not a checkpoint; give checkpoints a folder of their own"
             )
         return kind == KIND
 

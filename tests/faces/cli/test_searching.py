@@ -212,7 +212,7 @@ def test_what_cannot_be_is_refused(cli: Cli, given: Given, words: list[str], sen
 def test_models_and_data_that_do_not_fit(cli: Cli, given: Given, rows: Path, tmp_path: Path) -> None:
     assert cli("train", rows, "--kind", "popularity", "--model", tmp_path / "p").code == 0
     ran = cli("search", tmp_path / "p", "1", "--in", rows)
-    assert "a popularity model has no points of things" in ran.err
+    assert "a model of kind popularity has no points of things" in ran.err
     (tmp_path / "told.tsv").write_text("0\t1\n")
     parts = "--kind", "parts", "--relations", tmp_path / "told.tsv", "--model", tmp_path / "parts", "--epochs", 1
     assert cli("train", rows, *parts).code == 0
