@@ -3,11 +3,12 @@
 `speed` writes shards with the statistics of the first paper's pictures (fewer labels), and trains on them in turns: in
 one process that is pinned to one core, without Ray, and on a cluster of two nodes, pinned to a core each. Both run the
 lock-free loop with one thread a node, the same number of epochs. It prints the wall time of the whole fit, which
-workers take seconds of to start; MAP on 2,000 rows that were set aside; what the processes of the cluster that do not
+workers take seconds of to start; MAP on rows that were set aside; what the processes of the cluster that do not
 train have used of the processors; and what a round is like.
 
 `kills` trains again and again on the cluster while a node is killed at a random moment and another joins, and prints
-the MAP of each run, and whether every pair was counted once in every epoch.
+the MAP of each run, and whether every pair was counted once in every epoch. With few `--judged` rows the figures of two
+runs differ by chance more than what is to be seen.
 """
 
 import argparse
@@ -32,7 +33,6 @@ from wsabie.models.wsabie import Wsabie
 from wsabie.sources.sharded import open_shards
 from wsabie.storage.shards import is_shard_folder
 
-JUDGED = 2000
 SETTINGS = {"health_check_period_ms": 1000, "health_check_failure_threshold": 3, "worker_niceness": 0}
 """A lost node is noticed in seconds; workers have the priority of any process, which by itself Ray lowers."""
 
@@ -49,8 +49,8 @@ def data(asked: argparse.Namespace) -> Path:
 def fit(asked: argparse.Namespace, **options: Any) -> dict[str, Any]:
     """Train with one thread a node, and what it came to."""
     rows = open_shards(data(asked))
-    learnt, judged = rows.held_out(JUDGED / len(rows.shards))
-    some = judged.first(JUDGED)
+    learnt, judged = rows.held_out(asked.judged / len(rows.shards))
+    some = judged.first(asked.judged)
     model = Wsabie(dim=asked.dim, epochs=asked.epochs, threads=1, deterministic=False, seed=asked.seed)
     started = time.perf_counter()
     model.fit(learnt, validation=(some.X, some.Y), **options)
@@ -153,7 +153,7 @@ def stat_of(pid: Path) -> tuple[int, str, float] | None:
 def begun(asked: argparse.Namespace, name: str, cores: list[int], **more: Any) -> "subprocess.Popen[str]":
     """One fit in a process of its own, on these cores."""
     words = [sys.executable, "-m", "benchmarks.ray_training", name]
-    for key in ("out", "rows", "labels", "dim", "epochs", "seed"):
+    for key in ("out", "rows", "labels", "dim", "epochs", "seed", "judged"):
         words += [f"--{key}", str(getattr(asked, key))]
     words += [str(word) for key, value in more.items() for word in (f"--{key}", value)]
     pipe = subprocess.PIPE
@@ -260,6 +260,7 @@ def main() -> None:
     parser.add_argument("--labels", type=int, default=4000)
     parser.add_argument("--dim", type=int, default=100)
     parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--judged", type=int, default=2000, help="rows set aside, of which the MAP is")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)

@@ -17,7 +17,7 @@ CodesKind = Literal["ivf", "hnsw"]
 FEWEST = 1000
 """Vectors below which codes are no gain."""
 
-_TRAINED_ON = 64  # vectors per cell: more take longer and find no better cells
+_TRAINED_ON = 256  # vectors per cell, where there are as many: with fewer, more cells have to be looked into
 _ROUNDS = 8
 _SAMPLE = 1 << 16
 _LINKS, _BUILT_WITH = 16, 80
@@ -76,9 +76,8 @@ class Codes:
         faiss = require_faiss()
         if n < FEWEST:
             raise InputError(f"an index is no gain for {n:,} vectors, but from {FEWEST:,} on; search them exactly")
-        sample = vectors(
-            np.sort(np.random.default_rng(seed).permutation(n)[: max(_SAMPLE, 2 * _n_cells(n) * _TRAINED_ON)])
-        )
+        size = max(_SAMPLE, _n_cells(n) * _TRAINED_ON) if kind == "ivf" else _SAMPLE
+        sample = vectors(np.sort(np.random.default_rng(seed).permutation(n)[:size]))
         metric = faiss.METRIC_INNER_PRODUCT if products else faiss.METRIC_L2
         with _threads(faiss, threads):
             if kind == "ivf":
@@ -86,7 +85,7 @@ class Codes:
             else:
                 index = faiss.IndexHNSWSQ(dim, faiss.ScalarQuantizer.QT_8bit, _LINKS, metric)
                 index.hnsw.efConstruction = _BUILT_WITH
-            index.train(sample[:_SAMPLE])
+            index.train(sample[:: -(-len(sample) // _SAMPLE)])
             for lo in range(0, n, _SAMPLE):
                 index.add(vectors(np.arange(lo, min(lo + _SAMPLE, n))))
         return cls(index, kind)
