@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from wsabie.labels.vectors import Vectors
     from wsabie.models.annotator import Annotator
     from wsabie.models.approximate import ApproximateNeighbours
+    from wsabie.models.batch_annotator import BatchAnnotator
     from wsabie.models.conse import Conse
     from wsabie.models.devise import Devise
     from wsabie.models.encoded import Encoded
@@ -70,6 +71,7 @@ _SHELF = {
     "opt_auc": "wsabie.models.presets",
     "pamir": "wsabie.models.presets",
     "Annotator": "wsabie.models.annotator",
+    "BatchAnnotator": "wsabie.models.batch_annotator",
     "NearestNeighbours": "wsabie.models.nearest",
     "ApproximateNeighbours": "wsabie.models.approximate",
     "OneVsRest": "wsabie.models.one_vs_rest",

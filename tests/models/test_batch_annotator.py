@@ -1,0 +1,129 @@
+"""Tables in batches get the labels that `wsabie annotate` writes; what cannot be used is told beside its row."""
+
+import pickle
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import wsabie
+from wsabie.base.errors import InputError
+from wsabie.models.annotator import Annotator
+from wsabie.models.batch_annotator import BatchAnnotator
+from wsabie.samples import sample_path
+from wsabie.sources.open import open_source
+from wsabie.sources.parquet_rows import write_rows
+from wsabie.sources.records import ItemList, Rows
+from wsabie.studies.annotating import annotate_to
+
+
+class Trained(NamedTuple):
+    folder: Path
+    pictures: ItemList
+    rows: Rows
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    """A model of 90 emoji, by visual terms."""
+    source = open_source(sample_path("emoji"))
+    pictures = ItemList(source.path, list(source)[400:490], "pictures")
+    terms = wsabie.VisualTerms(n_terms=60).fit(pictures)
+    rows = terms.transform(pictures)
+    model = wsabie.Wsabie(dim=16, epochs=5, threads=1).fit(rows.X, rows.Y, label_names=rows.label_names)
+    folder = tmp_path_factory.mktemp("emoji") / "model"
+    Annotator(model, terms).save(folder)
+    return Trained(folder, pictures, rows)
+
+
+def written(trained: Trained, block: Any, file: Path, k: int) -> dict[str, list[Any]]:
+    """What `wsabie annotate --out` makes of it."""
+    annotate_to(file, Annotator.load(trained.folder), [block], k)
+    found: dict[str, list[Any]] = pq.read_table(file).to_pydict()
+    return found
+
+
+def test_pictures_are_annotated_as_the_command_does(trained: Trained, tmp_path: Path) -> None:
+    content = [item.content for item in trained.pictures.items]
+    expected = written(trained, trained.pictures, tmp_path / "out.parquet", 3)
+    broken = [*content[:7], b"no picture", None, *content[9:]]
+    found = BatchAnnotator(trained.folder, 3)(pa.table({"id": [item.id for item in trained.pictures], "image": broken}))
+    assert found.column_names == ["id", "image", "found_labels", "found_scores", "rejected"]
+    reasons = found["rejected"].to_pylist()
+    assert [i for i, reason in enumerate(reasons) if reason] == [7, 8]
+    assert "picture" in reasons[7]
+    assert reasons[8] == "empty"
+    for name, own in (("labels", "found_labels"), ("scores", "found_scores")):
+        values = found[own].to_pylist()
+        assert values[7:9] == [None, None]
+        assert values[:7] + values[9:] == expected[name][:7] + expected[name][9:]
+
+
+def test_a_path_and_a_struct_are_pictures_too(trained: Trained, tmp_path: Path) -> None:
+    content = trained.pictures.items[0].content
+    (tmp_path / "a.webp").write_bytes(content)  # type: ignore[arg-type]
+    annotate, answers = BatchAnnotator(trained.folder), []
+    for cell in (content, str(tmp_path / "a.webp"), {"bytes": content, "path": None}, {"bytes": None, "path": "b"}):
+        answers.append(annotate(pa.table({"img": [cell]})).to_pylist()[0])
+    assert answers[0]["found_labels"] == answers[1]["found_labels"] == answers[2]["found_labels"]
+    assert answers[3]["found_labels"] is None
+    assert answers[3]["rejected"]
+
+
+@pytest.fixture(scope="module")
+def by_rows(trained: Trained) -> Trained:
+    """A model of rows, without what describes pictures."""
+    folder = trained.folder.with_name("rows")
+    Annotator(Annotator.load(trained.folder).model).save(folder)
+    return trained._replace(folder=folder)
+
+
+def test_rows_are_annotated_however_they_are_cut(by_rows: Trained, tmp_path: Path) -> None:
+    write_rows(by_rows.rows, tmp_path / "rows.parquet")
+    table, annotate = pq.read_table(tmp_path / "rows.parquet"), BatchAnnotator(by_rows.folder, 4)
+    plain = Rows(by_rows.rows.X, by_rows.rows.Y, by_rows.rows.label_names, by_rows.rows.ids)
+    expected = written(by_rows, plain, tmp_path / "out.parquet", 4)
+    parts = [annotate(table.slice(lo, size)) for lo, size in ((0, 1), (1, 0), (1, 50), (51, 39))]
+    chunked = pa.concat_tables([table.slice(0, 30), table.slice(30)])
+    for found in (annotate(table), pa.concat_tables(parts), annotate(chunked)):
+        assert found["found_labels"].to_pylist() == expected["labels"]
+        assert found["found_scores"].to_pylist() == expected["scores"]
+        assert found["labels"] == table["labels"]
+        assert found["rejected"].null_count == 90
+
+
+def test_dense_rows_and_those_that_cannot_be_used(trained: Trained, tmp_path: Path) -> None:
+    dense, names = trained.rows.X.toarray(), trained.rows.label_names
+    model = wsabie.Wsabie(dim=16, epochs=5, threads=1).fit(dense, trained.rows.Y, label_names=names)
+    model.save(tmp_path / "model")
+    table = pa.table({"features": [*dense[:3].tolist(), [1.0], [np.nan, *dense[4, 1:]]]})
+    chosen = names[:5]
+    found = BatchAnnotator(tmp_path / "model", 2, candidates=chosen)(table)
+    expected = [[name for name, _ in row] for row in model.annotate(dense[:3], 2, candidates=chosen)]
+    assert found["found_labels"].to_pylist() == [*expected, None, None]
+    assert found["rejected"].to_pylist()[3:] == ["wrong number of features", "value that is not finite"]
+
+
+def test_it_travels_without_the_model(by_rows: Trained) -> None:
+    annotate = BatchAnnotator(by_rows.folder, 2)
+    table = pa.table({"indices": [[1, 5], [0]], "values": [[2.0, 1.0], [3.0]]})
+    before = annotate(table)
+    content = pickle.dumps(annotate)
+    assert len(content) < 1000
+    assert pickle.loads(content)(table) == before  # noqa: S301
+
+
+def test_what_a_model_cannot_use_is_refused(trained: Trained, by_rows: Trained, tmp_path: Path) -> None:
+    for one, wanted in ((trained, "wants pictures in a column image or img or picture"), (by_rows, "wants a column")):
+        with pytest.raises(InputError, match=f"{wanted}.*; the batch has 'text'"):
+            BatchAnnotator(one.folder)(pa.table({"text": ["a"]}))
+    with pytest.raises(InputError, match="the data has 2 features but the model takes 60"):
+        BatchAnnotator(by_rows.folder)(pa.table({"features": [[1.0, 2.0]]}))
+    kinds = wsabie.Kind("thing", np.eye(2, dtype=np.float32), ["a", "b"], rows=None)
+    space = wsabie.Space(dim=4, epochs=1, threads=1).fit([wsabie.Relation(kinds, "name", [("a", "x"), ("b", "y")])])
+    space.save(tmp_path / "space")
+    with pytest.raises(InputError, match="a space of several kinds"):
+        BatchAnnotator(tmp_path / "space")(pa.table({"features": [[1.0, 2.0]]}))
