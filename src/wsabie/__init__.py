@@ -123,6 +123,7 @@ __all__ = [
     "opt_auc",
     "pamir",
     "Annotator",
+    "BatchAnnotator",
     "NearestNeighbours",
     "ApproximateNeighbours",
     "OneVsRest",
