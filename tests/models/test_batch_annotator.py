@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from scipy.sparse import csr_matrix
 
 import wsabie
 from wsabie.base.errors import InputError
@@ -99,12 +100,28 @@ def test_dense_rows_and_those_that_cannot_be_used(trained: Trained, tmp_path: Pa
     dense, names = trained.rows.X.toarray(), trained.rows.label_names
     model = wsabie.Wsabie(dim=16, epochs=5, threads=1).fit(dense, trained.rows.Y, label_names=names)
     model.save(tmp_path / "model")
-    table = pa.table({"features": [*dense[:3].tolist(), [1.0], [np.nan, *dense[4, 1:]]]})
+    table = pa.table({"features": [[1.0], *dense[:3].tolist(), [np.nan, *dense[4, 1:]]]})
     chosen = names[:5]
     found = BatchAnnotator(tmp_path / "model", 2, candidates=chosen)(table)
     expected = [[name for name, _ in row] for row in model.annotate(dense[:3], 2, candidates=chosen)]
-    assert found["found_labels"].to_pylist() == [*expected, None, None]
-    assert found["rejected"].to_pylist()[3:] == ["wrong number of features", "value that is not finite"]
+    assert found["found_labels"].to_pylist() == [None, *expected, None]
+    assert found["rejected"].to_pylist() == ["wrong number of features", None, None, None, "value that is not finite"]
+    tensors = pa.FixedShapeTensorArray.from_numpy_ndarray(np.ascontiguousarray(dense[:3]))
+    again = BatchAnnotator(tmp_path / "model", 2, candidates=chosen)(pa.table({"features": tensors}))
+    assert again["found_labels"].to_pylist() == expected
+    assert BatchAnnotator(tmp_path / "model")(table.slice(0, 0)).num_columns == 4
+
+
+def test_features_go_by_their_names_where_both_have_some(tmp_path: Path) -> None:
+    X = csr_matrix(np.eye(3, dtype=np.float32))
+    rows = Rows(
+        X, csr_matrix(np.eye(3, dtype=np.int8)), ["a", "b", "c"], ["0", "1", "2"], feature_names=["x", "y", "z"]
+    )
+    model = wsabie.Wsabie(dim=4, epochs=20, threads=1).fit(rows.X, rows.Y, label_names=rows.label_names)
+    Annotator(model, None, ["z", "y", "x"]).save(tmp_path / "model")
+    write_rows(rows, tmp_path / "rows.parquet")
+    found = BatchAnnotator(tmp_path / "model", 1)(pq.read_table(tmp_path / "rows.parquet"))
+    assert found["found_labels"].to_pylist() == [["c"], ["b"], ["a"]]
 
 
 def test_it_travels_without_the_model(by_rows: Trained) -> None:
@@ -120,8 +137,10 @@ def test_what_a_model_cannot_use_is_refused(trained: Trained, by_rows: Trained, 
     for one, wanted in ((trained, "wants pictures in a column image or img or picture"), (by_rows, "wants a column")):
         with pytest.raises(InputError, match=f"{wanted}.*; the batch has 'text'"):
             BatchAnnotator(one.folder)(pa.table({"text": ["a"]}))
-    with pytest.raises(InputError, match="the data has 2 features but the model takes 60"):
-        BatchAnnotator(by_rows.folder)(pa.table({"features": [[1.0, 2.0]]}))
+    with pytest.raises(InputError, match="the data has 71 features but the model takes 60"):
+        BatchAnnotator(by_rows.folder)(pa.table({"indices": [[70]], "values": [[1.0]]}))
+    with pytest.raises(InputError, match="which is no list of numbers"):
+        BatchAnnotator(by_rows.folder)(pa.table({"indices": ["a"], "values": [[1.0]]}))
     kinds = wsabie.Kind("thing", np.eye(2, dtype=np.float32), ["a", "b"], rows=None)
     space = wsabie.Space(dim=4, epochs=1, threads=1).fit([wsabie.Relation(kinds, "name", [("a", "x"), ("b", "y")])])
     space.save(tmp_path / "space")

@@ -16,7 +16,7 @@ from wsabie.models.space_annotator import SpaceAnnotator
 from wsabie.sources.align import align
 from wsabie.sources.documents import TEXT_COLUMN
 from wsabie.sources.parquet_features import DENSE, SPARSE, feature_columns
-from wsabie.sources.parquet_file import Batch, Table
+from wsabie.sources.parquet_file import Batch, Table, note_of
 from wsabie.sources.parquet_pictures import IMAGE_COLUMNS
 from wsabie.sources.records import Item, ItemList, Rows, Things
 from wsabie.storage.rejects import Rejects
@@ -90,7 +90,8 @@ class BatchAnnotator:
         Raises
         ------
         InputError
-            There is no column that the model can use, rows of another width, or the folder holds no such model.
+            There is no column that the model can use, a feature or a note of the table that does not fit the model, or
+            the folder holds no such model.
         """
         import pyarrow as pa
 
@@ -136,23 +137,24 @@ class BatchAnnotator:
         return found.X, kept
 
     def _rows(self, table: Any, reasons: list[str | None]) -> tuple[Matrix, Bool]:
-        held = Table(_BATCH, [], table.schema, [])
+        held = Table(_BATCH, [], table.schema, [], note_of(table.schema, _BATCH))
         if not (held.has(DENSE) or held.has(*SPARSE)):
             raise self._unusable(table, "a column features, or indices and values")
-        model, annotator = self._annotator.model, self._annotator
-        columns = feature_columns(held, False, model.n_features_in_)
-        kept, number = np.ones(table.num_rows, bool), 0
-        for batch in table.to_batches():
+        annotator, width = self._annotator, self._annotator.model.n_features_in_
+        if held.has(DENSE):
+            held.promised.setdefault("n_features", width)  # or it would be that of the first row
+        columns, kept, number = feature_columns(held, False, width), np.ones(table.num_rows, bool), 0
+        for batch in _plain(table).to_batches():
             good = kept[number : number + batch.num_rows]
-            for row, bad in columns.check(Batch(_BATCH, number, batch)).items():
+            for row, bad in columns.check(Batch(_BATCH, number + 1, batch)).items():
                 good[row], reasons[number + row] = False, bad.reason
             columns.keep(good)
             number += batch.num_rows
         X = columns.finish()
-        nothing = csr_matrix((X.shape[0], 0), dtype=np.int8)
-        rows = Rows(X, nothing, [], [str(row) for row in np.flatnonzero(kept)])
-        aligned = align(rows, None, annotator.feature_names, model.n_features_in_, annotator.dictionary)
-        return aligned.rows.X, kept
+        names, dictionary = (held.promised.get(name) for name in ("feature_names", "dictionary"))
+        nothing, ids = csr_matrix((X.shape[0], 0), dtype=np.int8), [str(row) for row in np.flatnonzero(kept)]
+        rows = Rows(X, nothing, [], ids, feature_names=names, dictionary=dictionary)
+        return align(rows, None, annotator.feature_names, width, annotator.dictionary).rows.X, kept
 
     def _ranked(self, X: Matrix) -> tuple[list[list[str]], list[list[float]]]:
         """Labels and scores of rows, best first."""
@@ -166,6 +168,17 @@ class BatchAnnotator:
     def _unusable(self, table: Any, wanted: str) -> InputError:
         held = Table(_BATCH, [], table.schema, []).listed_columns()
         return InputError(f"the model in {self.folder} wants {wanted}; the batch has {held}")
+
+
+def _plain(table: Any) -> Any:
+    """Features as lists, which they are inside where an engine has a type of its own for arrays."""
+    import pyarrow as pa
+
+    for number, field in enumerate(table.schema):
+        if field.name in (DENSE, *SPARSE) and isinstance(field.type, pa.BaseExtensionType):
+            lists = pa.chunked_array([part.storage for part in table[field.name].chunks], field.type.storage_type)
+            table = table.set_column(number, field.name, lists)
+    return table
 
 
 def _content(cell: Any, things: Things) -> Path | bytes | None:

@@ -116,7 +116,7 @@ def open_table(path: Path) -> Table:
         with decoding(file), _parquet(file) as parquet:
             schema = parquet.schema_arrow
             file_rows.append(parquet.metadata.num_rows)
-        if first is not None and (schema.names != first.names or _note(schema, file) != _note(first, files[0])):
+        if first is not None and (schema.names != first.names or note_of(schema, file) != note_of(first, files[0])):
             raise InputError(
                 f"{shown(file)} has other columns or other notes than {shown(files[0].name)} beside it; "
                 "keep only shards of one table in a folder"
@@ -124,7 +124,7 @@ def open_table(path: Path) -> Table:
         first = first or schema
     if first is None or sum(file_rows) == 0:
         raise InputError(f"{shown(path)} holds no rows; give a Parquet file that has some")
-    return Table(path, files, first, file_rows, _note(first, files[0]))
+    return Table(path, files, first, file_rows, note_of(first, files[0]))
 
 
 @contextmanager
@@ -151,7 +151,7 @@ def _parquet(file: Path) -> Iterator[Any]:
         yield parquet
 
 
-def _note(schema: Any, file: Path) -> dict[str, Any]:
+def note_of(schema: Any, file: Path) -> dict[str, Any]:
     """What `write_rows` noted in a file; empty for files of others."""
     content = (schema.metadata or {}).get(KEY)
     if content is None:
