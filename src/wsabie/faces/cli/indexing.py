@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsabie.base.errors import InputError
 from wsabie.faces.cli.common import aligned_rows, executor, listing, loaded, opened, read_as, tell_unknown_features
-from wsabie.faces.cli.terminal import TerminalProgress, out, show_json, show_table
+from wsabie.faces.cli.terminal import TerminalProgress, note, out, show_json, show_table
 
 if TYPE_CHECKING:
     from wsabie.models.indexed import LabelIndexKind
@@ -23,7 +23,7 @@ def index_command(
     json: bool,
 ) -> None:
     """Make the index, keep it in the model's folder, and show what it brings."""
-    from wsabie.models.indexed import index_labels
+    from wsabie.models.indexed import FOLDER, index_labels
     from wsabie.search.codes import require_faiss
 
     if kind in ("ivf", "hnsw"):
@@ -54,6 +54,8 @@ def index_command(
     looks = {"ivf": "cells", "hnsw": "vectors in sight", "int8": "labels scored", "tree": "nodes of a level"}[kind]
     show_table(f"{model}: recall@10 of {found.queries}", [looks, "recall@10", "ms a row"], rows)
     out.print(_sentence(facts, recall))
+    if facts["milliseconds"] > facts["exact_milliseconds"]:
+        note(f"that is no gain: delete {model / FOLDER} to search exactly again")
 
 
 def _sentence(facts: dict[str, Any], wanted: float) -> str:
