@@ -10,7 +10,7 @@ import numpy as np
 from wsabie.base.arrays import Bool, Csr, Float32, Int32, Int64, Matrix
 from wsabie.sources.build import Growing, row_starts, signed_label_matrix, sparse_features
 from wsabie.sources.records import Rows
-from wsabie.storage.columns import Lists, taken, words_of
+from wsabie.storage.columns import Lists, expect, taken, words_of
 from wsabie.storage.shards import Piece, Shards, Stored, open_shard_folder
 
 _ROWS_AT_ONCE = 1 << 14
@@ -103,9 +103,9 @@ class ShardedRows:
     def _labels(self, piece: Piece) -> tuple[Lists, Bool]:
         """The labels of rows of a shard, those that count, and which of the rows do."""
         y = self.shards.shard(piece.shard).lists["y"]
-        starts = y.starts[piece.lo : piece.hi + 1].astype(np.int64)
+        starts = expect(y.starts[piece.lo : piece.hi + 1]).astype(np.int64)
         at = slice(int(starts[0]), int(starts[-1]))
-        labels = y.parts["labels"][at].astype(np.int32)
+        labels = expect(y.parts["labels"][at]).astype(np.int32)
         signs = y.parts["signs"][at] if "signs" in y.parts else np.ones(len(labels), np.int8)
         found = Lists(starts - starts[0], {"labels": labels, "signs": signs})
         if self.keep is not None:

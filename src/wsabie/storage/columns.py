@@ -214,6 +214,36 @@ def map_columns(path: Path) -> tuple[Columns, dict[str, Any]]:
         raise ValueError("damaged header") from error
 
 
+def at_random(columns: Columns) -> Columns:
+    """The same columns, of whose file the system reads what is touched or `expect`ed, and nothing around it.
+
+    Else it reads far beyond each of a few rows from everywhere: megabytes, where a disk is set up so.
+    """
+    arrays = [*columns.numbers.values(), *(column.starts for column in columns.lists.values())]
+    content = _behind(arrays[0]) if arrays and hasattr(mmap, "MADV_RANDOM") else None
+    if content is not None:
+        content.madvise(mmap.MADV_RANDOM)
+    return columns
+
+
+def expect(array: Array) -> Array:
+    """The same slice of a mapped array, which the system begins to read from the disk, all of it at once."""
+    content = _behind(array) if array.nbytes and hasattr(mmap, "MADV_WILLNEED") else None
+    if content is not None:
+        begin = array.ctypes.data - np.frombuffer(content, np.uint8).ctypes.data
+        page = begin - begin % mmap.PAGESIZE
+        content.madvise(mmap.MADV_WILLNEED, page, begin - page + array.nbytes)
+    return array
+
+
+def _behind(array: Any) -> mmap.mmap | None:
+    """The mapped file that an array is a view of; None: it is in memory."""
+    while isinstance(array, np.ndarray):
+        array = array.base
+    content = array.obj if isinstance(array, memoryview) else array
+    return content if isinstance(content, mmap.mmap) else None
+
+
 def _mapped(content: mmap.mmap, offset: int, entry: Mapping[str, Any]) -> Array:
     dtype, shape = np.dtype(DTYPES[entry["dtype"]]), tuple(int(n) for n in entry["shape"])
     start, end = (int(n) for n in entry["data_offsets"])
