@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wsabie.storage.columns import Columns, Lists, at_random, expect, map_columns, starts_of, write_columns
+from wsabie.storage.columns import Columns, Lists, expect, map_columns, starts_of, write_columns
 
 COLUMNS = Columns(
     {"id": np.arange(40_000, dtype=np.uint64)},
@@ -17,13 +17,12 @@ COLUMNS = Columns(
 
 def test_what_is_expected_is_what_was_written(tmp_path: Path) -> None:
     write_columns(tmp_path / "rows", COLUMNS, {})
-    found = at_random(map_columns(tmp_path / "rows")[0])
+    found = map_columns(tmp_path / "rows", scattered=True)[0]
     written, mapped = (columns.lists["x"].parts["indices"] for columns in (COLUMNS, found))
     for some in (slice(0, 0), slice(0, 1), slice(1023, 1025), slice(5, 7_999_999), slice(7_999_999, None), slice(None)):
         assert np.array_equal(expect(mapped[some]), written[some])
         assert expect(written[some]).base is written  # in memory: nothing to be read
     assert np.array_equal(expect(found.numbers["id"][3:9]), np.arange(3, 9))
-    assert len(at_random(Columns())) == 0
 
 
 def read_so_far() -> int:
@@ -36,7 +35,7 @@ def read_so_far() -> int:
 def test_a_few_rows_cost_their_own_bytes(tmp_path: Path) -> None:
     """However far ahead the system would read by itself."""
     write_columns(tmp_path / "rows", COLUMNS, {})
-    found = at_random(map_columns(tmp_path / "rows")[0])
+    found = map_columns(tmp_path / "rows", scattered=True)[0]
     with (tmp_path / "rows").open("rb") as file:
         os.fsync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)

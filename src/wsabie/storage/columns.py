@@ -186,8 +186,15 @@ def _pieces(array: Array) -> Iterator[Any]:
         yield flat[at : at + _PIECE]
 
 
-def map_columns(path: Path) -> tuple[Columns, dict[str, Any]]:
+def map_columns(path: Path, *, scattered: bool = False) -> tuple[Columns, dict[str, Any]]:
     """The columns of a file, mapped, and its note.
+
+    Parameters
+    ----------
+    path : Path
+    scattered : bool
+        Some rows here and some there are wanted: the system reads what is touched or `expect`ed, and nothing around it.
+        Else it reads far beyond each of them: megabytes, where a disk is set up so.
 
     Raises
     ------
@@ -203,6 +210,8 @@ def map_columns(path: Path) -> tuple[Columns, dict[str, Any]]:
             raise ValueError("header length out of range")
         info = json.loads(stream.read(length).decode("utf-8", "surrogatepass"))
         content = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+    if scattered and hasattr(mmap, "MADV_RANDOM"):
+        content.madvise(mmap.MADV_RANDOM)
     try:
         note = json.loads(info.pop("__metadata__")[_KEY])
         end = max((int(entry["data_offsets"][1]) for entry in info.values()), default=0)
@@ -212,18 +221,6 @@ def map_columns(path: Path) -> tuple[Columns, dict[str, Any]]:
         return _columns(tensors), note
     except (KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
         raise ValueError("damaged header") from error
-
-
-def at_random(columns: Columns) -> Columns:
-    """The same columns, of whose file the system reads what is touched or `expect`ed, and nothing around it.
-
-    Else it reads far beyond each of a few rows from everywhere: megabytes, where a disk is set up so.
-    """
-    arrays = [*columns.numbers.values(), *(column.starts for column in columns.lists.values())]
-    content = _behind(arrays[0]) if arrays and hasattr(mmap, "MADV_RANDOM") else None
-    if content is not None:
-        content.madvise(mmap.MADV_RANDOM)
-    return columns
 
 
 def expect(array: Array) -> Array:
@@ -269,7 +266,7 @@ def _check(columns: Columns) -> None:
     """Refuse columns of different lengths, and lists that leave their arrays; what entries mean is not known here."""
     n = len(columns)
     for column in columns.lists.values():
-        starts = column.starts
+        starts = expect(column.starts)
         if starts.ndim != 1 or len(starts) != n + 1 or starts[0] != 0 or (np.diff(starts.astype(np.int64)) < 0).any():
             raise ValueError("lists do not agree with the rows")
         if any(flat.ndim != 1 or len(flat) != starts[-1] for flat in column.parts.values()):

@@ -30,14 +30,14 @@ import numpy as np
 from wsabie.base.arrays import Csr, Float32, Int64
 from wsabie.base.errors import InputError
 from wsabie.storage.atomic import readable, write_bytes
-from wsabie.storage.columns import Columns, KeptOpen, Lists, at_random, expect, map_columns, starts_of, write_columns
+from wsabie.storage.columns import Columns, KeptOpen, Lists, expect, map_columns, starts_of, write_columns
 
 FORMAT, VERSION = "wsabie-shards", 1
 MANIFEST, STATISTICS, NAMES = "manifest.json", "statistics.safetensors", "names.json"
 PARTS, WORK = "unfinished", "work.json"
 """The folder in the folder where work is kept until the manifest is there, and the file that says of what it is."""
-MOST_OPEN = 384
-"""Shards that are mapped at once."""
+MOST_OPEN = 192
+"""Shards that are mapped at once: each holds an open file, of which some systems allow 256."""
 _HEAD = 80  # bytes of the manifest before those that its checksum covers
 _MOST_BYTES = 1 << 30
 
@@ -138,16 +138,13 @@ class Shards:
 
     def _gathered(self, pieces: Sequence[Piece], name: str, dtypes: Mapping[str, Any]) -> Lists:
         """A column of lists of several pieces, as other types, without copies in between; signs not there are 1."""
-        columns = [self.shard(piece.shard).lists[name] for piece in pieces]
-        ends = [
-            expect(column.starts[lo : hi + 1]).astype(np.int64)
-            for column, (_, lo, hi) in zip(columns, pieces, strict=True)
-        ]
+        ends = [expect(self.shard(n).lists[name].starts[lo : hi + 1]).astype(np.int64) for n, lo, hi in pieces]
         starts = starts_of(np.concatenate([np.diff(some) for some in ends]) if ends else np.zeros(0, np.int64))
         parts = {key: np.empty(int(starts[-1]), dtype) for key, dtype in dtypes.items()}
         at = 0
-        for (_, there), some in zip(columns, ends, strict=True):
+        for piece, some in zip(pieces, ends, strict=True):
             first, end = int(some[0]), int(some[-1])
+            there = self.shard(piece.shard).lists[name].parts
             for key, out in parts.items():
                 out[at : at + end - first] = expect(there[key][first:end]) if key in there else 1
             at += end - first
@@ -192,13 +189,12 @@ class Shards:
         file = self.path / entry["file"]
         with readable(file):
             try:
-                columns, _ = map_columns(file)
                 if number not in self._sound:
-                    self._check(columns, entry)
+                    self._check(map_columns(file)[0], entry)
                     self._sound.add(number)
+                return map_columns(file, scattered=True)[0]
             except (ValueError, KeyError) as error:
                 raise _damaged(file) from error
-        return at_random(columns)
 
     def _check(self, columns: Columns, entry: Mapping[str, Any]) -> None:
         """Kernels follow the numbers of features and labels without looking."""
