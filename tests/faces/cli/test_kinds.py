@@ -76,7 +76,7 @@ def test_every_baseline(cli: Cli, rows: Path, tmp_path: Path, kind: str) -> None
     assert cli("annotate", model, rows, "-k", 1).code == 0
     near = cli("neighbours", model, "1")
     assert near.code == (0 if kind in VECTORS else 1)
-    assert kind in VECTORS or f"a {kind} model has no vector per label" in near.err
+    assert kind in VECTORS or f"a model of kind {kind} has no vector per label" in near.err
     resumed = cli("train", rows, "--model", model, "--kind", kind, "--resume", "--threads", 1)
     assert resumed.code == 0, resumed.err
 
