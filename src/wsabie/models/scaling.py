@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from wsabie.base import mapped
-from wsabie.base.arrays import Csr, Float32, Float64, Int64
+from wsabie.base.arrays import Csr, Float32, Float64, Int64, under_one_type
 from wsabie.base.errors import InputError
 from wsabie.features.weighting import idf
 from wsabie.models.inputs import Inputs
@@ -18,7 +18,7 @@ CONSTANT = 0.5
 """The constant feature behind dense rows of mean length 1, before they are brought to unit length."""
 ONE_UNIT = 3.0
 """Dense columns are taken to be of one unit while their root mean square deviation is at most so many medians."""
-_ROWS_AT_ONCE = 1 << 14  # so that what is held besides the rows stays small
+_LOGS = np.log1p(np.arange(256)).astype(np.float32)
 
 
 class Seen(NamedTuple):
@@ -140,13 +140,9 @@ class RowScaling:
                 f"row {row} has the negative value {X.data[low]:g} where counts are expected (training rows had none); "
                 "correct the row, or train with rows=None"
             )
-        for lo in range(0, X.n_rows, _ROWS_AT_ONCE):
-            indptr = X.indptr[lo : lo + _ROWS_AT_ONCE + 1]
-            part = data[indptr[0] : indptr[-1]]
-            np.log1p(X.data[indptr[0] : indptr[-1]], out=part)
-            part *= self.weight[X.indices[indptr[0] : indptr[-1]]]
-            lengths = np.maximum(np.sqrt(row_sums(part * part, indptr - indptr[0])), np.float32(1e-12))
-            part /= np.repeat(lengths, np.diff(indptr))
+        from wsabie.kernels.unit_rows import unit_logs
+
+        unit_logs(Csr(*map(under_one_type, X)), under_one_type(self.weight), _LOGS, data)
         return Csr(X.indptr, X.indices, data)
 
 
