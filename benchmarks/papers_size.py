@@ -271,6 +271,7 @@ def train(out: Path, epochs: int, dim: int, threads: int, X: Any, y: Any, chosen
         "learning_rate": model.settings_["learning_rate"],
         "max_norm": model.settings_["max_norm"],
         "seconds_of_epochs": [round(stats.seconds, 1) for stats in history],
+        "draws_per_pair": [round(stats.mean_draws, 1) for stats in history],
         "seconds": round(seconds, 1),
         "pairs_per_second": round(history[-1].pairs_per_second),
         "peak_mb_anonymous": round((before + grown) / 1e6),
@@ -293,8 +294,8 @@ def run(asked: argparse.Namespace, n_rows: int, out: Path) -> dict[str, Any]:
         X, y, at = sample(law, asked.sample, asked.threads)
         found |= oracles(law, X, y, at)
     if not asked.no_training:
-        chosen = {"learning_rate": asked.learning_rate, "max_norm": asked.max_norm}
-        chosen = {name: value for name, value in chosen.items() if value is not None}
+        names = ("learning_rate", "max_norm", "max_trials")
+        chosen = {name: getattr(asked, name) for name in names if getattr(asked, name) is not None}
         found |= train(out, asked.epochs, asked.dim, asked.threads, X, y, chosen)
     return found
 
@@ -327,6 +328,7 @@ def main() -> None:
     parser.add_argument("--dim", type=int, default=100)
     parser.add_argument("--learning-rate", type=float, help="(default: the model's)")
     parser.add_argument("--max-norm", type=float, help="(default: the model's)")
+    parser.add_argument("--max-trials", type=int, help="negatives drawn for a pair at most (default: the model's)")
     parser.add_argument("--sample", type=int, default=2000, help="rows that are judged (0: none)")
     parser.add_argument("--no-training", action="store_true")
     parser.add_argument("--threads", type=int, default=available_cores())

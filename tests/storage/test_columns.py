@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wsabie.storage.columns import Columns, Lists, expect, map_columns, starts_of, write_columns
+from wsabie.storage import columns
+from wsabie.storage.columns import Columns, Lists, expect, expected, map_columns, starts_of, write_columns
 
 COLUMNS = Columns(
     {"id": np.arange(40_000, dtype=np.uint64)},
@@ -45,3 +46,14 @@ def test_a_few_rows_cost_their_own_bytes(tmp_path: Path) -> None:
     some = expect(found.lists["x"].parts["indices"][4_000_000:4_020_000])
     assert some.sum() == sum(range(4_000_000, 4_020_000))
     assert read_so_far() - before < 4 * some.nbytes
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 3, 100])
+def test_the_next_slices_are_asked_for_while_one_is_in_use(ahead: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(columns, "expect", lambda array: asked.append(int(array[0])))
+    slices = [[np.array([2 * i]), np.array([2 * i + 1])] for i in range(10)]
+    for used, (even, odd) in enumerate(expected(slices, ahead)):
+        assert (even[0], odd[0]) == (2 * used, 2 * used + 1)
+        assert asked == list(range(min(2 * (used + ahead + 1), 20)))
+    assert used == 9

@@ -9,8 +9,8 @@ import hashlib
 import json
 import math
 import mmap
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -231,6 +231,18 @@ def expect(array: Array) -> Array:
         page = begin - begin % mmap.PAGESIZE
         content.madvise(mmap.MADV_WILLNEED, page, begin - page + array.nbytes)
     return array
+
+
+def expected(slices: Iterable[Sequence[Array]], ahead: int = 64) -> Iterator[Sequence[Array]]:
+    """The same slices of mapped arrays, the next ones of which the system is reading already: the disk never waits."""
+    coming: deque[Sequence[Array]] = deque()
+    for some in slices:
+        for array in some:
+            expect(array)
+        coming.append(some)
+        if len(coming) > ahead:
+            yield coming.popleft()
+    yield from coming
 
 
 def _behind(array: Any) -> mmap.mmap | None:

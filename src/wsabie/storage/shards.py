@@ -30,7 +30,7 @@ import numpy as np
 from wsabie.base.arrays import Csr, Float32, Int64
 from wsabie.base.errors import InputError
 from wsabie.storage.atomic import readable, write_bytes
-from wsabie.storage.columns import Columns, KeptOpen, Lists, expect, map_columns, starts_of, write_columns
+from wsabie.storage.columns import Columns, KeptOpen, Lists, expected, map_columns, starts_of, write_columns
 
 FORMAT, VERSION = "wsabie-shards", 1
 MANIFEST, STATISTICS, NAMES = "manifest.json", "statistics.safetensors", "names.json"
@@ -129,25 +129,32 @@ class Shards:
         if self.dense:
             X = np.empty((sum(piece.hi - piece.lo for piece in pieces), int(self.facts["features"])), np.float32)
             at = 0
-            for number, lo, hi in pieces:
-                X[at : at + hi - lo] = expect(self.shard(number).numbers["features"][lo:hi])
-                at += hi - lo
+            for (some,) in expected([self.shard(number).numbers["features"][lo:hi]] for number, lo, hi in pieces):
+                X[at : at + len(some)] = some
+                at += len(some)
             return Stored(X, Y)
         sparse = self._gathered(pieces, "x", {"indices": np.int32, "values": np.float32})
         return Stored(Csr(sparse.starts, sparse.parts["indices"], sparse.parts["values"]), Y)
 
     def _gathered(self, pieces: Sequence[Piece], name: str, dtypes: Mapping[str, Any]) -> Lists:
         """A column of lists of several pieces, as other types, without copies in between; signs not there are 1."""
-        ends = [expect(self.shard(n).lists[name].starts[lo : hi + 1]).astype(np.int64) for n, lo, hi in pieces]
-        starts = starts_of(np.concatenate([np.diff(some) for some in ends]) if ends else np.zeros(0, np.int64))
+
+        def stored(piece: Piece) -> Lists:
+            return self.shard(piece.shard).lists[name]
+
+        def slices(piece: Piece, lo: int, hi: int) -> list[Any]:
+            flats = stored(piece).parts
+            return [flats[key][lo:hi] if key in flats else np.broadcast_to(dtypes[key](1), hi - lo) for key in dtypes]
+
+        starting = expected([stored(piece).starts[piece.lo : piece.hi + 1]] for piece in pieces)
+        ends = [some.astype(np.int64) for (some,) in starting]
+        starts = starts_of(np.concatenate([np.zeros(0, np.int64), *map(np.diff, ends)]))
         parts = {key: np.empty(int(starts[-1]), dtype) for key, dtype in dtypes.items()}
         at = 0
-        for piece, some in zip(pieces, ends, strict=True):
-            first, end = int(some[0]), int(some[-1])
-            there = self.shard(piece.shard).lists[name].parts
-            for key, out in parts.items():
-                out[at : at + end - first] = expect(there[key][first:end]) if key in there else 1
-            at += end - first
+        for some in expected(slices(piece, int(its[0]), int(its[-1])) for piece, its in zip(pieces, ends, strict=True)):
+            for out, flat in zip(parts.values(), some, strict=True):
+                out[at : at + len(flat)] = flat
+            at += len(some[0])
         return Lists(starts, parts)
 
     def statistics(self) -> dict[str, Any]:
