@@ -132,6 +132,16 @@ def test_more_shards_than_may_be_open(tmp_path: Path, monkeypatch: pytest.Monkey
     assert len(many.shards.shard) == 2
 
 
+def test_shards_that_are_opened_again_are_not_looked_through_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = in_shards(toy_rows(), tmp_path / "shards", rows=50)
+    monkeypatch.setattr("wsabie.storage.shards.MOST_OPEN", 2)
+    first = many.read([(0, 600)])[0]
+    monkeypatch.setattr("wsabie.storage.columns._check", lambda _: pytest.fail("looked through again"))
+    assert np.array_equal(many.read([(0, 600)])[0].data, first.data)  # type: ignore[union-attr]
+
+
 # ---- what is set aside
 
 
@@ -172,3 +182,21 @@ def test_labels_that_are_left_out_are_left_out_everywhere(tmp_path: Path) -> Non
     assert few.whole().label_names == ["label 1", "label 4", "label 5"]
     again = few.with_labels(np.array([2]))
     assert again.whole().Y.sum() == whole.Y[:, 2].sum()
+
+
+def test_the_first_of_no_rows_are_none(tmp_path: Path) -> None:
+    rows = in_shards(toy_rows(4), tmp_path / "shards")
+    learnt, judged = rows.held_out(0.1)
+    assert (len(judged.first(2000)), len(learnt.first(2000))) == (0, 4)
+
+
+@pytest.mark.parametrize("share", [-1.0, 0.0, 1.0, 2.0, float("nan")])
+def test_a_share_is_between_0_and_1(tmp_path: Path, share: float) -> None:
+    with pytest.raises(InputError, match=r"the share set aside is .*; give a number between 0 and 1"):
+        in_shards(toy_rows(4), tmp_path / "shards").held_out(share)
+
+
+@pytest.mark.parametrize("number", [-1, 4])
+def test_a_row_that_is_not_there(tmp_path: Path, number: int) -> None:
+    with pytest.raises(InputError, match=f"has no row {number}; give 0 to 3"):
+        in_shards(toy_rows(4), tmp_path / "shards").at(number)

@@ -41,6 +41,10 @@ def test_a_few_rows_cost_their_own_bytes(tmp_path: Path) -> None:
         os.fsync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     before = read_so_far()
+    assert found.numbers["id"][20_000] == 20_000
+    if read_so_far() == before:
+        pytest.skip("temporary files lie in memory here: nothing is read from a disk")
+    before = read_so_far()
     assert found.lists["x"].parts["indices"][1_000_000] == 1_000_000
     assert read_so_far() - before < 1 << 16
     some = expect(found.lists["x"].parts["indices"][4_000_000:4_020_000])

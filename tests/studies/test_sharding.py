@@ -1,5 +1,6 @@
 """Rows to shards and back: nothing is lost, the order is that of no source, and a stopped run goes on."""
 
+import resource
 import subprocess
 import sys
 import textwrap
@@ -19,6 +20,7 @@ from wsabie.labels.names import normalise
 from wsabie.sources.open import open_source
 from wsabie.sources.parquet_rows import write_rows
 from wsabie.sources.records import Rows
+from wsabie.sources.row_stream import WholeStream
 from wsabie.sources.sharded import open_shards
 from wsabie.storage.columns import map_columns
 from wsabie.storage.rejects import Rejects
@@ -286,9 +288,78 @@ def test_unfinished_work_of_others_is_not_thrown_away(tmp_path: Path, monkeypatc
     with pytest.raises(KeyboardInterrupt):
         in_shards(toy_rows(60), tmp_path / "out", rows=100)
     monkeypatch.undo()
-    with pytest.raises(InputError, match="holds unfinished shards of other data or with other options"):
+    with pytest.raises(InputError, match="holds unfinished shards of made-up, of other data or with other options"):
         in_shards(toy_rows(), tmp_path / "out", rows=100)
     assert same(in_shards(toy_rows(60), tmp_path / "out", rows=100).whole(), toy_rows(60))
+
+
+@pytest.mark.usefixtures("small_runs")
+def test_two_conversions_into_one_folder_are_kept_apart(tmp_path: Path) -> None:
+    class Another:
+        """A source beside which a second command begins."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(stream, name)
+
+        def parts(self, position: int) -> Any:
+            with pytest.raises(InputError, match="another command is changing"):
+                in_shards(toy_rows(), tmp_path / "out", rows=100)
+            return stream.parts(position)
+
+    stream = WholeStream(Path("made-up"), toy_rows())
+    sharding.write_shards(stream, tmp_path / "whole", sharding.Wanted(rows=100))
+    stream = WholeStream(Path("made-up"), toy_rows())
+    sharding.write_shards(Another(), tmp_path / "out", sharding.Wanted(rows=100))  # type: ignore[arg-type]
+    assert len(open_shards(tmp_path / "out").shards) == 600
+
+
+@pytest.mark.parametrize("left", ["rows-00000-of-00001.safetensors", "names.json"])
+def test_files_that_nothing_tells_of_are_not_thrown_away(tmp_path: Path, left: str) -> None:
+    (tmp_path / left).write_text("mine")
+    with pytest.raises(InputError, match=rf"holds {left}, but no manifest\.json that says what it is of; restore"):
+        in_shards(toy_rows(), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [left]
+    assert (tmp_path / left).read_text() == "mine"
+
+
+def test_a_conversion_that_was_stopped_before_it_began_is_in_nobodys_way(tmp_path: Path) -> None:
+    (tmp_path / "unfinished").mkdir()
+    (tmp_path / "unfinished" / "run-00000.safetensors").write_text("of what?")
+    assert same(in_shards(toy_rows(), tmp_path).whole(), toy_rows())
+
+
+@pytest.mark.parametrize("content_", ["0123", "{", "[]", "\0"])
+def test_unfinished_work_that_cannot_be_told_is_refused(tmp_path: Path, content_: str) -> None:
+    (tmp_path / "unfinished").mkdir()
+    (tmp_path / "unfinished" / "work.json").write_text(content_)
+    with pytest.raises(InputError, match="holds unfinished shards of what cannot be told"):
+        in_shards(toy_rows(), tmp_path)
+
+
+@pytest.mark.usefixtures("small_runs")
+def test_more_runs_than_files_may_be_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sharding, "MOST_OPEN", 4)
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(list(Path("/dev/fd").iterdir())) + 20, before[1]))
+    try:
+        found = in_shards(toy_rows(4000), tmp_path / "out", rows=2000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert same(found.whole(), toy_rows(4000))
+
+
+@pytest.mark.usefixtures("small_runs")
+def test_what_a_stopped_run_skipped_is_not_taken_over_with_strict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [f"{i % 3} 1:{i}" if i % 10 else f"{i % 3} 1:nan" for i in range(400)]
+    (tmp_path / "rows.txt").write_text("\n".join(lines) + "\n")
+    monkeypatch.setattr(sharding, "_carry_out", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        in_shards(tmp_path / "rows.txt", tmp_path / "out")
+    monkeypatch.undo()
+    with pytest.raises(InputError, match=r"rows\.txt:1: value that is not finite .*; run without --strict to skip it"):
+        in_shards(tmp_path / "rows.txt", tmp_path / "out", Rejects(strict=True))
 
 
 # ---- damage

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wsabie.base.arrays import Bool, Csr, Float32, Int32, Int64, Matrix
+from wsabie.base.validation import require
 from wsabie.sources.build import Growing, row_starts, signed_label_matrix, sparse_features
 from wsabie.sources.records import Rows
-from wsabie.storage.columns import Lists, expect, taken, words_of
+from wsabie.storage.columns import Columns, Lists, expect, taken, words_of
 from wsabie.storage.shards import Piece, Shards, Stored, open_shard_folder
 
 _ROWS_AT_ONCE = 1 << 14
@@ -74,7 +75,14 @@ class ShardedRows:
         return [self.shards.fingerprint, self.lo, self.hi, self.folds, kept]
 
     def held_out(self, share: float) -> tuple["ShardedRows", "ShardedRows"]:
-        """Rows to learn from, and a share of them set aside: the first ones, or whole groups."""
+        """Rows to learn from, and a share of them set aside: the first ones, or whole groups.
+
+        Raises
+        ------
+        InputError
+            The share is not between 0 and 1.
+        """
+        require(0 < share < 1, f"the share set aside is {share}; give a number between 0 and 1")
         if "fold" not in self.shards.shard(0).numbers:
             cut = self.lo + round(share * (self.hi - self.lo))
             return replace(self, lo=cut), replace(self, hi=cut)
@@ -106,7 +114,7 @@ class ShardedRows:
         starts = expect(y.starts[piece.lo : piece.hi + 1]).astype(np.int64)
         at = slice(int(starts[0]), int(starts[-1]))
         labels = expect(y.parts["labels"][at]).astype(np.int32)
-        signs = y.parts["signs"][at] if "signs" in y.parts else np.ones(len(labels), np.int8)
+        signs = expect(y.parts["signs"][at]) if "signs" in y.parts else np.ones(len(labels), np.int8)
         found = Lists(starts - starts[0], {"labels": labels, "signs": signs})
         if self.keep is not None:
             signs = np.where(self._columns()[labels] >= 0, signs, 0)
@@ -116,7 +124,7 @@ class ShardedRows:
     def _chosen(self, piece: Piece) -> Bool:
         if self.folds is None:
             return np.ones(piece.hi - piece.lo, bool)
-        fold = self.shards.shard(piece.shard).numbers["fold"][piece.lo : piece.hi]
+        fold = expect(self.shards.shard(piece.shard).numbers["fold"][piece.lo : piece.hi])
         chosen: Bool = (fold >= self.folds[0]) & (fold.astype(np.int64) < self.folds[1])
         return chosen
 
@@ -163,12 +171,13 @@ class ShardedRows:
         """Ids, and groups and times where there are some, of the chosen rows of a span."""
         found: dict[str, list[str]] = {"id": []}
         for piece in self.shards.pieces(*span):
-            chosen, columns = np.flatnonzero(self._chosen(piece)) + piece.lo, self.shards.shard(piece.shard)
+            chosen, columns = np.flatnonzero(self._chosen(piece)), self.shards.shard(piece.shard)
+            words = Columns(lists={name: columns.lists[name] for name in names if name in columns.lists})
             if "id" in columns.numbers:
-                found["id"].extend(map(str, columns.numbers["id"][chosen].tolist()))
-            for name in names:
-                if name in columns.lists:
-                    found.setdefault(name, []).extend(words_of(taken(columns.lists[name], chosen)))
+                found["id"].extend(map(str, expect(columns.numbers["id"][piece.lo : piece.hi])[chosen].tolist()))
+            for name, column in words.part(piece.lo, piece.hi).lists.items():
+                expect(column.parts["text"])
+                found.setdefault(name, []).extend(words_of(taken(column, chosen)))
         return found
 
     def ids(self, span: tuple[int, int]) -> tuple[list[str], Int64]:
@@ -177,7 +186,14 @@ class ShardedRows:
         return self._words(span, ("id",))["id"], span[0] + np.flatnonzero(chosen)
 
     def at(self, number: int) -> Rows:
-        """One row, by its number in the shards."""
+        """One row, by its number in the shards.
+
+        Raises
+        ------
+        InputError
+            There is no such row.
+        """
+        require(0 <= number < len(self.shards), f"{self.path} has no row {number}; give 0 to {len(self.shards) - 1}")
         return self._rows((number, number + 1))
 
     def first(self, n: int) -> Rows:
@@ -188,7 +204,7 @@ class ShardedRows:
             found.append(rows.take(labelled[: n - sum(map(len, found))]))
             if sum(map(len, found)) >= n:
                 break
-        return together(found)
+        return together(found) if found else self.whole()
 
     def whole(self) -> Rows:
         """All rows in memory, or mapped from files where they are large."""

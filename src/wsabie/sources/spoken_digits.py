@@ -90,7 +90,10 @@ def _files(folder: Path, rejects: Rejects) -> dict[str, Path]:
 
 
 def _recordings(folder: Path, files: Iterable[str], rejects: Rejects) -> Iterator[Thing]:
-    speakers = _speakers(next(folder / name for name in METADATA if (folder / name).is_file()))
+    there = [folder / name for name in METADATA if (folder / name).is_file()]
+    if not there:
+        raise InputError(f"{shown(folder)} has no {METADATA[0]}; give the folder that holds it and {RECORDINGS}/")
+    speakers = _speakers(there[0])
     for name in files:
         try:
             if (found := _NAME.fullmatch(name)) is None:

@@ -11,6 +11,7 @@ import math
 import mmap
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -186,7 +187,7 @@ def _pieces(array: Array) -> Iterator[Any]:
         yield flat[at : at + _PIECE]
 
 
-def map_columns(path: Path, *, scattered: bool = False) -> tuple[Columns, dict[str, Any]]:
+def map_columns(path: Path, *, scattered: bool = False, check: bool = True) -> tuple[Columns, dict[str, Any]]:
     """The columns of a file, mapped, and its note.
 
     Parameters
@@ -195,6 +196,8 @@ def map_columns(path: Path, *, scattered: bool = False) -> tuple[Columns, dict[s
     scattered : bool
         Some rows here and some there are wanted: the system reads what is touched or `expect`ed, and nothing around it.
         Else it reads far beyond each of them: megabytes, where a disk is set up so.
+    check : bool
+        Look at where lists begin, all of it; False: that has been done.
 
     Raises
     ------
@@ -211,15 +214,19 @@ def map_columns(path: Path, *, scattered: bool = False) -> tuple[Columns, dict[s
         info = json.loads(stream.read(length).decode("utf-8", "surrogatepass"))
         content = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
     if scattered and hasattr(mmap, "MADV_RANDOM"):
-        content.madvise(mmap.MADV_RANDOM)
+        with suppress(OSError):
+            content.madvise(mmap.MADV_RANDOM)
     try:
         note = json.loads(info.pop("__metadata__")[_KEY])
         end = max((int(entry["data_offsets"][1]) for entry in info.values()), default=0)
         if 8 + length + end != size or not isinstance(note, dict):
             raise ValueError("size does not agree with the header")
         tensors = {name: _mapped(content, 8 + length, entry) for name, entry in info.items()}
-        return _columns(tensors), note
-    except (KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
+        columns = _columns(tensors)
+        if check:
+            _check(columns)
+        return columns, note
+    except (KeyError, TypeError, AttributeError, IndexError, RecursionError, OverflowError) as error:
         raise ValueError("damaged header") from error
 
 
@@ -229,7 +236,8 @@ def expect(array: Array) -> Array:
     if content is not None:
         begin = array.ctypes.data - np.frombuffer(content, np.uint8).ctypes.data
         page = begin - begin % mmap.PAGESIZE
-        content.madvise(mmap.MADV_WILLNEED, page, begin - page + array.nbytes)
+        with suppress(OSError):  # advice; what cannot be read says so when it is used
+            content.madvise(mmap.MADV_WILLNEED, page, begin - page + array.nbytes)
     return array
 
 
@@ -269,9 +277,7 @@ def _columns(tensors: Mapping[str, Array]) -> Columns:
         column, slash, part = name.partition("/")
         if slash and part != "starts":
             lists.setdefault(column, Lists(tensors[f"{column}/starts"], {})).parts[part] = array
-    found = Columns(numbers, lists)
-    _check(found)
-    return found
+    return Columns(numbers, lists)
 
 
 def _check(columns: Columns) -> None:

@@ -199,7 +199,7 @@ class Shards:
                 if number not in self._sound:
                     self._check(map_columns(file)[0], entry)
                     self._sound.add(number)
-                return map_columns(file, scattered=True)[0]
+                return map_columns(file, scattered=True, check=False)[0]
             except (ValueError, KeyError) as error:
                 raise _damaged(file) from error
 

@@ -28,7 +28,7 @@ from wsabie.sources.fingerprint import fingerprint
 from wsabie.sources.row_stream import About, ParquetStream, RowStream, WholeStream
 from wsabie.sources.svmlight import SIDECARS
 from wsabie.sources.text import reading, shown
-from wsabie.storage.atomic import explained, remove_drafts, write_text
+from wsabie.storage.atomic import explained, held, readable, remove_drafts, write_text
 from wsabie.storage.columns import (
     Columns,
     KeptOpen,
@@ -120,18 +120,20 @@ def write_shards(
     rejects = Rejects() if rejects is None else rejects
     made_of = _made_of(stream, wanted)
     refuse_strangers(out, _OURS)
-    if (out / MANIFEST).exists():
-        there = open_shard_folder(out)
-        if there.made_of != made_of:
-            raise InputError(f"{out} holds shards of other data or with other options; name another, or delete it")
-        shutil.rmtree(out / PARTS, ignore_errors=True)
-        return there
-    work = out / PARTS
-    _begin(out, work, made_of)
-    runs = _Runs(work, stream, wanted, rejects)
-    runs.write(progress)
-    shards = _carry_out(out, runs, made_of, executor or Serial(), progress)
-    shutil.rmtree(work, ignore_errors=True)
+    with explained(out):
+        out.mkdir(parents=True, exist_ok=True)
+    with held(out):
+        work = out / PARTS
+        if (out / MANIFEST).exists():
+            shards = open_shard_folder(out)
+            if shards.made_of != made_of:
+                raise InputError(f"{out} holds shards of other data or with other options; name another, or delete it")
+        else:
+            _begin(out, work, made_of, stream.path)
+            runs = _Runs(work, stream, wanted, rejects)
+            runs.write(progress)
+            shards = _carry_out(out, runs, made_of, executor or Serial(), progress)
+        shutil.rmtree(work, ignore_errors=True)
     return shards
 
 
@@ -149,24 +151,39 @@ def _made_of(stream: RowStream, wanted: Wanted) -> str:
     return hashlib.sha256(content.encode()).hexdigest()[:32]
 
 
-def _begin(out: Path, work: Path, made_of: str) -> None:
-    """Make the folder of unfinished work; that of other work is refused."""
-    file = work / WORK
-    with explained(out):
-        begun = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
-        same = begun == made_of
-        if begun and not same:
-            raise InputError(
-                f"{out} holds unfinished shards of other data or with other options; run that command again to finish "
-                "them, name another folder, or delete it"
-            )
-        if not same and out.is_dir():
-            for path in out.iterdir():
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
-        work.mkdir(parents=True, exist_ok=True)
+def _begin(out: Path, work: Path, made_of: str, source: Path) -> None:
+    """Make the folder of unfinished work; that of other work, and shards without either, are refused."""
+    begun = _begun(work / WORK)
+    if begun.get("made_of") == made_of:
         remove_drafts(out)
-    if not same:
-        write_text(file, made_of)
+        return
+    if begun:
+        raise InputError(
+            f"{out} holds unfinished shards of {begun.get('source')}, of other data or with other options; run that "
+            "command again to finish them, name another folder, or delete it"
+        )
+    with explained(out):
+        shutil.rmtree(work, ignore_errors=True)  # of a command that was stopped before it had begun
+        remove_drafts(out)
+        if lost := sorted(path.name for path in out.iterdir() if path.suffix != ".tmp"):
+            raise InputError(
+                f"{out} holds {lost[0]}, but no {MANIFEST} that says what it is of; restore that from a copy, name "
+                "another folder, or delete it"
+            )
+        work.mkdir()
+    write_text(work / WORK, json.dumps({"made_of": made_of, "source": str(source)}, ensure_ascii=False))
+
+
+def _begun(file: Path) -> dict[str, Any]:
+    """What the unfinished work is, where there is some."""
+    with readable(file):
+        if not file.is_file():
+            return {}
+        try:
+            told = json.loads(file.read_text(encoding="utf-8", errors="replace"))
+        except ValueError:
+            told = None
+    return told if isinstance(told, dict) else {"source": "what cannot be told"}
 
 
 # ---- runs
@@ -199,6 +216,8 @@ class _Runs:
                 index.number(name)
             listed = Rejects()
             listed.counts, listed.listed = Counter(note["counts"]), [tuple(one) for one in note["rejected"]]
+            if self.rejects.strict and listed:
+                self.rejects.add(*listed.listed[0])
             self.rejects.add_all(listed)
             self.done.append(note)
         if self.done and self.done[-1]["last"]:
@@ -263,7 +282,11 @@ def _run_file(work: Path, number: int) -> Path:
 
 
 def _runs_in(work: Path) -> KeptOpen:
-    return KeptOpen(lambda number: map_columns(_run_file(work, number))[0], MOST_OPEN)
+    def mapped(number: int) -> Columns:
+        with readable(_run_file(work, number)):
+            return map_columns(_run_file(work, number))[0]
+
+    return KeptOpen(mapped, MOST_OPEN)
 
 
 def _nonzeros(columns: Columns) -> int:
@@ -434,7 +457,7 @@ def _between(cut: _Cut, number: int) -> tuple[Columns, list[tuple[int, str]]]:
         keys = run.numbers["key"]
         first = int(np.searchsorted(keys, np.uint64(lo)))
         end = len(keys) if hi >= 1 << 64 else int(np.searchsorted(keys, np.uint64(hi)))
-        pieces.append(run.part(first, end))
+        pieces.append(joined([run.part(first, end)]))  # a copy, so that no run stays open for it
     rows = joined(pieces)
     kept, repeated = _unrepeated(rows)
     rows = rows.take(kept)
