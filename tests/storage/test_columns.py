@@ -6,9 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
+from sharded import in_shards
+from wsabie.sources.records import Rows
 from wsabie.storage import columns
 from wsabie.storage.columns import Columns, Lists, expect, expected, map_columns, starts_of, write_columns
+from wsabie.storage.shards import shard_name
 
 COLUMNS = Columns(
     {"id": np.arange(40_000, dtype=np.uint64)},
@@ -32,24 +36,45 @@ def read_so_far() -> int:
     return int(next(line for line in lines if line.startswith("read_bytes")).split()[1])
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="what is read from the disk is told by Linux alone")
+def cold(file: Path) -> Path:
+    """The file, of which nothing is in memory; skips where it lies in memory altogether."""
+    with file.open("rb") as stream:
+        os.fsync(stream.fileno())
+        os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_RANDOM)  # the page that is read next, and no more
+        before = read_so_far()
+        os.pread(stream.fileno(), 1, file.stat().st_size // 2)
+    if read_so_far() == before:
+        pytest.skip("temporary files lie in memory here: nothing is read from a disk")
+    return file
+
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="what is read from the disk is told by Linux alone")
+
+
+@linux
 def test_a_few_rows_cost_their_own_bytes(tmp_path: Path) -> None:
     """However far ahead the system would read by itself."""
     write_columns(tmp_path / "rows", COLUMNS, {})
-    found = map_columns(tmp_path / "rows", scattered=True)[0]
-    with (tmp_path / "rows").open("rb") as file:
-        os.fsync(file.fileno())
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-    before = read_so_far()
-    assert found.numbers["id"][20_000] == 20_000
-    if read_so_far() == before:
-        pytest.skip("temporary files lie in memory here: nothing is read from a disk")
+    found = map_columns(cold(tmp_path / "rows"), scattered=True)[0]
     before = read_so_far()
     assert found.lists["x"].parts["indices"][1_000_000] == 1_000_000
     assert read_so_far() - before < 1 << 16
-    some = expect(found.lists["x"].parts["indices"][4_000_000:4_020_000])
-    assert some.sum() == sum(range(4_000_000, 4_020_000))
+    some = expect(found.lists["x"].parts["indices"][6_000_000:6_020_000])
+    assert some.sum() == sum(range(6_000_000, 6_020_000))
     assert read_so_far() - before < 4 * some.nbytes
+
+
+@linux
+def test_chunks_of_shards_cost_their_own_bytes(tmp_path: Path) -> None:
+    X = sp.csr_matrix(np.random.default_rng(0).integers(0, 9, (40_000, 300)).astype(np.float32))
+    rows = in_shards(Rows(X, sp.csr_matrix(np.ones((40_000, 1), np.int8)), ["a"], [str(i) for i in range(40_000)]),
+                     tmp_path / "shards")  # fmt: skip
+    rows.read([(0, 1)])  # the shard is open
+    cold(tmp_path / "shards" / shard_name(0, 1))
+    before = read_so_far()
+    found = rows.read([(5_000, 5_256), (15_000, 15_256), (35_000, 35_256)])[0]
+    assert found.indices.nbytes // 2 <= read_so_far() - before < 2 * found.indices.nbytes
 
 
 @pytest.mark.parametrize("ahead", [0, 1, 3, 100])
