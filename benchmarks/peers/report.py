@@ -7,7 +7,8 @@ from benchmarks.peers.environments import code_of
 from benchmarks.peers.study import CAPS, EXTENSIONS, JUDGED, OURS, PATIENCE, SEARCHED_ROWS, Study, mean, median
 from benchmarks.visterm_task import figures, load
 
-BAR = 1 / 8
+BAR, BARS = 1 / 8, {"M": 1 / 12}
+"""Our share of the best peer's time to its own quality: at most this."""
 LEVELS = (0.8, 0.9, 0.95, 0.99, 1.0)
 
 
@@ -115,7 +116,7 @@ def _race(study: Study, task: str) -> dict[str, Any] | None:
         "best_peer": peer["system"],
         "test_MRR": round(target, 4),
         "seconds": round(their_s, 3),
-        "bar": BAR,
+        "bar": round(BARS.get(task, BAR), 4),
         "attempts": [],
     }
     for _, trial, epochs in study.candidates(task):
@@ -126,7 +127,7 @@ def _race(study: Study, task: str) -> dict[str, Any] | None:
         found["attempts"].append(ours)
         if mean(runs, "MRR") >= target:
             ratio = median(runs, "seconds") / their_s
-            return {**found, "ours": ours, "ratio": round(ratio, 4), "met": ratio <= BAR}
+            return {**found, "ours": ours, "ratio": round(ratio, 4), "met": ratio <= BARS.get(task, BAR)}
     return {**found, "ours": None, "ratio": None, "met": False}
 
 

@@ -85,8 +85,8 @@ def index_labels(
 def renew_index(model: Any, folder: Path) -> "MeasuredIndex | None":
     """Make the index in a model's folder anew where the labels are others now; None where nothing was to be done.
 
-    It is of the same kind, at the recall of 0.95, measured on the labels' own points. What stands in the way is told
-    as a warning, and labels are searched exactly.
+    It is of the same kind, at the recall that was asked for, measured on the labels' own points: the queries it was
+    measured on before are not kept. What stands in the way is told as a warning, and labels are searched exactly.
     """
     place = folder / FOLDER
     if _searched(model) is None or not (place / "config.json").exists():
@@ -95,7 +95,8 @@ def renew_index(model: Any, folder: Path) -> "MeasuredIndex | None":
         kept = load_folder(place)
         if _opened(kept, _searched(model).exact_index()) is not None:
             return None
-        return index_labels(model, kind=kept.config["kind"], folder=folder)
+        wanted = float(kept.config.get("wanted", 0.95))
+        return index_labels(model, kind=kept.config["kind"], recall=wanted, folder=folder)
     except (WsabieError, KeyError, TypeError, ValueError) as error:
         _log.warning("the index in %s was not made anew (%s), so labels are searched exactly", place, error)
         return None

@@ -41,8 +41,8 @@ class MeasuredIndex(ABC):
     kind : str
     effort : int
         How hard it looks; what that counts is the kind's own.
-    recall : float
-        Share of the exact top 10 that was found, for queries that did not choose the effort.
+    wanted, recall : float
+        Share of the exact top 10 that was asked for, and that was found for queries that did not choose the effort.
     curve : list of Reached
         The same for every effort.
     exact_milliseconds : float
@@ -57,7 +57,7 @@ class MeasuredIndex(ABC):
 
     def __init__(self, exact: ExactIndex, effort: int) -> None:
         self.exact, self.effort = exact, effort
-        self.recall, self.exact_milliseconds = float("nan"), float("nan")
+        self.wanted, self.recall, self.exact_milliseconds = 1.0, float("nan"), float("nan")
         self.curve: list[Reached] = []
         self.queries = "nothing"
         self.n_bytes = 0
@@ -97,6 +97,7 @@ class MeasuredIndex(ABC):
             "kind": self.kind,
             "table": fingerprint(self.exact),
             "effort": self.effort,
+            "wanted": self.wanted,
             "recall": self.recall,
             "curve": [list(one) for one in self.curve],
             "exact_milliseconds": self.exact_milliseconds,
@@ -106,6 +107,7 @@ class MeasuredIndex(ABC):
     def tell(self, config: dict[str, Any]) -> None:
         """Take over what `told` gave."""
         self.effort, self.recall = int(config["effort"]), float(config["recall"])
+        self.wanted = float(config.get("wanted", 0.95))
         self.exact_milliseconds, self.queries = float(config["exact_milliseconds"]), str(config["queries"])
         self.curve = [Reached(int(effort), float(r), float(ms)) for effort, r, ms in config["curve"]]
 
@@ -129,6 +131,7 @@ class MeasuredIndex(ABC):
 
         A setting is what sets the index; the curve is that of all efforts, ascending, with the rest as it was set.
         """
+        self.wanted = wanted
         half, k = len(queries) // 2, MEASURED_AT
         choosing, judging = queries[:half], queries[half:]
         last = [self.exact.top_k(some, k, threads=threads)[1][:, -1:] for some in (choosing, judging)]

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from wsabie.samples import sample_path
+from wsabie.storage.folder import load_folder
 
 pytest.importorskip("faiss", reason="faiss is not installed")
 
@@ -118,6 +119,16 @@ def test_an_index_follows_the_labels(cli: Cli, emoji: Path, model: Path, monkeyp
     monkeypatch.setitem(sys.modules, "faiss", None)
     shutil.rmtree(model / "index")
     assert "made anew" not in cli("edit", model, "remove", names[2]).err
+
+
+@pytest.mark.parametrize("wanted", [0.3, 0.9])
+def test_an_index_is_made_anew_for_the_recall_that_was_asked_for(
+    cli: Cli, emoji: Path, model: Path, wanted: float
+) -> None:
+    names = [name for name, _ in cli("annotate", model, emoji, "-k", 3, "--json").json["results"][0]["labels"]]
+    assert cli("index", model, "--kind", "tree", "--recall", wanted).code == 0
+    assert "was made anew" in cli("edit", model, "merge", *names[:2]).err
+    assert load_folder(model / "index").config["wanted"] == wanted
 
 
 def test_an_index_of_other_labels_is_passed_by(cli: Cli, emoji: Path, model: Path) -> None:

@@ -130,7 +130,14 @@ def features(
 
 
 def shards(
-    data: Data,
+    data: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DATA",
+            help="Rows of features: Parquet, svmlight/XC, Mulan ARFF or others. Pictures, sounds and documents are "
+            "described first, by `wsabie features`.",
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="Folder for the shards; it is a source for every other command.")],
     rows: Annotated[
         int, typer.Option(min=1, max=1 << 24, help="Rows of a shard, about; fewer where they are long.")
