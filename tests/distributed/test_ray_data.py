@@ -1,5 +1,6 @@
 """Ray Data maps a `BatchAnnotator` over a data set, and finds what one process finds."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,14 +19,22 @@ ray = pytest.importorskip("ray", reason="ray is needed for work on many machines
 pytest.importorskip("ray.data", reason="Ray Data has needs of its own: pip install 'ray[data]'")
 
 
-def test_a_data_set_is_annotated_as_in_one_process(nodes, tmp_path: Path) -> None:
+@pytest.fixture
+def in_order() -> Iterator[None]:
+    """Blocks come as they were read."""
+    options = ray.data.DataContext.get_current().execution_options
+    before, options.preserve_order = options.preserve_order, True
+    yield
+    options.preserve_order = before
+
+
+def test_a_data_set_is_annotated_as_in_one_process(nodes, in_order: None, tmp_path: Path) -> None:
     source = open_source(sample_path("emoji"))
     pictures = ItemList(source.path, list(source)[400:490], "pictures")
     rows = wsabie.VisualTerms(n_terms=60).fit(pictures).transform(pictures)
     model = wsabie.Wsabie(dim=16, epochs=5, threads=1).fit(rows.X, rows.Y, label_names=rows.label_names)
     Annotator(model).save(tmp_path / "model")
     write_rows(rows, tmp_path / "rows.parquet")
-    ray.data.DataContext.get_current().execution_options.preserve_order = True
     pool = ray.data.ActorPoolStrategy(size=1)  # the other core is for reading: with both taken Ray Data waits for ever
     found = ray.data.read_parquet(str(tmp_path / "rows.parquet"), override_num_blocks=4).map_batches(
         BatchAnnotator, fn_constructor_args=(str(tmp_path / "model"), 3), batch_format="pyarrow", compute=pool

@@ -1,5 +1,6 @@
 """Tables in batches get the labels that `wsabie annotate` writes; what cannot be used is told beside its row."""
 
+import json
 import pickle
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,15 +10,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from scipy.sparse import csr_matrix
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import wsabie
-from wsabie.base.errors import InputError
+from wsabie.base.errors import InputError, ModelFolderError, UnknownLabelError
+from wsabie.features.bag_of_words import BagOfWords
 from wsabie.models.annotator import Annotator
 from wsabie.models.batch_annotator import BatchAnnotator
 from wsabie.samples import sample_path
 from wsabie.sources.open import open_source
 from wsabie.sources.parquet_rows import write_rows
-from wsabie.sources.records import ItemList, Rows
+from wsabie.sources.records import Item, ItemList, Rows
 from wsabie.studies.annotating import annotate_to
 
 
@@ -72,6 +75,12 @@ def test_a_path_and_a_struct_are_pictures_too(trained: Trained, tmp_path: Path) 
     assert answers[0]["found_labels"] == answers[1]["found_labels"] == answers[2]["found_labels"]
     assert answers[3]["found_labels"] is None
     assert answers[3]["rejected"]
+
+
+def noted(table: pa.Table, **facts: Any) -> pa.Table:
+    """The table with a note such as `write_rows` leaves."""
+    note = {"schema": 1, "counts": False, "label_names": [], **facts}
+    return table.replace_schema_metadata({"wsabie": json.dumps(note)})
 
 
 @pytest.fixture(scope="module")
@@ -137,12 +146,131 @@ def test_what_a_model_cannot_use_is_refused(trained: Trained, by_rows: Trained, 
     for one, wanted in ((trained, "wants pictures in a column image or img or picture"), (by_rows, "wants a column")):
         with pytest.raises(InputError, match=f"{wanted}.*; the batch has 'text'"):
             BatchAnnotator(one.folder)(pa.table({"text": ["a"]}))
+    one = noted(pa.table({"indices": [[70]], "values": [[1.0]]}), n_features=71)
     with pytest.raises(InputError, match="the data has 71 features but the model takes 60"):
-        BatchAnnotator(by_rows.folder)(pa.table({"indices": [[70]], "values": [[1.0]]}))
+        BatchAnnotator(by_rows.folder)(one)
     with pytest.raises(InputError, match="which is no list of numbers"):
         BatchAnnotator(by_rows.folder)(pa.table({"indices": ["a"], "values": [[1.0]]}))
     kinds = wsabie.Kind("thing", np.eye(2, dtype=np.float32), ["a", "b"], rows=None)
     space = wsabie.Space(dim=4, epochs=1, threads=1).fit([wsabie.Relation(kinds, "name", [("a", "x"), ("b", "y")])])
     space.save(tmp_path / "space")
-    with pytest.raises(InputError, match="a space of several kinds"):
-        BatchAnnotator(tmp_path / "space")(pa.table({"features": [[1.0, 2.0]]}))
+    for name, held in (("space", "'space'"), ("gone", "no model")):
+        with pytest.raises(ModelFolderError, match=f"{name} holds {held}, and batches want a model of labels"):
+            BatchAnnotator(tmp_path / name)
+    for options in ({"k": 0}, {"threads": 0}):
+        with pytest.raises(InputError, match=f"{next(iter(options))} is 0; choose a whole number above 0"):
+            BatchAnnotator(by_rows.folder, **options)
+
+
+def test_a_column_that_is_added_must_not_be_there(by_rows: Trained) -> None:
+    annotate = BatchAnnotator(by_rows.folder, 2)
+    found = annotate(pa.table({"indices": [[1]], "values": [[2.0]]}))
+    for name in ("found_labels", "found_scores", "rejected"):
+        with pytest.raises(InputError, match=f"has a column '{name}' already; rename or drop it"):
+            annotate(found.select(["indices", "values", name]))
+
+
+@pytest.mark.parametrize("noting", [False, True])
+def test_sparse_rows_that_cannot_be_used_are_told_one_by_one(by_rows: Trained, noting: bool) -> None:
+    indices = pa.array([[1, 5], [70], None, [1], [], [2**32 - 1]], pa.list_(pa.uint32()))
+    values = pa.array([[2.0, 1.0], [1.0], [1.0], None, [], [1.0]], pa.list_(pa.float32()))
+    table = pa.table({"indices": indices, "values": values})
+    found = BatchAnnotator(by_rows.folder, 2)(noted(table, n_features=60) if noting else table)
+    beyond = "feature number out of range"
+    assert found["rejected"].to_pylist() == [None, beyond, "empty", "empty", None, beyond]
+    model = Annotator.load(by_rows.folder).model
+    X = csr_matrix(([2.0, 1.0], [1, 5], [0, 2, 2]), (2, 60), dtype=np.float32)
+    expected = [[name for name, _ in row] for row in model.annotate(X, 2)]
+    assert found["found_labels"].to_pylist() == [expected[0], None, None, None, expected[1], None]
+
+
+def test_counts_are_not_negative_where_the_table_notes_counts(tmp_path: Path) -> None:
+    X = csr_matrix(np.eye(2, dtype=np.float32))
+    wsabie.Wsabie(dim=4, epochs=2, threads=1, rows=None).fit(X, ["a", "b"]).save(tmp_path / "model")
+    table, annotate = pa.table({"indices": [[1], [1]], "values": [[2.0], [-2.0]]}), BatchAnnotator(tmp_path / "model")
+    for counts, reason in ((True, "negative count"), (False, None)):
+        found = annotate(noted(table, n_features=2, counts=counts))
+        assert found["rejected"].to_pylist() == [None, reason]
+
+
+def test_a_record_batch_gives_one_back(by_rows: Trained) -> None:
+    annotate = BatchAnnotator(by_rows.folder, 2)
+    table = noted(pa.table({"indices": [[1, 5], [0], [99]], "values": [[2.0, 1.0], [3.0], [1.0]]}), n_features=60)
+    found = list(map(annotate, table.to_batches(max_chunksize=2)))  # as an engine maps them
+    assert [type(part) for part in found] == [pa.RecordBatch, pa.RecordBatch]
+    assert pa.Table.from_batches(found) == annotate(table)
+    assert found[0].schema.metadata == table.schema.metadata
+
+
+def test_documents_are_annotated_as_the_command_does(tmp_path: Path) -> None:
+    texts = ["the red rose", "the green grass", "a red rose", "a green leaf"]
+    notes = ItemList(Path("notes"), [Item(str(i), text.encode(), ()) for i, text in enumerate(texts)], "documents")
+    bag = BagOfWords(min_count=1).fit(notes)
+    model = wsabie.Wsabie(dim=4, epochs=20, threads=1).fit(bag.transform(notes).X, ["red", "green"] * 2)
+    of_notes = Trained(tmp_path / "model", notes, bag.transform(notes))
+    Annotator(model, bag).save(of_notes.folder)
+    expected = written(of_notes, notes, tmp_path / "out.parquet", 2)
+    annotate = BatchAnnotator(of_notes.folder, 2)
+    found = annotate(pa.table({"text": [*texts, "", None, "..."]}))
+    assert found["found_labels"].to_pylist() == [*expected["labels"], None, None, None]
+    assert found["found_scores"].to_pylist() == [*expected["scores"], None, None, None]
+    assert found["rejected"].to_pylist() == [*[None] * 4, "empty", "empty", "no words"]
+    coded = pa.table({"text": pa.array(texts).dictionary_encode()})
+    assert annotate(coded)["found_labels"].to_pylist() == expected["labels"]
+    for column in ([{"path": "the red rose"}], [7], [["the"]]):
+        with pytest.raises(InputError, match=r"wants documents in a column text \(texts\); the batch has 'text' of"):
+            annotate(pa.table({"text": column}))
+
+
+def test_a_batch_of_which_nothing_can_be_used(trained: Trained, by_rows: Trained) -> None:
+    types = [pa.list_(pa.string()), pa.list_(pa.float32()), pa.string()]
+    sparse = {"indices": pa.array([[-1], [70]]), "values": pa.array([[1.0], [1.0]])}
+    for folder, columns in ((trained.folder, {"image": pa.array([b"none", None])}), (by_rows.folder, sparse)):
+        annotate, table = BatchAnnotator(folder), pa.table(columns)
+        found = annotate(table)
+        assert found["found_labels"].null_count == found["found_scores"].null_count == 2
+        assert found["rejected"].null_count == 0
+        assert annotate(pa.table({"image": pa.nulls(2), **columns}))["rejected"].null_count == 0
+        nothing = annotate(table.slice(0, 0))
+        assert nothing.num_rows == 0
+        assert nothing.schema.types[-3:] == found.schema.types[-3:] == types
+
+
+def test_a_column_of_another_type_is_no_picture(trained: Trained) -> None:
+    annotate = BatchAnnotator(trained.folder)
+    for column in ([7], [{"name": "a.png"}], [{"bytes": [1]}], [[b"a"]]):
+        with pytest.raises(InputError, match=r"wants pictures in .*bytes of files, or paths.*; the batch has 'img' of"):
+            annotate(pa.table({"img": column}))
+
+
+def test_candidates(by_rows: Trained) -> None:
+    table, names = pa.table({"indices": [[1]], "values": [[2.0]]}), by_rows.rows.label_names
+    found = BatchAnnotator(by_rows.folder, 10, candidates=names[:2])(table)
+    assert sorted(found["found_labels"].to_pylist()[0]) == sorted(names[:2])
+    assert BatchAnnotator(by_rows.folder, 10, candidates=[])(table)["found_labels"].to_pylist() == [[]]
+    with pytest.raises(UnknownLabelError, match="there is no label 'no such label'"):
+        BatchAnnotator(by_rows.folder, candidates=["no such label"])(table)
+
+
+def test_the_folder_is_looked_for_once(by_rows: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(by_rows.folder.parent)
+    annotate = BatchAnnotator(by_rows.folder.name, 2)
+    monkeypatch.chdir(tmp_path)
+    assert annotate(pa.table({"indices": [[1]], "values": [[2.0]]}))["rejected"].to_pylist() == [None]
+
+
+def test_linear_algebra_has_one_thread_meanwhile(trained: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
+    def threads() -> list[int]:
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    def watched(*given: Any, **options: Any) -> Any:
+        seen.extend(threads())
+        return describe(*given, **options)
+
+    seen: list[int] = []
+    describe = Annotator.rows
+    monkeypatch.setattr(Annotator, "rows", watched)
+    with threadpool_limits(2, "blas"):
+        BatchAnnotator(trained.folder)(pa.table({"image": [trained.pictures.items[0].content]}))
+        assert set(threads()) == {2}
+    assert set(seen) == {1}

@@ -364,3 +364,9 @@ def test_pictures_come_back_exactly(tmp_path, picture, monkeypatch):
     with pytest.raises(InputError, match=r"there is no file or folder .*a\.png"):
         write_pictures(ItemList(tmp_path, pictures), tmp_path / "q.parquet")
     assert not (tmp_path / "q.parquet").exists()
+
+
+def test_dense_rows_of_an_array_type_are_lists(tmp_path):
+    tensors = pa.FixedShapeTensorArray.from_numpy_ndarray(np.arange(4, dtype=np.float32).reshape(2, 2))
+    path = table(tmp_path, features=tensors, labels=[["a"], ["b"]])
+    assert open_source(path).X.tolist() == [[0, 1], [2, 3]]

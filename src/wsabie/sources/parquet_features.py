@@ -33,19 +33,24 @@ class FeatureColumns(Protocol):
     def finish(self) -> Matrix: ...
 
 
-def feature_columns(table: Table, counts: bool, n_features: int | None) -> FeatureColumns:
-    """The collector for a table's form of features."""
+def feature_columns(
+    table: Table, counts: bool, n_features: int | None, *, by_themselves: bool = False
+) -> FeatureColumns:
+    """The collector for a table's form of features; features beyond the width that is promised are refused, or are a
+    fault of their rows `by_themselves`."""
     width = table.promised.get("n_features")
     if table.has(DENSE):
         return _Dense(width, counts)
-    return _Sparse(width, n_features or 0, counts)
+    return _Sparse(width, n_features or 0, counts, by_themselves)
 
 
 class _Sparse:
     columns = SPARSE
 
-    def __init__(self, promised: int | None, at_least: int, counts: bool) -> None:
+    def __init__(self, promised: int | None, at_least: int, counts: bool, by_themselves: bool) -> None:
         self.promised, self.at_least, self.counts = promised, at_least, counts
+        self.by_themselves = by_themselves
+        self.largest = promised - 1 if promised is not None and by_themselves else _LARGEST
         self.row_counts, self.indices, self.values = Growing(np.int64), Growing(np.int32), Growing(np.float32)
 
     def check(self, batch: Batch) -> dict[int, BadRow]:
@@ -61,7 +66,7 @@ class _Sparse:
         self._order(rows, indices, _single(values))
         faults = _first_faults(
             (np.flatnonzero(~equal), "indices and values of different lengths"),
-            (rows[(self._indices < 0) | (self._indices > _LARGEST)], "feature number out of range"),
+            (rows[(self._indices < 0) | (self._indices > self.largest)], "feature number out of range"),
             (rows[~np.isfinite(self._values)], "value that is not finite"),
             (rows[self.counts & (self._values < 0)], "negative count"),
             (rows[1:][(rows[1:] == rows[:-1]) & (np.diff(self._indices) == 0)], "feature given twice"),
@@ -76,7 +81,7 @@ class _Sparse:
         self._indices, self._values = indices, values
 
     def _refuse_beyond(self, batch: Batch, rows: Int64) -> None:
-        if self.promised is None:
+        if self.promised is None or self.by_themselves:
             return
         beyond = np.flatnonzero(self._indices >= self.promised)
         if len(beyond):
@@ -134,6 +139,7 @@ def _flat(batch: Batch, name: str) -> tuple[Int64, npt.NDArray[Any]]:
 
     with decoding(batch.file):
         column = batch.data.column(name)
+        column = getattr(column, "storage", column)  # lists, where an engine has a type of its own for arrays
         kind = column.type
         listed = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
         if not listed or not (types.is_integer(kind.value_type) or types.is_floating(kind.value_type)):

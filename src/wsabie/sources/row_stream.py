@@ -13,10 +13,10 @@ import numpy as np
 
 from wsabie.base.arrays import Int32
 from wsabie.base.errors import InputError
-from wsabie.sources.build import LabelIndex, row_starts, sparse_features
+from wsabie.sources.build import BadRow, LabelIndex, row_starts, sparse_features
 from wsabie.sources.open import kind_of, open_source
 from wsabie.sources.parquet_features import DENSE, SPARSE, feature_columns
-from wsabie.sources.parquet_file import LabelColumn, Table, label_column_of, open_table
+from wsabie.sources.parquet_file import Batch, LabelColumn, Table, label_column_of, note_of, open_table
 from wsabie.sources.parquet_rows import Beside
 from wsabie.sources.records import Rows
 from wsabie.sources.sharded import open_shards
@@ -141,9 +141,45 @@ def unlabelled_rows(path: Path, rejects: Rejects, n_features: int | None = None)
     return (_unlabelled(part.columns, about) for part in stream.parts())
 
 
-def _unlabelled(columns: Columns, about: About) -> Rows:
-    from scipy.sparse import csr_matrix
+def unlabelled_table(data: Any, place: Path, rejects: Rejects, n_features: int) -> Rows | None:
+    """The rows of an Arrow table in memory without their labels; None where it holds other things than rows.
 
+    Ids are the numbers of rows, from 0.
+
+    Parameters
+    ----------
+    data : pyarrow.Table
+    place : Path
+        Names the table in sentences.
+    rejects : Rejects
+        Where rows that cannot be used are listed, by their ids: those without features, or with one out of range, too.
+    n_features : int
+        The width where the table does not tell it.
+
+    Raises
+    ------
+    InputError
+        A column that is no list of numbers, or damaged notes.
+    """
+    table = Table(place, [], data.schema, [], {"n_features": n_features} | note_of(data.schema, place))
+    if not (table.has(*SPARSE) or table.has(DENSE)):
+        return None
+    about, kept = _about(table), np.ones(data.num_rows, bool)
+    features, first = feature_columns(table, about.counts, None, by_themselves=True), 0
+    for part in data.to_batches():
+        good = kept[first : first + part.num_rows]
+        faults = features.check(Batch(place, first + 1, part))
+        for name in features.columns:
+            faults |= dict.fromkeys(np.flatnonzero(part.column(name).is_null()).tolist(), BadRow("empty"))
+        for row, bad in faults.items():
+            good[row] = False
+            rejects.add(str(first + row), bad.reason, bad.detail)
+        features.keep(good)
+        first += part.num_rows
+    return _bare(features.finish(), [str(row) for row in np.flatnonzero(kept)], about)
+
+
+def _unlabelled(columns: Columns, about: About) -> Rows:
     X: Any
     if "features" in columns.numbers:
         X = np.asarray(columns.numbers["features"], np.float32)
@@ -153,8 +189,27 @@ def _unlabelled(columns: Columns, about: About) -> Rows:
         width = max(about.n_features or 0, int(indices.max(initial=-1)) + 1)
         X = sparse_features(np.asarray(x.starts, np.int64), indices, values, width)
     ids = words_of(columns.lists["id"]) if "id" in columns.lists else list(map(str, columns.numbers["id"].tolist()))
-    nothing = csr_matrix((len(columns), 0), dtype=np.int8)
+    return _bare(X, ids, about)
+
+
+def _bare(X: Any, ids: list[str], about: About) -> Rows:
+    from scipy.sparse import csr_matrix
+
+    nothing = csr_matrix((len(ids), 0), dtype=np.int8)
     return Rows(X, nothing, [], ids, None, None, about.counts, about.feature_names, about.dictionary, about.augment)
+
+
+def _about(table: Table) -> About:
+    """What `write_rows` noted."""
+    noted = table.promised
+    return About(
+        bool(noted.get("counts")),
+        noted.get("n_features"),
+        noted.get("feature_names"),
+        noted.get("dictionary"),
+        noted.get("augment", 0),
+        "given" if "label_names" in noted else "text",
+    )
 
 
 class TextStream:
@@ -203,18 +258,10 @@ class ParquetStream:
 
     def __init__(self, table: Table, rejects: Rejects) -> None:
         self.table, self.path, self.rejects = table, table.path, rejects
-        noted = table.promised
         self._label = LabelColumn(table, label_column_of(table, None))
-        self.index = LabelIndex(noted.get("label_names"))
-        self.about = About(
-            bool(noted.get("counts")),
-            noted.get("n_features"),
-            noted.get("feature_names"),
-            noted.get("dictionary"),
-            noted.get("augment", 0),
-            "given" if "label_names" in noted else "text",
-        )
-        self._width = noted.get("n_features")
+        self.index = LabelIndex(table.promised.get("label_names"))
+        self.about = _about(table)
+        self._width = self.about.n_features
 
     def parts(self, skip: int = 0) -> Iterator[Part]:
         features = feature_columns(self.table, self.about.counts, None)
