@@ -334,6 +334,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=available_cores())
     parser.add_argument("--draw", type=Path, help="draw the time of an epoch by rows to this SVG file")
     asked = parser.parse_args()
+    if asked.draw is not None and asked.no_training:
+        parser.error("--draw shows the time of an epoch, of which there is none with --no-training; leave one out")
     sizes = asked.rows or [ROWS[asked.name]]
     runs = []
     for n_rows in sizes:

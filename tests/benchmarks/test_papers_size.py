@@ -1,9 +1,11 @@
 """The generator of the papers' sizes: a row depends on its number alone, and words follow the law."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from benchmarks.papers_size import GROUP, draw, law_of, made, oracles, sample
+from benchmarks.papers_size import GROUP, draw, law_of, made, main, oracles, sample
 from wsabie.studies.reproduce.visterms import _word_chances
 
 ROWS = 20_000
@@ -53,3 +55,14 @@ def test_words_follow_the_law(law) -> None:
 def test_scorers_that_know_the_truth_are_better_than_words_alone(law) -> None:
     figures = oracles(law, *sample(law, 200, 2))
     assert 0.2 < figures["noise_free_MAP"] < figures["oracle_MAP"] < 0.8
+
+
+def test_what_cannot_be_drawn_is_refused_before_rows_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["imagenet", "--rows", "20000", "--no-training", "--out", tmp_path / "o", "--draw", tmp_path / "epoch.svg"]
+    monkeypatch.setattr("sys.argv", ["papers_size", *map(str, words)])
+    with pytest.raises(SystemExit):
+        main()
+    assert "--draw shows the time of an epoch" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

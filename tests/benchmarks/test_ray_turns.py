@@ -9,6 +9,7 @@ import pytest
 from benchmarks import ray_turns
 from sharded import in_shards, toy_rows
 from wsabie.base.errors import InputError
+from wsabie.base.machine import available_cores
 from wsabie.distributed.averaging import averaging
 from wsabie.models.wsabie import Wsabie
 from wsabie.sources.sharded import ShardedRows
@@ -67,3 +68,8 @@ def test_what_is_not_trained_on_many_machines_says_so(rows: ShardedRows) -> None
         build("linear-warp", {"epochs": 1}).fit(rows, trainer=averaging("local"))
     with pytest.raises(InputError, match="0 nodes cannot train"):
         averaging("local", 0)
+    cores = available_cores()
+    with pytest.raises(InputError, match=f"which has {cores}; give --nodes {cores} at most"):
+        averaging("local", cores + 1)
+    averaging("local", cores)
+    averaging("127.0.0.1:1", cores + 1)  # a cluster's nodes have cores of their own

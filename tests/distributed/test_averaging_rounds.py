@@ -54,7 +54,7 @@ class MadeFleet:
     """Time goes by when answers are waited for."""
 
     def __init__(self, **workers):
-        self.workers, self.known, self.now, self.dismissed = workers, set(), 0.0, []
+        self.workers, self.known, self.now, self.dismissed = workers, set(), 0.0, {}  # when
 
     def newcomers(self):
         new = [name for name, w in self.workers.items() if name not in self.known and w.comes <= self.now]
@@ -93,7 +93,7 @@ class MadeFleet:
                     yield Answer(name, said, report(value) if said == "trained" else value)
 
     def dismiss(self, worker):
-        self.dismissed.append(worker)
+        self.dismissed[worker] = self.now
         del self.workers[worker]
 
 
@@ -162,8 +162,26 @@ def test_a_late_worker_holds_up_nobody_and_its_steps_come_later(monkeypatch):
 def test_a_silent_worker_is_let_go():
     fleet = MadeFleet(a=Made(24), b=Made(24, silent=4))
     assert run(fleet)[-1].lost == 1
-    assert fleet.dismissed == ["b"]
+    assert list(fleet.dismissed) == ["b"]
     assert fleet.now > module.SILENCE
+
+
+def test_a_first_part_may_take_longer_than_the_silence(monkeypatch):
+    """The first two are let go in its midst, and leave more time to the third."""
+    monkeypatch.setattr(module, "SILENCE", 4.0)
+    coming = {"a": 0, "b": 5, "c": 15, "d": 90}
+    fleet = MadeFleet(**{name: Made(3, pace=10.0, comes=comes) for name, comes in coming.items()})
+    run(fleet, 3, epochs=1, alone=60.0)
+    assert list(fleet.dismissed) == ["a", "b"]
+
+
+def test_patience_ends_again_when_steps_come(monkeypatch):
+    monkeypatch.setattr(module, "SILENCE", 4.0)
+    late = Made(200, silent=0, comes=10.0)
+    fleet = MadeFleet(a=Made(200, pace=0.1), b=Made(200, silent=0), c=late)
+    run(fleet, 200)
+    assert 4 < fleet.dismissed["b"] < 6
+    assert 14 < fleet.dismissed["c"] < 16
 
 
 def test_rounds_are_short_at_first_and_grow_as_drift_allows():

@@ -1,9 +1,15 @@
 """Going on with a trained model: columns of labels by name, and probabilities anew."""
 
+from copy import copy
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
+import wsabie
+from relating import like, make, world
+from wsabie import Relation, Space
 from wsabie.base.errors import InputError, UncalibratedError
 from wsabie.models.wsabie import Wsabie
 
@@ -51,3 +57,28 @@ def test_a_figure_of_before_is_no_longer_told() -> None:
     assert model.facts()["validation_map"] == pytest.approx(model.score(*rows(200, 1)), abs=1e-6)
     model.partial_fit(X, which, epochs=1)
     assert model.facts()["validation_map"] is None
+
+
+def test_a_figure_of_other_labels_is_no_longer_told(tmp_path: Path) -> None:
+    X, which = rows(300, 0)
+    names = np.array(["red", "green", "blue"])[which]
+    held, truth = rows(200, 1)
+    judge = held, np.array(["red", "green", "blue"])[truth]
+    fitted = Wsabie(dim=8, threads=1, epochs=5).fit(X, names, validation=judge)
+    renamed = copy(fitted).rename_label("red", "rouge")
+    assert renamed.facts()["validation_map"] == fitted.facts()["validation_map"] > 0.5
+    merged = copy(fitted).merge_labels("red", ["green"])
+    removed = copy(fitted).remove_labels(["blue"])
+    removed.save(tmp_path / "m")
+    for edited in (merged, removed, wsabie.load(tmp_path / "m")):
+        assert edited.facts()["validation_map"] is None
+    judged = removed.fit(X, names, validation=judge)
+    assert judged.facts()["validation_map"] == fitted.facts()["validation_map"]
+
+
+def test_a_spaces_figure_of_before_is_no_longer_told(tmp_path: Path) -> None:
+    space = make(epochs=3).fit(world(), validation=[Relation("track", "track", like(step=12))])
+    assert "track - track" in space.facts()["validation"]
+    space.partial_fit([Relation("track", "artist", [("t0", "artist 99")])], epochs=1)
+    space.save(tmp_path / "s")
+    assert space.facts()["validation"] == Space.load(tmp_path / "s").facts()["validation"] == {}

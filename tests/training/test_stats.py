@@ -8,7 +8,7 @@ import numpy as np
 from wsabie.kernels import warp
 from wsabie.space.joint import JointSpace
 from wsabie.training.loops import Tally
-from wsabie.training.stats import EpochStats, other_metrics, summarise
+from wsabie.training.stats import EpochStats, kept_epoch, other_metrics, summarise
 
 STATS = EpochStats(
     epoch=0,
@@ -53,3 +53,11 @@ def test_other_metrics_are_those_beside_the_first_of_each_epoch() -> None:
     more = replace(STATS, validation_metrics={"MAP": 0.3, "AUC": 0.8, "p@10": 0.1})
     assert other_metrics([bare, STATS, more]) == ["p@10", "AUC"]
     assert other_metrics([bare]) == other_metrics([]) == []
+
+
+def test_the_kept_epoch_is_the_best_of_those_that_were_judged() -> None:
+    """Of equal ones the first; none where the last one was not judged."""
+    history = [replace(STATS, epoch=i, validation=figure) for i, figure in enumerate((0.2, 0.4, 0.4, 0.1))]
+    assert kept_epoch(history) == history[1]
+    assert kept_epoch([*history, replace(STATS, validation=None)]) is None
+    assert kept_epoch([]) is None

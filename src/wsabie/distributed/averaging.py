@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from wsabie.base.errors import InputError, WsabieError
+from wsabie.base.machine import available_cores
 from wsabie.base.progress import Stage
 from wsabie.distributed.averaging_rounds import Answer, Round, Rounds
 from wsabie.distributed.averaging_steps import Parts, rehearse
@@ -41,12 +42,23 @@ def averaging(
         Of a cluster that runs ("host:port", "auto"), or "local": one on this machine, for as long as the training.
     nodes : int or None
         Workers at most: one on each node. None: all nodes there are, and those that join later; 1 with "local", where
-        they share this machine's cores.
+        they share this machine's cores, of which each needs one.
     told : callable
         Is told every round.
+
+    Raises
+    ------
+    InputError
+        Fewer nodes than 1, or with "local" more than there are cores.
     """
     if nodes is not None and nodes < 1:
         raise InputError(f"{nodes} nodes cannot train; give 1 or more")
+    cores = available_cores()
+    if address == LOCAL and nodes is not None and nodes > cores:  # Ray would wait for cores, and say nothing
+        raise InputError(
+            f"--ray local gives each of {nodes} nodes a core of this machine, which has {cores}; "
+            f"give --nodes {cores} at most"
+        )
     return partial(AveragingTrainer, address=address, nodes=nodes, told=told)
 
 
@@ -159,7 +171,7 @@ class Shares:
         if not self.on_one:
             return {f"{node}/0": (node, n) for node, n in cores.items() if n >= 1}
         share = self.most or 1
-        return {f"{node}/{i}": (node, max(1.0, n // share)) for node, n in cores.items() for i in range(share)}
+        return {f"{node}/{i}": (node, n // share) for node, n in cores.items() for i in range(share)}
 
 
 @dataclass

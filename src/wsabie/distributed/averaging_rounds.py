@@ -27,7 +27,11 @@ LEAST_ROUNDS = 8
 LATE = 0.5
 """Seconds that a round waits for further steps, beyond as long as the first ones took."""
 SILENCE = 120.0
-"""Seconds without an answer after which a worker counts as lost, unless parts take as long."""
+"""Seconds without an answer after which a worker counts as lost, unless parts take as long.
+
+They double whenever one is lost so, until steps come: while nobody has trained a part, nobody knows how long one takes,
+and workers that were let go in its midst would follow one another for ever.
+"""
 
 
 class NoWorkersError(WsabieError):
@@ -202,6 +206,7 @@ class Rounds:
         self._together = Together(tables)
         self._version, self._came, self._lost, self._longest = 0, 0, 0, 0.0
         self._nobody_since: float | None = None
+        self._patience = SILENCE
 
     def epoch(
         self, epoch: int, n_parts: int, given: Callable[[Report], None] = lambda _: None, left: float = 1.0
@@ -255,10 +260,13 @@ class Rounds:
             )
 
     def _dismiss_silent(self) -> None:
-        limit = self.clock() - max(SILENCE, 20 * self._longest)
-        for name in [name for name, hand in self.hands.items() if not hand.idle and hand.heard < limit]:
+        limit = self.clock() - max(self._patience, 20 * self._longest)
+        silent = [name for name, hand in self.hands.items() if not hand.idle and hand.heard < limit]
+        for name in silent:
             self.fleet.dismiss(name)
             self._heed(Answer(name, "lost"))
+        if silent:
+            self._patience *= 2
 
     # ---- what they do
 
@@ -329,6 +337,7 @@ class Rounds:
             hand.trained.append((hand.training.pop(0), answer.value))
         else:
             self._add(hand, answer.value)
+            self._patience = SILENCE
             self._first_gave = now if self._first_gave is None else self._first_gave
         hand.heard = now
 

@@ -13,6 +13,7 @@ import numpy as np
 from numba.extending import overload
 
 from wsabie.kernels._jit import INLINE, entry, jit
+from wsabie.kernels.bisection import first_at_least
 from wsabie.kernels.registers import load, nothing, plus, store
 from wsabie.kernels.vector import move, moved, project, shortened, zero
 
@@ -178,22 +179,11 @@ def _encode_block_singly(tower, rows, block, lo, hi, t, width):
         encode(tower, rows[block.order[b]], block.queries[b], width)
 
 
-@jit
-def _first_at_least(indices, lo, hi, value):
-    while lo < hi:
-        middle = (lo + hi) >> 1
-        if indices[middle] < value:
-            lo = middle + 1
-        else:
-            hi = middle
-    return lo
-
-
 def _scatter_linear(tower, rows, block, rule, owner, n_owners, bounds, width):
     places, touched, end = block.marks.places[owner], block.marks.touched, bounds[owner + 1]
     for b in range(len(block.order)):
         i = rows[block.order[b]]
-        places[b] = _first_at_least(tower.indices, tower.indptr[i], tower.indptr[i + 1], bounds[owner])
+        places[b] = first_at_least(tower.indices, tower.indptr[i], tower.indptr[i + 1], bounds[owner])
     for first in range(bounds[owner], end, tower.tile):
         last, n_moved = min(first + tower.tile, end), 0
         for b in range(len(block.order)):

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wsabie.kernels._jit import cold, jit
+from wsabie.kernels.bisection import first_at_least
 from wsabie.kernels.candidates import n_places, name, pull, score
 from wsabie.kernels.rng import advance, below, mix, stream
 from wsabie.kernels.samplers import draw, unit
@@ -98,14 +99,8 @@ _bit_of = jit(bit_of)
 @cold
 def contains(sorted_ids, lo, hi, y):
     """Whether y is among sorted_ids[lo:hi], by bisection."""
-    end = hi
-    while lo < hi:
-        middle = (lo + hi) >> 1
-        if sorted_ids[middle] < y:
-            lo = middle + 1
-        else:
-            hi = middle
-    return lo < end and sorted_ids[lo] == y
+    place = first_at_least(sorted_ids, lo, hi, y)
+    return place < hi and sorted_ids[place] == y
 
 
 @jit

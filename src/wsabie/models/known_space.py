@@ -21,7 +21,7 @@ from wsabie.models.relations import Kind, Relation, refuse_twins
 from wsabie.models.told import judged, known_matrix
 from wsabie.space.shared import SharedSpace
 from wsabie.storage.folder import Parts, save_folder
-from wsabie.training.stats import EpochStats
+from wsabie.training.stats import EpochStats, kept_epoch
 
 if TYPE_CHECKING:
     from wsabie.search.exact import ExactIndex
@@ -214,8 +214,7 @@ class KnownSpace(BaseEstimator):  # type: ignore[misc]
         """Sizes and figures that tell what the space is, JSON-able; "validation" is that of the kept epoch, empty of a
         space that was trained on since."""
         self._check_fitted()
-        known = [stats for stats in self.history_ if self.history_[-1].validation is not None]
-        best = max(known, key=lambda stats: stats.validation or 0.0, default=None)
+        kept = kept_epoch(self.history_)
         return {
             "kind": self.kind,
             "dimensions": self.space_.dim,
@@ -224,7 +223,7 @@ class KnownSpace(BaseEstimator):  # type: ignore[misc]
             "relations": [name for name, _, _ in self.relations_],
             "bytes_of_points": self.space_.nbytes,
             "epochs": len(self.history_),
-            "validation": {} if best is None else best.validation_metrics,
+            "validation": {} if kept is None else kept.validation_metrics,
         }
 
     def to_parts(self) -> Parts:

@@ -28,7 +28,7 @@ from wsabie.sources.sharded import ShardedRows, Truth
 from wsabie.space.protocol import Space
 from wsabie.training.checkpoints import Checkpoints
 from wsabie.training.settings import Settings
-from wsabie.training.stats import EpochStats
+from wsabie.training.stats import EpochStats, kept_epoch
 from wsabie.training.targets import row_blocks
 from wsabie.training.threads import Threads
 from wsabie.training.trainer import Blocks, Trainer
@@ -291,11 +291,11 @@ class TrainedModel(LabelModel):
 
     def facts(self) -> dict[str, Any]:
         """Sizes and figures that tell what the model is, JSON-able; "validation_map" is that of the kept epoch, None of
-        a model that was trained on since."""
-        known = [stats for stats in self.history_ if self.history_[-1].validation is not None]
-        best = max(known, key=lambda stats: stats.validation or 0.0, default=None)
-        kept = None if best is None else best.validation_metrics.get("MAP", best.validation)
-        return {**super().facts(), "epochs": len(self.history_), "validation_map": kept}
+        a model that was trained on since, or whose labels were merged or removed."""
+        edited = len(self.vocabulary_.retired()) > 0  # other labels than those that were judged
+        kept = None if edited else kept_epoch(self.history_)
+        figure = None if kept is None else kept.validation_metrics.get("MAP", kept.validation)
+        return {**super().facts(), "epochs": len(self.history_), "validation_map": figure}
 
     def check_parameters(self) -> None:
         """Refuse values that no training can use, by name; InputError."""

@@ -1,6 +1,6 @@
 """What one epoch did, in numbers: for the table, the JSON lines and the curves."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -57,6 +57,15 @@ class EpochStats:
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers for JSON."""
         return asdict(self)
+
+
+def kept_epoch(history: Sequence[EpochStats]) -> EpochStats | None:
+    """The epoch whose tables were kept, with its figures; None where the last one was not judged: a model without
+    validation rows, or one that was trained on after its figures were taken.
+    """
+    if not history or history[-1].validation is None:
+        return None
+    return max(history, key=lambda stats: stats.validation or 0.0)
 
 
 def other_metrics(history: Iterable[EpochStats]) -> list[str]:
