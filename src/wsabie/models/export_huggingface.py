@@ -121,7 +121,10 @@ def _listed(about: dict[str, Any], wanted: dict[str, str]) -> str:
 def _figures(about: dict[str, Any]) -> str:
     figure, rows = about.get("validation_map"), about.get("validation_rows")
     if figure is None:
-        return "None are known: no rows were held out. `wsabie evaluate` measures the model on data with known labels."
+        return (
+            "None are known: no rows were held out, or the model was changed since. `wsabie evaluate` measures the "
+            "model on data with known labels."
+        )
     on = f"{rows:,} held-out rows" if rows else "held-out rows"
     return (
         f"| figure | value |\n|---|---|\n| mean average precision (MAP) on {on} | {figure:.4f} |\n\n"
