@@ -36,13 +36,13 @@ def training(shards: Path, model: Path, *options: object) -> "subprocess.Popen[s
 
 def told(process: "subprocess.Popen[str]") -> Any:
     """What a training that went well says."""
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     return json.loads(out)
 
 
 def wait_for_epoch(process: "subprocess.Popen[str]", model: Path, epoch: int) -> None:
-    log, until = Path(f"{model}.jsonl"), time.monotonic() + 60
+    log, until = Path(f"{model}.jsonl"), time.monotonic() + 180
     while not log.exists() or len(log.read_text().splitlines()) < epoch:
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < until
