@@ -328,7 +328,7 @@ def test_a_conversion_that_was_stopped_before_it_began_is_in_nobodys_way(tmp_pat
     assert same(in_shards(toy_rows(), tmp_path).whole(), toy_rows())
 
 
-@pytest.mark.parametrize("content_", ["0123", "{", "[]", "\0"])
+@pytest.mark.parametrize("content_", ["0123", "{", "{}", "[]", "\0", '{"source": "x"}'])
 def test_unfinished_work_that_cannot_be_told_is_refused(tmp_path: Path, content_: str) -> None:
     (tmp_path / "unfinished").mkdir()
     (tmp_path / "unfinished" / "work.json").write_text(content_)

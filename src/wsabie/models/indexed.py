@@ -88,6 +88,8 @@ def renew_index(model: Any, folder: Path) -> "MeasuredIndex | None":
     It is of the same kind, at the recall that was asked for, measured on the labels' own points: the queries it was
     measured on before are not kept. What stands in the way is told as a warning, and labels are searched exactly.
     """
+    from wsabie.search.measured import WANTED
+
     place = folder / FOLDER
     if _searched(model) is None or not (place / "config.json").exists():
         return None
@@ -95,7 +97,7 @@ def renew_index(model: Any, folder: Path) -> "MeasuredIndex | None":
         kept = load_folder(place)
         if _opened(kept, _searched(model).exact_index()) is not None:
             return None
-        wanted = float(kept.config.get("wanted", 0.95))
+        wanted = float(kept.config.get("wanted", WANTED))
         return index_labels(model, kind=kept.config["kind"], recall=wanted, folder=folder)
     except (WsabieError, KeyError, TypeError, ValueError) as error:
         _log.warning("the index in %s was not made anew (%s), so labels are searched exactly", place, error)

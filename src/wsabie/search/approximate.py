@@ -19,7 +19,7 @@ from wsabie.base.mapped import parts
 from wsabie.base.validation import require, whole_number
 from wsabie.search.codes import Codes, CodesKind
 from wsabie.search.exact import ExactIndex
-from wsabie.search.measured import MEASURED_AT, MeasuredIndex, fingerprint, sample_of
+from wsabie.search.measured import MEASURED_AT, WANTED, MeasuredIndex, fingerprint, sample_of
 from wsabie.search.ready import candidates_of, hidden_labels
 from wsabie.space.joint import SimilarityName
 from wsabie.storage.folder import Parts
@@ -113,7 +113,7 @@ class ApproximateIndex(MeasuredIndex):
         exact: ExactIndex,
         *,
         kind: CodesKind = "ivf",
-        recall: float = 0.95,
+        recall: float = WANTED,
         queries: Any = None,
         seed: int = 0,
         threads: int | None = None,

@@ -18,7 +18,7 @@ from wsabie.search.approximate import NARROW
 from wsabie.search.codes import FEWEST
 from wsabie.search.exact import ExactIndex
 from wsabie.search.label_groups import Shape, fits, grown
-from wsabie.search.measured import MEASURED_AT, MeasuredIndex, fingerprint, sample_of
+from wsabie.search.measured import MEASURED_AT, WANTED, MeasuredIndex, fingerprint, sample_of
 from wsabie.search.ready import candidates_of, float32_rows, hidden_labels
 from wsabie.storage.folder import Parts
 
@@ -74,7 +74,7 @@ class LabelTree(MeasuredIndex):
         cls,
         exact: ExactIndex,
         *,
-        recall: float = 0.95,
+        recall: float = WANTED,
         queries: Any = None,
         seed: int = 0,
         threads: int | None = None,

@@ -19,6 +19,8 @@ MEASURED_AT = 10
 """The k of the recall that is measured."""
 TIMED = 40
 """Queries whose times are taken."""
+WANTED = 0.95
+"""The recall that an index is made for where none is asked for."""
 _QUERIES, _ROUND = 400, 20  # rounds: the threads of BLAS go on for a while on others' time
 _ROWS = 1 << 14
 
@@ -107,7 +109,7 @@ class MeasuredIndex(ABC):
     def tell(self, config: dict[str, Any]) -> None:
         """Take over what `told` gave."""
         self.effort, self.recall = int(config["effort"]), float(config["recall"])
-        self.wanted = float(config.get("wanted", 0.95))
+        self.wanted = float(config.get("wanted", WANTED))
         self.exact_milliseconds, self.queries = float(config["exact_milliseconds"]), str(config["queries"])
         self.curve = [Reached(int(effort), float(r), float(ms)) for effort, r, ms in config["curve"]]
 

@@ -159,7 +159,7 @@ def _begin(out: Path, work: Path, made_of: str, source: Path) -> None:
         return
     if begun:
         raise InputError(
-            f"{out} holds unfinished shards of {begun.get('source')}, of other data or with other options; run that "
+            f"{out} holds unfinished shards of {begun['source']}, of other data or with other options; run that "
             "command again to finish them, name another folder, or delete it"
         )
     with explained(out):
@@ -183,7 +183,7 @@ def _begun(file: Path) -> dict[str, Any]:
             told = json.loads(file.read_text(encoding="utf-8", errors="replace"))
         except ValueError:
             told = None
-    return told if isinstance(told, dict) else {"source": "what cannot be told"}
+    return told if isinstance(told, dict) and {"made_of", "source"} <= set(told) else {"source": "what cannot be told"}
 
 
 # ---- runs
