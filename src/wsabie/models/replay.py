@@ -7,13 +7,17 @@ whose ticket / weight is smallest. The weight is 1 / sqrt(rows seen so far) of i
 n rows about sqrt(n) / (sum of all sqrt) of the buffer are kept and rare labels stay. When rows are seen again they are
 drawn by the inverse of that weight, which brings the old proportions back.
 
+Beside so few old rows the new labels come far more often than among all that went by, and so they end up before the old
+ones. `seat` corrects that at the end: new labels alone move, against points that stay, in the true proportions. (It is
+known from classes that are learnt one after the other: Wu et al., "Large scale incremental learning", CVPR 2019.)
+
 A small buffer alone is learnt by heart and the points wander off with it. So after training every old point is the mean
 of where it was and where it came to, weighted by the rows that it has seen before and now: points between two solutions
 keep what the first knew (Wortsman et al., "Robust fine-tuning of zero-shot models", CVPR 2022). docs/streams.md has the
 figures of this and of other remedies.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
@@ -26,7 +30,7 @@ from wsabie.models.inputs import Inputs, n_rows, take_rows
 from wsabie.models.labelling import folded
 from wsabie.space.joint import JointSpace
 from wsabie.training.targets import Positives, RowBlock, build_targets
-from wsabie.training.trainer import Blocks
+from wsabie.training.trainer import Blocks, Trainer
 
 Size = int | Literal["auto"] | None
 BYTES = 4 << 20
@@ -90,18 +94,34 @@ class Memory:
 
         def block(epoch: int) -> RowBlock:
             old = self._drawn(n_rows(inputs), np.random.default_rng([seed, 6, self.n_seen, epoch]))
-            own = np.ones(n_rows(inputs), np.float32) if weights is None else weights
-            return RowBlock(
-                _stacked(inputs, self._opened(old)),
-                build_targets(
-                    _below(targets, self.Y[old], targets.shape[1]), np.append(own, self.weights[old]), positives
-                ),
-            )
+            return self._block(_stacked(inputs, self._opened(old)), old, targets, weights, positives)
 
-        def blocks(epoch: int) -> Iterator[RowBlock]:
-            yield block(epoch)
+        return _of(block)
 
-        return blocks, len(block(0).targets.labels)
+    def beside_points(
+        self, n_new: int, targets: Matrix, weights: Float32 | None, positives: Positives, seed: int
+    ) -> tuple[Blocks, int]:
+        """The same of rows whose points are given, by number: the new ones, then all of the buffer.
+
+        A new row weighs as much less than an old one as there are more old ones than are drawn.
+        """
+
+        def block(epoch: int) -> RowBlock:
+            old = self._drawn(n_new, np.random.default_rng([seed, 8, self.n_seen, epoch]))
+            share = np.float32(len(old) / max(self.n_seen, 1))
+            own = np.full(n_new, share) if weights is None else share * weights
+            ids = np.append(np.arange(n_new), n_new + old).astype(np.int32)
+            return self._block(ids, old, targets, own, positives)
+
+        return _of(block)
+
+    def _block(
+        self, inputs: Inputs, old: Int64, targets: Matrix, weights: Float32 | None, positives: Positives
+    ) -> RowBlock:
+        """New rows and some of the old ones behind them."""
+        Y = _below(targets, self.Y[old], targets.shape[1])
+        own = np.ones(targets.shape[0], np.float32) if weights is None else weights
+        return RowBlock(inputs, build_targets(Y, np.append(own, self.weights[old]), positives))
 
     def _drawn(self, n_new: int, rng: np.random.Generator) -> Int64:
         """Numbers of rows to see again, in their order, in about the proportions of all that went by."""
@@ -109,9 +129,9 @@ class Memory:
         keys = rng.exponential(size=len(self)) * _weight(self.Y, self.seen)
         return np.sort(np.argpartition(keys, n - 1)[:n]) if n else np.zeros(0, np.int64)
 
-    def _opened(self, chosen: Int64) -> Inputs:
-        """Some rows in full precision."""
-        some = take_rows(self.rows, chosen)
+    def _opened(self, chosen: Int64 | None = None) -> Inputs:
+        """Some rows, or all, in full precision."""
+        some = self.rows if chosen is None else take_rows(self.rows, chosen)
         if isinstance(some, Csr):
             return Csr(some.indptr, some.indices.astype(np.int32), some.data.astype(np.float32))
         return np.asarray(some, np.float32)
@@ -198,6 +218,48 @@ def hold(space: JointSpace, began: JointSpace, before: Memory, after: Memory) ->
     space.features += features[:, None] * (began.features - space.features)
     space.labels += labels[:, None] * (began.labels - space.labels)
     space.bias += labels * (began.bias - space.bias)
+
+
+def seat(
+    space: JointSpace,
+    before: Memory,
+    inputs: Inputs,
+    targets: Matrix,
+    weights: Float32 | None,
+    positives: Positives,
+    trainer: Trainer,
+) -> None:
+    """Move the labels that no row had before, and nothing else, to where they stand among the others.
+
+    Parameters
+    ----------
+    space : JointSpace
+        Trained on new rows beside old ones, and held.
+    before : Memory
+        The buffer without the new rows.
+    inputs, targets, weights
+        The new rows.
+    trainer : Trainer
+        That of the training before: its settings hold here too, and its progress is told.
+    """
+    new = np.arange(space.n_labels) >= len(before.seen)
+    new[: len(before.seen)] = before.seen == 0
+    if not new.any():
+        return
+    points = np.concatenate([space.points(inputs), space.points(before._opened())])
+    own = replace(space, features=points, labels=space.labels.copy(), bias=space.bias.copy(), given=(True, False))
+    blocks, n_pairs = before.beside_points(n_rows(inputs), targets, weights, positives, trainer.settings.seed)
+    Trainer(trainer.settings, progress=trainer.progress).train(own, blocks, n_pairs)
+    space.labels[new], space.bias[new] = own.labels[new], own.bias[new]
+
+
+def _of(block: Callable[[int], RowBlock]) -> tuple[Blocks, int]:
+    """Epochs of a block each, and the pairs of the first."""
+
+    def blocks(epoch: int) -> Iterator[RowBlock]:
+        yield block(epoch)
+
+    return blocks, len(block(0).targets.labels)
 
 
 def _kept(before: Int64, after: Int64) -> Float32:

@@ -140,9 +140,10 @@ class JointSpace:
         return Pair(self.tower(inputs))
 
     def settle(self, max_norm: float | None, max_norm_weights: float | None) -> None:
-        """Hold the rows of both tables to the limit."""
-        tables.project_rows(self.features, max_norm)
-        if self.labels is not self.features:  # a second time would change last digits
+        """Hold the rows of both tables that move to the limit."""
+        if not self.given[0]:
+            tables.project_rows(self.features, max_norm)
+        if self.labels is not self.features and not self.given[1]:  # a second time would change last digits
             tables.project_rows(self.labels, max_norm)
 
     def traffic(self, rows_per_pair: float) -> Traffic:
