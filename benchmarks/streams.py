@@ -12,7 +12,8 @@ new    MAP of the labels that were added, ranked among all labels but the row's 
 import argparse
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -123,8 +124,29 @@ def free(model: Any, X: Any, Y: Any) -> None:
     model.set_params(
         learning_rate={"V": model.settings_["feature_rate"] / 4, "W": model.settings_["learning_rate"] / 4}
     )
-    with patch("wsabie.models.wsabie.hold"):
+    with without("hold", "seat", "level"):
         model.partial_fit(X, Y, epochs=EPOCHS)
+
+
+def held_only(model: Any, X: Any, Y: Any) -> None:
+    """Old points are held, and new labels stay where they came to beside too few old rows."""
+    with without("seat", "level"):
+        model.partial_fit(X, Y, epochs=EPOCHS)
+
+
+def not_levelled(model: Any, X: Any, Y: Any) -> None:
+    """New labels are seated in true proportions, and their scores stay as they are."""
+    with without("level"):
+        model.partial_fit(X, Y, epochs=EPOCHS)
+
+
+@contextmanager
+def without(*names: str) -> Iterator[None]:
+    """Parts of what follows the training beside a buffer are left out."""
+    with ExitStack() as stack:
+        for name in names:
+            stack.enter_context(patch(f"wsabie.models.wsabie.{name}"))
+        yield
 
 
 def ways(n_rows: int) -> dict[str, tuple[dict[str, Any], Learn]]:
@@ -136,6 +158,8 @@ def ways(n_rows: int) -> dict[str, tuple[dict[str, Any], Learn]]:
         f"anchored ({ANCHOR:g} back an epoch)": ({}, anchored),
         "replay of a tenth": ({"replay": n_rows // 10}, going_on),
         "replay, points free": ({"replay": "auto"}, free),
+        "replay, points held": ({"replay": "auto"}, held_only),
+        "replay, new labels seated": ({"replay": "auto"}, not_levelled),
         "replay": ({"replay": "auto"}, going_on),
     }
 

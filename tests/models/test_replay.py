@@ -1,7 +1,9 @@
 """The buffer of earlier rows: who stays in it, what is seen again, and that old labels are kept by it."""
 
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -13,9 +15,12 @@ from wsabie.base.arrays import Csr
 from wsabie.base.errors import InputError, ModelFolderError
 from wsabie.base.validation import check_features
 from wsabie.models import replay
-from wsabie.models.replay import Memory, hold, remembered
+from wsabie.models.defaults import Shape
+from wsabie.models.replay import Memory, hold, level, remembered, seat
 from wsabie.models.wsabie import Wsabie
+from wsabie.sources.mulan import read_mulan
 from wsabie.space.joint import JointSpace
+from wsabie.training.trainer import Trainer
 
 WORDS = 60
 
@@ -130,6 +135,74 @@ def test_old_labels_are_kept_and_new_ones_learnt() -> None:
     assert kept.score(tested, truth) > 0.98 * before
     assert kept.score(later, later_truth) > 0.9
     assert bare.score(tested, truth) < 0.95 * kept.score(tested, truth)
+
+
+def stood(lengths: list[float]) -> tuple[JointSpace, Memory, Memory]:
+    """Labels on one axis, rows at 1: 0 and 1 are known, 2 and 3 new; and the buffer before and after 2 of 12 pairs."""
+    labels = np.zeros((4, 16), np.float32)
+    labels[:, 0] = lengths
+    space = JointSpace(16, "dot", np.eye(1, 16, dtype=np.float32), labels, np.zeros(4, np.float32))
+    Y = csr_matrix(np.eye(4, dtype=np.int8)[[0] * 5 + [1] * 5 + [2, 3]])
+    ones = np.ones(12, np.float32)
+    before = Memory(
+        np.ones((10, 1), np.float16), Y[:10, :2], ones[:10], ones[:10], np.array([5, 5]), np.array([10]), 10
+    )
+    after = Memory(np.ones((12, 1), np.float16), Y, ones, ones, np.array([5, 5, 1, 1]), np.array([12]), 12)
+    return space, before, after
+
+
+def test_new_labels_are_lowered_until_they_come_as_often_as_they_should() -> None:
+    """10 rows of old labels have 3 before 2 or 1, those of the new ones 3 or 2 before 2: by 1, ten times, 1 and 0."""
+    space, before, after = stood([2, 2, 2, 3])
+    level(space, before, after)
+    assert space.bias.tolist() == [0, 0, -1, -1]
+    level(space, before, after)
+    assert space.bias.tolist() == [0, 0, -1, -1], "level is level"
+
+
+def test_labels_that_stand_behind_are_not_raised() -> None:
+    space, before, after = stood([2, 2, 1, 1])
+    level(space, before, after)
+    assert not space.bias.any()
+
+
+def test_without_new_labels_nothing_is_levelled_or_seated() -> None:
+    X, y = topics(200, range(6), 0)
+    extra, known = topics(40, range(6), 1)
+    one = model().fit(X, y)
+    with patch("wsabie.models.replay.Trainer") as trainer:
+        one.partial_fit(extra, known)
+    assert not trainer.called
+    assert not one.space_.bias.any()
+
+
+def test_only_new_labels_are_seated() -> None:
+    space, before, _ = stood([0.5, 0.4, 3, 3])
+    began, trainer = space.copy(), Trainer(model()._resolved(Shape(2, 2, 4)))
+    seat(space, before, np.ones((2, 1), np.float32), csr_matrix(np.eye(4, dtype=np.int8)[2:]), None, "mean", trainer)
+    assert np.array_equal(space.features, began.features)
+    assert np.array_equal(space.labels[:2], began.labels[:2])
+    assert (space.labels[2:, 0] < began.labels[2:, 0]).all(), "ten rows in twelve push them back"
+
+
+@pytest.mark.data
+def test_new_labels_do_not_crowd_out_old_ones(data_dir: Path) -> None:
+    """Corel5k, a fifth of the labels later, few rows kept: pictures that have none of them seldom get one first."""
+    train, test = (read_mulan(data_dir / "corel5k_mulan" / f"Corel5k-{side}-sparse.arff") for side in ("train", "test"))
+    late = np.random.default_rng(1).permutation(train.Y.shape[1])[::5]
+    comes, old = train.Y[:, late].sum(axis=1).A1 > 0, test.Y[:, late].sum(axis=1).A1 == 0
+    names = np.array([[train.label_names[y] for y in row.indices] for row in train.Y], object)
+    first = Wsabie(replay=450, threads=1).fit(train.X[~comes], list(names[~comes]))
+    new = [name for name in (train.label_names[y] for y in late) if name not in first.vocabulary_]
+
+    def crowded() -> float:
+        one = deepcopy(first).partial_fit(train.X[comes], list(names[comes]), epochs=10)
+        known = [name for name in new if name in one.vocabulary_]
+        return float(np.isin(one.rank(test.X[old], k=1)[0], one.vocabulary_.ids(known)).mean())
+
+    corrected = crowded()
+    with patch("wsabie.models.wsabie.seat"), patch("wsabie.models.wsabie.level"):
+        assert corrected < 0.6 * crowded()
 
 
 def test_threads_change_no_bit() -> None:

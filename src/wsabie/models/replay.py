@@ -7,14 +7,15 @@ whose ticket / weight is smallest. The weight is 1 / sqrt(rows seen so far) of i
 n rows about sqrt(n) / (sum of all sqrt) of the buffer are kept and rare labels stay. When rows are seen again they are
 drawn by the inverse of that weight, which brings the old proportions back.
 
-Beside so few old rows the new labels come far more often than among all that went by, and so they end up before the old
-ones. `seat` corrects that at the end: new labels alone move, against points that stay, in the true proportions. (It is
-known from classes that are learnt one after the other: Wu et al., "Large scale incremental learning", CVPR 2019.)
-
 A small buffer alone is learnt by heart and the points wander off with it. So after training every old point is the mean
 of where it was and where it came to, weighted by the rows that it has seen before and now: points between two solutions
-keep what the first knew (Wortsman et al., "Robust fine-tuning of zero-shot models", CVPR 2022). docs/streams.md has the
-figures of this and of other remedies.
+keep what the first knew (Wortsman et al., "Robust fine-tuning of zero-shot models", CVPR 2022).
+
+New labels then stand too far to the front, as classes do that are learnt after others (Wu et al., "Large scale
+incremental learning", CVPR 2019): beside so few old rows they came far more often than among all that went by. `seat`
+has them alone move once more, against points that stay, in the true proportions, and `level` lowers them as far as they
+are still among the best of rows that are not theirs too often. docs/streams.md has the figures of this and of other
+remedies.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -24,10 +25,12 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from wsabie.base.arrays import Csr, Float32, Int64, Matrix
+from wsabie.base.machine import one_blas_thread
 from wsabie.base.mapped import parts
 from wsabie.base.validation import require
 from wsabie.models.inputs import Inputs, n_rows, take_rows
 from wsabie.models.labelling import folded
+from wsabie.search.exact import ExactIndex
 from wsabie.space.joint import JointSpace
 from wsabie.training.targets import Positives, RowBlock, build_targets
 from wsabie.training.trainer import Blocks, Trainer
@@ -41,6 +44,8 @@ FEWEST = 1000
 """Old rows in an epoch, however few the new ones are, as far as there are so many."""
 BALANCE = 0.5
 """A row's weight is its rarest label's count to the power of minus this; 0 keeps rows evenly."""
+SEATED = 2
+"""Epochs in which new labels alone move, for each of the training before."""
 NEW = 4
 """How many times a new row counts as much as an old one when old points are held."""
 MOST = 100_000_000
@@ -116,7 +121,7 @@ class Memory:
         return _of(block)
 
     def _block(
-        self, inputs: Inputs, old: Int64, targets: Matrix, weights: Float32 | None, positives: Positives
+        self, inputs: Any, old: Int64, targets: Matrix, weights: Float32 | None, positives: Positives
     ) -> RowBlock:
         """New rows and some of the old ones behind them."""
         Y = _below(targets, self.Y[old], targets.shape[1])
@@ -242,15 +247,45 @@ def seat(
     trainer : Trainer
         That of the training before: its settings hold here too, and its progress is told.
     """
-    new = np.arange(space.n_labels) >= len(before.seen)
-    new[: len(before.seen)] = before.seen == 0
+    new = _unseen(before, space.n_labels)
     if not new.any():
         return
     points = np.concatenate([space.points(inputs), space.points(before._opened())])
     own = replace(space, features=points, labels=space.labels.copy(), bias=space.bias.copy(), given=(True, False))
     blocks, n_pairs = before.beside_points(n_rows(inputs), targets, weights, positives, trainer.settings.seed)
-    Trainer(trainer.settings, progress=trainer.progress).train(own, blocks, n_pairs)
+    settings = replace(trainer.settings, epochs=SEATED * trainer.settings.epochs)
+    Trainer(settings, progress=trainer.progress).train(own, blocks, n_pairs)
     space.labels[new], space.bias[new] = own.labels[new], own.bias[new]
+
+
+def level(space: JointSpace, before: Memory, after: Memory) -> None:
+    """Lower the scores of new labels, all by the same, until they come as often as they should.
+
+    Among the labels that a remembered row does not have, the best one should be a new label as often as new labels
+    are among the pairs that went by. More often, they stand before old labels for rows that training never saw, of
+    which none is kept: points of new labels were fitted to the very rows that brought them. Distances have no bias.
+    """
+    new = _unseen(before, space.n_labels)
+    if not new.any() or new.all() or space.similarity == "euclidean" or not len(after):
+        return
+    some = after._drawn(0, np.random.default_rng([after.n_seen]))
+    points, own = space.points(after._opened(some))[:, : space.dim], after.Y[some] > 0
+    index = ExactIndex(space.labels[:, : space.dim], bias=space.bias, similarity=space.similarity)
+    with one_blas_thread():  # the same bits for any number of threads
+        best_old, best_new = (
+            index.top_k(points, 1, exclude=own, candidates=np.flatnonzero(which), threads=1)[1][:, 0]
+            for which in (~new, new)
+        )
+    share = after.seen[new].sum() / max(after.seen.sum(), 1)
+    ahead = np.sort(best_new - best_old)[::-1]
+    space.bias[new] -= max(ahead[min(int(np.ceil(share * len(ahead))), len(ahead) - 1)], 0)
+
+
+def _unseen(before: Memory, n_labels: int) -> Any:
+    """Which labels no row had, (n_labels,) bool."""
+    seen = np.zeros(n_labels, np.int64)
+    seen[: len(before.seen)] = before.seen
+    return seen == 0
 
 
 def _of(block: Callable[[int], RowBlock]) -> tuple[Blocks, int]:
