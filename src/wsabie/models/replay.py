@@ -13,9 +13,8 @@ keep what the first knew (Wortsman et al., "Robust fine-tuning of zero-shot mode
 
 New labels then stand too far to the front, as classes do that are learnt after others (Wu et al., "Large scale
 incremental learning", CVPR 2019): beside so few old rows they came far more often than among all that went by. `seat`
-has them alone move once more, against points that stay, in the true proportions, and `level` lowers them as far as they
-are still among the best of rows that are not theirs too often. docs/streams.md has the figures of this and of other
-remedies.
+has them alone move once more, against points that stay, in the true proportions, and `level` lowers them where they
+still come first for too many rows that are not theirs. docs/streams.md has the figures of this and of other remedies.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -44,8 +43,8 @@ FEWEST = 1000
 """Old rows in an epoch, however few the new ones are, as far as there are so many."""
 BALANCE = 0.5
 """A row's weight is its rarest label's count to the power of minus this; 0 keeps rows evenly."""
-SEATED = 2
-"""Epochs in which new labels alone move, for each of the training before."""
+ALLOWED = 2
+"""How many times as often as expected new labels may come first among rows that are not theirs."""
 NEW = 4
 """How many times a new row counts as much as an old one when old points are held."""
 MOST = 100_000_000
@@ -253,17 +252,16 @@ def seat(
     points = np.concatenate([space.points(inputs), space.points(before._opened())])
     own = replace(space, features=points, labels=space.labels.copy(), bias=space.bias.copy(), given=(True, False))
     blocks, n_pairs = before.beside_points(n_rows(inputs), targets, weights, positives, trainer.settings.seed)
-    settings = replace(trainer.settings, epochs=SEATED * trainer.settings.epochs)
-    Trainer(settings, progress=trainer.progress).train(own, blocks, n_pairs)
+    Trainer(trainer.settings, progress=trainer.progress).train(own, blocks, n_pairs)
     space.labels[new], space.bias[new] = own.labels[new], own.bias[new]
 
 
 def level(space: JointSpace, before: Memory, after: Memory) -> None:
-    """Lower the scores of new labels, all by the same, until they come as often as they should.
+    """Lower the scores of new labels, all by the same, where they come far more often than they should.
 
-    Among the labels that a remembered row does not have, the best one should be a new label as often as new labels
-    are among the pairs that went by. More often, they stand before old labels for rows that training never saw, of
-    which none is kept: points of new labels were fitted to the very rows that brought them. Distances have no bias.
+    Among the labels that a remembered row does not have, the best one should be a new label about as often as new
+    labels are among the pairs that went by. Far more often, they stand before the right labels of rows that training
+    never saw, of which none is kept. Distances have no bias, and are left.
     """
     new = _unseen(before, space.n_labels)
     if not new.any() or new.all() or space.similarity == "euclidean" or not len(after):
@@ -276,9 +274,9 @@ def level(space: JointSpace, before: Memory, after: Memory) -> None:
             index.top_k(points, 1, exclude=own, candidates=np.flatnonzero(which), threads=1)[1][:, 0]
             for which in (~new, new)
         )
-    share = after.seen[new].sum() / max(after.seen.sum(), 1)
     ahead = np.sort(best_new - best_old)[::-1]
-    space.bias[new] -= max(ahead[min(int(np.ceil(share * len(ahead))), len(ahead) - 1)], 0)
+    allowed = int(ALLOWED * len(ahead) * after.seen[new].sum() / max(after.seen.sum(), 1))
+    space.bias[new] -= max(ahead[min(allowed, len(ahead) - 1)], 0)
 
 
 def _unseen(before: Memory, n_labels: int) -> Any:
