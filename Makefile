@@ -60,7 +60,7 @@ lint: setup  ## style, types and import rules
 
 test: lint  ## lint and the whole test suite
 	@cd web && npm run --silent test
-	@$(BIN)/python -m pytest -n auto --dist loadfile
+	@$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 soak: setup  ## kill a service 50 times on each database, and see that nothing is lost (KILLS=50)
 	@WSABIE_SOAK_KILLS=$(or $(KILLS),50) scripts/with-postgres $(BIN)/python -m pytest -s tests/faults/test_kills.py

@@ -14,6 +14,20 @@ settings.load_profile("wsabie")
 sys.path.insert(0, str(Path(__file__).parent))
 
 from databases import KINDS, new_database  # noqa: E402 - lies beside this file
+from wsabie.base.machine import available_cores  # noqa: E402
+
+WAITING = ("web", "faults", "distributed")
+"""Folders whose tests wait for browsers, killed services and nodes most of the time, and for minutes."""
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Half as many again as there are cores: of those that wait somebody else can use the core."""
+    return available_cores() * 3 // 2
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest files come first: what is begun last keeps all others waiting (`--no-loadscope-reorder`)."""
+    items.sort(key=lambda item: item.path.parent.name not in WAITING)
 
 
 @pytest.fixture(scope="session")
