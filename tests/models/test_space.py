@@ -304,7 +304,7 @@ def test_a_checkpoint_of_other_settings_is_refused_by_name(tmp_path: Path, chang
 # ---- folders
 
 
-@pytest.mark.parametrize(("similarity", "dim"), [("dot", 20), ("euclidean", 16), ("cosine", 20)])
+@pytest.mark.parametrize(("similarity", "dim"), [("dot", 20), ("euclidean", 32), ("cosine", 20)])
 @pytest.mark.parametrize("dense", [False, True])
 def test_loaded_answers_are_those_of_the_saved_space(tmp_path: Path, similarity: str, dim: int, dense: bool) -> None:
     X = features().toarray() if dense else features()

@@ -236,7 +236,8 @@ def test_other_commands_take_documents(cli: Cli, glosses: Path, tmp_path: Path) 
 
 def test_tuning_takes_documents(cli: Cli, glosses: Path, tmp_path: Path) -> None:
     pytest.importorskip("optuna", reason="optuna proposes settings")
-    said = cli("tune", glosses / "all.noun", "--out", tmp_path / "t", "--trials", 2, "--threads", 1)
+    quick = ("--trials", 2, "--threads", 1, "--fix", "dim=[4, 8]")
+    said = cli("tune", glosses / "all.noun", "--out", tmp_path / "t", *quick)
     assert said.code == 0, said.err
 
 

@@ -234,6 +234,7 @@ def test_explanations_add_up_or_are_seen_by_covering(cli: Cli, pictures: Path, t
 def test_every_kind_can_be_tuned(cli: Cli, rows: Path, tmp_path: Path, kind: str) -> None:
     pytest.importorskip("optuna")
     short = () if kind == "one-vs-rest" else ("--fix", "epochs=2")
+    short += ("--fix", "dim=[4, 8]") if kind == "full-rank" else ()
     words = ("tune", rows, "--out", tmp_path / "out", "--kind", kind, "--threads", 1, *short)
     said = cli(*words, "--trials", 2, "--json")
     assert said.code == 0, said.err

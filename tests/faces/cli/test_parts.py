@@ -179,9 +179,10 @@ def test_rows_with_related_labels_are_learned(cli: Any, rows: Path, tmp_path: Pa
     told = tmp_path / "told.tsv"
     told.write_text("0\t1\n1\t2\n0\t7\n")
     out = tmp_path / "m"
-    ran = cli("train", rows, "--kind", "parts", "--relations", told, "--model", out, "--dim", "8", "--json")
+    words = ("train", rows, "--kind", "parts", "--model", out, "--dim", 8, "--relations")
+    ran = cli(*words, told, "--json")
     assert (ran.code, ran.json["system"]) == (0, "parts")
-    said = cli("train", rows, "--kind", "parts", "--relations", told, "--model", out, "--dim", "8").err
+    said = cli(*words, told).err
     assert "1 relation left out for want of two pictures, such as 0 and 7" in said
     loaded = wsabie.load(out)
     assert isinstance(loaded.model, Parts)
@@ -190,26 +191,23 @@ def test_rows_with_related_labels_are_learned(cli: Any, rows: Path, tmp_path: Pa
     assert json.loads((out / "config.json").read_text())["kind"] == "annotator"
     config = tmp_path / "parts.toml"
     config.write_text('tables = "shared"\nrelation_weight = 0.5\n')
-    assert cli("train", rows, "--kind", "parts", "--relations", told, "--model", out, "--config", config).code == 0
+    assert cli(*words, told, "--config", config).code == 0
     assert wsabie.load(out).model.tables == "shared"
-    by_pairs = cli("train", rows, "--kind", "parts", "--relations", told, "--model", out, "--metric", "pairs")
+    by_pairs = cli(*words, told, "--metric", "pairs")
     assert by_pairs.code == 0, by_pairs.err
     history = [stats.validation_metrics for stats in wsabie.load(out).model.history_]
     assert all(next(iter(figures)) == "pairs" for figures in history)
     best = max(range(len(history)), key=lambda epoch: history[epoch]["pairs"])
     assert f"epoch {best + 1} of {len(history)}, validation MAP {history[best]['MAP']:.3f}" in by_pairs.out
     told.write_text("0\t1\n0\tx1\n")
-    assert (
-        "there is no label 'x1'; did you mean '1'?"
-        in cli("train", rows, "--kind", "parts", "--relations", told, "--model", out, "--epochs", 1).err
-    )
-    cli("train", rows, "--kind", "parts", "--relations", f"part-of={told}", "--model", out, "--epochs", 1)
+    assert "there is no label 'x1'; did you mean '1'?" in cli(*words, told, "--epochs", 1).err
+    cli(*words, f"part-of={told}", "--epochs", 1)
     assert (wsabie.load(out).model.relation, wsabie.load(out).model.relations) == (
         "has-part",
         [["1", "0"], ["x1", "0"]],
     )
     told.rename(equal := tmp_path / "a=b.tsv")  # a file of that name, and no relation
-    cli("train", rows, "--kind", "parts", "--relations", equal, "--model", out, "--epochs", 1)
+    cli(*words, equal, "--epochs", 1)
     assert (wsabie.load(out).model.relation, wsabie.load(out).model.relations[0]) == ("has-part", ["0", "1"])
     told.write_text("3\t4\n")
     (vectors := tmp_path / "words.vec").write_text("1 2\nsea 1 0\n")
