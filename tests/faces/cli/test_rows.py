@@ -406,8 +406,8 @@ def test_a_new_split_mixes_with_no_part_of_an_old_one(cli: Cli, rows: Path, tmp_
 
 
 def test_a_table_beyond_all_memory_is_refused_in_a_sentence(cli: Cli, tmp_path: Path) -> None:
-    lines = ["0 2000000000:1", "1 5:1"] * 15
-    (tmp_path / "wide.txt").write_text("30 2000000001 2\n" + "\n".join(lines) + "\n")
+    lines = ["0 200000000:1", "1 5:1"] * 15
+    (tmp_path / "wide.txt").write_text("30 200000001 2\n" + "\n".join(lines) + "\n")
     refused = cli("train", tmp_path / "wide.txt", "--model", tmp_path / "m", "--dim", 4096)
     assert refused.code == 1
     assert "GB" in refused.err
