@@ -1,6 +1,7 @@
 """Models side by side on items that none of them has learnt from, models that do worse, and the way back."""
 
 import shutil
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from sqlalchemy import event, select
 from pictured import KINDS, sample, tag, with_pictures
 from wsabie.base.errors import BusyError, InputError
 from wsabie.catalogue import alone, book, judging, shelf, shelving, tables
-from wsabie.catalogue.collection import Collection
+from wsabie.catalogue.collection import Collection, create
 from wsabie.catalogue.comparing import as_json, compare
 from wsabie.catalogue.curves import Curve, Point
 from wsabie.catalogue.database import reading
@@ -24,12 +25,27 @@ OPTIONS: dict[str, Any] = {"by": "eve", "describe": "colour", "threads": 1, "epo
 Rows = dict[int, dict[str, Any]]
 
 
-@pytest.fixture
-def tagged(collection: Collection) -> tuple[Collection, Rows]:
+def with_tags(collection: Collection) -> tuple[Collection, Rows]:
     """300 drawings of four kinds, tagged by a list."""
     there = with_pictures(collection, sample(each=75))
     tag(collection, {item: [row["kind"]] for item, row in there.items()}, origin="import", by="list")
     return collection, there
+
+
+@pytest.fixture
+def tagged(collection: Collection) -> tuple[Collection, Rows]:
+    return with_tags(collection)
+
+
+@pytest.fixture(scope="module")
+def two_models(database_of_module: str | None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collection]:
+    """The files of the second are gone."""
+    with create(tmp_path_factory.mktemp("two") / "photos", database_of_module) as collection:
+        with_tags(collection)
+        for _ in range(2):
+            train(collection, full=True, **OPTIONS | {"epochs": 1})
+        shutil.rmtree(collection.models / shelf.on_shelf(collection)[0].folder)
+        yield collection
 
 
 def in_use(collection: Collection) -> int | None:
@@ -207,13 +223,9 @@ def test_models_of_other_descriptions_and_lost_rows(tagged: tuple[Collection, Ro
         ([1, 2], "model 2 cannot be used"),
     ],
 )
-def test_what_cannot_be_compared(tagged: tuple[Collection, Rows], numbers: list[int], why: str) -> None:
-    collection, _ = tagged
-    for _ in range(2):
-        train(collection, full=True, **OPTIONS | {"epochs": 1})
-    shutil.rmtree(collection.models / shelf.on_shelf(collection)[0].folder)
+def test_what_cannot_be_compared(two_models: Collection, numbers: list[int], why: str) -> None:
     with pytest.raises(InputError, match=why):
-        compare(collection, numbers)
+        compare(two_models, numbers)
 
 
 def test_the_way_back_is_a_stack(tagged: tuple[Collection, Rows]) -> None:
