@@ -18,6 +18,7 @@ from benchmarks.service_pages import ROOT, pictures, served
 
 SHOWN = {"grid": "review", "search": "search-page", "label": "labels-page", "map": "map", "training": "training"}
 """Pages that the documentation shows, and what their pictures are called there."""
+SCREEN = "wide-light"
 LABEL = "face"
 
 
@@ -49,10 +50,10 @@ def run(*words: object) -> None:
 
 def shoot(address: str, shots: Path, folder: Path) -> None:
     """The pages that the documentation shows."""
-    words = ["node", "tests/shoot.mjs", address, str(shots), LABEL, ",".join(SHOWN)]
+    words = ["node", "tests/shoot.mjs", address, str(shots), LABEL, ",".join(SHOWN), SCREEN]
     subprocess.run(words, cwd=ROOT / "web", check=True)
     for page, name in SHOWN.items():
-        with Image.open(shots / f"{page}-wide-light.png") as shot:
+        with Image.open(shots / f"{page}-{SCREEN}.png") as shot:
             shot.convert("RGB").save(folder / f"{name}.webp", quality=80, method=6)
 
 

@@ -1,9 +1,9 @@
-// Screenshots of every page, wide and on a phone, light and dark: node tests/shoot.mjs http://127.0.0.1:8420 FOLDER [LABEL [PAGE,PAGE]]
+// Screenshots of every page, wide and on a phone, light and dark: node tests/shoot.mjs http://127.0.0.1:8420 FOLDER [LABEL [PAGE,PAGE [SCREEN-COLOURS]]]
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { opened, PHONE, seriousFaults, WIDE, withBrowser } from "./chromium.mjs";
 
-const [base, folder, label = "boat", only] = process.argv.slice(2);
+const [base, folder, label = "boat", only, screen] = process.argv.slice(2);
 mkdirSync(folder, { recursive: true });
 const settle = async (page) => {
   await page.waitForLoadState("networkidle").catch(() => undefined);
@@ -49,7 +49,7 @@ const pages = {
 
 await withBrowser(async (browser) => {
   for (const [size, options] of [["wide", WIDE], ["phone", PHONE]]) {
-    for (const colorScheme of ["light", "dark"]) {
+    for (const colorScheme of ["light", "dark"].filter((one) => !screen || screen === `${size}-${one}`)) {
       for (const [name, [address, act]] of Object.entries(pages).filter(([one]) => !only || only.split(",").includes(one))) {
         const { context, page, faults } = await opened(browser, base, { ...options, colorScheme });
         await page.goto(address);
