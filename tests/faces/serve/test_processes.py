@@ -92,9 +92,10 @@ def test_figures_are_those_of_all_processes(
             pages = [httpx.get(f"{service.base_url}/metrics").text for _ in range(4)]
             running_now = re.findall(r"^wsabie_requests_running (\S+)$", "\n".join(pages), re.MULTILINE)
             assert running_now == ["2.0"] * 4  # that one, and the question for figures
+        before = set(tmp_path.glob("wsabie-figures-*/gauge_live*.db"))  # a process has one from its start
         os.kill(int(files[0].stem.rpartition("_")[2]), signal.SIGKILL)
         until = time.monotonic() + 30
-        while time.monotonic() < until and len(list(tmp_path.glob("wsabie-figures-*/counter_*.db"))) < 3:
+        while time.monotonic() < until and before >= set(tmp_path.glob("wsabie-figures-*/gauge_live*.db")):
             time.sleep(0.2)
         with httpx.Client(base_url=service.base_url, timeout=30, transport=httpx.HTTPTransport(retries=5)) as one:
             assert counted(one)["/api/v1/info"] == 30  # what was counted by the killed one stays
@@ -132,8 +133,8 @@ def test_one_process_needs_no_files(served_model: Path, tmp_path: Path, monkeypa
 def test_processes_have_the_tables_of_a_model_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both map the same file, which is gone with the service; the answers are those of the model."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    rows = random_array((60, 4000), density=0.01, rng=np.random.default_rng(0), dtype=np.float32, format="csr")
-    model = Wsabie(dim=70, epochs=2, threads=1).fit(rows, [f"label {i % 9}" for i in range(60)])
+    rows = random_array((60, 10_000), density=0.004, rng=np.random.default_rng(0), dtype=np.float32, format="csr")
+    model = Wsabie(dim=20, epochs=2, threads=1).fit(rows, [f"label {i % 9}" for i in range(60)])
     Annotator(model).save(tmp_path / "model")
     asked = {"rows": [{"columns": rows[[0]].indices.tolist(), "values": rows[[0]].data.tolist()}], "k": 9}
     with started(tmp_path / "model", "--workers", "2") as (service, process):
