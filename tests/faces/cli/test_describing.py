@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from wsabie.base.executor import Processes, Serial
+from wsabie.faces.cli import common
 from wsabie.samples import sample_path
 from wsabie.sources.open import open_source
 
@@ -142,6 +144,24 @@ def test_components_are_of_histograms(cli: Cli, drawings: Path, network: Path, t
     assert refused.code == 1
     assert "onnx gives 000.webp negative values, and the intersection kernel compares histograms" in refused.err
     assert cli(*asked, "--components", 5, "--normalise", "unit").code == 0
+
+
+def test_processes_describe_as_this_one_does(cli: Cli, drawings: Path, tmp_path: Path) -> None:
+    words = ("features", "images", drawings, "--describe", "colour", "--size", 64, "--out")
+    for name, more in (("here", ()), ("there", ("--threads", 2))):
+        assert cli(*words, tmp_path / name / "rows.parquet", *more).code == 0
+    here, there = (pq.read_table(tmp_path / name / "rows.parquet") for name in ("here", "there"))
+    assert here.num_rows == 60
+    assert here.equals(there)
+
+
+def test_a_process_for_each_core_describes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(common, "available_cores", lambda: 3)
+    for threads, workers in ((None, 3), (2, 2)):
+        found = common.executor(threads)
+        assert isinstance(found, Processes)
+        assert found.workers == workers
+    assert isinstance(common.executor(1), Serial)
 
 
 @pytest.mark.parametrize(
