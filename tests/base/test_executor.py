@@ -15,12 +15,12 @@ from wsabie.base.executor import Processes, Serial, WorkerError
 
 
 def test_results_keep_the_order_of_the_items():
-    for executor in (Serial(), Processes(2)):
+    for executor in (Serial(), Processes(2), Processes(2, after=0)):
         assert list(executor.map(abs, range(-9, 0))) == list(range(9, 0, -1))
         assert list(executor.map_with(operator.add, [7], ([i] for i in range(9)))) == [[7, i] for i in range(9)]
 
 
-@pytest.mark.parametrize("executor", [Serial(), Processes(2)])
+@pytest.mark.parametrize("executor", [Serial(), Processes(2), Processes(2, after=0)])
 def test_only_a_few_items_are_taken_ahead(executor):
     taken = []
     results = executor.map(abs, (taken.append(i) or i for i in range(100)))
@@ -30,22 +30,22 @@ def test_only_a_few_items_are_taken_ahead(executor):
         results.close()
 
 
-@pytest.mark.parametrize("executor", [Serial(), Processes(1)])
+@pytest.mark.parametrize("executor", [Serial(), Processes(1), Processes(1, after=0)])
 def test_errors_come_out(executor):
     with pytest.raises(ZeroDivisionError):
         list(executor.map_with(divmod, 1, [1, 0]))
 
 
 def test_a_worker_has_one_thread_and_a_killed_one_is_told():
-    assert list(Processes(1).map(os.getenv, ["OMP_NUM_THREADS"])) == ["1"]
+    assert list(Processes(1, after=0).map(os.getenv, ["OMP_NUM_THREADS"])) == ["1"]
     with pytest.raises(WorkerError, match="killed, perhaps for want of memory; run again with fewer workers"):
-        list(Processes(1).map(os._exit, [9]))
+        list(Processes(1, after=0).map(os._exit, [9]))
     assert issubclass(WorkerError, WsabieError)
 
 
 def test_closing_early_does_not_wait_for_everything():
     begun = time.monotonic()
-    results = Processes(1).map(time.sleep, [0.01] + [0.2] * 500)
+    results = Processes(1, after=0).map(time.sleep, [0.01] + [0.2] * 500)
     next(results)
     results.close()
     assert time.monotonic() - begun < 30
@@ -60,25 +60,43 @@ from wsabie.base.executor import Processes
 def threads(shared, item):
     return max(library["num_threads"] for library in threadpool_info())
 
+def blas(shared, item):
+    return max(library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas")
+
 def wait(shared, item):
     os.write(1, b"%d\\n" % os.getpid())  # in one piece
     time.sleep(100)
 
 if __name__ == "__main__":
-    print(list(Processes(2).map_with(globals()[sys.argv[1]], np.ones(3), range(4))))
+    print(list(Processes(2, after=float(sys.argv[2])).map_with(globals()[sys.argv[1]], np.ones(3), range(4))))
 """
 
 
-def start(folder: Path, job: str, **environment: str) -> "subprocess.Popen[str]":
+def start(folder: Path, job: str, after: float = 0, **environment: str) -> "subprocess.Popen[str]":
     (folder / "job.py").write_text(SCRIPT)
-    command = [sys.executable, folder / "job.py", job]
+    command = [sys.executable, folder / "job.py", job, str(after)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment})
+
+
+def test_work_begins_here_and_goes_on_in_processes_after_a_while():
+    here = os.getpid()
+    assert set(Processes(2, after=60).map(_process, range(20))) == {here}
+    found = list(Processes(2, after=0.1).map(_process, range(20)))
+    assert found[:2] == [here, here]
+    assert here not in found[2:]
+
+
+def _process(item: int) -> int:
+    time.sleep(0.06)
+    return os.getpid()
 
 
 def test_libraries_that_come_with_the_shared_arrays_have_one_thread_too(tmp_path):
     """They are loaded before a worker could say so in its environment."""
     process = start(tmp_path, "threads", OPENBLAS_NUM_THREADS="2", OMP_NUM_THREADS="2", MKL_NUM_THREADS="2")
     assert process.communicate(timeout=60)[0] == "[1, 1, 1, 1]\n"
+    here = start(tmp_path, "blas", 60, OPENBLAS_NUM_THREADS="2", OMP_NUM_THREADS="2", MKL_NUM_THREADS="2")
+    assert here.communicate(timeout=60)[0] == "[1, 1, 1, 1]\n", "and so it has where work begins"
 
 
 def test_workers_end_with_a_parent_that_is_killed(tmp_path):

@@ -857,7 +857,7 @@ def test_workers_find_the_same(collection: Collection, monkeypatch: pytest.Monke
     monkeypatch.setattr(scanning, "FEW", 10)
     for i in range(40):
         write(collection.folder / f"sea/{i}.png", i)
-    assert look(collection, executor=Processes(2), tags="folders") == NOTHING._replace(new=40, tagged=40)
+    assert look(collection, executor=Processes(2, after=0), tags="folders") == NOTHING._replace(new=40, tagged=40)
 
 
 def test_a_collection_that_is_opened_again_goes_on(photos: Collection) -> None:

@@ -121,7 +121,7 @@ def test_saved_and_loaded_it_describes_the_same(tmp_path):
         again = load_describer(tmp_path / str(number))
         assert isinstance(again, BagOfWords)
         assert again.fingerprint() == bag.fingerprint()
-        there = Processes(2) if number == 0 else None
+        there = Processes(2, after=0) if number == 0 else None
         assert (again.transform(notes(*TEXTS), executor=there).X != bag.transform(notes(*TEXTS)).X).nnz == 0
 
 

@@ -63,7 +63,7 @@ def test_same_rows_in_processes_in_a_file_and_after_loading(fitted, collection, 
     again = load_describer(tmp_path / "saved")
     assert again.fingerprint() == fitted.fingerprint()
     assert again.pca.report_ == fitted.pca.report_
-    np.testing.assert_array_equal(again.transform(collection, augment=1, executor=Processes(2)).X, rows.X)
+    np.testing.assert_array_equal(again.transform(collection, augment=1, executor=Processes(2, after=0)).X, rows.X)
     assert extract(collection, again, tmp_path / "rows.parquet", augment=1, shard_pictures=7) == 48
     written = open_source(tmp_path / "rows.parquet")
     np.testing.assert_array_equal(written.X, rows.X)

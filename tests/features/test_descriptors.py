@@ -59,7 +59,7 @@ def test_every_road_gives_the_same(fitted, collection, spoilt, tmp_path):
     again = load_describer(tmp_path / "saved")
     assert again.fingerprint() == fitted.fingerprint() == rows.dictionary
     rejects = Rejects()
-    run = Processes(2) if "," in fitted.name else Serial()
+    run = Processes(2, after=0) if "," in fitted.name else Serial()
     extract(spoilt, again, tmp_path / "a.parquet", augment=1, shard_pictures=7, executor=run, rejects=rejects)
     same(open_source(tmp_path / "a.parquet"), rows)
     assert len(rejects) == 3

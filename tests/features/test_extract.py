@@ -97,7 +97,7 @@ def test_a_picture_that_may_be_read_at_last_is(tmp_path, terms, collection, monk
 def test_processes_write_the_same_bytes(tmp_path, terms, spoilt):
     rejects = Rejects()
     extract(spoilt, terms, tmp_path / "a.parquet", shard_pictures=6)
-    extract(spoilt, terms, tmp_path / "b.parquet", shard_pictures=6, executor=Processes(2), rejects=rejects)
+    extract(spoilt, terms, tmp_path / "b.parquet", shard_pictures=6, executor=Processes(2, after=0), rejects=rejects)
     assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
     assert [where for where, _, _ in rejects.listed] == ["words.jpg", "gone.jpg", "cut.png"]
 

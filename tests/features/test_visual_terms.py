@@ -57,11 +57,14 @@ def test_one_picture_is_the_row_of_the_collection(terms, collection):
 
 
 def test_processes_learn_and_give_the_same(collection, spoilt, terms, tmp_path):
-    fitted = VisualTerms(n_terms=60).fit(collection, executor=Processes(2))
+    fitted = VisualTerms(n_terms=60).fit(collection, executor=Processes(2, after=0))
     np.testing.assert_array_equal(fitted.dictionary_.centres, terms.dictionary_.centres)
     fitted.save(tmp_path)  # its arrays are memory-mapped when they travel to the workers
     rejects, others, loaded = Rejects(), Rejects(), VisualTerms.load(tmp_path)
-    same(loaded.transform(spoilt, executor=Processes(2), rejects=rejects), terms.transform(spoilt, rejects=others))
+    same(
+        loaded.transform(spoilt, executor=Processes(2, after=0), rejects=rejects),
+        terms.transform(spoilt, rejects=others),
+    )
     assert rejects.listed == others.listed
 
 

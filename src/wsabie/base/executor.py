@@ -2,12 +2,15 @@
 
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import islice
 from typing import Any, Protocol, TypeVar
 
 from wsabie.base.errors import WsabieError
+from wsabie.base.machine import one_blas_thread
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -62,9 +65,16 @@ class Serial:
 class Processes:
     """A pool of `workers` spawned processes; at most `2 * workers` items are in flight.
 
-    Spawn, not fork: the parent may hold threads (BLAS, training), and a fork would copy their locks. A script that
-    uses it needs the usual `if __name__ == "__main__":`. Linear algebra in a worker runs on one thread, so that
-    `workers` processes use `workers` cores.
+    Work begins in this process, and goes on in the pool after about as long as a worker takes to begin: a few items
+    never start one. Spawn, not fork: the parent may hold threads (BLAS, training), and a fork would copy their locks.
+    A script that uses it needs the usual `if __name__ == "__main__":`. Linear algebra in a worker runs on one thread,
+    so that `workers` processes use `workers` cores.
+
+    Parameters
+    ----------
+    workers : int
+    after : float
+        Seconds of work that are done here first.
 
     Raises
     ------
@@ -74,18 +84,36 @@ class Processes:
 
     standing = False
 
-    def __init__(self, workers: int) -> None:
+    def __init__(self, workers: int, after: float = 1.0) -> None:
         self.workers = workers
+        self.after = after
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        return self._run(function, items, None)
+        return self._run(function, function, items, None)
 
     def map_with(
         self, function: Callable[[Shared, Item], Result], shared: Shared, items: Iterable[Item]
     ) -> Iterator[Result]:
-        return self._run(partial(_call_with_shared, function), items, shared)
+        return self._run(partial(function, shared), partial(_call_with_shared, function), items, shared)
 
-    def _run(self, function: Callable[[Item], Result], items: Iterable[Item], shared: Any) -> Iterator[Result]:
+    def _run(
+        self, here: Callable[[Item], Result], there: Callable[[Item], Result], items: Iterable[Item], shared: Any
+    ) -> Iterator[Result]:
+        items = iter(items)
+        yield from self._begun(here, items)
+        yield from self._pooled(there, items, shared)
+
+    def _begun(self, function: Callable[[Item], Result], items: Iterator[Item]) -> Iterator[Result]:
+        """The results of the first items, as a worker would have them."""
+        spent = 0.0
+        while spent < self.after and (next_one := list(islice(items, 1))):
+            started = time.perf_counter()
+            with one_blas_thread():
+                result = function(next_one[0])
+            spent += time.perf_counter() - started
+            yield result
+
+    def _pooled(self, function: Callable[[Item], Result], items: Iterator[Item], shared: Any) -> Iterator[Result]:
         from concurrent.futures import Future, ProcessPoolExecutor
         from concurrent.futures.process import BrokenProcessPool
         from multiprocessing import get_context

@@ -4,7 +4,7 @@ import contextlib
 import json
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +12,6 @@ import pytest
 
 from declared import MUSIC, PAIRS, SPEAKERS, TAKES
 from emoji_files import write_emoji
-from wsabie.faces.cli import common
 from wsabie.faces.cli.main import run
 
 
@@ -27,14 +26,6 @@ class Ran(NamedTuple):
 
 
 Cli = Callable[..., Ran]
-
-
-@pytest.fixture(scope="package", autouse=True)
-def few_processes() -> Iterator[None]:
-    """None but where `--threads` asks for them: a few pictures are described before a worker has begun."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(common, "available_cores", lambda: 1)
-        yield
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Pictures described in every way, through the commands: rows, a model, annotations."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from wsabie.base.executor import Processes, Serial
+from wsabie.base.executor import Processes
 from wsabie.faces.cli import common
 from wsabie.samples import sample_path
 from wsabie.sources.open import open_source
@@ -146,22 +147,16 @@ def test_components_are_of_histograms(cli: Cli, drawings: Path, network: Path, t
     assert cli(*asked, "--components", 5, "--normalise", "unit").code == 0
 
 
-def test_processes_describe_as_this_one_does(cli: Cli, drawings: Path, tmp_path: Path) -> None:
-    words = ("features", "images", drawings, "--describe", "colour", "--size", 64, "--out")
-    for name, more in (("here", ()), ("there", ("--threads", 2))):
-        assert cli(*words, tmp_path / name / "rows.parquet", *more).code == 0
-    here, there = (pq.read_table(tmp_path / name / "rows.parquet") for name in ("here", "there"))
+def test_processes_describe_as_this_one_does(
+    cli: Cli, drawings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("features", "images", drawings, "--describe", "colour", "--size", 64, "--threads", 2, "--out")
+    assert cli(*words, tmp_path / "here.parquet").code == 0
+    monkeypatch.setattr(common, "Processes", partial(Processes, after=0))
+    assert cli(*words, tmp_path / "there.parquet").code == 0
+    here, there = (pq.read_table(tmp_path / name) for name in ("here.parquet", "there.parquet"))
     assert here.num_rows == 60
     assert here.equals(there)
-
-
-def test_a_process_for_each_core_describes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(common, "available_cores", lambda: 3)
-    for threads, workers in ((None, 3), (2, 2)):
-        found = common.executor(threads)
-        assert isinstance(found, Processes)
-        assert found.workers == workers
-    assert isinstance(common.executor(1), Serial)
 
 
 @pytest.mark.parametrize(
