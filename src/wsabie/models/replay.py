@@ -14,7 +14,8 @@ keep what the first knew (Wortsman et al., "Robust fine-tuning of zero-shot mode
 New labels then stand too far to the front, as classes do that are learnt after others (Wu et al., "Large scale
 incremental learning", CVPR 2019): beside so few old rows they came far more often than among all that went by. `seat`
 has them alone move once more, against points that stay, in the true proportions, and `level` lowers them where they
-still come first for too many rows that are not theirs. docs/streams.md has the figures of this and of other remedies.
+still come first for far too many rows that are not theirs. docs/streams.md has the figures of these and of other
+remedies.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -43,7 +44,7 @@ FEWEST = 1000
 """Old rows in an epoch, however few the new ones are, as far as there are so many."""
 BALANCE = 0.5
 """A row's weight is its rarest label's count to the power of minus this; 0 keeps rows evenly."""
-ALLOWED = 2
+ALLOWED = 3
 """How many times as often as expected new labels may come first among rows that are not theirs."""
 NEW = 4
 """How many times a new row counts as much as an old one when old points are held."""
@@ -227,6 +228,7 @@ def hold(space: JointSpace, began: JointSpace, before: Memory, after: Memory) ->
 def seat(
     space: JointSpace,
     before: Memory,
+    after: Memory,
     inputs: Inputs,
     targets: Matrix,
     weights: Float32 | None,
@@ -239,14 +241,14 @@ def seat(
     ----------
     space : JointSpace
         Trained on new rows beside old ones, and held.
-    before : Memory
-        The buffer without the new rows.
+    before, after : Memory
+        The buffer without the new rows, and with them.
     inputs, targets, weights
         The new rows.
     trainer : Trainer
         That of the training before: its settings hold here too, and its progress is told.
     """
-    new = _unseen(before, space.n_labels)
+    new = _first_seen(before, after)
     if not new.any():
         return
     points = np.concatenate([space.points(inputs), space.points(before._opened())])
@@ -263,8 +265,8 @@ def level(space: JointSpace, before: Memory, after: Memory) -> None:
     labels are among the pairs that went by. Far more often, they stand before the right labels of rows that training
     never saw, of which none is kept. Distances have no bias, and are left.
     """
-    new = _unseen(before, space.n_labels)
-    if not new.any() or new.all() or space.similarity == "euclidean" or not len(after):
+    new = _first_seen(before, after)
+    if not new.any() or space.similarity == "euclidean":
         return
     some = after._drawn(0, np.random.default_rng([after.n_seen]))
     points, own = space.points(after._opened(some))[:, : space.dim], after.Y[some] > 0
@@ -274,16 +276,18 @@ def level(space: JointSpace, before: Memory, after: Memory) -> None:
             index.top_k(points, 1, exclude=own, candidates=np.flatnonzero(which), threads=1)[1][:, 0]
             for which in (~new, new)
         )
-    ahead = np.sort(best_new - best_old)[::-1]
-    allowed = int(ALLOWED * len(ahead) * after.seen[new].sum() / max(after.seen.sum(), 1))
-    space.bias[new] -= max(ahead[min(allowed, len(ahead) - 1)], 0)
+    both = np.isfinite(best_new) & np.isfinite(best_old)  # a row may have all labels of a side
+    ahead = np.sort((best_new - best_old)[both])[::-1]
+    allowed = int(ALLOWED * len(ahead) * after.seen[new].sum() / after.seen.sum())
+    if allowed < len(ahead):
+        space.bias[new] -= max(ahead[allowed], 0)
 
 
-def _unseen(before: Memory, n_labels: int) -> Any:
-    """Which labels no row had, (n_labels,) bool."""
-    seen = np.zeros(n_labels, np.int64)
-    seen[: len(before.seen)] = before.seen
-    return seen == 0
+def _first_seen(before: Memory, after: Memory) -> Any:
+    """Which labels have rows now and had none before, (n_labels,) bool."""
+    new: Any = after.seen > 0
+    new[: len(before.seen)] &= before.seen == 0
+    return new
 
 
 def _of(block: Callable[[int], RowBlock]) -> tuple[Blocks, int]:

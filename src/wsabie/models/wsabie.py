@@ -214,8 +214,9 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
 
         A new label starts at the mean of its rows' points. The learning rate is a quarter of `fit`'s and constant.
         With a buffer (`replay`) old rows are among the new ones in every epoch, the rate begins as `fit`'s and falls
-        to 0, and at the end old points go back towards where they were (`wsabie.models.replay`). On a model that was
-        never fitted this is `fit` with `epochs` epochs. Probabilities need `calibrate`.
+        to 0, and at the end old points go back towards where they were and new labels find their place among them
+        (`wsabie.models.replay`). On a model that was never fitted this is `fit` with `epochs` epochs. Probabilities
+        need `calibrate`.
 
         Parameters
         ----------
@@ -331,7 +332,7 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
         self.memory_ = remembered(before, inputs, n, targets, sample_weight, self.replay, self.seed)
         if before is not None and began is not None:
             hold(self.space_, began, before, self.memory_)
-            seat(self.space_, before, inputs, targets, sample_weight, self.positives, trainer)
+            seat(self.space_, before, self.memory_, inputs, targets, sample_weight, self.positives, trainer)
             level(self.space_, before, self.memory_)
         return history
 
