@@ -232,13 +232,13 @@ def drawn(runs: list[dict[str, Any]], file: Path) -> None:
     mpl.use("svg")
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
+    figure, axes = plt.subplots(figsize=(8.5, 4.2), layout="constrained")
     for way in [name for name, value in runs[0].items() if isinstance(value, dict) and "curve" in value]:
         curves = [[1.0, *(value / one["before"]["old"] for value in one[way]["curve"])] for one in runs]
         axes.plot(range(STEPS + 1), np.mean(curves, axis=0), marker=".", label=way)
     axes.set(xlabel="steps", ylabel="MAP of the old labels, share of before", title="Labels added in ten steps")
     axes.grid(alpha=0.3)
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     with mpl.rc_context({"svg.hashsalt": "wsabie"}):
         figure.savefig(file, metadata={"Date": None})
     plt.close(figure)
