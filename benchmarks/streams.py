@@ -124,19 +124,13 @@ def free(model: Any, X: Any, Y: Any) -> None:
     model.set_params(
         learning_rate={"V": model.settings_["feature_rate"] / 4, "W": model.settings_["learning_rate"] / 4}
     )
-    with without("hold", "seat", "level"):
+    with without("hold", "seat"):
         model.partial_fit(X, Y, epochs=EPOCHS)
 
 
 def held_only(model: Any, X: Any, Y: Any) -> None:
     """Old points are held, and new labels stay where they came to beside too few old rows."""
-    with without("seat", "level"):
-        model.partial_fit(X, Y, epochs=EPOCHS)
-
-
-def not_levelled(model: Any, X: Any, Y: Any) -> None:
-    """New labels are seated in true proportions, and their scores stay as they are."""
-    with without("level"):
+    with without("seat"):
         model.partial_fit(X, Y, epochs=EPOCHS)
 
 
@@ -159,7 +153,6 @@ def ways(n_rows: int) -> dict[str, tuple[dict[str, Any], Learn]]:
         "replay of a tenth": ({"replay": n_rows // 10}, going_on),
         "replay, points free": ({"replay": "auto"}, free),
         "replay, points held": ({"replay": "auto"}, held_only),
-        "replay, new labels seated": ({"replay": "auto"}, not_levelled),
         "replay": ({"replay": "auto"}, going_on),
     }
 

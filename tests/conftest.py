@@ -20,9 +20,10 @@ WAITING = ("web", "faults", "distributed")
 """Folders whose tests wait for browsers, killed services and nodes most of the time, and for minutes."""
 
 
-def pytest_xdist_auto_num_workers() -> int:
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int | None:
     """Half as many again as there are cores: of those that wait somebody else can use the core."""
-    return available_cores() * 3 // 2
+    return None if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else available_cores() * 3 // 2
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

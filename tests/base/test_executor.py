@@ -60,9 +60,6 @@ from wsabie.base.executor import Processes
 def threads(shared, item):
     return max(library["num_threads"] for library in threadpool_info())
 
-def blas(shared, item):
-    return max(library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas")
-
 def wait(shared, item):
     os.write(1, b"%d\\n" % os.getpid())  # in one piece
     time.sleep(100)
@@ -82,8 +79,9 @@ def test_work_begins_here_and_goes_on_in_processes_after_a_while():
     here = os.getpid()
     assert set(Processes(2, after=60).map(_process, range(20))) == {here}
     found = list(Processes(2, after=0.1).map(_process, range(20)))
-    assert found[:2] == [here, here]
-    assert here not in found[2:]
+    begun = found.count(here)
+    assert begun in (1, 2)
+    assert found[:begun] == [here] * begun
 
 
 def _process(item: int) -> int:
@@ -95,7 +93,7 @@ def test_libraries_that_come_with_the_shared_arrays_have_one_thread_too(tmp_path
     """They are loaded before a worker could say so in its environment."""
     process = start(tmp_path, "threads", OPENBLAS_NUM_THREADS="2", OMP_NUM_THREADS="2", MKL_NUM_THREADS="2")
     assert process.communicate(timeout=60)[0] == "[1, 1, 1, 1]\n"
-    here = start(tmp_path, "blas", 60, OPENBLAS_NUM_THREADS="2", OMP_NUM_THREADS="2", MKL_NUM_THREADS="2")
+    here = start(tmp_path, "threads", 60, OPENBLAS_NUM_THREADS="2", OMP_NUM_THREADS="2", MKL_NUM_THREADS="2")
     assert here.communicate(timeout=60)[0] == "[1, 1, 1, 1]\n", "and so it has where work begins"
 
 

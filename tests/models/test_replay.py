@@ -1,7 +1,6 @@
 """The buffer of earlier rows: who stays in it, what is seen again, and that old labels are kept by it."""
 
 from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -17,7 +16,7 @@ from wsabie.base.errors import InputError, ModelFolderError
 from wsabie.base.validation import check_features
 from wsabie.models import replay
 from wsabie.models.defaults import Shape
-from wsabie.models.replay import Memory, hold, level, remembered, seat
+from wsabie.models.replay import Memory, hold, remembered, seat
 from wsabie.models.wsabie import Wsabie
 from wsabie.sources.mulan import read_mulan
 from wsabie.space.joint import JointSpace
@@ -152,39 +151,32 @@ def stood(lengths: list[float]) -> tuple[JointSpace, Memory, Memory]:
     return space, before, after
 
 
-def test_new_labels_are_lowered_until_they_come_as_often_as_they_should() -> None:
-    """10 rows of old labels have 3 before 2 or 1, those of the new ones 3 or 2 before 2: by 1, ten times, 1 and 0."""
-    space, before, after = stood([2, 2, 2, 3])
-    level(space, before, after)
-    assert space.bias.tolist() == [0, 0, -1, -1]
-    level(space, before, after)
-    assert space.bias.tolist() == [0, 0, -1, -1], "level is level"
-
-
-def test_labels_that_stand_behind_are_not_raised() -> None:
-    space, before, after = stood([2, 2, 1, 1])
-    level(space, before, after)
-    assert not space.bias.any()
-
-
-def test_rows_with_all_labels_of_a_side_say_nothing() -> None:
-    space, before, after = stood([2, 2, 2, 3])
-    Y = after.Y.tolil()
-    Y[:10] = [1, 1, 0, 0]
-    Y[10:] = [0, 0, 1, 1]
-    level(space, before, replace(after, Y=Y.tocsr()))
-    assert not space.bias.any()
-
-
-def test_without_new_labels_nothing_is_levelled_or_seated() -> None:
+def test_without_new_labels_nothing_is_seated() -> None:
     X, y = topics(200, range(6), 0)
     extra, known = topics(40, range(6), 1)
     one = model().fit(X, y).merge_labels("label 0", ["label 5"])
-    before = one.space_.bias.copy()
     with patch("wsabie.models.replay.Trainer") as trainer:
         one.partial_fit(extra, known)
     assert not trainer.called
-    assert np.array_equal(one.space_.bias, before)
+
+
+def test_labels_that_the_buffer_has_not_met_are_not_new() -> None:
+    """They were trained before: only what comes with the new rows is seated."""
+    X, y = topics(400, range(6), 0)
+    known = np.isin(y, ["label 0", "label 1"])
+    one = Wsabie(dim=16, epochs=5, threads=1).fit(X, y).set_params(replay=50).remember(X[known], np.array(y)[known])
+    with patch("wsabie.models.replay.Trainer") as trainer:
+        one.partial_fit(*topics(40, range(2, 4), 1))
+    assert not trainer.called
+
+
+def test_weights_of_new_rows_may_be_a_list() -> None:
+    X, y = topics(200, range(6), 0)
+    extra, new = topics(3, range(6, 7), 1)
+    lists, arrays = (
+        model().fit(X, y).partial_fit(extra, new, sample_weight=w) for w in ([1, 2, 1], np.array([1, 2, 1]))
+    )
+    assert np.array_equal(lists.space_.labels, arrays.space_.labels)
 
 
 def test_only_new_labels_are_seated() -> None:
@@ -213,7 +205,7 @@ def test_new_labels_do_not_crowd_out_old_ones(data_dir: Path) -> None:
         return float(np.isin(one.rank(test.X[old], k=1)[0], one.vocabulary_.ids(known)).mean())
 
     corrected = crowded()
-    with patch("wsabie.models.wsabie.seat"), patch("wsabie.models.wsabie.level"):
+    with patch("wsabie.models.wsabie.seat"):
         assert corrected < 0.8 * crowded()
 
 

@@ -6,11 +6,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import islice
 from typing import Any, Protocol, TypeVar
 
 from wsabie.base.errors import WsabieError
-from wsabie.base.machine import one_blas_thread
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -65,10 +63,11 @@ class Serial:
 class Processes:
     """A pool of `workers` spawned processes; at most `2 * workers` items are in flight.
 
-    Work begins in this process, and goes on in the pool after about as long as a worker takes to begin: a few items
-    never start one. Spawn, not fork: the parent may hold threads (BLAS, training), and a fork would copy their locks.
-    A script that uses it needs the usual `if __name__ == "__main__":`. Linear algebra in a worker runs on one thread,
-    so that `workers` processes use `workers` cores.
+    Work begins in this process, and goes on in the pool after the item with which it has taken about as long as a
+    worker takes to begin: a few items never start one, and need not travel. Spawn, not fork: the parent may hold
+    threads (BLAS, training), and a fork would copy their locks. A script that uses it needs the usual
+    `if __name__ == "__main__":`. Linear algebra in a worker runs on one thread, so that `workers` processes use
+    `workers` cores.
 
     Parameters
     ----------
@@ -79,7 +78,8 @@ class Processes:
     Raises
     ------
     WorkerError
-        While results are taken: a worker was killed, for example for want of memory.
+        While results are taken: a worker was killed, for example for want of memory. (What kills this process while
+        work begins here is told by nobody.)
     """
 
     standing = False
@@ -105,13 +105,17 @@ class Processes:
 
     def _begun(self, function: Callable[[Item], Result], items: Iterator[Item]) -> Iterator[Result]:
         """The results of the first items, as a worker would have them."""
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
         spent = 0.0
-        while spent < self.after and (next_one := list(islice(items, 1))):
+        for item in items if self.after > 0 else ():
             started = time.perf_counter()
-            with one_blas_thread():
-                result = function(next_one[0])
+            with threadpool_limits(1):
+                result = function(item)
             spent += time.perf_counter() - started
             yield result
+            if spent >= self.after:
+                return
 
     def _pooled(self, function: Callable[[Item], Result], items: Iterator[Item], shared: Any) -> Iterator[Result]:
         from concurrent.futures import Future, ProcessPoolExecutor
@@ -150,7 +154,7 @@ def _begin_worker(shared: Any) -> None:
 def compute_on_one_thread() -> None:
     """Linear algebra of this process, a worker, from now on."""
     os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))  # for libraries that are loaded later
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     threadpool_limits(1)  # for those that are loaded already
 

@@ -13,9 +13,8 @@ keep what the first knew (Wortsman et al., "Robust fine-tuning of zero-shot mode
 
 New labels then stand too far to the front, as classes do that are learnt after others (Wu et al., "Large scale
 incremental learning", CVPR 2019): beside so few old rows they came far more often than among all that went by. `seat`
-has them alone move once more, against points that stay, in the true proportions, and `level` lowers them where they
-still come first for far too many rows that are not theirs. docs/streams.md has the figures of these and of other
-remedies.
+has them alone move once more, against points that stay, in about the true proportions. docs/streams.md has the figures
+of this and of other remedies.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -25,12 +24,10 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from wsabie.base.arrays import Csr, Float32, Int64, Matrix
-from wsabie.base.machine import one_blas_thread
 from wsabie.base.mapped import parts
 from wsabie.base.validation import require
 from wsabie.models.inputs import Inputs, n_rows, take_rows
 from wsabie.models.labelling import folded
-from wsabie.search.exact import ExactIndex
 from wsabie.space.joint import JointSpace
 from wsabie.training.targets import Positives, RowBlock, build_targets
 from wsabie.training.trainer import Blocks, Trainer
@@ -44,8 +41,6 @@ FEWEST = 1000
 """Old rows in an epoch, however few the new ones are, as far as there are so many."""
 BALANCE = 0.5
 """A row's weight is its rarest label's count to the power of minus this; 0 keeps rows evenly."""
-ALLOWED = 3
-"""How many times as often as expected new labels may come first among rows that are not theirs."""
 NEW = 4
 """How many times a new row counts as much as an old one when old points are held."""
 MOST = 100_000_000
@@ -101,7 +96,7 @@ class Memory:
             old = self._drawn(n_rows(inputs), np.random.default_rng([seed, 6, self.n_seen, epoch]))
             return self._block(_stacked(inputs, self._opened(old)), old, targets, weights, positives)
 
-        return _of(block)
+        return _one_block(block)
 
     def beside_points(
         self, n_new: int, targets: Matrix, weights: Float32 | None, positives: Positives, seed: int
@@ -114,11 +109,11 @@ class Memory:
         def block(epoch: int) -> RowBlock:
             old = self._drawn(n_new, np.random.default_rng([seed, 8, self.n_seen, epoch]))
             share = np.float32(len(old) / max(self.n_seen, 1))
-            own = np.full(n_new, share) if weights is None else share * weights
+            own = np.full(n_new, share) if weights is None else share * np.asarray(weights, np.float32)
             ids = np.append(np.arange(n_new), n_new + old).astype(np.int32)
             return self._block(ids, old, targets, own, positives)
 
-        return _of(block)
+        return _one_block(block)
 
     def _block(
         self, inputs: Any, old: Int64, targets: Matrix, weights: Float32 | None, positives: Positives
@@ -235,7 +230,7 @@ def seat(
     positives: Positives,
     trainer: Trainer,
 ) -> None:
-    """Move the labels that no row had before, and nothing else, to where they stand among the others.
+    """Move the labels that came with the new rows, and nothing else, to where they stand among the others.
 
     Parameters
     ----------
@@ -248,7 +243,8 @@ def seat(
     trainer : Trainer
         That of the training before: its settings hold here too, and its progress is told.
     """
-    new = _first_seen(before, after)
+    new = after.seen > 0
+    new[: len(before.seen)] = False
     if not new.any():
         return
     points = np.concatenate([space.points(inputs), space.points(before._opened())])
@@ -258,39 +254,7 @@ def seat(
     space.labels[new], space.bias[new] = own.labels[new], own.bias[new]
 
 
-def level(space: JointSpace, before: Memory, after: Memory) -> None:
-    """Lower the scores of new labels, all by the same, where they come far more often than they should.
-
-    Among the labels that a remembered row does not have, the best one should be a new label about as often as new
-    labels are among the pairs that went by. Far more often, they stand before the right labels of rows that training
-    never saw, of which none is kept. Distances have no bias, and are left.
-    """
-    new = _first_seen(before, after)
-    if not new.any() or space.similarity == "euclidean":
-        return
-    some = after._drawn(0, np.random.default_rng([after.n_seen]))
-    points, own = space.points(after._opened(some))[:, : space.dim], after.Y[some] > 0
-    index = ExactIndex(space.labels[:, : space.dim], bias=space.bias, similarity=space.similarity)
-    with one_blas_thread():  # the same bits for any number of threads
-        best_old, best_new = (
-            index.top_k(points, 1, exclude=own, candidates=np.flatnonzero(which), threads=1)[1][:, 0]
-            for which in (~new, new)
-        )
-    both = np.isfinite(best_new) & np.isfinite(best_old)  # a row may have all labels of a side
-    ahead = np.sort((best_new - best_old)[both])[::-1]
-    allowed = int(ALLOWED * len(ahead) * after.seen[new].sum() / after.seen.sum())
-    if allowed < len(ahead):
-        space.bias[new] -= max(ahead[allowed], 0)
-
-
-def _first_seen(before: Memory, after: Memory) -> Any:
-    """Which labels have rows now and had none before, (n_labels,) bool."""
-    new: Any = after.seen > 0
-    new[: len(before.seen)] &= before.seen == 0
-    return new
-
-
-def _of(block: Callable[[int], RowBlock]) -> tuple[Blocks, int]:
+def _one_block(block: Callable[[int], RowBlock]) -> tuple[Blocks, int]:
     """Epochs of a block each, and the pairs of the first."""
 
     def blocks(epoch: int) -> Iterator[RowBlock]:

@@ -19,7 +19,7 @@ from wsabie.models.inputs import n_rows
 from wsabie.models.label_edits import LabelEdits
 from wsabie.models.labelling import in_columns_of, label_matrix
 from wsabie.models.parameters import PerTable, check_parameters, continued, first_scale, resolve
-from wsabie.models.replay import Memory, Size, check_size, hold, level, remembered, seat
+from wsabie.models.replay import Memory, Size, check_size, hold, remembered, seat
 from wsabie.models.scaling import Rows
 from wsabie.models.stream import MOST_KEPT, Arrival, arrival, moved
 from wsabie.models.trained import TrainedModel, shape_of
@@ -333,7 +333,6 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
         if before is not None and began is not None:
             hold(self.space_, began, before, self.memory_)
             seat(self.space_, before, self.memory_, inputs, targets, sample_weight, self.positives, trainer)
-            level(self.space_, before, self.memory_)
         return history
 
     def _visited(self, inputs: Any, targets: Any, weights: Float32 | None, more: bool) -> tuple[Blocks, int]:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -152,8 +153,10 @@ def test_processes_describe_as_this_one_does(
 ) -> None:
     words = ("features", "images", drawings, "--describe", "colour", "--size", 64, "--threads", 2, "--out")
     assert cli(*words, tmp_path / "here.parquet").code == 0
-    monkeypatch.setattr(common, "Processes", partial(Processes, after=0))
+    pool = Mock(side_effect=partial(Processes, after=0))
+    monkeypatch.setattr(common, "Processes", pool)
     assert cli(*words, tmp_path / "there.parquet").code == 0
+    assert pool.called
     here, there = (pq.read_table(tmp_path / name) for name in ("here.parquet", "there.parquet"))
     assert here.num_rows == 60
     assert here.equals(there)
