@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from strategies import seeds
 from wsabie.base.arrays import LANES
-from wsabie.kernels.registers import inner, load, nothing, plus, store, times
+from wsabie.kernels.registers import any_beyond, inner, load, nothing, plus, store, times
 
 
 def everything(a: Any, b: Any, scale: Any, out: Any, width: Any) -> Any:
@@ -40,6 +40,28 @@ def test_a_point_may_begin_anywhere_and_its_array_go_on() -> None:
     found = compiled(numbers[3:], numbers[5:21], np.float32(1), out, (None,))
     assert found == sum((3 + k) * (5 + k) for k in range(16))
     assert out[0].tolist() == [*(8 + 2 * k for k in range(16)), 0]
+
+
+@numba.njit
+def found_beyond(a: Any, number: Any, width: Any) -> Any:
+    return any_beyond(load(a, width), number)
+
+
+@pytest.mark.parametrize("n", [1, 3, 4])
+def test_one_coordinate_beyond_is_seen_wherever_it_stands(n: int) -> None:
+    """What is as large as the number is not beyond it; NaN is, and nothing is beyond NaN but is told all the same."""
+    width, limit = (None,) * n, np.float32(2)
+    a = np.full(LANES * n, 2, np.float32)
+    assert not found_beyond(a, limit, width)
+    for k in range(len(a)):
+        for value in (np.nextafter(limit, np.float32(3)), np.inf, np.nan):
+            a[k] = value
+            assert found_beyond(a, limit, width), (k, value)
+            assert any_beyond(a, limit)
+        a[k] = 2
+    a[:] = -np.inf
+    assert not found_beyond(a, np.float32(-np.inf), width)
+    assert found_beyond(a, np.float32(np.nan), width) == any_beyond(a, np.float32(np.nan)) == True  # noqa: E712
 
 
 @numba.njit

@@ -7,6 +7,7 @@ So what is summed over many rows is a value here, of a type that says how many v
 Without the compiler a point is a NumPy array, and every function below does as it is written.
 """
 
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,11 @@ def times(point, factor):
 def inner(a, b):
     """sum_k a_k b_k."""
     return np.float32(np.dot(a, b))
+
+
+def any_beyond(point, number):
+    """Whether a coordinate is larger than a number, or is NaN."""
+    return bool((~(point <= number)).any())
 
 
 # ---- the same in registers
@@ -180,6 +186,17 @@ def _inner(_, a, b):
     return types.float32(a, b), code
 
 
+@intrinsic
+def _any_beyond(_, point, number):
+    def code(context, builder, signature, arguments):
+        limit = _everywhere(builder, arguments[1])
+        found = [builder.fcmp_unordered(">", vector, limit) for vector in _vectors(builder, arguments[0])]
+        bits = builder.bitcast(reduce(builder.or_, found), ir.IntType(LANES))
+        return builder.icmp_unsigned("!=", bits, ir.Constant(ir.IntType(LANES), 0))
+
+    return types.boolean(point, types.float32), code
+
+
 @overload(nothing, jit_options=INLINE)
 def _(width):
     return lambda width: _nothing(width)
@@ -208,3 +225,8 @@ def _(point, factor):
 @overload(inner, jit_options=INLINE)
 def _(a, b):
     return lambda a, b: _inner(a, b)
+
+
+@overload(any_beyond, jit_options=INLINE)
+def _(point, number):
+    return lambda point, number: _any_beyond(point, number)

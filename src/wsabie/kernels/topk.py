@@ -10,12 +10,17 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba.core import types
+from numba.extending import overload
 
-from wsabie.kernels._jit import cold, entry, jit
+from wsabie.base.arrays import LANES
+from wsabie.kernels._jit import INLINE, cold, entry, jit
 from wsabie.kernels.halves import number
+from wsabie.kernels.registers import any_beyond, load
 
 CHUNK = 64
 """Scores compared with the k-th best at once; one vectorised test sends most chunks away."""
+_WIDTH = (None,) * (CHUNK // LANES)
 
 
 class Heap(NamedTuple):
@@ -71,17 +76,19 @@ def _offer(row, start, stop, first, scores, labels):
     return bad
 
 
-@jit
-def _any_beyond(row, start, worst):
-    """Whether a score of the chunk is better than `worst`, or NaN, which must not pass unseen.
-
-    A leaf of its own: written out inside `_scan_row` the loop is not vectorised and takes three times as
-    long.
-    """
+def _chunk_beyond(row, start, worst):
+    """Whether a score of the chunk is better than `worst`, or NaN, which must not pass unseen."""
     beyond = False
     for j in range(start, start + CHUNK):
         beyond |= not (row[j] <= worst)
     return beyond
+
+
+@overload(_chunk_beyond, jit_options=INLINE)
+def _(row, start, worst):
+    if row.dtype == types.float32:  # the compiler itself needs five times as long, or more
+        return lambda row, start, worst: any_beyond(load(row[start : start + CHUNK], _WIDTH), worst)
+    return _chunk_beyond
 
 
 @jit
@@ -89,7 +96,7 @@ def _scan_row(row, first, scores, labels):
     bad = 0
     whole = len(row) // CHUNK * CHUNK
     for start in range(0, whole, CHUNK):
-        if _any_beyond(row, start, scores[0]):
+        if _chunk_beyond(row, start, scores[0]):
             bad += _offer(row, start, start + CHUNK, first, scores, labels)
     return bad + _offer(row, whole, len(row), first, scores, labels)
 
