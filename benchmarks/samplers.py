@@ -156,7 +156,7 @@ def _epoch(base: Wsabie, task: Any, changes: dict[str, Any], seed: int) -> dict[
     trainer = Trainer(settings, monitor=watch)
     blocks = list(row_blocks(rows, targets, None, model.positives))
     assert n_rows(rows) == task.X.shape[0]
-    history = trainer.train(base.space_.copy(), lambda: blocks, targets.nnz)
+    history = trainer.train(base.space_.copy(), lambda epoch: blocks, targets.nnz)
     return {
         "us_per_pair": watch.seconds[1] / targets.nnz * 1e6,
         "draws": history[1].mean_draws,

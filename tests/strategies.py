@@ -45,6 +45,18 @@ class FreeVectors(JointSpace):
         return Lookup(self.features, inputs)
 
 
+class SketchedSpace(JointSpace):
+    """A space whose labels have sketches, made when they are asked for."""
+
+    def label_arrays(self) -> Any:
+        from wsabie.kernels.sketches import Sketched, sketch_labels
+
+        codes = tables.bytes_like(self.labels)
+        self.asked = Sketched(super().label_arrays(), codes, np.zeros(self.n_labels, np.float32))
+        sketch_labels(self.asked, 0, self.n_labels, self.width)
+        return self.asked
+
+
 def sparse_rows(n: int, d: int, density: float, rng: np.random.Generator) -> sp.csr_matrix:
     """Normal values, rows of any length, the first row empty."""
     X = sp.random(n, d, density, format="lil", dtype=np.float32, random_state=rng, data_rvs=rng.standard_normal)
@@ -146,6 +158,12 @@ def with_free_vectors(problem: Problem) -> Problem:
     space = FreeVectors(**{**vars(problem.space), "similarity": "dot"})
     ids = np.arange(problem.Y.shape[0], dtype=np.int32) % np.int32(space.n_features)
     return problem._replace(space=space, X=ids, inputs=ids)
+
+
+def with_sketches(problem: Problem) -> tuple[Problem, Problem]:
+    """The same under the inner product, without sketches and with."""
+    parts = {**vars(problem.space), "similarity": "dot"}
+    return problem._replace(space=JointSpace(**parts)), problem._replace(space=SketchedSpace(**parts))
 
 
 def with_labels_beside(problem: Problem, *, shared: bool, rng: np.random.Generator) -> Problem:

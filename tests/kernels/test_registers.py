@@ -10,7 +10,19 @@ from hypothesis import strategies as st
 
 from strategies import seeds
 from wsabie.base.arrays import LANES
-from wsabie.kernels.registers import any_beyond, inner, load, nothing, plus, store, times
+from wsabie.kernels.registers import (
+    any_beyond,
+    ask_for_bytes,
+    inner,
+    largest,
+    load,
+    load_bytes,
+    nothing,
+    plus,
+    store,
+    store_bytes,
+    times,
+)
 
 
 def everything(a: Any, b: Any, scale: Any, out: Any, width: Any) -> Any:
@@ -96,3 +108,25 @@ def test_what_is_not_finite_stays_so(bad: float) -> None:
     assert not np.isfinite(compiled(a, b, np.float32(1), out, (None,)))
     assert not np.isfinite(out[0, 5])
     assert np.isfinite(np.delete(out[0], 5)).all()
+
+
+def written(a: Any, point: Any, width: Any) -> Any:
+    """Writes a point as bytes; returns its largest coordinate, and its product with what was written."""
+    ask_for_bytes(a, width)
+    store_bytes(a, load(point, width))
+    return largest(load(point, width)), inner(load(point, width), load_bytes(a, width))
+
+
+fast_written = numba.njit(written)
+
+
+@given(seed=seeds, n=st.sampled_from([1, 2, 3, 7, 16]), halves=st.booleans())
+def test_bytes_are_the_nearest_integers(seed: int, n: int, halves: bool) -> None:
+    """Halves go to the even one, as NumPy's do; the ends -127 and 127 are whole, and nothing behind is written."""
+    numbers = np.random.default_rng(seed).uniform(-127, 127, LANES * n).astype(np.float32)
+    numbers = np.floor(numbers) + np.float32(0.5) if halves else numbers
+    numbers[:2] = -127, 127
+    (fast, slow), width = np.full((2, LANES * n + 3), 99, np.int8), (None,) * n
+    found, wanted = (f(a, numbers, width) for f, a in ((fast_written, fast), (written, slow)))
+    assert found == pytest.approx(wanted, rel=1e-5, abs=1e-2)
+    assert fast.tolist() == slow.tolist() == [*map(round, numbers.tolist()), 99, 99, 99]

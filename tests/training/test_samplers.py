@@ -10,8 +10,12 @@ from hypothesis import strategies as st
 
 from runs import make_block, make_settings, make_space, train
 from wsabie.base.errors import InputError
-from wsabie.training import trainer
-from wsabie.training.samplers import Sampler, _ends, rank_chances, sampling_of
+from wsabie.kernels.sketches import Sketched
+from wsabie.space.joint import JointSpace
+from wsabie.space.linear import LinearSpace
+from wsabie.space.shared import SharedSpace
+from wsabie.training import samplers, trainer
+from wsabie.training.samplers import Sampler, SketchedSampling, _ends, are_sketched, rank_chances, sampling_of
 from wsabie.training.trainer import Trainer
 
 
@@ -93,9 +97,9 @@ def test_labels_without_rows_are_drawn_by_frequency_too(power: float) -> None:
 def test_a_run_counts_the_rows_of_each_label_in_all_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     blocks, counted = [make_block(50), make_block(90)], []
 
-    def spied(sampler: Any, space: Any, counts: Any, n_threads: int) -> Any:
+    def spied(sampler: Any, space: Any, counts: Any, *rest: Any) -> Any:
         counted.append(counts)
-        return sampling_of(sampler, space, counts, n_threads)
+        return sampling_of(sampler, space, counts, *rest)
 
     monkeypatch.setattr(trainer, "sampling_of", spied)
     settings = make_settings(sampler=Sampler("frequency"), rank_sample=10, epochs=1)
@@ -133,3 +137,38 @@ def test_both_ends_are_those_of_one_order_with_equal_values_by_place(seed: int, 
 def test_the_adaptive_sampler_needs_an_inner_product() -> None:
     with pytest.raises(InputError, match=r'"adaptive" orders .* scores are by euclidean; choose similarity="dot"'):
         train(make_block(50), make_space("euclidean"), make_settings(sampler=Sampler("adaptive")))
+
+
+@pytest.mark.parametrize(("deterministic", "threads"), [(True, 1), (True, 2), (False, 1)])
+def test_a_run_with_sketches_is_the_same_to_the_bit(
+    deterministic: bool, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between epochs the labels are held to the limit, and within one every step moves some."""
+    block, asked, labels = make_block(600), [], SketchedSampling.labels
+    settings = make_settings(epochs=3, max_norm=0.9, deterministic=deterministic, threads=threads, max_trials=40)
+    _, plain = train(block, make_space(), settings)
+    monkeypatch.setattr(samplers, "SKETCHED_FROM", 1)
+    monkeypatch.setattr(SketchedSampling, "labels", lambda *given: asked.append(labels(*given)) or asked[-1])
+    _, sketched = train(block, make_space(), settings)
+    assert np.array_equal(plain.features, sketched.features)
+    assert np.array_equal(plain.labels, sketched.labels)
+    assert asked
+    assert all(isinstance(given, Sketched) for given in asked)
+
+
+def test_tables_that_something_else_may_move_have_no_sketches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor have labels without points, or points under another similarity, or a table that the cache holds."""
+    rng, uniform = np.random.default_rng(0), Sampler()
+    space = JointSpace.random(3, 40, 20, "dot", rng)
+    assert not are_sketched(uniform, space)
+    monkeypatch.setattr(samplers, "SKETCHED_FROM", space.labels.nbytes)
+    assert are_sketched(uniform, space)
+    assert not are_sketched(Sampler("frequency"), space)
+    others = (
+        JointSpace.random(3, 39, 20, "dot", rng),
+        JointSpace.random(3, 40, 20, "cosine", rng),
+        JointSpace(20, "dot", space.labels, space.labels, space.bias),
+        LinearSpace.zeros(30, 400),
+        SharedSpace.random({"track": 400, "artist": 400}, 20, "dot", rng),
+    )
+    assert [are_sketched(uniform, other) for other in others] == [False] * 5

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 from wsabie.base.arrays import Float64, Int64
 from wsabie.distributed.averaging_steps import Parts, rehearse, steps, take
 from wsabie.training.loops import Tally
-from wsabie.training.samplers import sampling_of
 from wsabie.training.settings import Settings
 from wsabie.training.targets import RowBlock
 from wsabie.training.threads import Threads
@@ -47,7 +46,7 @@ class Worker:
         self.trainer, self.threads = Trainer(settings), Threads(settings.threads)
         self.trainer.compile(self.space, self.blocks)
         rehearse()
-        self.sampling = sampling_of(settings.sampler, self.space, self.blocks.of_label, settings.threads)
+        self.sampling = self.trainer.sampling(self.space, self.space, self.blocks.of_label)
 
     def train(self, epoch: int, number: int, coming: int | None = None) -> Report:
         """Train a part; the coming one is read meanwhile."""

@@ -4,9 +4,11 @@
     Weights                           the query is the row        f_y = w_y . x                ([W] section 6.3)
     Summed                            the query is both           f_y = w_y . x + s(q, W_y)    ([W] eq. 1)
     Joined                            the query is two points     f_y = q1 . U_y + q2 . W_y    ([P] 6.2, unshared)
+    Sketched                          points under Dot, and a sketch of each in bytes (`wsabie.kernels.sketches`)
     Pool                              labels are points of a tower, those of a block in slots (`wsabie.kernels.pools`)
 
-A step looks at a label through `score`, `pull`, `push` and `limit` alone, which are dispatched on the labels' type.
+A step looks at a label through `score`, `pull`, `push` and `limit` alone, which are dispatched on the labels' type; a
+search asks first whether a label `falls_short`.
 Only a pool has work to do around a block (`gather`, `spread_labels`), and numbers of its own (`place`, `name`,
 `n_places`).
 
@@ -28,6 +30,7 @@ from wsabie.kernels import similarity
 from wsabie.kernels._jit import INLINE, cold, jit
 from wsabie.kernels.pools import Pool, gather_pool, push_pool, spread_pool
 from wsabie.kernels.similarity import Cosine, Dot, Euclidean
+from wsabie.kernels.sketches import Sketched, ask_for_sketch, doubt_of_sketches, short_by_sketch, sketch
 from wsabie.kernels.vector import add, dot, multiply, project
 
 _SMALLEST = np.float32(1e-6)  # of a scale, before it is multiplied into its row
@@ -124,8 +127,23 @@ def _score_joined(labels, q, y, width):
     return similarity.score(labels.points, q[:n], y, half) + dot(q[n:], labels.words[y], half)
 
 
-def _score_pool(labels, q, y, width):
+def _score_inner(labels, q, y, width):
     return similarity.score(labels.points, q, y, width)
+
+
+# ---- what tells without a score
+
+
+def _ask_for_nothing(labels, counter, width):
+    return
+
+
+def _no_doubt(labels, q, width):
+    return np.float32(0)
+
+
+def _may_be_any(labels, q, y, doubt, bound, width):
+    return False
 
 
 # ---- the direction of the query
@@ -154,7 +172,7 @@ def _pull_joined(labels, q, y, v, weight, g, width):
     add(g[n:], -weight, labels.words[v], half)
 
 
-def _pull_pool(labels, q, y, v, weight, g, width):
+def _pull_inner(labels, q, y, v, weight, g, width):
     pull(labels.points, q, y, v, weight, g, width)
 
 
@@ -238,6 +256,10 @@ def _push_summed(labels, rule, y, q, weight, width):
     push(labels.weights, rule, y, q.row, weight, width)
 
 
+def _push_sketched(labels, rule, y, q, weight, width):
+    push(labels.points, rule, y, q, weight, width)
+
+
 def _push_joined(labels, rule, y, q, weight, width):
     n, half, row = LANES * len(labels.half), labels.half, labels.words[y]
     push(labels.points, rule, y, q[:n], weight, half)
@@ -262,6 +284,11 @@ def _limit_weights(labels, rule, y, width):
 def _limit_summed(labels, rule, y, width):
     limit(labels.points, rule, y, width)
     limit(labels.weights, rule, y, width)
+
+
+def _limit_sketched(labels, rule, y, width):
+    limit(labels.points, rule, y, width)
+    sketch(labels, y, width)
 
 
 def _limit_joined(labels, rule, y, width):
@@ -313,21 +340,26 @@ def _places_of_pool(labels):
 _POINTS = (Dot, Euclidean, Cosine)
 _SCORE: dict[type, Callable[..., Any]] = {
     **dict.fromkeys(_POINTS, _score_point),
-    Weights: _score_weights, Summed: _score_summed, Joined: _score_joined, Pool: _score_pool
+    Weights: _score_weights, Summed: _score_summed, Joined: _score_joined, Sketched: _score_inner, Pool: _score_inner
 }  # fmt: skip
 _PULL: dict[type, Callable[..., Any]] = {
     **dict.fromkeys(_POINTS, _pull_point),
-    Weights: _pull_weights, Summed: _pull_summed, Joined: _pull_joined, Pool: _pull_pool
+    Weights: _pull_weights, Summed: _pull_summed, Joined: _pull_joined, Sketched: _pull_inner, Pool: _pull_inner
 }  # fmt: skip
 _PUSH: dict[type, Callable[..., Any]] = {
     **dict.fromkeys(_POINTS, _push_point),
-    Weights: _push_weights, Summed: _push_summed, Joined: _push_joined, Pool: push_pool
+    Weights: _push_weights, Summed: _push_summed, Joined: _push_joined, Sketched: _push_sketched, Pool: push_pool
 }  # fmt: skip
 _LIMIT: dict[type, Callable[..., Any]] = {
     **dict.fromkeys(_POINTS, _limit_point),
-    Weights: _limit_weights, Summed: _limit_summed, Joined: _limit_joined, Pool: _limit_nothing
+    Weights: _limit_weights, Summed: _limit_summed, Joined: _limit_joined, Sketched: _limit_sketched,
+    Pool: _limit_nothing
 }  # fmt: skip
-_TABLES = (*_POINTS, Weights, Summed, Joined)
+_TABLES = (*_POINTS, Weights, Summed, Joined, Sketched)
+_EXACT = (*_POINTS, Weights, Summed, Joined, Pool)
+_ASK_FOR: dict[type, Callable[..., Any]] = {**dict.fromkeys(_EXACT, _ask_for_nothing), Sketched: ask_for_sketch}
+_DOUBT: dict[type, Callable[..., Any]] = {**dict.fromkeys(_EXACT, _no_doubt), Sketched: doubt_of_sketches}
+_FALLS_SHORT: dict[type, Callable[..., Any]] = {**dict.fromkeys(_EXACT, _may_be_any), Sketched: short_by_sketch}
 _GATHER: dict[type, Callable[..., Any]] = {**dict.fromkeys(_TABLES, _gather_nothing), Pool: gather_pool}
 _SPREAD: dict[type, Callable[..., Any]] = {**dict.fromkeys(_TABLES, _spread_nothing), Pool: spread_pool}
 _PLACE: dict[type, Callable[..., Any]] = {**dict.fromkeys(_TABLES, _place_of_label), Pool: _place_in_pool}
@@ -338,6 +370,21 @@ _N_PLACES: dict[type, Callable[..., Any]] = {**dict.fromkeys(_TABLES, _no_places
 def score(labels: Any, q: Any, y: Any, width: Any) -> Any:
     """f_y of the query."""
     return _SCORE[type(labels)](labels, q, y, width)
+
+
+def ask_for(labels: Any, counter: Any, width: Any) -> Any:
+    """Have what `falls_short` reads of the label that a uniform draw will bring on its way into the cache."""
+    return _ASK_FOR[type(labels)](labels, counter, width)
+
+
+def doubt(labels: Any, q: Any, width: Any) -> Any:
+    """What `falls_short` takes, once for a query."""
+    return _DOUBT[type(labels)](labels, q, width)
+
+
+def falls_short(labels: Any, q: Any, y: Any, doubt: Any, bound: Any, width: Any) -> Any:
+    """Whether it is certain, without the score itself, that f_y is no higher than `bound`."""
+    return _FALLS_SHORT[type(labels)](labels, q, y, doubt, bound, width)
 
 
 def pull(labels: Any, q: Any, y: Any, v: Any, weight: Any, g: Any, width: Any) -> Any:
@@ -383,6 +430,21 @@ def n_places(labels: Any) -> Any:
 @overload(score, jit_options=INLINE)
 def _score(labels, q, y, width):
     return _SCORE[labels.instance_class]
+
+
+@overload(ask_for, jit_options=INLINE)
+def _ask_for(labels, counter, width):
+    return _ASK_FOR[labels.instance_class]
+
+
+@overload(doubt, jit_options=INLINE)
+def _doubt(labels, q, width):
+    return _DOUBT[labels.instance_class]
+
+
+@overload(falls_short, jit_options=INLINE)
+def _falls_short(labels, q, y, doubt, bound, width):
+    return _FALLS_SHORT[labels.instance_class]
 
 
 @overload(pull, jit_options=INLINE)

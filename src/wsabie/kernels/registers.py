@@ -22,7 +22,10 @@ from wsabie.kernels._jit import INLINE
 
 _FLOAT, _INT = ir.FloatType(), ir.IntType(32)
 _VECTOR = ir.VectorType(_FLOAT, LANES)
+_INTS, _BYTES = (ir.VectorType(ir.IntType(bits), LANES) for bits in (32, 8))
 _CHAINS = 4  # sums that a product is taken in: each waits for its last addition
+_LINE = 64  # bytes that come into the cache together
+_TO_READ, _FIRST_LEVEL, _DATA = 0, 3, 1  # of llvm.prefetch
 _FUSED, _ANY_ORDER = ("contract",), ("reassoc", "nsz", "contract")
 
 
@@ -78,18 +81,37 @@ def any_beyond(point, number):
     return bool((~(point <= number)).any())
 
 
+def largest(point):
+    """max_k |a_k|."""
+    return np.abs(point).max()
+
+
+def load_bytes(a, width):
+    """The point whose coordinates are the bytes that an array begins with."""
+    return a[: LANES * len(width)].astype(np.float32)
+
+
+def ask_for_bytes(a, width):
+    """Have the bytes of a point brought into the cache, without waiting for them."""
+
+
+def store_bytes(a, point):
+    """Write the integers nearest to the coordinates, which lie between -127 and 127, to where an array begins."""
+    a[: len(point)] = np.rint(point).astype(np.int8)
+
+
 # ---- the same in registers
 
 
-def _refuse_others(a):
-    """Nothing but numbers of 32 bits one after the other can be read as vectors."""
-    if not (isinstance(a, types.Array) and a.dtype == types.float32 and a.ndim == 1 and a.layout == "C"):
-        raise TypingError(f"a point lies in a row of float32, not in {a}")
+def _refuse_others(a, dtype=types.float32):
+    """Nothing but numbers of one type, one after the other, can be read as vectors."""
+    if not (isinstance(a, types.Array) and a.dtype == dtype and a.ndim == 1 and a.layout == "C"):
+        raise TypingError(f"a point lies in a row of {dtype}, not in {a}")
 
 
-def _lines(context, builder, kind, array):
+def _lines(context, builder, kind, array, vector=_VECTOR):
     """The address of an array as that of vectors."""
-    return builder.bitcast(context.make_array(kind)(context, builder, array).data, _VECTOR.as_pointer())
+    return builder.bitcast(context.make_array(kind)(context, builder, array).data, vector.as_pointer())
 
 
 def _everywhere(builder, number):
@@ -111,6 +133,12 @@ def _packed(builder, vectors):
 def _fused(builder, a, b, c):
     """a * b + c, in one instruction where there is one."""
     return builder.fadd(builder.fmul(a, b, flags=_FUSED), c, flags=_FUSED)
+
+
+def _built_in(builder, name, result, *arguments):
+    """What LLVM brings along for vectors of LANES floats."""
+    kind = ir.FunctionType(result, arguments)
+    return cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}.v{LANES}f32")
 
 
 @intrinsic
@@ -179,8 +207,7 @@ def _inner(_, a, b):
             chains = [
                 builder.fadd(*chains[k : k + 2]) if k + 1 < len(chains) else chains[k] for k in range(0, len(chains), 2)
             ]
-        kind = ir.FunctionType(_FLOAT, [_FLOAT, _VECTOR])
-        across = cgutils.get_or_insert_function(builder.module, kind, f"llvm.vector.reduce.fadd.v{LANES}f32")
+        across = _built_in(builder, "vector.reduce.fadd", _FLOAT, _FLOAT, _VECTOR)
         return builder.call(across, [_FLOAT(0.0), chains[0]], fastmath=_ANY_ORDER)
 
     return types.float32(a, b), code
@@ -195,6 +222,60 @@ def _any_beyond(_, point, number):
         return builder.icmp_unsigned("!=", bits, ir.Constant(ir.IntType(LANES), 0))
 
     return types.boolean(point, types.float32), code
+
+
+@intrinsic
+def _largest(_, point):
+    def code(context, builder, signature, arguments):
+        size, larger = (_built_in(builder, *told) for told in (("fabs", _VECTOR, _VECTOR), ("maxnum", *[_VECTOR] * 3)))
+        sizes = [builder.call(size, [vector]) for vector in _vectors(builder, arguments[0])]
+        across = _built_in(builder, "vector.reduce.fmax", _FLOAT, _VECTOR)
+        return builder.call(across, [reduce(lambda a, b: builder.call(larger, [a, b]), sizes)])
+
+    return types.float32(point), code
+
+
+@intrinsic
+def _load_bytes(_, a, width):
+    _refuse_others(a, types.int8)
+    point = Point(len(width))
+
+    def code(context, builder, signature, arguments):
+        lines = _lines(context, builder, signature.args[0], arguments[0], _BYTES)
+        numbers = [builder.load(builder.gep(lines, [_INT(k)]), align=1) for k in range(point.n)]
+        return _packed(builder, [builder.sitofp(builder.sext(number, _INTS), _VECTOR) for number in numbers])
+
+    return point(a, width), code
+
+
+@intrinsic
+def _ask_for_bytes(_, a, width):
+    _refuse_others(a, types.int8)
+
+    def code(context, builder, signature, arguments):
+        first = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        kind = ir.FunctionType(ir.VoidType(), [first.type, *[_INT] * 3])
+        prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        for byte in range(0, LANES * len(width), _LINE):
+            builder.call(prefetch, [builder.gep(first, [_INT(byte)]), *map(_INT, (_TO_READ, _FIRST_LEVEL, _DATA))])
+        return context.get_dummy_value()
+
+    return types.void(a, width), code
+
+
+@intrinsic
+def _store_bytes(_, a, point):
+    _refuse_others(a, types.int8)
+
+    def code(context, builder, signature, arguments):
+        lines = _lines(context, builder, signature.args[0], arguments[0], _BYTES)
+        nearest = _built_in(builder, "rint", _VECTOR, _VECTOR)
+        for k, vector in enumerate(_vectors(builder, arguments[1])):
+            whole = builder.fptosi(builder.call(nearest, [vector]), _INTS)
+            builder.store(builder.trunc(whole, _BYTES), builder.gep(lines, [_INT(k)]), align=1)
+        return context.get_dummy_value()
+
+    return types.void(a, point), code
 
 
 @overload(nothing, jit_options=INLINE)
@@ -230,3 +311,23 @@ def _(a, b):
 @overload(any_beyond, jit_options=INLINE)
 def _(point, number):
     return lambda point, number: _any_beyond(point, number)
+
+
+@overload(largest, jit_options=INLINE)
+def _(point):
+    return lambda point: _largest(point)
+
+
+@overload(load_bytes, jit_options=INLINE)
+def _(a, width):
+    return lambda a, width: _load_bytes(a, width)
+
+
+@overload(ask_for_bytes, jit_options=INLINE)
+def _(a, width):
+    return lambda a, width: _ask_for_bytes(a, width)
+
+
+@overload(store_bytes, jit_options=INLINE)
+def _(a, point):
+    return lambda a, point: _store_bytes(a, point)

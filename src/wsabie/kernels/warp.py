@@ -27,7 +27,7 @@ import numpy as np
 
 from wsabie.kernels._jit import cold, jit
 from wsabie.kernels.bisection import first_at_least
-from wsabie.kernels.candidates import n_places, name, pull, score
+from wsabie.kernels.candidates import ask_for, doubt, falls_short, n_places, name, pull, score
 from wsabie.kernels.rng import advance, below, mix, stream
 from wsabie.kernels.samplers import draw, unit
 
@@ -85,6 +85,9 @@ class Rule(NamedTuple):
 
 EXACT = -1
 """`rank_sample` that counts all labels."""
+
+AHEAD = 16
+"""Draws that are asked for before they are looked at: as long as memory takes to answer."""
 
 
 def bit_of(y: Any, n_words: Any) -> Any:
@@ -150,16 +153,20 @@ def find_violator(targets, labels, rule, sampler, i, q, threshold, n_negatives, 
     if v >= 0 and score(labels, q, v, width) > threshold:
         return v, 0
     lowest = np.float32(-np.inf) if rule.logistic else threshold
-    limit = min(rule.max_trials, n_negatives)
-    drawn = 0
+    limit, unsure = min(rule.max_trials, n_negatives), doubt(labels, q, width)
+    drawn, coming = 0, counter
+    for _ in range(min(AHEAD, limit)):
+        coming = advance(coming)
+        ask_for(labels, coming, width)
     for _ in range(2 * limit + 10):
-        counter = advance(counter)
+        counter, coming = advance(counter), advance(coming)
+        ask_for(labels, coming, width)
         v = draw(sampler, labels, q, counter, width)
         if is_positive(targets, i, name(labels, v)):
             counters[REJECTED] += 1
             continue
         drawn += 1
-        if score(labels, q, v, width) > lowest:
+        if not falls_short(labels, q, v, unsure, lowest, width) and score(labels, q, v, width) > lowest:
             return v, drawn
         if drawn >= limit:
             break

@@ -1,6 +1,7 @@
 """Tables of points: float32 rows padded with zeros to a multiple of 16 and aligned to cache lines."""
 
 import numpy as np
+import numpy.typing as npt
 
 from wsabie.base.arrays import LANES, Float32
 from wsabie.base.errors import InputError
@@ -31,6 +32,15 @@ def zeros(n_rows: int, dim: int) -> Float32:
         ) from error
     start = (-memory.ctypes.data % _LINE) // memory.itemsize
     return memory[start : start + n_rows * columns].reshape(n_rows, columns)
+
+
+def bytes_like(table: Float32) -> npt.NDArray[np.int8]:
+    """A byte for each number of a table, zeros; rows begin at a cache line wherever it has them."""
+    n_rows, columns = table.shape
+    apart = -(-columns // _LINE) * _LINE
+    memory = np.zeros(n_rows * apart + _LINE, np.int8)
+    start = -memory.ctypes.data % _LINE
+    return memory[start : start + n_rows * apart].reshape(n_rows, apart)
 
 
 def gaussian(n_rows: int, dim: int, std: float, rng: np.random.Generator) -> Float32:

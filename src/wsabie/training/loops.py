@@ -53,7 +53,7 @@ def run_hogwild(
     """
     from wsabie.kernels.sequential import run_visits
 
-    pattern, labels = space.pattern(block.inputs), space.label_arrays()
+    pattern, labels = space.pattern(block.inputs), sampling.labels(space)
     scratch = _scratch(space, threads.n)
     n = 1 if rule.keep_weights != 1 or np.isfinite(rule.max_norm_weights) else threads.n
     step = VISITS_PER_CHUNK * n
@@ -136,7 +136,7 @@ Run = Callable[[Space, RowBlock, Any, Sampling, Int64, Threads, Tally], Iterator
 """A pass over visits in their order; says after every chunk how many it made."""
 
 
-def rehearse(space: Space, block: RowBlock, rule: Any, sampler: Sampler, run: Run) -> None:
+def rehearse(space: Space, block: RowBlock, rule: Any, sampler: Sampler, run: Run, sketched: bool = False) -> None:
     """One visit of a toy whose arrays have the types of this space and block: afterwards the loop is compiled.
 
     Without this the first visits of a run would wait for the compiler; from its cache it takes a moment.
@@ -148,7 +148,7 @@ def rehearse(space: Space, block: RowBlock, rule: Any, sampler: Sampler, run: Ru
     rows = RowBlock(inputs, build_targets(csr_matrix([[1, 0]], dtype=np.int8), None, "mean"))
     rule = rule._replace(losses=rule.losses[:3])
     with Threads(1) as threads:
-        sampling = sampling_of(sampler, toy, np.ones(2, np.int64), 1)
+        sampling = sampling_of(sampler, toy, np.ones(2, np.int64), 1, sketched)
         for _ in run(toy, rows, rule, sampling, np.arange(1), threads, Tally.new(1)):
             pass
 
@@ -181,7 +181,7 @@ class _Plan:
             new_marks(n_threads, slots, space.n_features),
         )
         self.bounds = self.label_bounds = _bounds(space.n_features, of_things(block.inputs), n_threads)
-        self.labels = space.label_arrays()
+        self.labels = sampling.labels(space)
         if isinstance(space, JointSpace) and space.candidates is not None:
             self.labels = new_pool(space, pairs, n_threads)
             if space.labels is not space.features:  # else the same rows have the same owner on both sides

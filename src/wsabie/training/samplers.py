@@ -11,6 +11,8 @@ import numpy as np
 
 from wsabie.base.arrays import Float32, Float64, Int64
 from wsabie.base.errors import InputError
+from wsabie.space import tables
+from wsabie.space.joint import JointSpace
 from wsabie.space.protocol import Space
 from wsabie.training.threads import Threads
 
@@ -26,6 +28,8 @@ _OPTIONS: dict[str, dict[str, Any]] = {
 
 PAIRS_PER_BLOCK = 256
 """Pairs that are weighed against the same frozen tables in deterministic mode. Never a function of the threads."""
+SKETCHED_FROM = 1 << 23
+"""Bytes of a table of labels from which reading a point costs more than sketches do."""
 _REACHABLE = 2.0**-32  # a draw has 32 bits: what is rarer than this never comes
 
 
@@ -155,6 +159,10 @@ class Sampling:
     def refresh(self, space: Space, threads: Threads) -> None:
         """Look at the space as it is now."""
 
+    def labels(self, space: Space) -> Any:
+        """The labels as kernels draw from them."""
+        return space.label_arrays()
+
     def parts(self, firsts: Int64) -> list[tuple[int, int]]:
         """Visits lo..hi - 1 between two looks at the space; visit t has pairs firsts[t]..firsts[t + 1] - 1."""
         ends, n = [0], len(firsts) - 1
@@ -163,6 +171,42 @@ class Sampling:
             hi = n if self.period is None else int(np.searchsorted(firsts, firsts[lo] + self.period))
             ends.append(min(max(hi, lo + 1), n))
         return list(pairwise(ends))
+
+
+class SketchedSampling(Sampling):
+    """Every label alike, with sketches of all (`kernels.sketches`), which the loops keep up to date as labels move."""
+
+    def __init__(self, space: JointSpace, per_thread: list[Any]) -> None:
+        self.codes, self.scales = tables.bytes_like(space.labels), np.zeros(space.n_labels, np.float32)
+        super().__init__(per_thread)
+
+    def refresh(self, space: Space, threads: Threads) -> None:
+        """Sketch all labels: since the last pass anybody may have moved them."""
+        from wsabie.kernels.sketches import sketch_labels
+
+        labels = self.labels(space)
+        bounds = np.linspace(0, space.n_labels, threads.n + 1).astype(np.int64)
+        threads.each(lambda t: sketch_labels(labels, bounds[t], bounds[t + 1], space.width))
+
+    def labels(self, space: Space) -> Any:
+        from wsabie.kernels.sketches import Sketched
+
+        return Sketched(space.label_arrays(), self.codes, self.scales)
+
+
+def are_sketched(sampler: Sampler, space: Any) -> bool:
+    """Whether draws from these labels are sooner looked at by sketches.
+
+    They are points that nothing else moves, so no relation's, of a table that the cache does not hold.
+    """
+    return (
+        sampler.name == "uniform"
+        and type(space) is JointSpace
+        and space.similarity == "dot"
+        and space.candidates is None
+        and space.labels is not space.features
+        and space.labels.nbytes >= SKETCHED_FROM
+    )
 
 
 class AdaptiveSampling(Sampling):
@@ -220,13 +264,15 @@ def _ends(columns: Float32, k: int) -> tuple[Any, Any]:
     return first & low, (last & low)[:, ::-1]
 
 
-def sampling_of(sampler: Sampler, space: Space, counts: Int64, n_threads: int) -> Sampling:
+def sampling_of(sampler: Sampler, space: Space, counts: Int64, n_threads: int, sketched: bool = False) -> Sampling:
     """The sampler of a run on this space.
 
     Parameters
     ----------
     counts : (n_labels,) int
         Training rows of each label.
+    sketched : bool
+        See `are_sketched`.
 
     Raises
     ------
@@ -239,7 +285,8 @@ def sampling_of(sampler: Sampler, space: Space, counts: Int64, n_threads: int) -
     if space.candidates is not None:
         return Sampling([FromPool()] * n_threads)
     if sampler.name == "uniform":
-        return Sampling([Uniform(np.int64(n))] * n_threads)
+        alike = [Uniform(np.int64(n))] * n_threads
+        return SketchedSampling(space, alike) if sketched and isinstance(space, JointSpace) else Sampling(alike)
     if sampler.name == "frequency":
         chances = np.maximum(counts, 1).astype(np.float64) ** sampler.power
         return Sampling([Weighted(alias_table(chances / chances.sum()))] * n_threads)

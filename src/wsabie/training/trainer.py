@@ -15,7 +15,7 @@ from wsabie.training.checkpoints import Checkpoints, Progressed
 from wsabie.training.loops import Run, Tally, rehearse, run_blocks, run_hogwild, run_owpc
 from wsabie.training.losses import losses_for
 from wsabie.training.pools import pool_trials
-from wsabie.training.samplers import Sampling, sampling_of
+from wsabie.training.samplers import Sampling, are_sketched, sampling_of
 from wsabie.training.settings import Settings
 from wsabie.training.stats import EpochStats, summarise
 from wsabie.training.targets import RowBlock
@@ -142,27 +142,28 @@ class Trainer:
     def compile(self, space: Any, blocks: Blocks) -> None:
         """Have everything compiled, which may take longer than the epochs, under a name of its own."""
         run, monitor, sampler = self._run, self.monitor, self.settings.sampler
-        missing: dict[Any, tuple[Space, RowBlock]] = {}
+        missing: dict[Any, tuple[Space, RowBlock, bool]] = {}
         for block in [blocks.alike] if isinstance(blocks, Counted) else blocks(0):
             seen = seen_by(space, block)
             pooled = getattr(seen, "candidates", None)
             types = (
                 run,
                 sampler.name,
+                sketched := are_sketched(sampler, space),
                 space.similarity,
                 seen.width,
                 *map(_form, (block.inputs, pooled)),
                 type(monitor),
             )
             if types not in _rehearsed:
-                missing.setdefault(types, (seen, block))
+                missing.setdefault(types, (seen, block, sketched))
             if block.ends is None:
                 break  # the others have the same types
         if not missing:
             return
         with self.progress.stage("compiling (once)", None, ""):
-            for seen, block in missing.values():
-                rehearse(seen, block, self._rule(seen, 0), sampler, run)
+            for seen, block, sketched in missing.values():
+                rehearse(seen, block, self._rule(seen, 0), sampler, run, sketched)
             if isinstance(monitor, Rehearsed):
                 monitor.rehearse(space)
         _rehearsed.update(missing)
@@ -170,16 +171,19 @@ class Trainer:
     def _samplings(self, space: Any, blocks: Blocks) -> dict[str | None, Sampling]:
         """The sampler of each relation; there is one without a name where the space has no relations."""
         if isinstance(blocks, Counted):
-            counted = sampling_of(self.settings.sampler, space, blocks.of_label, self.settings.threads)
-            return {None: counted}
+            return {None: self.sampling(space, space, blocks.of_label)}
         counts: dict[str | None, Int64] = {}
         views: dict[str | None, Space] = {}
         for block in blocks(0):
             seen = views.setdefault(_relation(block), seen_by(space, block))
             own = counts.setdefault(_relation(block), np.zeros(seen.n_labels, np.int64))
             own += np.bincount(block.targets.labels, minlength=seen.n_labels)
-        settings = self.settings
-        return {key: sampling_of(settings.sampler, seen, counts[key], settings.threads) for key, seen in views.items()}
+        return {key: self.sampling(space, seen, counts[key]) for key, seen in views.items()}
+
+    def sampling(self, space: Any, seen: Space, counts: Int64) -> Sampling:
+        """Where the negatives of what is seen of a space come from."""
+        sampler = self.settings.sampler
+        return sampling_of(sampler, seen, counts, self.settings.threads, are_sketched(sampler, space))
 
     def _after(self, space: Trainable, state: Progressed, stats: EpochStats) -> Progressed:
         """The state with one more epoch; the space is kept when it is the best so far."""

@@ -1,0 +1,94 @@
+"""What a label costs that is drawn in search of a violator, with sketches and without: `python -m benchmarks.sketches`.
+
+Random points. The threshold of a query is the score that one label in a hundred exceeds, and a search ends after a
+hundred draws, as late in training. Nanoseconds a draw on one thread, the least of ROUNDS by turns: the tables lie in a
+cache that others may use too. `--out FILE` gets a JSON document.
+"""
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from benchmarks.machine import machine, told
+from wsabie.kernels import warp
+from wsabie.kernels.rng import stream
+from wsabie.models.trained import shape_of
+from wsabie.models.wsabie import Wsabie
+from wsabie.space.joint import JointSpace
+from wsabie.training.samplers import Sampler, are_sketched, sampling_of
+from wsabie.training.targets import build_targets
+from wsabie.training.threads import Threads
+from wsabie.training.trainer import Trainer
+
+SIZES = [(dim, n_labels) for dim in (64, 100, 200) for n_labels in (4_000, 16_000, 50_000, 109_444)]
+QUERIES, SEARCHES, TRIALS, ROUNDS = 512, 4_000, 100, 9
+
+
+@numba.njit(nogil=True)
+def search(targets, labels, rule, sampler, queries, thresholds, first, n, counters, width):
+    """Search for a violator n times; how many labels were drawn."""
+    drawn = 0
+    for t in range(first, first + n):
+        i = t % len(queries)
+        counter, n_negatives = stream(rule.seed, rule.epoch, t), targets.n_labels - 1
+        drawn += warp.find_violator(
+            targets, labels, rule, sampler, i, queries[i], thresholds[i], n_negatives, counter, counters, width
+        )[1]
+    return drawn
+
+
+def measured(dim: int, n_labels: int) -> dict[str, Any]:
+    """Both ways on the same points."""
+    rng = np.random.default_rng(0)
+    space = JointSpace.random(QUERIES, n_labels, dim, "dot", rng)
+    own = csr_matrix((np.ones(QUERIES, np.int8), (np.arange(QUERIES), rng.integers(0, n_labels, QUERIES))))
+    own.resize(QUERIES, n_labels)
+    targets = build_targets(own, None, "mean")
+    rule = Trainer(Wsabie(max_trials=TRIALS, threads=1)._resolved(shape_of(own)))._rule(space, 0)
+    thresholds = np.quantile(space.features @ space.labels.T, 0.99, axis=1).astype(np.float32)
+    width, counters = space.width, np.zeros(warp.N_COUNTERS, np.int64)
+    best: dict[bool, float] = dict.fromkeys((False, True), float("inf"))
+    with Threads(1) as threads:
+        for turn in range(ROUNDS + 1):
+            for sketched in best:
+                sampling = sampling_of(Sampler(), space, np.ones(n_labels, np.int64), 1, sketched)
+                sampling.refresh(space, threads)
+                given = targets, sampling.labels(space), rule, sampling.per_thread[0], space.features, thresholds
+                started = time.perf_counter()
+                drawn = search(*given, turn * SEARCHES, SEARCHES if turn else 1, counters, width)
+                seconds = time.perf_counter() - started
+                best[sketched] = min(best[sketched], seconds / drawn * 1e9) if turn else best[sketched]
+    found = {"ns": best[False], "ns_sketched": best[True], "ratio": best[True] / best[False]}
+    size = {"dim": dim, "labels": n_labels, "table_mb": round(space.labels.nbytes / 1e6, 1)}
+    return (
+        size | {name: round(value, 2) for name, value in found.items()} | {"by_default": are_sketched(Sampler(), space)}
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, help="write the figures to this JSON file")
+    given = parser.parse_args()
+    print(told())
+    print(f"{'dim':>5}{'labels':>10}{'MB':>8}{'ns a draw':>12}{'sketched':>10}{'ratio':>7}  by default")
+    rows = []
+    for size in SIZES:
+        row = measured(*size)
+        rows.append(row)
+        print(
+            f"{row['dim']:>5}{row['labels']:>10,}{row['table_mb']:>8}{row['ns']:>12}{row['ns_sketched']:>10}"
+            f"{row['ratio']:>7}  {'sketched' if row['by_default'] else ''}",
+            flush=True,
+        )
+    if given.out:
+        given.out.write_text(json.dumps({"machine": machine(1), "rows": rows}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""Sketches of labels: what they say is certain, they tell most draws apart, and a search by them finds the same."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from passes import TABLES, fast_block, fast_sequential
+from strategies import DIM, Problem, SketchedSpace, problems, seeds, with_sketches
+from wsabie.kernels import sketches_reference
+from wsabie.kernels.candidates import doubt, falls_short, score
+from wsabie.kernels.sketches import Sketched
+from wsabie.space import tables
+from wsabie.space.joint import JointSpace
+
+
+def sketched(points: Any, bias: Any = 0) -> tuple[Sketched, tuple[None, ...]]:
+    """Labels with sketches, and the width of their points."""
+    points = np.asarray(points, np.float32)
+    space = JointSpace(points.shape[1], "dot", np.zeros((0, 1), np.float32), tables.padded(points), np.zeros(0))
+    space.bias = np.zeros(len(points), np.float32) + np.float32(bias)
+    return SketchedSpace(**vars(space)).label_arrays(), space.width
+
+
+def says_no(labels: Sketched, q: Any, y: int, bound: Any, width: Any) -> bool:
+    """Whether the sketch of y is enough to say that it scores no higher than the bound."""
+    return bool(falls_short(labels, q, y, doubt(labels, q, width), np.float32(bound), width))
+
+
+def test_a_sketch_by_hand() -> None:
+    labels, _ = sketched([[1.27, -0.5, 0.004, 0], [0, 0, 0, 0], [-254, 1, 1.1, -0.9]])
+    assert labels.codes[:, :4].tolist() == [[127, -50, 0, 0], [0, 0, 0, 0], [-127, 0, 1, 0]]
+    assert labels.scales == pytest.approx([0.01, 1e-30, 2])
+    assert not labels.codes[:, 4:].any()
+
+
+@given(seed=seeds, dim=st.sampled_from([1, 16, 20, 100]), size=st.sampled_from([1e-25, 1e-3, 1.0, 1e6]))
+def test_sketches_equal_the_twin(seed: int, dim: int, size: float) -> None:
+    rng = np.random.default_rng(seed)
+    points = (size * rng.standard_normal((5, dim)) * (rng.random((5, dim)) < 0.8)).astype(np.float32)
+    labels, width = sketched(points)
+    for y, point in enumerate(points):
+        codes, scale = sketches_reference.sketch(point)
+        assert labels.codes[y, :dim].tolist() == codes
+        assert labels.scales[y] == pytest.approx(scale, rel=1e-6)
+        q = np.zeros(labels.points.table.shape[1], np.float32)
+        q[:dim] = rng.standard_normal(dim)
+        bound = sketches_reference.most(q, labels.points.table[y])
+        gap = np.float32(1e-4 * size * dim)
+        assert says_no(labels, q, y, bound + gap, width)
+        assert size < 1 or not says_no(labels, q, y, bound - gap, width)
+
+
+@given(
+    seed=seeds, dim=st.sampled_from([1, 20, 64, 500]), size=st.sampled_from([1e-37, 1e-30, 1e-3, 1.0, 1e15]),
+    bias=st.sampled_from([0.0, -1.0, 1e4]), alike=st.booleans(),
+)  # fmt: skip
+def test_what_a_sketch_says_is_certain(seed: int, dim: int, size: float, bias: float, alike: bool) -> None:
+    """A bound that the score just exceeds is never said to be out of reach, whatever float32 rounds away.
+
+    The worst query has the sign of what the bytes leave out, and is as large everywhere.
+    """
+    rng = np.random.default_rng(seed)
+    points = rng.standard_normal((20, dim))
+    points[10:] = (rng.integers(-127, 127, (10, dim)) + 0.5) / 127
+    points[:, 0] = 1
+    labels, width = sketched(size * points, bias)
+    q = np.zeros(labels.points.table.shape[1], np.float32)
+    for y in range(20):
+        missed = labels.points.table[y] - labels.codes[y, : len(q)] * labels.scales[y]
+        q[:dim] = 1 if alike else np.abs(rng.standard_normal(dim))
+        q = np.copysign(q, missed)
+        own = np.float32(score(labels, q, y, width))
+        assert not says_no(labels, q, y, np.nextafter(own, np.float32(-np.inf)), width)
+
+
+def test_nothing_is_said_of_what_is_not_finite() -> None:
+    """Then the score decides, as it does without sketches."""
+    labels, width = sketched(np.ones((1, DIM)))
+    q = np.zeros(labels.points.table.shape[1], np.float32)
+    for value, bound in ((np.nan, 1e9), (1.0, -np.inf), (1.0, np.nan)):
+        q[:DIM] = value
+        assert not says_no(labels, q, 0, bound, width)
+
+
+def test_sketches_tell_nearly_all_apart() -> None:
+    """Among random labels, those that a sketch leaves open below the best hundredth are a few in a thousand."""
+    rng = np.random.default_rng(3)
+    labels, width = sketched(rng.standard_normal((5000, 100)))
+    q = np.zeros(labels.points.table.shape[1], np.float32)
+    q[:100] = rng.standard_normal(100)
+    scores = labels.points.table @ q
+    bound = np.quantile(scores, 0.99)
+    open_ones = sum(not says_no(labels, q, y, bound, width) for y in range(5000))
+    assert 50 <= open_ones < 75
+
+
+@pytest.mark.parametrize("run", [fast_sequential, fast_block])
+@given(problem=problems())
+def test_a_pass_with_sketches_is_the_same_to_the_bit(run: Any, problem: Problem) -> None:
+    plain, with_them = map(run, with_sketches(problem))
+    for name in (*TABLES, "counters", "loss"):
+        assert np.array_equal(getattr(plain, name), getattr(with_them, name)), name
+
+
+@given(problem=problems())
+def test_labels_that_move_are_sketched_anew(problem: Problem) -> None:
+    """After a pass each label has the sketch that it would have from the beginning."""
+    from passes import run_one_block
+
+    _, problem = with_sketches(problem)
+    space, *_ = run_one_block(problem, [0, problem.space.n_features])
+    assume(not np.array_equal(space.labels, problem.space.labels))
+    kept = space.asked
+    anew = space.label_arrays()
+    assert np.array_equal(kept.codes, anew.codes)
+    assert np.array_equal(kept.scales, anew.scales)
