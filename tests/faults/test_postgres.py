@@ -19,18 +19,19 @@ from wsabie.catalogue import jobs
 from wsabie.catalogue.collection import open_collection
 
 Control = Callable[..., None]
+PG_CTL = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"))
 WITH_POSTGRES = Path(__file__).parents[2] / "scripts" / "with-postgres"
 
 
 @pytest.fixture
 def database(monkeypatch: pytest.MonkeyPatch) -> Iterator[str | None]:
     """In a server of this test alone: others run beside it, which need theirs."""
+    if not PG_CTL:
+        pytest.skip("no PostgreSQL is installed")
     words = [WITH_POSTGRES, "sh", "-c", "echo $WSABIE_TEST_POSTGRES; cat"]  # it ends with its input
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout
-        if not (address := server.stdout.readline().strip()):
-            pytest.skip("no PostgreSQL is installed")
-        monkeypatch.setenv("WSABIE_TEST_POSTGRES", address)
+        monkeypatch.setenv("WSABIE_TEST_POSTGRES", server.stdout.readline().strip())
         with new_database("postgresql") as made:
             yield made
 
@@ -39,12 +40,11 @@ def database(monkeypatch: pytest.MonkeyPatch) -> Iterator[str | None]:
 def control(database: str) -> Iterator[Control]:
     """`pg_ctl` of that server."""
     place = Path(str(make_url(database).query["host"]))
-    program = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"))[-1]
     options = f"-c listen_addresses='' -c unix_socket_directories={place} -c fsync=off -c max_connections=100"
 
     def run(*words: str) -> None:
         as_server = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
-        command = [*as_server, str(program), "-D", str(place / "data"), "-s", "-w", *words]
+        command = [*as_server, str(PG_CTL[-1]), "-D", str(place / "data"), "-s", "-w", *words]
         if "start" in words:
             command += ["-l", str(place / "log"), "-o", options]
         subprocess.run(command, check=True, cwd="/")

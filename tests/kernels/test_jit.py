@@ -14,7 +14,7 @@ import pytest
 import wsabie
 from passes import Outcome, fast_block, fast_owpc, fast_sequential
 from pooled import fast_pool, pooled
-from strategies import Problem, label_rows, make_problem, make_rule, random_space, sparse_rows, weighted
+from strategies import Problem, label_rows, make_problem, make_rule, random_space, sparse_rows, weighted, with_sketches
 from wsabie.kernels._jit import sources_checksum
 from wsabie.training.samplers import Sampler, sampling_of
 from wsabie.training.threads import Threads
@@ -50,6 +50,7 @@ def outcomes() -> dict[str, Outcome]:
     """Both passes for each similarity, and for dense rows."""
     problems = {name: small_problem(name, dense=False) for name in ("dot", "euclidean", "cosine")}
     problems["dense"] = small_problem("dot", dense=True)
+    problems["sketched"] = with_sketches(problems["dot"])[1]
     problems |= others(problems["dot"])
     found = {
         f"{name} {run.__name__}": run(problem)

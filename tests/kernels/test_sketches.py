@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -9,8 +10,12 @@ from hypothesis import strategies as st
 
 from passes import TABLES, fast_block, fast_sequential
 from strategies import DIM, Problem, SketchedSpace, problems, seeds, with_sketches
+from wsabie.kernels import samplers as kernel_samplers
 from wsabie.kernels import sketches_reference
-from wsabie.kernels.candidates import doubt, falls_short, score
+from wsabie.kernels._jit import FLAGS
+from wsabie.kernels.candidates import doubt_of, falls_short, score
+from wsabie.kernels.rng import advance, stream
+from wsabie.kernels.samplers import AHEAD, Uniform
 from wsabie.kernels.sketches import Sketched
 from wsabie.space import tables
 from wsabie.space.joint import JointSpace
@@ -24,9 +29,16 @@ def sketched(points: Any, bias: Any = 0) -> tuple[Sketched, tuple[None, ...]]:
     return SketchedSpace(**vars(space)).label_arrays(), space.width
 
 
-def says_no(labels: Sketched, q: Any, y: int, bound: Any, width: Any) -> bool:
-    """Whether the sketch of y is enough to say that it scores no higher than the bound."""
-    return bool(falls_short(labels, q, y, doubt(labels, q, width), np.float32(bound), width))
+@numba.njit(**FLAGS)
+def says_no(labels: Any, q: Any, y: int, bound: Any, width: Any) -> Any:
+    """Whether the sketch of y is enough to say that it scores no higher than the bound, as kernels ask."""
+    return falls_short(labels, q, y, doubt_of(labels, q, width), np.float32(bound), width)
+
+
+@numba.njit(**FLAGS)
+def scored(labels: Any, q: Any, y: int, width: Any) -> Any:
+    """The score of y, as kernels take it."""
+    return score(labels, q, y, width)
 
 
 def test_a_sketch_by_hand() -> None:
@@ -54,10 +66,10 @@ def test_sketches_equal_the_twin(seed: int, dim: int, size: float) -> None:
 
 
 @given(
-    seed=seeds, dim=st.sampled_from([1, 20, 64, 500]), size=st.sampled_from([1e-37, 1e-30, 1e-3, 1.0, 1e15]),
-    bias=st.sampled_from([0.0, -1.0, 1e4]), alike=st.booleans(),
+    seed=seeds, dim=st.sampled_from([1, 20, 500]), size=st.sampled_from([1e-37, 1e-30, 1e-3, 1.0, 1e15]),
+    asks=st.sampled_from([1e-24, 1.0, 1e6]), bias=st.sampled_from([0.0, -1.0, 1e4]), alike=st.booleans(),
 )  # fmt: skip
-def test_what_a_sketch_says_is_certain(seed: int, dim: int, size: float, bias: float, alike: bool) -> None:
+def test_what_a_sketch_says_is_certain(seed: int, dim: int, size: float, asks: float, bias: float, alike: bool) -> None:
     """A bound that the score just exceeds is never said to be out of reach, whatever float32 rounds away.
 
     The worst query has the sign of what the bytes leave out, and is as large everywhere.
@@ -70,10 +82,11 @@ def test_what_a_sketch_says_is_certain(seed: int, dim: int, size: float, bias: f
     q = np.zeros(labels.points.table.shape[1], np.float32)
     for y in range(20):
         missed = labels.points.table[y] - labels.codes[y, : len(q)] * labels.scales[y]
-        q[:dim] = 1 if alike else np.abs(rng.standard_normal(dim))
+        q[:dim] = asks * (1 if alike else np.abs(rng.standard_normal(dim)))
         q = np.copysign(q, missed)
-        own = np.float32(score(labels, q, y, width))
+        own = np.float32(scored(labels, q, y, width))
         assert not says_no(labels, q, y, np.nextafter(own, np.float32(-np.inf)), width)
+        assert not says_no.py_func(labels, q, y, np.nextafter(own, np.float32(-np.inf)), width)
 
 
 def test_nothing_is_said_of_what_is_not_finite() -> None:
@@ -117,3 +130,20 @@ def test_labels_that_move_are_sketched_anew(problem: Problem) -> None:
     anew = space.label_arrays()
     assert np.array_equal(kept.codes, anew.codes)
     assert np.array_equal(kept.scales, anew.scales)
+
+
+def test_what_is_asked_for_is_what_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Uncompiled: after the first, draws come in the order in which they were asked for, two at a time."""
+    asked: list[int] = []
+    monkeypatch.setattr(kernel_samplers, "ask_for", lambda labels, y, width: asked.append(int(y)))
+    labels, width = sketched(np.ones((1000, DIM)))
+    sampler, q = Uniform(np.int64(1000)), np.zeros(DIM, np.float32)
+    counter, drawn, ahead = stream(1, 2, 3), [], []
+    for t in range(60):
+        counter = advance(counter)
+        kernel_samplers.expect(sampler, labels, counter, t, width)
+        drawn.append(int(kernel_samplers.draw(sampler, labels, q, counter, width)))
+        ahead.append(len(asked) - t)
+    assert asked[:59] == drawn[1:]
+    assert ahead[:3] == [2, 3, 4]
+    assert set(ahead[AHEAD:]) == {AHEAD + 1}

@@ -1,6 +1,7 @@
 """Samplers by name and option, the chances of ranks, and what a run makes of them."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,9 @@ from wsabie.space.joint import JointSpace
 from wsabie.space.linear import LinearSpace
 from wsabie.space.shared import SharedSpace
 from wsabie.training import samplers, trainer
+from wsabie.training.loops import Tally
 from wsabie.training.samplers import Sampler, SketchedSampling, _ends, are_sketched, rank_chances, sampling_of
+from wsabie.training.threads import Threads
 from wsabie.training.trainer import Trainer
 
 
@@ -143,7 +146,6 @@ def test_the_adaptive_sampler_needs_an_inner_product() -> None:
 def test_a_run_with_sketches_is_the_same_to_the_bit(
     deterministic: bool, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between epochs the labels are held to the limit, and within one every step moves some."""
     block, asked, labels = make_block(600), [], SketchedSampling.labels
     settings = make_settings(epochs=3, max_norm=0.9, deterministic=deterministic, threads=threads, max_trials=40)
     _, plain = train(block, make_space(), settings)
@@ -154,6 +156,22 @@ def test_a_run_with_sketches_is_the_same_to_the_bit(
     assert np.array_equal(plain.labels, sketched.labels)
     assert asked
     assert all(isinstance(given, Sketched) for given in asked)
+
+
+def test_labels_that_were_moved_between_passes_are_sketched_anew() -> None:
+    """As by the joining of nodes' tables: a violator that had a low score before is found."""
+    block, spaces = make_block(300), []
+    for sketched in (False, True):
+        space, rng = make_space(), np.random.default_rng(4)
+        made = Trainer(make_settings(max_trials=40))
+        sampling = sampling_of(Sampler(), space, np.ones(40, np.int64), 1, sketched)
+        with Threads(1) as threads:
+            for epoch in range(3):
+                _, visits = made.visited(space, block, epoch, 0, sampling, threads, Tally.new(1))
+                list(visits)
+                space.labels[:, :20] = rng.standard_normal((40, 20))
+        spaces.append(space)
+    assert np.array_equal(spaces[0].features, spaces[1].features)
 
 
 def test_tables_that_something_else_may_move_have_no_sketches(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,7 +186,8 @@ def test_tables_that_something_else_may_move_have_no_sketches(monkeypatch: pytes
         JointSpace.random(3, 39, 20, "dot", rng),
         JointSpace.random(3, 40, 20, "cosine", rng),
         JointSpace(20, "dot", space.labels, space.labels, space.bias),
+        replace(space, candidates=np.arange(400, dtype=np.int32)),
         LinearSpace.zeros(30, 400),
         SharedSpace.random({"track": 400, "artist": 400}, 20, "dot", rng),
     )
-    assert [are_sketched(uniform, other) for other in others] == [False] * 5
+    assert [are_sketched(uniform, other) for other in others] == [False] * 6

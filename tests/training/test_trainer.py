@@ -16,7 +16,7 @@ from wsabie.base.validation import check_features
 from wsabie.kernels import blocks, sequential
 from wsabie.space.joint import JointSpace
 from wsabie.space.shared import Ends, SharedSpace
-from wsabie.training import loops, trainer
+from wsabie.training import loops, samplers, trainer
 from wsabie.training.samplers import PAIRS_PER_BLOCK
 from wsabie.training.targets import RowBlock, build_targets
 from wsabie.training.trainer import Trainer
@@ -229,10 +229,11 @@ def test_progress_shows_the_figure_that_decides_or_the_loss(monitor: Any) -> Non
 
 
 @pytest.mark.parametrize("deterministic", [True, False])
-@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize(("dense", "sketched"), [(False, False), (True, False), (False, True)])
 def test_compiling_is_announced_once_and_is_of_the_types_that_training_has(
-    deterministic: bool, dense: bool, monkeypatch: pytest.MonkeyPatch
+    deterministic: bool, dense: bool, sketched: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(samplers, "SKETCHED_FROM", 1 if sketched else samplers.SKETCHED_FROM)
     recorder, block, settings = Recorder(), make_block(60, dense), make_settings(epochs=1, deterministic=deterministic)
     called: dict[int, set[Any]] = {}
 
@@ -251,6 +252,11 @@ def test_compiling_is_announced_once_and_is_of_the_types_that_training_has(
     assert [name for name, _, _ in recorder.stages] == ["compiling (once)", "training", "training"]
     assert len(called[1]) == 1
     assert called[1] == called[2] == called[3]
+    assert ("Sketched" in str(called[1])) == sketched
+    monkeypatch.setattr(samplers, "SKETCHED_FROM", samplers.SKETCHED_FROM if sketched else 1)
+    train(block, make_space(), replace(settings, threads=1), progress=recorder)
+    again = [name for name, _, _ in recorder.stages][3:]
+    assert again == (["training"] if sketched else ["compiling (once)", "training"])
 
 
 def test_keyboard_interrupt_leaves_at_once() -> None:

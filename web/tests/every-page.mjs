@@ -30,18 +30,24 @@ async function look(browser, base, address, screen, colours) {
   await page.waitForTimeout(200);
   for (const colorScheme of colours) {
     const where = `${address} at ${screen.viewport.width} pixels, ${colorScheme}`;
-    await page.emulateMedia({ colorScheme });
-    await page.waitForTimeout(200); // colours that fade
+    await shown(page, colorScheme, swagger);
     assert.deepEqual(await seriousFaults(page), [], where);
     assert.deepEqual(faults, [], where);
     assert.ok((await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)) <= 0, `${where}: too wide`);
     const shifted = await page.evaluate(() => window.shifted);
     if (!swagger) assert.ok(shifted < 0.1, `${where}: what is seen jumps (${shifted.toFixed(3)})`);
-    const dark = await page.evaluate(() => document.documentElement.classList.contains("dark-mode"));
-    assert.equal(dark, swagger && colorScheme === "dark", `${where}: Swagger's colours`);
   }
   if (swagger && screen === WIDE) await operations(page, colours);
   await context.close();
+}
+
+/** The page in these colours, when none of them fades any longer; Swagger takes them by a script. */
+async function shown(page, colorScheme, swagger) {
+  await page.emulateMedia({ colorScheme });
+  await page.waitForTimeout(200);
+  const dark = swagger && colorScheme === "dark";
+  await page.waitForFunction((dark) => document.documentElement.classList.contains("dark-mode") === dark, dark);
+  await page.waitForFunction(() => document.getAnimations().every((one) => one.playState !== "running" || one.effect?.getComputedTiming().endTime === Infinity));
 }
 
 /** Swagger's operations opened, with their fields. */
@@ -53,8 +59,7 @@ async function operations(page, colours) {
     await one.getByRole("button", { name: "Execute" }).waitFor();
   }
   for (const colorScheme of colours) {
-    await page.emulateMedia({ colorScheme });
-    await page.waitForTimeout(200);
+    await shown(page, colorScheme, true);
     assert.deepEqual(await seriousFaults(page, { without: SWAGGERS_OWN }), [], `operations, ${colorScheme}`);
   }
 }

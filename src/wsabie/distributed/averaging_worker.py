@@ -46,7 +46,7 @@ class Worker:
         self.trainer, self.threads = Trainer(settings), Threads(settings.threads)
         self.trainer.compile(self.space, self.blocks)
         rehearse()
-        self.sampling = self.trainer.sampling(self.space, self.space, self.blocks.of_label)
+        self.sampling = self.trainer.sampling(self.space, self.blocks.of_label)
 
     def train(self, epoch: int, number: int, coming: int | None = None) -> Report:
         """Train a part; the coming one is read meanwhile."""

@@ -134,7 +134,7 @@ def _score_inner(labels, q, y, width):
 # ---- what tells without a score
 
 
-def _ask_for_nothing(labels, counter, width):
+def _ask_for_nothing(labels, y, width):
     return
 
 
@@ -372,12 +372,12 @@ def score(labels: Any, q: Any, y: Any, width: Any) -> Any:
     return _SCORE[type(labels)](labels, q, y, width)
 
 
-def ask_for(labels: Any, counter: Any, width: Any) -> Any:
-    """Have what `falls_short` reads of the label that a uniform draw will bring on its way into the cache."""
-    return _ASK_FOR[type(labels)](labels, counter, width)
+def ask_for(labels: Any, y: Any, width: Any) -> Any:
+    """Have what `falls_short` reads of a label on its way into the cache."""
+    return _ASK_FOR[type(labels)](labels, y, width)
 
 
-def doubt(labels: Any, q: Any, width: Any) -> Any:
+def doubt_of(labels: Any, q: Any, width: Any) -> Any:
     """What `falls_short` takes, once for a query."""
     return _DOUBT[type(labels)](labels, q, width)
 
@@ -398,7 +398,7 @@ def push(labels: Any, rule: Any, y: Any, q: Any, weight: Any, width: Any) -> Any
 
 
 def limit(labels: Any, rule: Any, y: Any, width: Any) -> Any:
-    """Label y is cut to the maximal norm."""
+    """Label y, which has moved, is cut to the maximal norm, and sketched anew where it has a sketch."""
     return _LIMIT[type(labels)](labels, rule, y, width)
 
 
@@ -433,12 +433,12 @@ def _score(labels, q, y, width):
 
 
 @overload(ask_for, jit_options=INLINE)
-def _ask_for(labels, counter, width):
+def _ask_for(labels, y, width):
     return _ASK_FOR[labels.instance_class]
 
 
-@overload(doubt, jit_options=INLINE)
-def _doubt(labels, q, width):
+@overload(doubt_of, jit_options=INLINE)
+def _doubt_of(labels, q, width):
     return _DOUBT[labels.instance_class]
 
 

@@ -26,9 +26,9 @@ def stream(seed, epoch, example):
 
 
 @jit
-def advance(counter):
-    """The next counter of a stream."""
-    return counter + _GOLDEN
+def advance(counter, n=1):
+    """The n-th counter of a stream after this one."""
+    return counter + _GOLDEN * np.uint64(n)
 
 
 @jit

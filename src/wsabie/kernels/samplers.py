@@ -1,5 +1,8 @@
 """Where a negative comes from, dispatched on the sampler's type: `draw(sampler, labels, q, counter, width)`.
 
+Random numbers are a hash of a counter, so which labels will be drawn is known beforehand where the query has no say:
+`expect` has them asked for, so that memory answers while others are looked at.
+
 Uniform    every label alike: the only one from which the number of draws estimates a rank
 Weighted   with given chances, by an alias table (Walker 1977): frequency^p for instance
 Adaptive   a factor f with chance proportional to |q_f| sigma_f, then a rank r of the labels in the order of that
@@ -15,11 +18,14 @@ from numba.extending import overload
 
 from wsabie.base.arrays import LANES
 from wsabie.kernels._jit import INLINE, cold, jit
-from wsabie.kernels.candidates import score
-from wsabie.kernels.rng import below, mix
+from wsabie.kernels.candidates import ask_for, score
+from wsabie.kernels.rng import advance, below, mix
 
 _LOW, _S32 = np.uint64(0xFFFFFFFF), np.uint64(32)
 _UNIT = np.float32(2**-24)
+
+AHEAD = 16
+"""Draws that are asked for before they are looked at, at most: as long as memory takes to answer."""
 
 
 class Alias(NamedTuple):
@@ -147,6 +153,18 @@ def _draw_from_pool(sampler, labels, q, counter, width):
     return below(counter, labels.drawn[0])
 
 
+def _expect_uniform(sampler, labels, counter, t, width):
+    if t < AHEAD:  # two for each draw: a search that ends soon has asked for little in vain
+        ask_for(labels, below(advance(counter, t + 1), sampler.n_labels), width)
+        ask_for(labels, below(advance(counter, t + 2), sampler.n_labels), width)
+    else:
+        ask_for(labels, below(advance(counter, AHEAD + 1), sampler.n_labels), width)
+
+
+def _expect_nothing(sampler, labels, counter, t, width):
+    return
+
+
 _DRAW: dict[type, Callable[..., Any]] = {
     Uniform: _draw_uniform,
     Weighted: _draw_weighted,
@@ -154,6 +172,7 @@ _DRAW: dict[type, Callable[..., Any]] = {
     FullSort: _draw_full_sort,
     FromPool: _draw_from_pool,
 }
+_EXPECT: dict[type, Callable[..., Any]] = {**dict.fromkeys(_DRAW, _expect_nothing), Uniform: _expect_uniform}
 
 
 def draw(sampler: Any, labels: Any, q: Any, counter: Any, width: Any) -> Any:
@@ -161,6 +180,16 @@ def draw(sampler: Any, labels: Any, q: Any, counter: Any, width: Any) -> Any:
     return _DRAW[type(sampler)](sampler, labels, q, counter, width)
 
 
+def expect(sampler: Any, labels: Any, counter: Any, t: int, width: Any) -> Any:
+    """Ask for labels that later draws of a search bring; `counter` is that of its t-th draw, from 0."""
+    return _EXPECT[type(sampler)](sampler, labels, counter, t, width)
+
+
 @overload(draw, jit_options=INLINE)
 def _draw(sampler, labels, q, counter, width):
     return _DRAW[sampler.instance_class]
+
+
+@overload(expect, jit_options=INLINE)
+def _expect(sampler, labels, counter, t, width):
+    return _EXPECT[sampler.instance_class]

@@ -24,9 +24,8 @@ def most(q: Any, point: Any) -> float:
 
     Examples
     --------
-    >>> round(most([3, 4], [1.27, 0.01]), 4)  # 3.85, half a scale times sqrt(2) * 5, and a five-hundredth of that
-    3.8854
+    >>> round(most([3, -4], [1.27, 0.01]), 5)  # 3.77, and .502 times a scale of .01 times 7
+    3.80514
     """
     codes, scale = sketch(point)
-    doubt = 0.501 * np.sqrt(len(q)) * float(np.linalg.norm(q))
-    return float(np.dot(q, codes) + doubt) * scale
+    return float(np.dot(q, codes) + 0.502 * np.abs(q).sum()) * scale

@@ -27,9 +27,9 @@ import numpy as np
 
 from wsabie.kernels._jit import cold, jit
 from wsabie.kernels.bisection import first_at_least
-from wsabie.kernels.candidates import ask_for, doubt, falls_short, n_places, name, pull, score
+from wsabie.kernels.candidates import doubt_of, falls_short, n_places, name, pull, score
 from wsabie.kernels.rng import advance, below, mix, stream
-from wsabie.kernels.samplers import draw, unit
+from wsabie.kernels.samplers import draw, expect, unit
 
 # Counters, one row per thread (128 bytes and more apart, so that threads share no cache line).
 VISITED, SKIPPED, UPDATES, DRAWS, REJECTED = range(5)
@@ -85,9 +85,6 @@ class Rule(NamedTuple):
 
 EXACT = -1
 """`rank_sample` that counts all labels."""
-
-AHEAD = 16
-"""Draws that are asked for before they are looked at: as long as memory takes to answer."""
 
 
 def bit_of(y: Any, n_words: Any) -> Any:
@@ -153,20 +150,17 @@ def find_violator(targets, labels, rule, sampler, i, q, threshold, n_negatives, 
     if v >= 0 and score(labels, q, v, width) > threshold:
         return v, 0
     lowest = np.float32(-np.inf) if rule.logistic else threshold
-    limit, unsure = min(rule.max_trials, n_negatives), doubt(labels, q, width)
-    drawn, coming = 0, counter
-    for _ in range(min(AHEAD, limit)):
-        coming = advance(coming)
-        ask_for(labels, coming, width)
-    for _ in range(2 * limit + 10):
-        counter, coming = advance(counter), advance(coming)
-        ask_for(labels, coming, width)
+    limit, doubt = min(rule.max_trials, n_negatives), doubt_of(labels, q, width)
+    drawn = 0
+    for t in range(2 * limit + 10):
+        counter = advance(counter)
+        expect(sampler, labels, counter, t, width)
         v = draw(sampler, labels, q, counter, width)
         if is_positive(targets, i, name(labels, v)):
             counters[REJECTED] += 1
             continue
         drawn += 1
-        if not falls_short(labels, q, v, unsure, lowest, width) and score(labels, q, v, width) > lowest:
+        if not falls_short(labels, q, v, doubt, lowest, width) and score(labels, q, v, width) > lowest:
             return v, drawn
         if drawn >= limit:
             break

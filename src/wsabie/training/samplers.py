@@ -176,7 +176,7 @@ class Sampling:
 class SketchedSampling(Sampling):
     """Every label alike, with sketches of all (`kernels.sketches`), which the loops keep up to date as labels move."""
 
-    def __init__(self, space: JointSpace, per_thread: list[Any]) -> None:
+    def __init__(self, space: Any, per_thread: list[Any]) -> None:
         self.codes, self.scales = tables.bytes_like(space.labels), np.zeros(space.n_labels, np.float32)
         super().__init__(per_thread)
 
@@ -195,9 +195,9 @@ class SketchedSampling(Sampling):
 
 
 def are_sketched(sampler: Sampler, space: Any) -> bool:
-    """Whether draws from these labels are sooner looked at by sketches.
+    """Whether sketches of these labels save time: where they are points of a table that the cache does not hold.
 
-    They are points that nothing else moves, so no relation's, of a table that the cache does not hold.
+    Labels that something else moves within a pass, such as those of a relation, can have none: ask of the whole space.
     """
     return (
         sampler.name == "uniform"
@@ -286,7 +286,7 @@ def sampling_of(sampler: Sampler, space: Space, counts: Int64, n_threads: int, s
         return Sampling([FromPool()] * n_threads)
     if sampler.name == "uniform":
         alike = [Uniform(np.int64(n))] * n_threads
-        return SketchedSampling(space, alike) if sketched and isinstance(space, JointSpace) else Sampling(alike)
+        return SketchedSampling(space, alike) if sketched else Sampling(alike)
     if sampler.name == "frequency":
         chances = np.maximum(counts, 1).astype(np.float64) ** sampler.power
         return Sampling([Weighted(alias_table(chances / chances.sum()))] * n_threads)

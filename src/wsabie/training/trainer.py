@@ -149,7 +149,7 @@ class Trainer:
             types = (
                 run,
                 sampler.name,
-                sketched := are_sketched(sampler, space),
+                sketched := self._sketched(space),
                 space.similarity,
                 seen.width,
                 *map(_form, (block.inputs, pooled)),
@@ -171,19 +171,22 @@ class Trainer:
     def _samplings(self, space: Any, blocks: Blocks) -> dict[str | None, Sampling]:
         """The sampler of each relation; there is one without a name where the space has no relations."""
         if isinstance(blocks, Counted):
-            return {None: self.sampling(space, space, blocks.of_label)}
+            return {None: self.sampling(space, blocks.of_label)}
         counts: dict[str | None, Int64] = {}
         views: dict[str | None, Space] = {}
         for block in blocks(0):
             seen = views.setdefault(_relation(block), seen_by(space, block))
             own = counts.setdefault(_relation(block), np.zeros(seen.n_labels, np.int64))
             own += np.bincount(block.targets.labels, minlength=seen.n_labels)
-        return {key: self.sampling(space, seen, counts[key]) for key, seen in views.items()}
+        return {key: self.sampling(seen, counts[key], alone=key is None) for key, seen in views.items()}
 
-    def sampling(self, space: Any, seen: Space, counts: Int64) -> Sampling:
-        """Where the negatives of what is seen of a space come from."""
-        sampler = self.settings.sampler
-        return sampling_of(sampler, seen, counts, self.settings.threads, are_sketched(sampler, space))
+    def sampling(self, space: Space, counts: Int64, alone: bool = True) -> Sampling:
+        """Where negatives come from; `alone`: within a pass nothing but it moves the labels."""
+        settings = self.settings
+        return sampling_of(settings.sampler, space, counts, settings.threads, alone and self._sketched(space))
+
+    def _sketched(self, space: Any) -> bool:
+        return self.settings.loss != "owpc" and are_sketched(self.settings.sampler, space)
 
     def _after(self, space: Trainable, state: Progressed, stats: EpochStats) -> Progressed:
         """The state with one more epoch; the space is kept when it is the best so far."""
