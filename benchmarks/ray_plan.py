@@ -255,7 +255,7 @@ def planned(networks: Iterable[float] = (10e9, 25e9), sizes: Iterable[int] = (8,
     return rows
 
 
-NODE_RATE = 8 * 40_000.0
+NODE_RATE = 8 * 60_000.0
 """Pairs a second of a node of 8 cores; a core made that many among 109,444 labels (docs/benchmarks.md)."""
 
 
