@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { Decided } from "../api/types";
 
 const asked: string[] = [];
-let refuses = false;
+let refuses = "";
 vi.mock("../api/client", () => {
   class ApiError extends Error {
     passing = false;
@@ -14,7 +14,7 @@ vi.mock("../api/client", () => {
     },
     undo: (entry: number): Promise<void> => {
       asked.push(`undo ${entry}`);
-      return refuses ? Promise.reject(new ApiError("later entries come first")) : Promise.resolve();
+      return refuses ? Promise.reject(new ApiError(refuses)) : Promise.resolve();
     },
   };
   return { api, ApiError };
@@ -32,7 +32,7 @@ describe("what was done, on whatever view", () => {
   beforeEach(async () => {
     vi.resetModules();
     asked.length = 0;
-    refuses = false;
+    refuses = "";
     desk = await import("./desk");
     (await import("./may")).mayWrite.set(true);
     const { said } = await import("../shell/saying");
@@ -69,12 +69,23 @@ describe("what was done, on whatever view", () => {
   });
 
   it("tells why it was not taken back, and has pages ask again", async () => {
-    refuses = true;
+    refuses = "later entries come first";
     const after = vi.fn();
     desk.undoEntry(5, "Renamed a", after);
     await settled();
     expect(told()).toBe("Not saved: later entries come first");
     expect(after).toHaveBeenCalledOnce();
     expect(desk.queue.state().refused).toHaveLength(1);
+  });
+
+  it("is as good as taken back when that was done already", async () => {
+    refuses = "entry 5 is undone already, by entry 6; undo that one to have it back";
+    const after = vi.fn();
+    desk.undoEntry(5, "Renamed a", after);
+    await settled();
+    expect(asked).toEqual(["undo 5"]);
+    expect(after).toHaveBeenCalledOnce();
+    expect(desk.queue.state().refused).toHaveLength(0);
+    expect(desk.queue.state().waiting).toHaveLength(0);
   });
 });
