@@ -1,6 +1,6 @@
 """Validation during training, from our own fixed-order kernels: the same bits for any number of threads."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,8 +18,36 @@ from wsabie.space.parts import PartsSpace
 from wsabie.space.protocol import Space
 from wsabie.training.threads import Threads
 
+MOST_LABELS = 1 << 31
 MAX_ROWS = 2000
 """Validation rows that steer training; evenly spread over those given. Evaluation reads them all."""
+
+
+def check_metric(metric: str, n_labels: int | None = None, others: Sequence[str] = ()) -> None:
+    """Refuse a figure by which no epoch can be chosen.
+
+    Parameters
+    ----------
+    metric : str
+    n_labels : int or None
+        None: not known yet, so that any k will do.
+    others : sequence of str
+        Figures beside MAP and p@k that a kind of model has.
+
+    Raises
+    ------
+    InputError
+
+    Examples
+    --------
+    >>> check_metric("p@5", n_labels=5)
+    >>> check_metric("map")
+    Traceback (most recent call last):
+    wsabie.base.errors.InputError: no epoch can be chosen by 'map'; choose MAP, or p@k such as p@10
+    """
+    known = metric == "MAP" or metric in others or 1 <= _length(metric) <= (n_labels or MOST_LABELS)
+    k = "such as p@10" if n_labels is None else f"with k from 1 to {n_labels} (the labels)"
+    require(known, f"no epoch can be chosen by {metric!r}; choose {', '.join(['MAP', *others])}, or p@k {k}")
 
 
 class ValidationMap:
@@ -45,10 +73,7 @@ class ValidationMap:
     def __init__(
         self, inputs: Inputs, Y: Matrix, threads: int, max_rows: int | None = MAX_ROWS, metric: str = "MAP"
     ) -> None:
-        require(
-            metric == "MAP" or _length(metric) in range(1, Y.shape[1] + 1),
-            f"no epoch can be chosen by {metric!r}; choose MAP, or p@k with k from 1 to {Y.shape[1]} (the labels)",
-        )
+        check_metric(metric, Y.shape[1])
         labelled = np.flatnonzero(np.diff((Y > 0).tocsr().indptr))
         require(
             max_rows is None or len(labelled) > 0,

@@ -107,6 +107,7 @@ init_labels, patience, threads, deterministic, seed
     """
 
     kind = "parts"
+    metrics = (PAIRS,)
 
     def __init__(
         self,
@@ -225,7 +226,7 @@ init_labels, patience, threads, deterministic, seed
     def _monitor(
         self, X: Any, Y: Any, threads: int, max_rows: int | None, what: str = "validation X", metric: str = "MAP"
     ) -> ValidationMap:
-        """`metric` may be "pairs" too; without quadruplets among the validation rows there are figures of pictures."""
+        """Without quadruplets among the validation rows there are figures of pictures."""
         pictures = super()._monitor(X, Y, threads, max_rows, what, "MAP" if metric == PAIRS else metric)
         truth = self._truth(Y, n_rows(self._checked(X, what)))
         relations = self._ids_of_relations()

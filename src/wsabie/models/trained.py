@@ -57,6 +57,8 @@ class TrainedModel(LabelModel):
     settings_: dict[str, Any]
     reads_shards: ClassVar[bool] = False
     """Whether `fit` takes rows that are in shards."""
+    metrics: ClassVar[tuple[str, ...]] = ()
+    """Validation figures that may choose the epoch beside MAP and p@k."""
     _made_ready: tuple[str, ...] = ("_searched",)
     """What is kept of a fitted state for searches, and neither saved nor copied."""
 
@@ -290,12 +292,13 @@ class TrainedModel(LabelModel):
         return self._monitor(X, Y, self.threads or available_cores(), None, "X")(self.space_)
 
     def facts(self) -> dict[str, Any]:
-        """Sizes and figures that tell what the model is, JSON-able; "validation_map" is that of the kept epoch, None of
-        a model that was trained on since, or whose labels were merged or removed."""
+        """Sizes and figures that tell what the model is, JSON-able; "validation_map" is that of "kept_epoch" (the first
+        is 1), both None of a model that was trained on since, or whose labels were merged or removed."""
         edited = len(self.vocabulary_.retired()) > 0  # other labels than those that were judged
         kept = None if edited else kept_epoch(self.history_)
         figure = None if kept is None else kept.validation_metrics.get("MAP", kept.validation)
-        return {**super().facts(), "epochs": len(self.history_), "validation_map": figure}
+        chosen = {"kept_epoch": None if kept is None else kept.epoch + 1, "validation_map": figure}
+        return {**super().facts(), "epochs": len(self.history_), **chosen}
 
     def check_parameters(self) -> None:
         """Refuse values that no training can use, by name; InputError."""

@@ -56,7 +56,8 @@ def align(
         The model's features by number. When the rows have names too, columns are matched by name: unknown
         ones are dropped and counted, missing ones are 0 in sparse rows.
     n_features : int or None
-        The model's width, for features without names.
+        The model's width, for features without names; of rows that do not tell theirs (`Rows.open_width`), values of
+        higher numbers are dropped and counted.
     dictionary : str or None
         Fingerprint of the dictionary whose terms are the model's features, where it is known.
 
@@ -145,8 +146,7 @@ def move_columns(M: Matrix, columns: Int32, width: int) -> Matrix:
 
 def _align_features(rows: Rows, feature_names: Sequence[str] | None, n_features: int | None) -> tuple[Rows, int]:
     if feature_names is None or rows.feature_names is None:
-        _check_width(rows, len(feature_names) if feature_names is not None else n_features)
-        return rows, 0
+        return _align_width(rows, n_features if feature_names is None else len(feature_names))
     if rows.feature_names == list(feature_names):
         return rows, 0
     number = {name: i for i, name in enumerate(feature_names)}
@@ -177,13 +177,21 @@ def _check_dictionary(rows: Rows, wanted: str | None) -> None:
         )
 
 
-def _check_width(rows: Rows, wanted: int | None) -> None:
-    found = rows.X.shape[1]
-    if wanted is not None and found != wanted:
-        raise InputError(
-            f"the data has {found:,} features but the model takes {wanted:,}; give data made in the same "
-            "way as the training data"
-        )
+def _align_width(rows: Rows, wanted: int | None) -> tuple[Rows, int]:
+    """Rows of features without names, and how many values had none of the model's numbers.
+
+    Where nothing says how many features there are, higher numbers are features that training has not seen.
+    """
+    X, found = rows.X, rows.X.shape[1]
+    if wanted is None or found == wanted:
+        return rows, 0
+    if rows.open_width and found > wanted and not isinstance(X, np.ndarray):
+        known = X[:, :wanted]
+        return replace(rows, X=known), int(X.nnz - known.nnz)
+    raise InputError(
+        f"the data has {found:,} features but the model takes {wanted:,}; give data made in the same "
+        "way as the training data"
+    )
 
 
 def _dense_columns(rows: Rows, feature_names: Sequence[str]) -> Matrix:

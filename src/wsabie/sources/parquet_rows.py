@@ -153,7 +153,8 @@ class Beside:
         times = self.times if self.table.has("time") else None
         noted = {name: self.table.promised.get(name) for name in ("feature_names", "dictionary")}
         augment = self.table.promised.get("augment", 0)
-        return Rows(X, Y, names, list(self.ids), groups, times, counts, **noted, augment=augment)
+        open_width = self.table.promised.get("n_features") is None
+        return Rows(X, Y, names, list(self.ids), groups, times, counts, **noted, augment=augment, open_width=open_width)
 
 
 class DenseMap(NamedTuple):

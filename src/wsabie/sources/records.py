@@ -38,6 +38,8 @@ class Rows:
         Fingerprint of the dictionary whose terms the columns are: rows of two dictionaries do not mix.
     augment : int
         Further views of each picture that are rows too: those of the picture "a" are "a#1", "a#2" ... "a#augment".
+    open_width : bool
+        Nothing says how many features there are: X is as wide as the highest number of one.
     """
 
     X: Matrix
@@ -50,6 +52,7 @@ class Rows:
     feature_names: list[str] | None = None
     dictionary: str | None = None
     augment: int = 0
+    open_width: bool = False
 
     def __len__(self) -> int:
         return len(self.ids)

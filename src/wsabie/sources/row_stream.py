@@ -137,8 +137,9 @@ def unlabelled_rows(path: Path, rejects: Rejects, n_features: int | None = None)
     stream = _streamed(path, rejects)
     if stream is None:
         return None
+    open_width = stream.about.n_features is None
     about = replace(stream.about, n_features=stream.about.n_features or n_features)
-    return (_unlabelled(part.columns, about) for part in stream.parts())
+    return (replace(_unlabelled(part.columns, about), open_width=open_width) for part in stream.parts())
 
 
 def unlabelled_table(data: Any, place: Path, rejects: Rejects, n_features: int) -> Rows | None:

@@ -154,7 +154,7 @@ def _finish(
     X = sparse_features(row_starts(got.feature_counts.finish()[:kept]), indices, values, width)
     label_names, labels = _name_labels(got.labels.finish(), header, names)
     Y = label_matrix(got.label_counts.finish()[:kept], labels, len(label_names))
-    return Rows(X, Y, label_names, [str(n) for n in lines.tolist()], counts=counts)
+    return Rows(X, Y, label_names, [str(n) for n in lines.tolist()], counts=counts, open_width=header is None)
 
 
 def _name_labels(labels: Int32, header: Header | None, names: list[str] | None) -> tuple[list[str], Int32]:

@@ -157,7 +157,7 @@ def folder_kind(path: str | Path) -> str | None:
 def refuse_foreign(path: Path) -> None:
     """Raise ModelFolderError when a model saved at `path` would replace somebody else's files."""
     with readable(path):
-        if path.is_file():
+        if path.exists() and not path.is_dir():  # a device, too
             raise ModelFolderError(f"{path} is a file; give the name of a folder")
         if not path.is_dir() or not any(path.iterdir()):
             return

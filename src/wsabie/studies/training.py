@@ -21,6 +21,7 @@ from wsabie.models.base import LabelModel
 from wsabie.models.ensemble import Ensemble
 from wsabie.models.meanings import MeaningRanker
 from wsabie.models.members import column_blocks
+from wsabie.models.monitor import check_metric
 from wsabie.models.warm import with_features
 from wsabie.models.wsabie import Wsabie
 from wsabie.sources.align import Aligned, align
@@ -203,19 +204,19 @@ def train(
     InputError
         Data that do not fit each other, too few rows, no label with enough of them, or what `Wsabie.fit` refuses.
     """
-    if recipe.metric != "MAP" and not taken_by(recipe.estimator, metric=recipe.metric):
-        raise InputError(f"this model's epochs are chosen by MAP alone, and not by {recipe.metric!r}; leave it out")
+    refuse_metric(recipe)
     sides: Sides | ShardedSides
     if isinstance(source, ShardedRows):
         judge = None if valid is None else transformed(None, valid, executor, progress, rejects)
         sides = prepare_shards(source, judge, recipe)
     else:
         sides = prepare(source, valid, recipe, executor=executor, progress=progress, rejects=rejects)
-    if not recipe.resume:
-        shutil.rmtree(recipe.work / "checkpoint", ignore_errors=True)
+    refuse_metric(recipe, len(sides.learnt.label_names))
     estimator: Any = _with_columns(recipe.estimator, sides.learnt.feature_names, sides.terms)
     if recipe.start is not None:
         _begin(estimator, recipe.start, sides)
+    if not recipe.resume:
+        shutil.rmtree(recipe.work / "checkpoint", ignore_errors=True)
     estimator.fit(
         **sides.given_to_fit,
         progress=progress,
@@ -232,6 +233,13 @@ def train(
     )
     sides.annotator(estimator).save(recipe.model)
     return Trained(sides.facts, getattr(estimator, "history_", []), sides.given)
+
+
+def refuse_metric(recipe: Recipe, n_labels: int | None = None) -> None:
+    """Refuse a figure by which the epochs of this kind of model cannot be chosen; InputError."""
+    if recipe.metric != "MAP" and not taken_by(recipe.estimator, metric=recipe.metric):
+        raise InputError(f"this model's epochs are chosen by MAP alone, and not by {recipe.metric!r}; leave it out")
+    check_metric(recipe.metric, n_labels, getattr(recipe.estimator, "metrics", ()))
 
 
 def _begin(estimator: Any, start: Annotator, sides: Sides | ShardedSides) -> None:
@@ -307,6 +315,7 @@ def _refuse_labels(source: ItemSource, valid: Source | None, recipe: Recipe) -> 
     """What labels alone tell, before items are described for nothing."""
     told = _with_words(outline(source), recipe, Rejects())
     learnt, _ = _sides(told, None, recipe if valid is None else replace(recipe, hold_out=0.0))
+    refuse_metric(recipe, len(learnt.label_names))
     if hasattr(recipe.estimator, "check_labels"):
         recipe.estimator.check_labels(learnt.Y, learnt.label_names)
 
@@ -348,9 +357,9 @@ def _described(
     """The rows of a source; pictures are described first, resumably, in the folder of unfinished work."""
     if isinstance(source, Rows):
         return source, None
-    if not recipe.resume:
-        shutil.rmtree(recipe.work, ignore_errors=True)
-    return described(source, recipe.description, recipe.work, recipe.seed, executor, progress, rejects)
+    return described(
+        source, recipe.description, recipe.work, recipe.seed, executor, progress, rejects, resume=recipe.resume
+    )
 
 
 def described(
@@ -361,17 +370,24 @@ def described(
     executor: Executor,
     progress: Progress,
     rejects: Rejects,
+    *,
+    resume: bool = True,
 ) -> tuple[Rows, Describer]:
-    """The rows of items, and what describes them; what lies in the folder `work` from a run before is used again."""
+    """The rows of items, and what describes them; what lies in the folder `work` from a run before is used again.
+
+    Without `resume` it is removed, but only when there is a first thing to put in its place.
+    """
     folder, options = work / "terms", dict(description)
     augment = options.pop("augment", 0)
     wanted = describer(options.pop("describe", None), things=source.things, **options, seed=seed)
     wanted.viewer(augment)  # what cannot be is refused before anything is learned
-    if is_model_folder(folder):
+    if resume and is_model_folder(folder):
         terms = load_describer(folder)
         terms.refuse_other(wanted, folder, "go on with the same options, or leave --resume out to begin anew")
     else:
         terms = learn(wanted, source, executor, progress, rejects)
+        if not resume:
+            shutil.rmtree(work, ignore_errors=True)
         terms.save(folder)
     table = work / "features.parquet"
     extract(source, terms, table, executor=executor, progress=progress, rejects=rejects, augment=augment)

@@ -1,6 +1,6 @@
 """A saved model goes on learning, step by step: the folder holds the model before a step or after it, never between."""
 
-from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from wsabie.base.errors import InputError
+from wsabie.base.progress import SILENT, Progress
 from wsabie.models.annotator import Annotator
 from wsabie.models.wsabie import Wsabie
 from wsabie.sources.fingerprint import MARKED, fingerprint_or_none, marks_of
@@ -19,6 +20,8 @@ EPOCHS = 10
 HELD = 10
 """Every so many-th row of a step is kept to fit probabilities anew, where the model had some."""
 FEWEST_HELD = 50
+REHEARSED = 64
+"""Rows that a copy learns first, so that everything is compiled, which may take longer than the steps."""
 
 
 def require_stream(annotator: Annotator, place: Path) -> Wsabie:
@@ -36,7 +39,7 @@ def update(
     *,
     step: int = STEP,
     epochs: int = EPOCHS,
-    on_step: Callable[[dict[str, Any]], None] = lambda _: None,
+    progress: Progress = SILENT,
 ) -> list[dict[str, Any]]:
     """Learn rows in steps and save the model after each; a run that was stopped goes on with the first step not saved.
 
@@ -50,8 +53,7 @@ def update(
         The model's folder.
     step, epochs : int
         Rows of a step, and passes over each.
-    on_step : callable
-        Is told the figures of every step.
+    progress : Progress
 
     Returns
     -------
@@ -75,23 +77,29 @@ def update(
         updates.append(own)
     if own["rows"] >= len(rows):
         raise InputError(f"the model learnt all {len(rows):,} rows of this data before; give others")
+    with progress.stage("compiling (once)", None, ""):
+        _learn(copy(model), rows.take(np.arange(min(REHEARSED, len(rows)))), 1, calibrated=False)
     told = []
-    for lo in range(own["rows"], len(rows), step):
-        part = rows.take(np.arange(lo, min(lo + step, len(rows))))
-        told.append(_learn(model, part, epochs, calibrated=own["calibrated"]))
-        own["rows"] = lo + len(part)
-        n_labels = len(model.vocabulary_) - len(model.vocabulary_.retired())
-        facts = {**annotator.facts, "updates": updates, "labels": n_labels}
-        facts["rows"] = facts.get("rows", 0) + len(part)
-        marks = annotator.marks
-        annotator = replace(
-            annotator,
-            facts=facts,
-            marks=None if marks is None else np.unique(np.append(marks, marks_of(part)))[:MARKED],
-        )
-        annotator.save(place)
-        on_step(told[-1])
+    with progress.stage("learning", len(rows), "rows") as stage:
+        stage.advance(own["rows"])
+        for lo in range(own["rows"], len(rows), step):
+            part = rows.take(np.arange(lo, min(lo + step, len(rows))))
+            told.append(_learn(model, part, epochs, calibrated=own["calibrated"]))
+            own["rows"] = lo + len(part)
+            annotator = _saved(annotator, part, place, updates)
+            judged = told[-1].get("map")
+            stage.advance(len(part), **({} if judged is None else {"MAP": judged}))
     return told
+
+
+def _saved(annotator: Annotator, part: Rows, place: Path, updates: list[dict[str, Any]]) -> Annotator:
+    """The annotator whose model has learnt a step, in its folder."""
+    labels, facts, marks = annotator.model.vocabulary_, annotator.facts, annotator.marks
+    n_labels, n_rows = len(labels) - len(labels.retired()), facts.get("rows", 0) + len(part)
+    marks = None if marks is None else np.unique(np.append(marks, marks_of(part)))[:MARKED]
+    annotator = replace(annotator, facts={**facts, "updates": updates, "labels": n_labels, "rows": n_rows}, marks=marks)
+    annotator.save(place)
+    return annotator
 
 
 def _learn(model: Wsabie, part: Rows, epochs: int, *, calibrated: bool) -> dict[str, Any]:

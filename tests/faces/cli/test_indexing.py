@@ -111,7 +111,7 @@ def test_an_index_follows_the_labels(cli: Cli, emoji: Path, model: Path, monkeyp
     assert (renamed.code, "made anew" in renamed.err) == (0, False)
     merged = cli("edit", model, "merge", "another name", names[1])
     assert "the index of its labels (int8) was made anew: recall@10 1.000" in merged.err
-    learnt = cli("update", model, emoji, "--epochs", 1)
+    learnt = cli("update", model, emoji, "--forget", "--epochs", 1)
     assert (learnt.code, learnt.err.count("was made anew")) == (0, 1), learnt.err
     found = cli("annotate", model, emoji, "-k", 5, "--json")
     assert "searched exactly" not in found.err

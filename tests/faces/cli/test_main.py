@@ -84,7 +84,7 @@ def test_ctrl_c_stops_with_one_sentence(tmp_path: Path) -> None:
     words += ["--hold-out", "0"]  # nothing stops it early
     process = subprocess.Popen([*map(str, words)], stderr=subprocess.PIPE, text=True, preexec_fn=heed_ctrl_c)
     try:
-        checkpoint = tmp_path / "m.training"
+        checkpoint = tmp_path / "m.training" / "checkpoint" / "config.json"
         deadline = time.monotonic() + 120
         while not checkpoint.exists() and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -93,7 +93,8 @@ def test_ctrl_c_stops_with_one_sentence(tmp_path: Path) -> None:
     finally:
         process.kill()
     assert process.returncode == 130, err
-    assert "stopped; the same command with --resume goes on from what is finished, where anything is" in err
+    kept = tmp_path / "m.training"
+    assert f"stopped; finished epochs are kept in {kept}, and the same command with --resume goes on from that" in err
     assert "Traceback" not in err
     assert not (tmp_path / "m").exists()
 

@@ -27,6 +27,10 @@ def options(collection: Path) -> tuple[object, ...]:
     return ("--epochs", 6, "--hold-out", 0, *pictures, "--threads", 1, "--json")
 
 
+SMALL = ("--terms", 20, "--size", 32, "--epochs", 6, "--threads", 1)
+"""Of a short training on pictures, some of which choose the epoch."""
+
+
 @pytest.fixture(params=["rows", "pictures"])
 def collection(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Rows of features in a file, or 24 of the pictures in three folders that are named for their labels."""
@@ -118,8 +122,66 @@ def test_unfinished_training_that_is_thrown_away_is_said(
     assert (first.code, "is replaced" in first.err) == (130, False)
     again = cli(*asked)
     assert again.code == 0
-    said = f"unfinished training at {tmp_path / 'm.training'} is replaced; --resume would go on from it"
+    said = f"unfinished training at {tmp_path / 'm.training'} is replaced when this one has begun; --resume would go on"
     assert again.err.count(said) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--metric", "mapp"), "no epoch can be chosen by 'mapp'; choose MAP, or p@k such as p@10"),
+        (("--metric", "p@5000"), "no epoch can be chosen by 'p@5000'; choose MAP, or p@k with k from 1 to "),
+        (("--describe", "term"), "'term'"),
+        (("--terms", "5000000"), "visual terms are asked for"),
+        (("--min-rows", "1000"), "no label has 1000 training rows"),
+    ],
+)
+def test_what_is_refused_costs_no_unfinished_training(
+    cli: Cli, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, str], said: str
+) -> None:
+    def stopped(*args: Any) -> None:
+        raise KeyboardInterrupt
+
+    asked = ("train", pictures, "--model", tmp_path / "m", *SMALL)
+    work = tmp_path / "m.training"
+    with monkeypatch.context() as patch:
+        patch.setattr(Annotator, "save", stopped)
+        first = cli(*asked)
+    assert f"stopped; finished epochs are kept in {work}, and the same command with --resume goes on" in first.err
+    there = {path: path.stat().st_mtime_ns for path in work.rglob("*")}
+    refused = cli(*asked, *words)
+    assert (refused.code, said in refused.err) == (1, True), refused.err
+    assert {path: path.stat().st_mtime_ns for path in work.rglob("*")} == there
+    if words[0] != "--metric" or "such as" not in said:  # which is refused before anything is opened
+        assert f"finished epochs are kept in {work}; --resume goes on from that" in refused.err
+    monkeypatch.setattr(VisualTerms, "fit", None)  # the dictionary is there
+    assert cli(*asked, "--resume").code == 0
+
+
+def test_ctrl_c_before_anything_is_finished_leaves_nothing(
+    cli: Cli, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*args: Any, **options: Any) -> None:
+        raise KeyboardInterrupt
+
+    asked = ("train", pictures, "--model", tmp_path / "m", *SMALL)
+    with monkeypatch.context() as patch:
+        patch.setattr(VisualTerms, "fit", stopped)
+        ran = cli(*asked)
+    assert (ran.code, "stopped before anything was finished, so that the same command begins" in ran.err) == (130, True)
+    monkeypatch.setattr("wsabie.studies.training.extract", stopped)
+    ran = cli(*asked)
+    assert f"stopped; what is described already is kept in {tmp_path / 'm.training'}" in ran.err
+
+
+def test_the_kept_epoch_is_told(cli: Cli, rows: Path, tmp_path: Path) -> None:
+    """`MAP` may be written in small letters; a device is no place for a model."""
+    done = cli("train", rows, "--model", tmp_path / "m", "--epochs", 6, "--metric", "map", "--json")
+    figures = [one["validation"] for one in done.json["history"]]
+    told = cli("info", tmp_path / "m", "--json").json
+    assert (told["kept_epoch"], told["validation_map"]) == (figures.index(max(figures)) + 1, max(figures))
+    refused = cli("train", rows, "--model", "/dev/full", *options(rows))
+    assert (refused.code, "/dev/full is a file; give the name of a folder" in refused.err) == (1, True), refused.err
 
 
 @pytest.mark.parametrize(

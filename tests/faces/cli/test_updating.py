@@ -136,13 +136,15 @@ def test_what_update_refuses(cli: Any, parts: tuple[Path, Path], tmp_path: Path)
     model = trained(cli, base, tmp_path, replay=False)
     for words, said in (
         ((more, "--replay", "some"), "--replay some is no number of rows"),
-        ((more, "--replay", "100"), "keeps no rows of its training yet"),
-        ((tmp_path / "missing",), "missing"),
+        ((more,), "it would forget old labels; give the training data by --remember DATA, or --forget"),
+        ((more, "--replay", "100"), "it would forget old labels"),
+        ((more, "--remember", base, "--forget"), "leave --forget out"),
+        ((tmp_path / "missing", "--forget"), "missing"),
     ):
         refused = cli("update", model, *words)
         assert (refused.code, said in refused.err) == (1, True), refused.err
-    bare = cli("update", model, more, "--epochs", 1, "--json")
-    assert "old labels may be forgotten" in bare.err
+    bare = cli("update", model, more, "--forget", "--epochs", 1, "--json")
+    assert bare.err.index("compiling (once)") < bare.err.index("learning") < bare.err.index("1,500/1,500 rows")
     assert "map" not in bare.json["steps"][0]
     other = tmp_path / "popular"
     assert cli("train", base, "--model", other, "--kind", "popularity").code == 0

@@ -46,6 +46,7 @@ from wsabie.faces.cli.options import (
     Top,
     WordVectors,
     describing,
+    figure,
     opening_itself,
     positive,
     refuse_options,
@@ -98,7 +99,11 @@ def train(
     ] = None,
     metric: Annotated[
         str | None,
-        typer.Option(help="Figure of these rows that chooses the epoch: MAP, p@k; of parts also pairs (default: MAP)."),
+        typer.Option(
+            parser=figure,
+            metavar="FIGURE",
+            help="Figure of these rows that chooses the epoch: MAP, p@k; of parts also pairs (default: MAP).",
+        ),
     ] = None,
     min_rows: MinRows = 1,
     config: Annotated[
@@ -388,6 +393,10 @@ def update(
         Path | None,
         typer.Option(metavar="DATA", help="Data that the model was trained on, where it keeps no rows yet."),
     ] = None,
+    forget: Annotated[
+        bool,
+        typer.Option("--forget", help="Learn the new rows alone where the model keeps no others: what it knew falls."),
+    ] = False,
     step: Annotated[int, typer.Option(min=1, help="Rows that are learnt before the model is saved.")] = 2000,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the rows of a step.")] = 10,
     threads: Threads = None,
@@ -400,7 +409,7 @@ def update(
     from wsabie.storage.atomic import held
 
     with held(model):
-        update_command(model, data, replay, remember, step, epochs, threads, strict, rejects, json)
+        update_command(model, data, replay, remember, forget, step, epochs, threads, strict, rejects, json)
 
 
 def edit(

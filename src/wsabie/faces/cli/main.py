@@ -16,11 +16,9 @@ from wsabie import __version__
 from wsabie.base.errors import WsabieError
 from wsabie.faces.cli import commands
 
-INTERRUPTED = 130  # what typer makes of Ctrl-C
 _ANEW = "unfinished work of this command is not kept, so that it begins anew next time"
 _KEPT = "what is finished is kept, and the same command again goes on from it"
 _GOES_ON = {
-    "train": "the same command with --resume goes on from what is finished, where anything is",
     "shards": _KEPT,
     "features": _KEPT,
     "update": "steps that were saved are kept, and the same command again goes on from them",
@@ -95,7 +93,7 @@ def common(
 
 def run() -> None:
     """Entry point: exit code 0 done, 1 the input is at fault, 2 usage, 130 stopped by Ctrl-C."""
-    from wsabie.faces.cli.terminal import fail, log_as_notes
+    from wsabie.faces.cli.terminal import INTERRUPTED, fail, log_as_notes
 
     _refuse_empty(sys.argv[1:])
     sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 - closed by the caller: no results
@@ -122,7 +120,7 @@ def run() -> None:
     except SystemExit as stop:
         if stop.code == INTERRUPTED:
             command = " ".join(sys.argv[1 : 3 if sys.argv[1] == "collection" else 2])
-            fail(f"stopped; {_GOES_ON.get(command, _ANEW)}")
+            fail(getattr(stop, "sentence", f"stopped; {_GOES_ON.get(command, _ANEW)}"))
         raise
 
 

@@ -22,6 +22,11 @@ def positive(text: str) -> float:
     return number
 
 
+def figure(text: str) -> str:
+    """A figure of validation rows, however its letters are written: MAP, p@10, pairs."""
+    return "MAP" if text.upper() == "MAP" else text.lower()
+
+
 By = Literal["auto", "group", "row", "label", "time"]
 SplitBy = Literal["auto", "group", "row", "label", "time", "one-label"]
 Data = Annotated[

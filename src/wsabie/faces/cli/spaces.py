@@ -82,7 +82,7 @@ def train_space_command(
     inputs = [kind.data for kind in declared.kinds.values()] + [one.pairs for one in declared.relations]
     refuse_unwritable(("rejects", rejects_file), ("log", log), inputs=(data, *inputs, model, recipe.work), folder=model)
     tell_replaced(model, recipe.work, resume)
-    with resumable(), listing(rejects_file, strict=strict) as rejects:
+    with resumable(recipe.work), listing(rejects_file, strict=strict) as rejects:
         trained = train_space(
             recipe,
             executor=executor(space.threads),

@@ -101,6 +101,8 @@ def _clock(seconds: float) -> str:
     return f"{minutes}:{rest:02d}"
 
 
+INTERRUPTED = 130
+"""The exit code of Ctrl-C, which typer takes too."""
 _WIDEST = 10_000
 NARROW = ("p@1", "p@10", "recall@50", "MAP", "psib@10")
 """Metrics of a comparison that fit 80 columns; --json has them all."""
@@ -195,6 +197,20 @@ def log_as_notes() -> Iterator[None]:
     finally:
         log.removeHandler(handler)
         log.setLevel(level)
+
+
+class Stopped(SystemExit):
+    """Ended by Ctrl-C.
+
+    Parameters
+    ----------
+    sentence : str
+        What is left of the work.
+    """
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(INTERRUPTED)
+        self.sentence = sentence
 
 
 def fail(sentence: str) -> None:

@@ -25,10 +25,11 @@ from wsabie.faces.cli.common import (
 from wsabie.faces.cli.epochs import epochs_run
 from wsabie.faces.cli.meanings import meaning_parameters
 from wsabie.faces.cli.settings_file import read_parameters
-from wsabie.faces.cli.terminal import TerminalProgress, note, out, plural, show_json
+from wsabie.faces.cli.terminal import Stopped, TerminalProgress, note, out, plural, show_json
 from wsabie.sources.records import Source
 from wsabie.sources.sharded import ShardedRows, open_shards
 from wsabie.storage.atomic import UnwritableError, explained
+from wsabie.storage.folder import is_model_folder
 from wsabie.storage.outputs import refuse_unwritable
 from wsabie.storage.rejects import Rejects
 from wsabie.storage.scratch import refuse_strangers
@@ -158,7 +159,7 @@ def train_command(asked: Asked) -> None:
     _refuse_early(asked)
     _tell_order_statistic(asked.recipe.estimator)
     progress, recipe, crowd = TerminalProgress(), asked.recipe, Crowd()
-    with resumable(), listing(asked.rejects, strict=asked.strict) as rejects:
+    with resumable(recipe.work), listing(asked.rejects, strict=asked.strict) as rejects:
         source, valid = _opened(asked, rejects)
         trained = train(
             source,
@@ -184,8 +185,8 @@ def train_command(asked: Asked) -> None:
 
 
 @contextmanager
-def resumable() -> Iterator[None]:
-    """A full disk or a closed folder loses nothing that is finished, if the next run goes on from it."""
+def resumable(work: Path) -> Iterator[None]:
+    """However training ends before its end, it is said what of it is kept in the folder `work`."""
     try:
         yield
     except UnwritableError as error:
@@ -193,15 +194,36 @@ def resumable() -> Iterator[None]:
         sentence = str(error).replace("the same command again", again)
         sentence = sentence.replace("choose a folder that you may write to", f"make that possible and run {again}")
         raise UnwritableError(sentence) from error
+    except KeyboardInterrupt:
+        kept = kept_in(work)
+        nothing = "before anything was finished, so that the same command begins at the beginning"
+        goes_on = f"{kept} kept in {work}, and the same command with --resume goes on from that"
+        raise Stopped(f"stopped; {goes_on}" if kept else f"stopped {nothing}") from None
+    except InputError:
+        if kept := kept_in(work):
+            note(f"{kept} kept in {work}; --resume goes on from that")
+        raise
+
+
+def kept_in(work: Path) -> str:
+    """What of unfinished training lies in a folder, and a verb; "" where it is nothing, and the folder is gone."""
+    with suppress(OSError):
+        work.rmdir()  # if it is empty
+    if is_model_folder(work / "checkpoint") or any(work.glob("checkpoint/*/config.json")):
+        return "finished epochs are"
+    if (work / "features.parquet").exists():
+        return "the description of the items is"
+    return "what is described already is" if work.is_dir() else ""
 
 
 def _refuse_early(asked: Asked) -> None:
     """Everything that can be known to fail at the end fails before work begins."""
     from wsabie.storage.folder import refuse_foreign
-    from wsabie.studies.training import KEPT
+    from wsabie.studies.training import KEPT, refuse_metric
 
     model, work = asked.recipe.model, asked.recipe.work
     asked.recipe.estimator.check_parameters()
+    refuse_metric(asked.recipe)
     refuse_foreign(model)
     refuse_strangers(work, KEPT)
     for path in (asked.data, asked.valid):
@@ -224,7 +246,7 @@ def tell_replaced(model: Path, work: Path, resume: bool) -> None:
     if resume and not unfinished:
         note(f"there is no unfinished training at {work}; this one begins at the beginning")
     elif unfinished and not resume:
-        note(f"unfinished training at {work} is replaced; --resume would go on from it")
+        note(f"unfinished training at {work} is replaced when this one has begun; --resume would go on from it")
 
 
 def _tell_order_statistic(estimator: "LabelModel") -> None:

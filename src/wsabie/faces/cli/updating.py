@@ -14,6 +14,7 @@ def update_command(
     data: Path,
     replay: str | None,
     remember: Path | None,
+    forget: bool,
     step: int,
     epochs: int,
     threads: int | None,
@@ -28,21 +29,15 @@ def update_command(
     model = require_stream(annotator, place)
     if replay is not None:
         model.set_params(replay=_size(replay))
-        if model.memory_ is None and remember is None:
-            raise InputError(f"{place} keeps no rows of its training yet; give the training data by --remember DATA")
     elif model.replay is None and remember is not None:
         model.set_params(replay="auto")
+    _refuse_forgetting(place, model.memory_ is not None or remember is not None, forget)
     with listing(rejects_file, strict=strict) as rejects:
         if remember is not None:
             earlier = _rows(annotator, place, remember, threads, progress, rejects)
             model.remember(earlier.X, [[earlier.label_names[y] for y in row.indices] for row in earlier.Y > 0])
-        if model.memory_ is None:
-            note(
-                "the model keeps no rows of its training, so that old labels may be forgotten; give the training data "
-                "by --remember DATA"
-            )
         rows = _rows(annotator, place, data, threads, progress, rejects)
-        told = update(annotator, rows, place, step=step, epochs=epochs)
+        told = update(annotator, rows, place, step=step, epochs=epochs, progress=progress)
         _renew_index(annotator, place)
         skipped = len(rejects)
     if json:
@@ -55,6 +50,17 @@ def update_command(
         if one.get("advice"):
             note(f"step {number}: {one['advice']}")
     note(f"{plural(sum(one['rows'] for one in told), 'row')} learnt; the model is in {place}")
+
+
+def _refuse_forgetting(place: Path, remembers: bool, forget: bool) -> None:
+    """Refuse to learn new rows alone, which replaces the model by one that knows less, unless that is asked for."""
+    if not remembers and not forget:
+        raise InputError(
+            f"{place} keeps no rows of its training, so that it would forget old labels; give the training data by "
+            "--remember DATA, or --forget to learn the new rows alone"
+        )
+    if remembers and forget:
+        raise InputError("--forget learns the new rows alone, and there are rows to see again; leave --forget out")
 
 
 _SHOWN = ("rows", "new_labels", "map", "p_at_1", "ece", "unseen_labels", "moved", "drift")
