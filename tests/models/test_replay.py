@@ -189,6 +189,44 @@ def test_only_new_labels_are_seated() -> None:
     assert (space.labels[2:, 0] < began.labels[2:, 0]).all(), "ten rows in twelve push them back"
 
 
+def level_of(space: JointSpace, memory: Memory) -> Any:
+    """The mean score of each label among all rows that went by, as the buffer tells."""
+    centre = memory.mean_of(space.points(memory._opened()))
+    return space.labels.astype(np.float64) @ centre + space.bias
+
+
+@pytest.mark.parametrize("similarity", ["dot", "euclidean", "cosine"])
+@pytest.mark.parametrize("label_bias", [False, True])
+def test_a_new_label_scores_everywhere_what_an_old_one_does(similarity: str, label_bias: bool) -> None:
+    """Inner products alone have a mean score, from which a bias that is learnt may move."""
+    X, y = topics(600, range(6), 0, 1)
+    extra, new = topics(60, range(6, 8), 1, 1)
+    one = model(similarity=similarity, label_bias=label_bias).fit(X, y)
+    before = one.memory_
+    one.partial_fit(extra, new, epochs=10)
+    assert before is not None
+    assert bool(one.space_.bias.any()) == (label_bias or similarity == "dot")
+    level = level_of(one.space_, before)
+    if similarity == "dot" and not label_bias:
+        few = one.memory_.seen[6:].max()
+        assert (few < one.memory_.seen[:6]).all(), "so that the octave of the rarest old labels tells"
+        rarest = np.log2(one.memory_.seen[:6]).astype(int)
+        expected = level[:6][rarest == rarest.min()].mean()
+        assert np.allclose(level[6:], expected, atol=1e-5)
+
+
+def test_a_new_name_for_an_old_label_is_found() -> None:
+    """Rows of a topic come again under another name: it stands beside the old one, whose rows do not push it back."""
+    X, y = topics(600, range(6), 0, 1)
+    extra, _ = topics(100, [2], 1, 1)
+    one = model().fit(X, y).partial_fit(extra, ["thema 2"] * 100, epochs=10)
+    tested, _ = topics(100, [2], 2, 1)
+    best = [{name for name, _ in row} for row in one.annotate(tested, k=2)]
+    assert np.mean([found == {"label 2", "thema 2"} for found in best]) > 0.9
+    others, _ = topics(300, [0, 1, 3, 4, 5], 3, 1)
+    assert np.mean([row[0][0] == "thema 2" for row in one.annotate(others, k=1)]) < 0.02
+
+
 @pytest.mark.data
 def test_new_labels_do_not_crowd_out_old_ones(data_dir: Path) -> None:
     """Corel5k, a fifth of the labels later, few rows kept: pictures that have none of them seldom get one first."""

@@ -12,9 +12,11 @@ of where it was and where it came to, weighted by the rows that it has seen befo
 keep what the first knew (Wortsman et al., "Robust fine-tuning of zero-shot models", CVPR 2022).
 
 New labels then stand too far to the front, as classes do that are learnt after others (Wu et al., "Large scale
-incremental learning", CVPR 2019): beside so few old rows they came far more often than among all that went by. `seat`
-has them alone move once more, against points that stay, in about the true proportions. docs/streams.md has the figures
-of this and of other remedies.
+incremental learning", CVPR 2019): beside so few old rows they came far more often than among all that went by, and it
+is easier to score high everywhere than to be told from labels whose rows are gone. `seat` has them alone move once
+more, against points that stay, in about the true proportions, and around the mean of all rows: there a new label
+scores what an old one with as many rows does, so that it can only gain by what its rows have of their own.
+docs/streams.md has the figures of this and of other remedies.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -23,7 +25,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from wsabie.base.arrays import Csr, Float32, Int64, Matrix
+from wsabie.base.arrays import Bool, Csr, Float32, Int64, Matrix
 from wsabie.base.mapped import parts
 from wsabie.base.validation import require
 from wsabie.models.inputs import Inputs, n_rows, take_rows
@@ -43,6 +45,8 @@ BALANCE = 0.5
 """A row's weight is its rarest label's count to the power of minus this; 0 keeps rows evenly."""
 NEW = 4
 """How many times a new row counts as much as an old one when old points are held."""
+SEATED = 2
+"""How many times their share new rows count when new labels find their place around a mean."""
 MOST = 100_000_000
 _NAMES = ("labels/indptr", "labels/indices", "labels/values", "weights", "tickets", "seen", "met")
 
@@ -99,16 +103,16 @@ class Memory:
         return _one_block(block)
 
     def beside_points(
-        self, n_new: int, targets: Matrix, weights: Float32 | None, positives: Positives, seed: int
+        self, n_new: int, targets: Matrix, weights: Float32 | None, positives: Positives, seed: int, times: float
     ) -> tuple[Blocks, int]:
         """The same of rows whose points are given, by number: the new ones, then all of the buffer.
 
-        A new row weighs as much less than an old one as there are more old ones than are drawn.
+        A new row weighs less than an old one, as there are more old ones than are drawn, but `times` its share.
         """
 
         def block(epoch: int) -> RowBlock:
             old = self._drawn(n_new, np.random.default_rng([seed, 8, self.n_seen, epoch]))
-            share = np.float32(len(old) / max(self.n_seen, 1))
+            share = np.float32(min(times * len(old) / max(self.n_seen, 1), 1))
             own = np.full(n_new, share) if weights is None else share * np.asarray(weights, np.float32)
             ids = np.append(np.arange(n_new), n_new + old).astype(np.int32)
             return self._block(ids, old, targets, own, positives)
@@ -128,6 +132,12 @@ class Memory:
         n = min(len(self), max(FEWEST, REPLAYED * n_new))
         keys = rng.exponential(size=len(self)) * _weight(self.Y, self.seen)
         return np.sort(np.argpartition(keys, n - 1)[:n]) if n else np.zeros(0, np.int64)
+
+    def mean_of(self, points: Float32) -> Float32:
+        """The mean point of all rows that went by, from the points of those that are kept."""
+        share = 1 / _weight(self.Y, self.seen)
+        mean: Float32 = (np.einsum("i,ij->j", share, points) / share.sum()).astype(np.float32)
+        return mean
 
     def _opened(self, chosen: Int64 | None = None) -> Inputs:
         """Some rows, or all, in full precision."""
@@ -245,13 +255,49 @@ def seat(
     """
     new = after.seen > 0
     new[: len(before.seen)] = False
-    if not new.any():
+    old = before.seen > 0
+    if not (new.any() and old.any()):
         return
-    points = np.concatenate([space.points(inputs), space.points(before._opened())])
-    own = replace(space, features=points, labels=space.labels.copy(), bias=space.bias.copy(), given=(True, False))
-    blocks, n_pairs = before.beside_points(n_rows(inputs), targets, weights, positives, trainer.settings.seed)
+    arrived, known = space.points(inputs), space.points(before._opened())
+    inner = space.similarity == "dot"  # of the others a mean point has no mean score
+    centre = before.mean_of(known) if inner else np.zeros_like(arrived[0])
+    level = np.einsum("ij,j->i", space.labels, centre) + space.bias  # not by a library whose threads decide the sums
+    level[new] = expected_level(level, after.seen, old, new)
+    around = np.concatenate([arrived, known]) - centre
+    own = replace(space, features=around, labels=space.labels.copy(), bias=level, given=(True, False))
+    blocks, n_pairs = before.beside_points(
+        n_rows(inputs), targets, weights, positives, trainer.settings.seed, SEATED if inner else 1
+    )
     Trainer(trainer.settings, progress=trainer.progress).train(own, blocks, n_pairs)
-    space.labels[new], space.bias[new] = own.labels[new], own.bias[new]
+    space.labels[new], space.bias[new] = own.labels[new], own.bias[new] - np.einsum("ij,j->i", own.labels[new], centre)
+
+
+def expected_level(level: Float32, seen: Int64, old: Bool, new: Bool) -> Float32:
+    """The mean scores among all rows that new labels should have, which are those of old labels with as many rows.
+
+    Of the old labels of an octave of row counts (2 to 3, 4 to 7, ...) the means are taken, and between two such
+    points a line: what comes often scores higher everywhere, and rightly so.
+
+    Parameters
+    ----------
+    level : (n_labels,) float32
+        Mean score of each label.
+    seen : (n_labels,) int64
+        Rows of each.
+    old : (n_old,) bool
+        At least one.
+    new : (n_labels,) bool
+
+    Examples
+    --------
+    >>> level, seen = np.array([1.0, 2.0, 3.0, 0.0], np.float32), np.array([4, 4, 16, 8])
+    >>> expected_level(level, seen, np.array([True, True, True]), seen == 8).tolist()
+    [2.25]
+    """
+    x, y = np.log2(seen[: len(old)][old]), level[: len(old)][old]
+    _, which, n = np.unique(x.astype(np.int64), return_inverse=True, return_counts=True)
+    xs, ys = np.bincount(which, x) / n, np.bincount(which, y) / n
+    return np.interp(np.log2(seen[new]), xs, ys).astype(np.float32)
 
 
 def _one_block(block: Callable[[int], RowBlock]) -> tuple[Blocks, int]:
