@@ -164,6 +164,15 @@ def test_the_readme_shows_commands() -> None:
     assert len(command_lines(ROOT / "README.md")) >= 3
 
 
+@pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "first-steps.md"], ids=named)
+def test_what_the_first_commands_write_is_no_news_to_git(page: Path) -> None:
+    ignored = {line.strip("/") for line in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()}
+    lines = "\n".join(command_lines(page))
+    written = set(re.findall(r"--(?:model|out|report) (\S+)", lines)) | set(re.findall(r"collection init (\S+)", lines))
+    assert written
+    assert written <= ignored
+
+
 def test_options_are_documented_as_they_are() -> None:
     commands = load_docs_module("commands")
     page = commands.PAGE.read_text(encoding="utf-8")
@@ -197,6 +206,18 @@ def test_errors_read_as_documented(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert ended.value.code == 1
         last = said.getvalue().splitlines()[-1]
         assert re.sub(r"\x1b\[[\d;]*m", "", last) + "\n" == expected, command
+
+
+def test_nothing_but_errors_begins_with_the_programs_name() -> None:
+    errors = {said.strip() for _, said in checked(DOCS / "command-line.md")}
+    shown = {line for page in PAGES for block in blocks(page, "console") for line in block.splitlines()}
+    assert {line for line in shown if line.startswith("wsabie: ")} == errors
+
+
+def test_the_service_is_shown_as_it_says_what_it_serves() -> None:
+    (block,) = [one for one in blocks(DOCS / "service.md", "console") if "serving " in one]
+    asked, said = block.splitlines()
+    assert said == f"serving {asked.removeprefix('$ wsabie serve ')} on http://127.0.0.1:8420 (Ctrl-C ends it)"
 
 
 # ---- examples

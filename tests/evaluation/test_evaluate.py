@@ -46,10 +46,12 @@ def test_rows_without_positives_are_skipped_and_counted():
     assert found.means == {"p@1": 1, "recall@1": 1, "hit@1": 1, "ndcg@1": 1, "MAP": 1, "MRR": 1, "AUC": 1}
 
 
-def test_values_per_row_are_float32_and_means_their_means(task):
+def test_values_per_row_are_float64_and_means_their_means(task):
     found = evaluate_scores([(0, task[0])], task[1])
-    assert {values.dtype for values in found.per_row.values()} == {np.dtype(np.float32)}
-    assert found.means["MAP"] == pytest.approx(found.per_row["MAP"].astype(float).mean())
+    assert {values.dtype for values in found.per_row.values()} == {np.dtype(np.float64)}
+    assert found.means["MAP"] == pytest.approx(found.per_row["MAP"].mean())
+    one_of_five = evaluate_scores([(0, -np.arange(12.0)[None])], np.array([3]), ks=(5, 10)).as_dict()["metrics"]
+    assert (one_of_five["p@5"], one_of_five["p@10"]) == (0.2, 0.1)  # and not 0.20000000298
     assert len(found.rows) == found.n_rows == len(found.per_row["p@10"])
 
 

@@ -158,7 +158,10 @@ def test_a_damaged_dictionary_is_refused(starts):
         ({"min_count": 0}, "min_count is 0"),
         ({"hashing": 1}, "hashing is 1; give True or False"),
         ({"weighting": "bm25"}, "weighting is 'bm25'"),
-        ({"min_count": 9}, "no word is found 9 times in the documents of notes"),
+        (
+            {"min_count": 9},
+            r"9 times in the documents of notes; .* a lower min_count \(wsabie features text --min-count\)",
+        ),
     ],
 )
 def test_wrong_parameters_are_one_sentence(options, sentence):

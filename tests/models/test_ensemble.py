@@ -12,12 +12,13 @@ import wsabie
 from toys import N_FEATURES, names, toy
 from wsabie.base.errors import InputError
 from wsabie.base.validation import check_features
-from wsabie.models.ensemble import Ensemble
+from wsabie.models.ensemble import KINDS, Ensemble
 from wsabie.models.explain import contributions
 from wsabie.models.inputs import as_matrix
 from wsabie.models.members import column_blocks, column_sets, row_weights
 from wsabie.models.one_vs_rest import OneVsRest
 from wsabie.models.scaling import RowScaling
+from wsabie.models.systems import SYSTEMS, build
 from wsabie.models.wsabie import Wsabie
 from wsabie.training.checkpoints import Checkpoints
 
@@ -194,12 +195,18 @@ def test_as_scikit_learn_knows_it() -> None:
         (made(by="columns", columns=[[True]]), "a mask of columns has 1 entries; give 30"),
         (made(by="columns", columns=1.5), "columns is 1.5; choose a share"),
         (made(learning_rate=-1), "learning_rate is -1"),
-        (Ensemble(OneVsRest()), "made of Wsabie models, not of OneVsRest"),  # type: ignore[arg-type]
+        (Ensemble(OneVsRest()), r"made of Wsabie models, not of OneVsRest; give a Wsabie .*--kind wsabie, wsabie-auc"),  # type: ignore[arg-type]
     ],
 )
 def test_what_cannot_be_used(model: Ensemble, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         model.fit(X, Y)
+
+
+def test_the_kinds_that_are_named_are_those_that_ensembles_are_made_of() -> None:
+    models = {name: build(name) for name in SYSTEMS}
+    able = [name for name, model in models.items() if isinstance(model, Wsabie) and model.kind == Wsabie.kind]
+    assert list(KINDS) == able
 
 
 def test_validation_rows_of_another_width() -> None:

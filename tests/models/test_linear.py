@@ -9,6 +9,7 @@ import pytest
 from toys import names, toy
 from wsabie.base.errors import InputError
 from wsabie.kernels import sequential
+from wsabie.models import linear
 from wsabie.models.defaults import Shape
 from wsabie.models.linear import LinearRanker
 from wsabie.models.presets import opt_auc, pamir, vse_ens
@@ -124,8 +125,13 @@ def test_long_weights_have_not_diverged() -> None:
     assert np.linalg.norm(model.coef_, axis=1).max() > 1500
 
 
-def test_memory_is_told_before_the_start(caplog: pytest.LogCaptureFixture) -> None:
+def test_memory_is_told_before_the_start_where_it_is_some(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with caplog.at_level("INFO", "wsabie"):
+        LinearRanker(epochs=1, threads=1).fit(X, names(ANSWER))
+        assert caplog.text == ""
+        monkeypatch.setattr(linear, "TOLD", 1000)
         LinearRanker(epochs=1, threads=1).fit(X, names(ANSWER))
     assert "12 labels with a weight for each of 30 features take 0.00 GB" in caplog.text
 

@@ -18,6 +18,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from toys import toy
 from wsabie.base.errors import InputError
+from wsabie.models import one_vs_rest
 from wsabie.models.learners import LEARNERS, shown_rows
 from wsabie.models.one_vs_rest import OneVsRest, TooLargeError
 
@@ -72,10 +73,15 @@ def test_what_is_too_large_is_refused_before_it_starts_with_its_price() -> None:
     assert not hasattr(model, "coef_")
 
 
-def test_memory_and_time_are_stated_before_the_start(caplog: pytest.LogCaptureFixture) -> None:
+def test_memory_and_time_are_stated_before_the_start_where_they_are_some(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     X, Y = task()
     with caplog.at_level(logging.INFO, logger="wsabie"):
         model = OneVsRest(threads=1).fit(X, Y)
+        assert caplog.text == ""
+        monkeypatch.setattr(one_vs_rest, "TOLD", 100)
+        OneVsRest(threads=1).fit(X, Y)
     assert "4 labels and 6 features needs 0.0 GB and about 0.1 minutes" in caplog.text
     work = model.work(n_values=360, n_features=6, counts=Y.sum(0), rows=60)
     assert work.n_bytes == model.coef_.nbytes + model.intercept_.nbytes

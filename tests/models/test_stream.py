@@ -50,6 +50,14 @@ def test_getting_better_is_no_alarm() -> None:
     assert found[1].advice() == ""
 
 
+def test_probabilities_that_are_off_are_fitted_anew() -> None:
+    """By who trains on the command line, and by who calls from Python."""
+    off = Arrival(**{**vars(arrived(np.array([0.5]))), "ece": 0.23})
+    assert off.advice() == (
+        "probabilities were off by 0.23: train anew, or from Python call `calibrate` with more rows that are not learnt"
+    )
+
+
 def test_the_bound_by_hand() -> None:
     """Two chunks of 100 without spread inside: v = gap^2 / 4, m = 50, one cut, ln(2 / .01) = 5.298."""
     log = np.log(2 / 0.01)

@@ -88,6 +88,40 @@ def test_columns_of_labels_are_those_of_metadata(tmp_path, columns, labels):
     assert [item.labels for item in open_source(tmp_path / "a.parquet")] == labels
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("topic.csv", "id,body,topic\n1,waves,sea\n"),
+        ("topic.csv", "id;body;topic\n1;waves;sea\n"),
+        ("topic.jsonl", '{"id": 1, "body": "waves", "topic": "sea"}\n'),
+    ],
+)
+def test_a_table_of_other_columns_is_told_what_they_would_be_called(tmp_path, name, content):
+    with pytest.raises(InputError) as refused:
+        open_source(written(tmp_path / name, content))
+    assert str(refused.value) == (
+        f"{tmp_path / name} has the columns 'body', 'id', 'topic' and none called text; call that of the documents "
+        "text and that of their labels labels, or give features as Parquet or svmlight text"
+    )
+
+
+@pytest.mark.parametrize("name", ["topic.csv", "topic.jsonl", "topic.parquet"])
+def test_documents_without_a_column_of_labels_say_so(tmp_path, name, caplog):
+    rows = [{"text": "waves", "topic": "sea"}, {"text": "dunes", "topic": "sand"}]
+    if name.endswith("parquet"):
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / name)
+    else:
+        written(tmp_path / name, lines(*rows) if name.endswith("l") else "text,topic\nwaves,sea\ndunes,sand\n")
+    caplog.set_level("INFO", "wsabie")
+    assert len(open_source(tmp_path / name, labels_from="none")) == 2
+    assert caplog.text == ""
+    assert [item.labels for item in open_source(tmp_path / name)] == [(), ()]
+    assert (
+        f"{tmp_path / name} has no column of labels, which would be called labels, label, tags, tag or keywords "
+        "(it has 'text', 'topic')"
+    ) in caplog.text
+
+
 def test_a_column_of_labels_and_a_split_by_name(tmp_path):
     rows = [{"text": "one", "topic": "x", "split": "train"}, {"text": "two", "topic": "y", "split": "test"}]
     path = written(tmp_path / "a.jsonl", lines(*rows))

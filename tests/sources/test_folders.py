@@ -367,7 +367,7 @@ def test_unsafe_packets_are_listed(folder, picture, packet):
     (folder / "c.jpg").write_bytes(b"no picture")
     rejects = Rejects()
     assert listed(read_folder(folder, rejects=rejects)) == {"b.webp": ("sea",)}
-    assert rejects.counts == {"unreadable XMP packet": 1, "unreadable picture": 1}
+    assert rejects.counts == {"unreadable XMP packet": 1, "not a picture": 1}
 
 
 def test_only_the_formats_that_are_read_are_opened_for_their_keywords(folder, picture):

@@ -159,6 +159,15 @@ def test_a_phone_and_the_dark_are_provided_for(full: ReportInput) -> None:
     assert "max-width: 760px" in html
 
 
+def test_wide_tables_scroll_in_boxes_of_their_own(full: ReportInput) -> None:
+    """Or the page is wider than the window."""
+    html = render(full)
+    boxes = re.findall(r"<(\w+)([^>]*)><table", html)
+    assert len(boxes) == html.count("<table") > 3
+    assert all(tag == "div" and 'class="scroll"' in attributes for tag, attributes in boxes)
+    assert len(re.findall(r'class="scroll" tabindex="0" role="region" aria-label="Models"><table', html)) == 1
+
+
 def test_figures_are_those_of_the_comparison(full: ReportInput) -> None:
     words = "|".join(Page(render(full)).words)
     for entry in full.comparison.entries:

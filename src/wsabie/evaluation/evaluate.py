@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wsabie.base.arrays import Bool, Float32, Float64, Int64, Matrix
+from wsabie.base.arrays import Bool, Float64, Int64, Matrix
 from wsabie.base.errors import InputError
 from wsabie.base.lists import Lists, excluded_lists
 from wsabie.base.plain import plain
@@ -58,7 +58,7 @@ class Evaluation:
         The rows that count: those with a positive label that is a candidate.
     n_skipped : int
         Rows without one.
-    per_row : dict of str to (n_rows,) float32
+    per_row : dict of str to (n_rows,) float64
         "p@k", "recall@k", "hit@k" and "ndcg@k" for each k, "MAP", "MRR" and "AUC" (NaN in a row without negatives);
         "psib@k" where it is known which labels are alike, "hp@k" where it is known how far they are from each other,
         "herr@k" where it is known what is above them.
@@ -78,7 +78,7 @@ class Evaluation:
     n_labels: int
     rows: Int64
     n_skipped: int
-    per_row: dict[str, Float32]
+    per_row: dict[str, Float64]
     tied_at_cut: dict[int, int]
     tied_positives: int
     coverage: dict[int, float]
@@ -210,7 +210,7 @@ class Running:
                 raise InputError(told)
         self.hops, self.heights = hops, heights
         self.ks, self.n_rows, self.n_labels = ks, n_rows, n_labels
-        self.per_row: dict[str, Float32] = {}
+        self.per_row: dict[str, Float64] = {}
         self.seen = np.zeros(n_rows, bool)
         self.tied_at_cut = dict.fromkeys(ks, 0)
         self.tied_positives = 0
@@ -245,7 +245,7 @@ class Running:
         """Add what a block adds; the order of blocks decides how sums are rounded."""
         self.seen[block.lo : block.hi] = True
         for name, values in block.per_row.items():
-            kept = self.per_row.setdefault(name, np.full(self.n_rows, np.nan, np.float32))
+            kept = self.per_row.setdefault(name, np.full(self.n_rows, np.nan))
             kept[block.lo : block.hi] = values
         for name, most in block.highest.items():
             self.highest[name] = self.highest.get(name, 0.0) + most
@@ -345,6 +345,6 @@ def _checked_ks(ks: Sequence[int]) -> tuple[int, ...]:
     return checked
 
 
-def _mean(values: Float32) -> float:
+def _mean(values: Float64) -> float:
     known = values[~np.isnan(values)]
-    return float(known.mean(dtype=np.float64)) if len(known) else float("nan")
+    return float(known.mean()) if len(known) else float("nan")

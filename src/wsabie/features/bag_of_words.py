@@ -166,7 +166,7 @@ class BagOfWords(Describer):
         if not len(words):
             raise InputError(
                 f"no word is found {self.min_count} times in the documents of {source.path}; give more documents, or "
-                "a lower min_count"
+                "a lower min_count (wsabie features text --min-count)"
             )
         return words, counter.missed
 

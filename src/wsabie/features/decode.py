@@ -5,7 +5,6 @@ outside the outlines becomes grey, the same in all pictures, so that a dictionar
 says that it tells nothing.
 """
 
-import errno
 import io
 import math
 import threading
@@ -18,15 +17,15 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
-from PIL import Image, UnidentifiedImageError, features
+from PIL import Image
 
 from wsabie.base.arrays import Bool, Float64, UInt8
-from wsabie.base.errors import InputError
 from wsabie.features.jpeg_scans import MOST as SCANS
 from wsabie.features.jpeg_scans import too_many_scans
 from wsabie.sources.formats import FORMATS
 from wsabie.sources.media import PICTURES
 from wsabie.sources.regions import OUTSIDE, Box, Content, Cutout, Region
+from wsabie.sources.unreadable import is_cut, refuse_exhausted, verdict
 
 NOT_FINITE = "no finite features"  # of a network that describes it
 TURNED = "region of a picture that lies on its side"
@@ -44,10 +43,6 @@ REASONS = (
 )
 """All that a `RejectedItem` can give as its reason."""
 
-_PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
-_SIGNATURES = (b"\xff\xd8\xff", _PNG[:8], b"GIF8", b"II*\0", b"MM\0*", b"BM")
-_AVIF = b"ftypavi"  # from the fifth byte, like the next
-_FOREIGN = (b"ftyphe", b"ftypmif1", b"ftypmsf1", b"JXL \r\n")  # HEIF, often under the ending of a JPEG; JPEG XL
 _TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
@@ -172,7 +167,7 @@ def header(stream: IO[bytes], *, max_pixels: int = 64_000_000) -> Header:
         orientation, taken = _orientation(image), _taken(image)
         if image.format == "TIFF":
             orientation = 1  # Pillow tells the size that it will have when it is upright
-        if _is_cut(stream):
+        if is_cut(stream):
             raise RejectedItem("truncated picture")
     return Header(*((height, width) if orientation in _SIDEWAYS else (width, height)), taken)
 
@@ -219,7 +214,7 @@ def opened(content: Path | bytes) -> IO[bytes]:
             length = content.stat().st_size
             stream = content.open("rb")
         except (OSError, ValueError) as error:
-            _refuse_exhausted(error)
+            refuse_exhausted(error)
             raise RejectedItem("unreadable file", str(error)) from error
     if length == 0:
         stream.close()
@@ -258,68 +253,8 @@ def _explained(stream: IO[bytes]) -> Iterator[None]:
         yield
     except RejectedItem:
         raise
-    except Image.DecompressionBombError as error:
-        raise RejectedItem("too many pixels", str(error)) from error
-    except UnidentifiedImageError as error:
-        raise RejectedItem(*_unidentified(stream)) from error
     except Exception as error:  # decoders raise almost anything over hostile bytes
-        _refuse_exhausted(error)
-        raise RejectedItem(_reason(error, stream), f"{type(error).__name__}: {error}") from error
-
-
-def _refuse_exhausted(error: Exception) -> None:
-    """The machine's want of handles is no fault of the picture, which would be left out of all that is made of it."""
-    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
-        raise InputError(
-            f"too many files are open ({error}); close some, use fewer --threads, or raise the limit (ulimit -n), and "
-            "run the same command again"
-        ) from error
-
-
-def _unidentified(stream: IO[bytes]) -> tuple[str, str]:
-    stream.seek(0)
-    head = stream.read(16)
-    if head.startswith(_SIGNATURES) or (head[:4] == b"RIFF" and head[8:12] == b"WEBP"):
-        return ("truncated picture" if _is_cut(stream) else "damaged picture"), "its header cannot be read"
-    if head.startswith(_AVIF, 4) and features.check("avif"):
-        return "damaged picture", "its header cannot be read"
-    if head.startswith((_AVIF, *_FOREIGN), 4):
-        return PICTURES.unsupported, PICTURES.convert
-    return "not a picture", f"begins with {head[:8].hex(' ')}"
-
-
-def _reason(error: Exception, stream: IO[bytes]) -> str:
-    if isinstance(error, OSError) and error.errno is not None:
-        return "unreadable file"
-    if isinstance(error, EOFError) or "truncated" in str(error).lower():
-        stream.seek(0)
-        cut = not _is_nonsense(stream.read(len(_PNG)))
-    else:
-        cut = _is_cut(stream)
-    return "truncated picture" if cut else "damaged picture"
-
-
-def _is_nonsense(head: bytes) -> bool:
-    """Whether what follows the signature of a PNG is nothing that a PNG begins with."""
-    return head[:8] == _PNG[:8] and not _PNG.startswith(head)
-
-
-def _is_cut(stream: IO[bytes]) -> bool:
-    """Whether the file ends before its own end mark or stated length."""
-    length = stream.seek(0, io.SEEK_END)
-    stream.seek(0)
-    head = stream.read(len(_PNG))
-    stream.seek(max(0, length - 16))
-    tail = stream.read(16)
-    if head[:4] == b"RIFF":
-        return length < int.from_bytes(head[4:8], "little") + 8
-    if head[:2] == b"BM":
-        return length < int.from_bytes(head[2:6], "little")
-    if head[:4] == _PNG[:4]:
-        return not _is_nonsense(head) and b"IEND" not in tail
-    if head[:3] == b"GIF":
-        return b"\x3b" not in tail
-    return head[:2] == b"\xff\xd8" and b"\xff\xd9" not in tail
+        raise RejectedItem(*verdict(error, stream)) from error
 
 
 def _enough(size: int, region: Region | None, width: int, height: int) -> int:

@@ -150,6 +150,11 @@ class Annotator:
             raise InputError(
                 f"this model was trained on rows of features, and {source.path} holds {source.things}; give rows"
             )
+        if source.things != self.terms.things:
+            raise InputError(
+                f"this model is one of {self.terms.things}, and {source.path} holds {source.things}; give "
+                f"{self.terms.things}"
+            )
         return self.terms.transform(source, executor=executor or Serial(), progress=progress, rejects=rejects)
 
     def to_parts(self) -> Parts:

@@ -37,6 +37,8 @@ from wsabie.training.stats import EpochStats
 
 By = Literal["seed", "rows", "columns"]
 BY: tuple[By, ...] = ("seed", "rows", "columns")
+KINDS = ("wsabie", "wsabie-auc", "owpc-sgd", "vse-ens", "opt-auc")
+"""The kinds of `wsabie.models.systems` that ensembles are made of."""
 _JUDGED = 256
 """Training rows that the spread of a member's scores is taken from."""
 
@@ -202,7 +204,10 @@ class Ensemble(TransformerMixin, LabelModel):  # type: ignore[misc]
     def _base(self) -> Wsabie:
         base = Wsabie() if self.estimator is None else self.estimator
         if not isinstance(base, Wsabie) or base.kind != Wsabie.kind:
-            raise InputError(f"an ensemble is made of Wsabie models, not of {type(base).__name__}; give a Wsabie")
+            raise InputError(
+                f"an ensemble is made of Wsabie models, not of {type(base).__name__}; give a Wsabie (on the command "
+                f"line --kind {', '.join(KINDS)})"
+            )
         return base
 
     def _member(self, m: int) -> Wsabie:

@@ -24,7 +24,8 @@ From Python: `ids, scores = predict.rank(rows, k)`.
 
 _SPARSE_ROWS = (
     "ROWS is a text file with `feature:value` pairs, a row a line; features are numbered from 0, in the order of "
-    "training (`features.txt`, if it is there), each at most once in a row, and values are counts as they were then."
+    "training (`features.txt`, if it is there), each at most once in a row, and values are counts as they were then. "
+    "Labels before them (svmlight) and a first line of three sizes are passed over."
 )
 _DENSE_ROWS = (
     "ROWS is a .npy file (n, {n}), or a text file with {n} numbers a line; features come in the order of training "
@@ -151,9 +152,11 @@ _SPARSE = [
 ]
 _READ_SPARSE = [
     "def read(file):",
-    "    for line in open(file):",
-    '        pairs = np.array([pair.split(":") for pair in line.split()], float).reshape(-1, 2)',
-    "        yield pairs[:, 0].astype(int), pairs[:, 1].astype(np.float32)",
+    "    for number, line in enumerate(open(file)):",
+    '        words = line.split("#")[0].split()  # those without a colon are labels',
+    '        pairs = np.array([word.split(":") for word in words if ":" in word], float).reshape(-1, 2)',
+    "        if number or len(pairs) or len(words) != 3:  # the first line may count rows, features and labels",
+    "            yield pairs[:, 0].astype(int), pairs[:, 1].astype(np.float32)",
 ]
 _READ_DENSE = [
     "def read(file):",
@@ -182,6 +185,10 @@ def rank(rows, k=10):
 
 
 if __name__ == "__main__":
-    for ids, scores in zip(*rank(read(sys.argv[1]), int((sys.argv[2:] or [10])[0]))):
+    try:
+        found = rank(read(sys.argv[1]), int((sys.argv[2:] or [10])[0]))
+    except (IndexError, OSError, ValueError) as error:
+        sys.exit(f"{{' '.join(sys.argv)}}: {{error}}; the README.md beside this file says how rows are written")
+    for ids, scores in zip(*found):
         print(*(f"{{LABELS[i]}} {{s:.4f}}" for i, s in zip(ids, scores) if i >= 0), sep="\\t")
 '''

@@ -64,9 +64,7 @@ def index_labels(
     from wsabie.search.label_tree import LabelTree
     from wsabie.search.screened import ScreenedIndex
 
-    model = _searched(model)
-    if model is None:
-        raise InputError("only models whose labels are points (wsabie, ensemble) have an index; search exactly")
+    model = indexable(model, kind)
     points = None if X is None else model.transform(X)
     exact, threads = model.exact_index(), model.threads
     found: MeasuredIndex
@@ -79,6 +77,34 @@ def index_labels(
     if folder is not None:
         save_folder(Path(folder) / FOLDER, found.to_parts())
     model.use_index(found)
+    return found
+
+
+def indexable(model: Any, kind: LabelIndexKind = "ivf") -> Any:
+    """The estimator that would look for its labels by an index of some kind.
+
+    Raises
+    ------
+    InputError
+        In this order: this kind of model has no index, there are too few labels, faiss is not there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wsabie.models.wsabie import Wsabie
+    >>> indexable(Wsabie(dim=2, epochs=1, threads=1).fit(np.eye(8), np.arange(8)))
+    Traceback (most recent call last):
+    ...
+    wsabie.base.errors.InputError: an index is no gain for 8 labels, but from 1,000 on; search them exactly
+    """
+    from wsabie.search.codes import refuse_few, require_faiss
+
+    found = _searched(model)
+    if found is None:
+        raise InputError("only models whose labels are points (wsabie, ensemble) have an index; search exactly")
+    refuse_few(len(found.vocabulary_), "labels")
+    if kind in ("ivf", "hnsw"):
+        require_faiss()
     return found
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, Literal, Self
 
 from wsabie.base.arrays import Float32
+from wsabie.base.machine import TOLD
 from wsabie.models import defaults
 from wsabie.models.inputs import Inputs
 from wsabie.models.parameters import resolve
@@ -175,15 +176,14 @@ class LinearRanker(TrainedModel, ScoreRanker):
 
 
 def weights_for(n_features: int, n_labels: int) -> LinearSpace:
-    """A space before training; the log says how large it is.
+    """A space before training; the log says how large it is, from .1 GB on.
 
     Raises
     ------
     InputError
         It is larger than the machine's memory.
     """
-    log.info(
-        f"{n_labels:,} labels with a weight for each of {n_features:,} features take "
-        f"{4 * n_labels * n_features / 1e9:.2f} GB"
-    )
+    n_bytes = 4 * n_labels * n_features
+    if n_bytes >= TOLD:
+        log.info(f"{n_labels:,} labels with a weight for each of {n_features:,} features take {n_bytes / 1e9:.2f} GB")
     return LinearSpace.zeros(n_features, n_labels)

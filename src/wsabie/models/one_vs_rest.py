@@ -13,7 +13,7 @@ import numpy as np
 
 from wsabie.base.arrays import Float32, Matrix
 from wsabie.base.errors import UnsuitableError
-from wsabie.base.machine import available_cores
+from wsabie.base.machine import TOLD, available_cores
 from wsabie.base.progress import SILENT, Progress
 from wsabie.base.validation import require
 from wsabie.models.inputs import Inputs, as_matrix, n_rows
@@ -32,6 +32,8 @@ from wsabie.models.scored import ScoreRanker
 from wsabie.storage.folder import Parts
 
 log = logging.getLogger("wsabie")
+_TOLD_SECONDS = 60
+"""Time that is told before training."""
 
 
 class TooLargeError(UnsuitableError):
@@ -57,12 +59,13 @@ class Work(NamedTuple):
 
         Examples
         --------
-        >>> str(Work(3_000_000_000, 7200.0))
-        '3.0 GB and about 2.0 hours'
+        >>> str(Work(3_000_000_000, 7200.0)), str(Work(3_000_000, 7.0))
+        ('3.0 GB and about 2.0 hours', '3.0 MB and about 0.1 minutes')
         """
         hours = self.seconds / 3600
         time = f"{hours:.1f} hours" if hours >= 1 else f"{max(self.seconds / 60, 0.1):.1f} minutes"
-        return f"{self.n_bytes / 1e9:.1f} GB and about {time}"
+        size = f"{self.n_bytes / 1e9:.1f} GB" if self.n_bytes >= TOLD else f"{self.n_bytes / 1e6:.1f} MB"
+        return f"{size} and about {time}"
 
 
 class OneVsRest(ScoreRanker):
@@ -71,7 +74,7 @@ class OneVsRest(ScoreRanker):
     A label's score is its log-odds ("logistic") or its signed margin (the others). Labels of no row, or of every row,
     are not fitted: their score is the log-odds of their share of the rows.
 
-    Labels are fitted side by side on threads. Memory and time are stated in the log
+    Labels are fitted side by side on threads. Memory and time, from .1 GB or a minute on, are stated in the log
     (`logging.getLogger("wsabie")`) before the start; both grow with the number of labels, and a job above the
     limits is refused.
 
@@ -236,7 +239,8 @@ class OneVsRest(ScoreRanker):
                 f"{sentence}, and the limits are {self.max_gigabytes:g} GB and {self.max_minutes:g} minutes; "
                 "use fewer labels, set max_negatives, or raise max_gigabytes and max_minutes"
             )
-        log.info(sentence)
+        if work.n_bytes >= TOLD or work.seconds >= _TOLD_SECONDS:
+            log.info(sentence)
 
     def _fit_labels(self, rows: Matrix, targets: Matrix, progress: Progress) -> None:
         import warnings

@@ -83,7 +83,8 @@ class Arrival:
             told.append("the rows are of another kind than before: train a model on all rows again (wsabie train)")
         if self.ece is not None and self.ece > BADLY_CALIBRATED:
             told.append(
-                f"probabilities were off by {self.ece:.2f}: call `calibrate` with more rows that are not learnt"
+                f"probabilities were off by {self.ece:.2f}: train anew, or from Python call `calibrate` with more rows "
+                "that are not learnt"
             )
         return "; ".join(told)
 

@@ -23,6 +23,12 @@ _SAMPLE = 1 << 16
 _LINKS, _BUILT_WITH = 16, 80
 
 
+def refuse_few(n: int, things: str = "vectors") -> None:
+    """Raise InputError where n things are so few that an index is no gain."""
+    if n < FEWEST:
+        raise InputError(f"an index is no gain for {n:,} {things}, but from {FEWEST:,} on; search them exactly")
+
+
 def require_faiss() -> Any:
     """The package, or one sentence that says how to get it."""
     try:
@@ -73,9 +79,8 @@ class Codes:
 
         With `products` they are searched by inner product instead of distance.
         """
+        refuse_few(n)  # first: who has so few needs no faiss
         faiss = require_faiss()
-        if n < FEWEST:
-            raise InputError(f"an index is no gain for {n:,} vectors, but from {FEWEST:,} on; search them exactly")
         size = max(_SAMPLE, _n_cells(n) * _TRAINED_ON) if kind == "ivf" else _SAMPLE
         sample = vectors(np.sort(np.random.default_rng(seed).permutation(n)[:size]))
         metric = faiss.METRIC_INNER_PRODUCT if products else faiss.METRIC_L2

@@ -15,7 +15,7 @@ from wsabie.base.arrays import Bool, Float32, Int64, Matrix
 from wsabie.base.errors import InputError
 from wsabie.base.validation import require, whole_number
 from wsabie.search.approximate import NARROW
-from wsabie.search.codes import FEWEST
+from wsabie.search.codes import refuse_few
 from wsabie.search.exact import ExactIndex
 from wsabie.search.label_groups import Shape, fits, grown
 from wsabie.search.measured import MEASURED_AT, WANTED, MeasuredIndex, fingerprint, sample_of
@@ -98,7 +98,7 @@ class LabelTree(MeasuredIndex):
             There are too few labels or queries.
         """
         n = len(exact.table)
-        require(n >= FEWEST, f"an index is no gain for {n:,} vectors, but from {FEWEST:,} on; search them exactly")
+        refuse_few(n)
         require(0 < recall <= 1, f"recall is a share of the top {MEASURED_AT} such as 0.95, not {recall}")
         rng = np.random.default_rng(seed)
         asked, told = sample_of(exact, queries, rng)

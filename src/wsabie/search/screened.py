@@ -19,7 +19,7 @@ from wsabie.kernels.byte_products import LABELS, WIDEST, by_bytes
 from wsabie.kernels.screening import ByteCodes, ByteQueries, in_sight, screen, settle
 from wsabie.search.approximate import NARROW, drop
 from wsabie.search.byte_codes import codes_of, padded, queries_of
-from wsabie.search.codes import FEWEST
+from wsabie.search.codes import refuse_few
 from wsabie.search.exact import BLOCK_ROWS, ExactIndex
 from wsabie.search.measured import MEASURED_AT, MeasuredIndex, Reached, fingerprint, sample_of
 from wsabie.search.ready import candidates_of, hidden_labels
@@ -97,7 +97,7 @@ class ScreenedIndex(MeasuredIndex):
             A distance has a bias, there are too few labels or queries, or more dimensions than sums of bytes can hold.
         """
         n, dim = exact.table.shape
-        require(n >= FEWEST, f"an index is no gain for {n:,} vectors, but from {FEWEST:,} on; search them exactly")
+        refuse_few(n)
         if exact.similarity == "euclidean" and exact.bias is not None:
             raise InputError("distances with a bias per label have no index; search them exactly")
         require(dim <= WIDEST, f"labels of {dim:,} dimensions have no index of bytes ({WIDEST:,} at most)")

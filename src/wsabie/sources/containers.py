@@ -16,6 +16,8 @@ from wsabie.sources.xmp import LARGEST
 
 XMP_HEAD = b"http://ns.adobe.com/xap/1.0/\0"
 PNG_HEAD = b"XML:com.adobe.xmp\0"
+UNREADABLE = "unreadable picture"
+"""The reason of a picture that cannot be taken apart; `sources.unreadable` says why not."""
 MAGIC = {"JPEG": b"\xff\xd8", "PNG": b"\x89PNG\r\n\x1a\n", "WebP": b"RIFF"}
 _EXTENSION_HEAD = b"http://ns.adobe.com/xmp/extension/\0"
 _RESOURCES_HEAD = b"Photoshop 3.0\0"
@@ -78,12 +80,12 @@ def pieces(stream: BufferedIOBase, kind: str) -> Iterator[Piece]:
         stream.seek(at)
         piece = step(stream, at)
         if piece.data + piece.size > size:
-            raise BadRow("unreadable picture", f"{ascii(piece.kind)[2:-1]} at byte {piece.begin:,} is cut off")
+            raise BadRow(UNREADABLE, f"{ascii(piece.kind)[2:-1]} at byte {piece.begin:,} is cut off")
         yield piece
         at = piece.end
         if piece.kind in (_SCAN, b"IEND") or (kind == "WebP" and at >= size):
             return
-    raise BadRow("unreadable picture", f"more than {_MOST:,} segments")
+    raise BadRow(UNREADABLE, f"more than {_MOST:,} segments")
 
 
 def _segment(stream: BufferedIOBase, at: int) -> Piece:
@@ -92,15 +94,15 @@ def _segment(stream: BufferedIOBase, at: int) -> Piece:
     while head == b"\xff\xff":  # bytes that fill
         at += 1
         if at - begin > LARGEST:
-            raise BadRow("unreadable picture", "no segments")
+            raise BadRow(UNREADABLE, "no segments")
         head = b"\xff" + stream.read(1)
     if head[:1] != b"\xff" or len(head) < 2:
-        raise BadRow("unreadable picture", f"no segment at byte {at:,}")
+        raise BadRow(UNREADABLE, f"no segment at byte {at:,}")
     if head[1:] == b"\x01" or b"\xd0" <= head[1:] <= b"\xd9":
         return Piece(head[1:], begin, at + 2, 0, at + 2)
     length = int.from_bytes(stream.read(2), "big")
     if length < 2:
-        raise BadRow("unreadable picture", f"a segment without a length at byte {at:,}")
+        raise BadRow(UNREADABLE, f"a segment without a length at byte {at:,}")
     return Piece(head[1:], begin, at + 4, length - 2, at + 2 + length)
 
 
@@ -135,9 +137,9 @@ def embedded_in(path: Path) -> Embedded | None:
             for piece in pieces(stream, kind):
                 _add(found, *content_of(stream, piece, kind))
     except OSError as error:
-        raise BadRow("unreadable picture", error.strerror or str(error)) from error
+        raise BadRow(UNREADABLE, error.strerror or str(error)) from error
     except BadRow as bad:
-        if bad.reason != "unreadable picture" or not any(found):
+        if bad.reason != UNREADABLE or not any(found):
             raise
     return found
 

@@ -8,9 +8,10 @@ may have no labels. Nothing is held between passes but the numbers of documents 
 Tables are CSV (commas, or semicolons; quoted cells) or have tabs between the cells, which are then taken as they are.
 """
 
+import logging
 import re
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -23,10 +24,11 @@ from wsabie.sources.cells import LABEL_COLUMNS, LabelCells, first_separator, sep
 from wsabie.sources.folders import clean_labels
 from wsabie.sources.parquet_file import LabelColumn, Table
 from wsabie.sources.records import Item, Things
-from wsabie.sources.tables import csv_records, json_cells, named_cells
+from wsabie.sources.tables import csv_records, json_cells, listed_names, named_cells
 from wsabie.sources.text import head, lines_up_to, shown
 from wsabie.storage.rejects import Rejects
 
+log = logging.getLogger("wsabie")
 LONGEST = 1 << 24
 """Bytes of a document, in UTF-8."""
 TEXT_COLUMN = "text"
@@ -34,6 +36,7 @@ TEXT_COLUMN = "text"
 _LABELS = tuple(name for name in LABEL_COLUMNS if name != TEXT_COLUMN)
 _LONGEST_LINE = 4 * LONGEST  # JSON writes a letter of two bytes as six
 _BATCH = 256
+_MOST_COLUMNS = 100  # that are looked at for a sentence
 _COLUMN = re.compile(r"\w[\w .-]*")
 _TOO_LONG = f"document of more than {LONGEST >> 20} MiB"
 
@@ -178,6 +181,8 @@ def read_parquet_documents(
     """Documents of Parquet with a column `text`; parameters and errors as those of `read_text_table`."""
     name = label_column or table.first_of(_LABELS)
     labels = None if labels_from == "none" or name is None else LabelColumn(table, name)
+    if labels_from != "none" and name is None:
+        _tell_unlabelled(table.path, table.schema.names)
 
     def read() -> Iterator[tuple[str, Verdict]]:
         return ((row.where, _verdict(row, labels, split)) for row in _parquet_rows(table, labels))
@@ -201,12 +206,37 @@ def text_columns(line: bytes) -> list[str] | None:
     >>> text_columns(b"id\\ttext"), text_columns(b'label;"text"'), text_columns(b"a text, long")
     (['id', 'text'], ['label', 'text'], None)
     """
+    names = _header(line)
+    return names if names is not None and TEXT_COLUMN in names else None
+
+
+def other_columns(lines: Sequence[bytes]) -> list[str] | None:
+    """The columns of a table or of JSON lines, by their first lines; None: it is neither.
+
+    Examples
+    --------
+    >>> other_columns([b"id,topic,body", b"1,sea,waves"]), other_columns([b'{"body": "waves"}'])
+    (['id', 'topic', 'body'], ['body'])
+    >>> other_columns([b"a text, long", b"and another, longer"])
+    """
+    cells = json_cells(lines[0])
+    if not isinstance(cells, BadRow):
+        return list(cells) or None
+    names = _header(lines[0]) or []
+    lone = len(names) < 2 or any(name[0].isdigit() for name in names)
+    return None if lone or not any(_separator(lines[0]) in line for line in lines[1:]) else names
+
+
+def _separator(line: bytes) -> bytes:
+    return next((s for s in (b"\t", b",", b";") if s in line), b",")
+
+
+def _header(line: bytes) -> list[str] | None:
+    """The names of columns in a first line; None: these are none."""
     line = line.strip(b"\r\n")
-    separator = next((s for s in (b"\t", b",", b";") if s in line), b",")
-    names = [cell.strip(b'"').decode("utf-8", "replace") for cell in line.split(separator)]
+    names = [cell.strip(b'"').decode("utf-8", "replace") for cell in line.split(_separator(line))]
     # a sentence has blanks behind its commas
-    is_header = TEXT_COLUMN in names and all(map(_COLUMN.fullmatch, names)) and len(set(names)) == len(names)
-    return names if is_header else None
+    return names if all(map(_COLUMN.fullmatch, names)) and len(set(names)) == len(names) else None
 
 
 def json_rows(path: Path) -> Iterator[Row]:
@@ -257,17 +287,32 @@ def _label_column(path: Path, rows: Callable[[Path], Iterator[Row]], wanted: str
     """The column of labels and what separates them, which only the whole file tells; None without such a column."""
     choices = (wanted,) if wanted else _LABELS
     found: dict[str, set[str]] = {}
+    others: dict[str, None] = {}
     for row in rows(path):
         if isinstance(row.cells, BadRow):
             continue
+        if not found and len(others) < _MOST_COLUMNS:
+            others |= dict.fromkeys(row.cells)
         for name in choices:
             if name in row.cells:
                 cell = row.cells[name]
                 found.setdefault(name, set()).update(separators_in(cell) if isinstance(cell, str) else ())
     column = next((name for name in choices if name in found), None)
     if column is None and wanted:
-        raise InputError(f"{shown(path)} has no column {wanted!r}; name the column of labels")
-    return None if column is None else _Labels(column, first_separator(found[column], column))
+        raise InputError(f"{shown(path)} has no column {wanted!r} (it has {listed_names(others)}); name the column of "
+                         "labels")  # fmt: skip
+    if column is None:
+        _tell_unlabelled(path, others)
+        return None
+    return _Labels(column, first_separator(found[column], column))
+
+
+def _tell_unlabelled(path: Path, columns: Iterable[str]) -> None:
+    """Documents may have no labels; whoever called their column otherwise is to hear of it."""
+    log.info(
+        "%s has no column of labels, which would be called %s (it has %s)",
+        shown(path), f"{', '.join(_LABELS[:-1])} or {_LABELS[-1]}", listed_names(columns),
+    )  # fmt: skip
 
 
 def _verdict(row: Row, labels: _LabelReader | None, split: str | None) -> Verdict:

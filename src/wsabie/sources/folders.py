@@ -24,6 +24,7 @@ from wsabie.sources.media import DOCUMENTS, MEDIA, SOUNDS, Medium, document_of, 
 from wsabie.sources.metadata import FILE_COLUMN, NAMES, Entry, agreed, find_metadata, read_metadata
 from wsabie.sources.records import Item, ItemList
 from wsabie.sources.text import reading, shown
+from wsabie.sources.unreadable import as_decoded
 from wsabie.storage.rejects import Rejects
 
 LABELS_FROM = ("auto", "folders", "metadata", "xmp", "tags", "none")
@@ -302,7 +303,8 @@ def _labelled(
                 raise BadRow(medium.unlabelled)
             items.append(Item(name, path, labels))
         except BadRow as bad:
-            rejects.add(shown(name), bad.reason, bad.detail)
+            told = as_decoded(bad, path)
+            rejects.add(shown(name), told.reason, told.detail)
     return items
 
 

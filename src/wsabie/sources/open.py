@@ -10,6 +10,7 @@ from wsabie.sources.cells import LABEL_COLUMNS
 from wsabie.sources.documents import (
     holds_texts,
     json_rows,
+    other_columns,
     read_parquet_documents,
     read_text_table,
     table_rows,
@@ -25,6 +26,7 @@ from wsabie.sources.parquet_file import MAGIC, Table, open_table, shards
 from wsabie.sources.parquet_pictures import IMAGE_COLUMNS, PATH_COLUMNS
 from wsabie.sources.published import OF_REGIONS, OF_SEVERAL_KINDS, PUBLISHED, published_kind, read_published
 from wsabie.sources.records import ItemSource, Rows, Things, without_labels
+from wsabie.sources.tables import listed_names
 from wsabie.sources.text import head, reading, shown
 from wsabie.sources.wordnet import synset_files
 from wsabie.storage.rejects import Rejects
@@ -323,6 +325,11 @@ def kind_of(path: Path, *, plain_text: bool = False, things: Things | None = Non
     if kind is None and plain_text and not _MARKUP_OR_BINARY.search(content):
         return "fasttext"
     if kind is None:
+        if columns := other_columns([line for line in content.split(b"\n") if line.strip()][:_LINES]):
+            raise InputError(
+                f"{shown(path)} has the columns {listed_names(columns)} and none called text; call that of the "
+                "documents text and that of their labels labels, or give features as Parquet or svmlight text"
+            )
         hint = "; of Mulan data give the .arff file" if content.lstrip().startswith(b"<") else "; give one of these"
         raise InputError(f"{shown(path)} is nothing that can be read: looked for {LOOKED_FOR}{hint}")
     return kind

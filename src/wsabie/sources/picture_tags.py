@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeVar
 
 from wsabie.labels.names import normalise
 from wsabie.sources.build import BadRow
-from wsabie.sources.containers import embedded_in, extension
+from wsabie.sources.containers import UNREADABLE, embedded_in, extension
 from wsabie.sources.formats import FORMATS
 from wsabie.sources.iptc import iptc_block, iptc_keywords
 from wsabie.sources.xmp import LARGEST, Packet, Tags, iso_date, read_packet
@@ -236,7 +236,7 @@ def _header(picture: Path) -> _Header:
                 packet = packet.encode() if isinstance(packet, str) else packet
                 size, (orientation, taken) = image.size, _exif(image)
     except Exception as error:  # Pillow raises almost anything on damaged files
-        raise BadRow("unreadable picture", str(error)[:100]) from error
+        raise BadRow(UNREADABLE, str(error)[:100]) from error
     return _Header(size, orientation, taken, packet if isinstance(packet, bytes) else b"")
 
 

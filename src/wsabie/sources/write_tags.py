@@ -14,7 +14,17 @@ from pathlib import Path
 
 from wsabie.base.errors import InputError
 from wsabie.sources.build import BadRow
-from wsabie.sources.containers import PNG_HEAD, XMP_HEAD, Piece, content_of, embedded_in, extension, kind_of, pieces
+from wsabie.sources.containers import (
+    PNG_HEAD,
+    UNREADABLE,
+    XMP_HEAD,
+    Piece,
+    content_of,
+    embedded_in,
+    extension,
+    kind_of,
+    pieces,
+)
 from wsabie.sources.picture_tags import read_sidecar, read_tags, sidecar_of, sidecars_of
 from wsabie.sources.text import reading, shown
 from wsabie.sources.xmp import SUBJECT, read_packet
@@ -221,7 +231,7 @@ def _webp(stream: BufferedIOBase, listed: list[Piece], old: list[Piece], packet:
     stream.seek(4)
     size = int.from_bytes(stream.read(4), "little")
     if end > 8 + size:
-        raise BadRow("unreadable picture", "its last chunk is not filled up")
+        raise BadRow(UNREADABLE, "its last chunk is not filled up")
     grown = len(chunk) - (behind - begin) + len(edit[2]) - (edit[1] - edit[0])
     return [(4, 8, (size + grown).to_bytes(4, "little")), edit, (begin, behind, chunk)]
 
@@ -235,8 +245,8 @@ def _extended_header(kind: bytes, head: bytes) -> bytes:
         flags, sides = 0, [int.from_bytes(head[at : at + 2], "little") & 0x3FFF for at in (6, 8)]
         width, height = sides[0] - 1, sides[1] - 1
     else:
-        raise BadRow("unreadable picture", "no pixels of WebP")
+        raise BadRow(UNREADABLE, "no pixels of WebP")
     if width < 0 or height < 0:
-        raise BadRow("unreadable picture", "a side without pixels")
+        raise BadRow(UNREADABLE, "a side without pixels")
     content = bytes([flags | _XMP_FLAG, 0, 0, 0]) + width.to_bytes(3, "little") + height.to_bytes(3, "little")
     return b"VP8X" + len(content).to_bytes(4, "little") + content

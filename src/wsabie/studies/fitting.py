@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 from wsabie.base.arrays import Int64, Matrix
 from wsabie.base.errors import InputError
 from wsabie.base.executor import Executor, Serial
-from wsabie.base.progress import SILENT, Progress
+from wsabie.base.progress import SILENT, Progress, Stage
 from wsabie.evaluation.evaluate import Evaluation, Measured, Running
 from wsabie.models.inputs import row_ranges
 from wsabie.sources.records import Rows
@@ -170,13 +171,25 @@ def predict_ms(model: Any, X: Any, k: int = 10, repeats: int = 3) -> float:
     return float(1e3 * np.median(seconds) / some.shape[0])
 
 
+class _Setting(NamedTuple):
+    """Progress that says which of the settings is fitted."""
+
+    progress: Progress
+    number: int
+    of: int
+
+    def stage(self, name: str, total: int | None, unit: str) -> AbstractContextManager[Stage]:
+        return self.progress.stage(f"{name}, setting {self.number} of {self.of}", total, unit)
+
+
 def _best(entrant: Entrant, task: Task, valid: Rows, tuned_on: str, progress: Progress) -> Fitted:
     """Try all options; only the best model so far is kept in memory."""
     started = time.perf_counter()
     tried: list[tuple[Options, float]] = []
     model, chosen, fit_seconds, highest = None, entrant.options[0], 0.0, -np.inf
-    for option in entrant.options:
-        candidate, seconds = _timed_fit(entrant, option, task, progress)
+    for number, option in enumerate(entrant.options, 1):
+        told = _Setting(progress, number, len(entrant.options))
+        candidate, seconds = _timed_fit(entrant, option, task, told)
         value = _judged(candidate, valid, tuned_on)
         tried.append((option, value))
         if model is None or value > highest:

@@ -1,6 +1,6 @@
 """The pictures of a search's answer: an HTML page, or a PNG sheet, each group with a line above that says why."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from io import BytesIO
 from typing import Any, NamedTuple
 
@@ -38,30 +38,61 @@ def thumbnails(names: Iterable[str], source: ItemSource) -> dict[str, Image]:
     return found
 
 
-def html_page(answer: Answer, pictures: Mapping[str, Image], where: str) -> str:
-    """One file without script or network."""
-    understood = answer.understood
+def html_page(
+    answer: Answer,
+    pictures: Mapping[str, Image],
+    where: str,
+    *,
+    files: Mapping[str, str] | None = None,
+    labels: Mapping[str, Collection[str]] | None = None,
+) -> str:
+    """One file without script or network.
+
+    Parameters
+    ----------
+    answer : Answer
+    pictures : mapping of str to Image
+        By id, as `pictures_of` gives them.
+    where : str
+        What was searched.
+    files : mapping of str to str or None
+        Where pictures lie that are files of their own, by id; others are named by their id.
+    labels : mapping of str to collection of str or None
+        What pictures carry in the collection, by id: it is marked.
+    """
+    understood, files, labels = answer.understood, files or {}, labels or {}
     header = element(
         "div",
         element("p", f"search in {where}", class_="eyebrow"),
         element("h1", label(understood.query)),
         element("p", understood.sentence, class_="lead"),
     )
-    sections = [_section(number, group, pictures) for number, group in enumerate(answer.groups)]
-    return page(f"{understood.query} in {where}", header, sections, f"wsabie {__version__}")
+    sections = []
+    for number, group in enumerate(answer.groups):
+        tiles = [
+            _tile(one, pictures[one.id], files.get(one.id, one.id), one.label in labels.get(one.id, ()))
+            for one in group.found
+            if one.id in pictures
+        ]
+        sections.append(_section(number, group, tiles))
+    key = "* a label that it carries in the collection; " if labels else ""
+    return page(f"{understood.query} in {where}", header, sections, f"{key}wsabie {__version__}")
 
 
-def _section(number: int, group: Group, pictures: Mapping[str, Image]) -> Section:
-    name, several = listed(group.labels), len(group.labels) > 1
-    tiles = [_tile(one, pictures[one.id], several) for one in group.found if one.id in pictures]
-    body = element("ul", tiles, class_="found")
-    return Section(f"group-{number}", name, name, group.why if number else None, body)
+def _section(number: int, group: Group, tiles: Sequence[Markup]) -> Section:
+    """The first is of the query, which the page's own heading and the line below it name already."""
+    name, body = listed(group.labels), element("ul", tiles, class_="found")
+    if not number:
+        return Section("group-0", "found", f"{len(tiles):,} found", None, body)
+    return Section(f"group-{number}", name, name, group.why, body)
 
 
-def _tile(one: Found, image: Image, several: bool) -> Markup:
-    caption = element("figcaption", label(one.label) if several else None, f" {one.score:.2f}", class_="small")
-    shown = element("div", picture(image, f"{one.id}: {one.label}"), class_="tile")
-    return element("li", element("figure", shown, caption), title=one.id)
+def _tile(one: Found, image: Image, name: str, carried: bool) -> Markup:
+    said = element("div", "*" if carried else None, label(one.label), f" {one.score:.2f}")
+    shown = element("div", picture(image, f"{name}: {one.label}"), class_="tile")
+    return element(
+        "li", element("figure", shown, element("figcaption", said, element("div", label(name)), class_="small"))
+    )
 
 
 class Line(NamedTuple):

@@ -100,7 +100,7 @@ def learn_vectors(
         model.build_vocab(_Told(text, progress, "counting words"))
         if not len(model.wv):
             often = "" if min_count == 1 else f" {min_count} times"
-            raise InputError(f"no word is found{often} in {src}; give more text, or a lower min_count")
+            raise InputError(f"no word is found{often} in {src}; give more text, or a lower min_count (--min-count)")
         with progress.stage("learning vectors", epochs, "epochs") as stage:
             model.train(text, total_examples=model.corpus_count, epochs=epochs, callbacks=[_Epochs(stage.advance)])
     return Learnt(list(model.wv.index_to_key), model.wv.vectors, int(model.corpus_total_words))

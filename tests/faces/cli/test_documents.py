@@ -12,6 +12,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from wsabie import load
+from wsabie.base.errors import InputError
 from wsabie.faces.cli.main import run
 from wsabie.features.bag_of_words import BagOfWords
 from wsabie.samples import documents_path
@@ -262,8 +264,11 @@ def test_what_is_described_as_something_else(
 ) -> None:
     wrong = cli("features", "images", glosses / "data.noun", "--out", tmp_path / "f.parquet")
     assert f"holds documents; run: wsabie features text {glosses / 'data.noun'}" in wrong.err
-    shown = cli("annotate", model, next(pictures.glob("*.webp")))
-    assert "words describes documents and" in shown.err
+    picture = next(pictures.glob("*.webp"))
+    shown = cli("annotate", model, picture)
+    assert f"{model} is a model of documents and {picture} holds pictures; give documents\n" in shown.err
+    with pytest.raises(InputError, match=r"this model is one of documents, and .* holds pictures; give documents"):
+        load(model).rows(open_source(picture, labels_from="none"))
     hashed = cli("features", "images", pictures, "--out", tmp_path / "f.parquet", "--hashing")
     assert "hashing is no option of terms" in hashed.err
     mapped = cli("features", "kpca", glosses / "data.noun", "--out", tmp_path / "f.parquet", "--min-count", 3)

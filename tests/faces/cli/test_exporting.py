@@ -85,7 +85,16 @@ def test_the_example_prints_names(cli: Cli, corel: tuple[Path, Any], tmp_path: P
     assert done.returncode == 0, done.stderr
     own = wsabie.load(model).model.annotate(test.X[:5], k=3)
     assert done.stdout.splitlines() == ["\t".join(f"{name} {score:.4f}" for name, score in row) for row in own]
-    assert len((tmp_path / "plain" / "predict.py").read_text().splitlines()) < 45
+    labelled = ["5 499 374", *(f"{'0,3' if i % 2 else '7'} {line}  # {i}" for i, line in enumerate(lines))]
+    (tmp_path / "rows.txt").write_text("\n".join(labelled) + "\n")
+    again = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert (again.stdout, again.stderr) == (done.stdout, "")
+    for wrong in ("1:2:3", "a:1", "9999:1"):
+        (tmp_path / "rows.txt").write_text(f"{wrong}\n")
+        refused = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+        assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (1, "", 1)
+        assert refused.stderr.endswith("; the README.md beside this file says how rows are written\n")
+    assert len((tmp_path / "plain" / "predict.py").read_text().splitlines()) < 50
 
 
 def test_pictures_go_with_their_description_or_as_rows(cli: Cli, model: Path, pictures: Path, tmp_path: Path) -> None:

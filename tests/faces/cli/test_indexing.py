@@ -172,6 +172,20 @@ def test_without_faiss(cli: Cli, emoji: Path, model: Path, monkeypatch: pytest.M
     assert "labels are searched exactly" in done.err
 
 
+def test_what_needs_no_index_needs_no_faiss(
+    cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody is to install a package in order to hear that it was in vain; nor are data read before."""
+    assert cli("train", rows, "--model", tmp_path / "small", "--dim", 4).code == 0
+    assert cli("train", rows, "--model", tmp_path / "popularity", "--kind", "popularity").code == 0
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    for name, sentence in (("small", "no gain for 3 labels, but from 1,000 on"), ("popularity", "only models whose")):
+        done = cli("index", tmp_path / name, "--queries", tmp_path / "none")
+        assert (done.code, done.err.count("\n")) == (1, 1)
+        assert sentence in done.err
+        assert "faiss" not in done.err
+
+
 def test_bad_input(cli: Cli, model: Path, rows: Path, tmp_path: Path) -> None:
     assert cli("index", model, "--recall", 2).code == 2
     assert cli("index", model, "--kind", "lsh").code == 2

@@ -30,8 +30,7 @@ def test_every_trained_kind_on_a_public_collection(cli: Cli, data_dir: Path, tmp
     said = cli("train", train, "--model", model, "--kind", kind, "--epochs", 2, "--threads", 1)
     assert said.code == 0, said.err
     assert "validation MAP" in said.out
-    sizes = "374 labels with a weight for each of 499 features take 0.00 GB"
-    assert said.err.count(sizes) == (kind in ("linear-warp", "pamir", "full-rank"))
+    assert " GB" not in said.err  # the weights are .7 MB
     about = cli("info", model, "--json").json
     assert about["system"] == kind
     assert about["epochs"] == (4 if kind == "full-rank" else 2)
@@ -93,7 +92,7 @@ def test_every_baseline(cli: Cli, rows: Path, tmp_path: Path, kind: str) -> None
         (("--kind", "popularity", "--epochs", 5), "popularity has no parameter epochs; it takes no parameters"),
         (("--kind", "nearest", "--log", "l.jsonl"), "--log is about epochs, and nearest has none; leave --log out"),
         (("--kind", "svm", "--hold-out", 0.2), "--hold-out is about epochs, and svm has none"),
-        (("--kind", "pamir", "--ensemble", 2), "an ensemble is made of Wsabie models, not of LinearRanker"),
+        (("--kind", "pamir", "--ensemble", 2), "give a Wsabie (on the command line --kind wsabie, w"),
         (("--kind", "full-rank", "--hold-out", 0), "blend is chosen on validation rows"),
     ],
 )

@@ -256,6 +256,8 @@ def test_vectors_are_learnt_from_text(tmp_path: Path, cli: Cli) -> None:
     assert cli("vectors", "near", out, "picture", "-k", 3).code == 0
     nothing = tmp_path / "few.txt"
     nothing.write_text("Only once. Each word.\n")
-    assert "no word is found 5 times" in cli("vectors", "train", nothing, "--out", out).err
+    told = cli("vectors", "train", nothing, "--out", out).err
+    assert "no word is found 5 times" in told
+    assert "a lower min_count (--min-count)" in told
     nothing.write_text("sea salt\n" * 50)
     assert cli("vectors", "train", nothing, "--out", out, "--phrases", 0, "--dim", 2, "--json").json["words"] == 2

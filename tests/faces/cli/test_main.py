@@ -25,6 +25,31 @@ def test_help_lists_every_command(cli: Callable[..., Any]) -> None:
     assert all(command in said.out for command in COMMANDS)
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(
+            "train",
+            "evaluate",
+            "annotate",
+            "features",
+            "edit",
+            "neighbours",
+            "search",
+            "compare",
+            "reproduce",
+            "labels",
+            "serve",
+        ),
+        *("collection add", "collection search", "collection labels", "collection tag", "collection models"),
+    ],
+)
+def test_help_says_what_is_wanted_in_no_types_of_python(cli: Callable[..., Any], command: str) -> None:
+    said = cli(*command.split(), "--help")
+    assert said.code == 0
+    assert "<list[" not in said.out
+
+
 def test_version(cli: Callable[..., Any]) -> None:
     assert cli("--version").out.strip() == wsabie.__version__
 

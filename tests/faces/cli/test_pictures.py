@@ -318,6 +318,38 @@ def test_tags_of_photo_programs_beside_and_inside_pictures_train(cli: Cli, pictu
     assert sum(any(name in told[photo] for name in names) for photo, names in results.items()) > 80
 
 
+def test_training_and_annotation_name_a_broken_picture_alike(cli: Cli, pictures: Path, tmp_path: Path) -> None:
+    """Whether it is met where tags are looked for, or where pictures are decoded."""
+    folder, other = tmp_path / "photos", tmp_path / "others"
+    folder.mkdir()
+    for number in range(12):
+        write_embedded(Path(shutil.copy(pictures / f"{number:03d}.webp", folder)), [f"label {number % 2}"])
+    shutil.copytree(pictures, other)
+    whole = (folder / "000.webp").read_bytes()
+    broken = {"a.webp": whole[:-9], "b.webp": whole[:24], "c.png": b"junk", "d.jpg": b"", "e.gif": b"GIF89a"}
+    for name, content in broken.items():
+        (folder / name).write_bytes(content)
+
+    def listed(*words: Any) -> list[dict[str, str]]:
+        ran = cli(*words, "--rejects", tmp_path / "rejects.jsonl", "--threads", 1)
+        assert ran.code == 0, ran.err
+        lines = (tmp_path / "rejects.jsonl").read_text().splitlines()
+        return sorted(map(json.loads, lines), key=lambda one: str(one["where"]))
+
+    small = "--terms", 20, "--size", 48, "--dim", 4, "--epochs", 1, "--hold-out", 0
+    told = listed("train", folder, "--model", tmp_path / "m", *small)
+    assert [(one["where"], one["reason"]) for one in told] == [
+        ("a.webp", "truncated picture"),
+        ("b.webp", "truncated picture"),
+        ("c.png", "not a picture"),
+        ("d.jpg", "empty file"),
+        ("e.gif", "truncated picture"),
+    ]
+    assert listed("annotate", tmp_path / "m", folder) == told
+    of_two = listed("annotate", tmp_path / "m", folder, other)
+    assert of_two == [{**one, "where": f"{folder}/{one['where']}"} for one in told]  # as ids of results begin there
+
+
 def test_pictures_without_any_tags_say_where_these_may_be(cli: Cli, pictures: Path, tmp_path: Path) -> None:
     shutil.copy(pictures / "000.webp", tmp_path)
     said = cli("train", tmp_path, "--model", tmp_path / "m")

@@ -1,6 +1,7 @@
 """Pictures by a text, through the command: emoji of vehicles, instruments and clothes, labels in three languages."""
 
 import contextlib
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -147,6 +148,33 @@ def test_pages_and_sheets(cli: Cli, given: Given, tmp_path: Path) -> None:
     assert search(cli, given, "guitar", "-k", 1, "--out", sheet).code == 0
     with Image.open(sheet) as drawn:
         assert drawn.size[0] < 300  # one picture is no wide sheet
+
+
+def test_terminal_page_and_json_name_pictures_by_the_same_files(cli: Cli, given: Given, tmp_path: Path) -> None:
+    folder, page = tmp_path / "photos", tmp_path / "found.html"
+    folder.mkdir()
+    lines = ["file_name,labels"]
+    for row in pq.read_table(given.folder / "english.parquet").to_pylist():
+        if {"guitar", "car"} & set(row["labels"]):
+            (folder / f"{row['id']}.webp").write_bytes(row["image"])
+            lines.append(f"{row['id']}.webp,{'guitar' if 'guitar' in row['labels'] else 'car'}")
+    (folder / "metadata.csv").write_text("\n".join(lines))
+    asked = "search", given.model, "guitar", "--in", folder, "-k", 3, "--threads", 1
+    shown = cli(*asked, "--out", page).out.splitlines()[1:]
+    found = cli(*asked, "--json").json["groups"][0]["found"]
+    assert [one["file"] for one in found] == [line.split("\t")[0] for line in shown]
+    assert [one["file"] for one in found] == [str(folder / one["id"]) for one in found]
+    html = page.read_text()
+    for one in found:
+        carried = "*" if one["labelled"] else ""
+        assert f'<div>{carried}<bdi dir="auto">guitar</bdi> {one["score"]:.2f}</div>' in html
+        assert f'<bdi dir="auto">{one["file"]}</bdi>' in html
+    assert any(one["labelled"] for one in found)
+    assert "* a label that it carries in the collection" in html
+    assert "<nav" not in html  # there is one group
+    assert re.findall(r"<h[12].*?</h[12]>", html) == [
+        '<h1><bdi dir="auto">guitar</bdi></h1>', '<h2 id="group-0-heading">3 found</h2>'
+    ]  # fmt: skip
 
 
 def test_points_are_kept_for_the_next_search(cli: Cli, given: Given, tmp_path: Path) -> None:

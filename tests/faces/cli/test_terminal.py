@@ -61,6 +61,29 @@ def test_what_counts_nothing_shows_no_count(capsys: pytest.CaptureFixture[str]) 
     assert "0" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [
+        (100, "training ━━━━━━━━ DONE MAP 0.533"),
+        (80, "training ━━━━━━━━ DONE MAP 0.533"),
+        (70, "training DONE MAP 0.533"),
+        (60, "training DONE"),
+        (50, "tra… DONE"),
+    ],
+)
+def test_a_narrow_terminal_takes_the_bar_then_the_figures(
+    width: int, shown: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is done, the rate and the time left stay whole."""
+    monkeypatch.setattr(terminal, "_pace", lambda task: "205,072/s 0:24 left")
+    monkeypatch.setattr(terminal.err, "_width", width)
+    with TerminalProgress().stage("training", 4_923_612, "pairs") as stage:
+        stage.advance(4_923_612, MAP=0.533)
+    line = last_line(capsys.readouterr().err)
+    assert " ".join(line.split()) == shown.replace("DONE", "4,923,612/4,923,612 pairs 205,072/s 0:24 left")
+    assert len(line) <= width
+
+
 @pytest.mark.parametrize("width", [20, 79, 200])
 def test_a_table_is_never_cut(width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(terminal.out, "_width", width)

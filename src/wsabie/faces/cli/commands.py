@@ -20,6 +20,7 @@ from wsabie.faces.cli.options import (
     AllowOverlap,
     Augment,
     Candidates,
+    Command,
     Components,
     Crop,
     Data,
@@ -82,7 +83,7 @@ def register(app: typer.Typer) -> None:
         serve_commands.serve,
         serve_commands.token,
     ):
-        app.command()(opening_itself(command))
+        app.command(cls=Command)(opening_itself(command))
     app.add_typer(group.group())
 
 

@@ -183,6 +183,8 @@ def refuse_unfit(annotator: "Annotator", model: Path, source: Source) -> None:
             if annotator.dictionary.startswith(MAPPED):
                 remedy += ", and map them: wsabie features kpca FILE.parquet --map FOLDER --out MAPPED.parquet"
         raise InputError(f"{model} was trained on rows of features and {source.path} holds {source.things}; {remedy}")
+    elif source.things != (things := annotator.terms.things):
+        raise InputError(f"{model} is a model of {things} and {source.path} holds {source.things}; give {things}")
 
 
 def loaded(path: Path, threads: int | None = None) -> Any:

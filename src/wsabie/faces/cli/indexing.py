@@ -23,12 +23,10 @@ def index_command(
     json: bool,
 ) -> None:
     """Make the index, keep it in the model's folder, and show what it brings."""
-    from wsabie.models.indexed import FOLDER, index_labels
-    from wsabie.search.codes import require_faiss
+    from wsabie.models.indexed import FOLDER, index_labels, indexable
 
-    if kind in ("ivf", "hnsw"):
-        require_faiss()
     annotator = loaded(model, threads)
+    indexable(annotator, kind)  # refuses before data are read
     X = None
     with listing(rejects_file, strict=strict) as rejects:
         if queries is not None:

@@ -28,7 +28,8 @@ def labels(
     knowledge: Annotated[
         list[Path] | None,
         typer.Option(
-            help="WordNet's folder, Open Images' hierarchy, translations or an is-a list; several complete each other."
+            metavar="<path>",
+            help="WordNet's folder, Open Images' hierarchy, translations or an is-a list; several complete each other.",
         ),
     ] = None,
     pairs: Annotated[

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
+from typer.core import TyperCommand
 
 from wsabie.base.errors import InputError
 from wsabie.models.systems import SYSTEMS
@@ -67,8 +68,9 @@ AllowOverlap = Annotated[bool, typer.Option("--allow-overlap", help="Judge train
 Hierarchies = Annotated[
     list[Path] | None,
     typer.Option(
+        metavar="<path>",
         help="Is-a list (child TAB parent, WordNet's files, a collection with categories) that says which labels are "
-        "siblings; several complete each other."
+        "siblings; several complete each other.",
     ),
 ]
 ParentFirst = Annotated[bool, typer.Option("--parent-first", help="Pairs in --hierarchy name the parent first.")]
@@ -165,7 +167,10 @@ WordVectors = Annotated[
 ]
 LabelKnowledge = Annotated[
     list[Path] | None,
-    typer.Option(help="WordNet's files or others that say which terms a label has; several complete each other."),
+    typer.Option(
+        metavar="<path>",
+        help="WordNet's files or others that say which terms a label has; several complete each other.",
+    ),
 ]
 
 
@@ -184,6 +189,17 @@ def refuse_options(given: dict[str, Any], because: str) -> None:
 def describing(given: dict[str, Any]) -> dict[str, Any]:
     """What options say of how things are described, by the names that describers give it."""
     return {f"n_{name}" if name in ("components", "landmarks", "terms") else name: v for name, v in given.items()}
+
+
+class Command(TyperCommand):
+    """A command whose help says `INPUTS` where several are given, and not `INPUTS <list[Path]>`."""
+
+    def get_params(self, ctx: Any) -> Any:
+        found = super().get_params(ctx)
+        for parameter in found:
+            if parameter.nargs == -1:
+                vars(parameter)["display_type_rich"] = lambda ctx: None
+        return found
 
 
 def opening_itself(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -21,8 +21,9 @@ def search(
     knowledge: Annotated[
         list[Path] | None,
         typer.Option(
+            metavar="<path>",
             help="Finds labels by synonyms, translations and kinds, and related ones: WordNet's folder, Open Images' "
-            "hierarchy, translations or an is-a list; several complete each other."
+            "hierarchy, translations or an is-a list; several complete each other.",
         ),
     ] = None,
     pairs: Annotated[

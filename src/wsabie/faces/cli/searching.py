@@ -62,10 +62,11 @@ def search_command(asked: Asked) -> None:
         groups = _groups(told, items) if asked.distinct else None
         search = AugmentedSearch(annotator.model, items, queries=queries, related=related, groups=groups)
         answer = search.find(asked.query, asked.k, asked.n_related)
+        labels, files = _labels_of(told, answer), _files_of(source, answer)
         if asked.out is not None and not isinstance(source, Rows):
-            _draw(answer, source, asked.out, " and ".join(path.name for path in asked.within))
+            _draw(asked, asked.out, answer, source, labels, files)
         skipped = len(rejects)
-    _show(asked, answer, _labels_of(told, answer), _files_of(source, answer), skipped)
+    _show(asked, answer, labels, files, skipped)
 
 
 def _refuse_early(asked: Asked) -> None:
@@ -186,13 +187,16 @@ def _files_of(source: Source, answer: Answer) -> dict[str, str]:
     return {item.id: str(item.content) for item in source if item.id in wanted and isinstance(item.content, Path)}
 
 
-def _draw(answer: Answer, source: Any, target: Path, where: str) -> None:
+def _draw(
+    asked: Asked, target: Path, answer: Answer, source: Any, labels: dict[str, set[str]], files: dict[str, str]
+) -> None:
     from wsabie.storage.atomic import write_bytes, write_text
     from wsabie.studies.found_pictures import html_page, pictures_of, png_sheet
 
     pictures = pictures_of(answer, source)
     if target.suffix.lower() == ".html":
-        write_text(target, html_page(answer, pictures, where))
+        where = " and ".join(path.name for path in asked.within)
+        write_text(target, html_page(answer, pictures, where, files=files, labels=labels))
     else:
         write_bytes(target, png_sheet(answer, pictures))
 
@@ -202,7 +206,7 @@ def _show(asked: Asked, answer: Answer, labels: dict[str, set[str]], files: dict
     if asked.json:
         groups = [
             {"labels": group.labels, "why": group.why, "score": _round(group.score),
-             "found": [_as_dict(one, labels) for one in group.found]}
+             "found": [_as_dict(one, labels, files) for one in group.found]}
             for group in answer.groups
         ]  # fmt: skip
         written = {} if asked.out is None else {"out": str(asked.out)}
@@ -224,9 +228,10 @@ def _show(asked: Asked, answer: Answer, labels: dict[str, set[str]], files: dict
         note(f"pictures: {asked.out}")
 
 
-def _as_dict(one: Found, labels: dict[str, set[str]]) -> dict[str, Any]:
+def _as_dict(one: Found, labels: dict[str, set[str]], files: dict[str, str]) -> dict[str, Any]:
     known = {"labelled": one.label in labels[one.id]} if one.id in labels else {}
-    return {"id": one.id, "label": one.label, "score": round(one.score, 6), **known}
+    place = {"file": files[one.id]} if one.id in files else {}
+    return {"id": one.id, **place, "label": one.label, "score": round(one.score, 6), **known}
 
 
 def _round(score: float | None) -> float | None:

@@ -24,7 +24,10 @@ def serve(
     ] = None,
     knowledge: Annotated[
         list[Path] | None,
-        typer.Option(help="What knows words, for search, such as /usr/share/wordnet or translations; again for more."),
+        typer.Option(
+            metavar="<path>",
+            help="What knows words, for search, such as /usr/share/wordnet or translations; again for more.",
+        ),
     ] = None,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that answer.")] = 1,
     max_megabytes: Annotated[float, typer.Option(min=0.001, help="Of a request, at most.")] = 32,

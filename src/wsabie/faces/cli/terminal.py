@@ -46,37 +46,17 @@ def _figure(name: str, value: float) -> str:
 
 
 class TerminalProgress:
-    """One line per stage on standard error: bar, done of all, rate, time left, figures. It fits 80 columns."""
+    """One line per stage on standard error: bar, done of all, rate, time left, figures. It fits the terminal."""
 
     @contextmanager
     def stage(self, name: str, total: int | None, unit: str) -> Iterator[_Bar]:
-        from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
-        from rich.text import Text
+        from wsabie.faces.cli.progress_line import ProgressLine
 
-        class Pace(ProgressColumn):
-            """Items per second, and the time left, or the time taken when done."""
-
-            def render(self, task: Any) -> Text:
-                return Text(_pace(task), no_wrap=True)
-
-        class Done(ProgressColumn):
-            """How many are done, of how many; nothing where nothing is counted."""
-
-            def render(self, task: Any) -> Text:
-                counted = f"{task.completed:,.0f}{task.fields['all']} {task.fields['unit']}"
-                return Text(counted if task.fields["unit"] else "", no_wrap=True)
-
-        bars = Progress(
-            TextColumn("{task.description:<18}", markup=False),
-            BarColumn(bar_width=8),
-            Done(),
-            Pace(),
-            TextColumn("{task.fields[figures]}", markup=False),
-            console=err,
-        )
+        bars = ProgressLine(console=err)
         with bars:
             known = f"/{total:,}" if total is not None else ""
-            bar = _Bar(bars, bars.add_task(one_line(name), total=total, all=known, unit=unit, figures=""))
+            told: dict[str, Any] = {"all": known, "unit": unit, "pace": _pace, "figures": ""}
+            bar = _Bar(bars, bars.add_task(one_line(name), total=total, **told))
             yield bar
             bar.end()
 

@@ -24,6 +24,7 @@ from wsabie.faces.cli.terminal import TerminalProgress, note, one_line, show_jso
 from wsabie.labels.similar import Mark, SharedParents, marks
 from wsabie.models.base import LabelModel
 from wsabie.models.sure import Least, rank_sure
+from wsabie.sources.joined import Joined
 from wsabie.sources.records import Item, ItemList, Rows, Source
 from wsabie.sources.region_parts import RegionsOf
 from wsabie.sources.regions import OUTSIDE
@@ -79,14 +80,15 @@ def annotate_command(
         known, alone = similar is not None, len(inputs) == 1
         sources = sources_of(inputs, rejects, annotator, known=known, alone=alone)
         sources = [(place, _regions_of(source, regions)) for place, source in sources] if regions else sources
-        for place, source in [*sources, *_texts(texts)]:
+        for place, bare in [*sources, *_texts(texts)]:
+            source = bare if isinstance(bare, Rows) or not place else Joined([bare], [place])  # rejects say it too
             aligned = aligned_rows(annotator, model, source, run, progress, rejects)
             rows, unknown = aligned.rows, unknown + aligned.unknown_features
             tell_unknown_features(aligned, "the data")
             if len(rows):
                 ranked = _ranked(annotator.model, rows.X, k, least, among)
                 found = [
-                    {"id": place + i, "labels": [[name, round(s, 6)] for name, s in top]}
+                    {"id": place + i if source is bare else i, "labels": [[name, round(s, 6)] for name, s in top]}
                     | ({} if least is None else {"no_tag_fits": not top})
                     for i, top in zip(rows.ids, ranked, strict=True)
                 ]

@@ -52,7 +52,7 @@ def _table(given: ReportInput) -> Markup:
     )
     glossary = element("dl", [join(element("dt", m), element("dd", explained(m))) for m in metrics], class_="glossary")
     more = element("details", element("summary", "What the columns mean"), glossary)
-    return join(table, more)
+    return join(element("div", table, class_="scroll", tabindex=0, role="region", aria_label="Models"), more)
 
 
 def _row(entry: Entry, given: ReportInput, best: dict[str, float], costs: tuple[str, ...]) -> Markup:

@@ -75,7 +75,10 @@ def facts(pairs: Sequence[tuple[str, Child]]) -> Markup:
     return element("dl", lines, class_="facts")
 
 
-def _contents(sections: Sequence[Section]) -> Markup:
+def _contents(sections: Sequence[Section]) -> Markup | None:
+    """Links to the sections, where there is more than one."""
+    if len(sections) < 2:
+        return None
     links = [element("li", element("a", s.short, href=f"#{s.anchor}")) for s in sections]
     return element("nav", element("ul", links), aria_label="Sections")
 

@@ -308,7 +308,7 @@ def _measured(scores: Float32, y: Int64, held: Sequence[str], data: Unread) -> d
     kinds = data.hierarchy or (None if data.knowledge is None else data.knowledge.hierarchy(names=False))
     if kinds is not None:
         near = {"hops": kinds.hops(held), "heights": kinds.heights(held)}
-    return dict(evaluate_scores([(0, scores)], y, ks=KS, **near).per_row)  # type: ignore[arg-type]
+    return dict(evaluate_scores([(0, scores)], y, ks=KS, **near).per_row)
 
 
 def _chance(task: str, known: Known, data: Unread, seed: int) -> Found:

@@ -24,7 +24,10 @@ def search(
     k: Annotated[int, typer.Option("-k", min=1, max=100, help="Items of each group, at most.")] = 10,
     knowledge: Annotated[
         list[Path] | None,
-        typer.Option(help="What knows words, such as /usr/share/wordnet or translations; several complete each other."),
+        typer.Option(
+            metavar="<path>",
+            help="What knows words, such as /usr/share/wordnet or translations; several complete each other.",
+        ),
     ] = None,
     sheet: Annotated[
         Path | None, typer.Option("--out", metavar="FILE.png", help="A sheet of the pictures that were found.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from wsabie.base.errors import InputError
-from wsabie.faces.cli.options import opening_itself
+from wsabie.faces.cli.options import Command, opening_itself
 
 if TYPE_CHECKING:
     from wsabie.catalogue.collection import Collection
@@ -33,7 +33,8 @@ def group() -> typer.Typer:
     )
     for part in (catalogue, learning, finding, drawing, tags, hygiene, decisions):
         for command in part.COMMANDS:
-            found.command(command.__name__.rstrip("_"))(opening_itself(command))  # `import_` is `import`
+            name = command.__name__.rstrip("_")  # `import_` is `import`
+            found.command(name, cls=Command)(opening_itself(command))
     return found
 
 

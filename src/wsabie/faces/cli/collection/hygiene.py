@@ -50,7 +50,10 @@ def labels(
     ] = None,
     knowledge: Annotated[
         list[Path] | None,
-        typer.Option(help="tidy, fill: WordNet's folder, translations and their like; several complete each other."),
+        typer.Option(
+            metavar="<path>",
+            help="tidy, fill: WordNet's folder, translations and their like; several complete each other.",
+        ),
     ] = None,
     table: Table = None,
     least: Annotated[
