@@ -7,8 +7,8 @@ workers take seconds of to start; MAP on rows that were set aside; what the proc
 train have used of the processors; and what a round is like.
 
 `kills` trains again and again on the cluster while a node is killed at a random moment and another joins, and prints
-the MAP of each run, and whether every pair was counted once in every epoch. With few `--judged` rows the figures of two
-runs differ by chance more than what is to be seen.
+the MAP and the wall time of each run beside those of one node, and whether every pair was counted once in every epoch.
+With few `--judged` rows the figures of two runs differ by chance more than what is to be seen.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import papers_size
-from benchmarks.machine import told, verdict
+from benchmarks.machine import machine, told, verdict
 from wsabie.distributed.averaging import averaging
 from wsabie.distributed.averaging_rounds import Round
 from wsabie.models.wsabie import Wsabie
@@ -230,8 +230,10 @@ def kills(asked: argparse.Namespace) -> None:
     data(asked)
     pinned = Pinned()
     address, note = pinned.cluster.address, asked.out / "note"
+    alone = [ended(begun(asked, "one", pinned.cores[:1])) for _ in range(3)]
     whole = [ended(begun(asked, "two", pinned.cores, address=address)) for _ in range(3)]
-    print("undisturbed", [run["MAP"][-1] for run in whole], [round(run["seconds"], 1) for run in whole], flush=True)
+    for name, runs in (("one node", alone), ("undisturbed", whole)):
+        print(name, [run["MAP"][-1] for run in runs], [round(run["seconds"], 1) for run in runs], flush=True)
     rng, found = np.random.default_rng(asked.seed), []
     for _ in range(asked.times):
         note.unlink(missing_ok=True)
@@ -242,14 +244,21 @@ def kills(asked: argparse.Namespace) -> None:
         pinned.kill()
         pinned.add()
         run = ended(process)
-        found.append(run["MAP"][-1])
-        once, seen = run["pairs"] == whole[0]["pairs"], run["rounds"]
-        print(f"killed in epoch {moment:.2f}: MAP {found[-1]:.4f}, {run['seconds']:.1f} s, "
+        once, seen = run["pairs"] == alone[0]["pairs"], run["rounds"]
+        found.append({"moment": moment, "MAP": run["MAP"][-1], "seconds": run["seconds"], "once": once})
+        print(f"killed in epoch {moment:.2f}: MAP {run['MAP'][-1]:.4f}, {run['seconds']:.1f} s, "
               f"lost {seen['lost']} of {seen['came']} workers, pairs once an epoch: {once}", flush=True)  # fmt: skip
-    usual = mean(run["MAP"][-1] for run in whole)
-    print(f"{len(found)} runs ended; MAP {mean(found):.4f} (deviation {stdev(found):.4f}, least {min(found):.4f}), "
-          f"undisturbed {usual:.4f}, {verdict(min(found) - usual, least=-0.005)}")  # fmt: skip
     pinned.cluster.shutdown()
+    usual, seconds = (mean(run["MAP"][-1] for run in alone), median(run["seconds"] for run in alone))
+    maps, shares = [one["MAP"] for one in found], [one["seconds"] / seconds for one in found]
+    print(f"{len(found)} runs ended; MAP {mean(maps):.4f} (deviation {stdev(maps):.4f}, least {min(maps):.4f}), "
+          f"one node {usual:.4f}, {verdict(min(maps) - usual, least=-0.005)}")  # fmt: skip
+    print(f"of one node's wall time {median(shares):.2f}, at most {max(shares):.2f}, {verdict(max(shares), most=0.75)}")
+    if asked.json is not None:
+        sides = {name: [{"MAP": run["MAP"][-1], "seconds": run["seconds"]} for run in runs]
+                 for name, runs in (("one", alone), ("undisturbed", whole))}  # fmt: skip
+        kept = {"schema": 1, "machine": machine(), "rows": asked.rows, "epochs": asked.epochs, **sides, "killed": found}
+        asked.json.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
 
 
 def main() -> None:
@@ -264,6 +273,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", type=Path, help="of kills: write the figures to this file")
     parser.add_argument("--address")
     parser.add_argument("--note", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()

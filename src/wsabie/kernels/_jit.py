@@ -14,6 +14,7 @@ from typing import Any
 import numba
 
 from wsabie.base.arrays import LANES
+from wsabie.kernels.interrupts import hold_interrupts
 
 FLAGS: dict[str, Any] = {
     "nogil": True,
@@ -40,6 +41,9 @@ def sources_checksum(folder: Path) -> int:
 
 
 _SOURCES = sources_checksum(Path(__file__).parent)
+
+
+hold_interrupts()
 
 
 def jit(function: Callable[..., Any]) -> Any:

@@ -109,6 +109,22 @@ def test_nothing_to_go_on_from_is_said(cli: Cli, rows: Path, tmp_path: Path) -> 
     assert f"there is no unfinished training at {tmp_path / 'm.training'}; this one begins at the beginning" in ran.err
 
 
+def test_a_finished_model_is_not_gone_on_with(cli: Cli, rows: Path, tmp_path: Path) -> None:
+    asked = ("train", rows, "--model", tmp_path / "m", *options(rows))
+    assert cli(*asked).code == 0
+    before = tensors(tmp_path / "m")
+    again = cli(*asked, "--resume", "--seed", 7)
+    assert (again.code, "no training of it is unfinished; leave --resume out" in again.err) == (1, True)
+    assert tensors(tmp_path / "m") == before
+
+
+def test_a_model_lies_in_no_folder_that_is_read(cli: Cli, pictures: Path) -> None:
+    for model in (pictures / "m", pictures / "deep" / "m"):
+        refused = cli("train", pictures, "--model", model)
+        assert (refused.code, f"{model} would lie in {pictures}, which this command reads" in refused.err) == (1, True)
+        assert not model.parent.joinpath("m").exists()
+
+
 def test_unfinished_training_that_is_thrown_away_is_said(
     cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

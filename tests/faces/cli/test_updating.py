@@ -161,6 +161,12 @@ def test_training_data_can_be_remembered_later(cli: Any, parts: tuple[Path, Path
     info = json.loads(cli("info", model, "--json").out)
     n = len(base.read_text().split("@data\n")[1].splitlines())
     assert (info["rows_replayed"], info["rows_seen"]) == (800, n + info["stream"][0]["rows"])
+    assert "training rows of" not in done.err
+    (tmp_path / "again").mkdir()
+    strange = cli("update", trained(cli, base, tmp_path / "again", replay=False), base, "--remember", more)
+    assert (strange.code, f"0 of 1,500 rows of {more} that were looked at are training rows of" in strange.err) == (
+        0, True,
+    ), strange.err  # fmt: skip
 
 
 def test_training_begins_with_another_models_space(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -> None:

@@ -415,7 +415,9 @@ def update(
 
 def edit(
     model: Model,
-    what: Annotated[Literal["rename", "merge", "remove"], typer.Argument(metavar="rename|merge|remove")],
+    what: Annotated[
+        Literal["rename", "merge", "remove"], typer.Argument(metavar="rename|merge|remove", help="What is done.")
+    ],
     names: Annotated[
         list[str], typer.Argument(metavar="LABEL...", help="rename OLD NEW; merge INTO OTHER ...; remove LABEL ...")
     ],

@@ -120,6 +120,7 @@ def run() -> None:
     except SystemExit as stop:
         if stop.code == INTERRUPTED:
             command = " ".join(sys.argv[1 : 3 if sys.argv[1] == "collection" else 2])
+            _wait_for_compilers()
             fail(getattr(stop, "sentence", f"stopped; {_GOES_ON.get(command, _ANEW)}"))
         raise
 
@@ -140,6 +141,13 @@ def _obey() -> None:
     except SystemExit:
         sys.stdout.flush()
         raise
+
+
+def _wait_for_compilers() -> None:
+    """Another thread may be inside the compiler, under which a process that ends takes everything away."""
+    if (module := sys.modules.get("numba.core.compiler_lock")) is not None:
+        with module.global_compiler_lock:
+            pass
 
 
 def _silence() -> None:

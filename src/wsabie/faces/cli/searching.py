@@ -11,6 +11,7 @@ from wsabie.faces.cli.common import executor, listing, loaded, opened, read_as, 
 from wsabie.faces.cli.meanings import known_of, meant_by, vectors_of
 from wsabie.faces.cli.spaces import space_in
 from wsabie.faces.cli.terminal import TerminalProgress, note, one_line, out, plural, show_json
+from wsabie.labels.names import Vocabulary
 from wsabie.models.encoded import Encoded, refuse_without_points
 from wsabie.search.asked import Queries, SameThings, listed
 from wsabie.search.related import KnownRelated, Related
@@ -62,7 +63,7 @@ def search_command(asked: Asked) -> None:
         groups = _groups(told, items) if asked.distinct else None
         search = AugmentedSearch(annotator.model, items, queries=queries, related=related, groups=groups)
         answer = search.find(asked.query, asked.k, asked.n_related)
-        labels, files = _labels_of(told, answer), _files_of(source, answer)
+        labels, files = _labels_of(told, answer, annotator.model.vocabulary_), _files_of(source, answer)
         if asked.out is not None and not isinstance(source, Rows):
             _draw(asked, asked.out, answer, source, labels, files)
         skipped = len(rejects)
@@ -167,12 +168,15 @@ def _groups(told: Rows, items: Encoded) -> list[str]:
     return [known[name] or name for name in items.ids]
 
 
-def _labels_of(told: Rows, answer: Answer) -> dict[str, set[str]]:
-    """The labels that the things found carry; empty where nothing in the collection has a label."""
-    Y = told.Y.tocsr()
+def _labels_of(told: Rows, answer: Answer, known: Vocabulary) -> dict[str, set[str]]:
+    """The labels that the things found carry, by the names that the model has for them now; empty where nothing in the
+    collection has a label.
+    """
+    Y, names = told.Y.tocsr(), list(known)
+    now = [names[at] if (at := known.find(name)) >= 0 else name for name in told.label_names]
     wanted = {one.id for group in answer.groups for one in group.found}
     return {
-        name: {told.label_names[y] for y in Y.indices[at][Y.data[at] > 0]}
+        name: {now[y] for y in Y.indices[at][Y.data[at] > 0]}
         for row, name in enumerate(told.ids)
         if Y.nnz and name in wanted
         for at in [slice(Y.indptr[row], Y.indptr[row + 1])]

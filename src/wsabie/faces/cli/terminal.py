@@ -68,12 +68,14 @@ def _pace(task: Any) -> str:
     if task.completed == 0 or elapsed < 0.1:
         return ""
     per_second = task.completed / elapsed
-    rate = f"{per_second:,.0f}/s" if per_second >= 10 else f"{per_second:.1f}/s"
+    rate = f"{per_second:,.0f}/s " if per_second >= 10 else f"{per_second:.1f}/s "
+    if task.fields["unit"] == "bytes":
+        rate = ""  # a figure tells megabytes of text, which may be packed
     if task.total is None:
-        return f"{rate} {_clock(elapsed)}"
+        return f"{rate}{_clock(elapsed)}"
     if task.finished:
-        return f"{rate} in {_clock(elapsed)}"
-    return f"{rate} {_clock(elapsed * (task.total - task.completed) / task.completed)} left"
+        return f"{rate}in {_clock(elapsed)}"
+    return f"{rate}{_clock(elapsed * (task.total - task.completed) / task.completed)} left"
 
 
 def _clock(seconds: float) -> str:

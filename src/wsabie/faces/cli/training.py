@@ -229,6 +229,8 @@ def _refuse_early(asked: Asked) -> None:
     for path in (asked.data, asked.valid):
         if path is not None and work.resolve() in path.resolve().parents:
             raise InputError(f"{path} lies in {work}, which is emptied at the end; move it or name another model")
+        if path is not None and path.resolve() in (model.resolve(), *model.resolve().parents):
+            raise InputError(f"{model} would lie in {path}, which this command reads; choose another folder")
     refuse_unwritable(
         ("rejects", asked.rejects),
         ("log", asked.log),
@@ -239,10 +241,12 @@ def _refuse_early(asked: Asked) -> None:
 
 
 def tell_replaced(model: Path, work: Path, resume: bool) -> None:
-    """Say what lies where the model goes, and what becomes of unfinished work."""
-    if model.is_dir() and any(model.iterdir()):
+    """Say what lies where the model goes, and what becomes of unfinished work; there may be nothing to go on from."""
+    unfinished, made = (path.is_dir() and any(path.iterdir()) for path in (work, model))
+    if made and resume and not unfinished:
+        raise InputError(f"{model} is finished, and no training of it is unfinished; leave --resume out to replace it")
+    if made:
         note(f"{model} holds a model; it is replaced when training is done")
-    unfinished = work.is_dir() and any(work.iterdir())
     if resume and not unfinished:
         note(f"there is no unfinished training at {work}; this one begins at the beginning")
     elif unfinished and not resume:

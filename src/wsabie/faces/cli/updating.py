@@ -7,6 +7,8 @@ from typing import Any, Literal
 from wsabie.base.errors import InputError
 from wsabie.faces.cli.common import executor, listing, loaded, opened, read_as, refuse_unfit, tell_unknown_features
 from wsabie.faces.cli.terminal import TerminalProgress, note, plural, show_json, show_table
+from wsabie.sources.fingerprint import known_again
+from wsabie.storage.outputs import refuse_unwritable
 
 
 def update_command(
@@ -31,10 +33,12 @@ def update_command(
         model.set_params(replay=_size(replay))
     elif model.replay is None and remember is not None:
         model.set_params(replay="auto")
+    refuse_unwritable(("rejects", rejects_file), inputs=(data, remember, place), folder=place)
     _refuse_forgetting(place, model.memory_ is not None or remember is not None, forget)
     with listing(rejects_file, strict=strict) as rejects:
         if remember is not None:
             earlier = _rows(annotator, place, remember, threads, progress, rejects)
+            _tell_strange(annotator, place, earlier, remember)
             model.remember(earlier.X, [[earlier.label_names[y] for y in row.indices] for row in earlier.Y > 0])
         rows = _rows(annotator, place, data, threads, progress, rejects)
         told = update(annotator, rows, place, step=step, epochs=epochs, progress=progress)
@@ -61,6 +65,18 @@ def _refuse_forgetting(place: Path, remembers: bool, forget: bool) -> None:
         )
     if remembers and forget:
         raise InputError("--forget learns the new rows alone, and there are rows to see again; leave --forget out")
+
+
+def _tell_strange(annotator: Any, place: Path, rows: Any, data: Path) -> None:
+    """Say so where most rows are none that the model was trained on."""
+    if annotator.marks is None:
+        return
+    known, looked_at = known_again(rows, annotator.marks)
+    if 2 * known < looked_at:
+        note(
+            f"{known:,} of {plural(looked_at, 'row')} of {data} that were looked at are training rows of {place}: what "
+            "the others do not show it may forget"
+        )
 
 
 _SHOWN = ("rows", "new_labels", "map", "p_at_1", "ece", "unseen_labels", "moved", "drift")
