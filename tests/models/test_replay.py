@@ -189,6 +189,37 @@ def test_only_new_labels_are_seated() -> None:
     assert (space.labels[2:, 0] < began.labels[2:, 0]).all(), "ten rows in twelve push them back"
 
 
+def test_the_mean_point_is_that_of_all_rows_that_went_by() -> None:
+    """Rows of a rare label are kept oftener, and count less for it: label 1 is in a tenth of 10,000 rows."""
+    labels = np.random.default_rng(0).permutation(np.repeat([0, 1], [9000, 1000]))
+    Y = csr_matrix((np.ones(10_000, np.int8), labels, np.arange(10_001)), (10_000, 2))
+    kept = remembered(None, labels[:, None].astype(np.float32), 1, Y, None, 2000, 0)
+    assert kept.rows.mean() > 0.2
+    assert kept.mean_of(np.asarray(kept.rows, np.float32))[0] == pytest.approx(0.1, abs=0.03)
+
+
+def test_new_labels_beside_a_buffer_that_has_met_none() -> None:
+    """As after `remember` of rows whose labels the model does not know."""
+    X, y = topics(200, range(6), 0)
+    extra, new = topics(40, range(6, 8), 1)
+    one = model().fit(X, y).remember(X, ["unknown"] * 200).partial_fit(extra, new)
+    assert np.isfinite(one.space_.labels).all()
+    assert not one.space_.bias.any()
+
+
+def test_new_rows_count_more_around_a_mean_alone() -> None:
+    """Where labels are trained around the mean of all rows, which other similarities than inner products have not."""
+    X, y = topics(400, range(6), 0)
+    extra, new = topics(40, range(6, 8), 1)
+    weighed = {}
+    for similarity in ("dot", "euclidean"):
+        one = model(similarity=similarity).fit(X, y)
+        with patch.object(Memory, "beside_points", autospec=True, side_effect=Memory.beside_points) as asked:
+            one.partial_fit(extra, new)
+        weighed[similarity] = asked.call_args.args[-1]
+    assert weighed == {"dot": replay.SEATED, "euclidean": 1}
+
+
 def level_of(space: JointSpace, memory: Memory) -> Any:
     """The mean score of each label among all rows that went by, as the buffer tells."""
     centre = memory.mean_of(space.points(memory._opened()))

@@ -67,6 +67,8 @@ def test_numbers_beyond_the_models_are_dropped_and_counted_where_no_width_is_tol
         align(rows, n_features=4)
     with pytest.raises(InputError, match="has 3 features but the model takes 2"):
         align(replace(rows, X=rows.X.toarray()), n_features=2)
+    with pytest.raises(InputError, match="has 3 features but the model takes 2"):
+        align(rows, n_features=2, dictionary="terms of pictures")
 
 
 def test_terms_of_another_dictionary_are_refused():

@@ -13,6 +13,7 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 from wsabie.base.errors import InputError
 from wsabie.labels.names import normalise
 from wsabie.sources.fingerprint import fingerprint
+from wsabie.sources.row_stream import unlabelled_rows
 from wsabie.sources.svmlight import read_svmlight
 from wsabie.storage.rejects import Rejects
 
@@ -239,3 +240,10 @@ def test_any_bytes_are_names_of_labels_or_one_sentence(tmp_path_factory, result_
         assert rows.Y.shape == (2, len(rows.label_names))
         assert len(set(rows.label_names)) == len(rows.label_names) >= 2
         assert all(label == normalise(label) and label for label in rows.label_names)
+
+
+def test_only_a_first_line_of_sizes_tells_the_width(write):
+    for name, text, told in (("xc.txt", XC, True), ("plain.txt", XC.split("\n", 1)[1], False)):
+        path = write(text, name)
+        (part,) = unlabelled_rows(path, Rejects(), n_features=2)
+        assert (read_svmlight(path).open_width, part.open_width) == (not told, not told)

@@ -128,7 +128,8 @@ def _resampled(per_row: dict[str, Any], groups: Any, resamples: int, seed: int) 
 
 def _units(per_row: dict[str, Any], groups: Any) -> tuple[Float64, Float64]:
     """Sum and number of the defined values per unit that is drawn, (n_units, n_metrics) each."""
-    values = np.stack([np.asarray(v, np.float64).ravel() for v in per_row.values()], axis=1)
+    # Singles, whose sums in doubles are the same in every order: a library's threads choose it.
+    values = np.stack([np.asarray(v, np.float32).ravel() for v in per_row.values()], axis=1).astype(np.float64)
     known = ~np.isnan(values)
     values = np.where(known, values, 0.0)
     if groups is None:

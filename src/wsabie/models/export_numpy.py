@@ -185,6 +185,8 @@ def rank(rows, k=10):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
     try:
         found = rank(read(sys.argv[1]), int((sys.argv[2:] or [10])[0]))
     except (IndexError, OSError, ValueError) as error:

@@ -194,7 +194,7 @@ class FullRank(ScoreRanker):
             what = "kind of model" if is_model_folder(checkpoint) else "joint"
             raise InputError(
                 f"the checkpoint at {checkpoint} was made with another {what}; "
-                "use the same settings and data, or train without --resume to start anew"
+                "use the same settings and data, or begin anew (--anew)"
             )
         return places
 

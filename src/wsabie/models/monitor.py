@@ -18,7 +18,6 @@ from wsabie.space.parts import PartsSpace
 from wsabie.space.protocol import Space
 from wsabie.training.threads import Threads
 
-MOST_LABELS = 1 << 31
 MAX_ROWS = 2000
 """Validation rows that steer training; evenly spread over those given. Evaluation reads them all."""
 
@@ -45,9 +44,10 @@ def check_metric(metric: str, n_labels: int | None = None, others: Sequence[str]
     Traceback (most recent call last):
     wsabie.base.errors.InputError: no epoch can be chosen by 'map'; choose MAP, or p@k such as p@10
     """
-    known = metric == "MAP" or metric in others or 1 <= _length(metric) <= (n_labels or MOST_LABELS)
-    k = "such as p@10" if n_labels is None else f"with k from 1 to {n_labels} (the labels)"
-    require(known, f"no epoch can be chosen by {metric!r}; choose {', '.join(['MAP', *others])}, or p@k {k}")
+    k = _length(metric)
+    known = metric == "MAP" or metric in others or (k >= 1 and (n_labels is None or k <= n_labels))
+    which = "such as p@10" if n_labels is None else f"with k from 1 to {n_labels} (the labels)"
+    require(known, f"no epoch can be chosen by {metric[:40]!r}; choose {', '.join(['MAP', *others])}, or p@k {which}")
 
 
 class ValidationMap:
@@ -148,7 +148,7 @@ def _of_things(space: Any) -> Space:
 def _length(metric: str) -> int:
     """k of "p@k"; 0 for anything else."""
     kind, _, k = metric.partition("@")
-    return int(k) if kind == "p" and k.isascii() and k.isdigit() else 0
+    return int(k) if kind == "p" and k.isascii() and k.isdigit() and len(k) < 10 else 0
 
 
 def _per_row(ranks: metrics.Ranks, metric: str) -> Float64:

@@ -263,7 +263,8 @@ def seat(
     centre = before.mean_of(known) if inner else np.zeros_like(arrived[0])
     level = np.einsum("ij,j->i", space.labels, centre) + space.bias  # not by a library whose threads decide the sums
     level[new] = expected_level(level, after.seen, old, new)
-    around = np.concatenate([arrived, known]) - centre
+    around = np.concatenate([arrived, known])
+    around -= centre
     own = replace(space, features=around, labels=space.labels.copy(), bias=level, given=(True, False))
     blocks, n_pairs = before.beside_points(
         n_rows(inputs), targets, weights, positives, trainer.settings.seed, SEATED if inner else 1

@@ -121,12 +121,13 @@ def arrival(model: Any, inputs: Inputs, targets: Matrix, before: Sequence[Arriva
         if model.calibration_ is not None:
             own |= _calibration(model, points, truth)
     met = None if model.memory_ is None else model.memory_.met
+    values = inputs.indices if isinstance(inputs, Csr) else ()
     found = Arrival(
         n_rows(inputs),
         n,
         **own,
         unseen_labels=1 - int((known.data > 0).sum()) / max(pairs, 1),
-        unseen_features=0.0 if met is None or not isinstance(inputs, Csr) else float((met[inputs.indices] == 0).mean()),
+        unseen_features=float((met[values] == 0).mean()) if met is not None and len(values) else 0.0,
     )
     drift, window = drift_at([*before, found])
     return Arrival(**{**asdict(found), "drift": drift, "window": window})

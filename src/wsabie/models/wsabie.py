@@ -407,7 +407,8 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
     def label_vectors(self) -> Float32:
         """Points of labels, W ([W] eq. 2): (n_labels, dim) float32, in the order of `vocabulary_`; a view.
 
-        float16 of a model that was `halved`.
+        float16 of a model that was `halved`. Scores have `space_.bias` added, which may be other than 0 after
+        `partial_fit` with a buffer, too.
         """
         self._check_fitted()
         return self.space_.labels[:, : self.space_.dim]

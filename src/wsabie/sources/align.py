@@ -80,7 +80,7 @@ def align(
     ([[1, 0]], ['cat'])
     """
     _check_dictionary(rows, dictionary)
-    rows, unknown_features = _align_features(rows, feature_names, n_features)
+    rows, unknown_features = _align_features(rows, feature_names, n_features, dictionary)
     if label_names is None:
         return Aligned(rows, [], 0, unknown_features)
     if isinstance(label_names, Vocabulary):
@@ -144,9 +144,11 @@ def move_columns(M: Matrix, columns: Int32, width: int) -> Matrix:
     return moved
 
 
-def _align_features(rows: Rows, feature_names: Sequence[str] | None, n_features: int | None) -> tuple[Rows, int]:
+def _align_features(
+    rows: Rows, feature_names: Sequence[str] | None, n_features: int | None, dictionary: str | None
+) -> tuple[Rows, int]:
     if feature_names is None or rows.feature_names is None:
-        return _align_width(rows, n_features if feature_names is None else len(feature_names))
+        return _align_width(rows, n_features if feature_names is None else len(feature_names), dictionary)
     if rows.feature_names == list(feature_names):
         return rows, 0
     number = {name: i for i, name in enumerate(feature_names)}
@@ -177,15 +179,16 @@ def _check_dictionary(rows: Rows, wanted: str | None) -> None:
         )
 
 
-def _align_width(rows: Rows, wanted: int | None) -> tuple[Rows, int]:
+def _align_width(rows: Rows, wanted: int | None, dictionary: str | None) -> tuple[Rows, int]:
     """Rows of features without names, and how many values had none of the model's numbers.
 
-    Where nothing says how many features there are, higher numbers are features that training has not seen.
+    Where nothing says how many features there are, higher numbers are features that training has not seen; a
+    dictionary says it.
     """
     X, found = rows.X, rows.X.shape[1]
     if wanted is None or found == wanted:
         return rows, 0
-    if rows.open_width and found > wanted and not isinstance(X, np.ndarray):
+    if rows.open_width and found > wanted and not dictionary and not isinstance(X, np.ndarray):
         known = X[:, :wanted]
         return replace(rows, X=known), int(X.nnz - known.nnz)
     raise InputError(

@@ -1,6 +1,7 @@
 """From a declaration to a space: describe the things of every kind, hold some out, train, save, judge."""
 
 import logging
+import shutil
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -89,7 +90,9 @@ def train_space(
     """
     declared, seed = recipe.declared, recipe.space.seed
     relations = chosen(declared, recipe.only)
-    things = Things(seed, executor, progress, rejects, recipe.work, resume=recipe.resume)
+    if not recipe.resume:
+        shutil.rmtree(recipe.work, ignore_errors=True)
+    things = Things(seed, executor, progress, rejects, recipe.work)
     data = collect(declared, relations, things.rows, rejects)
     dealt = deal(declared, relations, data, recipe.hold_out, seed).numbered()
     facts = facts_of(recipe, relations, data, dealt, things)

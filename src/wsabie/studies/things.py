@@ -51,8 +51,6 @@ class Things:
         As of `wsabie.studies.training.train`.
     work : Path or None
         Folder where what is described is kept until a space is saved.
-    resume : bool
-        Use again what lies there from a run before.
     taught_by : mapping of str to Split or None
         By kind: only the training side of its items teaches how all are described. None: all teach.
 
@@ -71,10 +69,8 @@ class Things:
         rejects: Rejects,
         work: Path | None = None,
         taught_by: Mapping[str, Split] | None = None,
-        *,
-        resume: bool = True,
     ) -> None:
-        self.seed, self.work, self.taught_by, self.resume = seed, work, taught_by, resume
+        self.seed, self.work, self.taught_by = seed, work, taught_by
         self.run = (executor, progress, rejects)
         self.terms: dict[str, Describer] = {}
         self.fingerprints: dict[str, str | None] = {}
@@ -120,8 +116,7 @@ class Things:
     def _described(self, kind: DeclaredKind, source: ItemSource) -> Rows:
         if self.work is not None:
             work = self.work / "kinds" / f"{len(self.terms)}"
-            told = (source, kind.description, work, self.seed, *self.run)
-            rows, self.terms[kind.name] = described(*told, resume=self.resume)
+            rows, self.terms[kind.name] = described(source, kind.description, work, self.seed, *self.run)
             return rows
         options, (executor, progress, rejects) = dict(kind.description), self.run
         wanted = describer(options.pop("describe", None), things=source.things, **options, seed=self.seed)

@@ -75,7 +75,7 @@ class Recipe:
     min_rows : int
         Labels with fewer training rows are left out.
     resume : bool
-        Go on from the work of a run that was stopped.
+        Go on from the work of a run that was stopped; False removes it.
     system : str
         What the model is called in its facts: of `wsabie.models.systems.SYSTEMS`.
     given : dict
@@ -205,18 +205,17 @@ def train(
         Data that do not fit each other, too few rows, no label with enough of them, or what `Wsabie.fit` refuses.
     """
     refuse_metric(recipe)
+    if not recipe.resume:
+        shutil.rmtree(recipe.work, ignore_errors=True)
     sides: Sides | ShardedSides
     if isinstance(source, ShardedRows):
         judge = None if valid is None else transformed(None, valid, executor, progress, rejects)
         sides = prepare_shards(source, judge, recipe)
     else:
         sides = prepare(source, valid, recipe, executor=executor, progress=progress, rejects=rejects)
-    refuse_metric(recipe, len(sides.learnt.label_names))
     estimator: Any = _with_columns(recipe.estimator, sides.learnt.feature_names, sides.terms)
     if recipe.start is not None:
         _begin(estimator, recipe.start, sides)
-    if not recipe.resume:
-        shutil.rmtree(recipe.work / "checkpoint", ignore_errors=True)
     estimator.fit(
         **sides.given_to_fit,
         progress=progress,
@@ -357,9 +356,7 @@ def _described(
     """The rows of a source; pictures are described first, resumably, in the folder of unfinished work."""
     if isinstance(source, Rows):
         return source, None
-    return described(
-        source, recipe.description, recipe.work, recipe.seed, executor, progress, rejects, resume=recipe.resume
-    )
+    return described(source, recipe.description, recipe.work, recipe.seed, executor, progress, rejects)
 
 
 def described(
@@ -370,24 +367,17 @@ def described(
     executor: Executor,
     progress: Progress,
     rejects: Rejects,
-    *,
-    resume: bool = True,
 ) -> tuple[Rows, Describer]:
-    """The rows of items, and what describes them; what lies in the folder `work` from a run before is used again.
-
-    Without `resume` it is removed, but only when there is a first thing to put in its place.
-    """
+    """The rows of items, and what describes them; what lies in the folder `work` from a run before is used again."""
     folder, options = work / "terms", dict(description)
     augment = options.pop("augment", 0)
     wanted = describer(options.pop("describe", None), things=source.things, **options, seed=seed)
     wanted.viewer(augment)  # what cannot be is refused before anything is learned
-    if resume and is_model_folder(folder):
+    if is_model_folder(folder):
         terms = load_describer(folder)
-        terms.refuse_other(wanted, folder, "go on with the same options, or leave --resume out to begin anew")
+        terms.refuse_other(wanted, folder, "go on with the same options, or begin anew (--anew)")
     else:
         terms = learn(wanted, source, executor, progress, rejects)
-        if not resume:
-            shutil.rmtree(work, ignore_errors=True)
         terms.save(folder)
     table = work / "features.parquet"
     extract(source, terms, table, executor=executor, progress=progress, rejects=rejects, augment=augment)

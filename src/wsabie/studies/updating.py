@@ -1,5 +1,6 @@
 """A saved model goes on learning, step by step: the folder holds the model before a step or after it, never between."""
 
+from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from wsabie.base.errors import InputError
+from wsabie.base.errors import InputError, WsabieError
 from wsabie.base.progress import SILENT, Progress
 from wsabie.models.annotator import Annotator
 from wsabie.models.wsabie import Wsabie
@@ -21,7 +22,7 @@ HELD = 10
 """Every so many-th row of a step is kept to fit probabilities anew, where the model had some."""
 FEWEST_HELD = 50
 REHEARSED = 64
-"""Rows that a copy learns first, so that everything is compiled, which may take longer than the steps."""
+"""Rows that a copy learns first, so that what steps need is compiled, which may take longer than they."""
 
 
 def require_stream(annotator: Annotator, place: Path) -> Wsabie:
@@ -77,7 +78,7 @@ def update(
         updates.append(own)
     if own["rows"] >= len(rows):
         raise InputError(f"the model learnt all {len(rows):,} rows of this data before; give others")
-    with progress.stage("compiling (once)", None, ""):
+    with progress.stage("compiling (once)", None, ""), suppress(WsabieError):
         _learn(copy(model), rows.take(np.arange(min(REHEARSED, len(rows)))), 1, calibrated=False)
     told = []
     with progress.stage("learning", len(rows), "rows") as stage:

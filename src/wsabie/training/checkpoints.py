@@ -88,7 +88,7 @@ class Checkpoints:
         if different:
             raise InputError(
                 f"the checkpoint at {self.path} was made with other {', '.join(different)}; "
-                "use the same settings and data, or train without --resume to start anew"
+                "use the same settings and data, or begin anew (--anew)"
             )
         _fill(space, parts.tensors, "")
         best = None

@@ -52,7 +52,8 @@ def test_a_stopped_ensemble_goes_on_with_the_member_it_was_at(
 
     with monkeypatch.context() as patch:
         patch.setattr(Wsabie, "fit", stop_in_the_second)
-        assert cli("train", rows, "--model", tmp_path / "b", "--ensemble", 2, *SHORT).code == 130
+        stopped = cli("train", rows, "--model", tmp_path / "b", "--ensemble", 2, *SHORT)
+    assert (stopped.code, "finished epochs are kept" in stopped.err) == (130, True)
     assert (work / "member-0").is_dir()
     resumed = cli("train", rows, "--model", tmp_path / "b", "--ensemble", 2, *SHORT, "--resume", "--json")
     assert resumed.code == 0, resumed.err

@@ -366,7 +366,7 @@ epochs = 20
     assert "[kinds.title] shares the map of 'paragraph', which says how things are described" in said.err
     declared = declared.replace('map = "words"\n', "", 1).replace('"words"', '"paragraph"') if of_a_kind else declared
     (tmp_path / "titles.toml").write_text(declared)
-    said = cli("train", tmp_path / "titles.toml", "--model", tmp_path / "m", "--hold-out", 0)
+    said = cli("train", tmp_path / "titles.toml", "--model", tmp_path / "m", "--hold-out", 0, "--anew")
     assert said.code == 0, said.err
     model = SpaceAnnotator.load(tmp_path / "m")
     words = [model.text(kind, "sound of a sound").toarray() for kind in ("title", "paragraph")]

@@ -125,35 +125,8 @@ def test_a_model_lies_in_no_folder_that_is_read(cli: Cli, pictures: Path) -> Non
         assert not model.parent.joinpath("m").exists()
 
 
-def test_unfinished_training_that_is_thrown_away_is_said(
-    cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stopped(*args: Any) -> None:
-        raise KeyboardInterrupt
-
-    asked = ("train", rows, "--model", tmp_path / "m", *options(rows))
-    with monkeypatch.context() as patch:
-        patch.setattr(Annotator, "save", stopped)
-        first = cli(*asked)
-    assert (first.code, "is replaced" in first.err) == (130, False)
-    again = cli(*asked)
-    assert again.code == 0
-    said = f"unfinished training at {tmp_path / 'm.training'} is replaced when this one has begun; --resume would go on"
-    assert again.err.count(said) == 1
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("--metric", "mapp"), "no epoch can be chosen by 'mapp'; choose MAP, or p@k such as p@10"),
-        (("--metric", "p@5000"), "no epoch can be chosen by 'p@5000'; choose MAP, or p@k with k from 1 to "),
-        (("--describe", "term"), "'term'"),
-        (("--terms", "5000000"), "visual terms are asked for"),
-        (("--min-rows", "1000"), "no label has 1000 training rows"),
-    ],
-)
-def test_what_is_refused_costs_no_unfinished_training(
-    cli: Cli, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, str], said: str
+def test_unfinished_training_is_not_thrown_away_unasked(
+    cli: Cli, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stopped(*args: Any) -> None:
         raise KeyboardInterrupt
@@ -165,13 +138,45 @@ def test_what_is_refused_costs_no_unfinished_training(
         first = cli(*asked)
     assert f"stopped; finished epochs are kept in {work}, and the same command with --resume goes on" in first.err
     there = {path: path.stat().st_mtime_ns for path in work.rglob("*")}
-    refused = cli(*asked, *words)
-    assert (refused.code, said in refused.err) == (1, True), refused.err
-    assert {path: path.stat().st_mtime_ns for path in work.rglob("*")} == there
-    if words[0] != "--metric" or "such as" not in said:  # which is refused before anything is opened
-        assert f"finished epochs are kept in {work}; --resume goes on from that" in refused.err
-    monkeypatch.setattr(VisualTerms, "fit", None)  # the dictionary is there
-    assert cli(*asked, "--resume").code == 0
+    for words, said in (
+        ((), f"{work} holds unfinished training; give --resume to go on from it, or --anew to begin anew"),
+        (("--resume", "--anew"), "leave one of them out"),
+        (("--anew", "--metric", "mapp"), "no epoch can be chosen by 'mapp'; choose MAP, or p@k such as p@10"),
+        (("--anew", "--metric", "p@" + "9" * 5000), "no epoch can be chosen by 'p@999"),
+        (
+            ("--resume", "--metric", "p@5000"),
+            "no epoch can be chosen by 'p@5000'; choose MAP, or p@k with k from 1 to ",
+        ),
+        (("--resume", "--terms", "30"), "begin anew (--anew)"),
+        (("--resume", "--min-rows", "1000"), "no label has 1000 training rows"),
+    ):
+        refused = cli(*asked, *words)
+        assert (refused.code, said in refused.err) == (1, True), refused.err
+        assert "goes on from that" not in refused.err
+        assert {path: path.stat().st_mtime_ns for path in work.rglob("*")} == there, words
+    with monkeypatch.context() as patch:
+        patch.setattr(VisualTerms, "fit", None)  # the dictionary is there
+        assert cli(*asked, "--resume").code == 0
+    assert not work.exists()
+
+
+def test_begun_anew_nothing_of_the_run_before_is_used(
+    cli: Cli, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*args: Any, **options: Any) -> None:
+        raise KeyboardInterrupt
+
+    asked = ("train", pictures, "--model", tmp_path / "m", *SMALL)
+    work = tmp_path / "m.training"
+    with monkeypatch.context() as patch:
+        patch.setattr(Annotator, "save", stopped)
+        cli(*asked)
+        patch.setattr(VisualTerms, "fit", stopped)
+        anew = cli(*asked, "--terms", 30, "--anew")
+    assert (anew.code, "stopped before anything was finished" in anew.err, work.exists()) == (130, True, False)
+    failed = cli(*asked, "--learning-rate", 1e30)
+    assert (failed.code, f"the description of the items is kept in {work}; --resume goes on" in failed.err) == (1, True)
+    assert cli(*asked, "--anew").code == 0
 
 
 def test_ctrl_c_before_anything_is_finished_leaves_nothing(
@@ -191,11 +196,12 @@ def test_ctrl_c_before_anything_is_finished_leaves_nothing(
 
 
 def test_the_kept_epoch_is_told(cli: Cli, rows: Path, tmp_path: Path) -> None:
-    """`MAP` may be written in small letters; a device is no place for a model."""
-    done = cli("train", rows, "--model", tmp_path / "m", "--epochs", 6, "--metric", "map", "--json")
+    """Figures may be written in small and large letters; a device is no place for a model."""
+    done = cli("train", rows, "--model", tmp_path / "m", "--epochs", 6, "--metric", "P@1", "--json")
     figures = [one["validation"] for one in done.json["history"]]
     told = cli("info", tmp_path / "m", "--json").json
-    assert (told["kept_epoch"], told["validation_map"]) == (figures.index(max(figures)) + 1, max(figures))
+    assert told["kept_epoch"] == figures.index(max(figures)) + 1
+    assert cli("train", rows, "--model", tmp_path / "m", "--epochs", 2, "--metric", "map").code == 0
     refused = cli("train", rows, "--model", "/dev/full", *options(rows))
     assert (refused.code, "/dev/full is a file; give the name of a folder" in refused.err) == (1, True), refused.err
 

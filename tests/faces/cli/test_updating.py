@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import wsabie
+from wsabie.models.wsabie import Wsabie
 from wsabie.storage.atomic import held
 from wsabie.storage.folder import load_folder
 
@@ -55,6 +56,22 @@ def test_rows_come_in_steps(cli: Any, parts: tuple[Path, Path], tmp_path: Path) 
     again = cli("update", model, more)
     assert again.code == 1
     assert "learnt all 1,500 rows of this data before" in again.err
+
+
+def test_a_copy_compiles_what_steps_need(cli: Any, parts: tuple[Path, Path], tmp_path: Path, monkeypatch: Any) -> None:
+    base, more = parts
+    place, learnt, learn = trained(cli, base, tmp_path), [], Wsabie.partial_fit
+
+    def told(self: Any, X: Any, *args: Any, **options: Any) -> Any:
+        learnt.append((id(self), X.shape[0]))
+        return learn(self, X, *args, **options)
+
+    monkeypatch.setattr(Wsabie, "partial_fit", told)
+    assert cli("update", place, more, "--step", 1000, "--epochs", 1).code == 0
+    (copied, first), *steps = learnt
+    assert first <= 64
+    assert copied not in {one for one, _ in steps}
+    assert len({one for one, _ in steps}) == 1
 
 
 def test_a_run_that_was_stopped_goes_on(cli: Any, parts: tuple[Path, Path], tmp_path: Path, monkeypatch: Any) -> None:
@@ -150,6 +167,22 @@ def test_what_update_refuses(cli: Any, parts: tuple[Path, Path], tmp_path: Path)
     assert cli("train", base, "--model", other, "--kind", "popularity").code == 0
     refused = cli("update", other, more)
     assert "is of kind popularity, which cannot go on" in refused.err
+
+
+def test_rows_with_nothing_that_the_model_knows_are_refused(cli: Any, tmp_path: Path) -> None:
+    """Of features that it does not know the rest is used; where nothing is left the data are others."""
+    for name, first in (("known", 0), ("wider", 30), ("far", 300)):
+        lines = [f"{i % 3} {first + i % 3}:1 {first + 3 + i % 9}:1" for i in range(60)]
+        (tmp_path / f"{name}.txt").write_text("\n".join([*lines, "1 0:1 40:2"] if first == 30 else lines) + "\n")
+    config = tmp_path / "own.toml"
+    config.write_text('dim = 4\nepochs = 2\nreplay = "auto"\n')
+    assert cli("train", tmp_path / "known.txt", "--model", tmp_path / "m", "--config", config).code == 0
+    for command in ("update", "evaluate", "annotate"):
+        refused = cli(command, tmp_path / "m", tmp_path / "far.txt")
+        assert (refused.code, "has none of the model's 12 features" in refused.err) == (1, True), refused.err
+    some = cli("update", tmp_path / "m", tmp_path / "wider.txt", "--json")
+    assert (some.code, "121 values of" in some.err) == (0, True), some.err
+    assert cli("info", tmp_path / "m", "--json").json["stream"][0]["unseen_features"] == 0.0
 
 
 def test_training_data_can_be_remembered_later(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -> None:

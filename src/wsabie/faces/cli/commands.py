@@ -185,6 +185,7 @@ def train(
     ] = None,
     hogwild: Annotated[bool, typer.Option("--hogwild", help="Lock-free threads instead of reproducible ones.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from where a stopped run was.")] = False,
+    anew: Annotated[bool, typer.Option("--anew", help="Remove what a stopped run has kept, and begin anew.")] = False,
     log: Annotated[
         Path | None, typer.Option(help="Append the figures of every epoch to this file (JSON lines).")
     ] = None,
@@ -229,6 +230,7 @@ def train(
             only=only or (),
             stop_on=stop_on or "mean",
             resume=resume,
+            anew=anew,
             log=log,
             rejects_file=rejects,
             strict=strict,
@@ -250,7 +252,7 @@ def train(
     rest: dict[str, Any] = {"min_rows": min_rows, "resume": resume, "system": kind, "given": run}
     rest |= stated(start=begun, hold_out=hold_out if system_of(kind).trained else 0.0, metric=metric)
     recipe = Recipe(str(data), model, estimator, describing(described), **rest)
-    train_command(Asked(data, valid, recipe, log, rejects, strict, json, items, whole, ray, nodes))
+    train_command(Asked(data, valid, recipe, log, rejects, strict, json, items, whole, ray, nodes, anew))
 
 
 def evaluate(

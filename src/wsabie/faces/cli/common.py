@@ -230,7 +230,13 @@ def tell_unknown(aligned: "Aligned", where: object) -> None:
 
 
 def tell_unknown_features(aligned: "Aligned", where: object) -> None:
-    """Say how many values of new rows belong to features that the training data did not have."""
+    """Say how many values of new rows belong to features that the training data did not have; refuse where all do."""
+    X = aligned.rows.X
+    if aligned.unknown_features and not (X.nnz if hasattr(X, "nnz") else X.any()):
+        raise InputError(
+            f"{where} has none of the model's {X.shape[1]:,} features; give data made in the same way as the training "
+            "data"
+        )
     if aligned.unknown_features:
         values = plural(aligned.unknown_features, "value")
         note(f"{values} of {where} left out: the model does not know their features (words, ids or columns)")

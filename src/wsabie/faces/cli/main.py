@@ -19,6 +19,7 @@ from wsabie.faces.cli import commands
 _ANEW = "unfinished work of this command is not kept, so that it begins anew next time"
 _KEPT = "what is finished is kept, and the same command again goes on from it"
 _GOES_ON = {
+    "train": "what is finished is kept, and the same command with --resume goes on from it",
     "shards": _KEPT,
     "features": _KEPT,
     "update": "steps that were saved are kept, and the same command again goes on from them",
@@ -93,7 +94,7 @@ def common(
 
 def run() -> None:
     """Entry point: exit code 0 done, 1 the input is at fault, 2 usage, 130 stopped by Ctrl-C."""
-    from wsabie.faces.cli.terminal import INTERRUPTED, fail, log_as_notes
+    from wsabie.faces.cli.terminal import INTERRUPTED, Stopped, fail, log_as_notes
 
     _refuse_empty(sys.argv[1:])
     sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 - closed by the caller: no results
@@ -121,7 +122,7 @@ def run() -> None:
         if stop.code == INTERRUPTED:
             command = " ".join(sys.argv[1 : 3 if sys.argv[1] == "collection" else 2])
             _wait_for_compilers()
-            fail(getattr(stop, "sentence", f"stopped; {_GOES_ON.get(command, _ANEW)}"))
+            fail(stop.sentence if isinstance(stop, Stopped) else f"stopped; {_GOES_ON.get(command, _ANEW)}")
         raise
 
 

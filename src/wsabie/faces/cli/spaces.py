@@ -14,7 +14,7 @@ from wsabie.faces.cli.epochs import show_epochs
 from wsabie.faces.cli.evaluating import SHOWN
 from wsabie.faces.cli.hierarchies import kinds_in
 from wsabie.faces.cli.terminal import TerminalProgress, note, one_line, out, plural, show_json, show_table
-from wsabie.faces.cli.training import logging_to, resumable, tell_replaced
+from wsabie.faces.cli.training import logging_to, refuse_unasked, resumable
 from wsabie.labels.names import unknown_label
 from wsabie.sources.declaration import ENDING, read_declaration
 from wsabie.storage.outputs import refuse_unwritable
@@ -63,6 +63,7 @@ def train_space_command(
     only: Sequence[str],
     stop_on: str,
     resume: bool,
+    anew: bool,
     log: Path | None,
     rejects_file: Path | None,
     strict: bool,
@@ -81,8 +82,8 @@ def train_space_command(
     refuse_strangers(recipe.work, KEPT)
     inputs = [kind.data for kind in declared.kinds.values()] + [one.pairs for one in declared.relations]
     refuse_unwritable(("rejects", rejects_file), ("log", log), inputs=(data, *inputs, model, recipe.work), folder=model)
-    tell_replaced(model, recipe.work, resume)
-    with resumable(recipe.work), listing(rejects_file, strict=strict) as rejects:
+    refuse_unasked(model, recipe.work, resume=resume, anew=anew)
+    with resumable(recipe.work, resume), listing(rejects_file, strict=strict) as rejects:
         trained = train_space(
             recipe,
             executor=executor(space.threads),

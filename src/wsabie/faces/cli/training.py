@@ -10,7 +10,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from wsabie.base.errors import InputError
+from wsabie.base.errors import InputError, WsabieError
 from wsabie.faces.cli.common import (
     couples_in,
     executor,
@@ -76,6 +76,7 @@ class Asked:
     whole: str | None = None
     ray: str | None = None
     nodes: int | None = None
+    anew: bool = False
 
 
 def estimator_of(
@@ -159,7 +160,7 @@ def train_command(asked: Asked) -> None:
     _refuse_early(asked)
     _tell_order_statistic(asked.recipe.estimator)
     progress, recipe, crowd = TerminalProgress(), asked.recipe, Crowd()
-    with resumable(recipe.work), listing(asked.rejects, strict=asked.strict) as rejects:
+    with resumable(recipe.work, recipe.resume), listing(asked.rejects, strict=asked.strict) as rejects:
         source, valid = _opened(asked, rejects)
         trained = train(
             source,
@@ -185,7 +186,7 @@ def train_command(asked: Asked) -> None:
 
 
 @contextmanager
-def resumable(work: Path) -> Iterator[None]:
+def resumable(work: Path, resume: bool) -> Iterator[None]:
     """However training ends before its end, it is said what of it is kept in the folder `work`."""
     try:
         yield
@@ -199,21 +200,22 @@ def resumable(work: Path) -> Iterator[None]:
         nothing = "before anything was finished, so that the same command begins at the beginning"
         goes_on = f"{kept} kept in {work}, and the same command with --resume goes on from that"
         raise Stopped(f"stopped; {goes_on}" if kept else f"stopped {nothing}") from None
-    except InputError:
-        if kept := kept_in(work):
+    except WsabieError:
+        if (kept := kept_in(work)) and not resume:  # who went on from that knows of it
             note(f"{kept} kept in {work}; --resume goes on from that")
         raise
+    finally:
+        with suppress(OSError):
+            work.rmdir()  # if it is empty
 
 
 def kept_in(work: Path) -> str:
-    """What of unfinished training lies in a folder, and a verb; "" where it is nothing, and the folder is gone."""
-    with suppress(OSError):
-        work.rmdir()  # if it is empty
+    """What of unfinished training lies in a folder, and a verb; "" where it is nothing."""
     if is_model_folder(work / "checkpoint") or any(work.glob("checkpoint/*/config.json")):
         return "finished epochs are"
     if (work / "features.parquet").exists():
         return "the description of the items is"
-    return "what is described already is" if work.is_dir() else ""
+    return "what is described already is" if any(work.glob("*")) else ""
 
 
 def _refuse_early(asked: Asked) -> None:
@@ -237,20 +239,22 @@ def _refuse_early(asked: Asked) -> None:
         inputs=(asked.data, asked.valid, model, work),
         folder=model,
     )
-    tell_replaced(model, work, asked.recipe.resume)
+    refuse_unasked(model, work, resume=asked.recipe.resume, anew=asked.anew)
 
 
-def tell_replaced(model: Path, work: Path, resume: bool) -> None:
-    """Say what lies where the model goes, and what becomes of unfinished work; there may be nothing to go on from."""
+def refuse_unasked(model: Path, work: Path, *, resume: bool, anew: bool) -> None:
+    """Refuse to throw unfinished work away unasked, or to replace a model where there is nothing to go on from."""
     unfinished, made = (path.is_dir() and any(path.iterdir()) for path in (work, model))
+    if resume and anew:
+        raise InputError("--resume goes on from unfinished training and --anew removes it; leave one of them out")
+    if unfinished and not (resume or anew):
+        raise InputError(f"{work} holds unfinished training; give --resume to go on from it, or --anew to begin anew")
     if made and resume and not unfinished:
         raise InputError(f"{model} is finished, and no training of it is unfinished; leave --resume out to replace it")
     if made:
         note(f"{model} holds a model; it is replaced when training is done")
     if resume and not unfinished:
         note(f"there is no unfinished training at {work}; this one begins at the beginning")
-    elif unfinished and not resume:
-        note(f"unfinished training at {work} is replaced when this one has begun; --resume would go on from it")
 
 
 def _tell_order_statistic(estimator: "LabelModel") -> None:
@@ -300,7 +304,6 @@ def _with_wholes(whole: str | None, path: Path, source: Source) -> Source:
 def _tell(asked: Asked, facts: dict[str, Any], history: list[EpochStats], crowd: Crowd) -> None:
     from wsabie.storage.folder import folder_bytes
 
-    figures = [stats.validation for stats in history if stats.validation is not None]
     about = asked.recipe.estimator.facts()
     best = about.get("validation_map")
     n_bytes = folder_bytes(asked.recipe.model)
@@ -313,8 +316,8 @@ def _tell(asked: Asked, facts: dict[str, Any], history: list[EpochStats], crowd:
     kept = epochs_run(history, about)
     if "blend" in about:
         kept = f"{kept}, blend {about['blend']:.3g}"
-    elif "models" not in about and best is not None:
-        kept = f"epoch {figures.index(max(figures)) + 1} of {len(history)}"
+    elif about.get("kept_epoch") is not None:
+        kept = f"epoch {about['kept_epoch']} of {len(history)}"
     kept += "" if best is None else f", validation MAP {best:.3f}"
     dropped = facts["labels_dropped"]
     few = f" ({dropped:,} with fewer than {asked.recipe.min_rows} rows left out)" if dropped else ""

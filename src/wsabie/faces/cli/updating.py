@@ -34,7 +34,7 @@ def update_command(
     elif model.replay is None and remember is not None:
         model.set_params(replay="auto")
     refuse_unwritable(("rejects", rejects_file), inputs=(data, remember, place), folder=place)
-    _refuse_forgetting(place, model.memory_ is not None or remember is not None, forget)
+    _refuse_forgetting(place, model.replay is not None and (model.memory_ or remember) is not None, forget)
     with listing(rejects_file, strict=strict) as rejects:
         if remember is not None:
             earlier = _rows(annotator, place, remember, threads, progress, rejects)
