@@ -67,6 +67,20 @@ def test_short_lists(comparison: Comparison) -> None:
     only_first = replace(
         comparison, entries=[replace(entry, evaluation=replace(entry.evaluation, ks=(1,)), against={})]
     )
-    first = f"{entry.evaluation.means['p@1']:.0%}"
+    first = f"{entry.evaluation.means['p@1']:.1%}"
     expected_sentence = f"With WARP embedding, the first label suggested is right for {first} of 24 unseen rows."
     assert headline(only_first, "wsabie") == expected_sentence
+
+
+def test_where_rows_have_one_label_the_first_suggestion_counts(comparison: Comparison) -> None:
+    entry = comparison["wsabie"]
+    ceilings = {f"p@{k}": 1 / k for k in entry.evaluation.ks}
+    entries = [replace(e, evaluation=replace(e.evaluation, ceilings=ceilings)) for e in comparison.entries]
+    single = replace(with_difference(comparison, -0.01, 0.02), entries=entries)
+    assert list_length(single) == 1
+    changed = with_difference(single, -0.01, 0.02)
+    shares = [f"{changed[name].evaluation.means['p@1']:.1%}" for name in ("wsabie", "nearest")]
+    assert headline(changed, "wsabie") == (
+        f"With WARP embedding, the first label suggested is right for {shares[0]} of 24 unseen rows, against {shares[1]} "
+        "with k nearest neighbours (a difference that may be chance)."
+    )

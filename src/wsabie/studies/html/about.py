@@ -62,23 +62,23 @@ def reproduce(given: ReportInput) -> Section:
 def _stats(given: ReportInput) -> list[tuple[str, str, str]]:
     """(figure, what it is, small print)"""
     comparison, entry, k = given.comparison, given.comparison[given.main], list_length(given.comparison)
-    metric = f"p@{k}"
+    metric, of, things = f"p@{k}", k if k > 1 else 100, "labels" if k > 1 else given.things
     interval = entry.intervals[metric]
     stats = [
         (
-            f"{entry.evaluation.means[metric] * k:.1f} of {k}",
-            "labels right" if k > 1 else "first label right",
-            f"95 % interval {interval.low * k:.1f}–{interval.high * k:.1f}",
+            f"{entry.evaluation.means[metric] * of:.1f} of {of}",
+            "labels right" if k > 1 else f"{things} with the first label right",
+            f"95 % interval {interval.low * of:.1f}–{interval.high * of:.1f}",
         )
     ]
     against = verdict(comparison, given.main, metric)
     if against is not None:
-        low, high = (signed(end * k, 1) for end in (against.difference.low, against.difference.high))
+        low, high = (signed(end * of, 1) for end in (against.difference.low, against.difference.high))
         stats.append(
             (
-                _gain(against, k),
+                _gain(against, of),
                 f"against {against.baseline.title}",
-                f"{signed(against.difference.mean * k, 1)} of {k} labels, interval {low} to {high}",
+                f"{signed(against.difference.mean * of, 1)} of {of} {things}, interval {low} to {high}",
             )
         )
     known = comparison.task.facts
@@ -91,11 +91,11 @@ def _stats(given: ReportInput) -> list[tuple[str, str, str]]:
     ]
 
 
-def _gain(against: Verdict, k: int) -> str:
-    """The difference in percent of the baseline; in labels where that has none right."""
+def _gain(against: Verdict, of: int) -> str:
+    """The difference in percent of the baseline; so many of the labels, or things, where that has none right."""
     if isfinite(against.relative):
         return f"{against.relative:+.0%}".replace("-", "−")
-    return f"{signed(against.difference.mean * k, 1)} of {k}"
+    return f"{signed(against.difference.mean * of, 1)} of {of}"
 
 
 def _stat(value: str, name: str, small: str) -> Markup:
