@@ -81,6 +81,6 @@ def test_where_rows_have_one_label_the_first_suggestion_counts(comparison: Compa
     changed = with_difference(single, -0.01, 0.02)
     shares = [f"{changed[name].evaluation.means['p@1']:.1%}" for name in ("wsabie", "nearest")]
     assert headline(changed, "wsabie") == (
-        f"With WARP embedding, the first label suggested is right for {shares[0]} of 24 unseen rows, against {shares[1]} "
-        "with k nearest neighbours (a difference that may be chance)."
+        f"With WARP embedding, the first label suggested is right for {shares[0]} of 24 unseen rows, against "
+        f"{shares[1]} with k nearest neighbours (a difference that may be chance)."
     )

@@ -108,7 +108,7 @@ def test_pictures_and_several_inputs_are_told_apart(
 def test_what_cannot_be_written_is_told_before_any_work(cli: Cli, corel: Path, tmp_path: Path) -> None:
     model, rows = corel / "m", corel / "test.parquet"
     (tmp_path / "mine.jsonl").write_text("something else")
-    (tmp_path / "wide.txt").write_text("0 600:1\n")
+    (tmp_path / "wide.txt").write_text("1 601 1\n0 600:1\n")
     for words, said in [
         (("--out", tmp_path / "a.csv"), "labels of rows are written as .jsonl, .tsv or .parquet"),
         (("--out", tmp_path / "mine.jsonl"), "mine.jsonl"),

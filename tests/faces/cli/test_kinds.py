@@ -76,7 +76,7 @@ def test_every_baseline(cli: Cli, rows: Path, tmp_path: Path, kind: str) -> None
     near = cli("neighbours", model, "1")
     assert near.code == (0 if kind in VECTORS else 1)
     assert kind in VECTORS or f"a model of kind {kind} has no vector per label" in near.err
-    resumed = cli("train", rows, "--model", model, "--kind", kind, "--resume", "--threads", 1)
+    resumed = cli("train", rows, "--model", model.with_name("again"), "--kind", kind, "--resume", "--threads", 1)
     assert resumed.code == 0, resumed.err
 
 
@@ -203,7 +203,7 @@ def test_a_checkpoint_of_another_kind_is_refused(cli: Cli, rows: Path, tmp_path:
         refused = cli(*words, "--kind", kind, "--resume")
         assert refused.code == 1
         assert said in refused.err
-    assert cli(*words, "--kind", "full-rank").code == 0
+    assert cli(*words, "--kind", "full-rank", "--anew").code == 0
 
 
 @pytest.mark.parametrize("kind", ["linear-warp", "full-rank", "nearest"])

@@ -118,13 +118,6 @@ def test_a_finished_model_is_not_gone_on_with(cli: Cli, rows: Path, tmp_path: Pa
     assert tensors(tmp_path / "m") == before
 
 
-def test_a_model_lies_in_no_folder_that_is_read(cli: Cli, pictures: Path) -> None:
-    for model in (pictures / "m", pictures / "deep" / "m"):
-        refused = cli("train", pictures, "--model", model)
-        assert (refused.code, f"{model} would lie in {pictures}, which this command reads" in refused.err) == (1, True)
-        assert not model.parent.joinpath("m").exists()
-
-
 def test_unfinished_training_is_not_thrown_away_unasked(
     cli: Cli, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -231,8 +231,6 @@ def _refuse_early(asked: Asked) -> None:
     for path in (asked.data, asked.valid):
         if path is not None and work.resolve() in path.resolve().parents:
             raise InputError(f"{path} lies in {work}, which is emptied at the end; move it or name another model")
-        if path is not None and path.resolve() in (model.resolve(), *model.resolve().parents):
-            raise InputError(f"{model} would lie in {path}, which this command reads; choose another folder")
     refuse_unwritable(
         ("rejects", asked.rejects),
         ("log", asked.log),
