@@ -31,6 +31,11 @@ SMALL = ("--terms", 20, "--size", 32, "--epochs", 6, "--threads", 1)
 """Of a short training on pictures, some of which choose the epoch."""
 
 
+def stopped(*args: Any, **options: Any) -> None:
+    """In the place of what Ctrl-C comes in."""
+    raise KeyboardInterrupt
+
+
 @pytest.fixture(params=["rows", "pictures"])
 def collection(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Rows of features in a file, or 24 of the pictures in three folders that are named for their labels."""
@@ -121,9 +126,6 @@ def test_a_finished_model_is_not_gone_on_with(cli: Cli, rows: Path, tmp_path: Pa
 def test_unfinished_training_is_not_thrown_away_unasked(
     cli: Cli, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stopped(*args: Any) -> None:
-        raise KeyboardInterrupt
-
     asked = ("train", pictures, "--model", tmp_path / "m", *SMALL)
     work = tmp_path / "m.training"
     with monkeypatch.context() as patch:
@@ -156,9 +158,6 @@ def test_unfinished_training_is_not_thrown_away_unasked(
 def test_begun_anew_nothing_of_the_run_before_is_used(
     cli: Cli, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stopped(*args: Any, **options: Any) -> None:
-        raise KeyboardInterrupt
-
     asked = ("train", pictures, "--model", tmp_path / "m", *SMALL)
     work = tmp_path / "m.training"
     with monkeypatch.context() as patch:
@@ -175,9 +174,6 @@ def test_begun_anew_nothing_of_the_run_before_is_used(
 def test_ctrl_c_before_anything_is_finished_leaves_nothing(
     cli: Cli, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stopped(*args: Any, **options: Any) -> None:
-        raise KeyboardInterrupt
-
     asked = ("train", pictures, "--model", tmp_path / "m", *SMALL)
     with monkeypatch.context() as patch:
         patch.setattr(VisualTerms, "fit", stopped)
