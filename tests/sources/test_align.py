@@ -59,12 +59,12 @@ def test_other_widths_and_foreign_features_are_refused():
         align(rows, feature_names=["w"])
 
 
-def test_numbers_beyond_the_models_are_dropped_and_counted_where_no_width_is_told():
+def test_where_no_width_is_told_numbers_beyond_the_models_are_dropped_and_counted_and_missing_ones_are_0():
     rows = replace(rows_of([[1, 0, 3], [0, 2, 4]], [[1], [1]], ["a"]), open_width=True)
     aligned = align(rows, n_features=2)
     assert (aligned.rows.X.toarray().tolist(), aligned.unknown_features) == ([[1, 0], [0, 2]], 2)
-    with pytest.raises(InputError, match="has 3 features but the model takes 4"):
-        align(rows, n_features=4)
+    widened = align(rows, n_features=4)
+    assert (widened.rows.X.toarray().tolist(), widened.unknown_features) == ([[1, 0, 3, 0], [0, 2, 4, 0]], 0)
     with pytest.raises(InputError, match="has 3 features but the model takes 2"):
         align(replace(rows, X=rows.X.toarray()), n_features=2)
     with pytest.raises(InputError, match="has 3 features but the model takes 2"):

@@ -21,8 +21,8 @@ OTHERS = [b"\xff\xd8\xff\xe0 a photo", b"# Notes", b'{\n "sha256": "', b'{"file_
 
 
 def test_what_cannot_be_written_is_known_before_and_nothing_is_left(tmp_path: Path) -> None:
-    refuse_unwritable(("html", tmp_path / "new" / "a.html"), ("rejects", None), folder=tmp_path)
-    assert [path.name for path in tmp_path.rglob("*")] == ["new"]
+    refuse_unwritable(("html", tmp_path / "new" / "er" / "a.html"), ("rejects", None), folder=tmp_path)
+    assert not list(tmp_path.rglob("*"))
     with pytest.raises(InputError, match=r"it is a folder; give the name of a file"):
         refuse_unwritable(("rejects", tmp_path))
     (tmp_path / "file").write_text("")

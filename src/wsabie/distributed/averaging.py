@@ -207,7 +207,7 @@ class Crew:
         import ray
 
         self._ray, self._settings, self._shares = ray, settings, shares
-        self._space, self._blocks = ray.put(space), ray.put(blocks)
+        self._space, self._blocks = space, blocks
         self._members: dict[str, _Member] = {}
         self._starting: dict[Any, tuple[str, Any]] = {}
         self._deaths: dict[str, int] = {}
@@ -234,19 +234,23 @@ class Crew:
         taken = {*self._members, *(name for name, _ in self._starting.values())}
         places = self._shares.places(self._ray.nodes())
         most = self._shares.most or len(places)
-        for name, (node, cores) in places.items():
-            if name not in taken and len(taken) < most and self._deaths.get(name, 0) < _DEATHS:
-                actor = self._started(node, cores)
-                self._starting[actor.begin.remote()] = name, actor
-                taken.add(name)
+        free = [name for name in places if name not in taken and self._deaths.get(name, 0) < _DEATHS]
+        free = free[: max(0, most - len(taken))]
+        if not free:
+            return
+        # Put anew: a node that comes would look for what a lost one had there, and try again only after ten seconds.
+        sent = self._ray.put(self._space), self._ray.put(self._blocks)
+        for name in free:
+            actor = self._started(*places[name], *sent)
+            self._starting[actor.begin.remote()] = name, actor
 
-    def _started(self, node: str, cores: float) -> Any:
+    def _started(self, node: str, cores: float, *sent: Any) -> Any:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         there = NodeAffinitySchedulingStrategy(node, soft=False)
         settings = replace(self._settings, threads=int(cores))
         made = self._ray.remote(Worker).options(num_cpus=cores, max_restarts=0, scheduling_strategy=there)
-        return made.remote(settings, self._space, self._blocks)
+        return made.remote(settings, *sent)
 
     def train(self, worker: str, epoch: int, part: int, coming: int | None) -> None:
         """See `Fleet`."""

@@ -18,6 +18,7 @@ is one group of everything, and gets exactly chance. McSherry & Najork ("Computi
 Performance Measures Efficiently in the Presence of Tied Scores", ECIR 2008) derive all but the last two.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import comb
 
@@ -215,3 +216,14 @@ def _ratio(numerator: Float64, denominator: Int64 | Float64) -> Float64:
     result = np.full(len(numerator), np.nan)
     np.divide(numerator, denominator, out=result, where=denominator > 0)
     return result
+
+
+def telling(ks: Sequence[int], n_labels: int) -> list[int]:
+    """Those lengths of a list that tell models apart: a list of all labels is the same whoever made it.
+
+    Examples
+    --------
+    >>> telling((1, 5, 10), 6), telling((1, 5, 10), 1), telling((1, 5, 10), 1000)
+    ([1, 5], [1], [1, 5, 10])
+    """
+    return [k for k in ks if k == 1 or k < n_labels]

@@ -61,9 +61,8 @@ class LabelModel(BaseEstimator):  # type: ignore[misc]
         """
         self._check_fitted()
         ids, scores = self.rank(X, min(whole_number(k, "k"), len(self.vocabulary_)), **options)
-        names = list(self.vocabulary_)
         return [
-            [(names[y], float(s)) for y, s in zip(row, row_scores, strict=True) if y >= 0]
+            list(zip(self.vocabulary_.names(row[row >= 0]), row_scores[row >= 0].tolist(), strict=True))
             for row, row_scores in zip(ids, scores, strict=True)
         ]
 

@@ -449,8 +449,6 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
         """
         points = self.transform(X)
         chosen = None if candidates is None else self._label_ids(candidates)
-        if chosen is None and len(gone := self.vocabulary_.retired()):
-            chosen = np.delete(np.arange(len(self.vocabulary_)), gone)
         index = (None if exact else self._index()) or self.exact_index()
         return index.top_k(points, k, exclude=exclude, candidates=chosen, threads=self.threads)
 
@@ -469,10 +467,10 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
 
         searched: tuple[JointSpace, ExactIndex] | None = self.__dict__.get("_searched")
         if searched is None or searched[0] is not self.space_:
-            own = self.space_.bias.copy()
-            own[self.vocabulary_.retired()] = 0  # they are no candidates, and would widen what rounding can reach
-            bias = own if own.any() else None
-            searched = self.space_, ExactIndex(self.label_vectors, bias=bias, similarity=self.space_.similarity)
+            own, gone = self.space_.bias.copy(), self.vocabulary_.retired()
+            own[gone] = 0  # they would widen what rounding can reach
+            bias, similarity = own if own.any() else None, self.space_.similarity
+            searched = self.space_, ExactIndex(self.label_vectors, bias=bias, similarity=similarity, gone=gone)
             self._searched = searched
         return searched[1]
 

@@ -20,7 +20,7 @@ from wsabie.base.validation import require, whole_number
 from wsabie.search.codes import Codes, CodesKind
 from wsabie.search.exact import ExactIndex
 from wsabie.search.measured import MEASURED_AT, WANTED, MeasuredIndex, fingerprint, sample_of
-from wsabie.search.ready import candidates_of, hidden_labels
+from wsabie.search.ready import hidden_labels
 from wsabie.space.joint import SimilarityName
 from wsabie.storage.folder import Parts
 
@@ -145,11 +145,11 @@ class ApproximateIndex(MeasuredIndex):
         table, bias = exact.table, exact.bias
         if exact.similarity == "euclidean" and bias is not None:
             raise InputError("distances with a bias per label have no index; search them exactly")
-        rng, lift = np.random.default_rng(seed), _lift_of(exact, kind)
+        rng, lift, there = np.random.default_rng(seed), _lift_of(exact, kind), exact.there()
         asked, told = sample_of(exact, queries, rng)
         codes = Codes.of(
-            lambda which: lift.labels(table[which], None if bias is None else bias[which]),
-            len(table),
+            lambda which: lift.labels(table[there[which]], None if bias is None else bias[there[which]]),
+            len(there),
             lift.dim(table.shape[1]),
             kind=kind,
             products=_by_products(exact, kind),
@@ -157,6 +157,7 @@ class ApproximateIndex(MeasuredIndex):
             threads=threads,
         )
         index = cls(exact, codes, lift)
+        index._places = there if len(exact.gone) else None
         index.queries = told
         index.n_bytes = codes.as_bytes().nbytes
         efforts = codes.efforts
@@ -176,7 +177,7 @@ class ApproximateIndex(MeasuredIndex):
         """About the k best labels of each query, as `ExactIndex.top_k` gives them; no row gets fewer than there."""
         k, n = whole_number(k, "k"), len(self.exact.table)
         queries = self.exact.checked(queries)[0]
-        chosen = None if candidates is None else candidates_of(candidates, n)
+        chosen = self.exact.among(candidates)
         hidden = hidden_labels(exclude, len(queries), n, None)
         most = 0 if hidden is None else int(np.diff(hidden.indptr).max(initial=0))
         left, asked = n if chosen is None else len(chosen), self.shortlist * k + most
@@ -186,7 +187,7 @@ class ApproximateIndex(MeasuredIndex):
             or len(self._tail) > NARROW * n
         ):
             return self.exact.top_k(queries, k, exclude=exclude, candidates=chosen, threads=threads)
-        effort = self.effort * -(-n // left)
+        effort = -(-self.effort * n // left)
         lifted = self._lift.queries(self._centred(queries))
         ids = self._codes.search(lifted, asked, effort, self._coded(chosen), threads)
         if self._places is not None:
@@ -217,7 +218,7 @@ class ApproximateIndex(MeasuredIndex):
         moved = copy(self)
         moved.exact, moved._places = exact, places
         here = np.zeros(len(exact.table), bool)
-        here[places[places >= 0]] = True
+        here[exact.gone] = here[places[places >= 0]] = True
         moved._tail = np.flatnonzero(~here)
         return moved
 
@@ -240,6 +241,8 @@ class ApproximateIndex(MeasuredIndex):
             raise ValueError(f"it holds {parts.kind!r} and no index")
         if places is None and config["table"] != fingerprint(exact):
             return None
+        if places is None and len(exact.gone):
+            places = exact.there()
         lift = Lift(exact.similarity, exact.bias is not None, float(config["length"]))
         content = parts.tensors["codes"]
         n, dim = len(exact.table) if places is None else len(places), exact.table.shape[1]

@@ -85,6 +85,9 @@ class ExactIndex:
         Added to the similarity.
     similarity : {"dot", "euclidean", "cosine"}
         "euclidean" is the negative distance.
+    gone : (m,) int64 or None
+        Labels that no query gets, ascending: those that were merged or removed. They cost nothing, where candidates,
+        which are all others, would be gathered from the table.
 
     Examples
     --------
@@ -94,7 +97,9 @@ class ExactIndex:
     (array([[1, 2]]), array([[2., 1.]], dtype=float32))
     """
 
-    def __init__(self, table: Any, *, bias: Any = None, similarity: SimilarityName = "dot") -> None:
+    def __init__(
+        self, table: Any, *, bias: Any = None, similarity: SimilarityName = "dot", gone: Int64 | None = None
+    ) -> None:
         if similarity not in SIMILARITIES:
             raise InputError(f'similarity {similarity!r} is unknown; choose "dot", "euclidean" or "cosine"')
         self.table = table_rows(table, "the label table")
@@ -107,6 +112,7 @@ class ExactIndex:
         self.bias: Float32 | None = None if bias is None else np.ascontiguousarray(numbers(bias, "the bias"))
         if self.bias is not None and self.bias.shape != (len(self.table),):
             raise InputError(f"there are {self.bias.size} biases for {len(self.table)} labels; give one per label")
+        self.gone: Int64 = np.empty(0, np.int64) if gone is None else gone
         self._norm2 = squares(self.table)
         self._scale = 1 / np.maximum(np.sqrt(self._norm2), SHORTEST) if similarity == "cosine" else None
         self._by_distance = similarity == "euclidean" and self.bias is None
@@ -129,7 +135,7 @@ class ExactIndex:
         k, block_rows = whole_number(k, "k"), whole_number(block_rows, "block_rows")
         threads = None if threads is None else whole_number(threads, "threads")
         given, queries, norm2 = self.checked(queries)
-        chosen = None if candidates is None else candidates_of(candidates, len(self.table))
+        chosen = self.among(candidates)
         hidden = hidden_labels(exclude, len(queries), len(self.table), chosen)
         ids, scores = np.empty((len(queries), k), np.int64), np.empty((len(queries), k), np.float32)
         most = threads or available_cores()
@@ -149,6 +155,17 @@ class ExactIndex:
         with one_blas_thread() if n > 1 else nullcontext():
             for_each(search, range(0, len(queries), rows), n)
         return ids, scores
+
+    def there(self) -> Int64:
+        """Numbers of the labels that are not gone, ascending."""
+        return np.delete(np.arange(len(self.table)), self.gone)
+
+    def among(self, candidates: Any) -> Int64 | None:
+        """Numbers of the only labels that come into question, ascending; None: all but those that are gone."""
+        if candidates is None:
+            return None
+        chosen = candidates_of(candidates, len(self.table))
+        return np.setdiff1d(chosen, self.gone, assume_unique=True) if len(self.gone) else chosen
 
     def rescored(self, queries: Float32, ids: Int64, k: int) -> tuple[Int64, Float32]:
         """The k best of the labels listed for each query, with their scores, as `top_k` would have them.
@@ -196,10 +213,13 @@ class ExactIndex:
         return scaled
 
     def offsets(self) -> Float32:
-        """(n_labels,), added to the inner products."""
+        """(n_labels,), added to the inner products; -inf for what is gone."""
         if self._by_distance:
-            return np.multiply(self._norm2, -0.5, dtype=np.float32)
-        return np.zeros(len(self.table), np.float32) if self.bias is None else self.bias
+            found: Float32 = np.multiply(self._norm2, -0.5, dtype=np.float32)
+        else:
+            found = np.zeros(len(self.table), np.float32) if self.bias is None else self.bias.copy()
+        found[self.gone] = -np.inf
+        return found
 
     def _best(self, asked: _Asked, k: int) -> tuple[Int64, Float32]:
         """Ids and scores of the k best of each query, or of all candidates where there are fewer."""
@@ -239,6 +259,9 @@ class ExactIndex:
             stop = min(first + width, hi)
             tile = cells[: len(queries) * (stop - first)].reshape(len(queries), -1)
             self._quick(queries, slice(first, stop) if chosen is None else chosen[first:stop], tile)
+            if chosen is None and len(self.gone):
+                within = self.gone[slice(*np.searchsorted(self.gone, (first, stop)))]
+                tile[:, within - first] = -np.inf
             if asked.hidden is not None:
                 hide_labels(tile, first, asked.hidden)
             yield first, tile

@@ -19,7 +19,7 @@ from wsabie.search.codes import refuse_few
 from wsabie.search.exact import ExactIndex
 from wsabie.search.label_groups import Shape, fits, grown
 from wsabie.search.measured import MEASURED_AT, WANTED, MeasuredIndex, fingerprint, sample_of
-from wsabie.search.ready import candidates_of, float32_rows, hidden_labels
+from wsabie.search.ready import float32_rows, hidden_labels
 from wsabie.storage.folder import Parts
 
 KIND = "label tree"
@@ -206,11 +206,12 @@ class LabelTree(MeasuredIndex):
         """About the k best labels of each query, with their exact scores, as `ExactIndex.top_k` gives them."""
         k, n = whole_number(k, "k"), len(self.exact.table)
         queries = self.exact.checked(queries)[0]
-        chosen = None if candidates is None else candidates_of(candidates, n)
+        chosen = self.exact.among(candidates)
         if chosen is not None and len(chosen) < NARROW * n:
             return self.exact.top_k(queries, k, exclude=exclude, candidates=chosen, threads=threads)
         hidden = hidden_labels(exclude, len(queries), n, None)
-        among = None if chosen is None else np.isin(np.arange(n), chosen)
+        among = np.full(n, chosen is None)
+        among[self.exact.gone if chosen is None else chosen] = chosen is not None
         ids, scores = np.full((len(queries), k), -1, np.int64), np.full((len(queries), k), -np.inf, np.float32)
         for i, query in enumerate(queries):
             out_of = None if hidden is None else hidden.labels[hidden.indptr[i] : hidden.indptr[i + 1]]
@@ -254,13 +255,12 @@ class LabelTree(MeasuredIndex):
         tree.tell(config)
         return tree
 
-    def _enough(self, query: Float32, k: int, among: Bool | None, hidden: Any) -> Int64:
+    def _enough(self, query: Float32, k: int, among: Bool, hidden: Any) -> Int64:
         """Labels that come into question, with a wider beam where there are fewer than k."""
         beam = whole_number(self.beam, "beam")
         while True:
             found = self._bottom(query, beam)
-            if among is not None:
-                found = found[among[found]]
+            found = found[among[found]]
             if hidden is not None:
                 found = found[~np.isin(found, hidden)]
             if len(found) >= k or beam >= len(self.shape.starts):

@@ -166,9 +166,10 @@ def sample_of(exact: ExactIndex, queries: Any, rng: np.random.Generator) -> tupl
     InputError
         There are fewer than two.
     """
-    asked = exact.table if queries is None else float32_rows(queries, "the queries")
-    require(len(asked) > 1, "an index is measured on two queries or more; give more rows")
-    asked = asked[np.sort(rng.permutation(len(asked))[:_QUERIES])].astype(np.float32)
+    rows = exact.table if queries is None else float32_rows(queries, "the queries")
+    numbers = exact.there() if queries is None else np.arange(len(rows))
+    require(len(numbers) > 1, "an index is measured on two queries or more; give more rows")
+    asked = rows[np.sort(rng.permutation(numbers)[:_QUERIES])].astype(np.float32)
     if queries is None and exact.centre is not None:
         asked = asked + exact.centre
     return asked, f"{len(asked):,} {'labels' if queries is None else 'rows'}"
@@ -181,6 +182,8 @@ def fingerprint(exact: ExactIndex) -> str:
         hashed.update(np.ascontiguousarray(exact.table[part]).data)
     if exact.bias is not None:
         hashed.update(exact.bias.data)
+    if len(exact.gone):
+        hashed.update(exact.gone.data)
     return hashed.hexdigest()
 
 

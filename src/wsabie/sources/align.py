@@ -182,13 +182,17 @@ def _check_dictionary(rows: Rows, wanted: str | None) -> None:
 def _align_width(rows: Rows, wanted: int | None, dictionary: str | None) -> tuple[Rows, int]:
     """Rows of features without names, and how many values had none of the model's numbers.
 
-    Where nothing says how many features there are, higher numbers are features that training has not seen; a
-    dictionary says it.
+    Where nothing says how many features there are, missing numbers are of features that no row has, and higher ones of
+    features that training has not seen; a dictionary says it.
     """
+    from scipy.sparse import csr_matrix
+
     X, found = rows.X, rows.X.shape[1]
     if wanted is None or found == wanted:
         return rows, 0
-    if rows.open_width and found > wanted and not dictionary and not isinstance(X, np.ndarray):
+    if rows.open_width and not dictionary and not isinstance(X, np.ndarray):
+        if found < wanted:
+            return replace(rows, X=csr_matrix((X.data, X.indices, X.indptr), (len(rows), wanted))), 0
         known = X[:, :wanted]
         return replace(rows, X=known), int(X.nnz - known.nnz)
     raise InputError(

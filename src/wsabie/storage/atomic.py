@@ -146,7 +146,7 @@ def write_bytes(path: str | Path, content: bytes) -> None:
 def try_writing(path: Path, *, within: bool = False) -> None:
     """Refuse a file or folder that could not be written, or a folder within which nothing could be.
 
-    Drafts of it that killed processes left are removed.
+    Drafts of it that killed processes left are removed. No folder is left where there was none.
 
     Raises
     ------
@@ -154,11 +154,16 @@ def try_writing(path: Path, *, within: bool = False) -> None:
         As `replacing` would at the end, as far as it can be known before.
     """
     with explained(path):
-        draft, lock = _new_draft(path / path.name if within else path)
+        folder = path if within else path.parent
+        missing = [one for one in (folder, *folder.parents) if not one.exists()]
+        draft, lock = _new_draft(folder / path.name)
         draft.unlink()
         os.close(lock)
-        for other in draft.parent.glob(f".{escape(path.name)}.*.tmp"):
+        for other in folder.glob(f".{escape(path.name)}.*.tmp"):
             _remove_abandoned(other)
+        with suppress(OSError):  # somebody else put something there
+            for one in missing:
+                one.rmdir()
 
 
 def remove_drafts(folder: Path) -> None:

@@ -11,6 +11,7 @@ from wsabie.base.machine import versions
 from wsabie.base.progress import SILENT, Progress
 from wsabie.evaluation.bootstrap import bootstrap_all, paired_bootstrap
 from wsabie.evaluation.evaluate import Evaluation
+from wsabie.evaluation.metrics import telling
 from wsabie.labels.hierarchy import Hierarchy
 from wsabie.sources.records import Rows, groups_of
 from wsabie.studies.comparison import HEADLINE, Comparison, Entry, Skipped
@@ -33,7 +34,7 @@ def compare(
     *,
     min_rows: int = 1,
     tuned_on: str = "auto",
-    ks: Sequence[int] = KS,
+    ks: Sequence[int] | None = None,
     resamples: int = 1000,
     seed: int = 0,
     allow_overlap: bool = False,
@@ -57,7 +58,8 @@ def compare(
     tuned_on : str
         Metric that chooses among a model's options on the validation rows; "auto" is p@10, or MAP where 10 labels are
         nearly all there are.
-    ks : sequence of int
+    ks : sequence of int, optional
+        Lengths of the list to measure at; by itself those of `KS` that are shorter than the list of all labels.
     resamples, seed : int
         Of the bootstrap; whole groups are drawn where the test rows have groups.
     allow_overlap : bool
@@ -100,8 +102,10 @@ def compare(
         unknown_pairs=unknown_pairs,
         similar=similar,
     )
+    n_labels = len(task.train.label_names)
+    ks = telling(KS, n_labels) if ks is None else ks
     if tuned_on == "auto":
-        tuned_on = "p@10" if len(task.train.label_names) >= _MANY_LABELS else "MAP"
+        tuned_on = "p@10" if n_labels >= _MANY_LABELS else "MAP"
     entries: list[Entry] = []
     skipped: list[Skipped] = []
     for entrant in models:

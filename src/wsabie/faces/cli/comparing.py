@@ -13,7 +13,7 @@ from wsabie.base.progress import Progress
 from wsabie.evaluation.splits import Split
 from wsabie.faces.cli.common import executor, listing, opened, refuse_without_effect, tell_unknown, width_of
 from wsabie.faces.cli.hierarchies import kinds_in, sibling_facts, siblings_in, tell_siblings
-from wsabie.faces.cli.terminal import TerminalProgress, narrow, note, out, show_json, show_table
+from wsabie.faces.cli.terminal import NARROW, TerminalProgress, note, out, show_json, show_table
 from wsabie.labels.similar import SharedParents
 from wsabie.sources.align import Aligned, align
 from wsabie.sources.records import Rows, Source
@@ -80,7 +80,7 @@ def compare_command(
         show_json({**found.as_dict(), **siblings})
         return
     facts = found.task.facts
-    table = found.table(narrow(facts.labels))
+    table = found.table(NARROW)
     show_table(f"{facts.test_rows:,} test rows, {facts.labels:,} labels", table.headers, table.rows)
     for skipped in found.skipped:
         out.print(f"{skipped.title}: {skipped.reason}")

@@ -54,6 +54,7 @@ def evaluate_command(
 ) -> None:
     """Score every row that carries a known label and print the metrics with bootstrap intervals."""
     from wsabie.evaluation.bootstrap import bootstrap_all
+    from wsabie.evaluation.metrics import telling
     from wsabie.studies.fitting import Among, evaluated
     from wsabie.studies.judged_parts import judge_parts
 
@@ -87,7 +88,7 @@ def evaluate_command(
         if candidates is not None:
             rows, judged = _rows_among(rows, among, candidates), Among(judged, among)
         known = None if exclude is None else _known_labels(exclude, rows, data, rejects)
-        ks = lengths(len(rows.label_names))
+        ks = telling(KS, len(rows.label_names))
         there = (run, model) if run.standing else None
         found = evaluated(judged, rows, ks, "scoring", progress, exclude=known, there=there, **near)
         measured = {name: found.per_row[name] for name in SHOWN if name in found.per_row}
@@ -129,17 +130,6 @@ def _known_labels(exclude: Path, rows: Rows, data: Path, rejects: "Rejects") -> 
     if both:
         note(f"{plural(both, 'pair')} of {data} left out: {exclude} has them too")
     return known
-
-
-def lengths(n_labels: int) -> list[int]:
-    """Lengths of the list to measure at: as long as the list of all labels, every model would find the same.
-
-    Examples
-    --------
-    >>> lengths(6), lengths(1), lengths(1000)
-    ([1, 5], [1], [1, 5, 10, 50])
-    """
-    return [k for k in KS if k == 1 or k < n_labels]
 
 
 def _refuse_training_data(annotator: Any, source: Source, data: Path) -> None:

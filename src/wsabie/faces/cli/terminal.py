@@ -90,17 +90,6 @@ NARROW = ("p@1", "p@10", "recall@50", "MAP", "psib@10")
 """Metrics of a comparison that fit 80 columns; --json has them all."""
 
 
-def narrow(n_labels: int) -> list[str]:
-    """Those of them that say something: a list as long as that of all labels holds the same whoever made it.
-
-    Examples
-    --------
-    >>> narrow(6)
-    ['p@1', 'MAP']
-    """
-    return [name for name in NARROW if name == "p@1" or int(name.partition("@")[2] or 0) < n_labels]
-
-
 def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table on standard output; every column but the first is right-aligned.
 

@@ -366,6 +366,8 @@ def logging_to(log: Path | None, resume: bool) -> Callable[[EpochStats], None] |
     if log is None:
         return None
     there = _logged(log) if resume else set()
+    with explained(log):
+        log.parent.mkdir(parents=True, exist_ok=True)
 
     def write(stats: EpochStats) -> None:
         if (stats.epoch, stats.loss) not in there:

@@ -1,0 +1,90 @@
+"""Labels that were merged or removed: as if only the others were candidates, whatever looks for them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+from wsabie.search import screened
+from wsabie.search.approximate import ApproximateIndex
+from wsabie.search.exact import ExactIndex
+from wsabie.search.label_tree import LabelTree
+from wsabie.search.measured import MeasuredIndex
+from wsabie.search.screened import ScreenedIndex
+
+N, DIM = 1500, 10
+GONE = np.unique(np.random.default_rng(5).integers(0, N, 200))
+REST = np.delete(np.arange(N), GONE)
+
+
+def everywhere(exact: ExactIndex) -> ApproximateIndex:
+    index = ApproximateIndex.build(exact)
+    index.effort, index.shortlist = 10**6, 12
+    return index
+
+
+LOOKING: list[Callable[[ExactIndex], Any]] = [
+    lambda exact: exact,
+    ScreenedIndex.build,
+    lambda exact: LabelTree.grow(exact, branching=4, leaf=9, beam=N),
+    everywhere,
+]
+
+
+@pytest.fixture(autouse=True)
+def by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a processor that has the instruction."""
+    monkeypatch.setattr(screened, "by_bytes", lambda: True)
+
+
+def table_and_queries() -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(N, DIM)).astype(np.float32)
+    table[GONE] = 0
+    return table, rng.normal(size=(40, DIM)).astype(np.float32)
+
+
+def same(mine: Any, theirs: Any) -> None:
+    for a, b in zip(mine, theirs, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("looking", LOOKING)
+@pytest.mark.parametrize("similarity", ["dot", "cosine", "euclidean"])
+@pytest.mark.parametrize("n_queries", [1, 5, 40])
+def test_it_is_the_search_among_the_others_bit_for_bit(looking: Any, similarity: Any, n_queries: int) -> None:
+    table, queries = table_and_queries()
+    queries = queries[:n_queries]
+    bias = None if similarity == "euclidean" else np.linspace(-1, 1, N).astype(np.float32)
+    whole = ExactIndex(table, bias=bias, similarity=similarity)
+    index = looking(ExactIndex(table, bias=bias, similarity=similarity, gone=GONE))
+    same(index.top_k(queries, 10), whole.top_k(queries, 10, candidates=REST))
+    hidden = csr_matrix(np.random.default_rng(1).random((n_queries, N)) < 0.01)
+    same(index.top_k(queries, 10, exclude=hidden), whole.top_k(queries, 10, exclude=hidden, candidates=REST))
+    some = np.arange(0, N, 2)  # some of them gone
+    left = np.setdiff1d(some, GONE)
+    same(index.top_k(queries, 10, candidates=some), whole.top_k(queries, 10, candidates=left))
+    few = np.append(GONE[:20], REST[:3])
+    same(index.top_k(queries, 5, candidates=few), whole.top_k(queries, 5, candidates=REST[:3]))
+
+
+def test_where_fewer_than_k_are_left_there_are_no_others() -> None:
+    table, queries = table_and_queries()
+    ids, scores = ExactIndex(table, gone=np.arange(3, N)).top_k(queries, 5)
+    assert (np.sort(ids, axis=1) == [-1, -1, 0, 1, 2]).all()
+    assert (np.isneginf(scores) == (ids < 0)).all()
+
+
+@pytest.mark.parametrize("looking", LOOKING[1:])
+def test_an_index_knows_which_are_gone(looking: Any) -> None:
+    """Kept and opened again, it is the same; of other labels, none."""
+    table, queries = table_and_queries()
+    exact = ExactIndex(table, gone=GONE)
+    index: MeasuredIndex = looking(exact)
+    again = type(index).from_parts(index.to_parts(), exact)
+    assert again is not None
+    same(again.top_k(queries, 10), index.top_k(queries, 10))
+    for others in (ExactIndex(table), ExactIndex(table, gone=GONE[1:])):
+        assert type(index).from_parts(index.to_parts(), others) is None
