@@ -159,6 +159,14 @@ def test_a_late_worker_holds_up_nobody_and_its_steps_come_later(monkeypatch):
     assert len(fleet.workers["b"].trained) >= 2  # whose steps are in the table
 
 
+def test_who_is_late_is_waited_for_once():
+    """A lost worker is late until its loss is noticed."""
+    rounds = run(MadeFleet(a=Made(100), b=Made(100, silent=4)), 100, epochs=1, interval=Still(parts=2))
+    alone = [one.seconds for one in rounds if one.workers == 1]
+    assert len(alone) > 10
+    assert max(alone[1:]) < 5  # four parts
+
+
 def test_a_silent_worker_is_let_go():
     fleet = MadeFleet(a=Made(24), b=Made(24, silent=4))
     assert run(fleet)[-1].lost == 1

@@ -4,7 +4,7 @@ An epoch is dealt into parts, which workers take as they get done: a slow one ta
 interval says, every worker gives its steps and waits for the joined tables. (To go on meanwhile was tried: steps that
 go the same way then come in different rounds, where nothing tells that they do, and the tables run too far.) What is
 counted as trained is what was given: the parts of a worker that is lost before that go back to the others. A worker
-that is late does not hold up a round; its steps join the next one.
+that is late holds up one round at most; its steps join a later one.
 """
 
 import time
@@ -144,6 +144,8 @@ class _Hand:
         So many of these, and of those in training, are in the steps that it was asked for.
     done : bool
         It gets nothing more to do in this round.
+    late : bool
+        It has not given what the round before asked for.
     coming : int or None
         The part that it reads meanwhile.
     heard : float
@@ -158,6 +160,7 @@ class _Hand:
     trained: list[tuple[int, Report]] = field(default_factory=list)
     asked: int | None = None
     done: bool = False
+    late: bool = False
     coming: int | None = None
 
     @property
@@ -275,7 +278,7 @@ class Rounds:
         self._began = self.clock()
         self._first_gave: float | None = None
         for hand in self.hands.values():
-            hand.done = hand.asked is not None
+            hand.late = hand.done = hand.asked is not None
 
     @property
     def _goal(self) -> int:
@@ -353,12 +356,17 @@ class Rounds:
     # ---- the round
 
     def _is_over(self) -> bool:
-        """Whether all have given their steps, or those who have not are late; or whoever was asked is lost."""
-        if all(hand.done and hand.asked is None for hand in self.hands.values()):
+        """Whether all have given their steps, or those who have not are late; or whoever was asked is lost.
+
+        Who was late before is not waited for, where others have given: it may be lost, which is noticed after seconds.
+        """
+        missing = [hand for hand in self.hands.values() if not hand.done or hand.asked is not None]
+        if not missing:
             return True
         if self._first_gave is None:
             return False
-        return self.clock() > self._first_gave + (self._first_gave - self._began) + LATE
+        late = self.clock() > self._first_gave + (self._first_gave - self._began) + LATE
+        return late or all(hand.late for hand in missing)
 
     def _join(self) -> None:
         started, joined = self.clock(), self._together.n
