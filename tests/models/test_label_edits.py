@@ -11,9 +11,9 @@ import wsabie
 from wsabie.base.errors import InputError, UnknownLabelError
 from wsabie.labels.names import Vocabulary
 from wsabie.models.indexed import index_labels
-from wsabie.models.labelling import folded
 from wsabie.models.parts import Parts
 from wsabie.models.wsabie import Wsabie
+from wsabie.sources.align import fold_columns
 
 NAMES = ["red", "green", "rouge", "blue"]
 
@@ -68,7 +68,7 @@ def test_what_names_refuse() -> None:
 
 def test_right_and_wrong_at_once_is_right() -> None:
     Y = csr_matrix(np.array([[1, 0, -1], [-1, 0, -1], [0, 1, 0], [0, 0, 1]], np.int8))
-    assert folded(Y, np.array([0, -1, 0])).toarray().tolist() == [[1, 0, 0], [-1, 0, 0], [0, 0, 0], [1, 0, 0]]
+    assert fold_columns(Y, np.array([0, -1, 0]), 3).toarray().tolist() == [[1, 0, 0], [-1, 0, 0], [0, 0, 0], [1, 0, 0]]
 
 
 def test_a_renamed_label_answers_as_before() -> None:

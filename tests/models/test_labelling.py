@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from wsabie.base.errors import InputError, UnknownLabelError
 from wsabie.labels.names import Vocabulary
-from wsabie.models.labelling import label_matrix
+from wsabie.models.labelling import in_columns_of, label_matrix
 
 
 def matrix(Y: Any, names: tuple[str, ...] = (), *, n: int | None = None, grow: bool = True, named: bool = False) -> Any:
@@ -156,3 +156,13 @@ def test_no_word_is_put_among_numbers(Y: Any) -> None:
         label_matrix(["7", "0"], 2, vocabulary, grow=True, named=False)
     assert matrix(["1", "2"], ("0", "1"))[1] == ["0", "1", "2"]
     assert "x" in matrix(Y, ("0", "1"), named=True)[1]
+
+
+def test_columns_by_name_are_what_columns_by_number_are() -> None:
+    words = Vocabulary(["dog", "cat", "puppy"])
+    words.merge("dog", ["puppy"])
+    right, wrong = np.array([[1, 0, -1]]), np.array([[True, False, True]])
+    assert in_columns_of(words, right, ["dog", "cat", "puppy"]).toarray().tolist() == [[1, 0, 0]]
+    assert in_columns_of(words, wrong, ["dog", "cat", "puppy"]).toarray().tolist() == [[1, 0, 0]]
+    with pytest.raises(InputError, match="Y holds the value 5; use 1 for a true label"):
+        in_columns_of(words, [[5]], ["dog"])

@@ -88,3 +88,15 @@ def test_an_index_knows_which_are_gone(looking: Any) -> None:
     same(again.top_k(queries, 10), index.top_k(queries, 10))
     for others in (ExactIndex(table), ExactIndex(table, gone=GONE[1:])):
         assert type(index).from_parts(index.to_parts(), others) is None
+
+
+@pytest.mark.parametrize("looking", LOOKING)
+def test_what_is_excluded_has_any_form(looking: Any) -> None:
+    """Also where a row is searched exactly in the end: all its labels are equal."""
+    table, queries = table_and_queries()
+    queries[:3] = 0
+    index = looking(ExactIndex(table, gone=GONE))
+    hidden = csr_matrix(np.random.default_rng(1).random((len(queries), N)) < 0.01)
+    wanted = index.top_k(queries, 10, exclude=hidden)
+    for form in (hidden.tocoo(), hidden.tocsc(), hidden.toarray()):
+        same(index.top_k(queries, 10, exclude=form), wanted)

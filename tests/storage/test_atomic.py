@@ -13,7 +13,15 @@ import pytest
 
 from wsabie.base.errors import InputError
 from wsabie.storage import atomic
-from wsabie.storage.atomic import DiskFullError, UnwritableError, replacing, write_bytes, write_text
+from wsabie.storage.atomic import (
+    DiskFullError,
+    UnwritableError,
+    new_folder,
+    remove_drafts,
+    replacing,
+    write_bytes,
+    write_text,
+)
 
 
 def test_written_whole_with_folders_made(tmp_path: Path) -> None:
@@ -104,3 +112,19 @@ def test_a_pipe_is_not_replaced(tmp_path: Path) -> None:
         write_text(tmp_path / "pipe", "text")
     assert (tmp_path / "pipe").is_fifo()
     assert list(tmp_path.iterdir()) == [tmp_path / "pipe"]
+
+
+def test_a_killed_writer_of_a_folder_leaves_nothing_for_long(tmp_path: Path) -> None:
+    code = f"""
+import os
+from wsabie.storage.atomic import new_folder
+with new_folder({str(tmp_path / "a")!r}) as draft:
+    (draft / "half").write_text("x" * 1000)
+    os.kill(os.getpid(), 9)
+"""
+    assert subprocess.run([sys.executable, "-c", code]).returncode == -signal.SIGKILL
+    (left,) = tmp_path.iterdir()
+    assert left.suffix == ".tmp"
+    with new_folder(tmp_path / "b") as mine:
+        remove_drafts(tmp_path)
+        assert [path.name for path in tmp_path.iterdir()] == [mine.name]  # whose writer lives

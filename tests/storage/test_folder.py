@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +157,24 @@ def test_a_folder_that_is_replaced_while_it_is_opened_is_the_new_one(tmp_path: P
 
     monkeypatch.setattr(folder, "_load_tensor", late)
     assert load_folder(tmp_path).tensors["x"].tolist() == [1, 1, 1]
+
+
+def test_two_saves_wait_for_each_other(tmp_path: Path) -> None:
+    """Each removes what its own config does not name, which the other has just written."""
+    models = [parts(seed) for seed in (0, 1)]
+
+    def save(number: int) -> None:
+        for _ in range(30):
+            save_folder(tmp_path / "m", models[number])
+
+    save_folder(tmp_path / "m", models[0])
+    with ThreadPoolExecutor(2) as pool:
+        saving = [pool.submit(save, number) for number in (0, 1)]
+        while not all(one.done() for one in saving):
+            load_folder(tmp_path / "m")
+        for one in saving:
+            one.result()
+    assert len(tensor_files(tmp_path / "m")) == len(models[0].tensors)
 
 
 def test_nested_parts(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Rows to shards and back: nothing is lost, the order is that of no source, and a stopped run goes on."""
 
+import pickle
 import resource
 import subprocess
 import sys
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
@@ -16,7 +19,9 @@ from hypothesis import strategies as st
 
 from sharded import by_id, content, in_shards, same, shuffled, signed, toy_rows
 from wsabie.base.errors import InputError
+from wsabie.base.executor import Serial
 from wsabie.labels.names import normalise
+from wsabie.sources.align import align
 from wsabie.sources.open import open_source
 from wsabie.sources.parquet_rows import write_rows
 from wsabie.sources.records import Rows
@@ -87,7 +92,7 @@ def test_another_seed_is_another_order(tmp_path: Path) -> None:
 
 def test_rows_have_the_same_numbers_in_shards_of_any_size(tmp_path: Path) -> None:
     one, other = (in_shards(signed(toy_rows()), tmp_path / str(size), rows=size) for size in (600, 70))
-    assert len(one.shards.files), len(other.shards.files) == (1, 9)
+    assert (len(one.shards.files), len(other.shards.files)) == (1, 9)
     assert one.whole().ids == other.whole().ids
     for span in ((0, 600), (65, 75), (599, 600)):
         (X, Y), (Z, W) = one.read([span]), other.read([span])
@@ -209,6 +214,62 @@ def test_small_types_lose_nothing(values: list[float]) -> None:
     assert np.array_equal(small.astype(np.float32), given_)
 
 
+def test_groups_stay_together_whatever_ids_are(tmp_path: Path) -> None:
+    """Also where rows have no ids of their own; and sides of a side, too."""
+    rows = replace(toy_rows(600), groups=[f"g{i % 60}" for i in range(600)])
+    write_rows(rows, tmp_path / "with.parquet")
+    table = pq.read_table(tmp_path / "with.parquet")
+    pq.write_table(table.drop_columns(["id"]), tmp_path / "without.parquet")
+    for name in ("with", "without"):
+        learnt, test = in_shards(tmp_path / f"{name}.parquet", tmp_path / name).held_out(0.3)
+        sides = [*learnt.held_out(0.4), test]
+        groups = [set(side.whole().groups or ()) for side in sides]
+        assert all(groups)
+        assert sum(map(len, groups)) == len(set.union(*groups)) == 60
+
+
+def test_rows_that_do_not_tell_their_width_do_not_in_shards(tmp_path: Path) -> None:
+    (tmp_path / "rows.txt").write_text("".join(f"{i % 3} {i % 7}:1\n" for i in range(60)))
+    found = in_shards(tmp_path / "rows.txt", tmp_path / "out").whole()
+    for width in (5, 9):
+        aligned = align(found, n_features=width)
+        assert (aligned.rows.X.shape[1], aligned.unknown_features) == (width, 16 if width == 5 else 0)
+    headed = in_shards(toy_rows(60), tmp_path / "headed").whole()
+    with pytest.raises(InputError, match="features but the model takes 99"):
+        align(headed, n_features=99)
+
+
+@pytest.mark.usefixtures("small_runs")
+def test_a_dense_row_of_another_width_is_rejected_wherever_it_is(tmp_path: Path) -> None:
+    for place in (0, 49, 50):
+        lists = [[0.5, float(i), 1.0] for i in range(120)]
+        lists[place] = [1.0, 2.0]
+        columns = {"features": lists, "labels": [[f"l{i % 3}"] for i in range(120)]}
+        schema = pa.schema([("features", pa.list_(pa.float32())), ("labels", pa.list_(pa.string()))])
+        pq.write_table(pa.table(columns, schema=schema), tmp_path / f"{place}.parquet")
+        rejects = Rejects()
+        if place:
+            assert len(in_shards(tmp_path / f"{place}.parquet", tmp_path / str(place), rejects).whole()) == 119
+            assert [row for row, *_ in rejects.listed] == [f"{tmp_path / f'{place}.parquet'} row {place + 1}"]
+        else:  # the first row tells the width
+            assert len(in_shards(tmp_path / "0.parquet", tmp_path / "0", rejects).whole()) == 1
+
+
+def test_what_cuts_shards_travels_when_it_has_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pool of processes works in this one first."""
+    cuts = []
+
+    class Kept(Serial):
+        def map_with(self, work: Any, shared: Any, items: Any) -> Any:
+            cuts.append(shared)
+            return super().map_with(work, shared, items)
+
+    rows = toy_rows(60)
+    sharding.write_shards(WholeStream(tmp_path, rows), tmp_path / "out", sharding.Wanted(), executor=Kept())
+    assert cuts[0].run is not None
+    assert pickle.loads(pickle.dumps(cuts[0])).n_shards == 1  # noqa: S301 - of our own making
+
+
 # ---- stopped runs
 
 KILLED = """
@@ -267,6 +328,32 @@ def test_what_a_stopped_run_rejected_is_listed_again(tmp_path: Path, monkeypatch
     in_shards(tmp_path / "rows.txt", tmp_path / "out", second)
     assert first.listed == second.listed
     assert len(second) == 40
+
+
+@pytest.mark.usefixtures("small_runs")
+@pytest.mark.parametrize("last", [1, 2, 3])
+def test_what_was_rejected_is_counted_once_wherever_it_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: int
+) -> None:
+    """Between two runs the first part of the next one was read, and its rejects were told."""
+    lines = [f"{i % 3} 1:{i}" if i % 10 else f"{i % 3} 1:nan" for i in range(400)]
+    (tmp_path / "rows.txt").write_text("\n".join(lines) + "\n")
+    monkeypatch.setattr("wsabie.sources.text.whole_lines.__defaults__", (400,))
+    add, runs = sharding._Runs._add, []
+
+    def stop(self: Any, *given: Any) -> None:
+        add(self, *given)
+        runs.append(None)
+        if len(runs) == last:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sharding._Runs, "_add", stop)
+        with pytest.raises(KeyboardInterrupt):
+            in_shards(tmp_path / "rows.txt", tmp_path / "out")
+    rejects = Rejects()
+    in_shards(tmp_path / "rows.txt", tmp_path / "out", rejects)
+    assert len(rejects) == len({where for where, *_ in rejects.listed}) == 40
 
 
 def test_finished_shards_are_left_as_they_are_and_those_of_others_are_not_replaced(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ A slope of 0 or more keeps the order of the scores of a label.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,6 +46,19 @@ class Calibration:
     slope: float
     offset: float
     label_offsets: Float32 | None = None
+
+    def for_labels(self, n: int) -> "Calibration":
+        """The same for n labels, of which further ones have the common offset.
+
+        Examples
+        --------
+        >>> Calibration(2.0, 0.0, np.array([0.5], np.float32)).for_labels(3).label_offsets
+        array([0.5, 0. , 0. ], dtype=float32)
+        """
+        offsets = self.label_offsets
+        if offsets is None:
+            return self
+        return replace(self, label_offsets=np.append(offsets, np.zeros(n - len(offsets), np.float32)))
 
     def predict_proba(self, scores: Any, labels: Any = None) -> Float64:
         """Probabilities of scores.

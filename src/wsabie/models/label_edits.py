@@ -106,7 +106,7 @@ class LabelEdits:
     def _settle(self, edited: Vocabulary, gone: Int64, into: int | None) -> None:
         """Take over a vocabulary in which labels went into another one, or into nothing."""
         require(len(edited.retired()) < len(edited), "no label would be left; keep one")
-        space = self.space_.copy()
+        space, wanted = self.space_.copy(), self.space_.labels.dtype
         memory, calibration = self.memory_, self.calibration_
         if into is not None:
             all_of = np.append(into, gone)
@@ -121,6 +121,7 @@ class LabelEdits:
                 offsets[into] = shares @ offsets[all_of]
                 calibration = replace(calibration, label_offsets=offsets)
         space.labels[gone], space.bias[gone] = 0, RETIRED
+        space = replace(space, labels=space.labels.astype(wanted, copy=False))  # those of a halved model stay halves
         self.memory_ = memory if memory is None else memory.following(edited.now())
         self.space_, self.calibration_, self.vocabulary_ = space, calibration, edited
 

@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from wsabie.base.arrays import Int64, Matrix
+from wsabie.base.arrays import Matrix
 from wsabie.base.errors import InputError
 from wsabie.base.validation import check_columns
 from wsabie.labels.names import Vocabulary, normalise
+from wsabie.sources.align import fold_columns
 
 MOST_LABELS = 10_000_000
 """A number as large is a mistake, an identifier for instance, and would ask for a name for every number below it."""
@@ -48,30 +49,7 @@ def label_matrix(Y: Any, n_rows: int, vocabulary: Vocabulary, *, grow: bool, nam
 
 def _followed(Y: Matrix, vocabulary: Vocabulary) -> Matrix:
     """Columns of merged labels as those that they became; a removed label counts for nothing."""
-    return Y if not len(vocabulary.retired()) else folded(Y, vocabulary.now())
-
-
-def folded(Y: Matrix, now: Int64) -> Matrix:
-    """A label matrix with columns put together: `now` says what each became, -1 for none.
-
-    Of right and wrong at once it is right.
-
-    Examples
-    --------
-    >>> from scipy.sparse import csr_matrix
-    >>> folded(csr_matrix([[1, 0, 1], [0, -1, 1]], dtype=np.int8), np.array([0, 0, -1])).toarray().tolist()
-    [[1, 0, 0], [-1, 0, 0]]
-    """
-    from scipy.sparse import csr_matrix
-
-    n = len(now)
-    kept = np.flatnonzero(now >= 0)
-    into = csr_matrix((np.ones(len(kept), np.int32), (kept, now[kept])), (n, n))
-    right, wrong = ((sign * Y > 0).astype(np.int32) @ into for sign in (1, -1))
-    both = (right * (n + 1) - wrong).tocsr()
-    both.data = np.sign(both.data)
-    both.sort_indices()
-    return both.astype(np.int8)
+    return Y if not len(vocabulary.retired()) else fold_columns(Y, vocabulary.now(), len(vocabulary))
 
 
 def in_columns_of(vocabulary: Vocabulary, Y: Any, names: Sequence[str]) -> Matrix:
@@ -80,7 +58,7 @@ def in_columns_of(vocabulary: Vocabulary, Y: Any, names: Sequence[str]) -> Matri
     Raises
     ------
     InputError
-        Y is no matrix, or has not as many columns as there are names.
+        Y is no matrix of -1, 0 and 1, or has not as many columns as there are names.
 
     Examples
     --------
@@ -88,16 +66,11 @@ def in_columns_of(vocabulary: Vocabulary, Y: Any, names: Sequence[str]) -> Matri
     >>> in_columns_of(words, [[1, -1]], ["horse", "dog"]).toarray(), list(words)
     (array([[-1,  0,  1]]), ['dog', 'cat', 'horse'])
     """
-    from scipy.sparse import csr_matrix
-
-    Y = csr_matrix(Y).tocoo()
+    Y = _signed(Y)
     if Y.shape[1] != len(names):
         raise InputError(f"Y has {Y.shape[1]} columns and {len(names)} names; give a name for each")
     vocabulary.add(name for name in names if name not in vocabulary)
-    columns = vocabulary.ids(names)[Y.col]
-    moved = csr_matrix((Y.data, (Y.row, columns)), (Y.shape[0], len(vocabulary)))
-    np.clip(moved.data, -1, 1, out=moved.data)  # two names of a label that was merged
-    return moved
+    return fold_columns(Y, vocabulary.ids(names), len(vocabulary))
 
 
 def _opened(Y: Any) -> Any:
@@ -192,11 +165,22 @@ def _from_numbers(values: Any, vocabulary: Vocabulary, grow: bool, named: bool) 
 def _from_matrix(Y: Any, n_rows: int, vocabulary: Vocabulary, grow: bool, named: bool) -> Matrix:
     from scipy.sparse import csr_matrix
 
+    Y = _signed(Y)
+    if Y.shape[0] != n_rows:
+        raise InputError(f"X has {n_rows} rows and Y has {Y.shape[0]}; give one row of Y per row of X")
+    _make_room(vocabulary, Y.shape[1], grow, named)
+    Y = csr_matrix((Y.data.astype(np.int8), Y.indices, Y.indptr), shape=(n_rows, len(vocabulary)), copy=True)
+    Y.eliminate_zeros()
+    return Y
+
+
+def _signed(Y: Any) -> Matrix:
+    """A matrix of 1, 0 and -1, whose entries are in order."""
+    from scipy.sparse import csr_matrix
+
     if isinstance(Y, np.ndarray) and Y.dtype.kind not in "biuf":
         raise InputError("Y is a table of names; give a list of names per row, or a matrix of 1, 0 and -1")
     Y = csr_matrix(Y)
-    if Y.shape[0] != n_rows:
-        raise InputError(f"X has {n_rows} rows and Y has {Y.shape[0]}; give one row of Y per row of X")
     check_columns(Y, "Y")
     if not Y.has_canonical_format:
         Y = Y.copy()  # or the caller's matrix would be put in order under their eyes
@@ -204,9 +188,6 @@ def _from_matrix(Y: Any, n_rows: int, vocabulary: Vocabulary, grow: bool, named:
     if len(Y.data) and not np.isin(Y.data, (-1, 0, 1)).all():
         odd = Y.data[~np.isin(Y.data, (-1, 0, 1))][0]
         raise InputError(f"Y holds the value {odd}; use 1 for a true label, -1 for an explicit negative, 0 for unknown")
-    _make_room(vocabulary, Y.shape[1], grow, named)
-    Y = csr_matrix((Y.data.astype(np.int8), Y.indices, Y.indptr), shape=(n_rows, len(vocabulary)), copy=True)
-    Y.eliminate_zeros()
     return Y
 
 

@@ -29,7 +29,7 @@ from wsabie.base.arrays import Bool, Csr, Float32, Int64, Matrix
 from wsabie.base.mapped import parts
 from wsabie.base.validation import require
 from wsabie.models.inputs import Inputs, n_rows, take_rows
-from wsabie.models.labelling import folded
+from wsabie.sources.align import fold_columns
 from wsabie.space.joint import JointSpace
 from wsabie.training.targets import Positives, RowBlock, build_targets
 from wsabie.training.trainer import Blocks, Trainer
@@ -173,7 +173,7 @@ class Memory:
         seen, before = np.zeros(n, np.int64), np.zeros(n, np.int64)
         before[: len(self.seen)] = self.seen
         np.add.at(seen, now[there], before[there])
-        return replace(self, Y=folded(_below(self.Y, self.Y[:0], n), now), seen=seen)
+        return replace(self, Y=fold_columns(_below(self.Y, self.Y[:0], n), now, len(now)), seen=seen)
 
     def tensors(self) -> dict[str, Any]:
         """The arrays as a model folder names them."""

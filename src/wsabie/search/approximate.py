@@ -20,7 +20,7 @@ from wsabie.base.validation import require, whole_number
 from wsabie.search.codes import Codes, CodesKind
 from wsabie.search.exact import ExactIndex
 from wsabie.search.measured import MEASURED_AT, WANTED, MeasuredIndex, fingerprint, sample_of
-from wsabie.search.ready import hidden_labels
+from wsabie.search.ready import as_rows, hidden_labels
 from wsabie.space.joint import SimilarityName
 from wsabie.storage.folder import Parts
 
@@ -177,7 +177,7 @@ class ApproximateIndex(MeasuredIndex):
         """About the k best labels of each query, as `ExactIndex.top_k` gives them; no row gets fewer than there."""
         k, n = whole_number(k, "k"), len(self.exact.table)
         queries = self.exact.checked(queries)[0]
-        chosen = self.exact.among(candidates)
+        chosen, exclude = self.exact.among(candidates), as_rows(exclude)
         hidden = hidden_labels(exclude, len(queries), n, None)
         most = 0 if hidden is None else int(np.diff(hidden.indptr).max(initial=0))
         left, asked = n if chosen is None else len(chosen), self.shortlist * k + most

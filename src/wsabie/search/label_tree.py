@@ -19,7 +19,7 @@ from wsabie.search.codes import refuse_few
 from wsabie.search.exact import ExactIndex
 from wsabie.search.label_groups import Shape, fits, grown
 from wsabie.search.measured import MEASURED_AT, WANTED, MeasuredIndex, fingerprint, sample_of
-from wsabie.search.ready import float32_rows, hidden_labels
+from wsabie.search.ready import as_rows, float32_rows, hidden_labels
 from wsabie.storage.folder import Parts
 
 KIND = "label tree"
@@ -206,7 +206,7 @@ class LabelTree(MeasuredIndex):
         """About the k best labels of each query, with their exact scores, as `ExactIndex.top_k` gives them."""
         k, n = whole_number(k, "k"), len(self.exact.table)
         queries = self.exact.checked(queries)[0]
-        chosen = self.exact.among(candidates)
+        chosen, exclude = self.exact.among(candidates), as_rows(exclude)
         if chosen is not None and len(chosen) < NARROW * n:
             return self.exact.top_k(queries, k, exclude=exclude, candidates=chosen, threads=threads)
         hidden = hidden_labels(exclude, len(queries), n, None)

@@ -99,6 +99,11 @@ def candidates_of(candidates: Any, n_labels: int) -> Int64:
     return ids
 
 
+def as_rows(exclude: Any) -> Any:
+    """What is excluded, in a form of which rows can be taken."""
+    return exclude.tocsr() if hasattr(exclude, "tocsr") else exclude
+
+
 def hidden_labels(exclude: Matrix | None, n_rows: int, n_labels: int, chosen: Int64 | None) -> Lists | None:
     """The excluded labels of each query, by their place among the candidates."""
     if exclude is None:

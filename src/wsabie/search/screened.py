@@ -22,7 +22,7 @@ from wsabie.search.byte_codes import codes_of, padded, queries_of
 from wsabie.search.codes import refuse_few
 from wsabie.search.exact import BLOCK_ROWS, ExactIndex
 from wsabie.search.measured import MEASURED_AT, MeasuredIndex, Reached, fingerprint, sample_of
-from wsabie.search.ready import hidden_labels
+from wsabie.search.ready import as_rows, hidden_labels
 from wsabie.storage.folder import Parts
 
 KIND = "int8 codes"
@@ -118,7 +118,7 @@ class ScreenedIndex(MeasuredIndex):
         """The k best labels of each query, as `ExactIndex.top_k` gives them."""
         k, n = whole_number(k, "k"), len(self.exact.table)
         given, points, norm2 = self.exact.checked(queries)
-        chosen = self.exact.among(candidates)
+        chosen, exclude = self.exact.among(candidates), as_rows(exclude)
         hidden = hidden_labels(exclude, len(given), n, None)
         out = 0 if hidden is None else int(np.diff(hidden.indptr).max(initial=0))
         left = n if chosen is None else len(chosen)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -88,10 +88,9 @@ def align(
     else:
         number = {normalise(name): i for i, name in enumerate(label_names)}
         columns = np.array([number.get(name, -1) for name in rows.label_names], np.int32)
-    Y = move_columns(rows.Y, columns, len(label_names))
-    if len(np.unique(columns[columns >= 0])) < (columns >= 0).sum():  # labels that were merged
-        Y.sum_duplicates()
-        np.clip(Y.data, -1, 1, out=Y.data)
+    there = columns[columns >= 0]
+    merged = len(np.unique(there)) < len(there)
+    Y = (fold_columns if merged else move_columns)(rows.Y, columns, len(label_names))
     unknown = [name for name, column in zip(rows.label_names, columns, strict=True) if column < 0]
     moved = replace(rows, Y=Y, label_names=list(label_names))
     return Aligned(moved, unknown, int((rows.Y.data > 0).sum() - (Y.data > 0).sum()), unknown_features)
@@ -142,6 +141,27 @@ def move_columns(M: Matrix, columns: Int32, width: int) -> Matrix:
     moved = csr_matrix((M.data[kept], target[kept], indptr), (M.shape[0], width))
     moved.sort_indices()
     return moved
+
+
+def fold_columns(Y: Matrix, columns: Any, width: int) -> Matrix:
+    """`move_columns` of a label matrix of 1 and -1 in which several columns become one: of right and wrong at once a
+    label is right.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_matrix
+    >>> fold_columns(csr_matrix([[1, -1, 0], [0, -1, 1]], dtype=np.int8), np.array([1, 1, -1]), 2).toarray().tolist()
+    [[0, 1], [0, -1]]
+    """
+    from scipy.sparse import csr_matrix
+
+    kept = np.flatnonzero(columns >= 0)
+    into = csr_matrix((np.ones(len(kept), np.int32), (kept, columns[kept])), (len(columns), width))
+    right, wrong = ((sign * Y > 0).astype(np.int32) @ into for sign in (1, -1))
+    both = (right * (len(columns) + 1) - wrong).tocsr()
+    both.data = np.sign(both.data)
+    both.sort_indices()
+    return both.astype(np.int8)
 
 
 def _align_features(

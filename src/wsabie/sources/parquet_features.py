@@ -34,14 +34,22 @@ class FeatureColumns(Protocol):
 
 
 def feature_columns(
-    table: Table, counts: bool, n_features: int | None, *, by_themselves: bool = False
+    table: Table, counts: bool, n_features: int | None, *, by_themselves: bool = False, dense: int | None = None
 ) -> FeatureColumns:
     """The collector for a table's form of features; features beyond the width that is promised are refused, or are a
-    fault of their rows `by_themselves`."""
+    fault of their rows `by_themselves`. Of dense rows the first one tells the width, unless it is known (`dense`)."""
     width = table.promised.get("n_features")
     if table.has(DENSE):
-        return _Dense(width, counts)
+        return _Dense(width or dense, counts)
     return _Sparse(width, n_features or 0, counts, by_themselves)
+
+
+def dense_width(table: Table) -> int | None:
+    """The width of dense rows, which the first one tells where nothing promises it; None of others, or of none."""
+    if not table.has(DENSE):
+        return None
+    first = next(table.batches([DENSE], 1, 0), None)
+    return table.promised.get("n_features") or (None if first is None else int(_flat(first, DENSE)[0][0]))
 
 
 class _Sparse:

@@ -88,6 +88,8 @@ class Beside:
         That of parts of the table that came before, where rows are read by parts.
     rows_before : int
         Rows of the table before those that are added next.
+    unique : bool
+        A row whose id came before is rejected.
     """
 
     def __init__(
@@ -97,10 +99,14 @@ class Beside:
         split: str | None,
         rejects: Rejects,
         index: LabelIndex | None = None,
+        *,
+        unique: bool = True,
     ) -> None:
         self.table, self.label, self.split, self.rejects = table, label, split, rejects
         self.index = index or LabelIndex(table.promised.get("label_names"))
-        self.ids: dict[str, None] = {}
+        self.unique = unique
+        self.ids: list[str] = []
+        self._seen: set[str] = set()
         self.groups: list[str] = []
         self.times: list[str] = []
         self.counts, self.labels, self.signs = array("i"), array("i"), array("b")
@@ -120,14 +126,15 @@ class Beside:
             try:
                 if row in faults:
                     raise faults[row]
-                if name in self.ids:
+                if self.unique and name in self._seen:
                     raise BadRow("duplicate id", name)
                 self._add_labels(batch.where(row), labels, denied)
             except BadRow as bad:
                 self.rejects.add(batch.where(row), bad.reason, bad.detail)
                 continue
             mask[row] = True
-            self.ids[name] = None
+            self.ids.append(name)
+            self._seen.add(name)
             self.groups.append(name if group is None else str(group))
             self.times.append("" if time is None else str(time))
         self.rows_before += len(mask)
@@ -154,7 +161,7 @@ class Beside:
         noted = {name: self.table.promised.get(name) for name in ("feature_names", "dictionary")}
         augment = self.table.promised.get("augment", 0)
         open_width = self.table.promised.get("n_features") is None
-        return Rows(X, Y, names, list(self.ids), groups, times, counts, **noted, augment=augment, open_width=open_width)
+        return Rows(X, Y, names, self.ids, groups, times, counts, **noted, augment=augment, open_width=open_width)
 
 
 class DenseMap(NamedTuple):

@@ -15,7 +15,7 @@ from wsabie.base.arrays import Int32
 from wsabie.base.errors import InputError
 from wsabie.sources.build import BadRow, LabelIndex, row_starts, sparse_features
 from wsabie.sources.open import kind_of, open_source
-from wsabie.sources.parquet_features import DENSE, SPARSE, feature_columns
+from wsabie.sources.parquet_features import DENSE, SPARSE, dense_width, feature_columns
 from wsabie.sources.parquet_file import Batch, LabelColumn, Table, label_column_of, note_of, open_table
 from wsabie.sources.parquet_rows import Beside
 from wsabie.sources.records import Rows
@@ -103,21 +103,21 @@ def open_stream(path: Path, rejects: Rejects) -> RowStream:
     return WholeStream(path, rows)
 
 
-def _streamed(path: Path, rejects: Rejects) -> RowStream | None:
+def _streamed(path: Path, rejects: Rejects, *, labelled: bool = True) -> RowStream | None:
     kind = kind_of(path)
     if kind == "svmlight":
         return TextStream(path, rejects)
     if kind == "parquet":
         table = open_table(path)
         if table.has(*SPARSE) or table.has(DENSE):
-            return ParquetStream(table, rejects)
+            return ParquetStream(table, rejects, labelled=labelled)
     return None
 
 
 def unlabelled_rows(path: Path, rejects: Rejects, n_features: int | None = None) -> Iterator[Rows] | None:
     """The rows of a source without their labels, some at a time; None where it holds other things than rows.
 
-    Of shards, Parquet and sparse text no more are in memory.
+    Of shards, Parquet and sparse text no more are in memory, so that an id may come twice.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def unlabelled_rows(path: Path, rejects: Rejects, n_features: int | None = None)
     """
     if kind_of(path) == "shards":
         return (replace(rows, Y=rows.Y[:, :0], label_names=[]) for rows in open_shards(path).blocks())
-    stream = _streamed(path, rejects)
+    stream = _streamed(path, rejects, labelled=False)
     if stream is None:
         return None
     open_width = stream.about.n_features is None
@@ -255,17 +255,17 @@ class TextStream:
 
 
 class ParquetStream:
-    """Rows of features in Parquet."""
+    """Rows of features in Parquet; not `labelled`, their labels are not looked at, and an id may come twice."""
 
-    def __init__(self, table: Table, rejects: Rejects) -> None:
+    def __init__(self, table: Table, rejects: Rejects, *, labelled: bool = True) -> None:
         self.table, self.path, self.rejects = table, table.path, rejects
-        self._label = LabelColumn(table, label_column_of(table, None))
+        self._label = LabelColumn(table, label_column_of(table, None)) if labelled else None
         self.index = LabelIndex(table.promised.get("label_names"))
         self.about = _about(table)
-        self._width = self.about.n_features
+        self._dense = dense_width(table)
 
     def parts(self, skip: int = 0) -> Iterator[Part]:
-        features = feature_columns(self.table, self.about.counts, None)
+        features = feature_columns(self.table, self.about.counts, None, dense=self._dense)
         beside = self._beside(skip)
         names = [name for name in (*features.columns, *beside.columns()) if self.table.has(name)]
         for batch in self.table.batches(names, _BATCH, skip):
@@ -275,11 +275,11 @@ class ParquetStream:
             if mask.any():
                 numbers = (before + 1 + np.flatnonzero(mask)).astype(np.uint64)
                 yield Part(self._columns(features.finish(), beside, numbers), beside.rows_before)
-            features = feature_columns(self.table, self.about.counts, None)
+            features = feature_columns(self.table, self.about.counts, None, dense=self._dense)
             beside = self._beside(beside.rows_before)
 
     def _beside(self, before: int) -> Beside:
-        beside = Beside(self.table, self._label, None, self.rejects, self.index)
+        beside = Beside(self.table, self._label, None, self.rejects, self.index, unique=self._label is not None)
         beside.rows_before = before
         return beside
 
@@ -290,17 +290,11 @@ class ParquetStream:
         numbers: dict[str, Any] = {"row": rows}
         lists = {"y": labels}
         if isinstance(X, np.ndarray):
-            self._width = self._width or X.shape[1]
-            if X.shape[1] != self._width:
-                raise InputError(
-                    f"{shown(self.path)} row {rows[0]:,} has {X.shape[1]:,} features where rows before it have "
-                    f"{self._width:,}; give every row as many"
-                )
             numbers["features"] = X
         else:
             lists["x"] = Lists(X.indptr, {"indices": X.indices, "values": X.data})
         if self.table.has("id"):
-            lists["id"] = texts(list(beside.ids))
+            lists["id"] = texts(beside.ids)
         else:
             numbers["id"] = rows
         for name, words in (("group", beside.groups), ("time", beside.times)):
@@ -323,7 +317,8 @@ class WholeStream:
     @property
     def about(self) -> About:
         rows = self.rows
-        return About(rows.counts, rows.X.shape[1], rows.feature_names, rows.dictionary, rows.augment, "given")
+        width = None if rows.open_width else rows.X.shape[1]
+        return About(rows.counts, width, rows.feature_names, rows.dictionary, rows.augment, "given")
 
     def parts(self, skip: int = 0) -> Iterator[Part]:
         signed = bool((self.rows.Y.data < 0).any())

@@ -86,8 +86,9 @@ class ShardedRows:
         if "fold" not in self.shards.shard(0).numbers:
             cut = self.lo + round(share * (self.hi - self.lo))
             return replace(self, lo=cut), replace(self, hi=cut)
-        cut = round(share * _FOLDS)
-        return replace(self, folds=(cut, _FOLDS)), replace(self, folds=(0, cut))
+        lo, hi = self.folds or (0, _FOLDS)
+        cut = lo + round(share * (hi - lo))
+        return replace(self, folds=(cut, hi)), replace(self, folds=(lo, cut))
 
     def with_labels(self, keep: Int64) -> "ShardedRows":
         """The same rows with only the labels of these numbers."""
@@ -165,7 +166,7 @@ class ShardedRows:
     def _as_rows(self, X: Matrix, Y: Matrix, ids: list[str], groups: list[str] | None, times: list[str] | None) -> Rows:
         facts = self.shards.facts
         return Rows(X, Y, self.label_names, ids, groups, times, bool(facts["counts"]), self.feature_names,
-                    self.dictionary, self.augment)  # fmt: skip
+                    self.dictionary, self.augment, bool(facts.get("open_width")))  # fmt: skip
 
     def _words(self, span: tuple[int, int], names: Sequence[str] = ("id", "group", "time")) -> dict[str, list[str]]:
         """Ids, and groups and times where there are some, of the chosen rows of a span."""

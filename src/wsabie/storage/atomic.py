@@ -65,6 +65,8 @@ def replacing(path: str | Path) -> Iterator[Path]:
 def new_folder(path: str | Path) -> Iterator[Path]:
     """Yield an empty folder that becomes `path` when the block ends without an error; there must be nothing yet.
 
+    Drafts of it that killed processes left are removed.
+
     Raises
     ------
     UnwritableError
@@ -82,8 +84,9 @@ def new_folder(path: str | Path) -> Iterator[Path]:
     path = Path(path)
     with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.parent / f".{path.name}.{secrets.token_hex(8)}.tmp"
-        draft.mkdir()
+        for other in path.parent.glob(f".{escape(path.name)}.*.tmp"):
+            _remove_abandoned(other)
+        draft, lock = _new_draft(path, folder=True)
         try:
             yield draft
             for file in draft.rglob("*"):
@@ -93,6 +96,7 @@ def new_folder(path: str | Path) -> Iterator[Path]:
             _flush(path.parent)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
+            os.close(lock)
 
 
 @contextmanager
@@ -187,10 +191,10 @@ def remove_drafts(folder: Path) -> None:
 def _remove_abandoned(draft: Path) -> None:
     if _DRAFT.fullmatch(draft.name):
         with suppress(OSError):
-            lock = os.open(draft, os.O_WRONLY)
+            lock = os.open(draft, os.O_RDONLY)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                draft.unlink()
+                shutil.rmtree(draft) if draft.is_dir() else draft.unlink()
             finally:
                 os.close(lock)
 
@@ -220,12 +224,16 @@ def readable(path: Path) -> Iterator[None]:
         raise InputError(f"cannot read {where}: {reason}; check its permissions and those of its folders") from error
 
 
-def _new_draft(path: Path) -> tuple[Path, int]:
-    """An empty file beside `path`, and the lock on it, which ends with the process."""
+def _new_draft(path: Path, *, folder: bool = False) -> tuple[Path, int]:
+    """An empty file or folder beside `path`, and the lock on it, which ends with the process."""
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:
         draft = path.parent / f".{path.name}.{secrets.token_hex(8)}.tmp"
-        lock = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)  # the kernel takes the umask off
+        if folder:
+            draft.mkdir()
+            lock = os.open(draft, os.O_RDONLY)
+        else:
+            lock = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)  # the kernel takes the umask off
         with suppress(OSError):  # where there are no locks, no drafts are removed
             fcntl.flock(lock, fcntl.LOCK_EX)
         if os.fstat(lock).st_nlink:  # `remove_drafts` did not come between

@@ -13,13 +13,14 @@ A tensor file is named by the hash of its content and never overwritten by other
 the only pointer and is replaced last. A save that dies in between leaves the old model whole.
 """
 
+import fcntl
 import hashlib
 import json
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,7 @@ class Parts:
 
 
 def save_folder(path: str | Path, parts: Parts) -> None:
-    """Save `parts` as a model folder, atomically; an older model there is replaced.
+    """Save `parts` as a model folder, atomically; an older model there is replaced. Two saves wait for each other.
 
     Raises
     ------
@@ -75,7 +76,7 @@ def save_folder(path: str | Path, parts: Parts) -> None:
     """
     path = Path(path)
     refuse_foreign(path)
-    with explained(path):
+    with explained(path), _one_by_one(path / "tensors"):
         try:
             entries = {name: _save_tensor(path, np.asarray(array)) for name, array in parts.tensors.items()}
             pointer = {
@@ -91,6 +92,19 @@ def save_folder(path: str | Path, parts: Parts) -> None:
                 _sweep(path, _pointed_to(path))
             raise
         _sweep(path, (entry["file"] for entry in entries.values()))
+
+
+@contextmanager
+def _one_by_one(folder: Path) -> Iterator[None]:
+    """Wait until no other save works in the folder: it would remove tensors that nothing points to yet."""
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # there are no locks here
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def load_folder(path: str | Path, *, verify: bool = True) -> Parts:

@@ -44,6 +44,7 @@ def annotate_to(
     k: int = 10,
     *,
     candidates: Sequence[str] | None = None,
+    exact: bool = False,
     least: Least | None = None,
     total: int | None = None,
     executor: Executor | None = None,
@@ -67,6 +68,8 @@ def annotate_to(
     k : int
     candidates : list of str or None
         Only these labels.
+    exact : bool
+        Pass by an index that was made of the labels.
     least : callable or None
         Only labels from these probabilities on, by their columns: see `wsabie.models.sure`.
     total : int or None
@@ -100,7 +103,7 @@ def annotate_to(
     done = unknown = untagged = 0
     there = executor is not None and executor.standing and folder is not None
     run = executor if executor is not None and there else Serial()
-    ranking = _Ranking(folder, None if there else annotator.model, min(k, len(names)), candidates, least)
+    ranking = _Ranking(folder, None if there else annotator.model, min(k, len(names)), candidates, least, exact)
     under_way: deque[tuple[int, Aligned]] = deque()
 
     def aligned() -> Iterator[Any]:
@@ -135,6 +138,7 @@ class _Ranking:
     k: int
     candidates: Sequence[str] | None
     least: Least | None
+    exact: bool
 
     @cached_property
     def model(self) -> Any:
@@ -144,7 +148,9 @@ class _Ranking:
 
     def of(self, X: Any) -> tuple[Int64, Float32] | None:
         """(labels, scores); None of no rows."""
-        among = {} if self.candidates is None else {"candidates": list(self.candidates)}
+        among: dict[str, Any] = {} if self.candidates is None else {"candidates": list(self.candidates)}
+        if self.exact and "index" in self.model.facts():  # other kinds of model know no other search
+            among["exact"] = True
         if not X.shape[0]:
             return None
         if self.least is None:

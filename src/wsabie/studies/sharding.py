@@ -188,6 +188,9 @@ def _begun(file: Path) -> dict[str, Any]:
 
 # ---- runs
 
+Rejected = tuple[Counter[str], int]
+"""How many rows were rejected, by reasons, and how many of them are listed."""
+
 
 @dataclass
 class _Runs:
@@ -225,27 +228,32 @@ class _Runs:
         position = self.done[-1]["position"] if self.done else 0
         with progress.stage(f"reading {self.stream.path.name}", None, "rows") as stage:
             stage.advance(self.total("rows"))
-            for columns, end, last in self._collected(position):
-                self._add(columns, end, last)
+            for columns, end, seen in self._collected(position):
+                self._add(columns, end, seen)
                 stage.advance(len(columns))
 
-    def _collected(self, position: int) -> Iterator[tuple[Columns, int, bool]]:
-        """As many parts together as make a run, and whether they are the last."""
+    def _collected(self, position: int) -> Iterator[tuple[Columns, int, Rejected | None]]:
+        """As many parts together as make a run, how far they go, and what was rejected so far; None behind the last."""
         held: list[Columns] = []
+        seen = self._rejected()
         for part in self.stream.parts(position):
             rows, nonzeros = (sum(map(count, (*held, part.columns))) for count in (len, _nonzeros))
             if held and (rows > ROWS_PER_RUN or nonzeros > NONZEROS_PER_RUN):
-                yield joined(held), position, False
+                yield joined(held), position, seen
                 held = []
             held.append(_narrowed(part.columns, self.wanted.values, self.stream.path))
-            position = part.position
+            position, seen = part.position, self._rejected()  # not those of the next part, which is read first
         if held:
-            yield joined(held), position, True
+            yield joined(held), position, None
 
-    def _add(self, columns: Columns, position: int, last: bool) -> None:
+    def _rejected(self) -> Rejected:
+        return Counter(self.rejects.counts), len(self.rejects.listed)
+
+    def _add(self, columns: Columns, position: int, seen: Rejected | None) -> None:
         names, before = self.stream.index.so_far, sum(len(note["names"]) for note in self.done)
         counted = sum((Counter(note["counts"]) for note in self.done), Counter[str]())
         listed = sum(len(note["rejected"]) for note in self.done)
+        counts, n_listed = seen or self._rejected()
         sparse = columns.lists.get("x")
         note = {
             "rows": len(columns),
@@ -254,10 +262,10 @@ class _Runs:
             "width": _width(columns),
             "values": (sparse.parts["values"] if sparse else columns.numbers["features"]).dtype.str,
             "names": names[before:],
-            "counts": dict(self.rejects.counts - counted),
-            "rejected": self.rejects.listed[listed:],
+            "counts": dict(counts - counted),
+            "rejected": self.rejects.listed[listed:n_listed],
             "position": position,
-            "last": last,
+            "last": seen is None,
         }
         columns = _keyed(columns, self.stream.about, self.wanted.seed)
         order = np.argsort(columns.numbers["key"], kind="stable")
@@ -342,10 +350,11 @@ def _keyed(columns: Columns, about: About, seed: int) -> Columns:
     numbers, lists = dict(columns.numbers), dict(columns.lists)
     if "id" in numbers:
         numbers["key"] = _mixed(numbers["id"] ^ start)
-        return Columns(numbers, lists)
-    ids = words_of(lists["id"])
-    numbers["key"] = _hashes(ids, f"{seed} row")
-    if about.augment and "group" not in lists:
+        ids = list(map(str, numbers["id"].tolist())) if "group" in lists else []
+    else:
+        ids = words_of(lists["id"])
+        numbers["key"] = _hashes(ids, f"{seed} row")
+    if about.augment and "group" not in lists and "id" in lists:
         lists["group"] = texts(original_ids(ids, about.augment))
     if "group" in lists:
         groups = [group or f"row {one}" for group, one in zip(words_of(lists["group"]), ids, strict=True)]
@@ -438,6 +447,9 @@ class _Cut:
     def run(self) -> KeptOpen:
         return _runs_in(self.work)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "run"}  # open files do not travel
+
     def write(self, number: int) -> tuple[dict[str, Any], list[tuple[int, str]]]:
         """The entry of a shard, which is written where it is missing, and the rows whose ids came before."""
         found = found_shard(self.out, number, self.n_shards)
@@ -519,6 +531,7 @@ def _about(
         "counts": about.counts,
         "augment": about.augment,
         "dictionary": about.dictionary,
+        "open_width": about.n_features is None and not types.dense,
         "source": runs.stream.path.name,
         "seed": runs.wanted.seed,
         "values": np.dtype(types.values).name,

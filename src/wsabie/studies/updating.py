@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from wsabie.base.arrays import Int64
 from wsabie.base.errors import InputError, WsabieError
 from wsabie.base.progress import SILENT, Progress
 from wsabie.models.annotator import Annotator
@@ -20,7 +21,8 @@ STEP = 2000
 EPOCHS = 10
 HELD = 10
 """Every so many-th row of a step is kept to fit probabilities anew, where the model had some."""
-FEWEST_HELD = 50
+FEWEST_HELD = 5
+"""Rows with which probabilities are fitted anew; with fewer they stay as they were."""
 REHEARSED = 64
 """Rows that a copy learns first, so that what steps need is compiled, which may take longer than they."""
 
@@ -103,19 +105,28 @@ def _saved(annotator: Annotator, part: Rows, place: Path, updates: list[dict[str
     return annotator
 
 
+def _teaching(model: Wsabie, rows: Rows) -> Int64:
+    """Numbers of the labels that some row has, and of known ones that some row denies."""
+    right, wrong = (np.asarray((sign * rows.Y > 0).sum(axis=0)).ravel() > 0 for sign in (1, -1))
+    known = np.array([name in model.vocabulary_ for name in rows.label_names], bool)
+    return np.flatnonzero(right | (wrong & known))
+
+
 def _learn(model: Wsabie, part: Rows, epochs: int, *, calibrated: bool) -> dict[str, Any]:
-    """One step; the labels that it brings are those that its rows have."""
-    there = np.flatnonzero(np.asarray((part.Y != 0).sum(axis=0)).ravel())
-    part, n_labels = part.with_labels(there), len(model.vocabulary_)
-    names = part.label_names
+    """One step; the labels that it brings are those of rows that are learnt, and not those of the held ones alone."""
     held = np.arange(len(part)) % HELD == HELD - 1
-    held &= calibrated and int(held.sum()) >= FEWEST_HELD // HELD
-    n_before = len(model.history_)
-    if part.Y.nnz:
-        model.partial_fit(part.X[~held], part.Y[~held], label_names=names, epochs=epochs)
+    held &= calibrated and int(held.sum()) >= FEWEST_HELD
+    learnt, kept = part.take(np.flatnonzero(~held)), part.take(np.flatnonzero(held))
+    learnt = learnt.with_labels(_teaching(model, learnt))
+    n_labels, n_before, probabilities = len(model.vocabulary_), len(model.history_), model.calibration_
+    if learnt.Y.nnz:
+        model.partial_fit(learnt.X, learnt.Y, label_names=learnt.label_names, epochs=epochs)
     if held.any():
-        labels = [[names[y] for y in row.indices[row.data > 0]] for row in part.Y[held]]
-        model.calibrate(part.X[held], labels)
+        known = [name if name in model.vocabulary_ else None for name in part.label_names]
+        labels = [[known[y] for y in row.indices[row.data > 0] if known[y] is not None] for row in kept.Y]
+        model.calibrate(kept.X, labels)
+    elif probabilities is not None:
+        model.calibration_ = probabilities.for_labels(len(model.vocabulary_))
     figures = model.stream_[-1].as_dict() if model.replay is not None and model.stream_ else {}
     seconds = sum(stats.seconds for stats in model.history_[n_before:])
     new = len(model.vocabulary_) - n_labels

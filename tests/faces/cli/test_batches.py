@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -72,6 +73,39 @@ def test_a_file_is_the_same_whatever_the_size_of_a_block(
             assert whole.setdefault(name, out.read_bytes()) == out.read_bytes()
 
 
+def test_rows_without_labels_and_with_ids_that_come_again(
+    cli: Cli, corel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is to be labelled needs no labels; the file does not depend on where blocks end."""
+    table = pq.read_table(corel / "test.parquet").drop_columns(["labels"]).slice(0, 40)
+    ids = [f"row {i % 30}" for i in range(40)]
+    pq.write_table(table.set_column(table.schema.get_field_index("id"), "id", [ids]), tmp_path / "bare.parquet")
+    for size in (8192, 7):
+        monkeypatch.setattr(row_stream, "_BATCH", size)
+        done = cli("annotate", corel / "m", tmp_path / "bare.parquet", "--out", tmp_path / "bare.jsonl")
+        assert done.code == 0, done.err
+        lines = (tmp_path / "bare.jsonl").read_text(encoding="utf-8").splitlines()
+        assert [json.loads(line)["id"] for line in lines] == ids
+
+
+def test_an_index_is_passed_by_where_that_is_asked(cli: Cli, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    rows = [f"{i % 1200} " + " ".join(f"{j}:1" for j in np.sort(rng.permutation(300)[:8])) for i in range(2400)]
+    (tmp_path / "rows.txt").write_text("\n".join(rows) + "\n")
+    words = ("--model", tmp_path / "m", "--epochs", 2, "--threads", 1, "--hold-out", 0.1)
+    assert cli("train", tmp_path / "rows.txt", *words).code == 0
+    assert cli("index", tmp_path / "m", "--kind", "tree", "--recall", 0.3).code == 0
+    found = {}
+    for name, more in (("index", ()), ("exact", ("--exact",))):
+        done = cli("annotate", tmp_path / "m", tmp_path / "rows.txt", "--out", tmp_path / f"{name}.jsonl", *more)
+        assert done.code == 0, done.err
+        found[name] = [json.loads(line)["labels"] for line in (tmp_path / f"{name}.jsonl").read_text().splitlines()]
+    printed = cli("annotate", tmp_path / "m", tmp_path / "rows.txt", "--exact", "--json").json["results"]
+    assert found["exact"] == [one["labels"] for one in printed] != found["index"]
+    refused = cli("annotate", tmp_path / "m", tmp_path / "rows.txt", "--out", tmp_path / "a.tsv", "--parent-first")
+    assert (refused.code, "leave --parent-first out" in refused.err) == (1, True)
+
+
 def test_a_table_and_parquet_say_the_same(cli: Cli, corel: Path, tmp_path: Path) -> None:
     lines = labels_of(cli, corel, corel / "test.parquet", tmp_path / "a.jsonl")
     for name in ("a.tsv", "a.parquet"):
@@ -113,7 +147,7 @@ def test_what_cannot_be_written_is_told_before_any_work(cli: Cli, corel: Path, t
         (("--out", tmp_path / "a.csv"), "labels of rows are written as .jsonl, .tsv or .parquet"),
         (("--out", tmp_path / "mine.jsonl"), "mine.jsonl"),
         (("--out", rows), "it is read by this command"),
-        (("--out", tmp_path / "a.tsv", "--explain", tmp_path), "--explain says single answers"),
+        (("--out", tmp_path / "a.tsv", "--explain", tmp_path), "--explain says what single answers are like"),
     ]:
         done = cli("annotate", model, rows, *words)
         assert done.code == 1

@@ -6,11 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import wsabie
+from wsabie.models.annotator import Annotator
 from wsabie.models.wsabie import Wsabie
+from wsabie.sources.records import Rows
 from wsabie.storage.atomic import held
 from wsabie.storage.folder import load_folder
+from wsabie.studies.updating import update
 
 
 @pytest.fixture(scope="module")
@@ -74,17 +78,19 @@ def test_a_copy_compiles_what_steps_need(cli: Any, parts: tuple[Path, Path], tmp
     assert len({one for one, _ in steps}) == 1
 
 
-def test_a_run_that_was_stopped_goes_on(cli: Any, parts: tuple[Path, Path], tmp_path: Path, monkeypatch: Any) -> None:
+@pytest.mark.parametrize("remembers", [False, True])
+def test_a_run_that_was_stopped_goes_on(
+    cli: Any, parts: tuple[Path, Path], tmp_path: Path, monkeypatch: Any, remembers: bool
+) -> None:
     """The folder is whole after the stop, and holds in the end what a run without one leaves."""
     base, more = parts
     folders = []
     for name in ("whole", "stopped"):
         (tmp_path / name).mkdir()
-        folders.append(trained(cli, base, tmp_path / name))
-    words = (more, "--step", 600, "--epochs", 2, "--threads", 1)
+        folders.append(trained(cli, base, tmp_path / name, replay=not remembers))
+    words: tuple[Any, ...] = (more, "--step", 600, "--epochs", 2, "--threads", 1)
+    words += ("--remember", base) if remembers else ()
     assert cli("update", folders[0], *words).code == 0
-    from wsabie.models.annotator import Annotator
-
     save, saves = Annotator.save, []
 
     def stop_second(self: Any, path: Any) -> None:
@@ -99,6 +105,7 @@ def test_a_run_that_was_stopped_goes_on(cli: Any, parts: tuple[Path, Path], tmp_
     assert wsabie.load(folders[1]).facts["updates"][0]["rows"] == 600
     on = cli("update", folders[1], *words, "--json")
     assert [one["rows"] for one in on.json["steps"]] == [600, 300]
+    assert ("--remember is passed over" in on.err) == remembers
     one, two = (load_folder(folder) for folder in folders)
     assert one.tensors.keys() == two.tensors.keys()
     for name, array in one.tensors.items():
@@ -214,3 +221,25 @@ def test_training_begins_with_another_models_space(cli: Any, parts: tuple[Path, 
     assert warm > cli("evaluate", tmp_path / "warm", base, "--json").json["metrics"]["MAP"]
     refused = cli("train", *words, "--from", start, "--dim", 40)
     assert "init has dim=30" in refused.err
+
+
+def test_probabilities_stay_and_no_label_comes_without_a_row(tmp_path: Path) -> None:
+    """Steps of too few rows to fit probabilities anew; a label that only a held row has is not learnt."""
+    rng = np.random.default_rng(0)
+
+    def rows(n: int, name: str, labels: Any) -> Rows:
+        X = sp.csr_matrix((rng.random((n, 12)) < 0.4).astype(np.float32) + np.eye(12, dtype=np.float32)[labels])
+        Y = sp.csr_matrix((np.ones(n, np.int8), (np.arange(n), labels)), (n, 12))
+        return Rows(X, Y, [f"label {y}" for y in range(12)], [f"{name} {i}" for i in range(n)])
+
+    first = rows(400, "a", rng.integers(0, 10, 400)).with_labels(np.arange(10))
+    model = Wsabie(dim=8, epochs=3, threads=1, replay=100).fit(first.X, first.Y, label_names=first.label_names)
+    model.calibrate(first.X, first.Y)
+    labels = rng.integers(0, 10, 130)
+    labels[9], labels[109] = 11, 10  # one is held in a step of 100; of the last 30 rows none is
+    update(Annotator(model), rows(130, "b", labels), tmp_path / "m", step=100, epochs=2)
+    after = wsabie.load(tmp_path / "m").model
+    assert ("label 10" in after.vocabulary_, "label 11" in after.vocabulary_) == (True, False)
+    assert after.calibration_ is not None
+    assert after.predict_proba(first.X[:2]).shape == (2, 11)
+    assert (after.memory_.seen > 0).all()

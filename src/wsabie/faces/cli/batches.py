@@ -27,6 +27,7 @@ def annotate_to_command(
     json: bool,
     min_precision: float | None = None,
     ray: str | None = None,
+    exact: bool = False,
 ) -> None:
     """Write the best labels of all inputs to a file."""
     from wsabie.studies.annotating import annotate_to, form_of
@@ -40,7 +41,7 @@ def annotate_to_command(
     least = least_of(model, annotator, min_precision)
     with listing(rejects_file, strict=strict) as rejects:
         blocks = _blocks(annotator, model, inputs, rejects)
-        given: dict[str, Any] = {"candidates": among, "least": least, "executor": run, "folder": model}
+        given: dict[str, Any] = {"candidates": among, "exact": exact, "least": least, "executor": run, "folder": model}
         written = annotate_to(file, annotator, blocks, k, **given, progress=progress, rejects=rejects)
         skipped = len(rejects)
     if json:

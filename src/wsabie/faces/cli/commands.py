@@ -377,8 +377,9 @@ def annotate(
         from wsabie.faces.cli.batches import annotate_to_command
 
         others = stated(explain=explain, label=label, hierarchy=hierarchy, region=region, text=text)
-        refuse_options(others, "single answers, and --out writes those of many rows")
-        given_to = inputs or [], to, k, candidates, threads, strict, rejects, json, min_precision, ray
+        others |= stated(parent_first=parent_first or None)
+        refuse_options(others, "what single answers are like, and --out writes those of many rows")
+        given_to = inputs or [], to, k, candidates, threads, strict, rejects, json, min_precision, ray, exact
         annotate_to_command(model, *given_to)
         return
     given = inputs or [], k, explain, label, threads, strict, rejects, json, hierarchy, parent_first

@@ -36,7 +36,9 @@ def update_command(
     refuse_unwritable(("rejects", rejects_file), inputs=(data, remember, place), folder=place)
     _refuse_forgetting(place, model.replay is not None and (model.memory_ or remember) is not None, forget)
     with listing(rejects_file, strict=strict) as rejects:
-        if remember is not None:
+        if remember is not None and model.memory_ is not None:
+            note(f"{place} keeps rows already, so that --remember is passed over")
+        elif remember is not None:
             earlier = _rows(annotator, place, remember, threads, progress, rejects)
             _tell_strange(annotator, place, earlier, remember)
             model.remember(earlier.X, [[earlier.label_names[y] for y in row.indices] for row in earlier.Y > 0])
