@@ -39,7 +39,7 @@ def averaging(
     Parameters
     ----------
     address : str
-        Of a cluster that runs ("host:port", "auto"), or "local": one on this machine, for as long as the training.
+        Of a cluster that runs ("host:port"), or "local": one on this machine, for as long as the training.
     nodes : int or None
         Workers at most: one on each node. None: all nodes there are, and those that join later; 1 with "local", where
         they share this machine's cores, of which each needs one.
