@@ -226,3 +226,5 @@ def test_labels_that_were_merged_are_never_given(tmp_path: Path) -> None:
     assert_same(model.halved(), X, ranked(tmp_path / "m.onnx", X))
     assert_same(model.halved(), X, predicted(tmp_path / "plain", X, 9))
     assert 1 not in ranked(tmp_path / "m.onnx", X)[0]
+    assert (tmp_path / "plain" / "labels.txt").read_text().splitlines() == [NAMES[0], "", *NAMES[2:]]
+    assert "\n8 labels, " in (tmp_path / "plain" / "README.md").read_text()

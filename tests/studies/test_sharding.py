@@ -513,6 +513,14 @@ def test_rows_whose_features_do_not_ascend_are_refused(shards: Path) -> None:
         open_shards(shards).read([(0, 1)])
 
 
+def test_shards_without_their_rows_are_known_as_such(shards: Path) -> None:
+    for file in shards.glob("rows-*"):
+        file.unlink()
+    for opened in (open_shards, open_source):
+        with pytest.raises(InputError, match=r"rows-00000-of-00006\.safetensors is missing; restore it from a copy"):
+            opened(shards)
+
+
 def test_a_manifest_that_is_missing_is_told(shards: Path) -> None:
     (shards / "manifest.json").unlink()
     with pytest.raises(InputError, match=r"manifest.json is missing; restore it from a copy, or make the shards again"):

@@ -1,5 +1,6 @@
 """A model as plain arrays, the names of its labels, and twenty lines of NumPy that answer as it does."""
 
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ _TOLD = {
     "centre.npy": "taken off points before they are compared",
     "targets.npy": "vectors of the classes of which points are mixed",
     "terms.npy": "which rows of W a label has; the best counts",
-    "labels.txt": "names of labels 0, 1, ..., one a line",
+    "labels.txt": "names of labels 0, 1, ..., one a line; an empty line is a label that was merged or removed",
     "features.txt": "names of features 0, 1, ..., one a line",
     "predict.py": "the example",
 }
@@ -62,14 +63,16 @@ def write(annotator: Annotator, out: Path) -> list[Path]:
     names = {file: [" ".join(name.split()) for name in listed] for file, listed in names.items()}
     with new_folder(out) as draft:
         for name, array in arrays.items():
-            np.save(draft / f"{name}.npy", array, allow_pickle=False)
+            content = BytesIO()  # NumPy's own writing does not say that a disk is full
+            np.save(content, array, allow_pickle=False)
+            (draft / f"{name}.npy").write_bytes(content.getbuffer())
         for file, lines in names.items():
             (draft / file).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         (draft / "predict.py").write_text(program(small, sorted(arrays)), encoding="utf-8")
         files = [*(f"{name}.npy" for name in arrays), *names, "predict.py"]
         rows = _SPARSE_ROWS if small.sparse else _DENSE_ROWS.format(n=small.n_features)
         told = README.format(
-            kind=small.kind, n_labels=len(small.labels), n_features=small.n_features, rows=rows,
+            kind=small.kind, n_labels=sum(map(bool, small.labels)), n_features=small.n_features, rows=rows,
             version=versions()["wsabie"],
             files="\n".join(f"| `{file}` | {_TOLD[file]} |" for file in files),
         )  # fmt: skip

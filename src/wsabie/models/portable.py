@@ -71,6 +71,7 @@ class Portable:
     kind : str
         Of the model that it was.
     labels : list of str
+        By number; "" of those that were merged or removed.
     n_features : int
         Of rows as they are given.
     scaling : RowScaling
@@ -189,7 +190,10 @@ def _of_conse(model: Conse) -> Portable:
 
 
 def _portable(model: Any, scaling: RowScaling, features: Float32, **steps: Any) -> Portable:
-    return Portable(model.kind, list(model.vocabulary_), model.n_features_in_, scaling, features, **steps)
+    labels = list(model.vocabulary_)
+    for gone in model.vocabulary_.retired():
+        labels[gone] = ""  # no row gets it
+    return Portable(model.kind, labels, model.n_features_in_, scaling, features, **steps)
 
 
 def _against(table: Float32, similarity: SimilarityName, bias: Float32 | None) -> Against:

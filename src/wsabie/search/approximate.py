@@ -194,7 +194,9 @@ class ApproximateIndex(MeasuredIndex):
             ids = np.where(ids >= 0, self._places[ids], -1)
         if hidden is not None:
             drop(ids, hidden)
-        tail = self._tail if chosen is None else np.intersect1d(self._tail, chosen, assume_unique=True)
+        tail = self._tail
+        if chosen is not None and len(tail):
+            tail = np.intersect1d(tail, chosen, assume_unique=True)
         if len(tail):
             came, _ = self.exact.top_k(queries, k, exclude=exclude, candidates=tail, threads=threads)
             ids = np.hstack([ids, came])

@@ -28,6 +28,6 @@ def refuse_strangers(folder: Path, ours: str) -> None:
     strange = [name for name in names if not (re.fullmatch(ours, name) or _DRAFT.fullmatch(name))]
     if strange:
         raise InputError(
-            f"{folder} is where unfinished work is kept and would be emptied, but it holds {strange[0]!r}; "
-            "move that away, or give the result another name"
+            f"{folder} holds {strange[0]!r}, which is not of this command's making and would be lost; give the result "
+            "another name, or move that away"
         )

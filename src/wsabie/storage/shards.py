@@ -230,7 +230,8 @@ def _below(numbers: Any, n: int) -> bool:
 def is_shard_folder(path: Path) -> bool:
     """Whether a folder holds shards, be they finished or not."""
     with readable(path):
-        return any(path.glob("rows-*-of-*.safetensors")) or (path / PARTS / WORK).is_file()
+        described = all((path / name).is_file() for name in (MANIFEST, STATISTICS))  # the rows may be missing
+        return described or any(path.glob("rows-*-of-*.safetensors")) or (path / PARTS / WORK).is_file()
 
 
 def open_shard_folder(path: Path) -> Shards:

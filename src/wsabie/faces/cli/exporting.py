@@ -26,7 +26,7 @@ def export_command(model: Path, to: Path, form: str, options: dict[str, Any], *,
             f"what describes {annotator.terms.things} is not exported: rows are those that it makes "
             f"(Annotator.rows, or wsabie features), {annotator.model.n_features_in_:,} features each"
         )
-    labels, features = len(annotator.model.vocabulary_), annotator.model.n_features_in_
+    labels, features = annotator.model.facts()["labels"], annotator.model.n_features_in_
     if json:
         counts = {"labels": labels, "features": features, "description_left_out": described}
         show_json({"schema": 1, "model": str(model), "out": str(to), "as": form, **counts, "files": sizes})

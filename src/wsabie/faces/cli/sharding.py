@@ -2,6 +2,7 @@
 
 import time
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from wsabie.base.errors import InputError
@@ -41,7 +42,7 @@ def shards_command(
         return
     rows, labels, parts = (plural(n, what) for n, what in _sizes(shards))
     out.print(f"{folder}: {rows} of {shards.facts['features']:,} features and {labels} in {parts}")
-    note(f"next: wsabie train {folder} --model MODEL")
+    note(f"next: wsabie train {quote(str(folder))} --model MODEL")
 
 
 def _sizes(shards: "Shards") -> tuple[tuple[int, str], ...]:

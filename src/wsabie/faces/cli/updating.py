@@ -116,7 +116,8 @@ def _renew_index(annotator: Any, place: Path) -> None:
 
     made = renew_index(annotator, place)
     if made is not None:
-        note(f"the index of its labels ({made.kind}) was made anew: recall@10 {made.recall:.3f}")
+        reached = f"recall@10 {made.recall:.3f} ({made.wanted:g} was asked for)"
+        note(f"the index of its labels ({made.kind}) was made anew: {reached}")
 
 
 def edit_command(place: Path, what: Literal["rename", "merge", "remove"], names: list[str], json: bool) -> None:

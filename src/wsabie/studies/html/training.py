@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 
+from wsabie.evaluation.metrics import telling
 from wsabie.studies.charts import Bars, Series, bar_chart, legend, line_chart
 from wsabie.studies.html.markup import Markup, element, join
 from wsabie.studies.html.page import Section, chart, numbers
@@ -65,7 +66,7 @@ def training(given: ReportInput) -> Section | None:
     history = given.history
     if not history:
         return None
-    others = other_metrics(history)
+    others = [name for name in other_metrics(history) if _tells(name, given.comparison.task.facts.labels)]
     curves = [_curve(history, *curve) for curve in (_DECIDES, *map(_beside, others), *_LEARNING)]
     rates = [_curve(history, *curve) for curve in _RATES]
     table = numbers(
@@ -81,6 +82,12 @@ def training(given: ReportInput) -> Section | None:
     )
     body = element("div", curves, _rank_curve(history), _ranks(history), rates, class_="charts")
     return Section("training", "Training", "How it learned", intro, join(body, table, _rank_table(history)))
+
+
+def _tells(metric: str, n_labels: int) -> bool:
+    """Whether a figure tells models apart: one of a list of all labels does not."""
+    length = metric.partition("@")[2]
+    return not length or bool(telling([int(length)], n_labels))
 
 
 def _kept(history: Sequence[EpochStats]) -> str:
