@@ -366,7 +366,7 @@ def test_finished_shards_are_left_as_they_are_and_those_of_others_are_not_replac
             in_shards(rows, tmp_path / "out", rows=size)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").touch()
-    with pytest.raises(InputError, match=r"it holds 'thesis\.txt'"):
+    with pytest.raises(InputError, match=r"holds 'thesis\.txt', which is not of this command's making"):
         in_shards(toy_rows(), tmp_path / "mine")
 
 

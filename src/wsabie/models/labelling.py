@@ -64,7 +64,7 @@ def in_columns_of(vocabulary: Vocabulary, Y: Any, names: Sequence[str]) -> Matri
     --------
     >>> words = Vocabulary(["dog", "cat"])
     >>> in_columns_of(words, [[1, -1]], ["horse", "dog"]).toarray(), list(words)
-    (array([[-1,  0,  1]]), ['dog', 'cat', 'horse'])
+    (array([[-1,  0,  1]], dtype=int8), ['dog', 'cat', 'horse'])
     """
     Y = _signed(Y)
     if Y.shape[1] != len(names):

@@ -168,6 +168,8 @@ def _write(parts: Mapping[Path, Rows | ItemPart], folder: Path) -> None:
     from wsabie.sources.parquet_pictures import write_pictures
     from wsabie.sources.parquet_rows import write_rows
 
+    with explained(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     with explained(folder), TemporaryDirectory(dir=folder, prefix=".split-") as drafts:
         for file, part in parts.items():
             draft = Path(drafts) / file.name
