@@ -333,6 +333,7 @@ def main() -> None:
     parser.add_argument("--no-training", action="store_true")
     parser.add_argument("--threads", type=int, default=available_cores())
     parser.add_argument("--draw", type=Path, help="draw the time of an epoch by rows to this SVG file")
+    parser.add_argument("--json", type=Path, help="add what was measured to this file")
     asked = parser.parse_args()
     if asked.draw is not None and asked.no_training:
         parser.error("--draw shows the time of an epoch, of which there is none with --no-training; leave one out")
@@ -343,6 +344,9 @@ def main() -> None:
         print(json.dumps(runs[-1], indent=1), flush=True)
     if asked.draw is not None:
         drawn(runs, asked.draw)
+    if asked.json is not None:
+        before = json.loads(asked.json.read_text())["runs"] if asked.json.exists() else []
+        asked.json.write_text(json.dumps({"schema": 1, "runs": before + runs}, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -33,6 +33,8 @@ from wsabie.models.wsabie import Wsabie
 from wsabie.sources.sharded import open_shards
 from wsabie.storage.shards import is_shard_folder
 
+SEEDS = 3
+"""Of the trainings that are compared: what one seed comes to is chance, by some thousandths of the MAP."""
 SETTINGS = {"health_check_period_ms": 1000, "health_check_failure_threshold": 3, "worker_niceness": 0}
 """A lost node is noticed in seconds; workers have the priority of any process, which by itself Ray lowers."""
 
@@ -153,8 +155,9 @@ def stat_of(pid: Path) -> tuple[int, str, float] | None:
 def begun(asked: argparse.Namespace, name: str, cores: list[int], **more: Any) -> "subprocess.Popen[str]":
     """One fit in a process of its own, on these cores."""
     words = [sys.executable, "-m", "benchmarks.ray_training", name]
-    for key in ("out", "rows", "labels", "dim", "epochs", "seed", "judged"):
+    for key in ("out", "rows", "labels", "dim", "epochs", "judged"):
         words += [f"--{key}", str(getattr(asked, key))]
+    more = {"seed": asked.seed, **more}
     words += [str(word) for key, value in more.items() for word in (f"--{key}", value)]
     pipe = subprocess.PIPE
     return subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True,
@@ -230,14 +233,14 @@ def kills(asked: argparse.Namespace) -> None:
     data(asked)
     pinned = Pinned()
     address, note = pinned.cluster.address, asked.out / "note"
-    alone = [ended(begun(asked, "one", pinned.cores[:1])) for _ in range(3)]
-    whole = [ended(begun(asked, "two", pinned.cores, address=address)) for _ in range(3)]
+    alone = [ended(begun(asked, "one", pinned.cores[:1], seed=seed)) for seed in range(SEEDS)]
+    whole = [ended(begun(asked, "two", pinned.cores, address=address, seed=seed)) for seed in range(SEEDS)]
     for name, runs in (("one node", alone), ("undisturbed", whole)):
         print(name, [run["MAP"][-1] for run in runs], [round(run["seconds"], 1) for run in runs], flush=True)
     rng, found = np.random.default_rng(asked.seed), []
-    for _ in range(asked.times):
+    for i in range(asked.times):
         note.unlink(missing_ok=True)
-        process = begun(asked, "two", pinned.cores, address=address, note=note)
+        process = begun(asked, "two", pinned.cores, address=address, note=note, seed=i % SEEDS)
         moment = float(rng.uniform(0, asked.epochs - 0.5))
         reach(note, int(moment), process)
         time.sleep((moment % 1) * whole[-1]["training"] / asked.epochs)

@@ -23,9 +23,9 @@ def in_shards(source: Rows | Path, folder: Path, rejects: Rejects | None = None,
     return open_shards(folder)
 
 
-def toy_rows(n: int = 600, *, dense: bool = False, by_label: bool = False) -> Rows:
+def toy_rows(n: int = 600, *, dense: bool = False, by_label: bool = False, seed: int = 0) -> Rows:
     """The toy task as rows with two labels each, in the order of their first label where that is asked for."""
-    X, Y, answer = toy(n, dense=dense)
+    X, Y, answer = toy(n, dense=dense, seed=seed)
     rows = Rows(X, Y, [f"label {y}" for y in range(Y.shape[1])], [f"row-{i}" for i in range(n)])
     return rows.take(np.argsort(answer[:, 0], kind="stable")) if by_label else rows
 

@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix
 import wsabie
 from wsabie.base.errors import InputError, UnknownLabelError
 from wsabie.labels.names import Vocabulary
-from wsabie.models.indexed import index_labels
+from wsabie.models.indexed import find_index, index_labels, renew_index
 from wsabie.models.parts import Parts
 from wsabie.models.wsabie import Wsabie
 from wsabie.sources.align import fold_columns
@@ -167,10 +167,36 @@ def test_models_whose_labels_stay() -> None:
         model().merge_labels("red", "green")
 
 
+def many_labels() -> tuple[Wsabie, Any]:
+    X = np.random.default_rng(0).normal(size=(1500, 8)).astype(np.float32)
+    return Wsabie(dim=4, epochs=1, threads=1).fit(X, [f"label {i}" for i in range(1500)]), X
+
+
+@pytest.mark.parametrize("kind", ["ivf", "hnsw"])
+def test_an_index_follows_its_labels(kind: Any, tmp_path: Path) -> None:
+    """Those that changed are scored one by one; the others have their codes, also when all is loaded again."""
+    learnt, X = many_labels()
+    learnt.save(tmp_path / "m")
+    index_labels(learnt, kind=kind, folder=tmp_path / "m")
+    learnt.remove_labels(["label 3"]).merge_labels("label 5", ["label 6", "label 7"])
+    learnt.save(tmp_path / "m")
+    assert renew_index(learnt, tmp_path / "m") is None
+    loaded = wsabie.load(tmp_path / "m")
+    find_index(loaded, tmp_path / "m")
+    for model in (learnt, loaded):
+        assert model.facts()["index"]["kind"] == kind
+        index = model._index()
+        index.effort, index.shortlist = 10**6, 14
+        ids, scores = model.rank(X[:200], k=10)
+        assert not np.isin(ids, [3, 6, 7]).any()
+        for own, exact in zip((ids, scores), model.rank(X[:200], k=10, exact=True), strict=True):
+            assert (own == exact).mean() >= (1 if kind == "ivf" else 0.95)
+    learnt.remove_labels([f"label {i}" for i in range(100, 140)])
+    assert "index" not in learnt.facts()  # too many to be scored one by one
+
+
 def test_an_index_of_the_labels_as_they_were_is_neither_used_nor_told() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(1500, 8)).astype(np.float32)
-    learnt = Wsabie(dim=4, epochs=1, threads=1).fit(X, [f"label {i}" for i in range(1500)])
+    learnt, X = many_labels()
     index_labels(learnt, kind="int8")
     assert learnt.facts()["index"]["kind"] == "int8"
     learnt.remove_labels(["label 3"])

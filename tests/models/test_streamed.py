@@ -9,6 +9,7 @@ import pytest
 
 from sharded import in_shards, shuffled, toy_rows
 from wsabie.base.errors import InputError
+from wsabie.models import streamed
 from wsabie.models.linear import LinearRanker
 from wsabie.models.wsabie import Wsabie
 from wsabie.sources.sharded import ShardedRows
@@ -117,12 +118,45 @@ def test_a_stopped_training_goes_on_to_the_same_bits(tmp_path: Path) -> None:
 
 def test_labels_come_from_the_shards_alone(tmp_path: Path) -> None:
     rows = in_shards(toy_rows(), tmp_path / "shards")
-    with pytest.raises(InputError, match="trained from nothing"):
-        Wsabie(replay="auto").fit(rows)
     with pytest.raises(InputError, match="bring their labels along"):
         new().fit(rows, toy_rows().Y)
     with pytest.raises(InputError, match="requires y to be passed"):
         new().fit(toy_rows().X)
+
+
+@pytest.mark.parametrize("at_once", [1 << 14, 100])
+def test_a_buffer_is_filled_from_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+    """All at once it is that of rows in memory; some at a time it is of the same law, and counts the same rows."""
+    monkeypatch.setattr(streamed, "ROWS_READ", at_once)
+    rows = in_shards(toy_rows(), tmp_path / "shards", rows=70)
+    whole = rows.whole()
+    held = new(replay=50).fit(whole.X, whole.Y, label_names=whole.label_names)
+    read = new(replay=50).fit(rows)
+    assert equal(read, held)
+    for model in (read, held):
+        assert len(model.memory_) == 50
+    mine, theirs = read.memory_, held.memory_
+    assert mine.n_seen == theirs.n_seen == len(whole)
+    assert np.array_equal(mine.seen, theirs.seen)
+    assert np.array_equal(mine.met, theirs.met)
+    same = np.array_equal(mine.tickets, theirs.tickets) and np.array_equal(mine.rows.data, theirs.rows.data)
+    assert same == (at_once > len(whole))
+    more = toy_rows(seed=1)
+    assert read.partial_fit(more.X, more.Y, label_names=more.label_names, epochs=2).score(whole.X, whole.Y) > 0.9
+
+
+def test_training_on_shards_begins_with_another_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Labels that it lacks stand at the mean of their rows, wherever these lie."""
+    monkeypatch.setattr(streamed, "ROWS_READ", 100)
+    rows = in_shards(toy_rows(), tmp_path / "shards", rows=70)
+    whole, names = rows.whole(), rows.label_names
+    few = whole.with_labels(np.arange(len(names) - 1))
+    start = new().fit(few.X, few.Y, label_names=few.label_names)
+    options: dict[str, Any] = {"init": start, "epochs": 1, "learning_rate": 1e-6}
+    read = new(**options).fit(rows)
+    held = new(**options).fit(whole.X, whole.Y, label_names=names)
+    assert all(np.allclose(a, b, atol=1e-5) for a, b in zip(tables(read), tables(held), strict=True))
+    assert np.allclose(read.label_vectors[:-1], start.label_vectors, atol=1e-4)
 
 
 def test_more_shards_than_may_be_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

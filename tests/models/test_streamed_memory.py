@@ -53,7 +53,7 @@ TRAINED = """
             time.sleep(0.003)
     watcher = threading.Thread(target=watch)
     watcher.start()
-    ahead.ROWS_PER_BLOCK = {block}
+    ahead.ROWS_PER_BLOCK, ahead.NONZEROS_PER_BLOCK = {block}, 1 << 30
     model = Wsabie(dim=8, epochs=1, threads=2).fit(rows)
     done.set()
     watcher.join()

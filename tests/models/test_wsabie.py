@@ -354,7 +354,7 @@ def test_partial_fit_obeys_what_was_set_since() -> None:
 def test_a_new_label_starts_where_its_rows_are(similarity: str) -> None:
     model = make(similarity=similarity).fit(X, names(ANSWER))
     targets = sp.hstack([Y, ANSWER[:, :1] == 4]).tocsr()
-    space = trainable(model.space_, targets.shape[1], model.scaling_(model._checked(X)), targets, seed=0)
+    space = trainable(model.space_, targets.shape[1], [(model.scaling_(model._checked(X)), targets)], seed=0)
     points = space.points(model.scaling_(model._checked(X)))[ANSWER[:, 0] == 4]
     new, mean = space.labels[-1], points.mean(axis=0)
     if similarity == "euclidean":

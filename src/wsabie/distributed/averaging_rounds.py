@@ -22,7 +22,7 @@ AHEAD = 2
 """Parts that wait with a worker, the one in training among them."""
 DRIFT = 0.35
 """How far two workers may be from their mean, relative to its length; n workers sqrt(n - 1) times less far."""
-LEAST_ROUNDS = 8
+LEAST_ROUNDS = 4
 """Rounds of an epoch at least, where it has the parts."""
 LATE = 0.5
 """Seconds that a round waits for further steps, beyond as long as the first ones took."""

@@ -1,5 +1,7 @@
 """A trained space made ready for more training: memory of its own, and places for labels that it did not know."""
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from wsabie.base.arrays import Matrix
@@ -7,7 +9,7 @@ from wsabie.models.inputs import Inputs
 from wsabie.space.joint import JointSpace
 
 
-def trainable(space: JointSpace, n_labels: int, inputs: Inputs, targets: Matrix, seed: int) -> JointSpace:
+def trainable(space: JointSpace, n_labels: int, rows: Iterable[tuple[Inputs, Matrix]], seed: int) -> JointSpace:
     """The space in padded memory of its own, with `n_labels` labels: new ones at the mean of their rows' points.
 
     Where length is no part of the similarity's meaning, they get the mean length of the old labels.
@@ -17,8 +19,8 @@ def trainable(space: JointSpace, n_labels: int, inputs: Inputs, targets: Matrix,
     space : JointSpace
     n_labels : int
         At least as many as the space has.
-    inputs : scaled rows
-    targets : csr_matrix (n, n_labels)
+    rows : iterable of (inputs, targets)
+        Scaled rows and their labels, csr_matrix (n, n_labels), all at once or some at a time.
     seed : int
         Of the points of labels without a row.
     """
@@ -27,11 +29,13 @@ def trainable(space: JointSpace, n_labels: int, inputs: Inputs, targets: Matrix,
         return space
     norm = float(np.sqrt(np.einsum("ij,ij->i", space.labels, space.labels)).mean())
     space = space.with_more_labels(n_labels - old, np.random.default_rng([seed, 2, old]))
-    members = (targets[:, old:] > 0).T.astype(np.float32)
-    sums = members @ space.points(inputs)
+    sums, counts = np.zeros_like(space.labels[old:]), np.zeros(n_labels - old, np.float32)
+    for inputs, targets in rows:
+        members = (targets[:, old:] > 0).T.astype(np.float32)
+        sums += members @ space.points(inputs)
+        counts += np.asarray(members.sum(axis=1)).ravel()
     lengths = np.sqrt(np.einsum("ij,ij->i", sums, sums))
     seen = lengths > 0
-    counts = np.asarray(members.sum(axis=1)).ravel()
     scale = 1 / counts[seen] if space.similarity == "euclidean" else norm / lengths[seen]
     space.labels[old:][seen] = sums[seen] * scale[:, None]
     return space

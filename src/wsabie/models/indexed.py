@@ -109,19 +109,23 @@ def indexable(model: Any, kind: LabelIndexKind = "ivf") -> Any:
 
 
 def renew_index(model: Any, folder: Path) -> "MeasuredIndex | None":
-    """Make the index in a model's folder anew where the labels are others now; None where nothing was to be done.
+    """Make the index in a model's folder anew where the labels are others now; None where that was not to be done.
 
-    It is of the same kind, at the recall that was asked for, measured on the labels' own points: the queries it was
-    measured on before are not kept. What stands in the way is told as a warning, and labels are searched exactly.
+    One that followed the labels (`MeasuredIndex.following`) is written down as it is. A new one is of the same kind, at
+    the recall that was asked for, measured on the labels' own points: the queries it was measured on before are not
+    kept. What stands in the way is told as a warning, and labels are searched exactly.
     """
     from wsabie.search.measured import WANTED
 
-    place = folder / FOLDER
-    if _searched(model) is None or not (place / "config.json").exists():
+    place, searched = folder / FOLDER, _searched(model)
+    if searched is None or not (place / "config.json").exists():
         return None
     try:
         kept = load_folder(place)
-        if _opened(kept, _searched(model).exact_index()) is not None:
+        if _opened(kept, searched.exact_index()) is not None:
+            return None
+        if (followed := searched._index()) is not None:
+            save_folder(place, followed.to_parts())
             return None
         wanted = float(kept.config.get("wanted", WANTED))
         return index_labels(model, kind=kept.config["kind"], recall=wanted, folder=folder)

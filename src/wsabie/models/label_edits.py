@@ -1,6 +1,6 @@
 """Labels of a trained model renamed, merged and removed: numbers stay, and nobody else gets them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -13,6 +13,8 @@ from wsabie.labels.names import Vocabulary
 
 if TYPE_CHECKING:
     from wsabie.models.replay import Memory
+    from wsabie.search.exact import ExactIndex
+    from wsabie.search.measured import MeasuredIndex
 
 RETIRED = np.float32(-1e5)
 """The bias of a label that is none any more: no violator in training, and the last in every list of scores."""
@@ -26,6 +28,9 @@ class LabelEdits:
     calibration_: Any
     memory_: "Memory | None"
     vocabulary_: Vocabulary
+    exact_index: Callable[[], "ExactIndex"]
+    use_index: Callable[["MeasuredIndex"], None]
+    _index: Callable[[], "MeasuredIndex | None"]
 
     def rename_label(self, old: str, new: str) -> Self:
         """Give a label another name; its number and its point stay, and the old name still leads to it.
@@ -106,7 +111,7 @@ class LabelEdits:
     def _settle(self, edited: Vocabulary, gone: Int64, into: int | None) -> None:
         """Take over a vocabulary in which labels went into another one, or into nothing."""
         require(len(edited.retired()) < len(edited), "no label would be left; keep one")
-        space, wanted = self.space_.copy(), self.space_.labels.dtype
+        space, wanted, index = self.space_.copy(), self.space_.labels.dtype, self._index()
         memory, calibration = self.memory_, self.calibration_
         if into is not None:
             all_of = np.append(into, gone)
@@ -124,6 +129,9 @@ class LabelEdits:
         space = replace(space, labels=space.labels.astype(wanted, copy=False))  # those of a halved model stay halves
         self.memory_ = memory if memory is None else memory.following(edited.now())
         self.space_, self.calibration_, self.vocabulary_ = space, calibration, edited
+        changed = gone if into is None else np.append(gone, into)
+        if index is not None and (followed := index.following(self.exact_index(), changed)) is not None:
+            self.use_index(followed)
 
 
 def _shares(counts: Any) -> Float64:

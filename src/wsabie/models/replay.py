@@ -19,7 +19,7 @@ scores what an old one with as many rows does, so that it can only gain by what 
 docs/streams.md has the figures of this and of other remedies.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
@@ -160,7 +160,7 @@ class Memory:
             met=self.met + _rows_of_features(inputs, len(self.met)),
             n_seen=self.n_seen + n_new,
         )
-        room = max(1, BYTES // _bytes_of_row(inputs, Y)) if size == "auto" else int(size or 0)
+        room = max(1, BYTES // _bytes_of_row((self.rows, inputs), both.Y)) if size == "auto" else int(size or 0)
         kept = np.argsort(both.tickets / _weight(both.Y, both.seen), kind="stable")[:room]
         kept.sort()
         old, new = kept[kept < n_old], kept[kept >= n_old] - n_old
@@ -322,10 +322,10 @@ def check_size(size: Any) -> None:
     require(size is None or whole or (isinstance(size, str) and size == "auto"), told)
 
 
-def _bytes_of_row(inputs: Inputs, Y: Matrix) -> int:
-    """What a row takes in the buffer, on average of these."""
-    n = max(n_rows(inputs), 1)
-    narrow = len(inputs.data) * 4 / n + 8 if isinstance(inputs, Csr) else 2 * inputs.shape[1]
+def _bytes_of_row(rows: Sequence[Any], Y: Matrix) -> int:
+    """What a row takes in the buffer, on average of some, which have these labels."""
+    n = max(Y.shape[0], 1)
+    narrow = sum(4 * len(some.data) / n for some in rows) + 8 if isinstance(rows[0], Csr) else 2 * rows[0].shape[1]
     return int(narrow + 5 * Y.nnz / n + 16)
 
 

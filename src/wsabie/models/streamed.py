@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from wsabie.base.arrays import Csr, Int64
+from wsabie.base.arrays import Csr, Int64, Matrix
+from wsabie.models.inputs import Inputs
 from wsabie.models.parameters import checksum
 from wsabie.models.scaling import Rows, RowScaling, Seen
 from wsabie.sources.sharded import ShardedRows, Truth
@@ -17,6 +18,7 @@ PARTS, ROWS_PER_PART = 64, 1 << 12
 """Parts of an epoch that others can take, and rows of one at most."""
 PAIRS_OF_PART = 36
 """Bits for the number of a pair in its part."""
+ROWS_READ = 1 << 14
 _dealt = lru_cache(maxsize=2)(planned)
 
 
@@ -35,6 +37,16 @@ def checksum_of(rows: Any, targets: Any, sample_weight: Any) -> int:
     if not isinstance(rows, ShardedRows):
         return checksum(rows, targets, sample_weight)
     return zlib.crc32(repr(rows.identity).encode())
+
+
+def scaled_parts(inputs: Any, targets: Any, scaling: RowScaling) -> Iterator[tuple[Inputs, Matrix]]:
+    """Scaled rows with their labels: all at once, or those of shards some at a time, which are scaled here."""
+    if not isinstance(inputs, ShardedRows):
+        yield inputs, targets
+        return
+    for X, Y in ahead(inputs.read([span]) for span in inputs.spans(ROWS_READ)):
+        if Y.shape[0]:
+            yield scaling(X), Y
 
 
 @dataclass(frozen=True)

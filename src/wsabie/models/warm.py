@@ -1,6 +1,6 @@
 """A model that begins with the space of another one: labels by name, features by name or by place."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -54,15 +54,15 @@ def begun(model: "Wsabie", start: "Wsabie", n_features: int) -> JointSpace:
     return fresh
 
 
-def place_others(model: "Wsabie", start: "Wsabie", inputs: Inputs, targets: Matrix) -> None:
-    """Put labels that `start` lacks at the mean of their rows' points."""
+def place_others(model: "Wsabie", start: "Wsabie", rows: Iterable[tuple[Inputs, Matrix]]) -> None:
+    """Put labels that `start` lacks at the mean of the points of their rows, which come with their labels."""
     mine, _ = _shared(model, start)
     others = np.setdiff1d(np.arange(len(model.vocabulary_)), mine)
     if not len(others) or not len(mine):
         return
     order = np.concatenate([mine, others])
     known = replace(model.space_, labels=model.space_.labels[mine], bias=model.space_.bias[mine])
-    placed = trainable(known, len(order), inputs, targets[:, order], model.seed)
+    placed = trainable(known, len(order), ((X, Y[:, order]) for X, Y in rows), model.seed)
     model.space_.labels[order] = placed.labels
 
 

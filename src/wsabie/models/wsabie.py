@@ -22,9 +22,9 @@ from wsabie.models.parameters import PerTable, check_parameters, continued, firs
 from wsabie.models.replay import Memory, Size, check_size, hold, remembered, seat
 from wsabie.models.scaling import Rows
 from wsabie.models.stream import MOST_KEPT, Arrival, arrival, moved
+from wsabie.models.streamed import scaled_parts
 from wsabie.models.trained import TrainedModel, shape_of
 from wsabie.models.warm import begun, check_start, place_others
-from wsabie.sources.sharded import ShardedRows
 from wsabie.space import tables
 from wsabie.space.joint import JointSpace, SimilarityName
 from wsabie.storage.folder import Parts
@@ -259,7 +259,7 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
         targets = label_matrix(Y, n_rows(inputs), fitted.vocabulary_, grow=True, named=named)
         inputs = self.scaling_(inputs)
         seen = None if self.replay is None else arrival(self, inputs, targets, self.stream_)
-        fitted.space_ = trainable(self.space_, len(fitted.vocabulary_), inputs, targets, self.seed)
+        fitted.space_ = trainable(self.space_, len(fitted.vocabulary_), [(inputs, targets)], self.seed)
         shape = shape_of(targets)
         settings = continued(
             self._parameters(), self.settings_, shape, epochs, self.seed + before, self._replayed(True) is not None
@@ -307,14 +307,6 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
         """The buffer that training sees again."""
         return self.memory_ if more and self.replay is not None else None
 
-    def _given(self, X: Any, Y: Any, label_names: Sequence[str] | None, sample_weight: Any) -> tuple[Any, Any]:
-        fresh = self.init is None and self.replay is None
-        require(
-            fresh or not isinstance(X, ShardedRows),
-            "rows in shards are trained from nothing and without a buffer; leave init (--from) and replay out",
-        )
-        return super()._given(X, Y, label_names, sample_weight)
-
     def _train(
         self, trainer: Trainer, inputs: Any, targets: Any, sample_weight: Any, *, more: bool = False
     ) -> list[EpochStats]:
@@ -322,17 +314,19 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
         if not more:
             self.stream_ = []
             if self.init is not None:
-                place_others(self, self.init, inputs, targets)
+                place_others(self, self.init, scaled_parts(inputs, targets, self.scaling_))
         began = None if before is None else self.space_.copy()
         history = super()._train(trainer, inputs, targets, sample_weight, more=more)
         if self.replay is None:
             self.memory_ = None
             return history
-        n = self.space_.n_features
-        self.memory_ = remembered(before, inputs, n, targets, sample_weight, self.replay, self.seed)
-        if before is not None and began is not None:
-            hold(self.space_, began, before, self.memory_)
-            seat(self.space_, before, self.memory_, inputs, targets, sample_weight, self.positives, trainer)
+        n, memory = self.space_.n_features, before
+        for some, theirs in scaled_parts(inputs, targets, self.scaling_):
+            memory = remembered(memory, some, n, theirs, sample_weight, self.replay, self.seed)
+        self.memory_ = memory
+        if before is not None and began is not None and memory is not None:
+            hold(self.space_, began, before, memory)
+            seat(self.space_, before, memory, inputs, targets, sample_weight, self.positives, trainer)
         return history
 
     def _visited(self, inputs: Any, targets: Any, weights: Float32 | None, more: bool) -> tuple[Blocks, int]:

@@ -32,6 +32,9 @@ NARROW = 0.1
 NARROW_GRAPH = 0.3
 """The same of a graph, whose paths lead through what is left out."""
 
+_FEW_CHANGED = 0.02
+"""Share of the labels up to which those that changed are scored one by one, beside an index of the others."""
+
 _SHORTLISTS = (10, 20, 40, 80)  # labels that are scored from the table, for each one that is wanted
 _ROWS = 1 << 14
 
@@ -224,10 +227,19 @@ class ApproximateIndex(MeasuredIndex):
         moved._tail = np.flatnonzero(~here)
         return moved
 
+    def following(self, exact: ExactIndex, changed: Int64) -> "ApproximateIndex | None":
+        """See `MeasuredIndex.following`: what changed is scored one by one, as far as it is a fiftieth of all."""
+        n, places = len(exact.table), self._places
+        places = np.arange(n) if places is None else places.copy()
+        places[np.isin(places, changed)] = -1
+        same_space = self.exact.centre is None is exact.centre and (self.exact.bias is None) == (exact.bias is None)
+        return self.over(exact, places) if same_space and (places < 0).sum() <= _FEW_CHANGED * n else None
+
     def to_parts(self) -> Parts:
-        """What a folder keeps: the codes, and of which table they are."""
+        """What a folder keeps: the codes, of which table they are, and which of its labels have one."""
         config = self.told() | {"length": self._lift.length, "shortlist": self.shortlist}
-        return Parts(KIND, config, {"codes": self._codes.as_bytes()})
+        places = {} if self._places is None else {"places": self._places}
+        return Parts(KIND, config, {"codes": self._codes.as_bytes(), **places})
 
     @classmethod
     def from_parts(cls, parts: Parts, exact: ExactIndex, places: Int64 | None = None) -> "ApproximateIndex | None":
@@ -243,8 +255,10 @@ class ApproximateIndex(MeasuredIndex):
             raise ValueError(f"it holds {parts.kind!r} and no index")
         if places is None and config["table"] != fingerprint(exact):
             return None
-        if places is None and len(exact.gone):
-            places = exact.there()
+        if places is None and "places" in parts.tensors:
+            places, known = np.asarray(parts.tensors["places"]), np.append(exact.there(), -1)
+            if places.dtype != np.int64 or places.ndim != 1 or not np.isin(places, known).all():
+                raise ValueError("it names labels that do not exist")
         lift = Lift(exact.similarity, exact.bias is not None, float(config["length"]))
         content = parts.tensors["codes"]
         n, dim = len(exact.table) if places is None else len(places), exact.table.shape[1]

@@ -89,6 +89,18 @@ class MeasuredIndex(ABC):
     ) -> tuple[Int64, Float32]:
         """About the k best labels of each query, as `ExactIndex.top_k` gives them; no row gets fewer than there."""
 
+    def following(self, exact: ExactIndex, changed: Int64) -> "MeasuredIndex | None":
+        """The same index for labels of which some are others now, or gone; None: it has to be made anew.
+
+        Parameters
+        ----------
+        exact : ExactIndex
+            Of the labels as they are now.
+        changed : (m,) int64
+            Their numbers; all others have the vectors and biases that they had.
+        """
+        return None
+
     @abstractmethod
     def to_parts(self) -> Parts:
         """What a folder keeps: the index, and of which table it is."""

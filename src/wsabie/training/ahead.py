@@ -9,8 +9,9 @@ import numpy as np
 T = TypeVar("T")
 CHUNK = 256
 """Rows that are read in one go; they lie in the shards in a random order already."""
-ROWS_PER_BLOCK = 1 << 17
-NONZEROS_PER_BLOCK = 1 << 25
+ROWS_PER_BLOCK = 1 << 15
+"""The rate falls from block to block, so that few large ones end at a higher one."""
+NONZEROS_PER_BLOCK = 1 << 23
 _END: Any = object()
 
 Spans = list[tuple[int, int]]
@@ -22,7 +23,7 @@ def rows_per_block(n_rows: int, nonzeros: int) -> int:
     Examples
     --------
     >>> rows_per_block(10_000_000, 2_450_000_000), rows_per_block(1000, 1_024_000)
-    (131072, 32768)
+    (32768, 8192)
     """
     return max(CHUNK, min(ROWS_PER_BLOCK, NONZEROS_PER_BLOCK * n_rows // max(nonzeros, 1)))
 

@@ -57,6 +57,24 @@ def test_a_model_of_shards_is_that_of_their_rows(cli: Cli, rows: Path, tmp_path:
     assert [int(one["labels"][0][0]) for one in told] == [i % 3 for i in range(90)]
 
 
+def test_a_model_of_shards_goes_on(cli: Cli, rows: Path, tmp_path: Path) -> None:
+    """With a buffer it learns more rows, and another training on shards begins with it."""
+    cli("shards", rows, "--out", tmp_path / "shards")
+    first = "train", tmp_path / "shards", "--epochs", 5, "--dim", 8, "--threads", 1, "--hold-out", 0, "--model"
+    assert cli(*first, tmp_path / "m", "--replay", 30).code == 0
+    told = cli("info", tmp_path / "m", "--json").json
+    assert (told["rows_replayed"], told["rows_seen"]) == (30, 90)
+    header, *lines = rows.read_text().splitlines()
+    new = [line.replace(line.split()[0], "3", 1) for line in lines[:12]]
+    (tmp_path / "more.txt").write_text("\n".join([f"{len(new)} {header.split()[1]} 4", *new]) + "\n")
+    done = cli("update", tmp_path / "m", tmp_path / "more.txt", "--json")
+    assert done.code == 0, done.err
+    assert done.json["steps"][0]["new_labels"] == 1
+    assert cli(*first, tmp_path / "again", "--from", tmp_path / "m").code == 0
+    ranked = cli("annotate", tmp_path / "again", rows, "-k", 1, "--json").json["results"]
+    assert [int(one["labels"][0][0]) for one in ranked] == [i % 3 for i in range(90)]
+
+
 def test_validation_data_and_rare_labels(cli: Cli, rows: Path, tmp_path: Path) -> None:
     text = rows.read_text().replace("90 9 3", "91 9 5") + "4 1:1\n"
     (tmp_path / "more.txt").write_text(text)

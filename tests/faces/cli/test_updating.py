@@ -36,9 +36,9 @@ def parts(data_dir: Path, tmp_path_factory: Any) -> tuple[Path, Path]:
 
 
 def trained(cli: Any, base: Path, folder: Path, *, replay: bool = True) -> Path:
-    config = folder / "own.toml"
-    config.write_text('dim = 30\nepochs = 6\nreplay = "auto"\n' if replay else "dim = 30\nepochs = 6\n")
-    done = cli("train", base, "--model", folder / "m", "--config", config, "--threads", 1, "--min-rows", 2)
+    kept = ("--replay", "auto") if replay else ()
+    shape = ("--dim", 30, "--epochs", 6, "--threads", 1, "--min-rows", 2)
+    done = cli("train", base, "--model", folder / "m", *shape, *kept)
     assert done.code == 0, done.err
     return folder / "m"
 
@@ -159,7 +159,6 @@ def test_what_update_refuses(cli: Any, parts: tuple[Path, Path], tmp_path: Path)
     base, more = parts
     model = trained(cli, base, tmp_path, replay=False)
     for words, said in (
-        ((more, "--replay", "some"), "--replay some is no number of rows"),
         ((more,), "it would forget old labels; give the training data by --remember DATA, or --forget"),
         ((more, "--replay", "100"), "it would forget old labels"),
         ((more, "--remember", base, "--forget"), "leave --forget out"),
@@ -167,6 +166,9 @@ def test_what_update_refuses(cli: Any, parts: tuple[Path, Path], tmp_path: Path)
     ):
         refused = cli("update", model, *words)
         assert (refused.code, said in refused.err) == (1, True), refused.err
+    for size in ("some", "0"):
+        refused = cli("update", model, more, "--replay", size)
+        assert (refused.code, f"{size} is no number of rows; give one above 0, or auto" in refused.err) == (2, True)
     bare = cli("update", model, more, "--forget", "--epochs", 1, "--json")
     assert bare.err.index("compiling (once)") < bare.err.index("learning") < bare.err.index("1,500/1,500 rows")
     assert "map" not in bare.json["steps"][0]

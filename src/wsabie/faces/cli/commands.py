@@ -40,6 +40,7 @@ from wsabie.faces.cli.options import (
     ParentFirst,
     Rate,
     Rejects,
+    Replay,
     Size,
     Strict,
     Terms,
@@ -183,6 +184,7 @@ def train(
         Path | None,
         typer.Option("--from", metavar="MODEL", help="Begin with the space of this model of the same features."),
     ] = None,
+    replay: Replay = None,
     hogwild: Annotated[bool, typer.Option("--hogwild", help="Lock-free threads instead of reproducible ones.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from where a stopped run was.")] = False,
     anew: Annotated[bool, typer.Option("--anew", help="Remove what a stopped run has kept, and begin anew.")] = False,
@@ -210,7 +212,7 @@ def train(
 
     run = stated(threads=threads, seed=seed)
     shape = stated(dim=dim, loss=loss, similarity=similarity, epochs=epochs)
-    shape |= stated(learning_rate=learning_rate, max_norm=max_norm)
+    shape |= stated(learning_rate=learning_rate, max_norm=max_norm, replay=replay)
     described = stated(describe=describe, components=components, landmarks=landmarks, terms=terms, size=size)
     described |= stated(augment=augment, crop=crop, normalise=normalise, output=output, rate=rate)
     meant = stated(vectors=vectors, knowledge=knowledge, labels=labels)
@@ -389,10 +391,7 @@ def annotate(
 def update(
     model: Model,
     data: Data,
-    replay: Annotated[
-        str | None,
-        typer.Option(metavar="N", help="Old rows that the model keeps and sees again; auto: as many as 4 MB hold."),
-    ] = None,
+    replay: Replay = None,
     remember: Annotated[
         Path | None,
         typer.Option(metavar="DATA", help="Data that the model was trained on, where it keeps no rows yet."),

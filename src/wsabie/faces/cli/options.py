@@ -23,11 +23,28 @@ def positive(text: str) -> float:
     return number
 
 
+def kept_rows(text: str) -> int | str:
+    """How many rows a buffer holds: a number, or auto."""
+    if text == "auto":
+        return text
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise typer.BadParameter(f"{text} is no number of rows; give one above 0, or auto.")
+    return int(text)
+
+
 def figure(text: str) -> str:
     """A figure of validation rows, however its letters are written: MAP, p@10, pairs."""
     return "MAP" if text.upper() == "MAP" else text.lower()
 
 
+Replay = Annotated[
+    str | None,
+    typer.Option(
+        parser=kept_rows,
+        metavar="N",
+        help="Rows that the model keeps, so that wsabie update forgets nothing; auto: as many as 4 MB hold.",
+    ),
+]
 By = Literal["auto", "group", "row", "label", "time"]
 SplitBy = Literal["auto", "group", "row", "label", "time", "one-label"]
 Data = Annotated[

@@ -14,7 +14,7 @@ from wsabie.storage.outputs import refuse_unwritable
 def update_command(
     place: Path,
     data: Path,
-    replay: str | None,
+    replay: int | str | None,
     remember: Path | None,
     forget: bool,
     step: int,
@@ -30,7 +30,7 @@ def update_command(
     annotator, progress = loaded(place, threads), TerminalProgress()
     model = require_stream(annotator, place)
     if replay is not None:
-        model.set_params(replay=_size(replay))
+        model.set_params(replay=replay)
     elif model.replay is None and remember is not None:
         model.set_params(replay="auto")
     refuse_unwritable(("rejects", rejects_file), inputs=(data, remember, place), folder=place)
@@ -39,10 +39,10 @@ def update_command(
         if remember is not None and model.memory_ is not None:
             note(f"{place} keeps rows already, so that --remember is passed over")
         elif remember is not None:
-            earlier = _rows(annotator, place, remember, threads, progress, rejects)
+            earlier = _rows(annotator.rows, annotator, place, remember, threads, progress, rejects)
             _tell_strange(annotator, place, earlier, remember)
-            model.remember(earlier.X, [[earlier.label_names[y] for y in row.indices] for row in earlier.Y > 0])
-        rows = _rows(annotator, place, data, threads, progress, rejects)
+            model.remember(earlier.X, earlier.Y)
+        rows = _rows(annotator.rows_to_learn, annotator, place, data, threads, progress, rejects)
         told = update(annotator, rows, place, step=step, epochs=epochs, progress=progress)
         _renew_index(annotator, place)
         skipped = len(rejects)
@@ -91,21 +91,14 @@ def _told(figures: dict[str, Any], name: str) -> str:
     return f"{value:.3f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _size(text: str) -> int | str:
-    if text == "auto":
-        return text
-    if not (text.isascii() and text.isdigit() and int(text)):
-        raise InputError(f"--replay {text} is no number of rows; give one above 0, or auto")
-    return int(text)
-
-
-def _rows(annotator: Any, place: Path, data: Path, threads: int | None, progress: Any, rejects: Any) -> Any:
+def _rows(read: Any, annotator: Any, place: Path, data: Path, threads: int | None, progress: Any, rejects: Any) -> Any:
+    """The rows of some data, as a method of the annotator reads a source."""
     things = annotator.terms and annotator.terms.things
     width = annotator.model.n_features_in_
     source = opened(data, rejects, "auto", width, things, **read_as(annotator.facts))
     refuse_unfit(annotator, place, source)
     run = executor(threads)
-    aligned = annotator.rows_to_learn(source, executor=run, progress=progress, rejects=rejects)
+    aligned = read(source, executor=run, progress=progress, rejects=rejects)
     tell_unknown_features(aligned, data)
     return aligned.rows
 
