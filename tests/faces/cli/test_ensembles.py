@@ -77,9 +77,12 @@ def test_how_they_differ_needs_how_many(cli: Cli, rows: Path, tmp_path: Path) ->
     ran = cli("train", rows, "--model", tmp_path / "m", "--ensemble-by", "rows")
     assert ran.code == 1
     assert "say how many by --ensemble N" in ran.err
-    refused = cli("train", rows, "--model", tmp_path / "m", "--ensemble", 2, "--similarity", "cosine")
-    assert refused.code == 1
-    assert "adds up inner products" in refused.err
+    for option, value, said in (
+        ("--similarity", "cosine", "adds up inner products"),
+        ("--replay", 10, "an ensemble cannot go on, so that it has nothing to keep rows for"),
+    ):
+        refused = cli("train", rows, "--model", tmp_path / "m", "--ensemble", 2, option, value)
+        assert (refused.code, said in refused.err) == (1, True), refused.err
 
 
 def test_two_models_find_more_on_corel5k_than_one(cli: Cli, data_dir: Path, tmp_path: Path) -> None:

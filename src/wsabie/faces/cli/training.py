@@ -89,6 +89,8 @@ def estimator_of(
     base: Any = build(kind, parameters, **run)
     if n is not None and system_of(kind).needs:
         raise InputError(f"{kind} makes no ensembles; leave --ensemble out, or choose another kind")
+    if n is not None and parameters.get("replay") is not None:
+        raise InputError("an ensemble cannot go on, so that it has nothing to keep rows for; leave --replay out")
     if n is None:
         if by is not None:
             raise InputError(f"--ensemble-by {by} says how models differ; say how many by --ensemble N")
