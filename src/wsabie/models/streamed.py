@@ -44,7 +44,8 @@ def scaled_parts(inputs: Any, targets: Any, scaling: RowScaling) -> Iterator[tup
     if not isinstance(inputs, ShardedRows):
         yield inputs, targets
         return
-    for X, Y in ahead(inputs.read([span]) for span in inputs.spans(ROWS_READ)):
+    size = min(ROWS_READ, rows_per_block(len(inputs.shards), int(inputs.shards.facts["nonzeros"])))
+    for X, Y in ahead(inputs.read([span]) for span in inputs.spans(size)):
         if Y.shape[0]:
             yield scaling(X), Y
 

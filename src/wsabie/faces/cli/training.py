@@ -89,6 +89,10 @@ def estimator_of(
     base: Any = build(kind, parameters, **run)
     if n is not None and system_of(kind).needs:
         raise InputError(f"{kind} makes no ensembles; leave --ensemble out, or choose another kind")
+    if parameters.get("replay") is not None and base.kind != "wsabie":
+        raise InputError(
+            f"a model of kind {kind} cannot go on, so that it has nothing to keep rows for; leave --replay out"
+        )
     if n is not None and parameters.get("replay") is not None:
         raise InputError("an ensemble cannot go on, so that it has nothing to keep rows for; leave --replay out")
     if n is None:
