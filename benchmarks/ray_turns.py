@@ -81,6 +81,7 @@ def main() -> None:
     parser.add_argument("--labels", type=int, default=1000)
     parser.add_argument("--dim", type=int, default=64)
     parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--judged", type=int, default=2000, help="rows set aside, of which the MAP is")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--nodes", type=int, nargs="+", default=[1, 2, 8])
     parser.add_argument("--parts", type=int)

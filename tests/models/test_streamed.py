@@ -124,9 +124,16 @@ def test_labels_come_from_the_shards_alone(tmp_path: Path) -> None:
         new().fit(toy_rows().X)
 
 
+def tickets_of(n: int, at_once: int) -> np.ndarray:
+    """The tickets of all rows, which are drawn some at a time: by them the kept ones are known again."""
+    sizes = ((lo, min(at_once, n - lo)) for lo in range(0, n, at_once))
+    drawn = [np.random.default_rng([new().seed, 7, lo]).exponential(size=size) for lo, size in sizes]
+    return np.concatenate(drawn).astype(np.float32)
+
+
 @pytest.mark.parametrize("at_once", [1 << 14, 100])
 def test_a_buffer_is_filled_from_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
-    """All at once it is that of rows in memory; some at a time it is of the same law, and counts the same rows."""
+    """All at once it is that of rows in memory; some at a time it counts the same rows, and has some of every part."""
     monkeypatch.setattr(streamed, "ROWS_READ", at_once)
     rows = in_shards(toy_rows(), tmp_path / "shards", rows=70)
     whole = rows.whole()
@@ -141,6 +148,8 @@ def test_a_buffer_is_filled_from_shards(tmp_path: Path, monkeypatch: pytest.Monk
     assert np.array_equal(mine.met, theirs.met)
     same = np.array_equal(mine.tickets, theirs.tickets) and np.array_equal(mine.rows.data, theirs.rows.data)
     assert same == (at_once > len(whole))
+    places = [np.flatnonzero(tickets_of(len(whole), at_once) == ticket)[0] for ticket in mine.tickets]
+    assert set(np.array(places) // 100) == set(range(6))
     more = toy_rows(seed=1)
     assert read.partial_fit(more.X, more.Y, label_names=more.label_names, epochs=2).score(whole.X, whole.Y) > 0.9
 

@@ -19,6 +19,7 @@ PARTS, ROWS_PER_PART = 64, 1 << 12
 PAIRS_OF_PART = 36
 """Bits for the number of a pair in its part."""
 ROWS_READ = 1 << 14
+"""Rows that are read at once where all are looked at in their order, at most."""
 _dealt = lru_cache(maxsize=2)(planned)
 
 

@@ -79,10 +79,12 @@ def test_how_they_differ_needs_how_many(cli: Cli, rows: Path, tmp_path: Path) ->
     assert "say how many by --ensemble N" in ran.err
     for option, value, said in (
         ("--similarity", "cosine", "adds up inner products"),
-        ("--replay", 10, "an ensemble cannot go on, so that it has nothing to keep rows for"),
+        ("--replay", 10, "an ensemble cannot go on, so that it has nothing to keep rows for; leave replay out"),
     ):
         refused = cli("train", rows, "--model", tmp_path / "m", "--ensemble", 2, option, value)
         assert (refused.code, said in refused.err) == (1, True), refused.err
+    refused = cli("train", rows, "--model", tmp_path / "m", "--kind", "full-rank", "--replay", 10)
+    assert (refused.code, "a model of kind full-rank cannot go on" in refused.err) == (1, True), refused.err
 
 
 def test_two_models_find_more_on_corel5k_than_one(cli: Cli, data_dir: Path, tmp_path: Path) -> None:

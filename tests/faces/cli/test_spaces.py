@@ -189,6 +189,7 @@ def test_a_stopped_run_goes_on(cli: Cli, lists: Path, tmp_path: Path, every_epoc
     ("text", "words", "sentence"),
     [
         (PAIRS, ["--describe", "mfcc"], "--describe says what a TOML file says in its tables"),
+        (PAIRS, ["--replay", 10], "--replay says what a TOML file says in its tables, or what a space does not have"),
         (PAIRS, ["--only", "artists"], "declares no relation 'artists'; it declares near, genres"),
         (PAIRS, ["--stop-on", "fame", "--hold-out", "0.3"], "no epoch can be chosen by 'fame'"),
         (PAIRS.replace("dim = 8", "dims = 8"), [], "[space] says ['dims']; the parameters are dim, epochs"),

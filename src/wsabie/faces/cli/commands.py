@@ -220,11 +220,8 @@ def train(
         raise InputError("--nodes says how many nodes of a cluster train; give its address too: --ray ADDRESS")
     if is_declaration(data):
         others = stated(valid=valid, config=config, ensemble=ensemble, ensemble_by=ensemble_by, relations=relations)
-        others |= (
-            described
-            | meant
-            | stated(items=items, whole=whole, metric=metric, ray=ray, replay=replay, **{"from": start})
-        )
+        others |= described | meant | stated(items=items, whole=whole, metric=metric, ray=ray)
+        others |= stated(replay=replay, **{"from": start})
         refuse_options(others, "what a TOML file says in its tables, or what a space does not have")
         if kind != "wsabie" or min_rows != 1 or hogwild:
             raise InputError("a space has no --kind, --min-rows or --hogwild; leave them out, or give other data")

@@ -89,12 +89,9 @@ def estimator_of(
     base: Any = build(kind, parameters, **run)
     if n is not None and system_of(kind).needs:
         raise InputError(f"{kind} makes no ensembles; leave --ensemble out, or choose another kind")
-    if parameters.get("replay") is not None and base.kind != "wsabie":
-        raise InputError(
-            f"a model of kind {kind} cannot go on, so that it has nothing to keep rows for; leave --replay out"
-        )
-    if n is not None and parameters.get("replay") is not None:
-        raise InputError("an ensemble cannot go on, so that it has nothing to keep rows for; leave --replay out")
+    if parameters.get("replay") is not None and (n is not None or base.kind != "wsabie"):
+        what = "an ensemble" if n is not None else f"a model of kind {kind}"
+        raise InputError(f"{what} cannot go on, so that it has nothing to keep rows for; leave replay out")
     if n is None:
         if by is not None:
             raise InputError(f"--ensemble-by {by} says how models differ; say how many by --ensemble N")
