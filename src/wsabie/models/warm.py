@@ -41,7 +41,8 @@ def begun(model: "Wsabie", start: "Wsabie", n_features: int) -> JointSpace:
     require(
         own.method == method and n_features == width,
         f"init maps {start.n_features_in_:,} features scaled by {method!r}, and these rows have "
-        f"{model.n_features_in_:,} scaled by {own.method!r}; give rows of the same features, or leave init out",
+        f"{model.n_features_in_:,} scaled by {own.method!r}; give rows of the same features, or leave "
+        "init (--from) out",
     )
     model.scaling_ = start.scaling_  # the map is that of rows scaled so
     space = start.space_.copy()
