@@ -1,5 +1,6 @@
 """Fixtures for all tests; helpers beside this file (`strategies.py`) can be imported by name."""
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,9 @@ from hypothesis import settings
 # The first example compiles a kernel, so there is no deadline. The same examples every time: a run can be repeated.
 settings.register_profile("wsabie", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("wsabie")
+gc.set_threshold(100_000)  # of some 500: each look for cycles goes through all that the compilers have left
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # threads that wait for work sleep: others need the core
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 sys.path.insert(0, str(Path(__file__).parent))
 
 from databases import KINDS, new_database  # noqa: E402 - lies beside this file
