@@ -2,10 +2,12 @@
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import insert, select
+import pyarrow.parquet as pq
+from sqlalchemy import Connection, insert, select
 
 from wsabie.catalogue import book, tables
 from wsabie.catalogue.collection import Collection
@@ -19,15 +21,17 @@ KINDS = ("food", "animals", "computer", "people")
 
 def sample(kinds: Sequence[str] = KINDS, each: int = 30) -> list[dict[str, Any]]:
     """Drawings of some kinds, as many of each: image, labels (the kind first)."""
-    import pyarrow.parquet as pq
-
-    rows = pq.read_table(sample_path("drawings"), columns=["id", "image", "labels", "category"]).to_pylist()
     found = []
     for kind in kinds:
-        own = [row for row in rows if row["category"].split("/")[0] in (kind, kind.rstrip("s"))]
+        own = [row for row in _drawings() if row["category"].split("/")[0] in (kind, kind.rstrip("s"))]
         step = max(1, len(own) // each)
         found += [row | {"kind": kind} for row in own[::step][:each]]
     return found
+
+
+@cache
+def _drawings() -> list[dict[str, Any]]:
+    return pq.read_table(sample_path("drawings"), columns=["id", "image", "labels", "category"]).to_pylist()  # type: ignore[no-any-return]
 
 
 def with_pictures(collection: Collection, rows: Iterable[dict[str, Any]]) -> dict[int, dict[str, Any]]:
@@ -37,11 +41,17 @@ def with_pictures(collection: Collection, rows: Iterable[dict[str, Any]]) -> dic
         path = collection.folder / f"{number:04d}.webp"
         path.write_bytes(row["image"])
         written.append((path, row))
-    return {add_item(collection, path): row for path, row in written}
+    with writing(collection.engine) as connection:
+        return {_added(connection, collection, path): row for path, row in written}
 
 
 def add_item(collection: Collection, path: Path) -> int:
     """The number of a new item, as a scan would add it."""
+    with writing(collection.engine) as connection:
+        return _added(connection, collection, path)
+
+
+def _added(connection: Connection, collection: Collection, path: Path) -> int:
     content, stat = path.read_bytes(), path.stat()
     row = {
         "root_id": 1,
@@ -53,8 +63,7 @@ def add_item(collection: Collection, path: Path) -> int:
         "state": "present",
         "added": now(),
     }
-    with writing(collection.engine) as connection:
-        number = connection.execute(insert(tables.items).values(row)).inserted_primary_key
+    number = connection.execute(insert(tables.items).values(row)).inserted_primary_key
     return int(number[0])  # type: ignore[index]
 
 

@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,11 @@ import pytest
 from sqlalchemy import update
 from typer.testing import CliRunner
 
+from databases import copied
 from pictured import KINDS, add_item, sample, tag, with_pictures
 from wsabie.base.errors import InputError, UnknownLabelError
 from wsabie.catalogue import book, editing, map_fit, map_labels, maps, plane, tables
-from wsabie.catalogue.collection import Collection, create
+from wsabie.catalogue.collection import Collection, create, open_collection
 from wsabie.catalogue.database import writing
 from wsabie.catalogue.deciding import Decision, decide
 from wsabie.catalogue.few import Few
@@ -27,13 +29,21 @@ from wsabie.catalogue.suggesting import apply
 from wsabie.faces.cli.main import app
 
 
-@pytest.fixture
-def learnt(collection: Collection) -> Collection:
+@pytest.fixture(scope="module")
+def original(database_of_module: str | None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """80 drawings of four kinds, two thirds of them tagged, and a model of them."""
-    there = with_pictures(collection, sample(KINDS, each=20))
-    tag(collection, {item: [row["kind"], *row["labels"][:2]] for item, row in there.items() if item % 3})
-    train(collection, by="eve", describe="colour,hog", dim=16, threads=1)
-    return collection
+    with create(tmp_path_factory.mktemp("original") / "photos", database_of_module) as collection:
+        there = with_pictures(collection, sample(KINDS, each=20))
+        tag(collection, {item: [row["kind"], *row["labels"][:2]] for item, row in there.items() if item % 3})
+        train(collection, by="eve", describe="colour,hog", dim=16, threads=1)
+        return collection.folder
+
+
+@pytest.fixture
+def learnt(original: Path, tmp_path: Path) -> Iterator[Collection]:
+    """A copy of it for one test."""
+    with copied(original, tmp_path / "photos") as folder, open_collection(folder) as collection:
+        yield collection
 
 
 @pytest.fixture

@@ -35,8 +35,11 @@ def points(n, dim, seed):
     seed=st.integers(0, 99),
     with_candidates=st.booleans(),
     parted=st.booleans(),
+    gathered=st.sampled_from([0, 16, 10**6]),
 )
-def test_equals_the_slow_twin_with_ties_exclusions_and_candidates(shape, k, block_rows, seed, with_candidates, parted):
+def test_equals_the_slow_twin_with_ties_exclusions_and_candidates(
+    shape, k, block_rows, seed, with_candidates, parted, gathered
+):
     """Small integers have exact products, so that ties must be broken by label id; also by threads for the parts."""
     n, n_labels, dim = shape
     rng = np.random.default_rng(seed)
@@ -50,7 +53,7 @@ def test_equals_the_slow_twin_with_ties_exclusions_and_candidates(shape, k, bloc
         scores[:, np.setdiff1d(np.arange(n_labels), chosen)] = -np.inf
     expected_ids, expected = top_k_of_rows(scores, k)
     asked = {"bias": bias, "exclude": exclude, "candidates": chosen, "block_rows": block_rows, "threads": 3}
-    with mock.patch.object(exact, "_LARGE", 0 if parted else exact._LARGE):
+    with mock.patch.multiple(exact, _LARGE=0 if parted else exact._LARGE, _GATHERED=gathered):
         ids, found = top_k(queries, table, k, **asked)
     np.testing.assert_array_equal(ids, expected_ids)
     np.testing.assert_array_equal(found, expected)
@@ -228,7 +231,9 @@ def test_memory_does_not_grow_with_queries_times_labels():
     assert peak_of(lambda: top_k(queries, table, 10)) < 5 * 2**20 < queries.shape[0] * len(table)
 
 
-def test_memory_does_not_grow_with_candidates_times_dimensions():
+@pytest.mark.parametrize("gathered", [0, 16])
+def test_memory_does_not_grow_with_candidates_times_dimensions(monkeypatch, gathered):
+    monkeypatch.setattr(exact, "_GATHERED", gathered)
     queries, table = points(1, 200, 0), points(50_000, 200, 1)
     index, most = ExactIndex(table), np.arange(1, 50_000)
     index.top_k(queries, 10, candidates=most)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wsabie.base.arrays import Float32, Float64, Int64, Matrix
+from wsabie.base.arrays import Bool, Float32, Float64, Int64, Matrix
 from wsabie.base.errors import InputError
 from wsabie.base.lists import Lists
 from wsabie.base.machine import available_cores, one_blas_thread
@@ -50,6 +50,9 @@ _FEW = 16
 _LARGE = 64 << 20
 """Bytes of a table times queries from which on several threads scan it: starting them takes about .3 ms."""
 
+_GATHERED = 16
+"""Products of a label with so many queries take about as long as copying its vector from somewhere in the table."""
+
 _SPARE = 2
 """Labels beyond k that a product brings, so that its rounding seldom leaves a doubt."""
 
@@ -61,6 +64,7 @@ class _Asked(NamedTuple):
     queries: Float32  # (b, dim), the same where products are made: about the centre
     norm2: Float64  # (b,), squared lengths of these
     chosen: Int64 | None  # the only candidates, ascending
+    out: Bool | None  # by label, True where it is none; instead of `chosen`, where most are
     hidden: Lists | None  # excluded, by place among the candidates
     cells: int  # of a tile
     threads: int
@@ -69,7 +73,7 @@ class _Asked(NamedTuple):
         hidden = None if self.hidden is None else self.hidden.part(i, i + 1)
         one = slice(i, i + 1)
         return _Asked(
-            self.given[one], self.queries[one], self.norm2[one], self.chosen, hidden, self.cells, self.threads
+            self.given[one], self.queries[one], self.norm2[one], self.chosen, self.out, hidden, self.cells, self.threads
         )
 
 
@@ -135,7 +139,7 @@ class ExactIndex:
         k, block_rows = whole_number(k, "k"), whole_number(block_rows, "block_rows")
         threads = None if threads is None else whole_number(threads, "threads")
         given, queries, norm2 = self.checked(queries)
-        chosen = self.among(candidates)
+        chosen, out = self._gathered_or_passed_by(self.among(candidates), min(len(queries), block_rows))
         hidden = hidden_labels(exclude, len(queries), len(self.table), chosen)
         ids, scores = np.empty((len(queries), k), np.int64), np.empty((len(queries), k), np.float32)
         most = threads or available_cores()
@@ -145,7 +149,7 @@ class ExactIndex:
         def search(lo: int) -> None:
             hi = min(lo + rows, len(queries))
             part = None if hidden is None else hidden.part(lo, hi)
-            asked = _Asked(given[lo:hi], queries[lo:hi], norm2[lo:hi], chosen, part, _CELLS // n, most // n)
+            asked = _Asked(given[lo:hi], queries[lo:hi], norm2[lo:hi], chosen, out, part, _CELLS // n, most // n)
             found, theirs = self._best(asked, k)
             ids[lo:hi, : found.shape[1]], scores[lo:hi, : found.shape[1]] = found, theirs
             if found.shape[1] < k:
@@ -166,6 +170,15 @@ class ExactIndex:
             return None
         chosen = candidates_of(candidates, len(self.table))
         return np.setdiff1d(chosen, self.gone, assume_unique=True) if len(self.gone) else chosen
+
+    def _gathered_or_passed_by(self, chosen: Int64 | None, n_queries: int) -> tuple[Int64 | None, Bool | None]:
+        """Candidates whose vectors are worth copying, or else, where all are scored, which labels are none."""
+        n = len(self.table)
+        if chosen is None or len(chosen) * (n_queries + _GATHERED) < n * (n_queries + 1):
+            return chosen, None
+        out = np.ones(n, bool)
+        out[chosen] = False
+        return None, out
 
     def rescored(self, queries: Float32, ids: Int64, k: int) -> tuple[Int64, Float32]:
         """The k best of the labels listed for each query, with their scores, as `top_k` would have them.
@@ -262,6 +275,8 @@ class ExactIndex:
             if chosen is None and len(self.gone):
                 within = self.gone[slice(*np.searchsorted(self.gone, (first, stop)))]
                 tile[:, within - first] = -np.inf
+            if asked.out is not None:
+                np.copyto(tile, -np.inf, where=asked.out[first:stop])
             if asked.hidden is not None:
                 hide_labels(tile, first, asked.hidden)
             yield first, tile
