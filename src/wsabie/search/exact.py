@@ -50,8 +50,9 @@ _FEW = 16
 _LARGE = 64 << 20
 """Bytes of a table times queries from which on several threads scan it: starting them takes about .3 ms."""
 
-_GATHERED = 16
-"""Products of a label with so many queries take about as long as copying its vector from somewhere in the table."""
+_GATHERED = 8
+"""Products of a label with so many queries take as long as copying its vector from a table that the cache holds, and a
+third of that where it does not."""
 
 _SPARE = 2
 """Labels beyond k that a product brings, so that its rounding seldom leaves a doubt."""
