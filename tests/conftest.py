@@ -12,8 +12,8 @@ from hypothesis import settings
 # The first example compiles a kernel, so there is no deadline. The same examples every time: a run can be repeated.
 settings.register_profile("wsabie", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("wsabie")
-gc.set_threshold(100_000)  # of some 500: each look for cycles goes through all that the compilers have left
-os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # threads that wait for work sleep: others need the core
+gc.set_threshold(100_000)  # a look for cycles goes through all that the compilers have left
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # threads without work sleep: other tests need the core
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 sys.path.insert(0, str(Path(__file__).parent))
 
