@@ -1,9 +1,7 @@
 """A disk that is full: what was acknowledged stays, what is asked for is refused in one sentence, then all goes on."""
 
-import subprocess
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +11,8 @@ from tests.faults.conftest import Made, asking, assert_problem, decision
 from tests.faults.service import PATIENCE
 from tests.faults.truth import assert_no_drafts, assert_sound, lines_of, states
 
+from full_disk import disk as disk
+from full_disk import fill
 from wsabie.catalogue import job_kinds, job_process, jobs
 from wsabie.catalogue.collection import Collection, create, open_collection
 from wsabie.catalogue.exporting import export_tags
@@ -20,32 +20,6 @@ from wsabie.catalogue.learning import train
 from wsabie.catalogue.scanning import scan
 from wsabie.catalogue.tagging import tag
 from wsabie.storage.atomic import DiskFullError
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Path]:
-    """16 MB of memory as a disk of its own."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=16m", "none", str(place)]
-    mounted = subprocess.run(command, capture_output=True, check=False)
-    if mounted.returncode:
-        pytest.skip("no file system can be mounted here: that wants root")
-    yield place
-    subprocess.run(["umount", "--lazy", place], check=True)
-
-
-def fill(disk: Path, left: int = 0) -> Path:
-    """Take all of the space but so many bytes."""
-    filler = disk / "filler"
-    with filler.open("wb", buffering=0) as file:
-        try:
-            while file.write(bytes(1 << 12)):
-                pass
-        except OSError:
-            pass
-        file.truncate(max(0, file.tell() - left))
-    return filler
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)

@@ -1,0 +1,33 @@
+"""A small disk that can be filled."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """16 MB of memory as a disk of its own."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=16m", "none", str(place)]
+    mounted = subprocess.run(command, capture_output=True, check=False)
+    if mounted.returncode:
+        pytest.skip("no file system can be mounted here: that wants root")
+    yield place
+    subprocess.run(["umount", "--lazy", place], check=True)
+
+
+def fill(disk: Path, left: int = 0) -> Path:
+    """Take all of the space but so many bytes."""
+    filler = disk / "filler"
+    with filler.open("wb", buffering=0) as file:
+        try:
+            while file.write(bytes(1 << 12)):
+                pass
+        except OSError:
+            pass
+        file.truncate(max(0, file.tell() - left))
+    return filler
