@@ -16,6 +16,7 @@ from wsabie.base.errors import InputError, ModelFolderError
 from wsabie.base.validation import check_features
 from wsabie.models import replay
 from wsabie.models.defaults import Shape
+from wsabie.models.growth import trainable
 from wsabie.models.replay import Memory, hold, remembered, seat
 from wsabie.models.wsabie import Wsabie
 from wsabie.sources.mulan import read_mulan
@@ -198,13 +199,15 @@ def test_the_mean_point_is_that_of_all_rows_that_went_by() -> None:
     assert kept.mean_of(np.asarray(kept.rows, np.float32))[0] == pytest.approx(0.1, abs=0.03)
 
 
-def test_new_labels_beside_a_buffer_that_has_met_none() -> None:
-    """As after `remember` of rows whose labels the model does not know."""
-    X, y = topics(200, range(6), 0)
-    extra, new = topics(40, range(6, 8), 1)
-    one = model().fit(X, y).remember(X, ["unknown"] * 200).partial_fit(extra, new)
+def test_new_labels_beside_a_buffer_that_has_met_no_other() -> None:
+    """All labels that had rows are removed; to what is left nothing is old."""
+    X, y = topics(200, range(2), 0)
+    names = [f"label {i}" for i in range(3)]
+    truth = csr_matrix(np.array(y)[:, None] == np.array(names), dtype=np.int8)
+    one = model().fit(X, truth, label_names=names).remove_labels(names[:2])
+    one.partial_fit(*topics(40, range(2, 4), 1))
     assert np.isfinite(one.space_.labels).all()
-    assert not one.space_.bias.any()
+    assert not one.space_.bias[2:].any()
 
 
 def test_new_rows_count_more_around_a_mean_alone() -> None:
@@ -326,3 +329,32 @@ def test_a_damaged_buffer_is_refused(tmp_path: Path) -> None:
 def test_no_size(size: Any) -> None:
     with pytest.raises(InputError, match="replay is"):
         model(replay=size).fit(np.eye(3), [0, 1, 2])
+
+
+def test_a_label_that_was_named_before_it_had_a_row_is_new() -> None:
+    """Names are given with the first rows, as a stream's are; what comes of it is what comes of names given later."""
+    names = [f"label {y}" for y in range(8)]
+    X, y = topics(400, range(6), 0)
+    extra, new = topics(40, range(6, 8), 1)
+
+    def truth(of: list[str], among: list[str]) -> csr_matrix:
+        return csr_matrix(np.array(of)[:, None] == np.array(among), dtype=np.int8)
+
+    named, later = (
+        model().fit(X, truth(y, given), label_names=given).partial_fit(extra, truth(new, names), label_names=names)
+        for given in (names, names[:6])
+    )
+    asked, answer = topics(200, range(6, 8), 2)
+    (own, score), (_, other) = ((one, one.score(asked, answer)) for one in (named, later))
+    assert own.vocabulary_.ids(names).tolist() == list(range(8))
+    assert score == pytest.approx(other, abs=0.03)
+
+
+def test_a_new_label_is_as_long_as_those_that_have_a_point() -> None:
+    X, y = topics(400, range(8), 0)
+    merged = model(epochs=3).fit(X, y)
+    merged.merge_labels("label 0", [f"label {i}" for i in range(1, 6)])
+    living = np.linalg.norm(merged.label_vectors[merged.vocabulary_.ids([f"label {i}" for i in (0, 6, 7)])], axis=1)
+    targets = csr_matrix((np.ones(400, np.int8), (np.arange(400), np.full(400, 8))), (400, 9))
+    space = trainable(merged.space_, 9, [(merged.scaling_(merged._checked(X)), targets)], seed=0)
+    assert np.linalg.norm(space.labels[8]) == pytest.approx(living.mean(), rel=1e-5)

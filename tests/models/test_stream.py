@@ -103,3 +103,15 @@ def test_an_arrival_is_judged_before_it_is_learnt(tmp_path: Path) -> None:
     assert (last.drift, last.ece) == ("worse", None)
     assert wsabie.load(tmp_path / "m").facts()["last_arrival"]["advice"].startswith("the rows are of another kind")
     assert model.fit(X, y).stream_ == []
+
+
+def test_labels_that_were_removed_have_no_part_in_a_figure() -> None:
+    """Of four labels three are left, and all rows are of the last."""
+    model = Wsabie(dim=8, epochs=8, threads=1, replay=200).fit(*words(400, 0), validation=words(200, 1))
+    model.remove_labels(["label 0"])
+    more, truth = words(200, 2)
+    more = more[np.array(truth) == "label 3"]
+    living = model.vocabulary_.ids([f"label {y}" for y in (1, 2, 3)])
+    wanted = ((model.predict_proba(more)[:, living] - [0, 0, 1]) ** 2).mean()
+    model.partial_fit(more, ["label 3"] * more.shape[0])
+    assert model.stream_[0].brier == pytest.approx(wanted, rel=1e-4)

@@ -65,7 +65,7 @@ class Memory:
     tickets : (n,) float32
         Drawn once for every row.
     seen : (n_labels,) int64
-        Rows of each label in all that went by.
+        Rows of each label in all that went by; 0 of one that no row had, which is as new.
     met : (width,) int64
         Rows of each feature in these.
     n_seen : int
@@ -253,9 +253,8 @@ def seat(
     trainer : Trainer
         That of the training before: its settings hold here too, and its progress is told.
     """
-    new = after.seen > 0
-    new[: len(before.seen)] = False
-    old = before.seen > 0
+    new, old = after.seen > 0, before.seen > 0
+    new[: len(old)] &= ~old
     if not (new.any() and old.any()):
         return
     arrived, known = space.points(inputs), space.points(before._opened())

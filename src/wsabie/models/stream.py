@@ -156,7 +156,7 @@ def drift_at(arrivals: Sequence[Arrival]) -> tuple[str, int]:
 
 
 def _calibration(model: Any, points: Any, truth: Matrix) -> dict[str, float]:
-    k = min(_TOP, len(model.vocabulary_))
+    k = min(_TOP, len(model.vocabulary_) - len(model.vocabulary_.retired()))
     ids, scores = model.exact_index().top_k(np.ascontiguousarray(points[:, : model.space_.dim]), k, threads=1)
     p = model.calibration_.predict_proba(scores, ids)
     right = np.asarray((truth > 0)[np.arange(len(ids))[:, None], ids].todense())

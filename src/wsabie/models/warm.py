@@ -61,10 +61,8 @@ def place_others(model: "Wsabie", start: "Wsabie", rows: Iterable[tuple[Inputs, 
     others = np.setdiff1d(np.arange(len(model.vocabulary_)), mine)
     if not len(others) or not len(mine):
         return
-    order = np.concatenate([mine, others])
-    known = replace(model.space_, labels=model.space_.labels[mine], bias=model.space_.bias[mine])
-    placed = trainable(known, len(order), ((X, Y[:, order]) for X, Y in rows), model.seed)
-    model.space_.labels[order] = placed.labels
+    placed = trainable(model.space_, len(model.vocabulary_), rows, model.seed, others)
+    model.space_.labels[others] = placed.labels[others]
 
 
 def with_features(start: "Wsabie", theirs: Sequence[str], wanted: Sequence[str]) -> "Wsabie":

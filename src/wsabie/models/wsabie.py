@@ -259,10 +259,12 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
         targets = label_matrix(Y, n_rows(inputs), fitted.vocabulary_, grow=True, named=named)
         inputs = self.scaling_(inputs)
         seen = None if self.replay is None else arrival(self, inputs, targets, self.stream_)
-        fitted.space_ = trainable(self.space_, len(fitted.vocabulary_), [(inputs, targets)], self.seed)
+        buffer = self._replayed(True)
+        unseen = None if buffer is None else np.flatnonzero(buffer.seen == 0)
+        fitted.space_ = trainable(self.space_, len(fitted.vocabulary_), [(inputs, targets)], self.seed, unseen)
         shape = shape_of(targets)
         settings = continued(
-            self._parameters(), self.settings_, shape, epochs, self.seed + before, self._replayed(True) is not None
+            self._parameters(), self.settings_, shape, epochs, self.seed + before, buffer is not None
         )
         trainer = Trainer(settings)
         history = fitted._train(trainer, inputs, targets, sample_weight, more=True)
@@ -300,7 +302,10 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
         inputs = self._checked(X)
         targets = self._truth(Y, n_rows(inputs))
         n = self.space_.n_features
-        self.memory_ = remembered(None, self.scaling_(inputs), n, targets, sample_weight, self.replay, self.seed)
+        memory = remembered(None, self.scaling_(inputs), n, targets, sample_weight, self.replay, self.seed)
+        seen = np.maximum(memory.seen, 1)  # what these rows lack others had, when the model was trained
+        seen[self.vocabulary_.retired()] = 0
+        self.memory_ = replace(memory, seen=seen)
         return self
 
     def _replayed(self, more: bool) -> Memory | None:

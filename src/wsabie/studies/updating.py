@@ -22,7 +22,7 @@ EPOCHS = 10
 HELD = 10
 """Every so many-th row of a step is kept to fit probabilities anew, where the model had some."""
 FEWEST_HELD = 5
-"""Rows with which probabilities are fitted anew; with fewer they stay as they were."""
+"""Rows with which probabilities are fitted anew; with fewer, or without a known label among them, they stay."""
 REHEARSED = 64
 """Rows that a copy learns first, so that what steps need is compiled, which may take longer than they."""
 
@@ -119,15 +119,16 @@ def _learn(model: Wsabie, part: Rows, epochs: int, *, calibrated: bool) -> dict[
     learnt, kept = part.take(np.flatnonzero(~held)), part.take(np.flatnonzero(held))
     learnt = learnt.with_labels(_teaching(model, learnt))
     n_labels, n_before, probabilities = len(model.vocabulary_), len(model.history_), model.calibration_
+    figures = {}
     if learnt.Y.nnz:
         model.partial_fit(learnt.X, learnt.Y, label_names=learnt.label_names, epochs=epochs)
-    if held.any():
-        known = [name if name in model.vocabulary_ else None for name in part.label_names]
-        labels = [[known[y] for y in row.indices[row.data > 0] if known[y] is not None] for row in kept.Y]
+        figures = {} if model.replay is None else model.stream_[-1].as_dict()
+    known = [name if name in model.vocabulary_ else None for name in part.label_names]
+    labels = [[known[y] for y in row.indices[row.data > 0] if known[y] is not None] for row in kept.Y]
+    if any(labels):
         model.calibrate(kept.X, labels)
     elif probabilities is not None:
         model.calibration_ = probabilities.for_labels(len(model.vocabulary_))
-    figures = model.stream_[-1].as_dict() if model.replay is not None and model.stream_ else {}
     seconds = sum(stats.seconds for stats in model.history_[n_before:])
     new = len(model.vocabulary_) - n_labels
     return {**figures, "rows": len(part), "new_labels": new, "seconds": round(seconds, 3)}

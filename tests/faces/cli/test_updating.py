@@ -245,3 +245,21 @@ def test_probabilities_stay_and_no_label_comes_without_a_row(tmp_path: Path) -> 
     assert after.calibration_ is not None
     assert after.predict_proba(first.X[:2]).shape == (2, 11)
     assert (after.memory_.seen > 0).all()
+
+
+def test_a_step_without_a_label_to_judge_by(tmp_path: Path) -> None:
+    """Held rows that have no label the model knows leave probabilities as they are; a step without any is no arrival."""
+    rng = np.random.default_rng(0)
+    names, own = [f"label {y}" for y in range(6)], rng.integers(0, 6, 500)
+    X = sp.csr_matrix((rng.random((500, 12)) < 0.4).astype(np.float32) + np.eye(12, dtype=np.float32)[own])
+    Y = np.eye(6, dtype=np.int8)[own]
+    Y[109:200:10] = 0  # those that the second step holds back
+    Y[200:300] = 0
+    rows = Rows(X, sp.csr_matrix(Y), names, [str(i) for i in range(500)])
+    first = rows.take(np.arange(100))
+    model = Wsabie(dim=8, epochs=3, threads=1, replay=100).fit(first.X, first.Y, label_names=names)
+    model.calibrate(first.X, first.Y)
+    told = update(Annotator(model), rows.take(np.arange(100, 500)), tmp_path / "m", step=100, epochs=2)
+    assert [one["rows"] for one in told] == [100] * 4
+    assert ["map" in one for one in told] == [True, False, True, True]
+    assert wsabie.load(tmp_path / "m").model.calibration_ is not None
