@@ -210,8 +210,58 @@ def test_half_values_are_within_one_part_in_2048(tmp_path: Path) -> None:
 @settings(max_examples=200)
 def test_small_types_lose_nothing(values: list[float]) -> None:
     given_ = np.array(values, np.float32)
-    small = sharding._as_small(given_, "exact", Path("x"))
-    assert np.array_equal(small.astype(np.float32), given_)
+    for small in sharding._holding(given_, "exact"):
+        assert np.array_equal(given_.astype(small).astype(np.float32), given_)
+
+
+def of_values(values: list[list[float]]) -> Rows:
+    """A row for each list of values."""
+    X = np.zeros((len(values), max(map(len, values))), np.float32)
+    for row, some in zip(X, values, strict=True):
+        row[: len(some)] = some
+    return replace(toy_rows(len(values)), X=sp.csr_matrix(X))
+
+
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize(
+    ("values", "how", "stored"),
+    [
+        ([[300.0]] * 20 + [[0.5]] * 20, "exact", "float16"),
+        ([[300.0]] * 20 + [[0.5]] * 20, "half", "float16"),
+        ([[2049.0]] * 20 + [[0.5]] * 20, "exact", "float32"),
+        ([[2049.0]] * 20 + [[0.5]] * 20, "half", "float16"),
+        ([[3.0]] * 20 + [[1.0 - 2.0**-20]] * 20, "half", "float16"),  # which float16 rounds to 1
+        ([[1.0, 2.0]] * 20 + [[]] * 20, "exact", "uint8"),
+        ([[]] * 20 + [[1.0, 256.0]] * 20, "half", "uint16"),
+    ],
+)
+def test_the_type_of_values_is_the_same_however_rows_were_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, values: list[list[float]], how: str, stored: str, dense: bool
+) -> None:
+    monkeypatch.setattr("wsabie.sources.row_stream._ROWS_AT_ONCE", 20)
+    rows = of_values(values)
+    rows = replace(rows, X=rows.X.toarray()) if dense else rows
+    written = []
+    for order, size in ((rows, 20), (rows, 40), (rows, 1000), (shuffled(rows), 20), (shuffled(rows), 1000)):
+        monkeypatch.setattr(sharding, "ROWS_PER_RUN", size)
+        folder = tmp_path / str(len(written))
+        shards = in_shards(order, folder, rows=10, values=how)
+        assert shards.shards.facts["values"] == stored
+        written.append({name: bytes_ for name, bytes_ in content(folder).items() if name.startswith("rows-")})
+    assert all(files == written[0] for files in written)
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_values_that_float16_cannot_hold_together_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    """Whole numbers by themselves are held by another type."""
+    monkeypatch.setattr("wsabie.sources.row_stream._ROWS_AT_ONCE", 1)
+    monkeypatch.setattr(sharding, "ROWS_PER_RUN", size)
+    whole = of_values([[65535.0], [65530.0]])
+    assert in_shards(whole, tmp_path / "whole", values="half").shards.facts["values"] == "uint16"
+    with pytest.raises(InputError, match=r"values above 65,504 beside others that are negative or no whole numbers"):
+        in_shards(of_values([[65535.0], [0.5]]), tmp_path / "both", values="half")
 
 
 def test_groups_stay_together_whatever_ids_are(tmp_path: Path) -> None:

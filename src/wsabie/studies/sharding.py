@@ -10,7 +10,7 @@ import hashlib
 import json
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -65,7 +65,10 @@ NONZEROS_PER_RUN = 1 << 24
 HALF_ERROR = 2.0**-11
 """The largest relative error of a number that float16 holds."""
 _OURS = rf"rows-\d+-of-\d+\.safetensors|{PARTS}|{STATISTICS}|{NAMES}|{MANIFEST}"
-_SORTED = 1
+_SORTED = 2
+"""The way in which runs and shards are written; another one does not go on with them."""
+_SMALL = {"uint8": (0, 255), "uint16": (0, 65535), "float16": (-65504, 65504)}
+"""Types that may hold values as they are, the smallest first, and the least and the most of theirs."""
 
 Values = Literal["exact", "half"]
 
@@ -192,6 +195,13 @@ Rejected = tuple[Counter[str], int]
 """How many rows were rejected, by reasons, and how many of them are listed."""
 
 
+class _Narrowed(NamedTuple):
+    """Rows in small types, and the names of all types that hold their values, of which theirs is the smallest."""
+
+    columns: Columns
+    types: list[str]
+
+
 @dataclass
 class _Runs:
     """The rows of a source in runs, each sorted by the rows' keys; of finished ones the notes are kept."""
@@ -228,39 +238,45 @@ class _Runs:
         position = self.done[-1]["position"] if self.done else 0
         with progress.stage(f"reading {self.stream.path.name}", None, "rows") as stage:
             stage.advance(self.total("rows"))
-            for columns, end, seen in self._collected(position):
-                self._add(columns, end, seen)
-                stage.advance(len(columns))
+            for run, end, seen in self._collected(position):
+                self._add(run, end, seen)
+                stage.advance(len(run.columns))
 
-    def _collected(self, position: int) -> Iterator[tuple[Columns, int, Rejected | None]]:
+    def _collected(self, position: int) -> Iterator[tuple[_Narrowed, int, Rejected | None]]:
         """As many parts together as make a run, how far they go, and what was rejected so far; None behind the last."""
-        held: list[Columns] = []
+        held: list[_Narrowed] = []
         seen = self._rejected()
         for part in self.stream.parts(position):
-            rows, nonzeros = (sum(map(count, (*held, part.columns))) for count in (len, _nonzeros))
+            parts = [*(one.columns for one in held), part.columns]
+            rows, nonzeros = (sum(map(count, parts)) for count in (len, _nonzeros))
             if held and (rows > ROWS_PER_RUN or nonzeros > NONZEROS_PER_RUN):
-                yield joined(held), position, seen
+                yield self._as_one(held), position, seen
                 held = []
             held.append(_narrowed(part.columns, self.wanted.values, self.stream.path))
             position, seen = part.position, self._rejected()  # not those of the next part, which is read first
         if held:
-            yield joined(held), position, None
+            yield self._as_one(held), position, None
+
+    def _as_one(self, parts: list[_Narrowed]) -> _Narrowed:
+        types = _shared([part.types for part in parts], self.stream.path)
+        columns = joined([part.columns for part in parts])  # of a wider type, where that of the parts is not one
+        return _Narrowed(_with_values(columns, _values(columns).astype(types[0], copy=False)), types)
 
     def _rejected(self) -> Rejected:
         return Counter(self.rejects.counts), len(self.rejects.listed)
 
-    def _add(self, columns: Columns, position: int, seen: Rejected | None) -> None:
+    def _add(self, run: _Narrowed, position: int, seen: Rejected | None) -> None:
+        columns = run.columns
         names, before = self.stream.index.so_far, sum(len(note["names"]) for note in self.done)
         counted = sum((Counter(note["counts"]) for note in self.done), Counter[str]())
         listed = sum(len(note["rejected"]) for note in self.done)
         counts, n_listed = seen or self._rejected()
-        sparse = columns.lists.get("x")
         note = {
             "rows": len(columns),
             "nonzeros": _nonzeros(columns),
             "pairs": len(columns.lists["y"].parts["labels"]),
             "width": _width(columns),
-            "values": (sparse.parts["values"] if sparse else columns.numbers["features"]).dtype.str,
+            "types": run.types,
             "names": names[before:],
             "counts": dict(counts - counted),
             "rejected": self.rejects.listed[listed:n_listed],
@@ -309,15 +325,32 @@ def _width(columns: Columns) -> int:
     return int(sparse.parts["indices"].max(initial=0)) + 1
 
 
-def _narrowed(columns: Columns, values: Values, path: Path) -> Columns:
-    """The same numbers in the smallest types that hold them."""
+def _values(columns: Columns) -> Any:
+    return columns.lists["x"].parts["values"] if "x" in columns.lists else columns.numbers["features"]
+
+
+def _with_values(columns: Columns, values: Any) -> Columns:
+    """The same rows with their values as another type."""
     if "x" not in columns.lists:
-        features = _as_small(columns.numbers["features"], values, path)
-        return Columns({**columns.numbers, "features": features}, columns.lists)
-    x = columns.lists["x"]
-    indices, data = x.parts["indices"], _as_small(x.parts["values"], values, path)
-    indices = indices.astype(unsigned(int(indices.max(initial=0)) + 1))
-    return changed(columns, "x", lambda _: Lists(x.starts.copy(), {"indices": indices, "values": data}))
+        return Columns({**columns.numbers, "features": values}, columns.lists)
+    return changed(columns, "x", lambda x: Lists(x.starts, {**x.parts, "values": values}))
+
+
+def _narrowed(columns: Columns, how: Values, path: Path) -> _Narrowed:
+    """The same numbers in the smallest types that hold them."""
+    values = _values(columns)
+    types = _holding(values, how)
+    if not types:
+        raise InputError(
+            f"{shown(path)} has the value {values[_far(values)].flat[0]:g}, which float16 cannot hold to one part in "
+            "2,048; write the shards with --values exact"
+        )
+    columns = _with_values(columns, values.astype(types[0]))
+    if "x" in columns.lists:
+        x = columns.lists["x"]
+        indices = x.parts["indices"].astype(unsigned(_width(columns)))
+        columns = changed(columns, "x", lambda _: Lists(x.starts.copy(), {**x.parts, "indices": indices}))
+    return _Narrowed(columns, types)
 
 
 def unsigned(n: int) -> npt.DTypeLike:
@@ -325,23 +358,34 @@ def unsigned(n: int) -> npt.DTypeLike:
     return np.uint16 if n <= 1 << 16 else np.uint32
 
 
-def _as_small(values: Any, how: Values, path: Path) -> Any:
-    for dtype, low, high in ((np.uint8, 0, 255), (np.uint16, 0, 65535), (np.float16, -65504, 65504)):
-        if len(values) and low <= values.min() and values.max() <= high:
-            small = values.astype(dtype)
-            if np.array_equal(small, values):  # as float32 or wider
-                return small
-    if how == "exact" or not values.size:
-        return values.astype(np.float32)
+def _holding(values: Any, how: Values) -> list[str]:
+    """The types that hold these values, the smallest first.
+
+    As they are, and at last "float32", or "half": float16 to one part in 2,048. Without values: all."""
+    least, most = values.min(initial=0), values.max(initial=0)
+    within = [name for name, (lo, hi) in _SMALL.items() if lo <= least and most <= hi]
+    types = [name for name in within if np.array_equal(values.astype(name), values)]  # as float32 or wider
+    if how == "exact":
+        return [*types, "float32"]
+    return types if _far(values).any() else [*types, "half"]
+
+
+def _far(values: Any) -> Any:
+    """Which values float16 cannot hold to one part in 2,048."""
     with np.errstate(over="ignore"):
         small = values.astype(np.float16)
-    far = np.abs(small.astype(np.float32) - values) > HALF_ERROR * np.abs(values)
-    if far.any():
+    return np.abs(small.astype(np.float32) - values) > HALF_ERROR * np.abs(values)
+
+
+def _shared(several: Sequence[Sequence[str]], path: Path) -> list[str]:
+    """The types that hold the values of several parts, the smallest first: however the rows are cut, the same."""
+    shared = [name for name in several[0] if all(name in types for types in several)]
+    if not shared:  # with "half", where one part has whole numbers alone
         raise InputError(
-            f"{shown(path)} has the value {values[far].flat[0]:g}, which float16 cannot hold to one part in 2,048; "
-            "write the shards with --values exact"
+            f"{shown(path)} has values above 65,504 beside others that are negative or no whole numbers, which float16 "
+            "cannot hold to one part in 2,048; write the shards with --values exact"
         )
-    return small
+    return shared
 
 
 def _keyed(columns: Columns, about: About, seed: int) -> Columns:
@@ -429,7 +473,7 @@ class _Types(NamedTuple):
             names = [written[i] for i in order]
         else:
             names, final = index.finish()
-        values = np.result_type(*(note["values"] for note in runs.done))
+        values = np.dtype(_shared([note["types"] for note in runs.done], runs.stream.path)[0])
         return cls(width, names, final, values, "features" in runs.run(0).numbers)
 
 
@@ -476,14 +520,11 @@ def _between(cut: _Cut, number: int) -> tuple[Columns, list[tuple[int, str]]]:
     y, labels = rows.lists["y"], types.final[rows.lists["y"].parts["labels"]]
     lists = {**rows.lists, "y": _in_order(Lists(y.starts, {**y.parts, "labels": labels}), len(types.names))}
     numbers = {name: array for name, array in rows.numbers.items() if name not in ("key", "row")}
-    if types.dense:
-        numbers["features"] = numbers["features"].astype(types.values)
-    else:
+    if not types.dense:
         x = lists["x"]
-        indices = x.parts["indices"].astype(unsigned(types.width))
-        lists["x"] = Lists(x.starts, {"indices": indices, "values": x.parts["values"].astype(types.values)})
+        lists["x"] = Lists(x.starts, {**x.parts, "indices": x.parts["indices"].astype(unsigned(types.width))})
     lists = {name: Lists(column.starts.astype(_starts(column)), column.parts) for name, column in lists.items()}
-    return Columns(numbers, lists), repeated
+    return _with_values(Columns(numbers, lists), _values(rows).astype(types.values)), repeated
 
 
 def _starts(column: Lists) -> npt.DTypeLike:
@@ -534,7 +575,7 @@ def _about(
         "open_width": about.n_features is None and not types.dense,
         "source": runs.stream.path.name,
         "seed": runs.wanted.seed,
-        "values": np.dtype(types.values).name,
+        "values": types.values.name,
         "indices": None if types.dense else np.dtype(unsigned(types.width)).name,
     }
     names = {"label_names": types.names, "feature_names": about.feature_names}
