@@ -380,6 +380,18 @@ def test_what_a_stopped_run_rejected_is_listed_again(tmp_path: Path, monkeypatch
     assert len(second) == 40
 
 
+def test_what_a_source_that_is_read_whole_rejects_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tags.tsv").write_text("".join(f"item{i}\ttag{i % 3}\n" for i in range(9)) + "item9\titem0\tx\ty\n")
+    first, second = Rejects(), Rejects()
+    with monkeypatch.context() as patched:
+        patched.setattr(sharding, "_carry_out", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            in_shards(tmp_path / "tags.tsv", tmp_path / "out", first)
+    in_shards(tmp_path / "tags.tsv", tmp_path / "out", second)
+    assert len(first.listed) == 1
+    assert (second.listed, second.counts) == (first.listed, first.counts)
+
+
 @pytest.mark.usefixtures("small_runs")
 @pytest.mark.parametrize("last", [1, 2, 3])
 def test_what_was_rejected_is_counted_once_wherever_it_stopped(

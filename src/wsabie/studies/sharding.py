@@ -202,6 +202,15 @@ class _Narrowed(NamedTuple):
     types: list[str]
 
 
+def _take_over(rejects: Rejects, note: Mapping[str, Any]) -> None:
+    """Add what was rejected when a note was made."""
+    found = Rejects()
+    found.counts, found.listed = Counter(note["counts"]), [tuple(one) for one in note["rejected"]]
+    if rejects.strict and found:
+        rejects.add(*found.listed[0])
+    rejects.add_all(found)
+
+
 @dataclass
 class _Runs:
     """The rows of a source in runs, each sorted by the rows' keys; of finished ones the notes are kept."""
@@ -211,6 +220,10 @@ class _Runs:
     wanted: Wanted
     rejects: Rejects
     done: list[dict[str, Any]] = field(default_factory=list)
+    before: Rejected = field(init=False)  # of a source that is read whole, which tells them every time
+
+    def __post_init__(self) -> None:
+        self.before = self._rejected()
 
     @cached_property
     def run(self) -> KeptOpen:
@@ -227,11 +240,7 @@ class _Runs:
         while (note := self._found(len(self.done))) is not None:
             for name in note["names"]:
                 index.number(name)
-            listed = Rejects()
-            listed.counts, listed.listed = Counter(note["counts"]), [tuple(one) for one in note["rejected"]]
-            if self.rejects.strict and listed:
-                self.rejects.add(*listed.listed[0])
-            self.rejects.add_all(listed)
+            _take_over(self.rejects, note)
             self.done.append(note)
         if self.done and self.done[-1]["last"]:
             return
@@ -268,8 +277,8 @@ class _Runs:
     def _add(self, run: _Narrowed, position: int, seen: Rejected | None) -> None:
         columns = run.columns
         names, before = self.stream.index.so_far, sum(len(note["names"]) for note in self.done)
-        counted = sum((Counter(note["counts"]) for note in self.done), Counter[str]())
-        listed = sum(len(note["rejected"]) for note in self.done)
+        counted = sum((Counter(note["counts"]) for note in self.done), self.before[0])
+        listed = self.before[1] + sum(len(note["rejected"]) for note in self.done)
         counts, n_listed = seen or self._rejected()
         note = {
             "rows": len(columns),
