@@ -387,9 +387,12 @@ def test_what_a_source_that_is_read_whole_rejects_is_told_once(tmp_path: Path, m
         patched.setattr(sharding, "_carry_out", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             in_shards(tmp_path / "tags.tsv", tmp_path / "out", first)
-    in_shards(tmp_path / "tags.tsv", tmp_path / "out", second)
     assert len(first.listed) == 1
+    in_shards(tmp_path / "tags.tsv", tmp_path / "out", second)
     assert (second.listed, second.counts) == (first.listed, first.counts)
+    third = Rejects()
+    in_shards(tmp_path / "tags.tsv", tmp_path / "out", third)
+    assert (third.listed, third.counts) == (first.listed, first.counts)
 
 
 @pytest.mark.usefixtures("small_runs")
@@ -430,6 +433,37 @@ def test_finished_shards_are_left_as_they_are_and_those_of_others_are_not_replac
     (tmp_path / "mine" / "thesis.txt").touch()
     with pytest.raises(InputError, match=r"holds 'thesis\.txt', which is not of this command's making"):
         in_shards(toy_rows(), tmp_path / "mine")
+
+
+@pytest.mark.usefixtures("small_runs")
+def test_finished_shards_tell_what_was_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of every run and ids that came again, all counted; of the list no more than there was."""
+    ids = [f"row-{i % 150}" for i in range(240)]
+    rows = {
+        "id": ids,
+        "indices": [[i % 7] for i in range(240)],
+    }
+    rows["values"] = [[float("nan") if i % 100 == 3 else 1.0] for i in range(240)]
+    pq.write_table(pa.table(rows | {"labels": [["a"], ["b"]] * 120}), tmp_path / "rows.parquet")
+    first, second = Rejects(most=20), Rejects(most=20)
+    in_shards(tmp_path / "rows.parquet", tmp_path / "out", first, rows=40)
+    in_shards(tmp_path / "rows.parquet", tmp_path / "out", second, rows=40)
+    assert len(first) > len(first.listed) == 20
+    assert len(first.counts) == 2
+    assert (second.listed, second.counts) == (first.listed, first.counts)
+
+
+@pytest.mark.parametrize(
+    "left", [None, "", "[]", "{}", '{"counts": {}, "rejected": [1]}', '{"counts": 1, "rejected": []}']
+)
+def test_a_list_of_rejects_that_is_lost_is_told(tmp_path: Path, left: str | None) -> None:
+    in_shards(toy_rows(), tmp_path / "out")
+    (tmp_path / "out" / "rejected.json").unlink()
+    if left is not None:
+        (tmp_path / "out" / "rejected.json").write_text(left)
+    assert len(open_shards(tmp_path / "out").shards) == 600
+    with pytest.raises(InputError, match=r"rejected\.json, the list of what was rejected, is missing or damaged"):
+        in_shards(toy_rows(), tmp_path / "out")
 
 
 def test_unfinished_work_of_others_is_not_thrown_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

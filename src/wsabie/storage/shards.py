@@ -5,6 +5,7 @@
                                      rows 0, 1, ... as columns (`wsabie.storage.columns`)
     DIR/statistics.safetensors       of the features and labels: what scaling needs
     DIR/names.json                   {"label_names", "feature_names"}
+    DIR/rejected.json                {"counts", "rejected"}: what of the source was left out
 
 Rows lie in a random order that does not depend on how the source had them (`wsabie.studies.sharding`), and shards are
 cut out of it: rows have numbers from 0, which do not depend on how large a shard is. Columns of a shard:
@@ -34,6 +35,8 @@ from wsabie.storage.columns import Columns, KeptOpen, Lists, expected, map_colum
 
 FORMAT, VERSION = "wsabie-shards", 1
 MANIFEST, STATISTICS, NAMES = "manifest.json", "statistics.safetensors", "names.json"
+REJECTED = "rejected.json"
+"""Of no file's checksum: of what was left out nothing but the next run of the command that wrote it asks."""
 PARTS, WORK = "unfinished", "work.json"
 """The folder in the folder where work is kept until the manifest is there, and the file that says of what it is."""
 MOST_OPEN = 192

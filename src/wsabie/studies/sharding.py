@@ -49,6 +49,7 @@ from wsabie.storage.shards import (
     MOST_OPEN,
     NAMES,
     PARTS,
+    REJECTED,
     STATISTICS,
     WORK,
     Shards,
@@ -64,7 +65,7 @@ ROWS_PER_RUN = 1 << 18
 NONZEROS_PER_RUN = 1 << 24
 HALF_ERROR = 2.0**-11
 """The largest relative error of a number that float16 holds."""
-_OURS = rf"rows-\d+-of-\d+\.safetensors|{PARTS}|{STATISTICS}|{NAMES}|{MANIFEST}"
+_OURS = rf"rows-\d+-of-\d+\.safetensors|{PARTS}|{STATISTICS}|{NAMES}|{REJECTED}|{MANIFEST}"
 _SORTED = 2
 """The way in which runs and shards are written; another one does not go on with them."""
 _SMALL = {"uint8": (0, 255), "uint16": (0, 65535), "float16": (-65504, 65504)}
@@ -113,7 +114,7 @@ def write_shards(
     executor : Executor or None
         Where shards are cut out of the runs and written; None: this process.
     rejects : Rejects or None
-        The list that the stream was opened with: what runs and shards of a stopped conversion had rejected is added.
+        The list that the stream was opened with: what a finished or stopped conversion had rejected is added.
 
     Raises
     ------
@@ -131,6 +132,7 @@ def write_shards(
             shards = open_shard_folder(out)
             if shards.made_of != made_of:
                 raise InputError(f"{out} holds shards of other data or with other options; name another, or delete it")
+            _take_over(rejects, _rejected_before(out))
         else:
             _begin(out, work, made_of, stream.path)
             runs = _Runs(work, stream, wanted, rejects)
@@ -202,10 +204,29 @@ class _Narrowed(NamedTuple):
     types: list[str]
 
 
-def _take_over(rejects: Rejects, note: Mapping[str, Any]) -> None:
-    """Add what was rejected when a note was made."""
+def _noted(note: Mapping[str, Any]) -> Rejects:
+    """What was rejected when a note was made."""
     found = Rejects()
-    found.counts, found.listed = Counter(note["counts"]), [tuple(one) for one in note["rejected"]]
+    found.counts = Counter({str(reason): int(n) for reason, n in note["counts"].items()})
+    found.listed = [(str(where), str(reason), str(detail)) for where, reason, detail in note["rejected"]]
+    return found
+
+
+def _rejected_before(out: Path) -> Rejects:
+    """What was rejected when the shards in a folder were made."""
+    file = out / REJECTED
+    with readable(out):
+        try:
+            return _noted(json.loads(file.read_text(encoding="utf-8")))
+        except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise InputError(
+                f"{file}, the list of what was rejected, is missing or damaged; restore it from a copy, or delete the "
+                "folder to make the shards again"
+            ) from error
+
+
+def _take_over(rejects: Rejects, found: Rejects) -> None:
+    """Add what was rejected before."""
     if rejects.strict and found:
         rejects.add(*found.listed[0])
     rejects.add_all(found)
@@ -223,7 +244,7 @@ class _Runs:
     before: Rejected = field(init=False)  # of a source that is read whole, which tells them every time
 
     def __post_init__(self) -> None:
-        self.before = self._rejected()
+        self.before = self._now()
 
     @cached_property
     def run(self) -> KeptOpen:
@@ -240,7 +261,7 @@ class _Runs:
         while (note := self._found(len(self.done))) is not None:
             for name in note["names"]:
                 index.number(name)
-            _take_over(self.rejects, note)
+            _take_over(self.rejects, _noted(note))
             self.done.append(note)
         if self.done and self.done[-1]["last"]:
             return
@@ -254,7 +275,7 @@ class _Runs:
     def _collected(self, position: int) -> Iterator[tuple[_Narrowed, int, Rejected | None]]:
         """As many parts together as make a run, how far they go, and what was rejected so far; None behind the last."""
         held: list[_Narrowed] = []
-        seen = self._rejected()
+        seen = self._now()
         for part in self.stream.parts(position):
             parts = [*(one.columns for one in held), part.columns]
             rows, nonzeros = (sum(map(count, parts)) for count in (len, _nonzeros))
@@ -262,7 +283,7 @@ class _Runs:
                 yield self._as_one(held), position, seen
                 held = []
             held.append(_narrowed(part.columns, self.wanted.values, self.stream.path))
-            position, seen = part.position, self._rejected()  # not those of the next part, which is read first
+            position, seen = part.position, self._now()  # not those of the next part, which is read first
         if held:
             yield self._as_one(held), position, None
 
@@ -271,15 +292,18 @@ class _Runs:
         columns = joined([part.columns for part in parts])  # of a wider type, where that of the parts is not one
         return _Narrowed(_with_values(columns, _values(columns).astype(types[0], copy=False)), types)
 
-    def _rejected(self) -> Rejected:
+    def _now(self) -> Rejected:
         return Counter(self.rejects.counts), len(self.rejects.listed)
+
+    def _rejected_between(self, seen: Rejected, told: Rejected) -> dict[str, Any]:
+        """For a note: what had been rejected at one time and not yet at another."""
+        return {"counts": dict(seen[0] - told[0]), "rejected": self.rejects.listed[told[1] : seen[1]]}
 
     def _add(self, run: _Narrowed, position: int, seen: Rejected | None) -> None:
         columns = run.columns
         names, before = self.stream.index.so_far, sum(len(note["names"]) for note in self.done)
         counted = sum((Counter(note["counts"]) for note in self.done), self.before[0])
         listed = self.before[1] + sum(len(note["rejected"]) for note in self.done)
-        counts, n_listed = seen or self._rejected()
         note = {
             "rows": len(columns),
             "nonzeros": _nonzeros(columns),
@@ -287,15 +311,19 @@ class _Runs:
             "width": _width(columns),
             "types": run.types,
             "names": names[before:],
-            "counts": dict(counts - counted),
-            "rejected": self.rejects.listed[listed:n_listed],
             "position": position,
             "last": seen is None,
+            **self._rejected_between(seen or self._now(), (counted, listed)),
         }
         columns = _keyed(columns, self.stream.about, self.wanted.seed)
         order = np.argsort(columns.numbers["key"], kind="stable")
         write_columns(self._file(len(self.done)), columns.take(order), note)
         self.done.append(note)
+
+    @property
+    def rejected(self) -> dict[str, Any]:
+        """What was rejected, but for what a source that is read whole tells every time."""
+        return self._rejected_between(self._now(), self.before)
 
     def _found(self, number: int) -> dict[str, Any] | None:
         """The note of a run that is there."""
@@ -458,6 +486,7 @@ def _carry_out(out: Path, runs: _Runs, made_of: str, executor: Executor, progres
             files.append(entry)
             stage.advance(entry["rows"])
     facts, names, statistics = _about(out, runs, types, files)
+    write_text(out / REJECTED, json.dumps(runs.rejected))
     return write_manifest(out, facts, files, names, statistics, made_of)
 
 

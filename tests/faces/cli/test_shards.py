@@ -129,9 +129,12 @@ def test_what_cannot_be_is_refused(cli: Cli, rows: Path, pictures: Path, tmp_pat
 
 def test_bad_rows_are_listed(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "rows.txt").write_text("1 2:1\n1 2:1 2:5\n2 3:1\n")
-    done = cli("shards", tmp_path / "rows.txt", "--out", tmp_path / "a", "--rejects", tmp_path / "r.jsonl", "--json")
-    assert (done.json["rows"], done.json["skipped"]) == (2, 1)
-    assert "feature given twice" in (tmp_path / "r.jsonl").read_text()
+    words = "shards", tmp_path / "rows.txt", "--out", tmp_path / "a", "--rejects", tmp_path / "r.jsonl", "--json"
+    for _ in ("writes", "finds them written"):
+        done = cli(*words)
+        assert (done.json["rows"], done.json["skipped"]) == (2, 1)
+        assert "feature given twice" in (tmp_path / "r.jsonl").read_text()
+    assert "run without --strict" in cli(*words, "--strict").err
     assert "run without --strict" in cli("shards", tmp_path / "rows.txt", "--out", tmp_path / "b", "--strict").err
 
 
