@@ -61,7 +61,7 @@ def prepare_shards(rows: ShardedRows, valid: Rows | None, wanted: "Recipe") -> S
     Raises
     ------
     InputError
-        Data that do not fit each other, too few rows, or no label with enough of them.
+        Data that do not fit each other, too few rows or groups, or no label with enough of them.
     """
     learnt, judged, aligned = rows, None, None
     if valid is not None:
@@ -69,7 +69,11 @@ def prepare_shards(rows: ShardedRows, valid: Rows | None, wanted: "Recipe") -> S
     elif wanted.hold_out:
         refuse_few(len(rows.shards), wanted.hold_out, "row")
         learnt, judged = rows.held_out(wanted.hold_out)
-    counts = learnt.truth().of_label
+    truth, aside = learnt.truth(), None if judged is None else judged.truth()
+    for side, found in (("training", truth), ("validation", aside)):
+        if found is not None and not found.rows:  # whole groups are on one side
+            raise InputError(f"the {side} side of the split would be empty; use other fractions or more rows")
+    counts = truth.of_label
     keep = np.flatnonzero(counts >= wanted.min_rows) if wanted.min_rows > 1 else np.arange(len(counts))
     if not len(keep):
         raise InputError(f"no label has {wanted.min_rows} training rows; lower --min-rows, or give more rows")
@@ -79,8 +83,8 @@ def prepare_shards(rows: ShardedRows, valid: Rows | None, wanted: "Recipe") -> S
     if aligned is not None:
         validation = aligned.rows.with_labels(keep)
         set_aside = len(validation)
-    elif judged is not None and (found := judged.truth()).pairs:
-        validation, set_aside = _centred(judged.first(MAX_ROWS)), found.rows
+    elif judged is not None and aside is not None and aside.of_label[keep].any():
+        validation, set_aside = _centred(judged.first(MAX_ROWS)), aside.rows
     elif judged is not None:
         learnt = rows.with_labels(keep)  # nothing can be chosen by rows without a known label
     truth = learnt.truth()

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import numpy as np
 import pytest
 
 import wsabie
+from sharded import toy_rows
+from wsabie.sources.parquet_rows import write_rows
 
 Cli = Callable[..., Any]
 CORL = "corel5k_mulan/Corel5k-{}-sparse.arff"
@@ -95,6 +98,18 @@ def test_validation_data_and_rare_labels(cli: Cli, rows: Path, tmp_path: Path) -
         1,
         "wsabie: no label has 50 training rows; lower --min-rows, or give more rows",
     )
+
+
+@pytest.mark.parametrize(("share", "side"), [(0.1, "validation"), (0.9, "training")])
+def test_a_side_without_a_group_is_refused(cli: Cli, tmp_path: Path, share: float, side: str) -> None:
+    """All rows are of one group, whose hash lies between; as from memory."""
+    rows = replace(toy_rows(), groups=["the only one"] * 600)
+    write_rows(rows, tmp_path / "rows.parquet")
+    cli("shards", tmp_path / "rows.parquet", "--out", tmp_path / "shards")
+    told = f"wsabie: the {side} side of the split would be empty; use other fractions or more rows"
+    for source in ("shards", "rows.parquet"):
+        done = cli("train", tmp_path / source, "--model", tmp_path / "m", "--hold-out", share)
+        assert (done.code, done.err.strip().splitlines()[-1]) == (1, told)
 
 
 def test_what_shards_hold_is_told(cli: Cli, rows: Path, tmp_path: Path) -> None:
