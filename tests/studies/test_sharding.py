@@ -344,7 +344,7 @@ KILLED = """
 """
 
 
-@pytest.mark.parametrize("writes", [1, 4, 7, 9, 12, 14])
+@pytest.mark.parametrize("writes", [1, 4, 5, 12, 13, 15, 18, 20, 22])
 @pytest.mark.usefixtures("small_runs")
 def test_a_killed_conversion_goes_on_and_writes_the_same(tmp_path: Path, writes: int) -> None:
     file, out = tmp_path / "rows.parquet", tmp_path / "out"
@@ -355,7 +355,7 @@ def test_a_killed_conversion_goes_on_and_writes_the_same(tmp_path: Path, writes:
     with pytest.raises(InputError, match="not finished; run the same `wsabie shards` command again"):
         open_shards(out)
     there = {name for name in content(out) if name.startswith(("run-", "rows-"))}
-    assert len(there) == min(writes - 1, 12)
+    assert len(there) == min(writes - 1, 18)
     read = []
     stamps = {path: path.stat().st_mtime_ns for path in out.rglob("r*-*.safetensors")}
     in_shards(file, out, rows=100)
@@ -529,6 +529,49 @@ def test_more_runs_than_files_may_be_open(tmp_path: Path, monkeypatch: pytest.Mo
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
     assert same(found.whole(), toy_rows(4000))
+
+
+@pytest.mark.usefixtures("small_runs")
+def test_a_run_that_is_opened_again_is_not_looked_at_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of more runs than stay open each is opened for every shard."""
+    monkeypatch.setattr(sharding, "MOST_OPEN", 4)
+    opened: list[bool] = []
+
+    def mapped(path: Path, *, check: bool = True, **more: Any) -> Any:
+        found = map_columns(path, check=check, **more)
+        if path.name.startswith("run-"):
+            assert found[1] == {}  # nothing to parse but where columns lie
+            opened.append(check)
+        return found
+
+    monkeypatch.setattr(sharding, "map_columns", mapped)
+    with monkeypatch.context() as patched:
+        patched.setattr(sharding, "_carry_out", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            in_shards(toy_rows(4000), tmp_path / "out", rows=400)
+    assert not opened
+    found = in_shards(toy_rows(4000), tmp_path / "out", rows=400)
+    assert sum(opened) == 40  # those of the stopped run, once
+    assert len(opened) > 40 * 10
+    assert same(found.whole(), toy_rows(4000))
+
+
+@pytest.mark.parametrize("note", [None, "{"])
+@pytest.mark.usefixtures("small_runs")
+def test_a_run_without_its_note_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, note: str | None
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(sharding, "_carry_out", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            in_shards(toy_rows(), tmp_path / "out", rows=100)
+    file = tmp_path / "out" / "unfinished" / "run-00002.json"
+    file.unlink()
+    if note is not None:
+        file.write_text(note)
+    in_shards(toy_rows(), tmp_path / "out", rows=100)
+    in_shards(toy_rows(), tmp_path / "whole", rows=100)
+    assert content(tmp_path / "out") == content(tmp_path / "whole")
 
 
 @pytest.mark.usefixtures("small_runs")

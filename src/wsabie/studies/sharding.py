@@ -316,8 +316,10 @@ class _Runs:
             **self._rejected_between(seen or self._now(), (counted, listed)),
         }
         columns = _keyed(columns, self.stream.about, self.wanted.seed)
-        order = np.argsort(columns.numbers["key"], kind="stable")
-        write_columns(self._file(len(self.done)), columns.take(order), note)
+        order, file = np.argsort(columns.numbers["key"], kind="stable"), self._file(len(self.done))
+        # beside the run, which is opened for many shards; there before it, so that a run that is there has one
+        write_text(file.with_suffix(".json"), json.dumps(note))
+        write_columns(file, columns.take(order), {})
         self.done.append(note)
 
     @property
@@ -326,11 +328,15 @@ class _Runs:
         return self._rejected_between(self._now(), self.before)
 
     def _found(self, number: int) -> dict[str, Any] | None:
-        """The note of a run that is there."""
+        """The note of a run that is there; both are looked at here, and by nothing that opens the run later."""
         file = self._file(number)
         try:
-            return map_columns(file)[1] if file.is_file() else None
-        except ValueError:
+            if not file.is_file():
+                return None
+            map_columns(file)
+            note: dict[str, Any] = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
+            return note
+        except (ValueError, FileNotFoundError):
             file.unlink()
             return None
 
@@ -345,7 +351,7 @@ def _run_file(work: Path, number: int) -> Path:
 def _runs_in(work: Path) -> KeptOpen:
     def mapped(number: int) -> Columns:
         with readable(_run_file(work, number)):
-            return map_columns(_run_file(work, number))[0]
+            return map_columns(_run_file(work, number), check=False)[0]  # `_found`, or written just now
 
     return KeptOpen(mapped, MOST_OPEN)
 
@@ -465,6 +471,16 @@ def _hashes(words: list[str], salt: str) -> UInt64:
 # ---- shards
 
 
+def _bounds(runs: _Runs, n_shards: int) -> Int32:
+    """Where the rows of each shard begin in each run, (n_runs, n_shards + 1)."""
+    cuts = np.array([(number << 64) // n_shards for number in range(1, n_shards)], np.uint64)
+    bounds = np.zeros((len(runs.done), n_shards + 1), np.int32)
+    for number, row in enumerate(bounds):
+        keys = runs.run(number).numbers["key"]
+        row[1:-1], row[-1] = np.searchsorted(keys, cuts), len(keys)
+    return bounds
+
+
 def _carry_out(out: Path, runs: _Runs, made_of: str, executor: Executor, progress: Progress) -> Shards:
     """Write the shards that are missing, then everything beside them."""
     n_rows = runs.total("rows")
@@ -476,7 +492,7 @@ def _carry_out(out: Path, runs: _Runs, made_of: str, executor: Executor, progres
     types = _Types.of(runs)
     files = []
     with progress.stage("writing shards", n_rows, "rows") as stage:
-        cut = _Cut(out, runs.work, len(runs.done), n_shards, types)
+        cut = _Cut(out, runs.work, _bounds(runs, n_shards), types)
         for entry, repeated in executor.map_with(_Cut.write, cut, range(n_shards)):
             if not (out / entry["file"]).is_file():
                 raise InputError(f"{entry['file']} was written on another machine and is not found in {out}; choose a "
@@ -521,9 +537,12 @@ class _Cut:
 
     out: Path
     work: Path
-    n_runs: int
-    n_shards: int
+    bounds: Int32
     types: _Types
+
+    @property
+    def n_shards(self) -> int:
+        return self.bounds.shape[1] - 1
 
     @cached_property
     def run(self) -> KeptOpen:
@@ -544,15 +563,9 @@ class _Cut:
 
 def _between(cut: _Cut, number: int) -> tuple[Columns, list[tuple[int, str]]]:
     """The rows of a shard, in their order, and those whose ids came before."""
-    n_shards, types = cut.n_shards, cut.types
-    lo, hi = (number << 64) // n_shards, ((number + 1) << 64) // n_shards
-    pieces = []
-    for run in map(cut.run, range(cut.n_runs)):
-        keys = run.numbers["key"]
-        first = int(np.searchsorted(keys, np.uint64(lo)))
-        end = len(keys) if hi >= 1 << 64 else int(np.searchsorted(keys, np.uint64(hi)))
-        pieces.append(joined([run.part(first, end)]))  # a copy, so that no run stays open for it
-    rows = joined(pieces)
+    types, ends = cut.types, cut.bounds[:, number : number + 2].tolist()
+    # copies, so that no run stays open for its piece
+    rows = joined([joined([cut.run(i).part(first, end)]) for i, (first, end) in enumerate(ends)])
     kept, repeated = _unrepeated(rows)
     rows = rows.take(kept)
     y, labels = rows.lists["y"], types.final[rows.lists["y"].parts["labels"]]
