@@ -170,6 +170,21 @@ def test_ids_that_come_again_are_rejected_wherever_they_are(tmp_path: Path) -> N
     assert sorted(rejects.listed) == sorted(wanted.listed)
 
 
+@pytest.mark.usefixtures("small_runs")
+def test_an_id_that_came_in_another_file_is_told_as_from_memory(tmp_path: Path) -> None:
+    (tmp_path / "t").mkdir()
+    ids = [f"row-{i}" for i in range(120)]
+    ids[70], ids[71], ids[119] = "row-69", "row-3", "row-0"  # near, far, and the last one
+    for part, (lo, hi) in enumerate([(0, 60), (60, 69), (69, 120)]):
+        rows = {"id": ids[lo:hi], "features": [[float(i)] for i in range(lo, hi)], "labels": [["a"]] * (hi - lo)}
+        pq.write_table(pa.table(rows), tmp_path / "t" / f"part-{part}.parquet")
+    rejects, wanted = Rejects(), Rejects()
+    in_shards(tmp_path / "t", tmp_path / "shards", rejects, rows=40)
+    open_source(tmp_path / "t", rejects=wanted)
+    places = [f"{tmp_path / 't' / 'part-2.parquet'} row {row}" for row in (2, 3, 51)]
+    assert sorted(where for where, *_ in rejects.listed) == sorted(where for where, *_ in wanted.listed) == places
+
+
 # ---- values
 
 

@@ -9,10 +9,12 @@ stopped goes on behind the last of them, and writes the same bytes.
 import hashlib
 import json
 import shutil
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -25,6 +27,7 @@ from wsabie.base.executor import Executor, Serial
 from wsabie.base.progress import SILENT, Progress
 from wsabie.features.augment import original_ids
 from wsabie.sources.fingerprint import fingerprint
+from wsabie.sources.parquet_file import Batch
 from wsabie.sources.row_stream import About, ParquetStream, RowStream, WholeStream
 from wsabie.sources.svmlight import SIDECARS
 from wsabie.sources.text import reading, shown
@@ -498,12 +501,21 @@ def _carry_out(out: Path, runs: _Runs, made_of: str, executor: Executor, progres
                 raise InputError(f"{entry['file']} was written on another machine and is not found in {out}; choose a "
                                  "folder that all machines share")  # fmt: skip
             for row, name in repeated:
-                runs.rejects.add(f"{shown(runs.stream.path)} row {row}", "duplicate id", name)
+                runs.rejects.add(_where(runs.stream, row), "duplicate id", name)
             files.append(entry)
             stage.advance(entry["rows"])
     facts, names, statistics = _about(out, runs, types, files)
     write_text(out / REJECTED, json.dumps(runs.rejected))
     return write_manifest(out, facts, files, names, statistics, made_of)
+
+
+def _where(stream: RowStream, row: int) -> str:
+    """Where a row stands, by its number in the source, as it is told while rows are read."""
+    if not isinstance(stream, ParquetStream):
+        return f"{shown(stream.path)} row {row}"
+    files, ends = stream.table.files, list(accumulate(stream.table.file_rows, initial=0))
+    at = bisect_left(ends, row) - 1
+    return Batch(files[at], 1, None).where(row - ends[at] - 1)
 
 
 class _Types(NamedTuple):
