@@ -35,8 +35,9 @@ from wsabie.studies import sharding
 
 @pytest.fixture
 def small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs of a hundred rows and parts of fifty, so that few rows have many."""
+    """Runs of a hundred rows and parts of fifty, so that few rows have many; keys are looked at as few at a time."""
     monkeypatch.setattr(sharding, "ROWS_PER_RUN", 100)
+    monkeypatch.setattr(sharding, "_KEYS_AT_ONCE", 100)
     monkeypatch.setattr("wsabie.sources.row_stream._ROWS_AT_ONCE", 50)
     monkeypatch.setattr("wsabie.sources.row_stream._BATCH", 50)
 
@@ -168,6 +169,34 @@ def test_ids_that_come_again_are_rejected_wherever_they_are(tmp_path: Path) -> N
     assert same(found, open_source(tmp_path / "rows.parquet", rejects=wanted))
     assert rejects.counts == wanted.counts == {"duplicate id": 90}
     assert sorted(rejects.listed) == sorted(wanted.listed)
+
+
+@pytest.mark.usefixtures("small_runs")
+@pytest.mark.parametrize("near", [True, False])
+def test_what_only_a_repeated_row_has_is_not_there(tmp_path: Path, near: bool) -> None:
+    """A label, and the width; both stay where another row has them."""
+    ids, labels = [f"row-{i}" for i in range(240)], [["x", "z"], ["y"]] * 120
+    indices = [[i % 7] for i in range(240)]
+    for place, label, feature in ((130, "only here", 90), (131, "here too", 12)):
+        ids[place], labels[place], indices[place] = ids[place - (3 if near else 120)], [label], [feature]
+    labels[200], indices[201] = ["here too"], [12]
+    rows = {"id": ids, "indices": indices, "values": [[float(i % 5)] for i in range(240)], "labels": labels}
+    pq.write_table(pa.table(rows), tmp_path / "rows.parquet")
+    found = in_shards(tmp_path / "rows.parquet", tmp_path / "shards", rows=40).whole()
+    wanted = open_source(tmp_path / "rows.parquet")
+    assert (found.label_names, found.X.shape[1]) == (["here too", "x", "y", "z"], 13)
+    assert same(found, wanted)
+
+
+@pytest.mark.usefixtures("small_runs")
+def test_ids_of_one_key_are_not_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sharding, "_hashes", lambda words, _: np.array([len(word) for word in words], np.uint64) << 60)
+    ids = ["a", *(f"row-{i}" for i in range(120)), "b", "cc", "cc"]
+    rows = {"id": ids, "features": [[float(i)] for i in range(124)], "labels": [["x"], ["y"]] * 62}
+    pq.write_table(pa.table(rows), tmp_path / "rows.parquet")
+    found = in_shards(tmp_path / "rows.parquet", tmp_path / "shards", rows=40).whole()
+    assert same(found, open_source(tmp_path / "rows.parquet"))
+    assert len(found) == 123
 
 
 @pytest.mark.usefixtures("small_runs")

@@ -324,26 +324,24 @@ def write_manifest(
     return open_shard_folder(path)
 
 
-def write_shard(
-    path: Path, number: int, n_shards: int, columns: Columns, note: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
+def write_shard(path: Path, number: int, n_shards: int, columns: Columns) -> dict[str, Any]:
     """Write a shard, atomically, and return what the manifest says of it."""
     file = path / shard_name(number, n_shards)
-    digest = write_columns(file, columns, note or {})
+    digest = write_columns(file, columns, {})
     return _entry(file, columns, digest)
 
 
-def found_shard(path: Path, number: int, n_shards: int) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """What the manifest says of a shard that an earlier run has written, and its note; None without one."""
+def found_shard(path: Path, number: int, n_shards: int) -> dict[str, Any] | None:
+    """What the manifest says of a shard that an earlier run has written; None without one."""
     file = path / shard_name(number, n_shards)
     if not file.is_file():
         return None
     try:
-        columns, note = map_columns(file)
+        columns, _ = map_columns(file)
     except ValueError:
         return None
     with file.open("rb") as stream:
-        return _entry(file, columns, hashlib.file_digest(stream, "sha256").hexdigest()), note
+        return _entry(file, columns, hashlib.file_digest(stream, "sha256").hexdigest())
 
 
 def shard_name(number: int, n_shards: int) -> str:

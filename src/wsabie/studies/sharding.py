@@ -40,6 +40,7 @@ from wsabie.storage.columns import (
     joined,
     map_columns,
     starts_of,
+    taken,
     texts,
     words_of,
     write_columns,
@@ -68,6 +69,7 @@ ROWS_PER_RUN = 1 << 18
 NONZEROS_PER_RUN = 1 << 24
 HALF_ERROR = 2.0**-11
 """The largest relative error of a number that float16 holds."""
+_KEYS_AT_ONCE = 1 << 19
 _OURS = rf"rows-\d+-of-\d+\.safetensors|{PARTS}|{STATISTICS}|{NAMES}|{REJECTED}|{MANIFEST}"
 _SORTED = 2
 """The way in which runs and shards are written; another one does not go on with them."""
@@ -484,29 +486,37 @@ def _bounds(runs: _Runs, n_shards: int) -> Int32:
     return bounds
 
 
-def _carry_out(out: Path, runs: _Runs, made_of: str, executor: Executor, progress: Progress) -> Shards:
-    """Write the shards that are missing, then everything beside them."""
-    n_rows = runs.total("rows")
-    if not n_rows:
-        raise InputError(f"no rows are left of {shown(runs.stream.path)}; look at the list that --rejects FILE writes")
-    if not runs.total("pairs"):
-        raise InputError(f"nothing in {shown(runs.stream.path)} has a label; give rows that have some")
-    n_shards = max(1, -(-n_rows // runs.wanted.rows), -(-runs.total("nonzeros") // NONZEROS_PER_SHARD))
-    types = _Types.of(runs)
-    files = []
-    with progress.stage("writing shards", n_rows, "rows") as stage:
-        cut = _Cut(out, runs.work, _bounds(runs, n_shards), types)
-        for entry, repeated in executor.map_with(_Cut.write, cut, range(n_shards)):
-            if not (out / entry["file"]).is_file():
-                raise InputError(f"{entry['file']} was written on another machine and is not found in {out}; choose a "
-                                 "folder that all machines share")  # fmt: skip
-            for row, name in repeated:
-                runs.rejects.add(_where(runs.stream, row), "duplicate id", name)
-            files.append(entry)
-            stage.advance(entry["rows"])
-    facts, names, statistics = _about(out, runs, types, files)
-    write_text(out / REJECTED, json.dumps(runs.rejected))
-    return write_manifest(out, facts, files, names, statistics, made_of)
+def _repeated(runs: _Runs, bounds: Int32) -> list[Int32]:
+    """Places in each run of the rows whose id an earlier row of the source has; these rows are told."""
+    first = runs.run(0)
+    if "row" not in first.numbers or "id" in first.numbers:  # ids are those of `Rows`, or numbers of rows
+        return [np.zeros(0, np.int32) for _ in runs.done]
+    step = max(1, _KEYS_AT_ONCE // runs.wanted.rows)
+    spans = [bounds[:, lo : lo + step + 1][:, [0, -1]] for lo in range(0, bounds.shape[1] - 1, step)]
+    run, place = (np.concatenate(some) for some in zip(*(_again(runs, span) for span in spans), strict=True))
+    order = np.argsort(run, kind="stable")
+    return np.split(place[order], np.searchsorted(run[order], np.arange(1, len(runs.done))))
+
+
+def _again(runs: _Runs, span: Int32) -> tuple[Int32, Int32]:
+    """Run and place of such rows, among those between two places of each run, (n_runs, 2)."""
+    ends = span.tolist()
+    run = np.repeat(np.arange(len(ends), dtype=np.int32), np.diff(span)[:, 0])
+    place = np.concatenate([np.arange(lo, hi, dtype=np.int32) for lo, hi in ends])
+    keys = np.concatenate([runs.run(i).numbers["key"][lo:hi].copy() for i, (lo, hi) in enumerate(ends)])
+    order = np.argsort(keys, kind="stable")  # of one key in the order of the source
+    same = np.flatnonzero(keys[order][1:] == keys[order][:-1]) + 1
+    near = order[np.union1d(same - 1, same)]
+    told: dict[int, tuple[str, int]] = {}
+    for number in np.unique(run[near]).tolist():
+        its, columns = near[run[near] == number], runs.run(number)
+        rows = columns.numbers["row"][place[its]].tolist()
+        told |= zip(its.tolist(), zip(words_of(taken(columns.lists["id"], place[its])), rows, strict=True), strict=True)
+    pairs = zip(order[same - 1].tolist(), order[same].tolist(), strict=True)
+    again = [at for before, at in pairs if told[before][0] == told[at][0]]  # two ids may have one key
+    for name, row in map(told.__getitem__, again):
+        runs.rejects.add(_where(runs.stream, row), "duplicate id", name)
+    return run[again], place[again]
 
 
 def _where(stream: RowStream, row: int) -> str:
@@ -516,6 +526,30 @@ def _where(stream: RowStream, row: int) -> str:
     files, ends = stream.table.files, list(accumulate(stream.table.file_rows, initial=0))
     at = bisect_left(ends, row) - 1
     return Batch(files[at], 1, None).where(row - ends[at] - 1)
+
+
+def _carry_out(out: Path, runs: _Runs, made_of: str, executor: Executor, progress: Progress) -> Shards:
+    """Write the shards that are missing, then everything beside them."""
+    n_rows = runs.total("rows")
+    if not n_rows:
+        raise InputError(f"no rows are left of {shown(runs.stream.path)}; look at the list that --rejects FILE writes")
+    if not runs.total("pairs"):
+        raise InputError(f"nothing in {shown(runs.stream.path)} has a label; give rows that have some")
+    n_shards = max(1, -(-n_rows // runs.wanted.rows), -(-runs.total("nonzeros") // NONZEROS_PER_SHARD))
+    bounds = _bounds(runs, n_shards)
+    gone = _repeated(runs, bounds)
+    types = _Types.of(runs, gone)
+    cut, files = _Cut(out, runs.work, bounds, gone, types), []
+    with progress.stage("writing shards", n_rows, "rows") as stage:
+        for entry in executor.map_with(_Cut.write, cut, range(n_shards)):
+            if not (out / entry["file"]).is_file():
+                raise InputError(f"{entry['file']} was written on another machine and is not found in {out}; choose a "
+                                 "folder that all machines share")  # fmt: skip
+            files.append(entry)
+            stage.advance(entry["rows"])
+    facts, names, statistics = _about(out, runs, types, files)
+    write_text(out / REJECTED, json.dumps(runs.rejected))
+    return write_manifest(out, facts, files, names, statistics, made_of)
 
 
 class _Types(NamedTuple):
@@ -528,9 +562,9 @@ class _Types(NamedTuple):
     dense: bool
 
     @classmethod
-    def of(cls, runs: _Runs) -> "_Types":
+    def of(cls, runs: _Runs, gone: list[Int32]) -> "_Types":
         about, index = runs.stream.about, runs.stream.index
-        width = about.n_features or max(note["width"] for note in runs.done)
+        width, lost = _needed(runs, gone)
         if about.order == "number":
             written = index.so_far
             order = sorted(range(len(written)), key=lambda i: int(written[i]))
@@ -539,8 +573,28 @@ class _Types(NamedTuple):
             names = [written[i] for i in order]
         else:
             names, final = index.finish()
+            if about.order == "text":  # else the source says which labels there are
+                kept = np.ones(len(names), bool)
+                kept[final[lost]] = False
+                names = [name for name, one in zip(names, kept, strict=True) if one]
+                final = (np.cumsum(kept, dtype=np.int32) - 1)[final]
         values = np.dtype(_shared([note["types"] for note in runs.done], runs.stream.path)[0])
-        return cls(width, names, final, values, "features" in runs.run(0).numbers)
+        return cls(about.n_features or width, names, final, values, "features" in runs.run(0).numbers)
+
+
+def _needed(runs: _Runs, gone: list[Int32]) -> tuple[int, Int64]:
+    """The width that is needed without the rows that are gone, and the labels that only these have."""
+    widths = [note["width"] for note in runs.done]
+    left, lost = np.zeros((2, len(runs.stream.index.so_far)), bool)
+    for number, places in enumerate(gone) if any(map(len, gone)) else ():
+        run = runs.run(number)
+        rows = Columns(lists={name: run.lists[name] for name in ("x", "y") if name in run.lists})
+        lost[rows.take(places.astype(np.int64)).lists["y"].parts["labels"]] = True
+        if len(places):
+            rows = rows.take(np.delete(np.arange(len(run)), places))
+            widths[number] = _width(rows) if "x" in rows.lists else widths[number]
+        left[rows.lists["y"].parts["labels"]] = True
+    return max(widths), np.flatnonzero(lost & ~left)
 
 
 @dataclass
@@ -550,11 +604,12 @@ class _Cut:
     out: Path
     work: Path
     bounds: Int32
+    gone: list[Int32]  # rows of each run that are left out
     types: _Types
 
     @property
     def n_shards(self) -> int:
-        return self.bounds.shape[1] - 1
+        return int(self.bounds.shape[1]) - 1
 
     @cached_property
     def run(self) -> KeptOpen:
@@ -563,23 +618,24 @@ class _Cut:
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "run"}  # open files do not travel
 
-    def write(self, number: int) -> tuple[dict[str, Any], list[tuple[int, str]]]:
-        """The entry of a shard, which is written where it is missing, and the rows whose ids came before."""
+    def write(self, number: int) -> dict[str, Any]:
+        """The entry of a shard, which is written where it is missing."""
         found = found_shard(self.out, number, self.n_shards)
-        if found is None:
-            columns, repeated = _between(self, number)
-            note = {"repeated": repeated}
-            found = write_shard(self.out, number, self.n_shards, columns, note), note
-        return found[0], found[1]["repeated"]
+        return found or write_shard(self.out, number, self.n_shards, _between(self, number))
 
 
-def _between(cut: _Cut, number: int) -> tuple[Columns, list[tuple[int, str]]]:
-    """The rows of a shard, in their order, and those whose ids came before."""
+def _between(cut: _Cut, number: int) -> Columns:
+    """The rows of a shard, in their order."""
     types, ends = cut.types, cut.bounds[:, number : number + 2].tolist()
     # copies, so that no run stays open for its piece
     rows = joined([joined([cut.run(i).part(first, end)]) for i, (first, end) in enumerate(ends)])
-    kept, repeated = _unrepeated(rows)
-    rows = rows.take(kept)
+    order = np.argsort(rows.numbers["key"], kind="stable")
+    starts = starts_of([end - first for first, end in ends]).tolist()
+    gone = [
+        places[slice(*np.searchsorted(places, span))] - span[0] + start
+        for places, span, start in zip(cut.gone, ends, starts[:-1], strict=True)
+    ]
+    rows = rows.take(order[~np.isin(order, np.concatenate(gone))])
     y, labels = rows.lists["y"], types.final[rows.lists["y"].parts["labels"]]
     lists = {**rows.lists, "y": _in_order(Lists(y.starts, {**y.parts, "labels": labels}), len(types.names))}
     numbers = {name: array for name, array in rows.numbers.items() if name not in ("key", "row")}
@@ -587,27 +643,11 @@ def _between(cut: _Cut, number: int) -> tuple[Columns, list[tuple[int, str]]]:
         x = lists["x"]
         lists["x"] = Lists(x.starts, {**x.parts, "indices": x.parts["indices"].astype(unsigned(types.width))})
     lists = {name: Lists(column.starts.astype(_starts(column)), column.parts) for name, column in lists.items()}
-    return _with_values(Columns(numbers, lists), _values(rows).astype(types.values)), repeated
+    return _with_values(Columns(numbers, lists), _values(rows).astype(types.values))
 
 
 def _starts(column: Lists) -> npt.DTypeLike:
     return np.uint32 if column.starts[-1] < 1 << 32 else np.uint64
-
-
-def _unrepeated(rows: Columns) -> tuple[Int64, list[tuple[int, str]]]:
-    """Rows in the order of their keys, without those whose id an earlier row of the source has; these, told."""
-    keys = rows.numbers["key"]
-    if "row" not in rows.numbers or "id" in rows.numbers:
-        return np.argsort(keys, kind="stable"), []
-    order = np.lexsort((rows.numbers["row"], keys))
-    same = np.flatnonzero(keys[order][1:] == keys[order][:-1]) + 1
-    if not len(same):
-        return order, []
-    near = np.unique(np.concatenate([same - 1, same]))
-    names = dict(zip(near.tolist(), words_of(rows.take(order[near]).lists["id"]), strict=True))
-    repeated = [place for place in same.tolist() if names[place] == names[place - 1]]
-    told = [(int(rows.numbers["row"][order[place]]), names[place]) for place in repeated]
-    return np.delete(order, repeated), told
 
 
 def _in_order(labels: Lists, n_labels: int) -> Lists:
