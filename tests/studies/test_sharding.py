@@ -688,12 +688,59 @@ def test_rows_are_written_with_their_features_in_order(tmp_path: Path) -> None:
 
 def test_rows_whose_features_do_not_ascend_are_refused(shards: Path) -> None:
     """The owner of a range of features finds its own in a row by bisection."""
-    file = shards / shard_name(0, 6)
+    turned(shards / shard_name(0, 6))
+    with pytest.raises(InputError, match="damaged"):
+        open_shards(shards).read([(0, 1)])
+
+
+def turned(file: Path) -> None:
+    """Turn the features of a shard round."""
     whole, indices = file.read_bytes(), map_columns(file)[0].lists["x"].parts["indices"].copy()
     assert whole.count(indices.tobytes()) == 1
     file.write_bytes(whole.replace(indices.tobytes(), indices[::-1].tobytes()))
-    with pytest.raises(InputError, match="damaged"):
-        open_shards(shards).read([(0, 1)])
+
+
+def test_labels_are_looked_at_without_features(shards: Path) -> None:
+    turned(shards / shard_name(2, 6))
+    rows = open_shards(shards)
+    assert rows.truth().pairs == 1200
+    starts = rows.shards.starts.tolist()
+    assert len(rows.read([(0, starts[2]), (starts[3], 600)])[1].indptr) == 601 - (starts[3] - starts[2])
+    for spans in ([(0, 600)], [(starts[2], starts[3])], [(590, 600), (starts[2] + 5, starts[2] + 9)]):
+        with pytest.raises(InputError, match=rf"{shard_name(2, 6)} is damaged"):
+            rows.read(spans)
+
+
+@pytest.mark.parametrize("feature", [30, 31, 65535])
+def test_a_feature_out_of_range_is_refused_where_it_is(shards: Path, feature: int) -> None:
+    file = shards / shard_name(4, 6)
+    x = map_columns(file)[0].lists["x"]
+    at = int(x.starts[8]) - 1  # the last one of row 7
+    indices = x.parts["indices"].copy()
+    whole, before = file.read_bytes(), indices.tobytes()
+    indices[at] = feature
+    file.write_bytes(whole.replace(before, indices.tobytes()))
+    rows = open_shards(shards)
+    first = int(rows.shards.starts[4])
+    rows.read([(0, first + 7), (first + 8, 600)])
+    with pytest.raises(InputError, match=rf"{shard_name(4, 6)} is damaged"):
+        rows.read([(first + 7, first + 8)])
+
+
+def test_what_was_looked_at_is_not_looked_at_again_elsewhere(shards: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither in other processes, nor from another folder than the one where a relative path was opened."""
+    monkeypatch.chdir(shards.parent)
+    rows = open_shards("out")
+    rows.truth()
+    sent = pickle.dumps(rows)
+    monkeypatch.chdir("/")
+    looked: list[int] = []
+    monkeypatch.setattr(type(rows.shards), "_check", lambda *_: looked.append(1))
+    there = pickle.loads(sent)  # noqa: S301 - of our own making
+    assert there.read([(0, 600)])[1].nnz == 1200
+    assert not looked
+    open_shards(shards).read([(0, 600)])
+    assert len(looked) == 6
 
 
 def test_shards_without_their_rows_are_known_as_such(shards: Path) -> None:

@@ -96,7 +96,7 @@ class ShardedRows:
         return replace(self, keep=kept, label_names=[self.label_names[y] for y in keep])
 
     def truth(self) -> Truth:
-        """What the labels are like; nothing but them is read."""
+        """What the labels are like; of the features nothing is read but where those of each row begin."""
         rows = unlabelled = 0
         of_label = np.zeros(self.shards.facts["labels"], np.int64)
         for piece in self.shards.pieces(self.lo, self.hi):

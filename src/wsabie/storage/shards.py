@@ -20,9 +20,10 @@ cut out of it: rows have numbers from 0, which do not depend on how large a shar
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -93,13 +94,13 @@ class Shards:
 
     @cached_property
     def shard(self) -> KeptOpen:
-        """shard(number): a shard, mapped; its numbers are looked at when it is opened for the first time."""
+        """shard(number): a shard, mapped; all but its features is looked at when it is opened for the first time."""
         return KeptOpen(self._mapped, MOST_OPEN)
 
     def __getstate__(self) -> dict[str, Any]:
-        """For other processes, which map the files themselves."""
+        """For other processes, which map the files themselves, and look at none that this one has looked at."""
         state = {name: value for name, value in self.__dict__.items() if name != "shard"}
-        return {**state, "path": self.path.absolute(), "_sound": set()}
+        return {**state, "path": self.path.absolute(), "_sound": set(self._sound)}
 
     def __len__(self) -> int:
         return int(self.facts["rows"])
@@ -137,6 +138,9 @@ class Shards:
                 at += len(some)
             return Stored(X, Y)
         sparse = self._gathered(pieces, "x", {"indices": np.int32, "values": np.float32})
+        if (wrong := _misplaced(sparse, int(self.facts["features"]))) is not None:
+            shard = next(piece.shard for piece, end in zip(pieces, _ends(pieces), strict=True) if wrong < end)
+            raise _damaged(self.path / self.files[shard]["file"])
         return Stored(Csr(sparse.starts, sparse.parts["indices"], sparse.parts["values"]), Y)
 
     def _gathered(self, pieces: Sequence[Piece], name: str, dtypes: Mapping[str, Any]) -> Lists:
@@ -207,7 +211,7 @@ class Shards:
                 raise _damaged(file) from error
 
     def _check(self, columns: Columns, entry: Mapping[str, Any]) -> None:
-        """Kernels follow the numbers of features and labels without looking."""
+        """Kernels follow the numbers of labels, and of features (`_misplaced`), without looking."""
         width = int(self.facts["features"])
         if len(columns) != entry["rows"] or not _below(columns.lists["y"].parts["labels"], self.facts["labels"]):
             raise ValueError("labels out of range")
@@ -215,12 +219,26 @@ class Shards:
             if columns.numbers["features"].shape != (len(columns), width):
                 raise ValueError("another width")
             return
-        starts, x = columns.lists["x"]
-        if len(x["values"]) != entry["nonzeros"] or not _below(x["indices"], width):
-            raise ValueError("features out of range")
-        falls = np.flatnonzero(x["indices"][1:] < x["indices"][:-1]) + 1
-        if not np.isin(falls, starts).all():
-            raise ValueError("features out of order")
+        x = columns.lists["x"].parts
+        if len(x["values"]) != entry["nonzeros"] or x["indices"].dtype.kind != "u":
+            raise ValueError("other features")
+
+
+def _misplaced(x: Lists, width: int) -> int | None:
+    """The first row with a feature out of range, or below the one before it; rows are looked at whenever they are read.
+
+    That costs less than to read a whole shard for the first of its rows."""
+    indices = x.parts["indices"]
+    wrong = indices.view(np.uint32) >= width
+    falls = indices[1:] < indices[:-1]
+    falls[x.starts[(x.starts > 0) & (x.starts < len(indices))] - 1] = False  # another row
+    wrong[1:] |= falls
+    return int(np.searchsorted(x.starts, np.argmax(wrong), side="right")) - 1 if wrong.any() else None
+
+
+def _ends(pieces: Sequence[Piece]) -> Iterator[int]:
+    """How many rows there are up to the end of each piece."""
+    return accumulate(piece.hi - piece.lo for piece in pieces)
 
 
 def _below(numbers: Any, n: int) -> bool:
