@@ -27,7 +27,7 @@ from wsabie.sources.parquet_rows import write_rows
 from wsabie.sources.records import Rows
 from wsabie.sources.row_stream import WholeStream
 from wsabie.sources.sharded import open_shards
-from wsabie.storage.columns import map_columns
+from wsabie.storage.columns import Columns, Lists, map_columns, write_columns
 from wsabie.storage.rejects import Rejects
 from wsabie.storage.shards import shard_name
 from wsabie.studies import sharding
@@ -654,6 +654,29 @@ def test_damage_is_found(shards: Path) -> None:
             open_shards(shards)
         (shards / name).write_bytes(whole)
     open_shards(shards).shards.verify()
+
+
+@pytest.mark.parametrize(
+    ("dense", "name"), [(False, "rows_above_0"), (True, "deviation"), (True, "mean"), (False, "rows_of_label")]
+)
+@pytest.mark.parametrize("change", ["name", "length"])
+def test_statistics_of_other_columns_are_refused(tmp_path: Path, dense: bool, name: str, change: str) -> None:
+    """Of the same size, as all that is looked at when the folder is opened."""
+    shards = in_shards(toy_rows(dense=dense), tmp_path / "out").shards
+    assert set(shards.statistics()) == {"rows_of_label", *(("mean", "deviation") if dense else ("rows_above_0",))}
+    file = tmp_path / "out" / "statistics.safetensors"
+    if change == "name":
+        file.write_bytes(file.read_bytes().replace(name.encode(), name[::-1].encode()))
+    else:
+        columns = {
+            key: Lists(
+                starts - starts.clip(0, name in parts), {part: flat[name in parts :] for part, flat in parts.items()}
+            )
+            for key, (starts, parts) in map_columns(file)[0].lists.items()
+        }  # one entry less
+        write_columns(file, Columns({}, columns), {})
+    with pytest.raises(InputError, match=r"statistics\.safetensors is damaged"):
+        shards.statistics()
 
 
 @given(st.data())

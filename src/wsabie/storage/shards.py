@@ -172,7 +172,12 @@ class Shards:
                 columns, _ = map_columns(file)
             except ValueError as error:
                 raise _damaged(file) from error
-        return {name: flat for column in columns.lists.values() for name, flat in column.parts.items()}
+        found = {name: flat for column in columns.lists.values() for name, flat in column.parts.items()}
+        of_features = ("mean", "deviation") if self.dense else ("rows_above_0",)
+        lengths = dict.fromkeys(of_features, self.facts["features"]) | {"rows_of_label": self.facts["labels"]}
+        if {name: len(flat) for name, flat in found.items()} != lengths:
+            raise _damaged(file)
+        return found
 
     def names(self) -> dict[str, list[str] | None]:
         """label_names, and feature_names or None."""
