@@ -71,11 +71,6 @@ class Columns:
         lists = {name: taken(column, index) for name, column in self.lists.items()}
         return Columns({name: array[index] for name, array in self.numbers.items()}, lists)
 
-    def without(self, *names: str) -> "Columns":
-        """The same rows without some columns."""
-        kept = ({n: column for n, column in found.items() if n not in names} for found in (self.numbers, self.lists))
-        return Columns(*kept)  # type: ignore[arg-type]
-
 
 def joined(pieces: Sequence[Columns]) -> Columns:
     """Rows of several pieces, which have the same columns, one after the other.

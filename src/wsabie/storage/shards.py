@@ -371,11 +371,15 @@ def shard_name(number: int, n_shards: int) -> str:
     return f"rows-{number:05d}-of-{n_shards:05d}.safetensors"
 
 
-def _entry(file: Path, columns: Columns, digest: str) -> dict[str, Any]:
+def nonzeros(columns: Columns) -> int:
+    """Values of some rows, those of dense ones all."""
     sparse = columns.lists.get("x")
-    nonzeros = int(sparse.starts[-1]) if sparse is not None else int(columns.numbers["features"].size)
-    size = file.stat().st_size
-    return {"file": file.name, "rows": len(columns), "nonzeros": nonzeros, "bytes": size, "sha256": digest}
+    return int(sparse.starts[-1]) if sparse is not None else int(columns.numbers["features"].size)
+
+
+def _entry(file: Path, columns: Columns, digest: str) -> dict[str, Any]:
+    counts = {"rows": len(columns), "nonzeros": nonzeros(columns), "bytes": file.stat().st_size}
+    return {"file": file.name, **counts, "sha256": digest}
 
 
 def _damaged(file: Path) -> InputError:

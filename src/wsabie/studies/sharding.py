@@ -58,6 +58,7 @@ from wsabie.storage.shards import (
     WORK,
     Shards,
     found_shard,
+    nonzeros,
     open_shard_folder,
     write_manifest,
     write_shard,
@@ -283,8 +284,8 @@ class _Runs:
         seen = self._now()
         for part in self.stream.parts(position):
             parts = [*(one.columns for one in held), part.columns]
-            rows, nonzeros = (sum(map(count, parts)) for count in (len, _nonzeros))
-            if held and (rows > ROWS_PER_RUN or nonzeros > NONZEROS_PER_RUN):
+            n_rows, n_values = (sum(map(count, parts)) for count in (len, nonzeros))
+            if held and (n_rows > ROWS_PER_RUN or n_values > NONZEROS_PER_RUN):
                 yield self._as_one(held), position, seen
                 held = []
             held.append(_narrowed(part.columns, self.wanted.values, self.stream.path))
@@ -311,7 +312,7 @@ class _Runs:
         listed = self.before[1] + sum(len(note["rejected"]) for note in self.done)
         note = {
             "rows": len(columns),
-            "nonzeros": _nonzeros(columns),
+            "nonzeros": nonzeros(columns),
             "pairs": len(columns.lists["y"].parts["labels"]),
             "width": _width(columns),
             "types": run.types,
@@ -359,11 +360,6 @@ def _runs_in(work: Path) -> KeptOpen:
             return map_columns(_run_file(work, number), check=False)[0]  # `_found`, or written just now
 
     return KeptOpen(mapped, MOST_OPEN)
-
-
-def _nonzeros(columns: Columns) -> int:
-    sparse = columns.lists.get("x")
-    return int(sparse.starts[-1]) if sparse is not None else int(columns.numbers["features"].size)
 
 
 def _width(columns: Columns) -> int:
