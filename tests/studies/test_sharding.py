@@ -1,5 +1,7 @@
 """Rows to shards and back: nothing is lost, the order is that of no source, and a stopped run goes on."""
 
+import hashlib
+import json
 import pickle
 import resource
 import subprocess
@@ -320,6 +322,18 @@ def test_groups_stay_together_whatever_ids_are(tmp_path: Path) -> None:
         groups = [set(side.whole().groups or ()) for side in sides]
         assert all(groups)
         assert sum(map(len, groups)) == len(set.union(*groups)) == 60
+
+
+@pytest.mark.parametrize("form", ["rows", "parquet"])
+def test_views_of_one_picture_are_on_one_side(tmp_path: Path, form: str) -> None:
+    ids = [f"{i // 4}.png" + (f"#{i % 4}" if i % 4 else "") for i in range(600)]
+    rows = replace(toy_rows(), ids=ids, augment=3)
+    write_rows(rows, tmp_path / "rows.parquet")
+    learnt, judged = in_shards(rows if form == "rows" else tmp_path / "rows.parquet", tmp_path / "out").held_out(0.4)
+    sides = [{name.partition("#")[0] for name in side.whole().ids} for side in (learnt, judged)]
+    assert not sides[0] & sides[1]
+    assert len(sides[0]) + len(sides[1]) == 150
+    assert 0.25 < len(sides[1]) / 150 < 0.55
 
 
 def test_rows_that_do_not_tell_their_width_do_not_in_shards(tmp_path: Path) -> None:
@@ -788,6 +802,20 @@ def test_a_manifest_that_was_changed_is_refused(shards: Path) -> None:
         manifest.write_text(changed)
         with pytest.raises(InputError, match=r"damaged|no list of shards|format 9"):
             open_shards(shards)
+
+
+@pytest.mark.parametrize("which", ["shards", "beside"])
+def test_a_manifest_does_not_lead_to_other_folders(shards: Path, which: str) -> None:
+    """Although the file is there, of the right size, and the manifest's checksum is right."""
+    name = shard_name(5, 6) if which == "shards" else "names.json"
+    (shards / name).rename(shards.parent / name)
+    file = shards / "manifest.json"
+    told = json.loads(file.read_text().replace(f'"{name}"', f'"../{name}"'))
+    del told["sha256"]
+    body = json.dumps(told, indent=1, ensure_ascii=False).encode()[1:]
+    file.write_bytes(f'{{\n "sha256": "{hashlib.sha256(body).hexdigest()}",'.encode() + body)
+    with pytest.raises(InputError, match=r"manifest\.json is damaged"):
+        open_shards(shards)
 
 
 def test_nothing_to_write_is_refused(tmp_path: Path) -> None:
