@@ -31,7 +31,7 @@ from wsabie.models.wsabie import Wsabie
 from wsabie.sources.sharded import open_shards
 from wsabie.storage.columns import Columns, Lists, starts_of
 from wsabie.storage.shard_statistics import Statistics
-from wsabie.storage.shards import is_shard_folder, open_shard_folder, write_manifest, write_shard
+from wsabie.storage.shards import MANIFEST, open_shard_folder, write_manifest, write_shard
 from wsabie.studies.reproduce.visterms import BACKGROUND, LATENT, NOISE, TOKENS, Size, World, world_of
 from wsabie.training.ahead import ahead
 
@@ -283,7 +283,7 @@ def run(asked: argparse.Namespace, n_rows: int, out: Path) -> dict[str, Any]:
     """Write so many rows, unless they lie there, train on them and judge."""
     law = law_of(asked.name, n_rows)
     found: dict[str, Any] = {"machine": machine(asked.threads), "collection": asked.name, "rows": n_rows}
-    if not is_shard_folder(out):
+    if not (out / MANIFEST).exists():  # the rows of a run that was stopped are written again
         found["written"] = write(law, out, asked.threads)
     shards = open_shard_folder(out)
     there = len(shards), shards.facts["labels"]

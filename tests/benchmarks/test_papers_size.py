@@ -5,7 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks import papers_size
 from benchmarks.papers_size import GROUP, draw, law_of, made, main, oracles, sample
+from wsabie.sources.sharded import open_shards
 from wsabie.studies.reproduce.visterms import _word_chances
 
 ROWS = 20_000
@@ -55,6 +57,24 @@ def test_words_follow_the_law(law) -> None:
 def test_scorers_that_know_the_truth_are_better_than_words_alone(law) -> None:
     figures = oracles(law, *sample(law, 200, 2))
     assert 0.2 < figures["noise_free_MAP"] < figures["oracle_MAP"] < 0.8
+
+
+def test_rows_of_a_run_that_was_stopped_are_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["imagenet", "--rows", ROWS, "--no-training", "--sample", 0, "--out", tmp_path / "out", "--threads", 1]
+    monkeypatch.setattr("sys.argv", ["papers_size", *map(str, words)])
+    monkeypatch.setattr(papers_size, "SHARD", ROWS // 2)
+    with monkeypatch.context() as patched:
+        patched.setattr(papers_size, "write_manifest", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            main()
+    assert len(list(tmp_path.glob("out/rows-*"))) == 2
+    for written in (True, False):
+        capsys.readouterr()
+        main()
+        assert ('"written"' in capsys.readouterr().out) == written
+    assert len(open_shards(tmp_path / "out").shards) == ROWS
 
 
 def test_what_cannot_be_drawn_is_refused_before_rows_are_written(
