@@ -37,7 +37,7 @@ from wsabie.storage.columns import Columns, KeptOpen, Lists, expected, map_colum
 FORMAT, VERSION = "wsabie-shards", 1
 MANIFEST, STATISTICS, NAMES = "manifest.json", "statistics.safetensors", "names.json"
 REJECTED = "rejected.json"
-"""Of no file's checksum: of what was left out nothing but the next run of the command that wrote it asks."""
+"""Not among the files of the manifest: nothing reads it but the command that wrote it, when it is run again."""
 PARTS, WORK = "unfinished", "work.json"
 """The folder in the folder where work is kept until the manifest is there, and the file that says of what it is."""
 MOST_OPEN = 192
