@@ -1,6 +1,9 @@
 """Approximate indices of a collection's items: made, used, kept up with what comes and goes, damaged."""
 
 import logging
+import shutil
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +135,33 @@ def test_it_is_made_anew_when_much_has_changed(filled: Collection) -> None:
     assert len(renew(filled, other)) == 2  # a new model gets what the one before had
 
 
+def test_half_of_an_index_is_none(filled: Collection) -> None:
+    """Its making was stopped between the similarities."""
+    index_items(filled)
+    shutil.rmtree(filled.models / "m" / "points" / "index-cosine")
+    assert index_standing(filled.models / "m", SENSIBLE).state == "none"
+    assert [one.similarity for one in renew(filled, filled.models / "m")] == ["dot", "cosine"]
+    assert index_standing(filled.models / "m", SENSIBLE).state == "ready"
+
+
+def test_many_that_ask_at_once_wait_for_one(filled: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    index_items(filled)
+    made, opened, model = [], item_index._open, filled.models / "m"
+
+    def slow(*given: Any) -> Any:
+        made.append(given)
+        time.sleep(0.1)
+        return opened(*given)
+
+    monkeypatch.setattr(item_index, "_open", slow)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: used(filled), range(8)))
+    assert len(made) == 1
+    assert len({id(one) for one in found}) == 1
+    save_points(model, some(1, N))  # another table of the same content
+    assert used(filled) is not found[0]
+
+
 def test_few_items_have_no_index(filled: Collection) -> None:
     save_points(filled.models / "m", some(1, 50))
     with pytest.raises(InputError, match="search them exactly"):
@@ -151,4 +181,5 @@ def test_a_damaged_index_is_passed_by(filled: Collection, what: str, caplog: pyt
         query = some(1, 1, seed=8).points[0]
         assert nearest_items(filled, query) == exactly(filled, query, "cosine")
     assert "searched exactly" in caplog.text
-    assert item_index.renew(filled, filled.models / "m") == []  # that of the inner product is sound
+    assert len(renew(filled, filled.models / "m")) == 2
+    assert isinstance(used(filled), ApproximateIndex)

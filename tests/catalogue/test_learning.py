@@ -20,10 +20,13 @@ from wsabie.catalogue.collection import Collection, create, open_collection
 from wsabie.catalogue.database import reading, writing
 from wsabie.catalogue.deciding import Decision, decide, model_in_use
 from wsabie.catalogue.examples import HELD_OUT, read_examples
+from wsabie.catalogue.item_index import index_items, quick_index
 from wsabie.catalogue.journal import entry, history, undo
 from wsabie.catalogue.learning import Learnt, train
+from wsabie.catalogue.points import opened_model, searched
 from wsabie.catalogue.scanning import scan
 from wsabie.catalogue.suggesting import apply
+from wsabie.search.approximate import ApproximateIndex
 from wsabie.sources.records import Item
 from wsabie.storage.atomic import DiskFullError
 
@@ -206,6 +209,21 @@ def test_the_shelf_switches_back_and_puts_away(tagged: tuple[Collection, dict[in
         shelf.use(collection, 2, by="eve")
     with pytest.raises(InputError, match="there is no model 9"):
         shelf.use(collection, 9, by="eve")
+
+
+def test_a_new_model_has_an_index_if_the_one_before_had(
+    tagged: tuple[Collection, dict[int, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("faiss", reason="faiss is not installed")
+    monkeypatch.setattr("wsabie.search.codes.FEWEST", 10)
+    collection, _ = tagged
+    train(collection, **OPTIONS)
+    assert not list(collection.models.glob("*/points/index-*"))
+    index_items(collection)
+    train(collection, full=True, **OPTIONS)
+    points, *exact = searched(opened_model(collection).path)
+    found = [quick_index(opened_model(collection).path, points, one) for one in exact]
+    assert [type(one) for one in found] == [ApproximateIndex] * 2
 
 
 def test_too_little_is_told(collection: Collection) -> None:

@@ -7,8 +7,6 @@ What comes after an index was made is scored one by one and what is gone is pass
 """
 
 import logging
-from collections.abc import Sequence
-from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -18,6 +16,7 @@ import numpy as np
 from wsabie.base.arrays import Int64
 from wsabie.base.errors import InputError, WsabieError
 from wsabie.base.progress import SILENT, Progress
+from wsabie.catalogue.few import Few
 from wsabie.storage.folder import Parts, load_folder, save_folder
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ def index_standing(model: Path, n_items: int) -> IndexStanding:
     if find_spec("faiss") is None:
         return IndexStanding("not installed")
     kept = [parts.config for similarity in _SIMILARITIES if (parts := _parts(model, similarity, verify=False))]
-    if not kept:
+    if len(kept) < len(_SIMILARITIES):
         return IndexStanding("few" if n_items < SENSIBLE else "none")
     try:
         took = [{effort: ms for effort, _, ms in config["curve"]}[config["effort"]] for config in kept]
@@ -98,26 +97,32 @@ def index_items(
 def renew(collection: "Collection", model: Path, progress: Progress = SILENT) -> list[Indexed]:
     """Make the indices of a model anew where much has changed, or where an earlier model has some and this one none."""
     from wsabie.catalogue.points import searched
+    from wsabie.search.measured import WANTED
 
-    kept = _parts(model, "dot")
-    if kept is None and not any(collection.models.glob("*/points/index-dot/config.json")):
+    if not any(collection.models.glob("*/points/index-*/config.json")):
         return []
     try:
         seen = searched(model)
     except InputError:  # it has seen no item that is there
         return []
-    if kept is not None and (places := _places(kept, seen[0])) is not None:
-        stayed = int((places >= 0).sum())
-        if len(seen[0].items) - stayed <= CHANGED * len(seen[0].items) and len(places) - stayed <= CHANGED * len(
-            places
-        ):
-            return []
-    config = {} if kept is None else kept.config
+    kept = [_parts(model, similarity) for similarity in _SIMILARITIES]
+    if all(one is not None and _is_near(one, seen[0]) for one in kept):
+        return []
+    config = next((one.config for one in kept if one is not None), {})
     try:
-        return _make(model, seen, config.get("kind", "ivf"), float(config.get("asked", 0.95)), progress)
+        return _make(model, seen, config.get("kind", "ivf"), float(config.get("wanted", WANTED)), progress)
     except InputError as error:
         _log.warning("the index of the items was not made anew: %s", error)
         return []
+
+
+def _is_near(kept: Parts, points: "Points") -> bool:
+    """Whether few of the points have no code, and few codes no point."""
+    places = _places(kept, points)
+    if places is None:
+        return False
+    stayed = int((places >= 0).sum())
+    return all(n - stayed <= CHANGED * n for n in (len(points.items), len(places)))
 
 
 def quick_index(model: Path, points: "Points", exact: "ExactIndex") -> "ExactIndex | ApproximateIndex":
@@ -127,36 +132,26 @@ def quick_index(model: Path, points: "Points", exact: "ExactIndex") -> "ExactInd
         stat = config.stat()
     except OSError:
         return exact
-    found = _opened(model, exact.similarity, (stat.st_mtime_ns, stat.st_ino), _Same(points, exact))
-    return exact if found is None else found
+    # What is kept holds the exact index, so that no other one has its id meanwhile.
+    key = config, stat.st_mtime_ns, stat.st_ino, id(exact)
+    return _opened.get(key, lambda: _open(model, points, exact))
 
 
-class _Same:
-    """Points and their exact index, as a key: those of another save are others."""
-
-    def __init__(self, points: "Points", exact: "ExactIndex") -> None:
-        self.points, self.exact = points, exact
-
-    def __hash__(self) -> int:
-        return id(self.exact)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.exact is self.exact
+_opened = Few["ExactIndex | ApproximateIndex"](4)
 
 
-@lru_cache(maxsize=4)
-def _opened(model: Path, similarity: str, _: Sequence[int], same: _Same) -> "ApproximateIndex | None":
+def _open(model: Path, points: "Points", exact: "ExactIndex") -> "ExactIndex | ApproximateIndex":
     from wsabie.search.approximate import ApproximateIndex
 
-    kept = _parts(model, similarity)
-    places = None if kept is None else _places(kept, same.points)
+    kept = _parts(model, exact.similarity)
+    places = None if kept is None else _places(kept, points)
     if kept is None or places is None:
-        return None
+        return exact
     try:
-        return ApproximateIndex.from_parts(kept, same.exact, places)
+        return ApproximateIndex.from_parts(kept, exact, places)
     except (WsabieError, KeyError, TypeError, ValueError) as error:
-        _log.warning("%s cannot be used (%s), so items are searched exactly", _folder(model, similarity), error)
-        return None
+        _log.warning("%s cannot be used (%s), so items are searched exactly", _folder(model, exact.similarity), error)
+        return exact
 
 
 def _make(
@@ -174,9 +169,7 @@ def _make(
             index = ApproximateIndex.build(exact, kind=kind, recall=recall)
             parts = index.to_parts()
             own = {"items": points.items, "marks": points.marks}
-            save_folder(
-                _folder(model, similarity), Parts(parts.kind, parts.config | {"asked": recall}, parts.tensors | own)
-            )
+            save_folder(_folder(model, similarity), Parts(parts.kind, parts.config, parts.tensors | own))
             made.append(Indexed(similarity, index.facts()))
             bar.advance(1)
     return made

@@ -15,6 +15,7 @@ from wsabie.catalogue.database import reading
 from wsabie.catalogue.deciding import model_in_use
 from wsabie.catalogue.examples import PERSON_WEIGHT, Examples, read_examples, require_enough
 from wsabie.catalogue.fitting import Fitted, Run, corrected, fitted
+from wsabie.catalogue.item_index import renew
 from wsabie.catalogue.journal import entry
 from wsabie.catalogue.judging import (
     differences,
@@ -152,6 +153,7 @@ def train(
         figures = _judged(collection, examples, store, opened, parent, run)
         facts["kept_back"] = "" if even_if_worse or parent is None else _worse(figures, parent.number)
         looked = look(collection, opened, store, threads=threads, executor=executor, progress=progress)
+        renew(collection, opened.path, progress)
         facts |= {"curve": done.curve, "seconds": round(monotonic() - begun, 1)}
         _shelve(collection, opened.number, how, facts, figures, by)
     told = opened.number, not facts["kept_back"], how.how, how.why, facts, figures, looked

@@ -5,7 +5,6 @@ models/FOLDER/points/   tensors "items" (numbers), "marks" (of their content) an
 
 import threading
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,6 +16,7 @@ from wsabie.base.errors import InputError, ModelFolderError
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.database import reading
 from wsabie.catalogue.deciding import no_model
+from wsabie.catalogue.few import Few
 from wsabie.catalogue.item_index import quick_index
 from wsabie.catalogue.shelf import OpenModel, open_model
 from wsabie.catalogue.tables import items, models
@@ -172,7 +172,7 @@ def searched(model: Path) -> "tuple[Points, ExactIndex, ExactIndex]":
         raise InputError(
             f"{said}; run: wsabie collection apply", served=f"{said}; press Suggest on the page Status"
         ) from error
-    return _indexed(model, stat.st_mtime_ns, stat.st_ino)
+    return _searched.get((model, stat.st_mtime_ns, stat.st_ino), lambda: _made_ready(model))
 
 
 def _none(dim: int) -> Points:
@@ -236,8 +236,10 @@ def _place(collection: Collection, model: int | None) -> tuple[Path, int]:
     return collection.models / found[0], found[1]
 
 
-@lru_cache(maxsize=2)  # a search takes less time than making a table ready
-def _indexed(model: Path, _: int, __: int) -> "tuple[Points, ExactIndex, ExactIndex]":
+_searched = Few["tuple[Points, ExactIndex, ExactIndex]"](2)  # a search takes less time than making a table ready
+
+
+def _made_ready(model: Path) -> "tuple[Points, ExactIndex, ExactIndex]":
     from wsabie.search.exact import ExactIndex
 
     tensors = load_folder(model / "points", verify=False).tensors

@@ -13,7 +13,7 @@ from wsabie.base.errors import InputError, WsabieError
 from wsabie.base.progress import SILENT, Progress
 from wsabie.models.annotator import Annotator
 from wsabie.models.wsabie import Wsabie
-from wsabie.sources.fingerprint import MARKED, fingerprint_or_none, marks_of
+from wsabie.sources.fingerprint import MARKED, fingerprint, marks_of
 from wsabie.sources.records import Rows
 
 STEP = 2000
@@ -72,7 +72,7 @@ def update(
     model = require_stream(annotator, place)
     if not (rows.Y > 0).nnz:
         raise InputError("no row has a label; give at least one (row, label) pair")
-    known = fingerprint_or_none(rows) or ""
+    known = fingerprint(rows)
     updates: list[dict[str, Any]] = [dict(one) for one in annotator.facts.get("updates", ())]
     own = next((one for one in updates if one["fingerprint"] == known), None)
     if own is None:

@@ -148,7 +148,7 @@ def test_one_command_changes_a_model_at_a_time(cli: Any, parts: tuple[Path, Path
     """Each would write what it read and changed, and the other's change would be gone."""
     place = trained(cli, parts[0], tmp_path)
     with held(place):
-        for command in (("update", place, parts[1]), ("edit", place, "rename", "sky", "heaven")):
+        for command in (("update", place, parts[1]), ("edit", place, "rename", "sky", "heaven"), ("index", place)):
             done = cli(*command)
             assert (done.code, done.out) == (1, "")
             assert "another command is changing" in done.err

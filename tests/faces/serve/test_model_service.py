@@ -13,10 +13,13 @@ from tests.faces.cli.conftest import Cli
 from tests.faces.cli.conftest import cli as cli
 from tests.faces.serve.conftest import Client, emoji, make_model, running
 
+import wsabie
+from wsabie.faces.serve.kept_once import FOLDER
 from wsabie.faces.serve.limits import Limits
 from wsabie.faces.serve.served import ServedModel
 from wsabie.faces.serve.tokens import Token, digest
 from wsabie.models.annotator import Annotator
+from wsabie.models.indexed import index_labels
 from wsabie.sources.records import Item
 
 
@@ -261,6 +264,19 @@ def test_another_model_is_taken_over_while_requests_run(tmp_path: Path, monkeypa
     (folder / "config.json").write_text("{")
     assert model.current().id == second  # half a model is none
     assert "cannot be used" in str(model.trouble)
+
+
+def test_an_index_is_used_as_soon_as_it_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wsabie.faces.serve.served._LOOK_EVERY", 0.0)
+    monkeypatch.setattr("wsabie.search.codes.FEWEST", 10)
+    folder = make_model(tmp_path / "model", 20)
+    model = ServedModel(folder)
+    assert "index" not in model.current().annotator.model.facts()
+    index_labels(wsabie.load(folder), kind="int8", folder=folder)
+    assert model.current().annotator.model.facts()["index"]["kind"] == "int8"
+    monkeypatch.setenv(FOLDER, str(tmp_path))  # its features are mapped by all that serve it
+    monkeypatch.setattr("wsabie.faces.serve.kept_once.LARGE", 1)
+    assert ServedModel(folder).current().annotator.model.facts()["index"]["kind"] == "int8"
 
 
 def _empty(annotator: Annotator) -> object:

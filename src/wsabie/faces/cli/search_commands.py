@@ -90,5 +90,7 @@ def index(
 ) -> None:
     """Make an index of a model's labels, measured against the exact search; `annotate` uses it."""
     from wsabie.faces.cli.indexing import index_command
+    from wsabie.storage.atomic import held
 
-    index_command(model, kind, recall, queries, threads, seed, strict, rejects, json)
+    with held(model):  # labels that change meanwhile would leave it an index of others
+        index_command(model, kind, recall, queries, threads, seed, strict, rejects, json)

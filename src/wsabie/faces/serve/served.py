@@ -16,6 +16,8 @@ from wsabie.catalogue.shelf import OpenModel
 from wsabie.catalogue.understanding import names_of
 from wsabie.faces.serve.kept_once import share
 from wsabie.models.annotator import Annotator
+from wsabie.models.indexed import FOLDER as INDEX
+from wsabie.models.indexed import find_index
 from wsabie.storage.folder import content_mark, is_model_folder
 
 _LOOK_EVERY = 1.0  # seconds
@@ -116,7 +118,7 @@ class ServedModel:
         self.path = path
         self._lock = threading.Lock()
         self._next_look = time.monotonic() + _LOOK_EVERY
-        self._mark = content_mark(self.path)
+        self._marks = self._look_at()
         self._version = self._load()
         self.trouble: str | None = None
 
@@ -131,20 +133,26 @@ class ServedModel:
 
     def _look(self) -> None:
         """Take over another model; what is wrong with it is kept for `trouble`, and the old one goes on."""
-        begun, mark, wait = time.monotonic(), content_mark(self.path), _LOOK_EVERY
-        if mark != self._mark:
+        begun, marks, wait = time.monotonic(), self._look_at(), _LOOK_EVERY
+        if marks != self._marks:
             try:
-                self._version, self.trouble, self._mark = self._load(), None, mark
+                self._version, self.trouble, self._marks = self._load(), None, marks
             except Exception as error:  # half a model must not end the service; the other half may be on its way
                 self.trouble = f"the model in {self.path} was replaced by one that cannot be used: {error}"
                 wait = max(wait, 10 * (time.monotonic() - begun))
         self._next_look = time.monotonic() + wait
 
+    def _look_at(self) -> tuple[str, str]:
+        """By which the model and the index of its labels are known from others."""
+        return content_mark(self.path), content_mark(self.path / INDEX)
+
     def _load(self) -> Version:
         refuse_other(self.path)
         annotator = Annotator.load(self.path)
         mark = content_mark(self.path)
-        return _version(annotator, mark, mark[:16], list(annotator.model.vocabulary_))
+        version = _version(annotator, mark, mark[:16], list(annotator.model.vocabulary_))
+        find_index(annotator, self.path)  # of the tables as they lie now
+        return version
 
 
 def refuse_other(path: Path) -> None:
