@@ -148,10 +148,11 @@ def _open(model: Path, points: "Points", exact: "ExactIndex") -> "ExactIndex | A
     if kept is None or places is None:
         return exact
     try:
-        return ApproximateIndex.from_parts(kept, exact, places)
+        found = ApproximateIndex.from_parts(kept, exact, places)
     except (WsabieError, KeyError, TypeError, ValueError) as error:
         _log.warning("%s cannot be used (%s), so items are searched exactly", _folder(model, exact.similarity), error)
         return exact
+    return exact if found is None else found
 
 
 def _make(

@@ -263,9 +263,7 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
         unseen = None if buffer is None else np.flatnonzero(buffer.seen == 0)
         fitted.space_ = trainable(self.space_, len(fitted.vocabulary_), [(inputs, targets)], self.seed, unseen)
         shape = shape_of(targets)
-        settings = continued(
-            self._parameters(), self.settings_, shape, epochs, self.seed + before, buffer is not None
-        )
+        settings = continued(self._parameters(), self.settings_, shape, epochs, self.seed + before, buffer is not None)
         trainer = Trainer(settings)
         history = fitted._train(trainer, inputs, targets, sample_weight, more=True)
         fitted.history_ = [*self.history_, *(replace(s, epoch=before + s.epoch) for s in history)]

@@ -248,7 +248,7 @@ def test_probabilities_stay_and_no_label_comes_without_a_row(tmp_path: Path) -> 
 
 
 def test_a_step_without_a_label_to_judge_by(tmp_path: Path) -> None:
-    """Held rows that have no label the model knows leave probabilities as they are; a step without any is no arrival."""
+    """Held rows without a known label leave probabilities as they are; a step without labels is no arrival."""
     rng = np.random.default_rng(0)
     names, own = [f"label {y}" for y in range(6)], rng.integers(0, 6, 500)
     X = sp.csr_matrix((rng.random((500, 12)) < 0.4).astype(np.float32) + np.eye(12, dtype=np.float32)[own])
