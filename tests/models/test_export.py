@@ -13,6 +13,7 @@ from exported import assert_same, fed, opened, predicted, ranked
 from wsabie.models import export_onnx
 from wsabie.models.export import FORMATS, OPTIONS, export
 from wsabie.models.portable import portable
+from wsabie.storage.folder import load_folder
 
 pytest.importorskip("onnx", reason="onnx writes the graphs")
 RNG = np.random.default_rng(0)
@@ -186,6 +187,41 @@ def test_every_format_can_be_written(tmp_path: Path) -> None:
         assert all(file.is_file() for file in files)
         with pytest.raises(wsabie.InputError, match=r"there is something at .* already; give a new name"):
             export(model, tmp_path / form, form)
+
+
+@pytest.mark.parametrize("data", ["counts", "units"])
+def test_what_is_written_for_everybody_has_no_training_rows(data: str, tmp_path: Path) -> None:
+    """The buffer of a model stays in memory, and in a folder for one's own use."""
+    X, labels = rows(data)
+    model = wsabie.Wsabie(dim=7, epochs=3, threads=1, replay=50).fit(X, labels).partial_fit(X[:9], labels[:9])
+    before = model.to_parts()
+    for form in ("huggingface", "half"):
+        export(model, tmp_path / form, form)
+    after = model.to_parts()
+    assert (model.replay, len(model.stream_), after.config) == (50, 1, before.config)
+    assert all(np.array_equal(array, before.tensors[name]) for name, array in after.tensors.items())
+    named = {form: load_folder(tmp_path / form).tensors.keys() for form in ("huggingface", "half")}
+    kept = {f"model/{name}" for name in before.tensors if name.startswith("replay/")}
+    assert kept
+    assert named["half"] - named["huggingface"] == kept
+    bare, half = (wsabie.load(tmp_path / form).model for form in ("huggingface", "half"))
+    assert (bare.memory_, bare.replay, len(bare.stream_), len(half.memory_)) == (None, None, 0, 50)
+    for mine, theirs in zip(bare.rank(X, 5), model.rank(X, 5), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    plain = wsabie.Wsabie(dim=7, epochs=3, threads=1).fit(X, labels)
+    plain.space_, plain.history_ = model.space_, model.history_
+    for one in (bare, plain):  # it goes on as one that never had a buffer
+        one.partial_fit(X[9:20], ["new"] * 11).partial_fit(X[9:20], labels[9:20])
+    assert np.array_equal(bare.space_.labels, plain.space_.labels)
+    assert len(bare.set_params(replay=50).remember(X, labels).memory_) == 50
+
+
+def test_an_ensemble_of_models_with_buffers_has_none(tmp_path: Path) -> None:
+    X, labels = rows("counts")
+    many = wsabie.Ensemble(wsabie.Wsabie(dim=4, epochs=2, replay=50), n=2, threads=1).fit(X, labels)
+    export(many, tmp_path / "card", "huggingface")
+    assert not [name for name in load_folder(tmp_path / "card").tensors if "replay" in name]
+    assert_same(many, X, wsabie.load(tmp_path / "card").model.rank(X, 5))
 
 
 def test_a_network_and_a_model_become_one_graph(tmp_path: Path) -> None:

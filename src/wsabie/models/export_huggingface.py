@@ -2,12 +2,16 @@
 
 import json
 import re
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from wsabie.base.errors import InputError
 from wsabie.base.machine import versions
 from wsabie.models.annotator import Annotator
+from wsabie.models.base import LabelModel
+from wsabie.models.wsabie import Wsabie
 from wsabie.storage.atomic import new_folder
 from wsabie.storage.folder import save_folder
 
@@ -28,6 +32,7 @@ def write(annotator: Annotator, out: Path, *, license: str | None = None) -> lis
     """
     if license is not None and not _LICENSE.fullmatch(license):
         raise InputError(f"the license {license!r} is no identifier; give one such as apache-2.0 or cc-by-4.0")
+    annotator = replace(annotator, model=without_buffer(annotator.model))
     parts = annotator.to_parts()
     parts.config["facts"] = facts = without_places(annotator.facts)
     with new_folder(out) as draft:
@@ -35,6 +40,25 @@ def write(annotator: Annotator, out: Path, *, license: str | None = None) -> lis
         (draft / "README.md").write_text(card(annotator, facts, out.name, license), encoding="utf-8")
         files = sorted(file.relative_to(draft) for file in draft.rglob("*") if file.is_file())
     return [out / file for file in files]
+
+
+def without_buffer(model: LabelModel) -> LabelModel:
+    """The model without the training rows that it keeps against forgetting, which are not for everybody.
+
+    It keeps none of later rows either: a buffer that has met no old label would take them all for new.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> model = Wsabie(dim=4, threads=1, replay=2).fit(np.eye(3), ["red", "green", "blue"])
+    >>> len(model.memory_), without_buffer(model).memory_, len(model.memory_)
+    (2, None, 2)
+    """
+    if not isinstance(model, Wsabie) or model.memory_ is None:
+        return model
+    bare = copy(model)
+    bare.replay, bare.memory_, bare.stream_ = None, None, []
+    return bare
 
 
 def without_places(facts: Any) -> Any:

@@ -12,6 +12,7 @@ import pytest
 
 import wsabie
 from exported import WITHOUT, assert_same, opened, predicted, ranked
+from wsabie.storage.folder import load_folder
 
 pytest.importorskip("onnx", reason="onnx writes the graphs")
 Cli = Callable[..., Any]
@@ -152,6 +153,28 @@ def test_the_hub_takes_the_card(cli: Cli, model: Path, tmp_path: Path) -> None:
     assert (result.task_type, result.metric_type) == ("image-classification", "mean_average_precision")
     for file in (tmp_path / "emoji-tags" / "tensors").iterdir():
         assert load_file(file)["tensor"] is not None
+
+
+def test_rows_against_forgetting_stay_behind(cli: Cli, rows: Path, tmp_path: Path) -> None:
+    """What is published cannot be updated without the training data, and says so as any model without a buffer."""
+    model, card, half = (tmp_path / name for name in ("m", "card", "half"))
+    assert cli("train", rows, "--model", model, "--epochs", 2, "--threads", 1, "--replay", 40).code == 0
+    said = cli("export", model, card, "--as", "huggingface")
+    assert (said.code, said.err) == (0, "40 training rows that the model keeps against forgetting stayed behind\n")
+    assert cli("export", model, half, "--as", "half").err == ""
+    folders = (model, card, half)
+    whole, bare, own = ({one for one in load_folder(folder).tensors if "replay" in one} for folder in folders)
+    assert whole == own != bare == set()
+    kept = [cli("info", folder, "--json").json.get("rows_replayed") for folder in folders]
+    assert kept == [40, None, 40]
+    for more in ((), ("--replay", 40)):
+        refused = cli("update", card, rows, *more)
+        assert refused.code == 1
+        assert "keeps no rows of its training, so that it would forget old labels" in refused.err.replace("\n", " ")
+    new = tmp_path / "new.txt"
+    new.write_text("3 9 3\n" + "".join(f"{label} {label}:7 {label + 3}:2\n" for label in range(3)))
+    assert cli("update", card, new, "--remember", rows, "--threads", 1).code == 0
+    assert cli("update", half, new, "--threads", 1).code == 0
 
 
 def test_a_model_without_figures_has_a_card_too(cli: Cli, rows: Path, tmp_path: Path) -> None:

@@ -26,6 +26,9 @@ def export_command(model: Path, to: Path, form: str, options: dict[str, Any], *,
             f"what describes {annotator.terms.things} is not exported: rows are those that it makes "
             f"(Annotator.rows, or wsabie features), {annotator.model.n_features_in_:,} features each"
         )
+    kept = annotator.model.facts().get("rows_replayed")
+    if kept and form == "huggingface":
+        note(f"{plural(kept, 'training row')} that the model keeps against forgetting stayed behind")
     labels, features = annotator.model.facts()["labels"], annotator.model.n_features_in_
     if json:
         counts = {"labels": labels, "features": features, "description_left_out": described}
