@@ -123,18 +123,42 @@ def test_distances_far_from_the_origin_keep_their_digits(tmp_path: Path) -> None
         assert np.abs(found[1] - model.rank(X, found[1].shape[1])[1]).max() < 1e-4
 
 
+def in_many_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if tables and names were too large for a single file."""
+    for name, size in (("WITHIN", 100), ("_SMALL", 50), ("TOLD", 10)):
+        monkeypatch.setattr(export_onnx, name, size)
+
+
 def test_tables_too_large_for_a_message_lie_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(export_onnx, "WITHIN", 100)
-    monkeypatch.setattr(export_onnx, "_SMALL", 50)
-    monkeypatch.setattr(export_onnx, "TOLD", 10)
+    in_many_files(monkeypatch)
     model, X = fitted("dot", "counts")
     files = [file.name for file in export(model, tmp_path / "m.onnx")]
     assert files == ["m.onnx.labels.txt", "m.onnx.data", "m.onnx"]
     assert_same(model, X, ranked(tmp_path / "m.onnx", X))
     assert (tmp_path / "m.onnx.labels.txt").read_text().splitlines() == NAMES
-    (tmp_path / "m.onnx").unlink()
-    with pytest.raises(wsabie.InputError, match=r"there is something at .*labels.txt already"):
+    with pytest.raises(wsabie.InputError, match=r"there is something at .*m.onnx already"):
         export(model, tmp_path / "m.onnx")
+
+
+def test_what_a_killed_export_left_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it had come to: drafts, or some of the files but the graph."""
+    in_many_files(monkeypatch)
+    model, X = fitted("dot", "counts")
+    left = tmp_path / f".m.onnx.data.{16 * 'a'}.tmp"
+    for file in (left, tmp_path / "m.onnx.labels.txt", tmp_path / "m.onnx.data"):
+        file.write_text("half of something")
+    export(model, tmp_path / "m.onnx")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["m.onnx", "m.onnx.data", "m.onnx.labels.txt"]
+    assert_same(model, X, ranked(tmp_path / "m.onnx", X))
+
+
+@pytest.mark.parametrize("which", ["m.onnx.labels.txt", "m.onnx.data"])
+def test_a_folder_in_the_way_of_one_file_stops_all(which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_many_files(monkeypatch)
+    (tmp_path / which).mkdir()
+    with pytest.raises(wsabie.InputError, match=rf"there is something at .*{which} already"):
+        export(fitted("dot", "counts")[0], tmp_path / "m.onnx")
+    assert [file.name for file in tmp_path.iterdir()] == [which]
 
 
 def test_the_file_says_what_its_numbers_mean(tmp_path: Path) -> None:

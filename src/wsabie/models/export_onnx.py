@@ -10,6 +10,9 @@ it back, so that rows and scores stay float32 and what a row gets depends on no 
 """
 
 import json
+import os
+from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +24,7 @@ from wsabie.base.machine import versions
 from wsabie.models.annotator import Annotator
 from wsabie.models.export import refuse_taken
 from wsabie.models.portable import Against, Mixture, Portable, portable
-from wsabie.storage.atomic import replacing, write_bytes, write_text
+from wsabie.storage.atomic import explained, replacing, try_writing
 
 OPSET, IR = 18, 8
 """ONNX Runtime 1.14 and later read these."""
@@ -34,7 +37,9 @@ _SHORTEST_ROW, _SHORTEST_POINT = 1e-12, 1e-3
 
 
 def write(annotator: Annotator, out: Path, *, k: int = 10, int8: bool = False) -> list[Path]:
-    """Write the graph, and beside it what is too large for one file.
+    """Write the graph, and beside it what is too large for one file; all of it or nothing.
+
+    Files beside it that an export left which was killed are replaced.
 
     Parameters
     ----------
@@ -63,16 +68,28 @@ def write(annotator: Annotator, out: Path, *, k: int = 10, int8: bool = False) -
     about = {"kind": small.kind, "int8": str(int8).lower(), "rows": "sparse" if small.sparse else "dense", **told}
     data = out.with_name(f"{out.name}.data")
     large = graph.n_bytes > WITHIN
-    refuse_taken(*beside, *([data] if large else []))
     content = graph.model(small, outputs, about, data.name if large else None)
-    for file, text in beside.items():
-        write_text(file, text)
+    contents: dict[Path, Iterable[Any]] = {file: [text.encode()] for file, text in beside.items()}
     if large:
-        with replacing(data) as draft, draft.open("wb") as stream:
-            for array in graph.outside():
-                array.tofile(stream)
-    write_bytes(out, content)
-    return [*beside, *([data] if large else []), out]
+        contents[data] = (array.data for array in graph.outside())
+    contents[out] = [content]
+    _write_all(contents)
+    return [*contents]
+
+
+def _write_all(contents: dict[Path, Iterable[Any]]) -> None:
+    """Write files, the last one after the others have got their names; where one cannot be written, none gets it."""
+    refuse_taken(*(file for file in contents if file.is_dir()))
+    for file in contents:
+        try_writing(file)  # also what killed exports left of drafts goes: they may be what fills the disk
+    with ExitStack() as stack:
+        drafts = {file: stack.enter_context(replacing(file)) for file in reversed(contents)}
+        for file, parts in contents.items():
+            with explained(file), drafts[file].open("wb") as stream:
+                for part in parts:
+                    stream.write(part)  # `tofile` does not say that a disk is full
+                stream.flush()
+                os.fsync(stream.fileno())
 
 
 def _names(small: Portable, features: list[str] | None, out: Path) -> tuple[dict[str, str], dict[Path, str]]:

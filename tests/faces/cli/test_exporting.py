@@ -12,6 +12,9 @@ import pytest
 
 import wsabie
 from exported import WITHOUT, assert_same, opened, predicted, ranked
+from full_disk import disk as disk
+from full_disk import fill
+from wsabie.models import export_onnx
 from wsabie.storage.folder import load_folder
 
 pytest.importorskip("onnx", reason="onnx writes the graphs")
@@ -239,3 +242,27 @@ def test_nothing_is_left_where_the_disk_is_full(
     said = cli("export", tmp_path / "m", tmp_path / "plain", "--as", "numpy")
     assert "the disk is full" in said.err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "rows.txt"]
+
+
+@pytest.mark.parametrize("written", [0, 1, 2, 3])
+def test_of_several_files_none_is_left_where_the_disk_is_full(
+    cli: Cli, tmp_path: Path, disk: Path, written: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever of them has no room; with some room made, the same command writes all."""
+    for name, size in (("WITHIN", 100), ("_SMALL", 50), ("TOLD", 10)):
+        monkeypatch.setattr(export_onnx, name, size)
+    names = [f"{'name ' * 40}{i}" for i in range(40)]
+    model = wsabie.Wsabie(dim=64, epochs=1, threads=1).fit(np.eye(40), names)
+    wsabie.Annotator(model, feature_names=names).save(tmp_path / "m")
+    asked = ("export", tmp_path / "m", disk / "m.onnx", "--as", "onnx")
+    whole = cli(*asked[:2], tmp_path / "m.onnx", *asked[3:], "--json").json["files"]
+    assert [Path(file).name for file in whole] == ["m.onnx.labels.txt", "m.onnx.features.txt", "m.onnx.data", "m.onnx"]
+    filler = fill(disk, sum(-(-size // 4096) * 4096 for size in [*whole.values()][:written]))
+    refused = cli(*asked)
+    assert refused.code == 1
+    assert f"cannot write {disk / Path([*whole][written]).name}: the disk is full; free some space" in refused.err
+    assert [file.name for file in disk.iterdir()] == ["filler"]
+    filler.unlink()
+    assert cli(*asked).code == 0
+    for file in whole:
+        assert (disk / Path(file).name).read_bytes() == Path(file).read_bytes()
