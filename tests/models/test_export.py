@@ -92,6 +92,21 @@ def test_a_row_does_not_depend_on_its_neighbours(tmp_path: Path) -> None:
     assert np.abs(points - model.transform(X)).max() < 0.05
 
 
+@pytest.mark.parametrize("int8", [False, True])
+def test_what_rows_are_padded_with_does_not_count_but_is_a_feature(int8: bool, tmp_path: Path) -> None:
+    model, X = fitted("rows", "counts")
+    export(model, tmp_path / "m.onnx", int8=int8)
+    session, given = opened(tmp_path / "m.onnx"), fed(X)
+    nothing = given["values"] == 0
+    assert nothing.any()
+    for index in range(12):
+        padded = {**given, "indices": np.where(nothing, index, given["indices"])}
+        for mine, theirs in zip(session.run(None, padded), session.run(None, given), strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+    with pytest.raises(Exception, match="idx=12 must be within the inclusive range"):
+        session.run(None, {**given, "indices": np.where(nothing, 12, given["indices"])})
+
+
 def test_columns_that_never_vary_are_centred_all_the_same(tmp_path: Path) -> None:
     model = wsabie.OneVsRest(threads=1).fit(np.full((6, 3), 5.0), ["a", "b", "c"] * 2)
     model.coef_[:] = RNG.normal(size=(3, 3))

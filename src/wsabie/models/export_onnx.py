@@ -1,9 +1,9 @@
 """A model as one ONNX graph: rows in, the k best labels and their scores out; or with tables of int8.
 
 Rows of dense models are an input "rows" float32 (n, d). Sparse ones are two, padded to the longest row: "indices" int64
-(n, m) and "values" float32 (n, m), of which zeros do not count, whatever their index. That is what ONNX Runtime gathers
-fastest, and it needs no row offsets, for which ONNX has no operator. How many labels are given is fixed: an input with
-a default would make ONNX Runtime warn whenever the file is opened.
+(n, m) and "values" float32 (n, m), of which zeros do not count, whichever feature they name. That is what ONNX Runtime
+gathers fastest, and it needs no row offsets, for which ONNX has no operator. How many labels are given is fixed: an
+input with a default would make ONNX Runtime warn whenever the file is opened.
 
 With int8 each row of a table (a feature's, a label's) is rounded to 255 steps of its largest number; the graph brings
 it back, so that rows and scores stay float32 and what a row gets depends on no other row.
