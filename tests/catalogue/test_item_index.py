@@ -6,6 +6,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from wsabie.catalogue.database import writing
 from wsabie.catalogue.item_index import SENSIBLE, index_items, index_standing, quick_index, renew
 from wsabie.catalogue.points import Points, nearest_items, save_points, searched
 from wsabie.search.approximate import ApproximateIndex
+from wsabie.search.codes import Codes
 
 pytest.importorskip("faiss", reason="faiss is not installed")
 
@@ -95,13 +97,18 @@ def test_items_are_found_by_the_index(filled: Collection, monkeypatch: pytest.Mo
     assert (stands.state, stands.recall) == ("ready", min(one.facts["recall@10"] for one in made))
     assert stands.milliseconds == max(one.facts["milliseconds"] for one in made)
     looking_everywhere(monkeypatch)
-    assert isinstance(used(filled), ApproximateIndex)
-    for similarity in ("dot", "cosine"):
-        for query in some(1, 5, seed=8).points:
-            for options in ({}, {"only": range(1, 900)}, {"but": range(100, 150)}, {"only": [5, 6, 7]}):
-                assert nearest_items(filled, query, similarity=similarity, **options) == exactly(  # type: ignore[arg-type]
-                    filled, query, similarity, **options
-                )
+    few = {"only": [25, 26, 27]}  # these alone are not looked for by codes
+    for gone in (0, 20):  # the first ones, so that all others have other places than when the index was made
+        save_points(filled.models / "m", Points(*(part[gone:] for part in some(1, N))))
+        assert isinstance(used(filled), ApproximateIndex)
+        for similarity in ("dot", "cosine"):
+            for query in some(1, 5, seed=8).points:
+                for options in ({}, {"only": range(1, 1500)}, {"but": range(100, 150)}, few):
+                    expected = exactly(filled, query, similarity, k=4, **options)
+                    with mock.patch.object(Codes, "search", autospec=True, side_effect=Codes.search) as looked:
+                        found = nearest_items(filled, query, similarity=similarity, k=4, **options)  # type: ignore[arg-type]
+                    assert found == expected
+                    assert looked.called == (options is not few)
 
 
 def test_items_that_came_changed_or_went(filled: Collection, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """An index over a table of which rows went and others came."""
 
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from wsabie.search.exact import ExactIndex
 
 pytest.importorskip("faiss", reason="faiss is not installed")
 
-N, DIM = 2000, 8
+N, DIM = 20_000, 8  # so many that a search among a third of them goes by codes
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +20,7 @@ def before() -> tuple[Any, ApproximateIndex]:
     rng = np.random.default_rng(0)
     table = rng.normal(size=(N, DIM)).astype(np.float32)
     index = ApproximateIndex.build(ExactIndex(table))
-    index.effort, index.shortlist = 10**6, 15
+    index.effort, index.shortlist = 10**6, 120
     return table, index
 
 
@@ -34,17 +35,36 @@ def changed(table: Any, gone: int, came: int) -> tuple[Any, Any]:
     return now[order], places
 
 
-@pytest.mark.parametrize(("gone", "came"), [(0, 0), (50, 0), (0, 50), (100, 150), (600, 20), (10, 900)])
+@pytest.mark.parametrize(("gone", "came"), [(0, 0), (50, 0), (0, 50), (100, 150), (600, 20), (10, 1800)])
 def test_it_finds_what_an_exact_search_finds(before: tuple[Any, ApproximateIndex], gone: int, came: int) -> None:
+    """By codes: only what came is searched exactly."""
     table, index = before
     now, places = changed(table, gone, came)
     exact = ExactIndex(now)
     moved = index.over(exact, places)
-    queries = np.random.default_rng(9).normal(size=(30, DIM)).astype(np.float32)
-    hidden = csr_matrix((np.ones(30), (np.arange(30), exact.top_k(queries, 1)[0][:, 0])), (30, len(now)))
+    new = np.setdiff1d(np.arange(len(now)), places)
+    queries = np.vstack([np.random.default_rng(9).normal(size=(30, DIM)).astype(np.float32), now[new[:10]]])
+    best, n = exact.top_k(queries, 1)[0][:, 0], len(queries)
+    hidden = csr_matrix((np.ones(n), (np.arange(n), best)), (n, len(now)))
     chosen = np.arange(0, len(now), 3)
     for options in ({}, {"candidates": chosen}, {"exclude": hidden}, {"candidates": chosen, "exclude": hidden}):
-        for mine, theirs in zip(moved.top_k(queries, 5, **options), exact.top_k(queries, 5, **options), strict=True):
+        expected = exact.top_k(queries, 5, **options)
+        with mock.patch.object(ExactIndex, "top_k", autospec=True, side_effect=ExactIndex.top_k) as exactly:
+            found = moved.top_k(queries, 5, **options)
+        searched = [call.kwargs["candidates"] for call in exactly.call_args_list]
+        assert len(searched) == bool(came)
+        assert all(np.isin(some, new).all() for some in searched)
+        for mine, theirs in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+
+
+def test_where_much_came_all_is_searched_exactly(before: tuple[Any, ApproximateIndex]) -> None:
+    table, index = before
+    now, places = changed(table, 0, 2400)
+    exact = ExactIndex(now)
+    moved = index.over(exact, places)
+    with mock.patch.object(moved._codes, "search", side_effect=AssertionError):
+        for mine, theirs in zip(moved.top_k(now[:9], 5), exact.top_k(now[:9], 5), strict=True):
             np.testing.assert_array_equal(mine, theirs)
 
 

@@ -87,19 +87,23 @@ def test_ties_filters_and_hidden_labels(
     dim: int, n: int, k: int, similarity: Any, seed: int, share: float | None, whole: bool, pieces: bool
 ) -> None:
     """Small integers tie by the hundred, so that many rows are searched exactly; others are not."""
-    rng = np.random.default_rng(seed)
-    table, queries = rng.normal(size=(1200, dim)), rng.normal(size=(n, dim))
+    rng, size = np.random.default_rng(seed), 4000  # so many that codes are looked through for half of them
+    table, queries = rng.normal(size=(size, dim)), rng.normal(size=(n, dim))
     if whole:
-        table, queries = rng.integers(-3, 4, (1200, dim)), rng.integers(-3, 4, (n, dim))
-    bias = None if similarity == "euclidean" else rng.integers(-1, 2, 1200).astype(np.float32)
+        table, queries = rng.integers(-3, 4, (size, dim)), rng.integers(-3, 4, (n, dim))
+    bias = None if similarity == "euclidean" else rng.integers(-1, 2, size).astype(np.float32)
     exact = ExactIndex(table.astype(np.float32), bias=bias, similarity=similarity)
     with mock.patch.object(ScreenedIndex, "_measure"):
         index = ScreenedIndex.build(exact)
-    hidden = csr_matrix(rng.random((n, 1200)) < 0.01)
-    chosen = None if share is None else np.flatnonzero(rng.random(1200) < share)
+    hidden = csr_matrix(rng.random((n, size)) < 0.005)
+    chosen = None if share is None else np.flatnonzero(rng.random(size) < share)
     asked: Any = {"exclude": hidden, "candidates": chosen, "threads": 3}
-    with mock.patch.object(screened, "_LARGE", 0 if pieces else screened._LARGE):
+    with (
+        mock.patch.object(screened, "_LARGE", 0 if pieces else screened._LARGE),
+        mock.patch.object(index, "_in_sight", wraps=index._in_sight) as looked,
+    ):
         same(index.top_k(queries, k, **asked), exact.top_k(queries, k, **asked))
+    assert looked.called == (share != 0.05)
 
 
 @pytest.mark.parametrize("rows", [1, 3, 80])
@@ -146,6 +150,24 @@ def test_codes_do_the_work_and_not_the_exact_search(monkeypatch: pytest.MonkeyPa
     same(index.top_k(few, 10), true)
 
 
+@pytest.mark.parametrize("share", [0.15, 0.5, 0.95])
+@pytest.mark.parametrize("n_hidden", [0, 40])
+def test_codes_do_the_work_among_some_labels_too(share: float, n_hidden: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of queries whose best are no candidates, or are hidden."""
+    n = 12_000
+    table, queries = grouped(n)
+    exact = ExactIndex(table)
+    index = ScreenedIndex.build(exact)
+    best = exact.top_k(queries[:10], 40)[0]
+    chosen = np.flatnonzero(np.random.default_rng(1).random(n) < share)
+    hidden = csr_matrix((np.ones(10 * n_hidden), (np.repeat(range(10), n_hidden), best[:, :n_hidden].ravel())), (10, n))
+    asked: Any = {"candidates": chosen, "exclude": hidden}
+    true = exact.top_k(queries[:10], 10, **asked)
+    assert not np.isin(best[:, :10], chosen).all()
+    monkeypatch.setattr(ExactIndex, "top_k", mock.Mock(side_effect=AssertionError))
+    same(index.top_k(queries[:10], 10, **asked), true)
+
+
 def test_wrong_bounds_would_show(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bit-for-bit tests can fail: without the bound of what bytes leave out, labels are lost."""
     table, queries = grouped()
@@ -172,8 +194,10 @@ def test_as_many_as_there_are() -> None:
     table, queries = grouped()
     exact = ExactIndex(table)
     index = ScreenedIndex.build(exact)
-    for k in (340, N // 2, N, N + 5):
-        same(index.top_k(queries[:3], k), exact.top_k(queries[:3], k))
+    for k in (247, 248, N // 2, N, N + 5):  # 8 * 247 + 1024 is the most that codes are asked for
+        with mock.patch.object(index, "_in_sight", wraps=index._in_sight) as looked:
+            same(index.top_k(queries[:3], k), exact.top_k(queries[:3], k))
+        assert looked.called == (k == 247)
     same(index.top_k(queries[:0], 5), exact.top_k(queries[:0], 5))
 
 
