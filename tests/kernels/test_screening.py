@@ -50,25 +50,34 @@ def test_whole_numbers_are_coded_as_they_are():
     seed=st.integers(0, 99),
 )
 def test_nobody_is_lost_and_few_are_kept(n_labels, dim, n, k, spread, seed):
-    """All that the slow twin sees, and none that a bound of whole blocks would not let pass."""
+    """All that the slow twin sees with bounds of each label's own, and what it sees with those of blocks; no more."""
     rng = np.random.default_rng(seed)
     rows, points = rng.normal(size=(n_labels, dim)), rng.normal(size=(n, dim))
     rows *= np.exp(rng.normal(size=(n_labels, 1)))
-    offsets = (spread * rng.normal(size=n_labels)).astype(np.float32)
-    codes, queries = of(rows, offsets, points, slack=1e-4 * (1 + spread))
-    found = looked(codes, queries, min(k, n_labels))
+    offsets, k = (spread * rng.normal(size=n_labels)).astype(np.float32), min(k, n_labels)
+    slack = 1e-4 * (1 + spread)
+    codes, queries = of(rows, offsets, points, slack=slack)
+    found = looked(codes, queries, k)
     scores = points.astype(np.float32).astype(np.float64) @ rows.astype(np.float32).T.astype(np.float64) + offsets
     lower, upper = ends_of(rows.astype(np.float32), offsets, points.astype(np.float32))
     assert (lower <= scores + 1e-9).all()
     assert (scores <= upper + 1e-9).all()
-    seen = in_sight_of(lower, upper, min(k, n_labels), 0.0)
+    middle, doubt = (lower + upper) / 2, doubt_of_blocks(codes, queries)[:, :n_labels]
+    own = in_sight_of(lower, upper, k, 0.0)
+    least, most = (in_sight_of(middle - doubt, middle + doubt, k, times * slack) for times in (0, 4))
     for i in range(n):
-        mine = found.labels[i][found.labels[i] >= 0]
-        assert len(mine) == found.counts[i] == len(set(mine.tolist()))
-        best = np.argsort(-scores[i], kind="stable")[: min(k, n_labels)]
-        assert set(best.tolist()) <= set(mine.tolist())
-        assert set(mine.tolist()) >= set(best.tolist()) & set(seen[i].tolist())
-        assert (found.upper[i, : found.counts[i]] >= scores[i][mine] - 1e-4 * (1 + spread)).all()
+        mine = found.labels[i][found.labels[i] >= 0].tolist()
+        assert len(mine) == found.counts[i] == len(set(mine))
+        best = np.argsort(-scores[i], kind="stable")[:k]
+        assert set(best.tolist()) | set(own[i].tolist()) | set(least[i].tolist()) <= set(mine)
+        assert set(mine) <= set(most[i].tolist())
+        assert (found.upper[i, : found.counts[i]] >= scores[i][mine] - slack).all()
+
+
+def doubt_of_blocks(codes, queries):
+    """How far scores may be from what codes say, (n, n_labels and padding), with the largest of each block."""
+    missed, long = np.repeat(codes.largest.astype(np.float64), LABELS, axis=0).T
+    return (np.outer(queries.lengths, missed) + np.outer(queries.missed, long)) * codes.scales
 
 
 def test_a_list_is_short_where_scores_lie_apart():
