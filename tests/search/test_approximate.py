@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -34,6 +35,11 @@ def looking_everywhere(index: ApproximateIndex) -> ApproximateIndex:
     """Every cell, and so many labels scored as the planner lets pass."""
     index.effort, index.shortlist = 10**6, 29
     return index
+
+
+def looking(index: ApproximateIndex) -> Any:
+    """Whether codes are searched, and not the exact search alone is asked."""
+    return mock.patch.object(index._codes, "search", wraps=index._codes.search)
 
 
 EACH: list[Callable[[Any], ExactIndex]] = [
@@ -96,7 +102,9 @@ def test_filters(kind: Any, share: float) -> None:
     exact = ExactIndex(table)
     index = ApproximateIndex.build(exact, kind=kind, recall=0.95, queries=queries)
     chosen = np.flatnonzero(np.random.default_rng(1).random(N) < share)
-    ids, _ = index.top_k(queries, 5, candidates=chosen)
+    with looking(index) as looked:
+        ids, _ = index.top_k(queries, 5, candidates=chosen)
+    assert looked.called == (share > 0.1)
     true, _ = exact.top_k(queries, 5, candidates=chosen)
     assert np.isin(ids, chosen).all()
     if share < 0.1:
@@ -112,7 +120,9 @@ def test_a_filter_does_not_cost_recall_above_the_tenth() -> None:
     index.shortlist = 2
     for left in (3, 9):
         chosen = np.arange(0, N, 10 - left)
-        ids, _ = index.top_k(queries, 10, candidates=chosen)
+        with looking(index) as looked:
+            ids, _ = index.top_k(queries, 10, candidates=chosen)
+        assert looked.called
         true, _ = exact.top_k(queries, 10, candidates=chosen)
         assert np.mean([len(np.intersect1d(a, b)) / 10 for a, b in zip(ids, true, strict=True)]) > 0.8
 
@@ -124,7 +134,9 @@ def test_hidden_labels_are_never_found() -> None:
     best, _ = exact.top_k(queries, 10)
     rows = np.repeat(np.arange(len(queries)), 10)
     hidden = csr_matrix((np.ones(best.size), (rows, best.ravel())), (len(queries), N))
-    ids, scores = looking_everywhere(index).top_k(queries, 10, exclude=hidden)
+    with looking(index) as looked:
+        ids, scores = looking_everywhere(index).top_k(queries, 10, exclude=hidden)
+    assert looked.called
     true_ids, true_scores = exact.top_k(queries, 10, exclude=hidden)
     np.testing.assert_array_equal(ids, true_ids)
     np.testing.assert_array_equal(scores, true_scores)
