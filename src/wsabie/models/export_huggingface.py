@@ -11,9 +11,8 @@ from wsabie.base.errors import InputError
 from wsabie.base.machine import versions
 from wsabie.models.annotator import Annotator
 from wsabie.models.base import LabelModel
+from wsabie.models.export_half import write_folder
 from wsabie.models.wsabie import Wsabie
-from wsabie.storage.atomic import new_folder
-from wsabie.storage.folder import save_folder
 
 TASKS = {"pictures": "image-classification", "sounds": "audio-classification", "documents": "text-classification"}
 """What the Hub calls the task, by the things that a model describes; of rows "tabular-classification"."""
@@ -35,11 +34,7 @@ def write(annotator: Annotator, out: Path, *, license: str | None = None) -> lis
     annotator = replace(annotator, model=without_buffer(annotator.model))
     parts = annotator.to_parts()
     parts.config["facts"] = facts = without_places(annotator.facts)
-    with new_folder(out) as draft:
-        save_folder(draft, parts)
-        (draft / "README.md").write_text(card(annotator, facts, out.name, license), encoding="utf-8")
-        files = sorted(file.relative_to(draft) for file in draft.rglob("*") if file.is_file())
-    return [out / file for file in files]
+    return write_folder(out, parts, {"README.md": card(annotator, facts, out.name, license)})
 
 
 def without_buffer(model: LabelModel) -> LabelModel:

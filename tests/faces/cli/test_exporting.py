@@ -15,6 +15,7 @@ from exported import WITHOUT, assert_same, opened, predicted, ranked
 from full_disk import disk as disk
 from full_disk import fill
 from wsabie.models import export_onnx
+from wsabie.models.export import FORMATS
 from wsabie.storage.folder import load_folder
 
 pytest.importorskip("onnx", reason="onnx writes the graphs")
@@ -230,31 +231,38 @@ def test_onnx_that_is_missing_is_named_late(
     assert cli("export", tmp_path / "m", tmp_path / "plain", "--as", "numpy").code == 0
 
 
-def test_nothing_is_left_where_the_disk_is_full(
-    cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cli("train", rows, "--model", tmp_path / "m", "--epochs", 1)
+@pytest.fixture
+def wordy(tmp_path: Path) -> Path:
+    """A model whose names of labels and features take some kilobytes."""
+    names = [f"{'name ' * 40}{i}" for i in range(40)]
+    model = wsabie.Wsabie(dim=64, epochs=1, threads=1).fit(np.eye(40), names)
+    wsabie.Annotator(model, feature_names=names).save(tmp_path / "m")
+    return tmp_path / "m"
 
-    def full(*_: Any, **__: Any) -> None:
-        raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(np, "save", full)
-    said = cli("export", tmp_path / "m", tmp_path / "plain", "--as", "numpy")
-    assert "the disk is full" in said.err
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "rows.txt"]
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("left", [0, 1, 3, 6])
+def test_nothing_is_left_where_the_disk_is_full(cli: Cli, wordy: Path, disk: Path, form: str, left: int) -> None:
+    """With room for some pages; later the same command ends."""
+    filler = fill(disk, left * 4096)
+    asked = ("export", wordy, disk / "out", "--as", form)
+    refused = cli(*asked)
+    assert refused.code == 1
+    assert f"cannot write {disk / 'out'}" in refused.err
+    assert "the disk is full; free some space and run the same command again" in refused.err
+    assert [file.name for file in disk.iterdir()] == ["filler"]
+    filler.unlink()
+    assert cli(*asked).code == 0
 
 
 @pytest.mark.parametrize("written", [0, 1, 2, 3])
 def test_of_several_files_none_is_left_where_the_disk_is_full(
-    cli: Cli, tmp_path: Path, disk: Path, written: int, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, wordy: Path, tmp_path: Path, disk: Path, written: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whichever of them has no room; with some room made, the same command writes all."""
     for name, size in (("WITHIN", 100), ("_SMALL", 50), ("TOLD", 10)):
         monkeypatch.setattr(export_onnx, name, size)
-    names = [f"{'name ' * 40}{i}" for i in range(40)]
-    model = wsabie.Wsabie(dim=64, epochs=1, threads=1).fit(np.eye(40), names)
-    wsabie.Annotator(model, feature_names=names).save(tmp_path / "m")
-    asked = ("export", tmp_path / "m", disk / "m.onnx", "--as", "onnx")
+    asked = ("export", wordy, disk / "m.onnx", "--as", "onnx")
     whole = cli(*asked[:2], tmp_path / "m.onnx", *asked[3:], "--json").json["files"]
     assert [Path(file).name for file in whole] == ["m.onnx.labels.txt", "m.onnx.features.txt", "m.onnx.data", "m.onnx"]
     filler = fill(disk, sum(-(-size // 4096) * 4096 for size in [*whole.values()][:written]))
