@@ -73,3 +73,18 @@ def test_the_first_index_stays_as_it_was(before: tuple[Any, ApproximateIndex]) -
     now, places = changed(table, 5, 5)
     index.over(ExactIndex(now), places)
     np.testing.assert_array_equal(index.top_k(table[:9], 3)[0], ExactIndex(table).top_k(table[:9], 3)[0])
+
+
+def test_what_is_gone_has_not_come(before: tuple[Any, ApproximateIndex]) -> None:
+    table, index = before
+    now, places = changed(table, 5, 7)
+    new = np.setdiff1d(np.arange(len(now)), places)
+    gone = np.sort(np.append(new[:3], places[places >= 0][:3000]))
+    exact = ExactIndex(now, gone=gone)
+    moved = index.over(exact, np.where(np.isin(places, gone), -1, places))
+    np.testing.assert_array_equal(moved._tail, new[3:])
+    with mock.patch.object(moved._codes, "search", wraps=moved._codes.search) as looked:
+        found = moved.top_k(now[gone[:20]], 5)
+    assert looked.called
+    for mine, theirs in zip(found, exact.top_k(now[gone[:20]], 5), strict=True):
+        np.testing.assert_array_equal(mine, theirs)

@@ -86,7 +86,7 @@ def test_it_is_the_exact_search_bit_for_bit(of: Callable[[Any], ExactIndex]) -> 
 def test_ties_filters_and_hidden_labels(
     dim: int, n: int, k: int, similarity: Any, seed: int, share: float | None, whole: bool, pieces: bool
 ) -> None:
-    """Small integers tie by the hundred, so that many rows are searched exactly; others are not."""
+    """Small integers tie by the hundred."""
     rng, size = np.random.default_rng(seed), 4000  # so many that codes are looked through for half of them
     table, queries = rng.normal(size=(size, dim)), rng.normal(size=(n, dim))
     if whole:
@@ -112,11 +112,14 @@ def test_threads_blocks_and_companions_change_nothing(rows: int, monkeypatch: py
     exact = ExactIndex(table)
     index = ScreenedIndex.build(exact)
     queries = np.array([queries[i] for i in range(rows)])
-    true = exact.top_k(queries, 10)
+    best = exact.top_k(queries, 5)[0]
+    hidden = csr_matrix((np.ones(best.size), (np.repeat(range(rows), 5), best.ravel())), (rows, N))
+    true, others = exact.top_k(queries, 10), exact.top_k(queries, 10, exclude=hidden)
     monkeypatch.setattr(screened, "_LARGE", 0)
     for threads, block in ((1, 1024), (2, 1024), (3, 7), (40, 1)):
         monkeypatch.setattr(screened, "BLOCK_ROWS", block)
         same(index.top_k(queries, 10, threads=threads), true)
+        same(index.top_k(queries, 10, exclude=hidden, threads=threads), others)
 
 
 def test_rows_that_hide_much_or_want_much_go_by_what_memory_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,6 +169,22 @@ def test_codes_do_the_work_among_some_labels_too(share: float, n_hidden: int, mo
     assert not np.isin(best[:, :10], chosen).all()
     monkeypatch.setattr(ExactIndex, "top_k", mock.Mock(side_effect=AssertionError))
     same(index.top_k(queries[:10], 10, **asked), true)
+
+
+def test_rows_of_which_codes_cannot_tell_are_searched_exactly_among_the_same_labels() -> None:
+    """All labels are equal to every third query."""
+    table, queries = grouped()
+    queries = queries[:30]
+    queries[::3] = 0
+    exact = ExactIndex(table)
+    index = ScreenedIndex.build(exact)
+    n = len(queries)
+    hidden = csr_matrix((np.ones(2 * n), (np.repeat(range(n), 2), [2 * (i % 9) for i in range(2 * n)])), (n, N))
+    asked: Any = {"candidates": np.arange(0, N, 2), "exclude": hidden}
+    true = exact.top_k(queries, 10, **asked)
+    with mock.patch.object(ExactIndex, "top_k", autospec=True, side_effect=ExactIndex.top_k) as exactly:
+        same(index.top_k(queries, 10, **asked), true)
+    np.testing.assert_array_equal(exactly.call_args.args[1], queries[::3])
 
 
 def test_wrong_bounds_would_show(monkeypatch: pytest.MonkeyPatch) -> None:
