@@ -15,14 +15,14 @@ from wsabie.search.label_tree import LabelTree
 from wsabie.search.measured import MeasuredIndex
 from wsabie.search.screened import ScreenedIndex
 
-N, DIM = 6000, 10  # so many that a search among half of them goes by codes
-GONE = np.unique(np.random.default_rng(5).integers(0, N, 800))
+N, DIM = 12_000, 10  # so many that a search among half of them goes by codes
+GONE = np.unique(np.random.default_rng(5).integers(0, N, 1600))
 REST = np.delete(np.arange(N), GONE)
 
 
 def everywhere(exact: ExactIndex) -> ApproximateIndex:
     index = ApproximateIndex.build(exact)
-    index.effort, index.shortlist = 10**6, 20
+    index.effort, index.shortlist = 10**6, 45
     return index
 
 
@@ -41,10 +41,13 @@ def by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def table_and_queries() -> tuple[Any, Any]:
+    """Half of what is gone has no point any more; the other half has one, and is nearest to half of the queries."""
     rng = np.random.default_rng(0)
     table = rng.normal(size=(N, DIM)).astype(np.float32)
-    table[GONE] = 0
-    return table, rng.normal(size=(40, DIM)).astype(np.float32)
+    table[GONE[::2]] = 0
+    queries = rng.normal(size=(40, DIM)).astype(np.float32)
+    queries[::2] = 1.01 * table[GONE[1:40:2]]
+    return table, queries
 
 
 def same(mine: Any, theirs: Any) -> None:
@@ -65,9 +68,10 @@ def test_it_is_the_search_among_the_others_bit_for_bit(
     some = np.arange(0, N, 2)  # some of them gone
     left = np.setdiff1d(some, GONE)
     few = np.append(GONE[:20], REST[:3])
+    assert np.isin(whole.top_k(queries, 10)[0], GONE).any()
     for n_queries in (1, 5, 40):
         asked = queries[:n_queries]
-        hidden = csr_matrix(np.random.default_rng(1).random((n_queries, N)) < 0.005)
+        hidden = csr_matrix(np.random.default_rng(1).random((n_queries, N)) < 0.002)
         each: list[tuple[dict[str, Any], dict[str, Any]]] = [
             ({}, {"candidates": REST}),
             ({"exclude": hidden}, {"exclude": hidden, "candidates": REST}),
@@ -109,7 +113,7 @@ def test_what_is_excluded_has_any_form(looking: Any) -> None:
     table, queries = table_and_queries()
     queries[:3] = 0
     index = looking(ExactIndex(table, gone=GONE))
-    hidden = csr_matrix(np.random.default_rng(1).random((len(queries), N)) < 0.01)
+    hidden = csr_matrix(np.random.default_rng(1).random((len(queries), N)) < 0.004)
     wanted = index.top_k(queries, 10, exclude=hidden)
     for form in (hidden.tocoo(), hidden.tocsc(), hidden.toarray()):
         same(index.top_k(queries, 10, exclude=form), wanted)

@@ -81,6 +81,19 @@ def test_with_a_beam_of_all_it_is_the_exact_search(similarity: Any, biased: bool
             np.testing.assert_array_equal(mine, theirs)
 
 
+def test_where_fewer_come_into_question_than_are_asked_for_there_are_no_others() -> None:
+    """By an exact search among the same labels."""
+    exact = ExactIndex(grouped())
+    tree = LabelTree.grow(exact, branching=4, leaf=9)
+    queries = grouped(3)[:5]
+    hidden = csr_matrix((np.ones(5), (np.arange(5), exact.top_k(queries, 1)[0][:, 0])), (5, N))
+    asked: Any = {"candidates": np.arange(0, N, 6), "exclude": hidden}
+    ids, scores = tree.top_k(queries, 120, **asked)
+    assert ((ids >= 0).sum(axis=1) <= 100).all()
+    for mine, theirs in zip((ids, scores), exact.top_k(queries, 120, **asked), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
 def test_training_lowers_the_tree_loss() -> None:
     """Points that the means of a random tree cannot tell apart: greedy answers become right."""
     rng = np.random.default_rng(2)
