@@ -28,10 +28,11 @@ def shards(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def training(shards: Path, model: Path, *options: object) -> "subprocess.Popen[str]":
-    """`wsabie train`, begun."""
-    words = [sys.executable, "-m", "wsabie", "train", shards, "--model", model, "--epochs", EPOCHS, "--dim", 32]
+    """`wsabie train`, begun beside the shards, where no node was started."""
+    words = [sys.executable, "-m", "wsabie", "train", shards.name, "--model", model, "--epochs", EPOCHS, "--dim", 32]
     words += ["--log", f"{model}.jsonl", "--json", *options]
-    return subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    told: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": shards.parent}
+    return subprocess.Popen([str(word) for word in words], **told)
 
 
 def told(process: "subprocess.Popen[str]") -> Any:

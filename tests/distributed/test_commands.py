@@ -85,6 +85,18 @@ def test_the_same_files_are_written(cli, nodes, pictures, tmp_path, monkeypatch)
             assert json.loads(here) == json.loads(there)
 
 
+def test_paths_may_be_relative(cli, nodes, pictures, tmp_path, monkeypatch):
+    """Workers stay in the folder in which the nodes were started."""
+    monkeypatch.chdir(pictures.parent)
+    out = Path(os.path.relpath(tmp_path, pictures.parent))
+    for where, words in {"here": (), "there": ("--ray", nodes.address)}.items():
+        rejects = ("--rejects", out / f"{where}.jsonl")
+        cli("features", "images", pictures.name, "--out", out / where, "--describe", "colour", *rejects, *words)
+        cli("shards", out / "here", "--out", out / f"{where}-shards", "--rows", "40", *words)
+    assert (tmp_path / "here").read_bytes() == (tmp_path / "there").read_bytes()
+    assert contents(tmp_path / "here-shards") == contents(tmp_path / "there-shards")
+
+
 def test_the_dictionary_is_the_same_however_the_blocks_are_shared_out(nodes):
     blocks = np.random.default_rng(0).random((40_000, 39), dtype=np.float32)
     here, there = (learn_dictionary(blocks, 3000, passes=2, executor=run) for run in (None, nodes))

@@ -38,6 +38,10 @@ class Functions:
         raise InputError(f"item {item} is bad; leave it out", served="leave it out")
 
     @staticmethod
+    def text(shared: Path, item: object) -> str:
+        return shared.read_text()
+
+    @staticmethod
     def end(item: int) -> int:
         os._exit(9)
 
@@ -102,15 +106,63 @@ def test_what_is_shared_is_unpacked_once_and_can_be_written(nodes):
     assert len(set(nodes.map_with(Functions.unpacked, [1], range(40)))) <= 2
 
 
+def named(name: str) -> Any:
+    """A job that was put."""
+    return SimpleNamespace(name=name, hex=lambda: name)
+
+
 def test_jobs_in_turns_are_unpacked_once(monkeypatch):
     taken: list[str] = []
     monkeypatch.setattr(executor, "_kept", {})
     monkeypatch.setattr(executor, "compute_on_one_thread", lambda: None)
     monkeypatch.setattr(ray, "get", lambda job: taken.append(job.name) or [job.name])
     for name in ("describe 1", "rank", "describe 2", "rank", "describe 3", "rank", "describe 3", "describe 1"):
-        assert executor._unpacked(SimpleNamespace(name=name, hex=lambda name=name: name)) == [name]
+        assert executor._unpacked(named(name)) == [name]
     assert taken == ["describe 1", "rank", "describe 2", "describe 3", "describe 1"]
     assert len(executor._kept) == 2
+
+
+def test_relative_paths_begin_where_this_process_works(nodes, tmp_path, monkeypatch):
+    """Workers stay in the folder of `ray start`."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a").write_text(name)
+        monkeypatch.chdir(tmp_path / name)
+        assert set(nodes.map(Path.read_text, [Path("a")] * 20)) == {name}
+        assert set(nodes.map_with(Functions.text, Path("a"), range(20))) == {name}
+
+
+def test_jobs_in_turns_may_be_of_several_folders(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(executor, "_kept", {})
+    monkeypatch.setattr(executor, "compute_on_one_thread", lambda: None)
+    monkeypatch.setattr(ray, "get", lambda job: (Functions.text, Path("a")))
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a").write_text(name)
+    turns = ["one", "two", "one"]
+    assert [executor._work([named(name), tmp_path / name], 0) for name in turns] == turns
+
+
+@pytest.mark.parametrize("where", ["shared", "item", "within"])
+def test_a_relative_path_is_refused_on_a_node_without_its_folder(where, tmp_path, monkeypatch):
+    gone, there = tmp_path / "gone", tmp_path / "a"
+    there.write_text("here")
+    monkeypatch.setattr(executor, "_kept", {})
+    monkeypatch.setattr(executor, "compute_on_one_thread", lambda: None)
+    paths = {name: Path("a") if name == where else there for name in ("shared", "item", "within")}
+    monkeypatch.setattr(ray, "get", lambda job: (lambda shared, item: shared.read_text(), paths["shared"]))
+    item = [{"x": Item("i", paths["within"], ())}, paths["item"], np.zeros(9)]
+    with pytest.raises(InputError, match=f"^a begins in the folder {gone}, which the node .* or give absolute paths$"):
+        executor._work([named("job"), gone], item)
+
+
+def test_absolute_paths_want_no_folder(tmp_path, monkeypatch):
+    (tmp_path / "a").write_text("here")
+    monkeypatch.setattr(executor, "_kept", {})
+    monkeypatch.setattr(executor, "compute_on_one_thread", lambda: None)
+    monkeypatch.setattr(ray, "get", lambda job: (Functions.text, tmp_path / "a"))
+    assert [executor._work([named("job"), tmp_path / "gone"], tmp_path) for _ in range(2)] == ["here", "here"]
 
 
 def test_a_map_that_is_left_when_the_cluster_has_ended_starts_no_other(monkeypatch):

@@ -1,11 +1,15 @@
 """Maps on a Ray cluster: results in order, a few items at a time, as in `wsabie.base.executor`."""
 
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
+from pathlib import Path, PurePath
+from types import SimpleNamespace
 from typing import Any, Self
 
+from wsabie.base.errors import InputError
 from wsabie.base.executor import Item, Result, Shared, WorkerError, compute_on_one_thread
 from wsabie.distributed.cluster import LOCAL, RETRIES, connect, disconnect
 
@@ -20,7 +24,8 @@ class Ray:
     under way. `shared` travels to each node once for each map, and is unpacked once by each worker. Linear algebra in a
     worker runs on one thread. An error of the function comes out as it was raised.
 
-    Files that items name have to lie at the same path on every node.
+    Files that items name have to lie at the same path on every node; relative paths begin in the folder of the process
+    that asks.
 
     Parameters
     ----------
@@ -31,6 +36,8 @@ class Ray:
     ------
     InputError
         As `wsabie.distributed.cluster.connect`.
+    InputError
+        While results are taken: a path is relative, and a node lacks the folder in which it begins.
     WorkerError
         While results are taken: an item was lost again and again, with its worker or its node.
 
@@ -69,7 +76,7 @@ class Ray:
         import ray
 
         work = ray.remote(num_cpus=1, max_retries=RETRIES, retry_exceptions=False)(_work)
-        job, cores = [ray.put((function, shared))], _Cores(ray)
+        job, cores = [ray.put((function, shared)), Path.cwd()], _Cores(ray)
         waiting: deque[Any] = deque()
         try:
             for item in items:
@@ -132,11 +139,25 @@ _kept: dict[str, Any] = {}  # jobs unpacked, the last one asked for behind the o
 
 
 def _work(job: list[Any], item: Any) -> Any:
-    function, shared = _unpacked(job[0])
+    sent, folder = job
+    lacking = None if _is_entered(folder) else folder
+    function, shared = _unpacked(sent, lacking)
+    if lacking is not None:
+        _refuse_relative(item, lacking)
     return function(shared, item)
 
 
-def _unpacked(job: Any) -> Any:
+def _is_entered(folder: Path) -> bool:
+    """Whether this process works where the one does that sent the job; else it would stay where Ray was started."""
+    try:
+        os.chdir(folder)
+    except OSError:
+        return False
+    return True
+
+
+def _unpacked(job: Any, lacking: Path | None = None) -> Any:
+    """The function of a job and what is shared; `lacking`: the folder of the job, which is not here."""
     name = job.hex()
     found = _kept.pop(name, None)
     if found is None:
@@ -145,6 +166,25 @@ def _unpacked(job: Any) -> Any:
         if len(_kept) >= _JOBS:
             del _kept[next(iter(_kept))]
         found = deepcopy(ray.get(job))  # what Ray hands out cannot be written
+        if lacking is not None:
+            _refuse_relative(found, lacking)
         compute_on_one_thread()  # behind it, because libraries come with what is unpacked
     _kept[name] = found
     return found
+
+
+def _refuse_relative(sent: Any, folder: Path) -> None:
+    """Raise InputError where a path is relative and the folder that it begins in is not here: it would name something
+    else, or nothing, and pictures would be counted as broken. The pickler goes through all that can be sent.
+    """
+    import ray
+
+    class Looking(ray.cloudpickle.CloudPickler):  # type: ignore[misc]
+        def persistent_id(self, one: Any) -> None:
+            if isinstance(one, PurePath) and not one.is_absolute():
+                raise InputError(
+                    f"{one} begins in the folder {folder}, which the node {ray.util.get_node_ip_address()} of the Ray "
+                    "cluster does not have at this path; put it where all nodes see it, or give absolute paths"
+                )
+
+    Looking(SimpleNamespace(write=len)).dump(sent)
