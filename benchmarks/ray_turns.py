@@ -16,7 +16,7 @@ from benchmarks.ray_plan import Fixed
 from benchmarks.ray_training import about, fit
 from wsabie.distributed import averaging_rounds
 from wsabie.distributed.averaging import AveragingTrainer
-from wsabie.distributed.averaging_rounds import Answer, Round
+from wsabie.distributed.averaging_rounds import Absence, Answer, Round
 from wsabie.distributed.averaging_steps import Parts
 from wsabie.distributed.averaging_worker import Worker
 from wsabie.training.settings import Settings
@@ -58,6 +58,10 @@ class Here:
 
     def dismiss(self, worker: str) -> None:
         """Nobody is."""
+
+    def absence(self) -> Absence:
+        """Of nobody."""
+        return Absence()
 
     def end(self) -> None:
         """Nothing to end."""

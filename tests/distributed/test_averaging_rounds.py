@@ -11,7 +11,7 @@ import pytest
 
 from wsabie.distributed import averaging_rounds as module
 from wsabie.distributed import averaging_steps
-from wsabie.distributed.averaging_rounds import Answer, Interval, NoWorkersError, Rounds
+from wsabie.distributed.averaging_rounds import Absence, Answer, Interval, NoWorkersError, Rounds
 from wsabie.distributed.averaging_steps import steps, take
 from wsabie.distributed.averaging_worker import Report
 
@@ -55,6 +55,7 @@ class MadeFleet:
 
     def __init__(self, **workers):
         self.workers, self.known, self.now, self.dismissed = workers, set(), 0.0, {}  # when
+        self.gone = Absence()
 
     def newcomers(self):
         new = [name for name, w in self.workers.items() if name not in self.known and w.comes <= self.now]
@@ -95,6 +96,10 @@ class MadeFleet:
     def dismiss(self, worker):
         self.dismissed[worker] = self.now
         del self.workers[worker]
+
+    def absence(self):
+        assert not set(self.workers) & self.known
+        return self.gone
 
 
 def report(part):
@@ -150,6 +155,22 @@ def test_all_may_be_lost_if_others_come():
 def test_without_anybody_it_ends_and_says_how_to_go_on():
     with pytest.raises(NoWorkersError, match=r"no node to train on for 50 s; start one, .* --resume"):
         run(MadeFleet(a=Made(24, lives=7)), alone=50.0)
+
+
+def test_it_says_why_the_last_worker_was_lost():
+    fleet = MadeFleet(a=Made(24, lives=7))
+    fleet.gone = Absence("its node is gone")
+    with pytest.raises(NoWorkersError, match=r"for 50 s \(the last worker was lost: its node is gone\); start one"):
+        run(fleet, alone=50.0)
+    assert fleet.now > 50
+
+
+def test_it_does_not_wait_where_no_node_can_train():
+    fleet = MadeFleet(a=Made(24, lives=7))
+    fleet.gone = Absence("it was killed", lasts=True)
+    with pytest.raises(NoWorkersError, match=r"none of the nodes can train \(.* it was killed\); start another one"):
+        run(fleet)
+    assert fleet.now < 20
 
 
 def test_a_late_worker_holds_up_nobody_and_its_steps_come_later(monkeypatch):

@@ -84,7 +84,7 @@ class AveragingTrainer(Trainer):
         InputError
             Blocks that cannot be dealt to workers, a space without points, or no such cluster.
         NoWorkersError
-            All nodes are gone, and none has come for minutes.
+            All nodes are gone, and none has come for minutes; or workers died on each that there is.
         """
         if not isinstance(blocks, Dealt):
             raise InputError("many machines train on rows in shards; write them with `wsabie shards DATA --out DIR`")

@@ -1,5 +1,6 @@
 """Workers on the nodes of a Ray cluster: which there should be, what they are asked, and how they are lost."""
 
+import logging
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -8,13 +9,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wsabie.base.errors import InputError, WsabieError
-from wsabie.distributed.averaging_rounds import Answer
+from wsabie.distributed.averaging_rounds import Absence, Answer
 from wsabie.distributed.averaging_steps import Parts
 from wsabie.distributed.averaging_worker import Worker
+from wsabie.distributed.cluster import why_lost
 from wsabie.space.protocol import Trainable
 from wsabie.training.settings import Settings
 from wsabie.training.trainer import Dealt
 
+log = logging.getLogger("wsabie")
 _LOOK_EVERY = 1.0  # seconds between two looks at which nodes there are
 
 
@@ -88,6 +91,7 @@ class Crew:
         self._members: dict[str, _Member] = {}
         self._starting: dict[Any, tuple[str, Any]] = {}
         self._deaths: dict[str, int] = {}
+        self._why = ""  # the last one was lost
         self._look = 0.0
         self._place()  # they start while the coordinator gets ready
 
@@ -103,8 +107,10 @@ class Crew:
         )
         for ref in ready:
             name, actor = self._starting.pop(ref)
-            if self._value(name, ref) is not _LOST:
-                self._members[name] = _Member(actor)
+            self._members[name] = _Member(actor)
+            if self._value(name, ref, begins=True) is _LOST:
+                self.dismiss(name)
+            else:
                 yield name
 
     def _place(self) -> None:
@@ -179,25 +185,48 @@ class Crew:
         ready: list[Any] = self._ray.wait(refs, num_returns=len(refs), timeout=0)[0] if refs else []
         return ready
 
-    def _value(self, name: str, ref: Any) -> Any:
+    def _value(self, name: str, ref: Any, *, begins: bool = False) -> Any:
         """What was answered, or _LOST.
 
         Raises
         ------
         WsabieError
-            What went wrong at the node.
+            What is wrong with the input: while others train only if it was met in training.
+        RayTaskError
+            What else went wrong at the node, while there is no other.
         """
         from ray.exceptions import RayError, RayTaskError
 
         try:
             return self._ray.get(ref)
         except RayTaskError as error:
-            if isinstance(error.cause, WsabieError):
-                raise InputError(f"on node {name.partition('/')[0][:8]}: {error.cause}") from error
+            of_input = isinstance(error.cause, WsabieError)
+            told = str(error.cause) if of_input else why_lost(error)
+            if (begins or not of_input) and self._does_without(name, told):
+                return _LOST
+            if of_input:
+                raise InputError(f"on node {_node(name)}: {told}") from error
             raise
-        except RayError:
-            self._deaths[name] = self._deaths.get(name, 0) + 1
+        except RayError as error:
+            self._deaths[name], self._why = self._deaths.get(name, 0) + 1, why_lost(error)
+            if self._deaths[name] == _DEATHS:
+                log.warning("node %s is left alone, its workers died %d times: %s", _node(name), _DEATHS, self._why)
             return _LOST
+
+    def _does_without(self, name: str, why: str) -> bool:
+        """Leave a node alone on which something goes wrong, if there are others that train or begin to."""
+        self.dismiss(name)
+        self._deaths[name], self._why = _DEATHS, why
+        self._place()
+        if not self._members and not self._starting:
+            return False
+        log.warning("node %s is left alone: %s", _node(name), why)
+        return True
+
+    def absence(self) -> Absence:
+        """See `Fleet`: it lasts where workers died on every node; who went with its node may come again with one."""
+        known = {*self._shares.places(self._ray.nodes()), *self._deaths}
+        return Absence(self._why, bool(known) and all(self._deaths.get(name, 0) >= _DEATHS for name in known))
 
     def dismiss(self, worker: str) -> None:
         """See `Fleet`."""
@@ -213,6 +242,10 @@ class Crew:
         for _, actor in self._starting.values():
             with suppress(Exception):
                 self._ray.kill(actor)
+
+
+def _node(worker: str) -> str:
+    return worker.partition("/")[0][:8]
 
 
 _LOST: Any = object()

@@ -46,6 +46,13 @@ class Answer(NamedTuple):
     value: Any = None
 
 
+class Absence(NamedTuple):
+    """Why the last worker was lost, so far as that is known; whether there will be none where there are nodes now."""
+
+    why: str = ""
+    lasts: bool = False
+
+
 class Fleet(Protocol):
     """The workers, by their names. What one is asked it does in order; answers are waited for by `answers` alone."""
 
@@ -65,6 +72,10 @@ class Fleet(Protocol):
 
     def dismiss(self, worker: str) -> None:
         """Ask it nothing any more."""
+        ...
+
+    def absence(self) -> Absence:
+        """Asked while there is nobody."""
         ...
 
 
@@ -227,7 +238,7 @@ class Rounds:
         Raises
         ------
         NoWorkersError
-            Nobody came in the time that a worker is waited for.
+            Nobody came in the time that a worker is waited for, or nobody can train on the nodes that there are.
         """
         self._epoch, self._n_parts, self._given, self._allowed = epoch, n_parts, given, left
         self._pool, self._left = deque(range(n_parts)), n_parts
@@ -254,13 +265,20 @@ class Rounds:
             self.interval.begin()
         if self.hands:
             self._nobody_since = None
-            return
+        else:
+            self._wait_for_somebody()
+
+    def _wait_for_somebody(self) -> None:
         self._nobody_since = self.clock() if self._nobody_since is None else self._nobody_since
-        if self.clock() - self._nobody_since > self.alone:
-            raise NoWorkersError(
-                f"there has been no node to train on for {self.alone:.0f} s; start one, and run the same command with "
-                "--resume"
-            )
+        why, lasts = self.fleet.absence()
+        if lasts:
+            told = "none of the nodes can train", "start another one"
+        elif self.clock() - self._nobody_since > self.alone:
+            told = f"there has been no node to train on for {self.alone:.0f} s", "start one"
+        else:
+            return
+        last = f" (the last worker was lost: {why})" if why else ""
+        raise NoWorkersError(f"{told[0]}{last}; {told[1]}, and run the same command with --resume")
 
     def _dismiss_silent(self) -> None:
         limit = self.clock() - max(self._patience, 20 * self._longest)

@@ -242,5 +242,21 @@ def _other() -> str:
     return f"the Ray cluster {_address} has other software than this process"
 
 
+def why_lost(error: BaseException) -> str:
+    """What Ray knows of a worker that is lost, in a few words: it takes a page, and causes that it might have."""
+    from ray.exceptions import ActorUnavailableError, OutOfMemoryError
+
+    told = str(error).strip()
+    if isinstance(error, OutOfMemoryError):
+        return "its node has too little memory"
+    if isinstance(error, ActorUnavailableError):
+        return "it cannot be reached"
+    if "worker process has died" in told:
+        return "its process was killed, perhaps for want of memory"
+    if "node has died" in told:
+        return "its node is gone"
+    return (told.splitlines() or [type(error).__name__])[-1].strip()[:300]
+
+
 def _line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
