@@ -1,6 +1,8 @@
 """What becomes of workers that cannot begin, fail or die: with Ray's answers made up, and on a real cluster."""
 
 import logging
+import os
+import signal
 import sys
 import time
 from collections import deque
@@ -15,11 +17,12 @@ from wsabie.base.errors import InputError
 from wsabie.distributed import averaging_crew as module
 from wsabie.distributed.averaging import averaging
 from wsabie.distributed.averaging_crew import Crew, Shares
-from wsabie.distributed.averaging_rounds import Absence
+from wsabie.distributed.averaging_rounds import Absence, NoWorkersError
 from wsabie.distributed.averaging_worker import Worker
 from wsabie.models.wsabie import Wsabie
 
 ray = pytest.importorskip("ray", reason="ray is needed for training on many machines (extra wsabie[ray])")
+ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 class MadeActor:
@@ -211,7 +214,6 @@ class Broken(Worker):
 
 @pytest.mark.parametrize(("fails", "error"), [("begin", MISSING), ("train", MemoryError())])
 def test_a_training_goes_on_without_a_node_that_cannot(cluster, nodes, tmp_path, monkeypatch, caplog, fails, error):
-    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
     rows, bad = in_shards(toy_rows(), tmp_path / "shards"), next(iter(cluster.worker_nodes)).node_id
     for name, value in {"node": bad, "fails": fails, "error": error, "failed": tmp_path / "failed"}.items():
         monkeypatch.setattr(Broken, name, value, raising=False)
@@ -222,6 +224,20 @@ def test_a_training_goes_on_without_a_node_that_cannot(cluster, nodes, tmp_path,
     assert {one.pairs for one in model.history_} == {rows.truth().pairs}
     assert {one.workers for one in rounds} == {1}
     assert f"node {bad[:8]} is left alone: " in caplog.text
+
+
+class Dying(Worker):
+    """As the kernel ends it where memory is short."""
+
+    def begin(self) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_training_whose_workers_die_everywhere_says_so_at_once(cluster, nodes, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "Worker", Dying)
+    told = r"none of the nodes can train \(the last worker was lost: its process was killed, perhaps .* memory\); start"
+    with pytest.raises(NoWorkersError, match=told):
+        Wsabie(dim=8, threads=1).fit(in_shards(toy_rows(), tmp_path / "s"), trainer=averaging(cluster.address))
 
 
 def test_what_ray_tells_of_an_actor_becomes_a_few_words():

@@ -5,6 +5,7 @@ and the table says how often each part counted.
 """
 
 from collections import deque
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -55,7 +56,7 @@ class MadeFleet:
 
     def __init__(self, **workers):
         self.workers, self.known, self.now, self.dismissed = workers, set(), 0.0, {}  # when
-        self.gone = Absence()
+        self.gone, self.most_waited = Absence(), 0
 
     def newcomers(self):
         new = [name for name, w in self.workers.items() if name not in self.known and w.comes <= self.now]
@@ -66,6 +67,7 @@ class MadeFleet:
         worker = self.workers[name]
         worker.free = max(worker.free, self.now) + (worker.pace if what == "train" else 0.01)
         worker.asked.append((worker.free, what, given))
+        self.most_waited = max(self.most_waited, sum(one[1] == "train" for one in worker.asked))
 
     def train(self, worker, epoch, part, coming):
         self.ask(worker, "train", epoch, part)
@@ -106,10 +108,26 @@ def report(part):
     return Report(np.zeros(1, np.int64), np.zeros(1), 1, float(part), 0)
 
 
+def taken(worker):
+    """The tables from which a worker goes on when it has done what it was asked."""
+    own, before = ({"t": tables["t"].copy()} for tables in (worker.own, worker.before))
+    for _, what, given in worker.asked:
+        if what == "take":
+            take(own, before, given[0])
+    return before["t"]
+
+
 def run(fleet, n=24, epochs=2, **options):
-    """The table, the parts that were counted, and the rounds."""
+    """The rounds; after each of them all who had given have the same tables, bit for bit."""
     table, rounds, counted = {"t": np.zeros((n, 1), np.float32)}, [], []
-    made = Rounds(fleet, table, told=rounds.append, clock=lambda: fleet.now, **options)
+
+    def told(one):
+        rounds.append(one)
+        for name, hand in made.hands.items():
+            if hand.asked is None:
+                np.testing.assert_array_equal(taken(fleet.workers[name]), made._known["t"])
+
+    made = Rounds(fleet, table, told=told, clock=lambda: fleet.now, **options)
     for epoch in range(epochs):
         counted.append([])
         made.epoch(epoch, n, lambda done: counted[-1].append(int(done.read)))
@@ -219,6 +237,64 @@ def test_rounds_are_short_at_first_and_grow_as_drift_allows():
     assert rounds[-1].parts == 200 / (module.LEAST_ROUNDS * 2)
     still = run(MadeFleet(a=Made(200), b=Made(200)), 200, epochs=3, interval=Interval(wanted=1e-9))
     assert {one.parts for one in still} == {1}
+
+
+def test_rounds_are_short_again_when_a_worker_comes():
+    fleet = MadeFleet(a=Made(400), b=Made(400), c=Made(400, comes=150.0))
+    rounds = run(fleet, 400, epochs=3, interval=Interval(wanted=1e9))
+    first = next(i for i, one in enumerate(rounds) if one.came == 3)
+    assert rounds[first - 1].parts > 8
+    assert rounds[first].parts == 1
+    assert rounds[-1].parts > 8
+
+
+def test_steps_of_one_of_several_say_nothing_of_drift():
+    """Those of one alone have none, and would make the interval longer."""
+    rounds = run(MadeFleet(a=Made(200), b=Made(200, pace=30.0)), 200, interval=Interval(parts=2.0, wanted=1e9))
+    after_one = [(one.parts, then.parts) for one, then in pairwise(rounds) if one.workers == 1]
+    assert after_one
+    assert all(parts == then for parts, then in after_one)
+    assert min(parts for parts, _ in after_one) < 200 / (module.LEAST_ROUNDS * 2)
+    alone = run(MadeFleet(a=Made(200)), 200)
+    assert alone[-1].parts == 200 / module.LEAST_ROUNDS  # nobody is there to drift from
+
+
+def test_what_is_left_of_the_rate_is_left_of_the_drift():
+    class Noted(Interval):
+        def after(self, drift, workers, most, left=1.0):
+            seen.append(left)
+            return super().after(drift, workers, most, left)
+
+    fleet, seen = MadeFleet(a=Made(24), b=Made(24)), []
+    made = Rounds(fleet, {"t": np.zeros((24, 1), np.float32)}, interval=Noted(), clock=lambda: fleet.now)
+    for epoch, left in enumerate((1.0, 0.25)):
+        made.epoch(epoch, 24, left=left)
+        assert set(seen) == {left}
+        seen.clear()
+
+
+def test_norm_limits_are_kept_before_tables_are_sent():
+    """Row 0 is what was settled; no part moves it."""
+    fleet, table, sent = MadeFleet(a=Made(25), b=Made(25)), {"t": np.zeros((25, 1), np.float32)}, []
+
+    def settle():
+        table["t"][0] += 1
+
+    def told(one):
+        sent.append(float(made._known["t"][0, 0]))
+
+    made = Rounds(fleet, table, settle, told=told, clock=lambda: fleet.now)
+    fleet.train = lambda worker, epoch, part, coming: fleet.ask(worker, "train", epoch, part + 1)
+    made.epoch(0, 24)
+    assert sent == list(range(1, len(sent) + 1))
+    assert len(sent) >= module.LEAST_ROUNDS
+
+
+@pytest.mark.parametrize(("n", "most"), [(40, module.AHEAD), (3, 1)])
+def test_a_part_waits_with_a_worker_while_there_are_enough_for_all(n, most):
+    fleet = MadeFleet(a=Made(n), b=Made(n))
+    run(fleet, n, epochs=1, interval=Still(parts=8))
+    assert fleet.most_waited == most
 
 
 def test_more_workers_drift_less_far():

@@ -1,5 +1,6 @@
 """Training on shards: the same as in memory where one block holds all, and the same bits whatever the shards."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,52 @@ def test_the_rate_falls_from_block_to_block(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(Trainer, "_rule", noted)
     new(epochs=2).fit(in_shards(toy_rows(), tmp_path / "shards"))
     assert asked[-10:] == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1, 1.2, 1.4, 1.6, 1.8])
+
+
+def blocks_of(rows: ShardedRows) -> streamed.ReadBlocks:
+    """What training goes over."""
+    return streamed.ReadBlocks(rows, streamed.scaling_of(rows, rows.n_features, None), "pairs", 5, rows.truth())
+
+
+def pair_numbers(blocks: Iterable[Any]) -> list[range]:
+    """Of each block, by which its pairs draw: twice the same number would be the same draws."""
+    of_blocks = [(block.targets.first_pair, len(block.targets.labels)) for block in blocks]
+    return [range(first, first + n) for first, n in of_blocks]
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_pairs_of_an_epoch_have_numbers_from_block_to_block(tmp_path: Path) -> None:
+    rows = in_shards(toy_rows(), tmp_path / "shards")
+    numbers = pair_numbers(blocks_of(rows)(1))
+    assert len(numbers) == 5
+    assert [number for block in numbers for number in block] == list(range(rows.truth().pairs))
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_parts_of_an_epoch_share_no_row_and_no_number_and_say_when_they_begin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streamed, "CHUNK", 8)
+    rows = in_shards(toy_rows(), tmp_path / "shards")
+    blocks, n = blocks_of(rows), 60
+    assert blocks.n_parts(1) == n
+    parts = [blocks.part(1, number) for number in range(n)]
+    numbers = pair_numbers(parts)
+    assert sum(map(len, numbers)) == len({pair for part in numbers for pair in part}) == rows.truth().pairs
+    assert all(part.start == number << streamed.PAIRS_OF_PART for number, part in enumerate(numbers))
+    assert [part.begins for part in parts] == pytest.approx(np.arange(n) / n)
+    assert sum(len(part.inputs.indptr) - 1 for part in parts) == 600
+
+
+def test_a_training_is_known_again_by_its_rows_groups_and_labels(tmp_path: Path) -> None:
+    """A checkpoint of others is refused."""
+    grouped = replace(toy_rows(), groups=[f"group {i // 5}" for i in range(600)])
+    plain, rows = in_shards(toy_rows(), tmp_path / "plain"), in_shards(grouped, tmp_path / "grouped")
+    of_labels = [rows.with_labels(np.array(keep)) for keep in ([0, 1, 2], [0, 1, 3])]
+    chosen = [plain, *plain.held_out(0.2), *plain.held_out(0.3), rows, *rows.held_out(0.2), *rows.held_out(0.3)]
+    sums = [streamed.checksum_of(one, None, None) for one in [*chosen, *of_labels]]
+    assert len(set(sums)) == len(sums) == 12
+    assert sums[6] == streamed.checksum_of(in_shards(grouped, tmp_path / "again").held_out(0.2)[0], None, None)
 
 
 def test_linear_models_too(tmp_path: Path) -> None:

@@ -1,0 +1,69 @@
+"""What a worker trains is the part that it was asked for, whatever it has read meanwhile."""
+
+import numpy as np
+import pytest
+
+from sharded import in_shards, toy_rows
+from wsabie.distributed.averaging import AveragingTrainer
+from wsabie.distributed.averaging_worker import Worker
+from wsabie.models.wsabie import Wsabie
+from wsabie.training import ahead
+
+
+class AskedError(Exception):
+    """With what a worker is made of."""
+
+
+class Asking(AveragingTrainer):
+    """Goes no further than to the workers."""
+
+    def _crew(self, settings, space, blocks):
+        raise AskedError(settings, space, blocks)
+
+
+@pytest.fixture
+def worker(tmp_path, monkeypatch):
+    """worker() -> one that has begun, on 600 rows in 60 parts."""
+    monkeypatch.setattr(ahead, "CHUNK", 8)
+    monkeypatch.setattr("wsabie.models.streamed.CHUNK", 8)
+    with pytest.raises(AskedError) as found:
+        Wsabie(dim=8, threads=1).fit(in_shards(toy_rows(), tmp_path / "shards"),
+                                     trainer=lambda settings, **more: Asking(settings, address="", **more))  # fmt: skip
+
+    def made():
+        one = Worker(*found.value.args)
+        one.begin()
+        return one
+
+    return made
+
+
+def train(one, *parts):
+    """The reports of these parts of an epoch, each given as (part, coming)."""
+    return [one.train(1, part, coming) for part, coming in parts]
+
+
+def check(one, other):
+    for a, b in zip(one, other, strict=True):
+        assert (a.pairs, a.read, a.unlabelled) == (b.pairs, b.read, b.unlabelled)
+        np.testing.assert_array_equal(a.loss, b.loss)
+        np.testing.assert_array_equal(a.counters, b.counters)
+
+
+def test_a_part_that_was_read_meanwhile_is_the_one_that_was_told(worker):
+    check(train(worker(), (1, 2), (2, 3), (3, None)), train(worker(), (1, None), (2, None), (3, None)))
+
+
+def test_another_part_than_the_one_that_was_read_is_trained_where_it_is_asked_for(worker):
+    one, other = worker(), worker()
+    check(train(one, (1, 2), (3, None)), train(other, (1, None), (3, None)))
+    for mine, theirs in zip(one.space.arrays().values(), other.space.arrays().values(), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    assert not np.array_equal(train(worker(), (1, 2), (2, None))[1].loss, train(worker(), (1, 2), (3, None))[1].loss)
+
+
+def test_the_same_number_of_another_epoch_is_another_part(worker):
+    one, other = worker(), worker()
+    one.train(1, 1, 2)
+    other.train(1, 1)
+    check([one.train(2, 2)], [other.train(2, 2)])
