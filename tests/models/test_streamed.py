@@ -16,7 +16,7 @@ from wsabie.models.wsabie import Wsabie
 from wsabie.sources.sharded import ShardedRows
 from wsabie.training import ahead
 from wsabie.training.stats import EpochStats
-from wsabie.training.trainer import Trainer
+from wsabie.training.trainer import Counted, Dealt, Trainer
 
 
 @pytest.fixture
@@ -100,6 +100,24 @@ def test_parts_of_an_epoch_share_no_row_and_no_number_and_say_when_they_begin(
     assert all(part.start == number << streamed.PAIRS_OF_PART for number, part in enumerate(numbers))
     assert [part.begins for part in parts] == pytest.approx(np.arange(n) / n)
     assert sum(len(part.inputs.indptr) - 1 for part in parts) == 600
+
+
+def test_a_row_to_compile_with_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not by asking what kind of blocks these are, which some versions of Python answer by reading."""
+    spans: list[Any] = []
+    read = ShardedRows.read
+
+    def noted(self: ShardedRows, asked: Any) -> Any:
+        spans.append(list(asked))
+        return read(self, asked)
+
+    monkeypatch.setattr(ShardedRows, "read", noted)
+    rows = in_shards(toy_rows(), tmp_path / "shards")
+    assert isinstance(blocks_of(rows), Counted)
+    assert isinstance(blocks_of(rows), Dealt)
+    assert spans == []
+    new(epochs=1).fit(rows)
+    assert spans == [[(0, 1)], [(0, 600)]]
 
 
 def test_a_training_is_known_again_by_its_rows_groups_and_labels(tmp_path: Path) -> None:

@@ -71,7 +71,6 @@ class ReadBlocks:
     def of_label(self) -> Int64:
         return self.truth.of_label
 
-    @property
     def alike(self) -> RowBlock:
         """A block of few rows, of the same types."""
         return self._block([(self.rows.lo, self.rows.lo + 1)], 0, 0.0)

@@ -55,9 +55,8 @@ class Counted(Protocol):
     @property
     def of_label(self) -> Int64: ...
 
-    @property
     def alike(self) -> RowBlock:
-        """A block of few rows, of the same types."""
+        """A block of few rows, of the same types; it is read, which `isinstance` would do with a property."""
         ...
 
     def __call__(self, epoch: int) -> Iterable[RowBlock]: ...
@@ -143,7 +142,7 @@ class Trainer:
         """Have everything compiled, which may take longer than the epochs, under a name of its own."""
         run, monitor, sampler = self._run, self.monitor, self.settings.sampler
         missing: dict[Any, tuple[Space, RowBlock, bool]] = {}
-        for block in [blocks.alike] if isinstance(blocks, Counted) else blocks(0):
+        for block in [blocks.alike()] if isinstance(blocks, Counted) else blocks(0):
             seen = seen_by(space, block)
             pooled = getattr(seen, "candidates", None)
             types = (
