@@ -102,6 +102,11 @@ def test_parts_of_an_epoch_share_no_row_and_no_number_and_say_when_they_begin(
     assert sum(len(part.inputs.indptr) - 1 for part in parts) == 600
 
 
+def test_few_rows_make_few_parts(tmp_path: Path) -> None:
+    """A part is read in chunks, of which it has one at least."""
+    assert blocks_of(in_shards(toy_rows(), tmp_path / "shards")).n_parts(9) == 3
+
+
 def test_a_row_to_compile_with_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not by asking what kind of blocks these are, which some versions of Python answer by reading."""
     spans: list[Any] = []

@@ -364,7 +364,8 @@ def _tell_unused(model: Any) -> None:
 def logging_to(log: Path | None, resume: bool) -> Callable[[EpochStats], None] | None:
     """Writes one JSON object per epoch, flushed, so that a run can be watched and a stopped one keeps its lines.
 
-    A resumed run makes the epochs after the last checkpoint again: those whose line is there get no second one.
+    A resumed run makes the epochs after the last checkpoint again: those that come out as before get no second line.
+    With lock-free threads, here or on many machines, none does, and their lines follow those of the first time.
     """
     if log is None:
         return None
