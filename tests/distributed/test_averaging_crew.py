@@ -218,6 +218,7 @@ def test_a_training_goes_on_without_a_node_that_cannot(cluster, nodes, tmp_path,
     for name, value in {"node": bad, "fails": fails, "error": error, "failed": tmp_path / "failed"}.items():
         monkeypatch.setattr(Broken, name, value, raising=False)
     monkeypatch.setattr(module, "Worker", Broken)
+    cluster.wait_for_nodes()  # a lost one of another test may not have been noticed
     rounds: list[Any] = []
     with caplog.at_level(logging.WARNING, "wsabie"):
         model = Wsabie(dim=8, epochs=6, threads=1).fit(rows, trainer=averaging(cluster.address, told=rounds.append))
@@ -235,6 +236,7 @@ class Dying(Worker):
 
 def test_a_training_whose_workers_die_everywhere_says_so_at_once(cluster, nodes, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "Worker", Dying)
+    cluster.wait_for_nodes()
     told = r"none of the nodes can train \(the last worker was lost: its process was killed, perhaps .* memory\); start"
     with pytest.raises(NoWorkersError, match=told):
         Wsabie(dim=8, threads=1).fit(in_shards(toy_rows(), tmp_path / "s"), trainer=averaging(cluster.address))
