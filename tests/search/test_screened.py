@@ -196,6 +196,19 @@ def test_wrong_bounds_would_show(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (index.top_k(queries, 10)[0] != exact.top_k(queries, 10)[0]).any()
 
 
+def test_sums_that_rounding_parts_are_no_reason_to_lose_a_label(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Codes leave nothing out here, but sums beyond 2^24 are rounded one way for codes and another way for scores."""
+    rng = np.random.default_rng(1)
+    table, queries = np.full((1200, 6000), 127, np.float32), np.full((20, 6000), 127, np.float32)
+    table[:, :4], queries[:, :4] = rng.integers(-127, 128, (1200, 4)), rng.integers(-1, 2, (20, 4))
+    exact = ExactIndex(table)
+    with mock.patch.object(ScreenedIndex, "_measure"):
+        index = ScreenedIndex.build(exact)
+    true = exact.top_k(queries, 10)
+    monkeypatch.setattr(ExactIndex, "top_k", mock.Mock(side_effect=AssertionError))
+    same(index.top_k(queries, 10), true)
+
+
 def test_without_the_instruction_many_rows_are_multiplied(monkeypatch: pytest.MonkeyPatch) -> None:
     table, queries = grouped()
     exact = ExactIndex(table)
