@@ -12,6 +12,7 @@ import wsabie
 from exported import assert_same, fed, opened, predicted, ranked
 from wsabie.models import export_onnx
 from wsabie.models.export import FORMATS, OPTIONS, export
+from wsabie.models.export_onnx import quantised_rows
 from wsabie.models.portable import portable
 from wsabie.storage.folder import load_folder
 
@@ -124,6 +125,44 @@ def test_small_values_keep_their_digits(tmp_path: Path) -> None:
     tiny = sp.csr_matrix(X[:9] * 1e-7)
     export(model, tmp_path / "m.onnx")
     assert_same(model, tiny, ranked(tmp_path / "m.onnx", tiny), within=1e-5)
+
+
+def test_rows_that_hold_nothing_but_zeros(tmp_path: Path) -> None:
+    model, X = fitted("dot", "counts")
+    zeros = sp.csr_matrix((np.zeros(3), ([0, 0, 1], [2, 7, 4])), (3, 12))
+    assert zeros.nnz == 3
+    some = sp.vstack([zeros, X[:3]], "csr")
+    for form, name in (("onnx", "m.onnx"), ("numpy", "plain")):
+        export(model, tmp_path / name, form)
+    for found in (ranked(tmp_path / "m.onnx", some), predicted(tmp_path / "plain", some, 4)):
+        assert_same(model, some, found)
+
+
+def test_cosines_of_points_that_are_hardly_longer_than_nothing(tmp_path: Path) -> None:
+    """Of a length below a thousandth they are less than 1, here as there."""
+    model, X = fitted("cosine", "one unit")
+    model.space_.features *= np.float32(1e-4)
+    assert (np.linalg.norm(model.transform(X), axis=1) < 1e-3).all()
+    for form, name in (("onnx", "m.onnx"), ("numpy", "plain")):
+        export(model, tmp_path / name, form)
+    for found in (ranked(tmp_path / "m.onnx", X), predicted(tmp_path / "plain", X, 4)):
+        assert_same(model, X, found)
+
+
+@pytest.mark.parametrize("kind", ["dot", "euclidean", "cosine"])
+def test_scores_of_bytes_are_those_of_the_rounded_points(kind: str, tmp_path: Path) -> None:
+    model, X = fitted(kind, "one unit")
+    export(model, tmp_path / "m.onnx", int8=True, k=9)
+    ids, scores, points = opened(tmp_path / "m.onnx").run(["ids", "scores", "points"], fed(X))
+    table = model.label_vectors / (1 if kind != "cosine" else np.linalg.norm(model.label_vectors, axis=1)[:, None])
+    whole, steps = quantised_rows(table)
+    labels = whole * steps[:, None]
+    if kind == "euclidean":
+        expected = -np.linalg.norm(points[:, None] - labels, axis=2)
+    else:
+        length = 1 if kind == "dot" else np.linalg.norm(points, axis=1)[:, None]
+        expected = points @ labels.T / length + model.space_.bias
+    assert np.abs(np.take_along_axis(expected, ids, axis=1) - scores).max() < 1e-4
 
 
 def test_distances_far_from_the_origin_keep_their_digits(tmp_path: Path) -> None:
