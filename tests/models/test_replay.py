@@ -18,6 +18,7 @@ from wsabie.models import replay
 from wsabie.models.defaults import Shape
 from wsabie.models.growth import trainable
 from wsabie.models.replay import Memory, hold, remembered, seat
+from wsabie.models.stream import moved
 from wsabie.models.wsabie import Wsabie
 from wsabie.sources.mulan import read_mulan
 from wsabie.space.joint import JointSpace
@@ -329,6 +330,17 @@ def test_a_damaged_buffer_is_refused(tmp_path: Path) -> None:
 def test_no_size(size: Any) -> None:
     with pytest.raises(InputError, match="replay is"):
         model(replay=size).fit(np.eye(3), [0, 1, 2])
+
+
+def test_a_buffer_that_begins_with_later_rows_takes_no_old_label_for_new() -> None:
+    """None of its rows has the labels of the first training."""
+    X, y = topics(400, range(6), 0)
+    one = model(replay=None).fit(X, y).set_params(replay=200)
+    one.partial_fit(*topics(40, range(6, 8), 1))
+    assert (one.memory_.seen > 0).all()
+    before = one.label_vectors[:6].copy()
+    one.partial_fit(*topics(30, range(6), 2), epochs=1)
+    assert moved(before, one.label_vectors) < 0.3
 
 
 def test_a_label_that_was_named_before_it_had_a_row_is_new() -> None:

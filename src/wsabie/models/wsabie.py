@@ -301,10 +301,14 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
         targets = self._truth(Y, n_rows(inputs))
         n = self.space_.n_features
         memory = remembered(None, self.scaling_(inputs), n, targets, sample_weight, self.replay, self.seed)
-        seen = np.maximum(memory.seen, 1)  # what these rows lack others had, when the model was trained
-        seen[self.vocabulary_.retired()] = 0
-        self.memory_ = replace(memory, seen=seen)
+        self.memory_ = self._of_trained(memory)
         return self
+
+    def _of_trained(self, memory: Memory) -> Memory:
+        """A first buffer of a model that had rows before: labels that the buffer's rows lack had some of those."""
+        seen = np.maximum(memory.seen, 1)
+        seen[self.vocabulary_.retired()] = 0
+        return replace(memory, seen=seen)
 
     def _replayed(self, more: bool) -> Memory | None:
         """The buffer that training sees again."""
@@ -326,7 +330,7 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
         n, memory = self.space_.n_features, before
         for some, theirs in scaled_parts(inputs, targets, self.scaling_):
             memory = remembered(memory, some, n, theirs, sample_weight, self.replay, self.seed)
-        self.memory_ = memory
+        self.memory_ = self._of_trained(memory) if more and before is None and memory is not None else memory
         if before is not None and began is not None and memory is not None:
             hold(self.space_, began, before, memory)
             seat(self.space_, before, memory, inputs, targets, sample_weight, self.positives, trainer)
