@@ -155,7 +155,7 @@ def test_built_it_reaches_what_is_asked_for_and_is_kept_in_a_folder(far: float, 
     exact = ExactIndex(table, similarity="euclidean" if far else "dot")
     rows = table[::2] + np.float32(0.2)
     tree = LabelTree.build(exact, recall=0.8, queries=rows)
-    assert tree.queries == "400 rows"
+    assert tree.queries == "200 of 400 rows"
     assert tree.recall > 0.7
     assert [one.effort for one in tree.curve][:3] == [1, 2, 4]
     assert tree.facts()["effort"] == tree.beam
@@ -176,7 +176,7 @@ def test_labels_stand_in_for_rows_and_are_not_judged_by() -> None:
         learnt = _to_learn_from(exact, rows, asked, np.random.default_rng(0))
         assert len(learnt) == 1600
         assert not (learnt[:, None] == asked[None, :3]).all(axis=2).any()
-    assert LabelTree.build(exact, recall=0.5).queries == "400 labels"
+    assert LabelTree.build(exact, recall=0.5).queries == "200 of 400 labels"
 
 
 def test_other_parts_are_refused() -> None:

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+
 from wsabie.base.arrays import Matrix, UInt64
 from wsabie.base.errors import InputError
 from wsabie.base.executor import Executor, Serial
@@ -57,9 +59,12 @@ class Annotator:
         progress: Progress = SILENT,
         rejects: Rejects | None = None,
     ) -> Aligned:
-        """The source in the model's terms: its features, its label numbers; what had no place is counted."""
+        """The source in the model's terms: its features, its label numbers; what had no place is counted.
+
+        Rows with negative values where the model expects counts are listed by `rejects`, where it is given.
+        """
         rows = source if isinstance(source, Rows) else self._described(source, executor, progress, rejects)
-        model = self.model
+        model, rows = self.model, self._usable(rows, rejects)
         return align(rows, model.vocabulary_, self.feature_names, model.n_features_in_, self.dictionary)
 
     def rows_to_learn(
@@ -70,8 +75,9 @@ class Annotator:
         progress: Progress = SILENT,
         rejects: Rejects | None = None,
     ) -> Aligned:
-        """The source with the model's features and its own labels, for `partial_fit`."""
+        """The source with the model's features and its own labels, for `partial_fit`; see `rows`."""
         rows = source if isinstance(source, Rows) else self._described(source, executor, progress, rejects)
+        rows = self._usable(rows, rejects)
         return align(rows, None, self.feature_names, self.model.n_features_in_, self.dictionary)
 
     def annotate_region(
@@ -142,6 +148,16 @@ class Annotator:
         if shown.get("crop") == 1:
             del shown["crop"]
         return {"describe": self.terms.name, **shown}
+
+    def _usable(self, rows: Rows, rejects: Rejects | None) -> Rows:
+        """Without the rows that the model's scaling refuses, where they can be listed."""
+        scaling = getattr(getattr(self.model, "joined_", self.model), "scaling_", None)
+        if rejects is None or scaling is None or isinstance(rows.X, np.ndarray):
+            return rows
+        refused = scaling.refused(rows.X)
+        for row in refused.tolist():
+            rejects.add(rows.ids[row], "negative value", "the model was trained on counts")
+        return rows.take(np.delete(np.arange(len(rows)), refused)) if len(refused) else rows
 
     def _described(
         self, source: ItemSource, executor: Executor | None, progress: Progress, rejects: Rejects | None

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from wsabie.base import mapped
-from wsabie.base.arrays import Csr, Float32, Float64, Int64, under_one_type
+from wsabie.base.arrays import Csr, Float32, Float64, Int64, Matrix, under_one_type
 from wsabie.base.errors import InputError
 from wsabie.features.weighting import idf
 from wsabie.models.inputs import Inputs
@@ -104,6 +104,12 @@ class RowScaling:
         if scaling.weight.shape != (weight,) or scaling.shift.shape != (shift,):
             raise ValueError("the sizes of scaling/weight, scaling/shift do not agree with the rest")
         return scaling
+
+    def refused(self, X: Matrix) -> Int64:
+        """Numbers of the sparse rows with a negative value where counts are expected."""
+        if self.method not in ("log", "tfidf") or X.data.min(initial=0) >= 0:
+            return np.zeros(0, np.int64)
+        return np.unique(np.searchsorted(X.indptr, np.flatnonzero(X.data < 0), side="right") - 1)
 
     def __call__(self, X: Inputs, *, into: Float32 | None = None) -> Inputs:
         """The scaled rows; index arrays are shared with the input, values are new.

@@ -50,7 +50,7 @@ class MeasuredIndex(ABC):
     exact_milliseconds : float
         Median of a single query of an exact search, taken in turns with those of the curve.
     queries : str
-        What it was measured on.
+        What it was measured on: of those that there were the ones that did not choose the effort.
     n_bytes : int
         Beside the table.
     """
@@ -148,6 +148,7 @@ class MeasuredIndex(ABC):
         self.wanted = wanted
         half, k = len(queries) // 2, MEASURED_AT
         choosing, judging = queries[:half], queries[half:]
+        self.queries = f"{len(judging):,} of {self.queries}"
         last = [self.exact.top_k(some, k, threads=threads)[1][:, -1:] for some in (choosing, judging)]
 
         def recall(some: Float32, worst: Float32) -> float:

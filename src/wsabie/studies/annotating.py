@@ -16,7 +16,7 @@ from wsabie.base.executor import Executor, Serial
 from wsabie.base.progress import SILENT, Progress
 from wsabie.models.annotator import Annotator
 from wsabie.models.sure import Least, rank_sure
-from wsabie.sources.align import Aligned, align
+from wsabie.sources.align import Aligned
 from wsabie.sources.records import ItemList, ItemSource, Rows
 from wsabie.storage.atomic import replacing
 from wsabie.storage.rejects import Rejects
@@ -161,10 +161,9 @@ class _Ranking:
 def _aligned(
     annotator: Annotator, block: Rows | ItemSource, executor: Executor | None, rejects: Rejects | None
 ) -> Aligned:
-    """A block in the model's terms."""
+    """A block in the model's terms; labels that it has are not looked at."""
     if isinstance(block, Rows):
-        width = annotator.model.n_features_in_
-        return align(block, None, annotator.feature_names, width, annotator.dictionary)
+        return annotator.rows_to_learn(block, rejects=rejects)
     return annotator.rows(block, executor=executor, rejects=rejects)
 
 

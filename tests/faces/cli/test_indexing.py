@@ -46,7 +46,7 @@ def test_an_index_is_made_shown_and_used(cli: Cli, emoji: Path, model: Path) -> 
     assert made.code == 0, made.err
     told = made.json
     assert told["kind"] == "ivf"
-    assert told["measured_on"] == "300 rows"
+    assert told["measured_on"] == "150 of 300 rows"
     assert told["recall@10"] > 0.8
     assert [one["effort"] for one in told["curve"]][:4] == [1, 2, 3, 4]
     about = cli("info", model, "--json").json
@@ -92,7 +92,7 @@ def test_a_label_tree_is_made_kept_and_used(
     monkeypatch.setitem(sys.modules, "faiss", None)
     told = cli("index", model, "--kind", "tree", "--queries", emoji, "--recall", 0.6, "--json").json
     assert told["kind"] == "tree"
-    assert told["measured_on"] == "300 rows"
+    assert told["measured_on"] == "150 of 300 rows"
     assert told["recall@10"] > 0.5
     assert cli("info", model, "--json").json["index"] == {
         key: value for key, value in told.items() if key not in ("schema", "model", "asked", "curve")

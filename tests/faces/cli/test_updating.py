@@ -263,3 +263,23 @@ def test_a_step_without_a_label_to_judge_by(tmp_path: Path) -> None:
     assert [one["rows"] for one in told] == [100] * 4
     assert ["map" in one for one in told] == [True, False, True, True]
     assert wsabie.load(tmp_path / "m").model.calibration_ is not None
+
+
+def test_rows_that_the_model_cannot_scale_are_skipped(cli: Any, tmp_path: Path) -> None:
+    """A negative value, where training rows had counts, stops no command and is listed by the row's number."""
+    lines = [f"{i % 3} {i % 3}:1 {3 + i % 9}:2" for i in range(60)]
+    first, later, listed = (tmp_path / name for name in ("first.txt", "later.txt", "listed"))
+    first.write_text("\n".join(lines) + "\n")
+    later.write_text("\n".join([*lines[:40], "1 5:-1", *lines[40:]]) + "\n")
+    model = tmp_path / "m"
+    assert cli("train", first, "--model", model, "--dim", 4, "--epochs", 2, "--replay", "auto").code == 0
+    for command in (
+        ("evaluate", model, later, "--allow-overlap"),
+        ("annotate", model, later, "--out", tmp_path / "out.tsv"),
+        ("annotate", model, later),
+        ("update", model, later, "--step", 20),
+    ):
+        done = cli(*command, "--rejects", listed)
+        assert done.code == 0, done.err
+        (told,) = map(json.loads, listed.read_text().splitlines())
+        assert (told["reason"], told["where"].endswith("41")) == ("negative value", True), told

@@ -52,7 +52,7 @@ def index_command(
     looks = {"ivf": "cells", "hnsw": "vectors in sight", "int8": "labels scored", "tree": "nodes of a level"}[kind]
     show_table(f"{model}: recall@10 of {found.queries}", [looks, "recall@10", "ms a row"], rows)
     out.print(_sentence(facts, recall))
-    if facts["milliseconds"] > facts["exact_milliseconds"]:
+    if facts["milliseconds"] > 0.9 * facts["exact_milliseconds"]:
         note(f"that is no gain: delete {model / FOLDER} to search exactly again")
 
 
