@@ -530,8 +530,39 @@ def test_unfinished_work_of_others_is_not_thrown_away(tmp_path: Path, monkeypatc
         in_shards(toy_rows(60), tmp_path / "out", rows=100)
     monkeypatch.undo()
     with pytest.raises(InputError, match="holds unfinished shards of made-up, of other data or with other options"):
+        in_shards(toy_rows(60), tmp_path / "out", rows=50)
+    with pytest.raises(InputError, match=r"made-up has changed since the unfinished .* begun; delete .*/out to begin"):
         in_shards(toy_rows(), tmp_path / "out", rows=100)
     assert same(in_shards(toy_rows(60), tmp_path / "out", rows=100).whole(), toy_rows(60))
+
+
+def test_a_source_that_was_corrected_is_begun_anew_where_nothing_was_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, right = tmp_path / "rows.txt", "3 9 30\n1 2:1\n2 3:1\n1 4:1\n"
+    file.write_text(right[:-6])
+    with pytest.raises(InputError, match="holds 2 rows but its header promises 3"):
+        in_shards(file, tmp_path / "out")
+    file.write_text(right)
+    with pytest.raises(InputError, match=r"holds unfinished shards of .*, of other data or with other options"):
+        in_shards(file, tmp_path / "out", rows=2)
+    monkeypatch.chdir(tmp_path)
+    assert same(in_shards(Path("rows.txt"), tmp_path / "out").whole(), open_source(file))
+
+
+@pytest.mark.usefixtures("small_runs")
+def test_a_source_that_was_corrected_costs_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wsabie.sources.text.whole_lines.__defaults__", (400,))
+    file, lines = tmp_path / "rows.txt", [f"{i % 3} 1:{i + 1}" for i in range(400)]
+    file.write_text("\n".join(["401 9 30", *lines]) + "\n")
+    with pytest.raises(InputError, match="holds 400 rows but its header promises 401"):
+        in_shards(file, tmp_path / "out")
+    runs = sorted((tmp_path / "out" / "unfinished").glob("run-*.safetensors"))
+    assert runs
+    file.write_text("\n".join(["400 9 30", *lines]) + "\n")
+    with pytest.raises(InputError, match=r"rows\.txt has changed since"):
+        in_shards(file, tmp_path / "out")
+    assert sorted((tmp_path / "out" / "unfinished").glob("run-*.safetensors")) == runs
 
 
 @pytest.mark.usefixtures("small_runs")

@@ -140,7 +140,7 @@ def write_shards(
                 raise InputError(f"{out} holds shards of other data or with other options; name another, or delete it")
             _take_over(rejects, _rejected_before(out))
         else:
-            _begin(out, work, made_of, stream.path)
+            _begin(out, work, made_of, stream.path, wanted)
             runs = _Runs(work, stream, wanted, rejects)
             runs.write(progress)
             shards = _carry_out(out, runs, made_of, executor or Serial(), progress)
@@ -158,21 +158,34 @@ def _made_of(stream: RowStream, wanted: Wanted) -> str:
         with reading(stream.path):
             stats = [(file.name, file.stat()) for file in files if file.is_file()]
         told = [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
-    content = json.dumps([_SORTED, told, wanted.rows, wanted.values, wanted.seed])
+    content = json.dumps([_SORTED, told, *_options(wanted)])
     return hashlib.sha256(content.encode()).hexdigest()[:32]
 
 
-def _begin(out: Path, work: Path, made_of: str, source: Path) -> None:
-    """Make the folder of unfinished work; that of other work, and shards without either, are refused."""
+def _options(wanted: Wanted) -> tuple[int, str, int]:
+    return wanted.rows, wanted.values, wanted.seed
+
+
+def _begin(out: Path, work: Path, made_of: str, source: Path, wanted: Wanted) -> None:
+    """Make the folder of unfinished work; that of other work, and shards without either, are refused.
+
+    Of a source that has changed since, as when a bad row was corrected, it is removed if nothing in it is finished."""
+    told = {"made_of": made_of, "source": str(source), "path": str(source.resolve()), "options": list(_options(wanted))}
     begun = _begun(work / WORK)
     if begun.get("made_of") == made_of:
         remove_drafts(out)
         return
     if begun:
-        raise InputError(
-            f"{out} holds unfinished shards of {begun['source']}, of other data or with other options; run that "
-            "command again to finish them, name another folder, or delete it"
-        )
+        again = all(begun.get(name) == told[name] for name in ("path", "options"))
+        if again and is_anything_finished(out):
+            raise InputError(
+                f"{source} has changed since the unfinished shards in {out} were begun; delete {out} to begin anew"
+            )
+        if not again:
+            raise InputError(
+                f"{out} holds unfinished shards of {begun['source']}, of other data or with other options; run that "
+                "command again to finish them, name another folder, or delete it"
+            )
     with explained(out):
         shutil.rmtree(work, ignore_errors=True)  # of a command that was stopped before it had begun
         remove_drafts(out)
@@ -182,7 +195,16 @@ def _begin(out: Path, work: Path, made_of: str, source: Path) -> None:
                 "another folder, or delete it"
             )
         work.mkdir()
-    write_text(work / WORK, json.dumps({"made_of": made_of, "source": str(source)}, ensure_ascii=False))
+    write_text(work / WORK, json.dumps(told, ensure_ascii=False))
+
+
+def is_anything_finished(out: Path) -> bool:
+    """Whether the same command goes on from something: a run, a shard, or what is written beside them."""
+    with readable(out):
+        if not out.is_dir():
+            return False
+        beside = any(path.name != PARTS and path.suffix != ".tmp" for path in out.iterdir())
+        return beside or any((out / PARTS).glob("run-*.safetensors"))
 
 
 def _begun(file: Path) -> dict[str, Any]:
