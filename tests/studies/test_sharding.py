@@ -701,6 +701,18 @@ def test_damage_is_found(shards: Path) -> None:
     open_shards(shards).shards.verify()
 
 
+@pytest.mark.parametrize("how", ["cut", "changed", "missing"])
+@pytest.mark.parametrize("name", [shard_name(2, 6), "statistics.safetensors", "names.json"])
+def test_damage_is_found_by_the_command_that_wrote_it(shards: Path, name: str, how: str) -> None:
+    whole = (shards / name).read_bytes()
+    in_shards(toy_rows(), shards, rows=100)
+    (shards / name).write_bytes(whole[:-1] if how == "cut" else whole[:-3] + b"\0\1\2")
+    if how == "missing":
+        (shards / name).unlink()
+    with pytest.raises(InputError, match=rf"{name} .*; restore it from a copy, or delete .*/out and give the command"):
+        in_shards(toy_rows(), shards, rows=100)
+
+
 @pytest.mark.parametrize(
     ("dense", "name"), [(False, "rows_above_0"), (True, "deviation"), (True, "mean"), (False, "rows_of_label")]
 )
@@ -821,7 +833,7 @@ def test_shards_without_their_rows_are_known_as_such(shards: Path) -> None:
 
 def test_a_manifest_that_is_missing_is_told(shards: Path) -> None:
     (shards / "manifest.json").unlink()
-    with pytest.raises(InputError, match=r"manifest.json is missing; restore it from a copy, or make the shards again"):
+    with pytest.raises(InputError, match=r"manifest.json is missing; restore it from a copy, or delete the folder"):
         open_shards(shards)
 
 

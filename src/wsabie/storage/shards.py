@@ -31,6 +31,7 @@ import numpy as np
 
 from wsabie.base.arrays import Csr, Float32, Int64
 from wsabie.base.errors import InputError
+from wsabie.base.progress import SILENT, Progress
 from wsabie.storage.atomic import readable, write_bytes
 from wsabie.storage.columns import Columns, KeptOpen, Lists, expected, map_columns, starts_of, write_columns
 
@@ -42,6 +43,8 @@ PARTS, WORK = "unfinished", "work.json"
 """The folder in the folder where work is kept until the manifest is there, and the file that says of what it is."""
 MOST_OPEN = 192
 """Shards that are mapped at once: each holds an open file, of which some systems allow 256."""
+MAKE_AGAIN = "delete the folder and make the shards again with `wsabie shards`"
+"""What is done about shards that are damaged, where no copy is at hand."""
 _HEAD = 80  # bytes of the manifest before those that its checksum covers
 _MOST_BYTES = 1 << 30
 
@@ -189,7 +192,7 @@ class Shards:
         found: dict[str, list[str] | None] = json.loads(content)
         return found
 
-    def verify(self) -> None:
+    def verify(self, progress: Progress = SILENT) -> None:
         """Read everything and compare it with its checksums.
 
         Raises
@@ -197,11 +200,14 @@ class Shards:
         InputError
             A file is not what was written.
         """
-        for name, entry in [*((entry["file"], entry) for entry in self.files), *self.beside.items()]:
-            file = self.path / name
-            with readable(file), file.open("rb") as stream:
-                if hashlib.file_digest(stream, "sha256").hexdigest() != entry["sha256"]:
-                    raise _damaged(file)
+        files = [*((entry["file"], entry) for entry in self.files), *self.beside.items()]
+        with progress.stage(f"verifying {self.path.name}", len(files), "files") as stage:
+            for name, entry in files:
+                file = self.path / name
+                with readable(file), file.open("rb") as stream:
+                    if hashlib.file_digest(stream, "sha256").hexdigest() != entry["sha256"]:
+                        raise _damaged(file)
+                stage.advance()
 
     def _mapped(self, number: int) -> Columns:
         entry = self.files[number]
@@ -276,11 +282,11 @@ def open_shard_folder(path: Path) -> Shards:
                 raise _damaged(path / MANIFEST)  # what lies elsewhere is not read
             file = path / name
             if not file.is_file():
-                raise InputError(f"{file} is missing; restore it from a copy, or make the shards again")
+                raise InputError(f"{file} is missing; restore it from a copy, or {MAKE_AGAIN}")
             if file.stat().st_size != entry["bytes"]:
                 raise InputError(
                     f"{file} has {file.stat().st_size:,} bytes where {entry['bytes']:,} were written; restore it from "
-                    "a copy, or make the shards again"
+                    f"a copy, or {MAKE_AGAIN}"
                 )
     starts = starts_of([entry["rows"] for entry in files])
     return Shards(path, manifest["facts"], files, beside, starts, str(manifest["made_of"]))
@@ -292,7 +298,7 @@ def _read_manifest(path: Path) -> dict[str, Any]:
         if (path / PARTS / WORK).is_file():
             raise InputError(f"the shards in {path} are not finished; run the same `wsabie shards` command again")
         if is_shard_folder(path):
-            raise InputError(f"{file} is missing; restore it from a copy, or make the shards again")
+            raise InputError(f"{file} is missing; restore it from a copy, or {MAKE_AGAIN}")
         raise InputError(f"{path} holds no shards: it has no {MANIFEST}; give a folder that `wsabie shards` wrote")
     if file.stat().st_size > _MOST_BYTES:
         raise InputError(f"{file} is larger than {_MOST_BYTES >> 20} MiB and was not read")
@@ -306,7 +312,7 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     if found.get("version") != VERSION:
         raise InputError(
             f"{path} has format {found.get('version')!r} and this program reads format {VERSION}; install the version "
-            "of wsabie that wrote it, or make the shards again"
+            f"of wsabie that wrote it, or {MAKE_AGAIN}"
         )
     if hashlib.sha256(content[_HEAD:]).hexdigest() != found.pop("sha256", None):
         raise _damaged(file)
@@ -383,4 +389,4 @@ def _entry(file: Path, columns: Columns, digest: str) -> dict[str, Any]:
 
 
 def _damaged(file: Path) -> InputError:
-    return InputError(f"{file} is damaged; restore it from a copy, or make the shards again")
+    return InputError(f"{file} is damaged; restore it from a copy, or {MAKE_AGAIN}")

@@ -49,6 +49,7 @@ from wsabie.storage.rejects import Rejects
 from wsabie.storage.scratch import refuse_strangers
 from wsabie.storage.shard_statistics import Statistics
 from wsabie.storage.shards import (
+    MAKE_AGAIN,
     MANIFEST,
     MOST_OPEN,
     NAMES,
@@ -115,7 +116,7 @@ def write_shards(
     ----------
     stream : RowStream
     out : Path
-        A folder, which is made; one with the shards of the same source is left as it is.
+        A folder, which is made; one with the shards of the same source is verified and left as it is.
     wanted : Wanted
     executor : Executor or None
         Where shards are cut out of the runs and written; None: this process.
@@ -125,7 +126,8 @@ def write_shards(
     Raises
     ------
     InputError
-        The folder holds something else, nothing is left of the source, or a value that float16 cannot hold.
+        The folder holds something else, or shards that are damaged; nothing is left of the source; or a value that
+        float16 cannot hold.
     """
     rejects = Rejects() if rejects is None else rejects
     made_of = _made_of(stream, wanted)
@@ -135,9 +137,7 @@ def write_shards(
     with held(out):
         work = out / PARTS
         if (out / MANIFEST).exists():
-            shards = open_shard_folder(out)
-            if shards.made_of != made_of:
-                raise InputError(f"{out} holds shards of other data or with other options; name another, or delete it")
+            shards = _finished(out, made_of, progress)
             _take_over(rejects, _rejected_before(out))
         else:
             _begin(out, work, made_of, stream.path, wanted)
@@ -146,6 +146,22 @@ def write_shards(
             shards = _carry_out(out, runs, made_of, executor or Serial(), progress)
         shutil.rmtree(work, ignore_errors=True)
     return shards
+
+
+def _finished(out: Path, made_of: str, progress: Progress) -> Shards:
+    """Shards that are there, whole to the last byte, and of the same source."""
+    try:
+        shards = open_shard_folder(out)
+        if shards.made_of != made_of:
+            raise InputError(f"{out} holds shards of other data or with other options; name another, or delete it")
+        shards.verify(progress)
+    except InputError as error:
+        raise InputError(str(error).replace(MAKE_AGAIN, _anew(out))) from error
+    return shards
+
+
+def _anew(out: Path) -> str:
+    return f"delete {out} and give the command again"
 
 
 def _made_of(stream: RowStream, wanted: Wanted) -> str:
@@ -248,8 +264,7 @@ def _rejected_before(out: Path) -> Rejects:
             return _noted(json.loads(file.read_text(encoding="utf-8")))
         except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise InputError(
-                f"{file}, the list of what was rejected, is missing or damaged; restore it from a copy, or delete the "
-                "folder to make the shards again"
+                f"{file}, the list of what was rejected, is missing or damaged; restore it from a copy, or {_anew(out)}"
             ) from error
 
 

@@ -122,8 +122,16 @@ def test_what_shards_hold_is_told(cli: Cli, rows: Path, tmp_path: Path) -> None:
     content[-1] ^= 1
     shard.write_bytes(content)
     assert cli("info", tmp_path / "shards").code == 0
-    found = cli("info", tmp_path / "shards", "--verify")
-    assert (found.code, "is damaged; restore it from a copy, or make the shards again" in found.err) == (1, True)
+    told = f"wsabie: {shard} is damaged; restore it from a copy, or delete "
+    for words, again in (
+        (("info", tmp_path / "shards", "--verify"), "the folder and make the shards again with `wsabie shards`"),
+        (
+            ("shards", rows, "--out", tmp_path / "shards", "--rows", 40),
+            f"{tmp_path / 'shards'} and give the command again",
+        ),
+    ):
+        found = cli(*words)
+        assert (found.code, found.err.strip().splitlines()[-1]) == (1, told + again)
     assert "--epochs" in cli("info", tmp_path / "shards", "--epochs").err
 
 

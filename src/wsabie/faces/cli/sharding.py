@@ -55,7 +55,7 @@ def info_shards_command(folder: Path, verify: bool, json: bool) -> None:
 
     shards = open_shard_folder(folder)
     if verify:
-        shards.verify()
+        shards.verify(TerminalProgress())
     facts = _facts(shards) | ({"verified": True} if verify else {})
     if json:
         show_json({"schema": 1, "shards": str(folder), **facts, "files": shards.files})
