@@ -7,6 +7,7 @@ import resource
 import subprocess
 import sys
 import textwrap
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from wsabie.sources.align import align
 from wsabie.sources.open import open_source
 from wsabie.sources.parquet_rows import write_rows
 from wsabie.sources.records import Rows
-from wsabie.sources.row_stream import WholeStream
+from wsabie.sources.row_stream import WholeStream, open_stream
 from wsabie.sources.sharded import open_shards
 from wsabie.storage.columns import Columns, Lists, map_columns, write_columns
 from wsabie.storage.rejects import Rejects
@@ -170,7 +171,30 @@ def test_ids_that_come_again_are_rejected_wherever_they_are(tmp_path: Path) -> N
     found = in_shards(tmp_path / "rows.parquet", tmp_path / "shards", rejects, rows=40).whole()
     assert same(found, open_source(tmp_path / "rows.parquet", rejects=wanted))
     assert rejects.counts == wanted.counts == {"duplicate id": 90}
-    assert sorted(rejects.listed) == sorted(wanted.listed)
+    assert rejects.listed == wanted.listed  # in the order of the source
+    with pytest.raises(InputError, match=r"row 151: duplicate id \(row-0\)"):
+        in_shards(tmp_path / "rows.parquet", tmp_path / "strict", Rejects(strict=True), rows=40)
+
+
+@pytest.mark.usefixtures("small_runs")
+def test_progress_counts_no_rows_that_came_again(tmp_path: Path) -> None:
+    ids = [f"row-{i % 150}" for i in range(240)]
+    rows = {"id": ids, "features": [[float(i)] for i in range(240)], "labels": [["a"], ["b"]] * 120}
+    pq.write_table(pa.table(rows), tmp_path / "rows.parquet")
+    stages: dict[str, list[int | None]] = {}
+
+    class Told:
+        @contextmanager
+        def stage(self, name: str, total: int | None, unit: str) -> Any:
+            self.told = stages.setdefault(name, [total, 0])
+            yield self
+
+        def advance(self, n: int = 1, **figures: float) -> None:
+            self.told[1] = (self.told[1] or 0) + n
+
+    stream = open_stream(tmp_path / "rows.parquet", Rejects())
+    sharding.write_shards(stream, tmp_path / "out", sharding.Wanted(rows=40), progress=Told())
+    assert stages == {"reading rows.parquet": [None, 240], "writing shards": [150, 150]}
 
 
 @pytest.mark.usefixtures("small_runs")

@@ -520,7 +520,7 @@ def _bounds(runs: _Runs, n_shards: int) -> Int32:
 
 
 def _repeated(runs: _Runs, bounds: Int32) -> list[Int32]:
-    """Places in each run of the rows whose id an earlier row of the source has; these rows are told."""
+    """Places in each run, ascending, of the rows whose id an earlier row of the source has; these rows are told."""
     first = runs.run(0)
     if "row" not in first.numbers or "id" in first.numbers:  # ids are those of `Rows`, or numbers of rows
         return [np.zeros(0, np.int32) for _ in runs.done]
@@ -528,7 +528,22 @@ def _repeated(runs: _Runs, bounds: Int32) -> list[Int32]:
     spans = [bounds[:, lo : lo + step + 1][:, [0, -1]] for lo in range(0, bounds.shape[1] - 1, step)]
     run, place = (np.concatenate(some) for some in zip(*(_again(runs, span) for span in spans), strict=True))
     order = np.argsort(run, kind="stable")
-    return np.split(place[order], np.searchsorted(run[order], np.arange(1, len(runs.done))))
+    found = np.split(place[order], np.searchsorted(run[order], np.arange(1, len(runs.done))))
+    _tell_repeated(runs, found)
+    return found
+
+
+def _tell_repeated(runs: _Runs, found: list[Int32]) -> None:
+    """In the order of the source, of which each run holds rows that follow those of the run before."""
+    for number, places in enumerate(found):
+        if not len(places):
+            continue
+        columns = runs.run(number)
+        rows = columns.numbers["row"][places]
+        order = np.argsort(rows)
+        names = words_of(taken(columns.lists["id"], places[order].astype(np.int64)))
+        for row, name in zip(rows[order].tolist(), names, strict=True):
+            runs.rejects.add(_where(runs.stream, row), "duplicate id", name)
 
 
 def _again(runs: _Runs, span: Int32) -> tuple[Int32, Int32]:
@@ -540,15 +555,12 @@ def _again(runs: _Runs, span: Int32) -> tuple[Int32, Int32]:
     order = np.argsort(keys, kind="stable")  # of one key in the order of the source
     same = np.flatnonzero(keys[order][1:] == keys[order][:-1]) + 1
     near = order[np.union1d(same - 1, same)]
-    told: dict[int, tuple[str, int]] = {}
+    told: dict[int, str] = {}
     for number in np.unique(run[near]).tolist():
-        its, columns = near[run[near] == number], runs.run(number)
-        rows = columns.numbers["row"][place[its]].tolist()
-        told |= zip(its.tolist(), zip(words_of(taken(columns.lists["id"], place[its])), rows, strict=True), strict=True)
+        its = near[run[near] == number]
+        told |= zip(its.tolist(), words_of(taken(runs.run(number).lists["id"], place[its])), strict=True)
     pairs = zip(order[same - 1].tolist(), order[same].tolist(), strict=True)
-    again = [at for before, at in pairs if told[before][0] == told[at][0]]  # two ids may have one key
-    for name, row in map(told.__getitem__, again):
-        runs.rejects.add(_where(runs.stream, row), "duplicate id", name)
+    again = [at for before, at in pairs if told[before] == told[at]]  # two ids may have one key
     return run[again], place[again]
 
 
@@ -573,7 +585,7 @@ def _carry_out(out: Path, runs: _Runs, made_of: str, executor: Executor, progres
     gone = _repeated(runs, bounds)
     types = _Types.of(runs, gone)
     cut, files = _Cut(out, runs.work, bounds, gone, types), []
-    with progress.stage("writing shards", n_rows, "rows") as stage:
+    with progress.stage("writing shards", n_rows - sum(map(len, gone)), "rows") as stage:
         for entry in executor.map_with(_Cut.write, cut, range(n_shards)):
             if not (out / entry["file"]).is_file():
                 raise InputError(f"{entry['file']} was written on another machine and is not found in {out}; choose a "
