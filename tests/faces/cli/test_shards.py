@@ -161,6 +161,24 @@ def test_bad_rows_are_listed(cli: Cli, tmp_path: Path) -> None:
     assert "run without --strict" in cli("shards", tmp_path / "rows.txt", "--out", tmp_path / "b", "--strict").err
 
 
+def test_ctrl_c_before_anything_is_finished_is_told(tmp_path: Path) -> None:
+    """A run holds all of these rows, so that none is there while they are read."""
+    with (tmp_path / "rows.txt").open("w") as out:
+        out.writelines(f"{i % 50} {i % 7}:1 {i % 11 + 7}:1\n" for i in range(200_000))
+    words = [sys.executable, "-m", "wsabie", "shards", str(tmp_path / "rows.txt"), "--out", str(tmp_path / "out")]
+    run = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    work = tmp_path / "out" / "unfinished"
+    while not (work / "work.json").exists() and run.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.001)
+    run.send_signal(signal.SIGINT)
+    _, err = run.communicate(timeout=60)
+    if not list((tmp_path / "out").rglob("r*-*.safetensors")):  # it may have been quicker
+        told = "stopped before anything was finished, so that the same command begins at the beginning"
+        assert (run.returncode, told in " ".join(err.split())) == (130, True)
+    assert subprocess.run(words, check=False, capture_output=True).returncode == 0
+
+
 def test_ctrl_c_loses_nothing_that_is_finished(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     with (tmp_path / "rows.txt").open("w") as out:

@@ -1,13 +1,15 @@
 """`wsabie shards`, and what `wsabie info` says of a folder of them."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from wsabie.base.errors import InputError
 from wsabie.faces.cli.common import executor, listing
-from wsabie.faces.cli.terminal import TerminalProgress, note, out, plural, show_json, show_table
+from wsabie.faces.cli.terminal import Stopped, TerminalProgress, note, out, plural, show_json, show_table
 from wsabie.storage.outputs import refuse_unwritable
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ def shards_command(
     if folder.resolve() == data.resolve() or data.resolve() in folder.resolve().parents:
         raise InputError(f"cannot write {folder}: it is, or lies in, what is read; choose another folder")
     started, run = time.perf_counter(), executor(1, ray, folder)
-    with listing(rejects_file, strict=strict) as rejects:
+    with _stoppable(folder), listing(rejects_file, strict=strict) as rejects:
         stream = open_stream(data, rejects)
         shards = write_shards(stream, folder, wanted, executor=run, progress=TerminalProgress(), rejects=rejects)
         skipped = len(rejects)
@@ -43,6 +45,20 @@ def shards_command(
     rows, labels, parts = (plural(n, what) for n, what in _sizes(shards))
     out.print(f"{folder}: {rows} of {shards.facts['features']:,} features and {labels} in {parts}")
     note(f"next: wsabie train {quote(str(folder))} --model MODEL")
+
+
+@contextmanager
+def _stoppable(folder: Path) -> Iterator[None]:
+    """Where nothing is kept when Ctrl-C comes, that is said."""
+    from wsabie.studies.sharding import is_anything_finished
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        if is_anything_finished(folder):
+            raise
+        nothing = "before anything was finished, so that the same command begins at the beginning"
+        raise Stopped(f"stopped {nothing}") from None
 
 
 def _sizes(shards: "Shards") -> tuple[tuple[int, str], ...]:
