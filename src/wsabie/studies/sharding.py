@@ -126,10 +126,13 @@ def write_shards(
     Raises
     ------
     InputError
-        The folder holds something else, or shards that are damaged; nothing is left of the source; or a value that
-        float16 cannot hold.
+        The folder is a file, or holds something else or shards that are damaged; nothing is left of the source; or a
+        value that float16 cannot hold.
     """
     rejects = Rejects() if rejects is None else rejects
+    with readable(out):
+        if out.exists() and not out.is_dir():
+            raise InputError(f"{out} is a file; give the name of a folder")
     made_of = _made_of(stream, wanted)
     refuse_strangers(out, _OURS)
     with explained(out):

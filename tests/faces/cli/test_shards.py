@@ -141,6 +141,10 @@ def test_what_cannot_be_is_refused(cli: Cli, rows: Path, pictures: Path, tmp_pat
     told = cli("shards", pictures, "--out", tmp_path / "shards")
     assert "describe them first with wsabie features" in told.err
     assert not (tmp_path / "shards").exists()
+    (tmp_path / "text.csv").write_text("mine")
+    told = cli("shards", rows, "--out", tmp_path / "text.csv")
+    assert (told.code, told.err) == (1, f"wsabie: {tmp_path / 'text.csv'} is a file; give the name of a folder\n")
+    assert (tmp_path / "text.csv").read_text() == "mine"
     cli("shards", rows, "--out", tmp_path / "shards")
     for flag, value in (("--size", 100), ("--items", "boxes")):
         refused = cli("train", tmp_path / "shards", "--model", tmp_path / "m", flag, value)
