@@ -76,6 +76,13 @@ def test_a_folder_of_pictures_is_none_of_wordnet(wordnet, picture):
     assert open_source(wordnet).things == "pictures"
 
 
+def test_folders_without_pictures_beside_the_files_change_nothing(wordnet):
+    """As Debian's browser of WordNet leaves some there."""
+    (wordnet / "pixmaps").mkdir()
+    (wordnet / "pixmaps" / "wn.xbm").write_text("#define wn_width 16")
+    assert open_source(wordnet).things == "documents"
+
+
 def test_all_of_wordnet():
     folder = Path("/usr/share/wordnet")
     if not (folder / "data.noun").is_file():

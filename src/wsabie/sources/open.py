@@ -345,8 +345,8 @@ def _kind_of_folder(path: Path) -> str:
         kind = "glosses"
     elif any(looks_like_packages(head(file, _HEAD)) for file in package_lists(path)):
         kind = "packages"
-    if kind != "folder" and any(file.is_dir() or medium_of(file.name) for file in path.iterdir()):
-        return "folder"
+    if kind != "folder" and any(medium_of(file.name) for file in path.rglob("*")):
+        return "folder"  # not for a program's own folders beside WordNet's files, which hold none
     return kind
 
 
