@@ -51,6 +51,7 @@ def main() -> int:
     parser.add_argument("folder", type=Path, nargs="?", help="WordNet's files, for glosses")
     parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS[:3])
+    parser.add_argument("--recall", type=float, default=0.95, help="what is asked of an index")
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
     print(told(), flush=True)
@@ -60,20 +61,20 @@ def main() -> int:
     result: dict[str, Any] = {"schema": 1, "machine": machine(), "task": task.name, "labels": len(task.exact.table)}
     result |= {"dim": task.exact.table.shape[1], "table_bytes": task.exact.table.nbytes, "name_bytes": task.names}
     print(f"{task.name}: {result['labels']:,} labels, D = {result['dim']}, {result['table_bytes'] / 1e6:.1f} MB")
-    result["methods"] = list(methods(task, asked.methods))
+    result["methods"] = list(methods(task, asked.methods, asked.recall))
     result["reading"] = reading(task, task.exact)
     if asked.out is not None:
         asked.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return 0
 
 
-def methods(task: Task, wanted: Sequence[str]) -> Any:
+def methods(task: Task, wanted: Sequence[str], recall: float) -> Any:
     """Figures of the exact search, of indices and of trees, and of filters."""
     true = task.exact.top_k(task.asked, K)
     yield shown(task, "exact", true, 0.0, 0, 1.0, 1.0)
     for kind in ("int8", "ivf", "hnsw"):
         if kind in wanted:
-            yield from by_index(task, kind, true)
+            yield from by_index(task, kind, true, recall)
     if "trees" in wanted:
         yield from by_trees(task, true)
 
@@ -95,13 +96,13 @@ def by_trees(task: Task, true: Any) -> Any:
             yield measured(task, f"tree ({name}), beam {tree.beam}", tree, true, seconds, tree.n_bytes)
 
 
-def by_index(task: Task, kind: Any, true: Any) -> Any:
+def by_index(task: Task, kind: Any, true: Any, recall: float) -> Any:
     begun = time.perf_counter()
     index: Any
     if kind == "int8":
         index = ScreenedIndex.build(task.exact, queries=task.aside)
     else:
-        index = ApproximateIndex.build(task.exact, kind=kind, queries=task.aside)
+        index = ApproximateIndex.build(task.exact, kind=kind, recall=recall, queries=task.aside)
     yield measured(task, kind, index, true, time.perf_counter() - begun, index.n_bytes)
     if kind == "int8":
         same = all(np.array_equal(a, b) for a, b in zip(index.top_k(task.asked, K), true, strict=True))
