@@ -33,7 +33,7 @@ from wsabie.sources.sharded import open_shards
 from wsabie.storage.columns import Columns, Lists, map_columns, write_columns
 from wsabie.storage.rejects import Rejects
 from wsabie.storage.shards import shard_name
-from wsabie.studies import sharding
+from wsabie.studies import shard_keys, shard_values, sharding
 
 
 @pytest.fixture
@@ -216,7 +216,9 @@ def test_what_only_a_repeated_row_has_is_not_there(tmp_path: Path, near: bool) -
 
 @pytest.mark.usefixtures("small_runs")
 def test_ids_of_one_key_are_not_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sharding, "_hashes", lambda words, _: np.array([len(word) for word in words], np.uint64) << 60)
+    monkeypatch.setattr(
+        shard_keys, "_hashes", lambda words, _: np.array([len(word) for word in words], np.uint64) << 60
+    )
     ids = ["a", *(f"row-{i}" for i in range(120)), "b", "cc", "cc"]
     rows = {"id": ids, "features": [[float(i)] for i in range(124)], "labels": [["x"], ["y"]] * 62}
     pq.write_table(pa.table(rows), tmp_path / "rows.parquet")
@@ -280,7 +282,7 @@ def test_half_values_are_within_one_part_in_2048(tmp_path: Path) -> None:
 @settings(max_examples=200)
 def test_small_types_lose_nothing(values: list[float]) -> None:
     given_ = np.array(values, np.float32)
-    for small in sharding._holding(given_, "exact"):
+    for small in shard_values.types_holding(given_, "exact"):
         assert np.array_equal(given_.astype(small).astype(np.float32), given_)
 
 

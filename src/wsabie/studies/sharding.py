@@ -11,24 +11,23 @@ import json
 import shutil
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from wsabie.base.arrays import Int32, Int64, UInt64
+from wsabie.base.arrays import Int32, Int64
 from wsabie.base.errors import InputError
 from wsabie.base.executor import Executor, Serial
 from wsabie.base.progress import SILENT, Progress
-from wsabie.features.augment import original_ids
 from wsabie.sources.fingerprint import fingerprint
 from wsabie.sources.parquet_file import Batch
-from wsabie.sources.row_stream import About, ParquetStream, RowStream, WholeStream
+from wsabie.sources.row_stream import ParquetStream, RowStream, WholeStream
 from wsabie.sources.svmlight import SIDECARS
 from wsabie.sources.text import reading, shown
 from wsabie.storage.atomic import explained, held, readable, remove_drafts, write_text
@@ -36,12 +35,10 @@ from wsabie.storage.columns import (
     Columns,
     KeptOpen,
     Lists,
-    changed,
     joined,
     map_columns,
     starts_of,
     taken,
-    texts,
     words_of,
     write_columns,
 )
@@ -64,21 +61,26 @@ from wsabie.storage.shards import (
     write_manifest,
     write_shard,
 )
+from wsabie.studies.shard_keys import keyed
+from wsabie.studies.shard_values import (
+    Narrowed,
+    Values,
+    narrowed,
+    types_shared,
+    unsigned,
+    values_of,
+    width_of,
+    with_values,
+)
 
 ROWS_PER_SHARD = 1 << 16
 NONZEROS_PER_SHARD = 1 << 25
 ROWS_PER_RUN = 1 << 18
 NONZEROS_PER_RUN = 1 << 24
-HALF_ERROR = 2.0**-11
-"""The largest relative error of a number that float16 holds."""
 _KEYS_AT_ONCE = 1 << 19
 _OURS = rf"rows-\d+-of-\d+\.safetensors|{PARTS}|{STATISTICS}|{NAMES}|{REJECTED}|{MANIFEST}"
 _SORTED = 2
 """The way in which runs and shards are written; another one does not go on with them."""
-_SMALL = {"uint8": (0, 255), "uint16": (0, 65535), "float16": (-65504, 65504)}
-"""Types that may hold values as they are, the smallest first, and the least and the most of theirs."""
-
-Values = Literal["exact", "half"]
 
 
 @dataclass(frozen=True)
@@ -244,13 +246,6 @@ Rejected = tuple[Counter[str], int]
 """How many rows were rejected, by reasons, and how many of them are listed."""
 
 
-class _Narrowed(NamedTuple):
-    """Rows in small types, and the names of all types that hold their values, of which theirs is the smallest."""
-
-    columns: Columns
-    types: list[str]
-
-
 def _noted(note: Mapping[str, Any]) -> Rejects:
     """What was rejected when a note was made."""
     found = Rejects()
@@ -318,9 +313,9 @@ class _Runs:
                 self._add(run, end, seen)
                 stage.advance(len(run.columns))
 
-    def _collected(self, position: int) -> Iterator[tuple[_Narrowed, int, Rejected | None]]:
+    def _collected(self, position: int) -> Iterator[tuple[Narrowed, int, Rejected | None]]:
         """As many parts together as make a run, how far they go, and what was rejected so far; None behind the last."""
-        held: list[_Narrowed] = []
+        held: list[Narrowed] = []
         seen = self._now()
         for part in self.stream.parts(position):
             parts = [*(one.columns for one in held), part.columns]
@@ -328,15 +323,15 @@ class _Runs:
             if held and (n_rows > ROWS_PER_RUN or n_values > NONZEROS_PER_RUN):
                 yield self._as_one(held), position, seen
                 held = []
-            held.append(_narrowed(part.columns, self.wanted.values, self.stream.path))
+            held.append(narrowed(part.columns, self.wanted.values, self.stream.path))
             position, seen = part.position, self._now()  # not those of the next part, which is read first
         if held:
             yield self._as_one(held), position, None
 
-    def _as_one(self, parts: list[_Narrowed]) -> _Narrowed:
-        types = _shared([part.types for part in parts], self.stream.path)
+    def _as_one(self, parts: list[Narrowed]) -> Narrowed:
+        types = types_shared([part.types for part in parts], self.stream.path)
         columns = joined([part.columns for part in parts])  # of a wider type, where that of the parts is not one
-        return _Narrowed(_with_values(columns, _values(columns).astype(types[0], copy=False)), types)
+        return Narrowed(with_values(columns, values_of(columns).astype(types[0], copy=False)), types)
 
     def _now(self) -> Rejected:
         return Counter(self.rejects.counts), len(self.rejects.listed)
@@ -345,7 +340,7 @@ class _Runs:
         """For a note: what had been rejected at one time and not yet at another."""
         return {"counts": dict(seen[0] - told[0]), "rejected": self.rejects.listed[told[1] : seen[1]]}
 
-    def _add(self, run: _Narrowed, position: int, seen: Rejected | None) -> None:
+    def _add(self, run: Narrowed, position: int, seen: Rejected | None) -> None:
         columns = run.columns
         names, before = self.stream.index.so_far, sum(len(note["names"]) for note in self.done)
         counted = sum((Counter(note["counts"]) for note in self.done), self.before[0])
@@ -354,14 +349,14 @@ class _Runs:
             "rows": len(columns),
             "nonzeros": nonzeros(columns),
             "pairs": len(columns.lists["y"].parts["labels"]),
-            "width": _width(columns),
+            "width": width_of(columns),
             "types": run.types,
             "names": names[before:],
             "position": position,
             "last": seen is None,
             **self._rejected_between(seen or self._now(), (counted, listed)),
         }
-        columns = _keyed(columns, self.stream.about, self.wanted.seed)
+        columns = keyed(columns, self.stream.about, self.wanted.seed)
         order, file = np.argsort(columns.numbers["key"], kind="stable"), self._file(len(self.done))
         # beside the run, which is opened for many shards; there before it, so that a run that is there has one
         write_text(file.with_suffix(".json"), json.dumps(note))
@@ -400,113 +395,6 @@ def _runs_in(work: Path) -> KeptOpen:
             return map_columns(_run_file(work, number), check=False)[0]  # `_found`, or written just now
 
     return KeptOpen(mapped, MOST_OPEN)
-
-
-def _width(columns: Columns) -> int:
-    sparse = columns.lists.get("x")
-    if sparse is None:
-        return int(columns.numbers["features"].shape[1])
-    return int(sparse.parts["indices"].max(initial=0)) + 1
-
-
-def _values(columns: Columns) -> Any:
-    return columns.lists["x"].parts["values"] if "x" in columns.lists else columns.numbers["features"]
-
-
-def _with_values(columns: Columns, values: Any) -> Columns:
-    """The same rows with their values as another type."""
-    if "x" not in columns.lists:
-        return Columns({**columns.numbers, "features": values}, columns.lists)
-    return changed(columns, "x", lambda x: Lists(x.starts, {**x.parts, "values": values}))
-
-
-def _narrowed(columns: Columns, how: Values, path: Path) -> _Narrowed:
-    """The same numbers in the smallest types that hold them."""
-    values = _values(columns)
-    types = _holding(values, how)
-    if not types:
-        raise InputError(
-            f"{shown(path)} has the value {values[_far(values)].flat[0]:g}, which float16 cannot hold to one part in "
-            "2,048; write the shards with --values exact"
-        )
-    columns = _with_values(columns, values.astype(types[0]))
-    if "x" in columns.lists:
-        x = columns.lists["x"]
-        indices = x.parts["indices"].astype(unsigned(_width(columns)))
-        columns = changed(columns, "x", lambda _: Lists(x.starts.copy(), {**x.parts, "indices": indices}))
-    return _Narrowed(columns, types)
-
-
-def unsigned(n: int) -> npt.DTypeLike:
-    """The type of numbers below n."""
-    return np.uint16 if n <= 1 << 16 else np.uint32
-
-
-def _holding(values: Any, how: Values) -> list[str]:
-    """The types that hold these values, the smallest first.
-
-    As they are, and at last "float32", or "half": float16 to one part in 2,048. Without values: all."""
-    least, most = values.min(initial=0), values.max(initial=0)
-    within = [name for name, (lo, hi) in _SMALL.items() if lo <= least and most <= hi]
-    types = [name for name in within if np.array_equal(values.astype(name), values)]  # as float32 or wider
-    if how == "exact":
-        return [*types, "float32"]
-    return types if _far(values).any() else [*types, "half"]
-
-
-def _far(values: Any) -> Any:
-    """Which values float16 cannot hold to one part in 2,048."""
-    with np.errstate(over="ignore"):
-        small = values.astype(np.float16)
-    return np.abs(small.astype(np.float32) - values) > HALF_ERROR * np.abs(values)
-
-
-def _shared(several: Sequence[Sequence[str]], path: Path) -> list[str]:
-    """The types that hold the values of several parts, the smallest first: however the rows are cut, the same."""
-    shared = [name for name in several[0] if all(name in types for types in several)]
-    if not shared:  # with "half", where one part has whole numbers alone
-        raise InputError(
-            f"{shown(path)} has values above 65,504 beside others that are negative or no whole numbers, which float16 "
-            "cannot hold to one part in 2,048; write the shards with --values exact"
-        )
-    return shared
-
-
-def _keyed(columns: Columns, about: About, seed: int) -> Columns:
-    """With the key of each row, and where there are groups 16 bits of theirs."""
-    start = _mixed(np.array([seed], np.uint64))[0]
-    numbers, lists = dict(columns.numbers), dict(columns.lists)
-    if "id" in numbers:
-        numbers["key"] = _mixed(numbers["id"] ^ start)
-        ids = list(map(str, numbers["id"].tolist())) if "group" in lists else []
-    else:
-        ids = words_of(lists["id"])
-        numbers["key"] = _hashes(ids, f"{seed} row")
-    if about.augment and "group" not in lists and "id" in lists:
-        lists["group"] = texts(original_ids(ids, about.augment))
-    if "group" in lists:
-        groups = [group or f"row {one}" for group, one in zip(words_of(lists["group"]), ids, strict=True)]
-        numbers["fold"] = (_hashes(groups, f"{seed} group") >> np.uint64(48)).astype(np.uint16)
-    return Columns(numbers, lists)
-
-
-def _mixed(numbers: UInt64) -> UInt64:
-    """A one-to-one map of 64 bits that leaves no pattern (splitmix64; Steele, Lea and Flood 2014)."""
-    z = numbers + np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed: UInt64 = z ^ (z >> np.uint64(31))
-    return mixed
-
-
-def _hashes(words: list[str], salt: str) -> UInt64:
-    begun = hashlib.blake2b(salt.encode(), digest_size=8)
-    out = bytearray()
-    for word in words:
-        one = begun.copy()
-        one.update(word.encode("utf-8", "surrogatepass"))
-        out += one.digest()
-    return np.frombuffer(bytes(out), "<u8").astype(np.uint64)
 
 
 # ---- shards
@@ -626,7 +514,7 @@ class _Types(NamedTuple):
                 kept[final[lost]] = False
                 names = [name for name, one in zip(names, kept, strict=True) if one]
                 final = (np.cumsum(kept, dtype=np.int32) - 1)[final]
-        values = np.dtype(_shared([note["types"] for note in runs.done], runs.stream.path)[0])
+        values = np.dtype(types_shared([note["types"] for note in runs.done], runs.stream.path)[0])
         return cls(about.n_features or width, names, final, values, "features" in runs.run(0).numbers)
 
 
@@ -640,7 +528,7 @@ def _needed(runs: _Runs, gone: list[Int32]) -> tuple[int, Int64]:
         lost[rows.take(places.astype(np.int64)).lists["y"].parts["labels"]] = True
         if len(places):
             rows = rows.take(np.delete(np.arange(len(run)), places))
-            widths[number] = _width(rows) if "x" in rows.lists else widths[number]
+            widths[number] = width_of(rows) if "x" in rows.lists else widths[number]
         left[rows.lists["y"].parts["labels"]] = True
     return max(widths), np.flatnonzero(lost & ~left)
 
@@ -691,7 +579,7 @@ def _between(cut: _Cut, number: int) -> Columns:
         x = lists["x"]
         lists["x"] = Lists(x.starts, {**x.parts, "indices": x.parts["indices"].astype(unsigned(types.width))})
     lists = {name: Lists(column.starts.astype(_starts(column)), column.parts) for name, column in lists.items()}
-    return _with_values(Columns(numbers, lists), _values(rows).astype(types.values))
+    return with_values(Columns(numbers, lists), values_of(rows).astype(types.values))
 
 
 def _starts(column: Lists) -> npt.DTypeLike:
