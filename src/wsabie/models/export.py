@@ -8,6 +8,8 @@ from wsabie.base.errors import InputError
 from wsabie.base.validation import whole_number
 from wsabie.models.annotator import Annotator
 from wsabie.models.base import LabelModel
+from wsabie.storage.atomic import UnwritableError, new_folder
+from wsabie.storage.folder import Parts, save_folder
 
 
 class Format(NamedTuple):
@@ -93,6 +95,25 @@ def refuse_taken(*places: Path) -> None:
     for place in places:
         if place.exists() or place.is_symlink():
             raise InputError(f"there is something at {place} already; give a new name, or move it away")
+
+
+def write_folder(out: Path, parts: Parts, texts: dict[str, str]) -> list[Path]:
+    """Write a new model folder with some texts in it; what is in it.
+
+    Raises
+    ------
+    UnwritableError
+        The folder cannot be written; there is nothing then.
+    """
+    with new_folder(out) as draft:
+        try:
+            save_folder(draft, parts)
+        except UnwritableError as error:
+            raise error.__cause__ or error from None  # said anew of `out`, and not of a file of the draft
+        for name, text in texts.items():
+            (draft / name).write_text(text, encoding="utf-8")
+        files = sorted(file.relative_to(draft) for file in draft.rglob("*") if file.is_file())
+    return [out / file for file in files]
 
 
 def _writer(form: str, options: dict[str, Any]) -> Any:

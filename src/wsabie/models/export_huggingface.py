@@ -11,7 +11,7 @@ from wsabie.base.errors import InputError
 from wsabie.base.machine import versions
 from wsabie.models.annotator import Annotator
 from wsabie.models.base import LabelModel
-from wsabie.models.export_half import write_folder
+from wsabie.models.export import write_folder
 from wsabie.models.wsabie import Wsabie
 
 TASKS = {"pictures": "image-classification", "sounds": "audio-classification", "documents": "text-classification"}

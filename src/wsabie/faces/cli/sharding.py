@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsabie.base.errors import InputError
 from wsabie.faces.cli.common import executor, listing
-from wsabie.faces.cli.terminal import Stopped, TerminalProgress, note, out, plural, show_json, show_table
+from wsabie.faces.cli.terminal import NOTHING_KEPT, Stopped, TerminalProgress, note, out, plural, show_json, show_table
 from wsabie.storage.outputs import refuse_unwritable
 
 if TYPE_CHECKING:
@@ -57,8 +57,7 @@ def _stoppable(folder: Path) -> Iterator[None]:
     except KeyboardInterrupt:
         if is_anything_finished(folder):
             raise
-        nothing = "before anything was finished, so that the same command begins at the beginning"
-        raise Stopped(f"stopped {nothing}") from None
+        raise Stopped(NOTHING_KEPT) from None
 
 
 def _sizes(shards: "Shards") -> tuple[tuple[int, str], ...]:

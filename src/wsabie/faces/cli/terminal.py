@@ -170,6 +170,9 @@ def log_as_notes() -> Iterator[None]:
         log.setLevel(level)
 
 
+NOTHING_KEPT = "stopped before anything was finished, so that the same command begins at the beginning"
+
+
 class Stopped(SystemExit):
     """Ended by Ctrl-C.
 

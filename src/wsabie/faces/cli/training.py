@@ -25,7 +25,7 @@ from wsabie.faces.cli.common import (
 from wsabie.faces.cli.epochs import epochs_run
 from wsabie.faces.cli.meanings import meaning_parameters
 from wsabie.faces.cli.settings_file import read_parameters
-from wsabie.faces.cli.terminal import Stopped, TerminalProgress, note, out, plural, show_json
+from wsabie.faces.cli.terminal import NOTHING_KEPT, Stopped, TerminalProgress, note, out, plural, show_json
 from wsabie.sources.records import Source
 from wsabie.sources.sharded import ShardedRows, open_shards
 from wsabie.storage.atomic import UnwritableError, explained
@@ -200,9 +200,8 @@ def resumable(work: Path, resume: bool) -> Iterator[None]:
         raise UnwritableError(sentence) from error
     except KeyboardInterrupt:
         kept = kept_in(work)
-        nothing = "before anything was finished, so that the same command begins at the beginning"
         goes_on = f"{kept} kept in {work}, and the same command with --resume goes on from that"
-        raise Stopped(f"stopped; {goes_on}" if kept else f"stopped {nothing}") from None
+        raise Stopped(f"stopped; {goes_on}" if kept else NOTHING_KEPT) from None
     except WsabieError:
         if (kept := kept_in(work)) and not resume:  # who went on from that knows of it
             note(f"{kept} kept in {work}; --resume goes on from that")
