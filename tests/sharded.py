@@ -9,8 +9,9 @@ import scipy.sparse as sp
 
 from toys import toy
 from wsabie.sources.records import Rows
-from wsabie.sources.row_stream import WholeStream, open_stream
+from wsabie.sources.row_stream import open_stream
 from wsabie.sources.sharded import ShardedRows, open_shards
+from wsabie.sources.streamed import WholeStream
 from wsabie.storage.rejects import Rejects
 from wsabie.studies.sharding import Wanted, write_shards
 

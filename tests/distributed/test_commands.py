@@ -16,6 +16,7 @@ import pytest
 from emoji_files import write_emoji
 from wsabie.faces.cli.main import run
 from wsabie.features.dictionary import learn_dictionary
+from wsabie.features.kernel_pca import KernelPca
 
 ray = pytest.importorskip("ray", reason="ray is needed for work on many machines (extra wsabie[ray])")
 Cli = Callable[..., str]
@@ -143,9 +144,16 @@ def left(mark: Path) -> list[str]:
     return found
 
 
-def test_kpca_is_done_here(cli, tmp_path):
-    with pytest.raises(AssertionError, match="leave --ray out"):
-        cli("features", "kpca", tmp_path, "--out", tmp_path / "a.parquet", "--ray", "local")
+def test_rows_are_mapped_by_the_cluster(cli, nodes, tmp_path, monkeypatch):
+    monkeypatch.setattr("wsabie.sources.parquet_rows._BATCH", 50)
+    (tmp_path / "rows.txt").write_text("".join(f"{i % 3} {i % 7}:{i % 5 + 1} {i % 4 + 7}:2\n" for i in range(300)))
+    found = {}
+    mapping = ("features", "kpca", tmp_path / "rows.txt", "--dim", "8", "--out")
+    for where, words in {"here": ("--threads", "2"), "there": ("--ray", nodes.address)}.items():
+        cli(*mapping, tmp_path / f"{where}.parquet", *words)
+        monkeypatch.setattr(KernelPca, "transform_rows", None)  # of this process
+        found[where] = (tmp_path / f"{where}.parquet").read_bytes()
+    assert found["here"] == found["there"]
 
 
 def test_trials_run_on_the_cluster(cli, nodes, pictures, tmp_path):

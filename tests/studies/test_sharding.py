@@ -7,6 +7,7 @@ import resource
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -28,8 +29,9 @@ from wsabie.sources.align import align
 from wsabie.sources.open import open_source
 from wsabie.sources.parquet_rows import write_rows
 from wsabie.sources.records import Rows
-from wsabie.sources.row_stream import WholeStream, open_stream
+from wsabie.sources.row_stream import open_stream
 from wsabie.sources.sharded import open_shards
+from wsabie.sources.streamed import Part, WholeStream
 from wsabie.storage.columns import Columns, Lists, map_columns, write_columns
 from wsabie.storage.rejects import Rejects
 from wsabie.storage.shards import shard_name
@@ -41,8 +43,8 @@ def small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs of a hundred rows and parts of fifty, so that few rows have many; keys are looked at as few at a time."""
     monkeypatch.setattr(sharding, "ROWS_PER_RUN", 100)
     monkeypatch.setattr(sharding, "_KEYS_AT_ONCE", 100)
-    monkeypatch.setattr("wsabie.sources.row_stream._ROWS_AT_ONCE", 50)
-    monkeypatch.setattr("wsabie.sources.row_stream._BATCH", 50)
+    monkeypatch.setattr("wsabie.sources.streamed._ROWS_AT_ONCE", 50)
+    monkeypatch.setattr("wsabie.sources.parquet_stream._BATCH", 50)
 
 
 words = st.text(st.characters(exclude_categories=["Cs", "Z", "C"]), min_size=1, max_size=4)
@@ -310,7 +312,7 @@ def of_values(values: list[list[float]]) -> Rows:
 def test_the_type_of_values_is_the_same_however_rows_were_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, values: list[list[float]], how: str, stored: str, dense: bool
 ) -> None:
-    monkeypatch.setattr("wsabie.sources.row_stream._ROWS_AT_ONCE", 20)
+    monkeypatch.setattr("wsabie.sources.streamed._ROWS_AT_ONCE", 20)
     rows = of_values(values)
     rows = replace(rows, X=rows.X.toarray()) if dense else rows
     written = []
@@ -328,7 +330,7 @@ def test_values_that_float16_cannot_hold_together_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     """Whole numbers by themselves are held by another type."""
-    monkeypatch.setattr("wsabie.sources.row_stream._ROWS_AT_ONCE", 1)
+    monkeypatch.setattr("wsabie.sources.streamed._ROWS_AT_ONCE", 1)
     monkeypatch.setattr(sharding, "ROWS_PER_RUN", size)
     whole = of_values([[65535.0], [65530.0]])
     assert in_shards(whole, tmp_path / "whole", values="half").shards.facts["values"] == "uint16"
@@ -412,8 +414,8 @@ KILLED = """
     sys.path.insert(0, {tests!r})
     from wsabie.storage import atomic
     from wsabie.studies import sharding
-    from wsabie.sources import row_stream
-    sharding.ROWS_PER_RUN, row_stream._BATCH = 100, 50
+    from wsabie.sources import parquet_stream
+    sharding.ROWS_PER_RUN, parquet_stream._BATCH = 100, 50
     before, left = Path.replace, {writes}
     def replace(self, target):
         global left
@@ -593,21 +595,16 @@ def test_a_source_that_was_corrected_costs_no_run(tmp_path: Path, monkeypatch: p
 
 @pytest.mark.usefixtures("small_runs")
 def test_two_conversions_into_one_folder_are_kept_apart(tmp_path: Path) -> None:
-    class Another:
+    class Another(WholeStream):
         """A source beside which a second command begins."""
 
-        def __getattr__(self, name: str) -> Any:
-            return getattr(stream, name)
-
-        def parts(self, position: int) -> Any:
+        def parts(self, skip: int = 0) -> Iterator[Part]:
             with pytest.raises(InputError, match="another command is changing"):
                 in_shards(toy_rows(), tmp_path / "out", rows=100)
-            return stream.parts(position)
+            return super().parts(skip)
 
-    stream = WholeStream(Path("made-up"), toy_rows())
-    sharding.write_shards(stream, tmp_path / "whole", sharding.Wanted(rows=100))
-    stream = WholeStream(Path("made-up"), toy_rows())
-    sharding.write_shards(Another(), tmp_path / "out", sharding.Wanted(rows=100))  # type: ignore[arg-type]
+    sharding.write_shards(WholeStream(Path("made-up"), toy_rows()), tmp_path / "whole", sharding.Wanted(rows=100))
+    sharding.write_shards(Another(Path("made-up"), toy_rows()), tmp_path / "out", sharding.Wanted(rows=100))
     assert len(open_shards(tmp_path / "out").shards) == 600
 
 

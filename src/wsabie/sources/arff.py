@@ -60,11 +60,13 @@ def read_arff_header(path: Path) -> Arff:
     raise InputError(f"{shown(path)} has no line @data, so it holds no rows; give a whole ARFF file")
 
 
-def arff_rows(arff: Arff) -> Iterator[tuple[int, dict[int, str] | list[str] | BadRow]]:
-    """(line number, cells) of each row: a dict for a sparse one, a list for a dense one, or what is wrong."""
+def arff_rows(arff: Arff, skip: int = 0) -> Iterator[tuple[int, dict[int, str] | list[str] | BadRow]]:
+    """(line number, cells) of each row behind the first `skip` lines: a dict for a sparse one, a list for a dense one,
+    or what is wrong.
+    """
     for number, raw in numbered_lines(arff.path):
         line = raw.strip()
-        if number <= arff.data_line or not line or line.startswith(b"%"):
+        if number <= max(arff.data_line, skip) or not line or line.startswith(b"%"):
             continue
         try:
             text = line.decode("utf-8")

@@ -8,9 +8,10 @@ Ids are line numbers if there are none.
 """
 
 from array import array
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,13 +19,16 @@ from wsabie.base.arrays import Matrix
 from wsabie.base.errors import InputError
 from wsabie.labels.names import Vocabulary
 from wsabie.sources.arff import Arff, Attribute, arff_rows, read_arff_header
-from wsabie.sources.build import BadRow, label_matrix, require_rows, row_starts
+from wsabie.sources.build import BadRow, LabelIndex, label_matrix, require_rows, row_starts
 from wsabie.sources.records import Rows
 from wsabie.sources.safe_xml import parse_xml
+from wsabie.sources.streamed import About, Part, RowStream
 from wsabie.sources.text import open_bytes, reading, shown
+from wsabie.storage.columns import Columns, Lists, texts
 from wsabie.storage.rejects import Rejects
 
 _LARGEST_XML = 1 << 28
+_VALUES_AT_ONCE = 1 << 20
 _ID_NAMES = ("id", "name", "file", "filename")
 _ENDINGS = ("-sparse", "-train", "-test", "-sparse")
 _MISSING = "?"
@@ -54,10 +58,67 @@ def read_mulan(path: Path, *, rejects: Rejects | None = None) -> Rows:
     rejects = Rejects() if rejects is None else rejects
     arff = read_arff_header(path)
     plan = _plan(arff, _read_labels(_find_xml(path)))
-    got = _collect(arff, plan, rejects)
+    got = _Collected()
+    seen = set[str]()
+    for number, row in _rows(arff, plan, rejects):
+        if row.id in seen:
+            rejects.add(f"{shown(path)}:{number}", "duplicate id", row.id)
+            continue
+        seen.add(row.id)
+        got.add(number, row)
     require_rows(len(got.ids), path, rejects)
     Y = label_matrix(np.array(got.label_counts), np.array(got.labels, np.int32), len(plan.label_names))
-    return Rows(_features(got, plan), Y, plan.label_names, got.ids, feature_names=plan.feature_names)
+    X = _features(got, len(plan.feature_names))
+    X = X if _is_sparse(arff) else X.toarray()
+    return Rows(X, Y, plan.label_names, got.ids, feature_names=plan.feature_names)
+
+
+class MulanStream(RowStream):
+    """The rows of `read_mulan` a part after the other.
+
+    Raises
+    ------
+    InputError
+        As `read_mulan`, but for a file without rows.
+    """
+
+    def __init__(self, path: Path, rejects: Rejects) -> None:
+        self.path, self.rejects, self._xml = path, rejects, _find_xml(path)
+        self._arff = read_arff_header(path)
+        self._plan = _plan(self._arff, _read_labels(self._xml))
+        self._sparse = _is_sparse(self._arff)
+        self.index = LabelIndex(self._plan.label_names)
+        names = self._plan.feature_names
+        self.about = About(n_features=len(names), feature_names=names, order="given")
+
+    @property
+    def files(self) -> list[Path]:
+        return [self.path, self._xml]
+
+    def parts(self, skip: int = 0) -> Iterator[Part]:
+        got, width = _Collected(), len(self._plan.feature_names)
+        most = _VALUES_AT_ONCE if self._sparse else _VALUES_AT_ONCE // width
+        for number, row in _rows(self._arff, self._plan, self.rejects, skip):
+            if len(got.ids) + (len(got.values) if self._sparse else 0) > most:
+                yield self._part(got)
+                got = _Collected()
+            got.add(number, row)
+        if got.ids:
+            yield self._part(got)
+
+    def _part(self, got: "_Collected") -> Part:
+        lines, X = np.array(got.lines, np.uint64), _features(got, len(self._plan.feature_names))
+        numbers: dict[str, Any] = {"row": lines}
+        lists = {"y": Lists(row_starts(np.array(got.label_counts)), {"labels": np.array(got.labels, np.int32)})}
+        if self._sparse:
+            lists["x"] = Lists(X.indptr, {"indices": X.indices, "values": X.data})
+        else:
+            numbers["features"] = X.toarray()
+        if any(column.role == "id" for column in self._plan.columns):
+            lists["id"] = texts(got.ids)
+        else:
+            numbers["id"] = lines
+        return Part(Columns(numbers, lists), got.lines[-1])
 
 
 def _find_xml(path: Path) -> Path:
@@ -156,34 +217,35 @@ def _feature_column(attribute: Attribute, plan: _Plan, path: Path) -> _Column:
 @dataclass
 class _Collected:
     ids: list[str] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)
     labels: "array[int]" = field(default_factory=lambda: array("i"))
     label_counts: "array[int]" = field(default_factory=lambda: array("i"))
     indices: "array[int]" = field(default_factory=lambda: array("i"))
     values: "array[float]" = field(default_factory=lambda: array("f"))
     value_counts: "array[int]" = field(default_factory=lambda: array("i"))
-    sparse: bool = False
+
+    def add(self, number: int, row: "_Row") -> None:
+        self.ids.append(row.id)
+        self.lines.append(number)
+        self.labels.extend(row.labels)
+        self.label_counts.append(len(row.labels))
+        self.indices.extend(row.features)
+        self.values.extend(row.features.values())
+        self.value_counts.append(len(row.features))
 
 
-def _collect(arff: Arff, plan: _Plan, rejects: Rejects) -> _Collected:
-    got, seen = _Collected(), set[str]()
-    for number, cells in arff_rows(arff):
+def _rows(arff: Arff, plan: _Plan, rejects: Rejects, skip: int = 0) -> Iterator[tuple[int, "_Row"]]:
+    """(line number, row) of every row that can be used, behind the first `skip` lines."""
+    for number, cells in arff_rows(arff, skip):
         try:
-            row = _parse(cells, plan, str(number), arff.path)
-            if row.id in seen:
-                raise BadRow("duplicate id", row.id)
+            yield number, _parse(cells, plan, str(number), arff.path)
         except BadRow as bad:
             rejects.add(f"{shown(arff.path)}:{number}", bad.reason, bad.detail)
-            continue
-        if not got.ids:
-            got.sparse = isinstance(cells, dict)
-        seen.add(row.id)
-        got.ids.append(row.id)
-        got.labels.extend(row.labels)
-        got.label_counts.append(len(row.labels))
-        got.indices.extend(row.features)
-        got.values.extend(row.features.values())
-        got.value_counts.append(len(row.features))
-    return got
+
+
+def _is_sparse(arff: Arff) -> bool:
+    """Whether the first row is, of those that are rows at all."""
+    return next((isinstance(cells, dict) for _, cells in arff_rows(arff) if not isinstance(cells, BadRow)), True)
 
 
 class _Row(NamedTuple):
@@ -239,11 +301,11 @@ def _number(text: str) -> float:
     return value
 
 
-def _features(got: _Collected, plan: _Plan) -> Matrix:
+def _features(got: _Collected, width: int) -> Matrix:
     from scipy.sparse import csr_matrix
 
     starts = row_starts(np.array(got.value_counts, np.int32))
     parts = (np.array(got.values, np.float32), np.array(got.indices, np.int32), starts)
-    X = csr_matrix(parts, (len(got.ids), len(plan.feature_names)))
+    X = csr_matrix(parts, (len(got.ids), width))
     X.sort_indices()
-    return X if got.sparse else X.toarray()
+    return X

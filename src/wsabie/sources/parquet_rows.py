@@ -10,7 +10,8 @@ over all shards.
 
 import json
 from array import array
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -165,10 +166,10 @@ class Beside:
 
 
 class DenseMap(NamedTuple):
-    """Turns a block of rows into dense ones, (b, width) float32."""
+    """Turns blocks of rows into dense ones, (b, width) float32, in order and as they are taken."""
 
     width: int
-    apply: Callable[[Matrix], Float32]
+    apply: Callable[[Iterable[Matrix]], Iterator[Float32]]
 
 
 def write_rows(rows: Rows, path: str | Path, *, through: DenseMap | None = None) -> None:
@@ -206,11 +207,21 @@ def write_rows(rows: Rows, path: str | Path, *, through: DenseMap | None = None)
         {KEY: json.dumps(note, ensure_ascii=False).encode()}
     )
     with replacing(path) as draft, ParquetWriter(draft, schema, compression="zstd") as writer:
-        for start in range(0, len(rows), _BATCH):
-            block = rows.take(range(start, min(start + _BATCH, len(rows))))
-            if through:
-                block = replace(block, X=through.apply(block.X))
+        blocks = (rows.take(range(lo, min(lo + _BATCH, len(rows)))) for lo in range(0, len(rows), _BATCH))
+        for block in _mapped(blocks, through) if through else blocks:
             writer.write_table(ArrowTable.from_pydict(_columns(block), schema=schema))
+
+
+def _mapped(blocks: Iterable[Rows], through: DenseMap) -> Iterator[Rows]:
+    under_way: deque[Rows] = deque()
+
+    def taken() -> Iterator[Matrix]:
+        for block in blocks:
+            under_way.append(block)
+            yield block.X
+
+    for X in through.apply(taken()):
+        yield replace(under_way.popleft(), X=X)
 
 
 def _schema(rows: Rows, width: int | None) -> Any:

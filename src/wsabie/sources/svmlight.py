@@ -9,6 +9,7 @@ id of a row is its line number.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,13 +20,15 @@ from wsabie.base.errors import InputError
 from wsabie.base.progress import SILENT, Progress
 from wsabie.kernels.parse import LARGEST, Limits
 from wsabie.labels.names import normalise
-from wsabie.sources.build import label_matrix, require_rows, row_starts, sparse_features
+from wsabie.sources.build import LabelIndex, label_matrix, require_rows, row_starts, sparse_features
 from wsabie.sources.records import Rows
-from wsabie.sources.svmlight_stream import Collected, collect
+from wsabie.sources.streamed import About, Part, RowStream
+from wsabie.sources.svmlight_stream import Collected, collect, collected_parts
 from wsabie.sources.text import numbered_lines, shown
+from wsabie.storage.columns import Columns, Lists
 from wsabie.storage.rejects import Rejects
 
-SIDECARS = ("labels.txt", "Yf.txt")
+_SIDECARS = ("labels.txt", "Yf.txt")
 HEADER = re.compile(rb"\s*(\d{1,18})[ \t]+(\d{1,18})[ \t]+(\d{1,18})\s*")
 
 
@@ -168,7 +171,7 @@ def _name_labels(labels: Int32, header: Header | None, names: list[str] | None) 
 
 
 def _sidecar(path: Path) -> Path | None:
-    beside = (path.with_name(name) for name in SIDECARS)
+    beside = (path.with_name(name) for name in _SIDECARS)
     return next((file for file in beside if file.is_file() and file != path), None)
 
 
@@ -187,3 +190,49 @@ def _sidecar_names(file: Path) -> list[str]:
             name = f"{name} ({number - 1})".strip()
         names[name] = None
     return list(names)
+
+
+class SvmlightStream(RowStream):
+    """XC or svmlight text, a part after the other."""
+
+    def __init__(self, path: Path, rejects: Rejects) -> None:
+        self.path, self.rejects = path, rejects
+        self._header, names = promised(path)
+        if self._header and names is None:
+            names = [str(i) for i in range(self._header.labels)]
+        self._limits = limits_of(self._header, names, False)
+        self._named = names is not None
+        self.index = LabelIndex(names)
+        width = self._header.features if self._header else None
+        self.about = About(n_features=width, order="given" if self._named else "number")
+
+    @property
+    def files(self) -> list[Path]:
+        beside = (self.path.with_name(name) for name in _SIDECARS)
+        return [self.path, *(file for file in beside if file.is_file())]
+
+    def parts(self, skip: int = 0) -> Iterator[Part]:
+        lines = skip
+        headed = self._header is not None
+        for got in collected_parts(self.path, self._limits, headed=headed, rejects=self.rejects, skip=skip):
+            lines = got.n_lines
+            if len(got.lines):
+                yield Part(self._columns(got), lines)
+        check_lines(self.path, self._header, lines)
+
+    def _columns(self, got: Collected) -> Columns:
+        last = self._header.rows + 1 if self._header else got.n_lines
+        kept = int(np.searchsorted(got.lines.view(), last, side="right"))
+        features = Lists(
+            row_starts(got.feature_counts.view()), {"indices": got.indices.view(), "values": got.values.view()}
+        )
+        labels = Lists(row_starts(got.label_counts.view()), {"labels": self._numbered(got.labels.view())})
+        return Columns({"id": got.lines.view().astype(np.uint64)}, {"x": features, "y": labels}).part(0, kept)
+
+    def _numbered(self, labels: Int32) -> Int32:
+        """By the order in which they came up, where no list of names says what they are."""
+        if self._named:
+            return labels
+        written, place = np.unique(labels, return_inverse=True)
+        numbers = np.array([self.index.number(str(label)) for label in written.tolist()], np.int32)
+        return numbers[place]

@@ -1,7 +1,6 @@
 """From a declaration to a space: describe the things of every kind, hold some out, train, save, judge."""
 
 import logging
-import shutil
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -23,7 +22,7 @@ from wsabie.sources.records import Rows, Source
 from wsabie.storage.rejects import Rejects
 from wsabie.studies.dealing import Collected, Dealt, collect, deal, kind_from, related_by
 from wsabie.studies.things import Things
-from wsabie.studies.training import work_beside
+from wsabie.studies.unfinished import unfinished, work_beside
 from wsabie.training.stats import EpochStats
 
 log = logging.getLogger("wsabie")
@@ -61,7 +60,7 @@ class SpaceRecipe:
 
     @property
     def work(self) -> Path:
-        """Where unfinished work is kept; whoever is sure of the space removes it."""
+        """Where unfinished work is kept."""
         return work_beside(self.model)
 
 
@@ -86,28 +85,27 @@ def train_space(
     Raises
     ------
     InputError
-        Data that cannot be used, or what `Space.fit` refuses.
+        Data that cannot be used, what `Space.fit` refuses, or another process that trains this space.
     """
     declared, seed = recipe.declared, recipe.space.seed
     relations = chosen(declared, recipe.only)
-    if not recipe.resume:
-        shutil.rmtree(recipe.work, ignore_errors=True)
-    things = Things(seed, executor, progress, rejects, recipe.work)
-    data = collect(declared, relations, things.rows, rejects)
-    dealt = deal(declared, relations, data, recipe.hold_out, seed).numbered()
-    facts = facts_of(recipe, relations, data, dealt, things)
-    data = replace(data, couples={})  # pairs by name may take more memory than the space
-    recipe.space.fit(
-        dealt.learnt,
-        validation=dealt.held_out,
-        stop_on=recipe.stop_on,
-        checkpoint=recipe.work / "checkpoint",
-        resume=recipe.resume,
-        progress=progress,
-        on_epoch=on_epoch,
-    )
-    facts = {**facts, "skipped": len(rejects)}
-    keep(recipe.space, recipe.model, data, dealt, things, facts)
+    with unfinished(recipe.work, resume=recipe.resume):
+        things = Things(seed, executor, progress, rejects, recipe.work)
+        data = collect(declared, relations, things.rows, rejects)
+        dealt = deal(declared, relations, data, recipe.hold_out, seed).numbered()
+        facts = facts_of(recipe, relations, data, dealt, things)
+        data = replace(data, couples={})  # pairs by name may take more memory than the space
+        recipe.space.fit(
+            dealt.learnt,
+            validation=dealt.held_out,
+            stop_on=recipe.stop_on,
+            checkpoint=recipe.work / "checkpoint",
+            resume=recipe.resume,
+            progress=progress,
+            on_epoch=on_epoch,
+        )
+        facts = {**facts, "skipped": len(rejects)}
+        keep(recipe.space, recipe.model, data, dealt, things, facts)
     return TrainedSpace(facts, recipe.space.history_)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from wsabie.base.arrays import UInt64
 from wsabie.features.augment import original_ids
-from wsabie.sources.row_stream import About
+from wsabie.sources.streamed import About
 from wsabie.storage.columns import Columns, texts, words_of
 
 

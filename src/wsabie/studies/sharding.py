@@ -9,12 +9,10 @@ stopped goes on behind the last of them, and writes the same bytes.
 import hashlib
 import json
 import shutil
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,9 +24,7 @@ from wsabie.base.errors import InputError
 from wsabie.base.executor import Executor, Serial
 from wsabie.base.progress import SILENT, Progress
 from wsabie.sources.fingerprint import fingerprint
-from wsabie.sources.parquet_file import Batch
-from wsabie.sources.row_stream import ParquetStream, RowStream, WholeStream
-from wsabie.sources.svmlight import SIDECARS
+from wsabie.sources.streamed import RowStream, WholeStream
 from wsabie.sources.text import reading, shown
 from wsabie.storage.atomic import explained, held, readable, remove_drafts, write_text
 from wsabie.storage.columns import (
@@ -174,10 +170,8 @@ def _made_of(stream: RowStream, wanted: Wanted) -> str:
     if isinstance(stream, WholeStream):
         told: list[Any] = [fingerprint(stream.rows)]
     else:
-        files = stream.table.files if isinstance(stream, ParquetStream) else [stream.path]
-        files = [*files, *(stream.path.with_name(name) for name in SIDECARS)]
         with reading(stream.path):
-            stats = [(file.name, file.stat()) for file in files if file.is_file()]
+            stats = [(file.name, file.stat()) for file in stream.files]
         told = [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
     content = json.dumps([_SORTED, told, *_options(wanted)])
     return hashlib.sha256(content.encode()).hexdigest()[:32]
@@ -434,7 +428,7 @@ def _tell_repeated(runs: _Runs, found: list[Int32]) -> None:
         order = np.argsort(rows)
         names = words_of(taken(columns.lists["id"], places[order].astype(np.int64)))
         for row, name in zip(rows[order].tolist(), names, strict=True):
-            runs.rejects.add(_where(runs.stream, row), "duplicate id", name)
+            runs.rejects.add(runs.stream.where(row), "duplicate id", name)
 
 
 def _again(runs: _Runs, span: Int32) -> tuple[Int32, Int32]:
@@ -453,15 +447,6 @@ def _again(runs: _Runs, span: Int32) -> tuple[Int32, Int32]:
     pairs = zip(order[same - 1].tolist(), order[same].tolist(), strict=True)
     again = [at for before, at in pairs if told[before] == told[at]]  # two ids may have one key
     return run[again], place[again]
-
-
-def _where(stream: RowStream, row: int) -> str:
-    """Where a row stands, by its number in the source, as it is told while rows are read."""
-    if not isinstance(stream, ParquetStream):
-        return f"{shown(stream.path)} row {row}"
-    files, ends = stream.table.files, list(accumulate(stream.table.file_rows, initial=0))
-    at = bisect_left(ends, row) - 1
-    return Batch(files[at], 1, None).where(row - ends[at] - 1)
 
 
 def _carry_out(out: Path, runs: _Runs, made_of: str, executor: Executor, progress: Progress) -> Shards:

@@ -1,6 +1,5 @@
 """From a collection to a model folder: describe the pictures, hold rows out, train, save; stopped work goes on."""
 
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from inspect import signature
@@ -33,25 +32,12 @@ from wsabie.storage.folder import is_model_folder
 from wsabie.storage.rejects import Rejects
 from wsabie.studies.sharded_sides import ShardedSides, prepare_shards
 from wsabie.studies.splitting import refuse_few, split_rows
+from wsabie.studies.unfinished import unfinished, work_beside
 from wsabie.training.stats import EpochStats
 from wsabie.training.trainer import Trainer
 
 KEPT = r"terms|features\.parquet|features\.parquet\.parts|checkpoint"
 """What is kept beside the model until it is saved."""
-
-
-def work_beside(model: Path) -> Path:
-    """Where unfinished work on a model is kept.
-
-    Raises
-    ------
-    InputError
-        The path is no place for a model.
-    """
-    place = model if model.name.strip(".") else model.resolve()
-    if not place.name:
-        raise InputError(f"{model} cannot be a model; name a folder of its own")
-    return place.with_name(place.name + ".training")
 
 
 @dataclass(frozen=True)
@@ -109,7 +95,7 @@ class Recipe:
 
     @property
     def work(self) -> Path:
-        """Where unfinished work is kept; whoever is sure of the model removes it."""
+        """Where unfinished work is kept."""
         return work_beside(self.model)
 
 
@@ -202,35 +188,35 @@ def train(
     Raises
     ------
     InputError
-        Data that do not fit each other, too few rows, no label with enough of them, or what `Wsabie.fit` refuses.
+        Data that do not fit each other, too few rows, no label with enough of them, what `Wsabie.fit` refuses, or
+        another process that trains this model.
     """
     refuse_metric(recipe)
-    if not recipe.resume:
-        shutil.rmtree(recipe.work, ignore_errors=True)
-    sides: Sides | ShardedSides
-    if isinstance(source, ShardedRows):
-        judge = None if valid is None else transformed(None, valid, executor, progress, rejects)
-        sides = prepare_shards(source, judge, recipe)
-    else:
-        sides = prepare(source, valid, recipe, executor=executor, progress=progress, rejects=rejects)
-    estimator: Any = _with_columns(recipe.estimator, sides.learnt.feature_names, sides.terms)
-    if recipe.start is not None:
-        _begin(estimator, recipe.start, sides)
-    estimator.fit(
-        **sides.given_to_fit,
-        progress=progress,
-        **taken_by(
-            estimator,
-            validation=sides.judge,
-            checkpoint=recipe.work / "checkpoint",
-            resume=recipe.resume,
-            fingerprint=sides.facts["fingerprint"] or "",
-            metric=recipe.metric,
-            on_epoch=on_epoch,
-            **({} if trainer is None else {"trainer": trainer}),
-        ),
-    )
-    sides.annotator(estimator).save(recipe.model)
+    with unfinished(recipe.work, resume=recipe.resume):
+        sides: Sides | ShardedSides
+        if isinstance(source, ShardedRows):
+            judge = None if valid is None else transformed(None, valid, executor, progress, rejects)
+            sides = prepare_shards(source, judge, recipe)
+        else:
+            sides = prepare(source, valid, recipe, executor=executor, progress=progress, rejects=rejects)
+        estimator: Any = _with_columns(recipe.estimator, sides.learnt.feature_names, sides.terms)
+        if recipe.start is not None:
+            _begin(estimator, recipe.start, sides)
+        estimator.fit(
+            **sides.given_to_fit,
+            progress=progress,
+            **taken_by(
+                estimator,
+                validation=sides.judge,
+                checkpoint=recipe.work / "checkpoint",
+                resume=recipe.resume,
+                fingerprint=sides.facts["fingerprint"] or "",
+                metric=recipe.metric,
+                on_epoch=on_epoch,
+                **({} if trainer is None else {"trainer": trainer}),
+            ),
+        )
+        sides.annotator(estimator).save(recipe.model)
     return Trained(sides.facts, getattr(estimator, "history_", []), sides.given)
 
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import wsabie
-from wsabie.sources import row_stream, svmlight_stream
+from wsabie.sources import parquet_stream, svmlight_stream
 from wsabie.sources.parquet_rows import write_rows
 from wsabie.sources.text import whole_lines
 from wsabie.studies import annotating
@@ -65,7 +65,7 @@ def test_a_file_is_the_same_whatever_the_size_of_a_block(
     whole = {}
     for size in (None, 7, 100):
         if size is not None:
-            monkeypatch.setattr(row_stream, "_BATCH", size)
+            monkeypatch.setattr(parquet_stream, "_BATCH", size)
             monkeypatch.setattr(svmlight_stream, "whole_lines", partial(whole_lines, size=1000 * size))
         for name in ("test.parquet", "test.txt"):
             out = tmp_path / f"{size} {name}.jsonl"
@@ -81,7 +81,7 @@ def test_rows_without_labels_and_with_ids_that_come_again(
     ids = [f"row {i % 30}" for i in range(40)]
     pq.write_table(table.set_column(table.schema.get_field_index("id"), "id", [ids]), tmp_path / "bare.parquet")
     for size in (8192, 7):
-        monkeypatch.setattr(row_stream, "_BATCH", size)
+        monkeypatch.setattr(parquet_stream, "_BATCH", size)
         done = cli("annotate", corel / "m", tmp_path / "bare.parquet", "--out", tmp_path / "bare.jsonl")
         assert done.code == 0, done.err
         lines = (tmp_path / "bare.jsonl").read_text(encoding="utf-8").splitlines()

@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from wsabie.base.errors import InputError
 from wsabie.features.visual_terms import VisualTerms
 from wsabie.models.annotator import Annotator
 from wsabie.models.wsabie import Wsabie
 from wsabie.sources.parquet_rows import write_rows
 from wsabie.sources.records import Rows
-from wsabie.storage.atomic import explained
+from wsabie.storage.atomic import explained, held
+from wsabie.studies.unfinished import unfinished
 from wsabie.training.checkpoints import Checkpoints
 
 Cli = Callable[..., Any]
@@ -153,6 +155,34 @@ def test_unfinished_training_is_not_thrown_away_unasked(
         patch.setattr(VisualTerms, "fit", None)  # the dictionary is there
         assert cli(*asked, "--resume").code == 0
     assert not work.exists()
+
+
+def test_two_commands_do_not_train_one_model(
+    cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second one would remove what the first one works on; it touches nothing."""
+    asked, work = ("train", rows, "--model", tmp_path / "m", "--epochs", 6), tmp_path / "m.training"
+    save, saved = Annotator.save, []
+
+    def beside(self: Annotator, place: Path) -> None:
+        with pytest.raises(InputError, match="another command is changing"), held(work):
+            pass
+        saved.append(place)
+        save(self, place)
+
+    monkeypatch.setattr(Annotator, "save", beside)
+    assert cli(*asked).code == 0
+    assert saved == [tmp_path / "m"]
+    with unfinished(work, resume=False):
+        (work / "terms").touch()
+        for words in ((), ("--resume",), ("--anew",)):
+            refused = cli(*asked, *words)
+            assert (refused.code, f"another command is changing {work}; give this one again" in refused.err) == (
+                1,
+                True,
+            )
+            assert "--resume" not in refused.err
+            assert (work / "terms").exists()
 
 
 def test_begun_anew_nothing_of_the_run_before_is_used(

@@ -103,13 +103,13 @@ def features(
         pictures_given = stated(
             describe=describe, balance=balance, components=components, terms=terms, size=size, weighting=weighting,
             min_count=min_count, hashing=hashing or None, dictionary=dictionary, augment=augment, crop=crop,
-            normalise=normalise, output=output, rate=rate, items=items, ray=ray,
+            normalise=normalise, output=output, rate=rate, items=items,
         )  # fmt: skip
         refuse_options(
             pictures_given, "how pictures, sounds or documents are described, and kpca takes rows of features"
         )
         wanted = stated(n_components=dim, n_landmarks=landmarks, seed=seed)
-        kpca_command(one_of(src), out, wanted, map_folder, threads, strict, rejects, json)
+        kpca_command(one_of(src), out, wanted, map_folder, threads, strict, rejects, json, ray)
         return
     refuse_options(stated(dim=dim, map=map_folder), "how rows are mapped; it belongs to kpca")
 

@@ -1,13 +1,16 @@
 """`wsabie features kpca`."""
 
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wsabie.base.arrays import Float32, Matrix
 from wsabie.base.errors import InputError
-from wsabie.faces.cli.common import describe_first, listing, opened, tell_unknown_features
+from wsabie.base.executor import Executor, Serial
+from wsabie.faces.cli.common import describe_first, executor, listing, opened, tell_unknown_features
 from wsabie.faces.cli.terminal import TerminalProgress, note, out, plural, show_json
 from wsabie.sources.records import Rows
 from wsabie.storage.outputs import refuse_unwritable
@@ -28,6 +31,7 @@ def kpca_command(
     strict: bool,
     rejects_file: Path | None,
     json: bool,
+    ray: str | None = None,
 ) -> None:
     """Learn or load a map, write every row as its components; `given` are the map's options."""
     from wsabie.sources.align import align
@@ -35,13 +39,14 @@ def kpca_command(
     saved = map_folder or out_file.with_name(out_file.name + ".map")
     refuse_unwritable(("rejects", rejects_file), ("parquet", out_file), inputs=(src, saved))
     progress, started = TerminalProgress(), time.perf_counter()
+    run = Serial() if ray is None else executor(1, ray)
     there = _loaded(saved, map_folder, given) if map_folder or saved.exists() else None
     with listing(rejects_file, strict=strict) as rejects:
         rows = _rows(src, rejects, None if there is None else there.n_features_in_)
         found = there or _learnt(rows, given, threads, progress)
         aligned = align(rows, None, found.feature_names, found.n_features_in_, found.dictionary)
         tell_unknown_features(aligned, src)
-        _write(aligned.rows, found, out_file, threads, progress)
+        _write(aligned.rows, found, out_file, threads if ray is None else 1, run, progress)
     if there is None:
         found.save(saved)
     _tell(found, out_file, saved, rows, rejects, time.perf_counter() - started, learnt=there is None, json=json)
@@ -83,16 +88,19 @@ def _learnt(rows: Rows, given: dict[str, Any], threads: int | None, progress: Te
     return wanted.fit_rows(rows, threads=threads, progress=progress)
 
 
-def _write(rows: Rows, found: "KernelPca", out_file: Path, threads: int | None, progress: TerminalProgress) -> None:
+def _write(
+    rows: Rows, found: "KernelPca", out_file: Path, threads: int | None, run: Executor, progress: TerminalProgress
+) -> None:
+    from wsabie.features.kernel_pca import KernelPca
     from wsabie.sources.parquet_rows import DenseMap, write_rows
 
     rows = replace(rows, counts=False, feature_names=None, dictionary=found.fingerprint())
     with progress.stage("mapping rows", len(rows), "rows") as stage:
 
-        def apply(X: Matrix) -> Float32:
-            points = found.transform(X, threads=threads)
-            stage.advance(len(points))
-            return points
+        def apply(blocks: Iterable[Matrix]) -> Iterator[Float32]:
+            for points in run.map_with(partial(KernelPca.transform, threads=threads), found, blocks):
+                stage.advance(len(points))
+                yield points
 
         write_rows(rows, out_file, through=DenseMap(found.n_components_, apply))
 

@@ -34,9 +34,10 @@ def shards_command(
     if folder.resolve() == data.resolve() or data.resolve() in folder.resolve().parents:
         raise InputError(f"cannot write {folder}: it is, or lies in, what is read; choose another folder")
     started, run = time.perf_counter(), executor(1, ray, folder)
+    progress = TerminalProgress()
     with _stoppable(folder), listing(rejects_file, strict=strict) as rejects:
-        stream = open_stream(data, rejects)
-        shards = write_shards(stream, folder, wanted, executor=run, progress=TerminalProgress(), rejects=rejects)
+        stream = open_stream(data, rejects, progress)
+        shards = write_shards(stream, folder, wanted, executor=run, progress=progress, rejects=rejects)
         skipped = len(rejects)
     if json:
         facts = {**_facts(shards), "skipped": skipped, "seconds": round(time.perf_counter() - started, 3)}

@@ -1,6 +1,5 @@
 """The commands where the model is a space of many kinds of things: train FILE.toml, evaluate, annotate, neighbours."""
 
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -91,7 +90,6 @@ def train_space_command(
             rejects=rejects,
             on_epoch=logging_to(log, resume),
         )
-    shutil.rmtree(recipe.work, ignore_errors=True)
     _tell_trained(recipe, trained, json)
 
 

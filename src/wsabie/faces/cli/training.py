@@ -1,7 +1,6 @@
 """`wsabie train`."""
 
 import json
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ from wsabie.faces.cli.settings_file import read_parameters
 from wsabie.faces.cli.terminal import NOTHING_KEPT, Stopped, TerminalProgress, note, out, plural, show_json
 from wsabie.sources.records import Source
 from wsabie.sources.sharded import ShardedRows, open_shards
-from wsabie.storage.atomic import UnwritableError, explained
+from wsabie.storage.atomic import UnwritableError, explained, held
 from wsabie.storage.folder import is_model_folder
 from wsabie.storage.outputs import refuse_unwritable
 from wsabie.storage.rejects import Rejects
@@ -175,7 +174,6 @@ def train_command(asked: Asked) -> None:
             on_epoch=logging_to(asked.log, recipe.resume),
             trainer=_on_ray(asked, source, crowd),
         )
-    shutil.rmtree(recipe.work, ignore_errors=True)
     if trained.validation is not None:
         tell_unknown(trained.validation, asked.valid)
     if valid is not None and trained_on(valid, trained.facts):
@@ -244,6 +242,8 @@ def _refuse_early(asked: Asked) -> None:
 
 def refuse_unasked(model: Path, work: Path, *, resume: bool, anew: bool) -> None:
     """Refuse to throw unfinished work away unasked, or to replace a model where there is nothing to go on from."""
+    with held(work):
+        pass  # refused while somebody else trains this model
     unfinished, made = (path.is_dir() and any(path.iterdir()) for path in (work, model))
     if resume and anew:
         raise InputError("--resume goes on from unfinished training and --anew removes it; leave one of them out")
