@@ -147,13 +147,13 @@ def left(mark: Path) -> list[str]:
 def test_rows_are_mapped_by_the_cluster(cli, nodes, tmp_path, monkeypatch):
     monkeypatch.setattr("wsabie.sources.parquet_rows._BATCH", 50)
     (tmp_path / "rows.txt").write_text("".join(f"{i % 3} {i % 7}:{i % 5 + 1} {i % 4 + 7}:2\n" for i in range(300)))
-    found = {}
-    mapping = ("features", "kpca", tmp_path / "rows.txt", "--dim", "8", "--out")
-    for where, words in {"here": ("--threads", "2"), "there": ("--ray", nodes.address)}.items():
-        cli(*mapping, tmp_path / f"{where}.parquet", *words)
-        monkeypatch.setattr(KernelPca, "transform_rows", None)  # of this process
-        found[where] = (tmp_path / f"{where}.parquet").read_bytes()
-    assert found["here"] == found["there"]
+    here, there = tmp_path / "here.parquet", tmp_path / "there.parquet"
+    cli("features", "kpca", tmp_path / "rows.txt", "--out", here, "--dim", "8", "--ray", nodes.address)
+    cli("features", "kpca", tmp_path / "rows.txt", "--out", there, "--dim", "8", "--threads", "2")
+    assert here.read_bytes() == there.read_bytes()
+    monkeypatch.setattr(KernelPca, "transform_rows", None)  # of this process
+    cli("features", "kpca", tmp_path / "rows.txt", "--out", there, "--map", f"{here}.map", "--ray", nodes.address)
+    assert here.read_bytes() == there.read_bytes()
 
 
 def test_trials_run_on_the_cluster(cli, nodes, pictures, tmp_path):
