@@ -29,7 +29,8 @@ from wsabie.sources.sharded import ShardedRows, open_shards
 from wsabie.studies.charts import Series
 from wsabie.studies.html.svg import Axis
 from wsabie.studies.reproduce.drawing import Chart, svg_of
-from wsabie.studies.sharding import Wanted, write_shards
+from wsabie.studies.shard_runs import Wanted
+from wsabie.studies.sharding import write_shards
 from wsabie.training import ahead
 from wsabie.training.targets import RowBlock, build_targets
 from wsabie.training.trainer import Blocks

@@ -13,7 +13,8 @@ from wsabie.sources.row_stream import open_stream
 from wsabie.sources.sharded import ShardedRows, open_shards
 from wsabie.sources.streamed import WholeStream
 from wsabie.storage.rejects import Rejects
-from wsabie.studies.sharding import Wanted, write_shards
+from wsabie.studies.shard_runs import Wanted
+from wsabie.studies.sharding import write_shards
 
 
 def in_shards(source: Rows | Path, folder: Path, rejects: Rejects | None = None, **wanted: Any) -> ShardedRows:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 from wsabie.base.errors import InputError
+from wsabie.models.wsabie import Wsabie
 from wsabie.sources.open import kind_of, open_source
 from wsabie.sources.parquet_rows import write_rows
 from wsabie.sources.records import ItemList, Rows
@@ -123,6 +124,12 @@ def test_what_cannot_be_read_is_said_in_one_sentence(tmp_path, content, sentence
     assert message.startswith(sentence.format(path))
     assert "\n" not in message
     assert ("damaged" in sentence) or message == sentence.format(path)
+
+
+def test_a_model_is_no_data(tmp_path):
+    Wsabie(dim=2, threads=1, epochs=1).fit(np.eye(2), ["red", "green"]).save(tmp_path / "m")
+    with pytest.raises(InputError, match="m is a model, and data are wanted here"):
+        open_source(tmp_path / "m")
 
 
 def test_an_empty_folder_and_wrong_choices(tmp_path):

@@ -35,14 +35,15 @@ from wsabie.sources.streamed import Part, WholeStream
 from wsabie.storage.columns import Columns, Lists, map_columns, write_columns
 from wsabie.storage.rejects import Rejects
 from wsabie.storage.shards import shard_name
-from wsabie.studies import shard_keys, shard_values, sharding
+from wsabie.studies import shard_cuts, shard_keys, shard_runs, shard_values, sharding
+from wsabie.studies.shard_runs import Runs, Wanted
 
 
 @pytest.fixture
 def small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs of a hundred rows and parts of fifty, so that few rows have many; keys are looked at as few at a time."""
-    monkeypatch.setattr(sharding, "ROWS_PER_RUN", 100)
-    monkeypatch.setattr(sharding, "_KEYS_AT_ONCE", 100)
+    monkeypatch.setattr(shard_runs, "ROWS_PER_RUN", 100)
+    monkeypatch.setattr(shard_cuts, "_KEYS_AT_ONCE", 100)
     monkeypatch.setattr("wsabie.sources.streamed._ROWS_AT_ONCE", 50)
     monkeypatch.setattr("wsabie.sources.parquet_stream._BATCH", 50)
 
@@ -195,7 +196,7 @@ def test_progress_counts_no_rows_that_came_again(tmp_path: Path) -> None:
             self.told[1] = (self.told[1] or 0) + n
 
     stream = open_stream(tmp_path / "rows.parquet", Rejects())
-    sharding.write_shards(stream, tmp_path / "out", sharding.Wanted(rows=40), progress=Told())
+    sharding.write_shards(stream, tmp_path / "out", Wanted(rows=40), progress=Told())
     assert stages == {"reading rows.parquet": [None, 240], "writing shards": [150, 150]}
 
 
@@ -317,7 +318,7 @@ def test_the_type_of_values_is_the_same_however_rows_were_cut(
     rows = replace(rows, X=rows.X.toarray()) if dense else rows
     written = []
     for order, size in ((rows, 20), (rows, 40), (rows, 1000), (shuffled(rows), 20), (shuffled(rows), 1000)):
-        monkeypatch.setattr(sharding, "ROWS_PER_RUN", size)
+        monkeypatch.setattr(shard_runs, "ROWS_PER_RUN", size)
         folder = tmp_path / str(len(written))
         shards = in_shards(order, folder, rows=10, values=how)
         assert shards.shards.facts["values"] == stored
@@ -331,7 +332,7 @@ def test_values_that_float16_cannot_hold_together_are_refused(
 ) -> None:
     """Whole numbers by themselves are held by another type."""
     monkeypatch.setattr("wsabie.sources.streamed._ROWS_AT_ONCE", 1)
-    monkeypatch.setattr(sharding, "ROWS_PER_RUN", size)
+    monkeypatch.setattr(shard_runs, "ROWS_PER_RUN", size)
     whole = of_values([[65535.0], [65530.0]])
     assert in_shards(whole, tmp_path / "whole", values="half").shards.facts["values"] == "uint16"
     with pytest.raises(InputError, match=r"values above 65,504 beside others that are negative or no whole numbers"):
@@ -401,7 +402,7 @@ def test_what_cuts_shards_travels_when_it_has_begun(tmp_path: Path, monkeypatch:
             return super().map_with(work, shared, items)
 
     rows = toy_rows(60)
-    sharding.write_shards(WholeStream(tmp_path, rows), tmp_path / "out", sharding.Wanted(), executor=Kept())
+    sharding.write_shards(WholeStream(tmp_path, rows), tmp_path / "out", Wanted(), executor=Kept())
     assert cuts[0].run is not None
     assert pickle.loads(pickle.dumps(cuts[0])).n_shards == 1  # noqa: S301 - of our own making
 
@@ -413,9 +414,9 @@ KILLED = """
     from pathlib import Path
     sys.path.insert(0, {tests!r})
     from wsabie.storage import atomic
-    from wsabie.studies import sharding
+    from wsabie.studies import shard_runs
     from wsabie.sources import parquet_stream
-    sharding.ROWS_PER_RUN, parquet_stream._BATCH = 100, 50
+    shard_runs.ROWS_PER_RUN, parquet_stream._BATCH = 100, 50
     before, left = Path.replace, {writes}
     def replace(self, target):
         global left
@@ -490,7 +491,7 @@ def test_what_was_rejected_is_counted_once_wherever_it_stopped(
     lines = [f"{i % 3} 1:{i}" if i % 10 else f"{i % 3} 1:nan" for i in range(400)]
     (tmp_path / "rows.txt").write_text("\n".join(lines) + "\n")
     monkeypatch.setattr("wsabie.sources.text.whole_lines.__defaults__", (400,))
-    add, runs = sharding._Runs._add, []
+    add, runs = Runs._add, []
 
     def stop(self: Any, *given: Any) -> None:
         add(self, *given)
@@ -499,7 +500,7 @@ def test_what_was_rejected_is_counted_once_wherever_it_stopped(
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(sharding._Runs, "_add", stop)
+        patched.setattr(Runs, "_add", stop)
         with pytest.raises(KeyboardInterrupt):
             in_shards(tmp_path / "rows.txt", tmp_path / "out")
     rejects = Rejects()
@@ -513,7 +514,7 @@ def test_finished_shards_are_left_as_they_are_and_those_of_others_are_not_replac
     in_shards(toy_rows(), tmp_path / "out", rows=100)
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()} == before
     for rows, size in ((toy_rows(), 50), (toy_rows(60), 100)):
-        with pytest.raises(InputError, match="holds shards of other data or with other options"):
+        with pytest.raises(InputError, match=r"holds shards of other data, .*or with other options"):
             in_shards(rows, tmp_path / "out", rows=size)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").touch()
@@ -603,8 +604,8 @@ def test_two_conversions_into_one_folder_are_kept_apart(tmp_path: Path) -> None:
                 in_shards(toy_rows(), tmp_path / "out", rows=100)
             return super().parts(skip)
 
-    sharding.write_shards(WholeStream(Path("made-up"), toy_rows()), tmp_path / "whole", sharding.Wanted(rows=100))
-    sharding.write_shards(Another(Path("made-up"), toy_rows()), tmp_path / "out", sharding.Wanted(rows=100))
+    sharding.write_shards(WholeStream(Path("made-up"), toy_rows()), tmp_path / "whole", Wanted(rows=100))
+    sharding.write_shards(Another(Path("made-up"), toy_rows()), tmp_path / "out", Wanted(rows=100))
     assert len(open_shards(tmp_path / "out").shards) == 600
 
 
@@ -633,7 +634,7 @@ def test_unfinished_work_that_cannot_be_told_is_refused(tmp_path: Path, content_
 
 @pytest.mark.usefixtures("small_runs")
 def test_more_runs_than_files_may_be_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sharding, "MOST_OPEN", 4)
+    monkeypatch.setattr(shard_runs, "MOST_OPEN", 4)
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (len(list(Path("/dev/fd").iterdir())) + 20, before[1]))
     try:
@@ -646,7 +647,7 @@ def test_more_runs_than_files_may_be_open(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.usefixtures("small_runs")
 def test_a_run_that_is_opened_again_is_not_looked_at_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of more runs than stay open each is opened for every shard."""
-    monkeypatch.setattr(sharding, "MOST_OPEN", 4)
+    monkeypatch.setattr(shard_runs, "MOST_OPEN", 4)
     opened: list[bool] = []
 
     def mapped(path: Path, *, check: bool = True, **more: Any) -> Any:
@@ -656,7 +657,7 @@ def test_a_run_that_is_opened_again_is_not_looked_at_again(tmp_path: Path, monke
             opened.append(check)
         return found
 
-    monkeypatch.setattr(sharding, "map_columns", mapped)
+    monkeypatch.setattr(shard_runs, "map_columns", mapped)
     with monkeypatch.context() as patched:
         patched.setattr(sharding, "_carry_out", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):

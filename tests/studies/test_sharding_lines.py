@@ -13,7 +13,9 @@ from wsabie.sources.open import open_source
 from wsabie.sources.row_stream import open_stream
 from wsabie.storage.columns import write_columns
 from wsabie.storage.rejects import Rejects
-from wsabie.studies import sharding
+from wsabie.studies import shard_runs
+from wsabie.studies.shard_runs import Wanted
+from wsabie.studies.sharding import write_shards
 
 PARTS = {"wsabie.sources.fasttext._WORDS_AT_ONCE": 60, "wsabie.sources.mulan._VALUES_AT_ONCE": 60}
 """So that the rows of `tagged` and `measured` come in many parts."""
@@ -52,7 +54,7 @@ def in_lines(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest
     """Text of lines that comes in many parts, in many runs."""
     for name, size in PARTS.items():
         monkeypatch.setattr(name, size)
-    monkeypatch.setattr(sharding, "ROWS_PER_RUN", 40)
+    monkeypatch.setattr(shard_runs, "ROWS_PER_RUN", 40)
     if request.param == "fasttext":
         (tmp_path / "rows.txt").write_text(tagged())
         return tmp_path / "rows.txt"
@@ -80,7 +82,7 @@ def test_a_stopped_conversion_of_lines_goes_on(tmp_path: Path, in_lines: Path, m
 
     in_shards(in_lines, tmp_path / "whole", told, rows=30)
     with monkeypatch.context() as patch:
-        patch.setattr(sharding, "write_columns", stopping)
+        patch.setattr(shard_runs, "write_columns", stopping)
         with pytest.raises(KeyboardInterrupt):
             in_shards(in_lines, tmp_path / "out", rows=30)
     assert len([name for name in content(tmp_path / "out") if name.startswith("run-") and "json" not in name]) == 2
@@ -104,7 +106,7 @@ def test_words_that_come_while_words_are_counted_are_refused(tmp_path: Path) -> 
     stream = open_stream(file, Rejects())
     file.write_text(tagged() + "__label__a another\n")
     with pytest.raises(InputError, match="has changed while it was read; give the command again"):
-        sharding.write_shards(stream, tmp_path / "out", sharding.Wanted())
+        write_shards(stream, tmp_path / "out", Wanted())
 
 
 @given(st.lists(st.text("_label ab\n\t\0ü", max_size=20) | st.sampled_from(["__label__a b", "__label__"]), max_size=9))

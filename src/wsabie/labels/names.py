@@ -182,7 +182,9 @@ class Vocabulary:
         for name, number in zip(names, gone.tolist(), strict=True):
             now = self._names[number]
             if normalise(name) != now:
-                raise InputError(f"the label {name!r} is part of {now!r} now; remove {now!r} if that is meant")
+                merged = any(self._names[other] == normalise(name) for other in self._gone)
+                became = "is part of" if merged else "is called"
+                raise InputError(f"the label {name!r} {became} {now!r} now; remove {now!r} if that is meant")
         gone = np.unique(gone)
         self._retire(gone, -1)
         return gone

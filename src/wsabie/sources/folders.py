@@ -106,10 +106,10 @@ def _no_files(folder: Path, metadata: Path | None, medium: Medium, rejects: Reje
         )
     found = f"; {metadata.name} alone is not enough" if metadata else ""
     media = (DOCUMENTS,) if medium is DOCUMENTS else (*MEDIA, DOCUMENTS)
-    endings = ", ".join(ending for one in media for ending in one.endings)
+    endings = ", ".join(one.endings[0] for one in media)
     kinds = medium.things if medium is DOCUMENTS else "pictures and no sounds or documents"
     return InputError(
-        f"{shown(folder)} holds no {kinds} ({endings}){found}; give a folder that has "
+        f"{shown(folder)} holds no {kinds} (such as {endings}){found}; give a folder that has "
         "some, or the file itself when the data are in one"
     )
 

@@ -29,6 +29,7 @@ from wsabie.sources.records import ItemSource, Rows, Things, without_labels
 from wsabie.sources.tables import listed_names
 from wsabie.sources.text import head, reading, shown
 from wsabie.sources.wordnet import synset_files
+from wsabie.storage.folder import is_model_folder
 from wsabie.storage.rejects import Rejects
 from wsabie.storage.shards import is_shard_folder
 
@@ -303,6 +304,8 @@ def kind_of(path: Path, *, plain_text: bool = False, things: Things | None = Non
         if published := published_kind(path):
             return published
         if path.is_dir():
+            if is_model_folder(path):
+                raise InputError(f"{shown(path)} is a model, and data are wanted here; give what it is to be used on")
             return "shards" if is_shard_folder(path) else _kind_of_folder(path)
         if path.exists() and not path.is_file():
             raise InputError(f"{shown(path)} is a pipe or a device, but data are read twice; save them to a file")

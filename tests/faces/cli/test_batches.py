@@ -106,6 +106,11 @@ def test_an_index_is_passed_by_where_that_is_asked(cli: Cli, tmp_path: Path) -> 
     assert (refused.code, "leave --parent-first out" in refused.err) == (1, True)
 
 
+def test_what_cannot_be_read_is_refused_before_work_begins(cli: Cli, corel: Path, tmp_path: Path) -> None:
+    refused = cli("annotate", corel / "m", corel / "test.parquet", tmp_path / "no", "--out", tmp_path / "a.jsonl")
+    assert (refused.code, "there is no file or folder" in refused.err, "annotating" in refused.err) == (1, True, False)
+
+
 def test_a_table_and_parquet_say_the_same(cli: Cli, corel: Path, tmp_path: Path) -> None:
     lines = labels_of(cli, corel, corel / "test.parquet", tmp_path / "a.jsonl")
     for name in ("a.tsv", "a.parquet"):

@@ -179,7 +179,8 @@ def test_ctrl_c_before_anything_is_finished_is_told(tmp_path: Path) -> None:
     _, err = run.communicate(timeout=60)
     if not list((tmp_path / "out").rglob("r*-*.safetensors")):  # it may have been quicker
         told = "stopped before anything was finished, so that the same command begins at the beginning"
-        assert (run.returncode, told in " ".join(err.split())) == (130, True)
+        # of `python -m` Python itself makes a death by the signal where that came inside an exec, as of a dataclass
+        assert (run.returncode in (130, -signal.SIGINT), told in " ".join(err.split())) == (True, True)
     assert subprocess.run(words, check=False, capture_output=True).returncode == 0
 
 

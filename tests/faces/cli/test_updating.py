@@ -118,8 +118,13 @@ def test_labels_are_edited(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -
     names = list(wsabie.load(model).model.vocabulary_)
     counts = wsabie.load(model).model.memory_.seen
     first, second, third = (names[i] for i in np.argsort(-counts)[:3])
-    assert cli("edit", model, "merge", first, second).code == 0
-    assert cli("edit", model, "rename", third, "a new name").code == 0
+    merged, renamed = cli("edit", model, "merge", first, second), cli("edit", model, "rename", third, "a new name")
+    left = f"{len(names) - 1:,} labels in {model} now"
+    assert (merged.code, f"{second!r} went into {first!r}: {left}" in merged.err) == (0, True), merged.err
+    assert (renamed.code, f"{third!r} is called 'a new name': {left}" in renamed.err) == (0, True), renamed.err
+    for name, became in ((second, f"is part of {first!r} now"), (third, "is called 'a new name' now")):
+        refused = cli("edit", model, "remove", name)
+        assert (refused.code, became in refused.err) == (1, True), refused.err
     assert cli("edit", model, "remove", names[5], "--json").json["labels"] == len(names) - 2
     assert cli("info", model, "--json").json["labels"] == len(names) - 2
     assert cli("export", model, tmp_path / "card", "--as", "huggingface").code == 0

@@ -30,10 +30,13 @@ def annotate_to_command(
     exact: bool = False,
 ) -> None:
     """Write the best labels of all inputs to a file."""
+    from wsabie.sources.open import kind_of
     from wsabie.studies.annotating import annotate_to, form_of
 
     form_of(file)  # refuses another ending before any work
     refuse_unwritable(("annotations", file), ("rejects", rejects_file), inputs=(*inputs, model))
+    for path in inputs:
+        kind_of(path)  # refuses what cannot be told before work on the others
     annotator, progress = loaded(model, threads), TerminalProgress()
     run = executor(threads, ray, model, *inputs)
     among = None if candidates is None else label_names(candidates)

@@ -157,7 +157,7 @@ def shards(
 ) -> None:
     """Write rows as shards, to train on more than fits into memory; a stopped run goes on where it was."""
     from wsabie.faces.cli.sharding import shards_command
-    from wsabie.studies.sharding import Wanted
+    from wsabie.studies.shard_runs import Wanted
 
     shards_command(data, out, Wanted(rows, values, seed), strict, rejects, json, ray)
 

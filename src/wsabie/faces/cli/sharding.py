@@ -14,7 +14,7 @@ from wsabie.storage.outputs import refuse_unwritable
 
 if TYPE_CHECKING:
     from wsabie.storage.shards import Shards
-    from wsabie.studies.sharding import Wanted
+    from wsabie.studies.shard_runs import Wanted
 
 
 def shards_command(

@@ -135,4 +135,13 @@ def edit_command(place: Path, what: Literal["rename", "merge", "remove"], names:
     if json:
         show_json({"schema": 1, "model": str(place), "done": what, "labels": left})
         return
-    note(f"{plural(left, 'label')} in {place} now")
+    note(f"{_done(what, names)}: {plural(left, 'label')} in {place} now")
+
+
+def _done(what: Literal["rename", "merge", "remove"], names: list[str]) -> str:
+    """What became of labels, in words."""
+    some = ", ".join(map(repr, names[what == "merge" :][:3]))
+    more = f" and {len(names) - 3:,} more" if len(names) > 3 + (what == "merge") else ""
+    if what == "rename":
+        return f"{names[0]!r} is called {names[1]!r}"
+    return f"{some}{more} went into {names[0]!r}" if what == "merge" else f"{some}{more} removed"

@@ -260,6 +260,7 @@ def info_command(model: Path, epochs: bool, json: bool) -> None:
     facts |= {name: _brief(facts[name]) for name in ("updates", "last_arrival") if name in facts}
     if {"models", "blend"} & facts.keys():
         facts["epochs"] = epochs_run(history, facts)
+    facts |= {f"index_{name}": value for name, value in (facts.pop("index", None) or {}).items()}
     show_table(str(model), ["", ""], [[name.replace("_", " "), _shown(value)] for name, value in facts.items()])
     if epochs:
         show_epochs(history)
