@@ -216,6 +216,14 @@ def speed(asked: argparse.Namespace) -> None:
     rays = mean(one["processor"]["ray"] for one in sides["two"])
     print(f"processor: one {spent['one']:.1f} s, two {spent['two']:.1f} s, of which Ray's own processes {rays:.1f} s "
           f"({rays / (2 * seconds['two']):.1%} of both cores)")  # fmt: skip
+    keep(asked, **sides)
+
+
+def keep(asked: argparse.Namespace, **figures: Any) -> None:
+    """Write figures to the file that is asked for."""
+    if asked.json is not None:
+        kept = {"schema": 1, "machine": machine(), "rows": asked.rows, "epochs": asked.epochs, **figures}
+        asked.json.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
 
 
 def reach(note: Path, epoch: int, process: "subprocess.Popen[str]") -> None:
@@ -257,11 +265,9 @@ def kills(asked: argparse.Namespace) -> None:
     print(f"{len(found)} runs ended; MAP {mean(maps):.4f} (deviation {stdev(maps):.4f}, least {min(maps):.4f}), "
           f"one node {usual:.4f}, {verdict(min(maps) - usual, least=-0.005)}")  # fmt: skip
     print(f"of one node's wall time {median(shares):.2f}, at most {max(shares):.2f}, {verdict(max(shares), most=0.75)}")
-    if asked.json is not None:
-        sides = {name: [{"MAP": run["MAP"][-1], "seconds": run["seconds"]} for run in runs]
-                 for name, runs in (("one", alone), ("undisturbed", whole))}  # fmt: skip
-        kept = {"schema": 1, "machine": machine(), "rows": asked.rows, "epochs": asked.epochs, **sides, "killed": found}
-        asked.json.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+    sides = {name: [{"MAP": run["MAP"][-1], "seconds": run["seconds"]} for run in runs]
+             for name, runs in (("one", alone), ("undisturbed", whole))}  # fmt: skip
+    keep(asked, **sides, killed=found)
 
 
 def main() -> None:
@@ -276,7 +282,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", type=Path, help="of kills: write the figures to this file")
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--address")
     parser.add_argument("--note", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
