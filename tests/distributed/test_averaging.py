@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from sharded import in_shards
+from wsabie import load
 
 pytest.importorskip("ray", reason="ray is needed for training on many machines (extra wsabie[ray])")
 
@@ -112,3 +113,15 @@ def test_what_cannot_be_is_refused(shards: Path, tmp_path: Path, options: list[s
     assert ran.returncode == 1
     assert sentence in " ".join(ran.stderr.split())
     assert "Traceback" not in ran.stderr
+
+
+def test_a_model_to_begin_with_and_rows_to_keep(
+    cluster: Any, shards: Path, alone: dict[str, Any], tmp_path: Path
+) -> None:
+    """Nodes begin with its space, and what `wsabie update` needs is kept."""
+    still = ("--epochs", 1, "--learning-rate", 1e-9)
+    began = ("--ray", cluster.address, "--from", alone["model"], "--replay", 300, *still)
+    found = told(training(shards, tmp_path / "model", *began))
+    assert found["validation_map"] == pytest.approx(alone["validation_map"], abs=0.002)
+    memory = load(tmp_path / "model").model.memory_
+    assert (len(memory), memory.n_seen) == (300, found["rows"])
