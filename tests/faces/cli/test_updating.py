@@ -133,6 +133,7 @@ def test_labels_are_edited(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -
     shown = {name for row in found for name, _ in row["labels"]}
     assert {first, "a new name"} <= shown
     assert not {second, third, names[5]} & shown
+    assert cli("evaluate", model, more, "--json").json["labels"] == len(names) - 2  # the others are no candidates
     done = cli("update", model, more, "--epochs", 1, "--json")  # has the old names
     assert done.code == 0, done.err
     now = wsabie.load(model).model.vocabulary_

@@ -63,7 +63,8 @@ def evaluate_command(
     annotator, progress = loaded(model, threads), TerminalProgress()
     run = executor(threads, ray, data, model)
     vocabulary = annotator.model.vocabulary_
-    among = np.arange(len(vocabulary)) if candidates is None else np.unique(vocabulary.ids(label_names(candidates)))
+    there = np.setdiff1d(np.arange(len(vocabulary)), vocabulary.retired())
+    among = there if candidates is None else np.unique(vocabulary.ids(label_names(candidates)))
     if candidates is not None and len(among) < 2:
         raise InputError(f"{candidates} names one label, which is always right; give two or more")
     fewer = "--candidates" if candidates is not None else "--exclude" if exclude is not None else None
@@ -85,12 +86,12 @@ def evaluate_command(
         _refuse_unlabelled(aligned, model, data)
         tell_unknown(aligned, data)
         rows, judged = aligned.rows, annotator.model
-        if candidates is not None:
+        if len(among) < len(vocabulary):
             rows, judged = _rows_among(rows, among, candidates), Among(judged, among)
         known = None if exclude is None else _known_labels(exclude, rows, data, rejects)
         ks = telling(KS, len(rows.label_names))
-        there = (run, model) if run.standing else None
-        found = evaluated(judged, rows, ks, "scoring", progress, exclude=known, there=there, **near)
+        elsewhere = (run, model) if run.standing else None
+        found = evaluated(judged, rows, ks, "scoring", progress, exclude=known, there=elsewhere, **near)
         measured = {name: found.per_row[name] for name in SHOWN if name in found.per_row}
         intervals = bootstrap_all(measured, groups=groups_of(rows, found.rows))
         of_parts = None if question is None else judge_parts(judged, rows, question, progress)
@@ -109,7 +110,7 @@ def evaluate_command(
         show_parts(of_parts)
 
 
-def _rows_among(rows: Rows, labels: "Int64", candidates: Path) -> Rows:
+def _rows_among(rows: Rows, labels: "Int64", candidates: Path | None) -> Rows:
     """Rows with the labels that are candidates; without any there is nothing to measure."""
     rows = rows.with_labels(labels)
     if not (rows.Y.data > 0).any():
