@@ -135,8 +135,8 @@ def test_a_former_name_is_no_name_to_remove() -> None:
     words = Vocabulary(["red", "green", "rouge"])
     words.merge("red", ["rouge"])
     words.rename("green", "vert")
-    for old, now in (("rouge", "red"), ("green", "vert")):
-        with pytest.raises(InputError, match=f"the label '{old}' is part of '{now}' now; remove '{now}' if that is"):
+    for old, became, now in (("rouge", "is part of", "red"), ("green", "is called", "vert")):
+        with pytest.raises(InputError, match=f"the label '{old}' {became} '{now}' now; remove '{now}' if that is"):
             words.remove([old])
     assert words.remove(["vert"]).tolist() == [1]
 
@@ -155,6 +155,13 @@ def test_a_removed_label_is_gone_and_its_name_is_free(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no label would be left"):
         found.remove_labels(["red", "green", "rouge", "blue"])
     assert found.vocabulary_.retired().tolist() == [3]
+
+
+def test_a_single_label_that_is_left_has_no_probabilities() -> None:
+    """Nothing is wrong among its rows; more of them, which the sentence asked for, would not help."""
+    X, which = rows(50, 2)
+    left = model(epochs=2).remove_labels(["green", "rouge", "blue"])
+    assert left.calibrate(X[which == 0], ["red"] * int((which == 0).sum())).calibration_ is None
 
 
 def test_models_whose_labels_stay() -> None:

@@ -632,6 +632,12 @@ def test_validation_rows_that_cannot_calibrate_do_not_cost_the_model(labels: Any
     assert not hasattr(model, "predict_proba")
 
 
+def test_rows_all_of_whose_labels_are_said_to_be_right_or_wrong_calibrate() -> None:
+    signed = np.where(np.arange(60).reshape(20, 3) % 4 < 2, 1, -1)
+    model = make(epochs=2).fit(X[:20], signed, validation=(X[:20], signed))
+    assert model.predict_proba(X[:20]).shape == (20, 3)
+
+
 def test_a_named_model_gets_no_numbers_for_names() -> None:
     model = make(epochs=2).fit(X, names(ANSWER))
     with pytest.raises(InputError, match="label number 12, but there are 12 label names"):

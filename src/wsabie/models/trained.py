@@ -234,12 +234,12 @@ class TrainedModel(LabelModel):
 
     def _calibrated(self, monitor: ValidationMap) -> Calibration | None:
         """A sigmoid per label from the validation rows; None when they hold no right label, or no wrong one."""
-        if not 0 < monitor.Y.nnz < np.prod(monitor.Y.shape):
-            return None
         pairs = sample_pairs(monitor.blocks_of_scores(self.space_), monitor.Y, seed=self.seed)
         if len(gone := self.vocabulary_.retired()):
             kept = ~np.isin(pairs.labels, gone)
             pairs = Pairs(pairs.scores[kept], pairs.labels[kept], pairs.outcomes[kept], pairs.weights[kept])
+        if not 0 < pairs.outcomes.sum() < len(pairs.outcomes):
+            return None
         return fit_calibration(pairs, n_labels=len(self.vocabulary_))
 
     def _threads(self, rows: int) -> Threads:
