@@ -128,7 +128,8 @@ class PartsSpace:
     def settle(self, max_norm: float | None, max_norm_weights: float | None) -> None:
         """Hold the rows of all tables to the limit."""
         self.things.settle(max_norm, max_norm_weights)
-        tables.project_rows(self.words, max_norm)
+        if not self.shared:  # a second time would change last digits
+            tables.project_rows(self.words, max_norm)
 
     def traffic(self, rows_per_pair: float) -> Traffic:
         """A step reads and writes one more label; a draw reads two rows where tables are not shared."""
