@@ -70,6 +70,8 @@ def test_vectors_stay_and_unseen_labels_are_no_negatives():
     assert np.array_equal(one.transform(X), other.transform(X))
     unit = VECTORS.table / np.linalg.norm(VECTORS.table, axis=1, keepdims=True)
     assert other.label_vectors == pytest.approx(unit, abs=1e-6)
+    for model in (other, fitted(Devise(VECTORS, max_norm=0.5, l2=0.1, threads=1))):
+        assert model.space_.labels[:, :DIM] == pytest.approx(unit[:SEEN], abs=1e-6)  # of which training takes a copy
 
 
 def test_labels_can_be_added_later():

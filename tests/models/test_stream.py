@@ -8,7 +8,7 @@ from scipy.sparse import csr_matrix
 
 import wsabie
 from wsabie.models import stream
-from wsabie.models.stream import Arrival, calibration_error, drift_at, moved
+from wsabie.models.stream import Arrival, drift_at, moved
 from wsabie.models.wsabie import Wsabie
 
 
@@ -67,7 +67,6 @@ def test_the_bound_by_hand() -> None:
 
 
 def test_figures_by_hand() -> None:
-    assert calibration_error(np.array([0.9, 0.9, 0.1]), np.array([1, 0, 0])) == pytest.approx((0.8 + 0.1) / 3)
     assert moved(np.array([[3.0, 4.0], [0, 5]]), np.array([[3.0, 4.0, 0], [0, 0, 0], [9, 9, 9]])) == pytest.approx(0.5)
 
 

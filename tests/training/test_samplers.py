@@ -41,6 +41,7 @@ def test_a_name_or_a_mapping_makes_a_sampler() -> None:
         ({"name": "frequency", "power": float("nan")}, "power of the sampler is nan"),
         ({"name": "adaptive", "rank_scale": 0}, "rank_scale of the sampler is 0"),
         ({"name": "adaptive", "distribution": "normal"}, "choose exponential, geometric or linear"),
+        ({"name": "adaptive", "paper": "no"}, "paper of the sampler is 'no'; choose True or False"),
     ],
 )
 def test_what_is_no_sampler_is_refused_in_a_sentence(value: Any, told: str) -> None:

@@ -14,7 +14,6 @@ from wsabie.base.errors import InputError
 from wsabie.base.validation import check_columns
 
 Mark = Literal["true", "sibling", "other"]
-MARKS: tuple[Mark, ...] = ("true", "sibling", "other")
 
 
 class Similar(Protocol):

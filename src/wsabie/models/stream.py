@@ -20,9 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from wsabie.base.arrays import Csr, Float64, Matrix
+from wsabie.base.arrays import Csr, Matrix
 from wsabie.evaluation.metrics import average_precision, precision_at
 from wsabie.evaluation.ranking import ranks_of_points
+from wsabie.evaluation.reliability import reliability
 from wsabie.models.inputs import Inputs, n_rows, take_rows
 
 FALSE_ALARMS = 0.01
@@ -31,7 +32,6 @@ MOST_JUDGED = 2000
 """Rows of an arrival that are judged, evenly spread."""
 MOST_KEPT = 1000
 """Arrivals that a model remembers."""
-BINS = 10
 BADLY_CALIBRATED = 0.1
 """Expected calibration error from which on probabilities should be fitted anew."""
 _TOP = 10
@@ -160,20 +160,7 @@ def _calibration(model: Any, points: Any, truth: Matrix) -> dict[str, float]:
     ids, scores = model.exact_index().top_k(np.ascontiguousarray(points[:, : model.space_.dim]), k, threads=1)
     p = model.calibration_.predict_proba(scores, ids)
     right = np.asarray((truth > 0)[np.arange(len(ids))[:, None], ids].todense())
-    return {"ece": calibration_error(p[:, 0], right[:, 0]), "brier": float(((p - right) ** 2).mean())}
-
-
-def calibration_error(p: Float64, right: Any) -> float:
-    """The gap between probability and how often it comes true, in 10 bins of equal width, weighted by their sizes.
-
-    Examples
-    --------
-    >>> calibration_error(np.array([0.85, 0.85, 0.25, 0.25]), np.array([1, 1, 1, 0]))  # |.85 - 1| and |.25 - .5|
-    0.2
-    """
-    of = np.minimum((np.asarray(p) * BINS).astype(int), BINS - 1)
-    gaps = np.bincount(of, np.asarray(p) - right, BINS)
-    return float(np.round(np.abs(gaps).sum() / len(of), 12))
+    return {"ece": reliability(p[:, 0], right[:, 0])[1], "brier": float(((p - right) ** 2).mean())}
 
 
 def moved(before: Any, after: Any) -> float:

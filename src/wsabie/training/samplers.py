@@ -93,6 +93,8 @@ class Sampler:
             usable = isinstance(number, (int, float, np.number)) and not isinstance(number, bool)
             if not usable or not low <= number <= high:
                 raise InputError(f"{name} of the sampler is {number!r}; choose a number from {low:g} to {high:g}")
+        if not isinstance(self.paper, (bool, np.bool_)):
+            raise InputError(f"paper of the sampler is {self.paper!r}; choose True or False")
         if self.distribution not in ("exponential", "geometric", "linear"):
             raise InputError(
                 f"distribution of the sampler is {self.distribution!r}; choose exponential, geometric or linear"
