@@ -1,1 +1,1 @@
-"""What every room stands on: errors, array types, validation, seeds, progress and execution protocols."""
+"""What every room stands on: errors, array types, validation, progress and execution protocols."""

@@ -23,7 +23,7 @@ class EpochStats:
     rank_histogram : list of int
         Bin b counts steps whose estimated rank was in [2^b, 2^(b+1)).
     skipped : int
-        Pairs without negatives or with weight 0.
+        Pairs without negatives or with weight 0, or whose every draw was a true label.
     unlabelled : int
         Rows without a true label: they make no pairs.
     rejected : int
