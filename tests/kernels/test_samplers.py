@@ -158,6 +158,7 @@ def test_refreshing_is_due_every_n_log_n_pairs() -> None:
     assert sampling.period == math.ceil(80 * math.log(80))
     firsts = np.concatenate([[0], np.cumsum(np.full(400, 2))])
     assert sampling.parts(firsts) == [(0, 176), (176, 352), (352, 400)]  # 351 pairs, in visits of two
+    assert sampling.parts(np.arange(801)) == [(0, 351), (351, 702), (702, 800)]
     assert np.array_equal(sampling.front[:, 0], space.labels[:, : space.dim].argmax(0))
 
 

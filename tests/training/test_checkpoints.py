@@ -45,7 +45,7 @@ def stop_after(epochs: int) -> Any:
 
 
 @pytest.mark.parametrize("deterministic", [True, False])
-@pytest.mark.parametrize("monitor", [None, figure])
+@pytest.mark.parametrize("monitor", [None, figure, lambda space: -figure(space)])  # the best epoch: last, or first
 @pytest.mark.parametrize("stop", [1, 4])
 def test_resumed_is_uninterrupted(tmp_path: Path, deterministic: bool, monitor: Any, stop: int) -> None:
     settings = make_settings(deterministic=deterministic)

@@ -46,6 +46,14 @@ def test_blocks_hold_about_256_pairs_and_every_visit_once(seed: int, n: int, rat
         assert np.array_equal(plan.whole.order, order)
 
 
+@pytest.mark.parametrize("turn", [None, 1])
+def test_many_blocks_are_twice_as_large_but_for_those_that_take_turns(turn: int | None) -> None:
+    targets = build_targets(csr_matrix(np.ones((40_000, 1), np.int8)), None, "mean")
+    block = RowBlock(np.zeros((40_000, 30), np.float32), targets, turn=turn)
+    plan = _Plan(make_space(), block, np.arange(40_000), Sampling([]), 1)
+    assert np.diff(plan.cuts).max() in (range(500, 513) if turn is None else range(250, 257))
+
+
 @pytest.mark.parametrize("dense", [False, True])
 @pytest.mark.parametrize("threads", [1, 2, 7])
 def test_owners_share_the_features_by_their_load(dense: bool, threads: int) -> None:
