@@ -44,7 +44,7 @@ class Threads:
 
     def split(self, work: Callable[[int, int], None], n_items: int) -> None:
         """work(lo, hi) over equal parts of 0..n_items, in pieces of at most 4,096 items per thread."""
-        if self.n == 1 or n_items < _FEW:
+        if n_items < _FEW:
             work(0, n_items)
             return
         step = 4096 * self.n
