@@ -83,14 +83,18 @@ def test_a_renamed_label_answers_as_before() -> None:
 
 
 def test_points_are_put_together_by_counts() -> None:
-    own = model()
+    own = model(label_bias=True)
     assert own.memory_ is not None
+    assert own.calibration_ is not None
     a, b = own.memory_.seen[[0, 2]].astype(float)
-    W = own.label_vectors.astype(np.float64)
+    W, others = own.label_vectors.astype(np.float64), (own.space_.bias, own.calibration_.label_offsets)
     mean = (a * W[0] + b * W[2]) / (a + b)
     length = (a * np.linalg.norm(W[0]) + b * np.linalg.norm(W[2])) / (a + b)
     own.merge_labels("red", ["rouge"])
     assert own.label_vectors[0] == pytest.approx(mean * length / np.linalg.norm(mean), abs=1e-6)
+    for was, now in zip(others, (own.space_.bias, own.calibration_.label_offsets), strict=True):
+        assert was[0] != was[2]
+        assert now[0] == pytest.approx((a * was[0] + b * was[2]) / (a + b), abs=1e-6)
     assert own.memory_.seen.tolist() == [a + b, *own.memory_.seen[1:2], 0, *own.memory_.seen[3:]]
     assert not (own.memory_.Y.indices == 2).any()
 

@@ -113,15 +113,14 @@ def test_auto_is_a_few_megabytes() -> None:
 def test_old_points_are_held_by_the_rows_they_have_seen() -> None:
     """12 rows before, 1 since: (12 * 2 + 4 * 1 * 10) / (12 + 4) = 4; a new label stays, one without rows goes back."""
     space, began = (
-        JointSpace(16, "dot", np.full((2, 16), v, np.float32), np.full((3, 16), v, np.float32), np.zeros(3, np.float32))
-        for v in (10, 2)
+        JointSpace(16, "dot", *(np.full(shape, v, np.float32) for shape in ((2, 16), (3, 16), (3,)))) for v in (10, 2)
     )
     nothing = np.zeros(0, np.float32)
     none = csr_matrix((0, 3), dtype=np.int8)
     before = Memory(np.zeros((0, 2), np.float16), none, nothing, nothing, np.array([12, 5]), np.array([12, 0]), 17)
     after = Memory(np.zeros((0, 2), np.float16), none, nothing, nothing, np.array([13, 5, 3]), np.array([13, 4]), 21)
     hold(space, began, before, after)
-    assert space.labels[:, 0].tolist() == [4, 2, 10]
+    assert space.labels[:, 0].tolist() == space.bias.tolist() == [4, 2, 10]
     assert space.features[:, 0].tolist() == [4, 10]
 
 

@@ -30,13 +30,15 @@ def model(**changes: Any) -> Wsabie:
 
 
 def test_it_begins_where_the_other_one_is() -> None:
-    start = model().fit(*rows(300, range(5), 0))
+    start = model(label_bias=True).fit(*rows(300, range(5), 0))
     X, y = rows(60, range(6), 1)
     warm = model(init=start, epochs=1, learning_rate=1e-6).fit(X, y)
     old = [name for name in warm.vocabulary_ if name in start.vocabulary_]
     mine, theirs = warm.vocabulary_.ids(old), start.vocabulary_.ids(old)
     assert np.allclose(warm.label_vectors[mine], start.label_vectors[theirs], atol=1e-3)
     assert np.allclose(warm.space_.features, start.space_.features, atol=1e-3)
+    assert np.allclose(warm.space_.bias[mine], start.space_.bias[theirs], atol=1e-3)
+    assert start.space_.bias.any()
     new = warm.label_vectors[warm.vocabulary_.ids(["label 5"])[0]]
     mean = start.transform(X[np.array(y) == "label 5"]).sum(axis=0)
     assert new @ mean > 0.99 * np.linalg.norm(new) * np.linalg.norm(mean)
@@ -67,6 +69,15 @@ def test_features_come_by_name() -> None:
     wide = csr_matrix(np.hstack([X.toarray()[:, order], np.zeros((50, 1), np.float32)]))
     assert np.allclose(moved.transform(wide), start.transform(X), atol=1e-6)
     assert start.n_features_in_ == 24
+
+
+def test_dense_features_come_by_name_and_the_constant_with_them() -> None:
+    X, y = rows(300, range(6), 0)
+    start = model().fit(X.toarray(), y)
+    assert start.scaling_.n_added == 1
+    order = np.random.default_rng(0).permutation(24)
+    moved = with_features(start, WORDS, [WORDS[i] for i in order])
+    assert np.allclose(moved.transform(X.toarray()[:, order]), start.transform(X.toarray()), atol=1e-6)
 
 
 def test_what_does_not_fit_is_refused() -> None:
