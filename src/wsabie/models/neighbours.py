@@ -8,7 +8,7 @@ import numpy as np
 
 from wsabie.base.arrays import Csr, Float32, Int64, Matrix, under_one_type
 from wsabie.base.progress import SILENT, Progress
-from wsabie.base.validation import require
+from wsabie.base.validation import whole_number
 from wsabie.models.inputs import Inputs, as_matrix, row_ranges
 from wsabie.models.scaling import Rows, RowScaling, row_sums
 from wsabie.models.scored import ScoreRanker
@@ -89,10 +89,7 @@ class NeighbourVotes(ScoreRanker):
 
     def check_parameters(self) -> None:
         """Refuse values that no training can use, by name; InputError."""
-        require(
-            isinstance(self.k, (int, np.integer)) and not isinstance(self.k, bool) and self.k >= 1,
-            f"k is {self.k!r}; choose a whole number above 0",
-        )
+        whole_number(self.k, "k")
 
     def _scores(self, inputs: Inputs) -> Float32:
         from scipy.sparse import csr_matrix
