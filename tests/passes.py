@@ -117,6 +117,7 @@ def run_one_block(problem: Problem, bounds: Any, tile: int | None = None) -> tup
                 threads.counts, t, counters[t], losses[t], space.width,
             )
         )  # fmt: skip
+    assert not block.marks.touched.any()  # or the next block would project rows that it has not moved
     return space, block, counters.sum(axis=0), float(losses.sum())
 
 

@@ -1,4 +1,4 @@
-"""Towers: points and moved rows equal the twin; the norm bound holds; scratch is left as it was found."""
+"""Towers: points and moved rows equal the twin; the norm bound holds."""
 
 from typing import Any
 

@@ -184,6 +184,13 @@ def test_negative_counts_are_named() -> None:
         scale(check_features(sp.csr_matrix(bad)))
 
 
+def test_rows_with_negative_counts_are_listed_wherever_in_the_row_these_stand() -> None:
+    scale = RowScaling.learned(check_features(sp.csr_matrix(COUNTS)), 3, "auto")
+    rows = sp.csr_matrix(np.array([[-1, 2, 0], [0, 0, 0], [1, 0, 2], [0, 3, -1], [-2, 0, -3]], np.float32))
+    assert scale.refused(rows).tolist() == [0, 3, 4]
+    assert not len(scale.refused(sp.csr_matrix(COUNTS)))
+
+
 def test_unknown_choice() -> None:
     with pytest.raises(InputError, match=r"rows is 'l2'; choose .*None"):
         RowScaling.learned(COUNTS, 3, "l2")  # type: ignore[arg-type]
