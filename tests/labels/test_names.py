@@ -49,10 +49,14 @@ def test_numbers_never_change_when_names_are_added():
 
 def test_nothing_is_added_when_one_name_is_refused():
     words = Vocabulary(["a"])
-    for bad in (["b", "a"], ["b", "b "], ["b", "  "]):
-        with pytest.raises(InputError, match=r"comes twice|empty name"):
+    for bad in (["b", "a"], ["b", "b "], ["b", "  "], ["b", 3]):
+        with pytest.raises(InputError, match=r"comes twice|empty name|the label name 3 is int and no text"):
             words.add(bad)
     assert list(words) == ["a"]
+
+
+def test_names_from_numpy_are_plain_texts():
+    assert [type(name) for name in Vocabulary(np.array(["a", "b"]))] == [str, str]
 
 
 def test_an_unknown_label_suggests_the_closest_in_one_sentence():

@@ -1,5 +1,6 @@
 """Every form of labels makes the same matrix; what is wrong is said with its place."""
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,7 @@ def test_numbers_in_any_form(Y: Any) -> None:
         np.array(["sea lion", "dog", "sea lion"], object),
         [["sea lion"], ["dog"], ["sea lion"]],
         [("sea lion",), {"dog"}, frozenset({"sea lion"})],
+        [np.array(["sea lion"]), np.array(["dog"], object), ["sea lion"]],
         [[" sea   lion", "sea lion"], ["dog"], ["sea lion"]],
     ],
 )
@@ -61,6 +63,30 @@ def test_rows_without_labels_and_with_several() -> None:
     found, names = matrix([[], ["b", "a"], ["a"], []])
     assert names == ["b", "a"]
     assert found.toarray().tolist() == [[0, 0], [1, 1], [0, 1], [0, 0]]
+
+
+def test_columns_of_lists_as_pandas_reads_them() -> None:
+    column = np.empty(3, object)
+    column[:] = [np.array(["b", "a"], object), np.array([], object), np.array(["a"], object)]
+    found, names = matrix(column)
+    assert names == ["b", "a"]
+    assert found.toarray().tolist() == [[1, 1], [0, 0], [0, 1]]
+
+
+def test_numbers_of_labels_in_sets_are_the_same_in_every_process() -> None:
+    names = [f"label {i:02}" for i in range(20)]
+    assert matrix([set(names)])[1] == names
+
+
+def test_one_long_name_takes_its_memory_once() -> None:
+    names = ["x" * 100_000] + ["y"] * 299
+    tracemalloc.start()
+    try:
+        matrix(names)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 10e6, "each of 300 texts in an array of texts would take 400 kB"
 
 
 def test_known_names_keep_their_numbers_and_new_ones_follow() -> None:
@@ -103,9 +129,11 @@ def out_of_range() -> Any:
         ([1, "a"], "Y mixes names and numbers: row 0 holds 1 and row 1 holds 'a'"),
         (["a", 1], "Y mixes names and numbers"),
         ([["a"], "b"], "Y mixes lists of labels and single labels"),
-        ([["a"], [3]], r"row 1 of Y holds 3 \(int\) among names"),
-        ([["a"], [None]], r"row 1 of Y holds None \(NoneType\) among names"),
-        ([b"a", b"b"], r"row 0 of Y holds b'a' \(bytes\) among names"),
+        ([["a"], [3]], r"row 1 of Y holds 3 \(int\) where a name is expected"),
+        ([["a"], [None]], r"row 1 of Y holds None \(NoneType\) where a name is expected"),
+        ([[0, 3], [1]], r"row 0 of Y holds 0 \(int\) where .* or numbers as one per row or as a matrix"),
+        (np.array(["2020-01-01", "2020-01-02"], "M8[D]"), r"row 0 of Y holds datetime.date\(2020, 1, 1\)"),
+        ([b"a", b"b"], r"row 0 of Y holds b'a' \(bytes\) where a name is expected"),
         ([-1, 0], "Y holds the label number -1; label numbers begin with 0"),
         ([0, 10**12], "Y holds label number 1000000000000, but there can be at most 10,000,000 labels"),
         ([0.5, 1], "Y holds fractions"),

@@ -227,11 +227,13 @@ class Vocabulary:
         Raises
         ------
         InputError
-            A name is empty, or is there already (write it once, or look it up with `ids`).
+            A name is empty or no text, or is there already (write it once, or look it up with `ids`).
         """
         fresh: dict[str, int] = {}
         for raw in names:
-            name = normalise(raw)
+            if not isinstance(raw, str):
+                raise InputError(f"the label name {raw!r} is {type(raw).__name__} and no text; give names as texts")
+            name = normalise(str(raw))  # not NumPy's text, which is shown and stored in another way
             if not name:
                 raise InputError(f"label {len(self) + len(fresh)} has an empty name; give every label a name")
             if name in self._ids or name in fresh:

@@ -38,11 +38,13 @@ def label_matrix(Y: Any, n_rows: int, vocabulary: Vocabulary, *, grow: bool, nam
     if len(Y) != n_rows:
         raise InputError(f"X has {n_rows} rows and Y has {len(Y)}; give one entry of Y per row")
     if _lists(Y):
-        return _from_names([list(row) for row in Y], vocabulary, grow, named)
+        # the order of a set is another one in every process, and numbers of labels would be, too
+        rows = [sorted(row, key=str) if isinstance(row, (set, frozenset)) else list(row) for row in Y]
+        return _from_names(rows, vocabulary, grow, named)
     values = _same_kind(Y)
     if values.ndim != 1:
         raise InputError(f"Y has {values.ndim} dimensions; give one label, or one list of labels, per row")
-    if values.dtype.kind in "UOS" and not all(isinstance(v, (int, np.integer)) for v in values):
+    if values.dtype.kind not in "biuf" and not all(isinstance(v, (int, np.integer)) for v in values):
         return _from_names([[v] for v in values.tolist()], vocabulary, grow, named)
     return _followed(_from_numbers(values, vocabulary, grow, named), vocabulary)
 
@@ -96,11 +98,13 @@ def _same_kind(Y: Any) -> Any:
                 f"Y mixes names and numbers: row 0 holds {Y[0]!r} and row {i} holds {Y[i]!r}; "
                 "give names only, or numbers only"
             )
+        if named and named[0]:
+            return np.asarray(Y, object)  # an array of texts takes the longest one's memory for each
     return np.asarray(Y)
 
 
 def _lists(Y: Any) -> bool:
-    nested = [isinstance(row, (list, tuple, set, frozenset)) for row in Y]
+    nested = [isinstance(row, (list, tuple, set, frozenset)) or getattr(row, "ndim", 0) == 1 for row in Y]
     if any(nested) and not all(nested):
         raise InputError("Y mixes lists of labels and single labels; give a list of labels for every row")
     return bool(nested) and nested[0]
@@ -113,8 +117,8 @@ def _from_names(rows: Sequence[Sequence[Any]], vocabulary: Vocabulary, grow: boo
         wrong = [v for v in row if not isinstance(v, str)]
         if wrong:
             raise InputError(
-                f"row {i} of Y holds {wrong[0]!r} ({type(wrong[0]).__name__}) among names; "
-                "give names only, or numbers only"
+                f"row {i} of Y holds {wrong[0]!r} ({type(wrong[0]).__name__}) where a name is expected; "
+                "give names only, or numbers as one per row or as a matrix of 1, 0 and -1"
             )
     written = {name: normalise(name) for row in rows for name in row}  # each spelling is looked at once
     if grow:
