@@ -150,6 +150,14 @@ def test_constant_columns_vanish_and_stay_tame_on_new_rows(value: float) -> None
     assert abs(new[0, 0]) <= 1  # type: ignore[call-overload,index]
 
 
+def test_columns_too_small_for_a_weight_are_taken_as_constant() -> None:
+    """A probability that is never above 1e-40, beside others: 1 / its deviation is no float32."""
+    X = np.array([[1, 2, 9000, 1e-40], [2, 1, 10, 0], [3, 4, 500, 2e-41], [5, 3, 70, 0]], np.float32)
+    found = RowScaling.learned(X, 4, "auto", constant=True)
+    assert found.weight[0] != found.weight[2], "of different units"
+    assert np.isfinite(found(X)).all()  # type: ignore[arg-type]
+
+
 def test_rows_are_left_as_given_when_asked_for_or_when_signed() -> None:
     dense, sparse = COUNTS, check_features(sp.csr_matrix(COUNTS))
     signed = check_features(sp.csr_matrix(-COUNTS))

@@ -166,6 +166,7 @@ def _column_weights(deviation: Float64) -> Float64:
     Columns of one unit, such as components, pixels or the output of a network, say by their spread how much they
     matter, and the least of them are mostly noise; columns of different units say nothing.
     """
+    deviation = np.where(deviation < np.finfo(np.float32).tiny, 0, deviation)  # or 1 / deviation would be infinite
     varying = deviation[deviation > 0]
     if not len(varying):
         return np.ones(len(deviation))
