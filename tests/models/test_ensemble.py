@@ -92,6 +92,8 @@ def test_bags_weigh_rows_by_how_often_they_are_drawn() -> None:
     assert abs((drawn == 0).mean() - np.exp(-1)) < 0.05
     assert not np.array_equal(drawn, row_weights(None, 1000, 0, 2))
     assert np.array_equal(row_weights(np.full(1000, 2), 1000, 0, 1), 2 * drawn)
+    with pytest.raises(InputError, match="sample_weight must be 120 finite"):
+        made(1, by="rows").fit(X, Y, sample_weight=np.ones(119))
     bag = made(1, by="rows").fit(X, Y, sample_weight=np.ones(120))
     weights = row_weights(None, 120, 0, 0)
     alone = Wsabie(dim=12, epochs=4, threads=1).fit(X, Y, sample_weight=weights)
@@ -195,6 +197,7 @@ def test_as_scikit_learn_knows_it() -> None:
         (made(by="columns", columns=[[True]]), "a mask of columns has 1 entries; give 30"),
         (made(by="columns", columns=1.5), "columns is 1.5; choose a share"),
         (made(learning_rate=-1), "learning_rate is -1"),
+        (made(seed="a"), "seed is 'a'; choose a whole number"),
         (Ensemble(OneVsRest()), r"made of Wsabie models, not of OneVsRest; give a Wsabie .*--kind wsabie, wsabie-auc"),  # type: ignore[arg-type]
     ],
 )

@@ -231,7 +231,9 @@ def test_it_follows_scikit_learn() -> None:
     assert failed <= set(EXPECTED_TO_FAIL)
 
 
-@pytest.mark.parametrize("wrong", [{"C": 0}, {"max_minutes": -1}, {"max_gigabytes": float("nan")}, {"max_iter": 0}])
+@pytest.mark.parametrize(
+    "wrong", [{"C": 0}, {"C": "a"}, {"C": None}, {"max_minutes": -1}, {"max_gigabytes": float("nan")}]
+)
 def test_parameters_that_cannot_be(wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="choose a number above 0"):
         OneVsRest(**wrong).fit(*task())
@@ -245,6 +247,8 @@ def test_parameters_that_cannot_be(wrong: dict[str, Any]) -> None:
         ({"max_negatives": 0}, "choose None or a whole number above 0"),
         ({"max_negatives": 2.5}, "choose None or a whole number above 0"),
         ({"seed": -1}, "seed is -1; choose a whole number from 0"),
+        ({"threads": 0}, "threads is 0; choose None or a whole number"),
+        ({"max_iter": 0}, "max_iter is 0; choose a whole number"),
     ],
 )
 def test_choices_that_cannot_be(wrong: dict[str, Any], told: str) -> None:

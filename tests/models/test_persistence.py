@@ -173,9 +173,10 @@ def test_a_full_disk_leaves_the_old_model(tmp_path: Path, model: Wsabie, monkeyp
     assert np.array_equal(after.label_vectors, before.tensors["labels"])
 
 
-def test_unfitted_models_cannot_be_saved(tmp_path: Path) -> None:
+@pytest.mark.parametrize("model", [Wsabie(), wsabie.LinearRanker(), wsabie.Ensemble(), wsabie.Popularity()])
+def test_unfitted_models_cannot_be_saved(model: Any, tmp_path: Path) -> None:
     from sklearn.exceptions import NotFittedError
 
     with pytest.raises(NotFittedError, match=r"call fit\(X, Y\) first"):
-        Wsabie().save(tmp_path / "m")
+        model.save(tmp_path / "m")
     assert not (tmp_path / "m").exists()

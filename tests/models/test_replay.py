@@ -180,6 +180,13 @@ def test_weights_of_new_rows_may_be_a_list() -> None:
     assert np.array_equal(lists.space_.labels, arrays.space_.labels)
 
 
+def test_rows_are_not_kept_with_weights_that_are_none() -> None:
+    X, y = topics(20, range(3), 0)
+    one = model().fit(X, y)
+    with pytest.raises(InputError, match="sample_weight must be 20 finite non-negative numbers"):
+        one.remember(X, y, sample_weight=np.full(20, np.nan))
+
+
 def test_only_new_labels_are_seated() -> None:
     space, before, after = stood([0.5, 0.4, 3, 3])
     began, trainer = space.copy(), Trainer(model()._resolved(Shape(2, 2, 4)))

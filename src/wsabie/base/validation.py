@@ -99,6 +99,26 @@ def _named(value: Any) -> str:
     return "NaN" if np.isnan(value) else f"{value:g}"
 
 
+def sample_weights(given: Any, rows: int) -> Float32:
+    """What each row counts for, (rows,) float32.
+
+    Raises
+    ------
+    InputError
+        Not one finite number from 0 on for every row, or nothing but zeros.
+    """
+    told = f"sample_weight must be {rows} finite non-negative numbers, one per row"
+    try:
+        with np.errstate(over="ignore"):  # what becomes infinite is refused below
+            weights = np.asarray(given)
+            weights = weights.astype(np.float32, casting="same_kind" if weights.dtype.kind == "c" else "unsafe")
+    except (TypeError, ValueError) as error:
+        raise InputError(told) from error
+    require(weights.shape == (rows,) and bool(np.isfinite(weights).all()) and bool((weights >= 0).all()), told)
+    require(bool(weights.any()), "sample_weight is zero for every row; give at least one row a weight")
+    return weights
+
+
 def require(condition: bool, sentence: str) -> None:
     """Raise InputError with `sentence` unless `condition` holds."""
     if not condition:

@@ -135,6 +135,7 @@ class LabelModel(BaseEstimator):  # type: ignore[misc]
 
     def save(self, path: str | Path) -> None:
         """Write the model folder, atomically (`wsabie.storage.folder` describes it byte by byte)."""
+        self._check_fitted()
         save_folder(path, self.to_parts())
 
     @classmethod

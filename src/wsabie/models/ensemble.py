@@ -28,6 +28,7 @@ from wsabie.models.base import LabelModel
 from wsabie.models.inputs import as_matrix, n_rows, row_ranges
 from wsabie.models.members import Member, column_sets, row_weights
 from wsabie.models.monitor import MAX_ROWS, ValidationMap
+from wsabie.models.parameters import check_run
 from wsabie.models.scaling import RowScaling
 from wsabie.models.wsabie import Wsabie
 from wsabie.space import tables
@@ -189,6 +190,7 @@ class Ensemble(TransformerMixin, LabelModel):  # type: ignore[misc]
         """Refuse values that no training can use, by name; InputError."""
         whole_number(self.n, "n")
         require(self.by in BY, f"by is {self.by!r}; choose one of {', '.join(BY)}")
+        check_run(self.threads, self.seed)
         base = self._member(0)
         base.check_parameters()
         require(

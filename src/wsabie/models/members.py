@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wsabie.base.arrays import Float32, Int64
-from wsabie.base.validation import require
+from wsabie.base.validation import require, sample_weights
 from wsabie.models.wsabie import Wsabie
 
 SHARE = 0.7
@@ -82,7 +82,7 @@ def column_sets(columns: Any, n_columns: int, n: int, seed: int) -> list[Int64]:
 def row_weights(given: Any, n_rows: int, seed: int, member: int) -> Float32:
     """How often each row is drawn, as many draws as there are rows, times the weight that it was given."""
     drawn = np.bincount(_draws(seed, member).integers(0, n_rows, n_rows), minlength=n_rows).astype(np.float32)
-    return drawn if given is None else drawn * np.asarray(given, np.float32)
+    return drawn if given is None else drawn * sample_weights(given, n_rows)
 
 
 def _draws(seed: int, member: int) -> np.random.Generator:

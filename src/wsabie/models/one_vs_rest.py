@@ -15,7 +15,7 @@ from wsabie.base.arrays import Float32, Matrix
 from wsabie.base.errors import UnsuitableError
 from wsabie.base.machine import TOLD, available_cores
 from wsabie.base.progress import SILENT, Progress
-from wsabie.base.validation import require
+from wsabie.base.validation import require, whole_number
 from wsabie.models.inputs import Inputs, as_matrix, n_rows
 from wsabie.models.learners import (
     LEARNERS,
@@ -27,6 +27,7 @@ from wsabie.models.learners import (
     log_odds,
     shown_rows,
 )
+from wsabie.models.parameters import check_run, is_number
 from wsabie.models.scaling import Rows, RowScaling
 from wsabie.models.scored import ScoreRanker
 from wsabie.storage.folder import Parts
@@ -284,10 +285,11 @@ class OneVsRest(ScoreRanker):
             self.max_negatives is None or (_whole(self.max_negatives) and self.max_negatives > 0),
             f"max_negatives is {self.max_negatives!r}; choose None or a whole number above 0",
         )
-        require(_whole(self.seed) and self.seed >= 0, f"seed is {self.seed!r}; choose a whole number from 0")
-        for name in ("C", "max_gigabytes", "max_minutes", "max_iter"):
+        check_run(self.threads, self.seed)
+        whole_number(self.max_iter, "max_iter")
+        for name in ("C", "max_gigabytes", "max_minutes"):
             value = getattr(self, name)
-            require(bool(np.isfinite(value)) and value > 0, f"{name} is {value!r}; choose a number above 0")
+            require(is_number(value) and value > 0, f"{name} is {value!r}; choose a number above 0")
 
 
 def _as_read(inputs: Inputs, n_features: int, dtype: type) -> Matrix:

@@ -79,7 +79,7 @@ def _check_number(name: str, value: Any, words: tuple[str | None, ...]) -> None:
     if value is None or isinstance(value, str):
         usable = value in words
     else:
-        usable = (_is_number if name in _FRACTIONS else _is_whole)(value) and 0 < value <= _MOST.get(name, np.inf)
+        usable = (is_number if name in _FRACTIONS else _is_whole)(value) and 0 < value <= _MOST.get(name, np.inf)
     kind = "number" if name in _FRACTIONS else "whole number"
     limits = f"from 1 to {_MOST[name]}" if name in _MOST else "above 0"
     require(usable, f"{name} is {value!r}; choose {''.join(f'{w!r} or ' for w in words)}a {kind} {limits}")
@@ -133,7 +133,7 @@ def per_table(
     known = auto if isinstance(auto, Mapping) else dict.fromkeys(TABLES, auto)
     numbers = {table: known[table] if isinstance(n, str) and n == "auto" else n for table, n in numbers.items()}
     for number in numbers.values():
-        usable = _is_number(number) and (number > 0 if least is None else number >= least)
+        usable = is_number(number) and (number > 0 if least is None else number >= least)
         require(usable, f"{name} is {number!r}; choose a number {'above 0' if least is None else f'from {least:g} on'}")
     return {table: float(n) for table, n in numbers.items()}
 
@@ -204,7 +204,8 @@ def continued(
     return resolve({**parameters, **now, "epochs": epochs, "seed": seed}, shape)
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether it is a finite real number, and no bool."""
     number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     return number and bool(np.isfinite(value))
 

@@ -14,7 +14,7 @@ from wsabie.base.errors import UncalibratedError
 from wsabie.base.machine import available_cores
 from wsabie.base.plain import plain
 from wsabie.base.progress import SILENT, Progress
-from wsabie.base.validation import require
+from wsabie.base.validation import require, sample_weights
 from wsabie.evaluation.calibration import Calibration, Pairs, fit_calibration, sample_pairs
 from wsabie.labels.names import Vocabulary
 from wsabie.models import defaults
@@ -183,16 +183,7 @@ class TrainedModel(LabelModel):
         self, trainer: Trainer, inputs: Any, targets: Any, sample_weight: Any, *, more: bool = False
     ) -> list[EpochStats]:
         """`more` goes on from a trained model."""
-        weights = None
-        if sample_weight is not None:
-            weights = np.asarray(sample_weight, np.float32)
-            require(
-                weights.shape == (targets.shape[0],)
-                and bool(np.isfinite(weights).all())
-                and bool((weights >= 0).all()),
-                f"sample_weight must be {targets.shape[0]} finite non-negative numbers, one per row",
-            )
-            require(bool(weights.any()), "sample_weight is zero for every row; give at least one row a weight")
+        weights = None if sample_weight is None else sample_weights(sample_weight, targets.shape[0])
         blocks, n_pairs = self._visited(inputs, targets, weights, more)
         return trainer.train(self._moved(more), blocks, n_pairs)
 

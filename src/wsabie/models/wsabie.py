@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import TransformerMixin
 
 from wsabie.base.arrays import Float32, Int64
-from wsabie.base.validation import require
+from wsabie.base.validation import require, sample_weights
 from wsabie.labels.terms import target_vectors, terms_of
 from wsabie.labels.vectors import Vectors
 from wsabie.models import defaults
@@ -282,7 +282,7 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
         X : sparse matrix or array, (n, n_features)
         Y : as for `fit`
             Labels that the model lacks do not count.
-        sample_weight : (n,) float32 or None
+        sample_weight : (n,) float or None
 
         Raises
         ------
@@ -299,8 +299,10 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
         require(self.replay is not None, "the model keeps no rows; set replay to how many it should keep")
         inputs = self._checked(X)
         targets = self._truth(Y, n_rows(inputs))
-        n = self.space_.n_features
-        memory = remembered(None, self.scaling_(inputs), n, targets, sample_weight, self.replay, self.seed)
+        n, weights = self.space_.n_features, None
+        if sample_weight is not None:
+            weights = sample_weights(sample_weight, n_rows(inputs))
+        memory = remembered(None, self.scaling_(inputs), n, targets, weights, self.replay, self.seed)
         self.memory_ = self._of_trained(memory)
         return self
 
