@@ -12,6 +12,7 @@ from wsabie.base.plain import plain
 from wsabie.labels.vectors import Vectors
 from wsabie.models.base import LabelModel
 from wsabie.models.kinds import KINDS, model_class
+from wsabie.models.scaling import RowScaling
 from wsabie.storage.folder import save_folder
 
 X, Y, ANSWER = toy()
@@ -49,6 +50,21 @@ def test_loaded_answers_are_those_of_the_saved_model(tmp_path: Path, kind: str, 
     for a, b in zip(saved.rank(rows, 5), loaded.rank(rows, 5), strict=True):
         assert np.array_equal(a, b)
     assert np.array_equal(saved.scores(rows), loaded.scores(rows))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "popularity"])  # which scales nothing
+def test_a_fit_that_is_broken_off_leaves_the_model_as_it_was(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = fitted(kind, X)
+    before = model.annotate(X, 3)
+    with monkeypatch.context() as patched:
+        patched.setattr(RowScaling, "__call__", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X[:, :-1], names(ANSWER)[::-1])
+    assert model.annotate(X, 3) == before
+
+
+def interrupted(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("kind", KINDS)

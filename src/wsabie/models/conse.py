@@ -1,6 +1,7 @@
 """ConSE: the vectors of a classifier's best labels, averaged by their probabilities, are a row's point among words."""
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -93,11 +94,13 @@ class Conse(MeaningRanker):
             Data or parameters that cannot be used, or no label has a vector.
         """
         self.check_parameters()
-        _, targets = self._opened(X, Y, label_names)
-        self.targets_, seen = self._meant_in(targets)
-        names = [list(self.vocabulary_)[y] for y in seen]
+        fitted = copy(self)  # a fit that fails leaves this model as it was
+        _, targets = fitted._opened(X, Y, label_names)
+        fitted.targets_, seen = fitted._meant_in(targets)
+        names = [list(fitted.vocabulary_)[y] for y in seen]
         classifier = Softmax(self.C, max_iter=self.max_iter, rows=self.rows)
-        self.classifier_ = classifier.fit(X, targets[:, seen], label_names=names, progress=progress)
+        fitted.classifier_ = classifier.fit(X, targets[:, seen], label_names=names, progress=progress)
+        self.__dict__.update(fitted.__dict__)
         return self
 
     def check_parameters(self) -> None:

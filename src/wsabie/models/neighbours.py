@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -50,10 +51,12 @@ class NeighbourVotes(ScoreRanker):
             Data or parameters that cannot be used; the sentence says where.
         """
         self.check_parameters()
-        inputs, targets = self._opened(X, Y, label_names)
-        self.scaling_ = RowScaling.learned(inputs, self.n_features_in_, self.rows)
-        self.targets_ = (targets > 0).astype(np.float32)
-        self._keep(self._unit(inputs))
+        fitted = copy(self)  # a fit that fails leaves this model as it was
+        inputs, targets = fitted._opened(X, Y, label_names)
+        fitted.scaling_ = RowScaling.learned(inputs, fitted.n_features_in_, self.rows)
+        fitted.targets_ = (targets > 0).astype(np.float32)
+        fitted._keep(fitted._unit(inputs))
+        self.__dict__.update(fitted.__dict__)
         return self
 
     @property

@@ -7,6 +7,7 @@ al. 2006) or "hinge loss" ([S]). The default is logistic regression, stronger an
 import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -164,11 +165,13 @@ class OneVsRest(ScoreRanker):
             Data or parameters that cannot be used; the sentence says where.
         """
         self.check_parameters()
-        inputs, targets = self._opened(X, Y, label_names)
-        work = self.work(_stored(inputs), self.n_features_in_, _counts(targets), n_rows(inputs))
-        self._refuse(work, targets.shape[1])
-        self.scaling_ = RowScaling.learned(inputs, self.n_features_in_, self.rows)
-        self._fit_labels(_as_read(self.scaling_(inputs), self.n_features_in_, self._learner.dtype), targets, progress)
+        fitted = copy(self)  # a fit that fails leaves this model as it was
+        inputs, targets = fitted._opened(X, Y, label_names)
+        width = fitted.n_features_in_
+        fitted._refuse(self.work(_stored(inputs), width, _counts(targets), n_rows(inputs)), targets.shape[1])
+        fitted.scaling_ = RowScaling.learned(inputs, width, self.rows)
+        fitted._fit_labels(_as_read(fitted.scaling_(inputs), width, self._learner.dtype), targets, progress)
+        self.__dict__.update(fitted.__dict__)
         return self
 
     def work(self, n_values: int, n_features: int, counts: Any, rows: int) -> Work:

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -73,10 +74,12 @@ class Softmax(ScoreRanker):
             Data or parameters that cannot be used; the sentence says where.
         """
         self.check_parameters()
-        inputs, targets = self._opened(X, Y, label_names)
-        self.scaling_ = RowScaling.learned(inputs, self.n_features_in_, self.rows)
+        fitted = copy(self)  # a fit that fails leaves this model as it was
+        inputs, targets = fitted._opened(X, Y, label_names)
+        fitted.scaling_ = RowScaling.learned(inputs, fitted.n_features_in_, self.rows)
         with progress.stage("softmax", None, ""):
-            self._learn(as_matrix(self.scaling_(inputs), self.n_features_in_), (targets > 0).tocoo())
+            fitted._learn(as_matrix(fitted.scaling_(inputs), fitted.n_features_in_), (targets > 0).tocoo())
+        self.__dict__.update(fitted.__dict__)
         return self
 
     def _learn(self, rows: Matrix, pairs: Any) -> None:
