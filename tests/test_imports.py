@@ -3,6 +3,9 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
+
+import wsabie
 
 HEAVY = ("numba", "sklearn", "scipy", "pyarrow", "PIL", "matplotlib", "typer", "rich", "safetensors", "optuna")
 
@@ -23,6 +26,14 @@ def test_import_loads_nothing_heavy() -> None:
 def test_the_shelf_loads_what_it_names() -> None:
     """The counterpart: the check above would notice."""
     assert loaded_after("import wsabie; wsabie.Wsabie") >= {"sklearn", "numpy"}
+
+
+def test_a_type_checker_knows_what_is_not_on_the_shelf(tmp_path: Path) -> None:
+    (tmp_path / "shelf.py").write_text(Path(wsabie.__file__).read_text())
+    (tmp_path / "script.py").write_text("import shelf\nshelf.Wsabie\nshelf.nothing\n")
+    asked = ["--config-file=", "--follow-imports=skip", f"--cache-dir={tmp_path}", "shelf.py", "script.py"]
+    done = subprocess.run([sys.executable, "-m", "mypy", *asked], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout.splitlines()[0] == 'script.py:3: error: Module has no attribute "nothing"  [attr-defined]'
 
 
 def test_errors_are_on_the_shelf_without_anything_heavy() -> None:

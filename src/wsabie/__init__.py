@@ -160,10 +160,12 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _SHELF:
-        raise AttributeError(f"module 'wsabie' has no attribute {name!r}")
-    return getattr(import_module(_SHELF[name]), name)
+if not TYPE_CHECKING:  # a checker would take every name for one that is there
+
+    def __getattr__(name: str) -> Any:
+        if name not in _SHELF:
+            raise AttributeError(f"module 'wsabie' has no attribute {name!r}")
+        return getattr(import_module(_SHELF[name]), name)
 
 
 def __dir__() -> list[str]:
