@@ -162,6 +162,12 @@ def test_what_a_model_cannot_use_is_refused(trained: Trained, by_rows: Trained, 
             BatchAnnotator(by_rows.folder, **options)
 
 
+@pytest.mark.parametrize("batch", [{"features": [[1.0, 0.0]]}, np.eye(2), [[1.0, 0.0]]])
+def test_what_is_no_arrow_table_is_refused(by_rows: Trained, batch: Any) -> None:
+    with pytest.raises(InputError, match=f"the batch is {type(batch).__name__}; give a pyarrow.Table"):
+        BatchAnnotator(by_rows.folder)(batch)
+
+
 def test_a_column_that_is_added_must_not_be_there(by_rows: Trained) -> None:
     annotate = BatchAnnotator(by_rows.folder, 2)
     found = annotate(pa.table({"indices": [[1]], "values": [[2.0]]}))

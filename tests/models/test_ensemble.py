@@ -125,6 +125,8 @@ def test_contributions_add_up_to_the_score() -> None:
     found = made(by="columns").fit(X, names(ANSWER))
     parts = contributions(found, X[:1], "label 3")
     assert np.isclose(parts.sum(), found.scores(X[:1])[0, 3], atol=1e-5)
+    with pytest.raises(InputError, match="X has 2 rows; give one"):
+        contributions(found, X[:2], "label 3")
 
 
 def test_resumed_members_are_not_trained_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

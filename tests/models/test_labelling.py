@@ -194,3 +194,6 @@ def test_columns_by_name_are_what_columns_by_number_are() -> None:
     assert in_columns_of(words, wrong, ["dog", "cat", "puppy"]).toarray().tolist() == [[1, 0, 0]]
     with pytest.raises(InputError, match="Y holds the value 5; use 1 for a true label"):
         in_columns_of(words, [[5]], ["dog"])
+    for other in (["dog"], [["dog"], ["dog", "cat"]], [0, 1], None):
+        with pytest.raises(InputError, match="Y is no matrix of 1, 0 and -1; leave label_names out"):
+            in_columns_of(words, other, ["dog", "cat"])

@@ -95,3 +95,5 @@ def test_what_does_not_fit_is_refused() -> None:
             own.fit(data, y)
     with pytest.raises(InputError, match="knows 1"):
         with_features(start, WORDS, [WORDS[0], "x", "y"])
+    with pytest.raises(InputError, match="init is this model itself; give another one, or go on with partial_fit"):
+        start.set_params(init=start).fit(X, y)

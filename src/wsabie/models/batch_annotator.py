@@ -106,13 +106,18 @@ class BatchAnnotator:
         Raises
         ------
         InputError
-            There is no column that the model can use, one of the three is there already, or a note of the table does
-            not fit the model.
+            It is no Arrow table, there is no column that the model can use, one of the three is there already, or a
+            note of the table does not fit the model.
         UnknownLabelError
             A candidate that the model does not know.
         """
         import pyarrow as pa
 
+        require(
+            isinstance(table, (pa.Table, pa.RecordBatch)),
+            f"the batch is {type(table).__name__}; give a pyarrow.Table or RecordBatch (pandas: pa.Table.from_pandas, "
+            'Polars: to_arrow, Hugging Face datasets: with_format("arrow"), Ray: batch_format="pyarrow")',
+        )
         for name in _ADDED:
             require(name not in table.schema.names, f"the batch has a column {name!r} already; rename or drop it")
         annotator, rejects = self._annotator, Rejects(most=table.num_rows)

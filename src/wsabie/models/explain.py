@@ -13,7 +13,7 @@ import numpy as np
 
 from wsabie.base.arrays import Csr, Float32, Float64
 from wsabie.base.errors import InputError
-from wsabie.base.validation import check_features
+from wsabie.base.validation import check_features, require
 from wsabie.features.decode import decode
 from wsabie.features.explain import heat_map, overlay
 from wsabie.features.visual_terms import VisualTerms
@@ -21,6 +21,7 @@ from wsabie.models.annotator import Annotator
 from wsabie.models.base import LabelModel
 from wsabie.models.ensemble import Ensemble
 from wsabie.models.full_rank import FullRank
+from wsabie.models.inputs import n_rows
 from wsabie.models.linear import LinearRanker
 from wsabie.models.occlusion import occlusion
 from wsabie.models.wsabie import Wsabie
@@ -79,7 +80,7 @@ def contributions(model: LabelModel, X: Any, label: str) -> Float32:
     Raises
     ------
     InputError
-        The model's scores are no sum over features, or the row is not sparse.
+        The model's scores are no sum over features, or X is not one sparse row.
     """
     if isinstance(model, FullRank):
         points: Float32 = np.float32(model.blend_) * contributions(model.embedding_, X, label)
@@ -90,7 +91,9 @@ def contributions(model: LabelModel, X: Any, label: str) -> Float32:
         raise InputError(
             f'scores {by} are no sum over features; train a kind whose scores are, such as wsabie with similarity "dot"'
         )
-    scaled = model.scaling_(check_features(X, n_features=model.n_features_in_))
+    checked = check_features(X, n_features=model.n_features_in_)
+    require(n_rows(checked) == 1, f"X has {n_rows(checked)} rows; give one, of which a score is explained")
+    scaled = model.scaling_(checked)
     if not isinstance(scaled, Csr):
         raise InputError("only sparse rows can be explained; this model was trained on dense rows")
     y = int(model.vocabulary_.ids([label])[0])

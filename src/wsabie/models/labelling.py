@@ -68,6 +68,13 @@ def in_columns_of(vocabulary: Vocabulary, Y: Any, names: Sequence[str]) -> Matri
     >>> in_columns_of(words, [[1, -1]], ["horse", "dog"]).toarray(), list(words)
     (array([[-1,  0,  1]], dtype=int8), ['dog', 'cat', 'horse'])
     """
+    if not hasattr(Y, "tocsr"):
+        try:
+            Y = np.asarray(Y)
+        except ValueError:  # lists of different lengths
+            Y = np.zeros(0)
+    if Y.ndim != 2 or Y.dtype.kind not in "biuf":
+        raise InputError("label_names are those of columns, but Y is no matrix of 1, 0 and -1; leave label_names out")
     Y = _signed(Y)
     if Y.shape[1] != len(names):
         raise InputError(f"Y has {Y.shape[1]} columns and {len(names)} names; give a name for each")

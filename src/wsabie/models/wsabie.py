@@ -360,6 +360,7 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
 
     def check_parameters(self) -> None:
         """Refuse values that no training can use, by name; InputError."""
+        require(self.init is not self, "init is this model itself; give another one, or go on with partial_fit")
         super().check_parameters()
         check_size(self.replay)
         if self.init is not None:
