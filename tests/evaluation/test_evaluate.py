@@ -134,6 +134,7 @@ def test_minus_infinity_ranks_last_but_is_legal():
         ([(0, [[0.0, 1.0]])], [[1, 0, 0]], {}, "Y has 3 columns but there are 2 labels"),
         ([(0, [[0.0, 1.0]])], [[0, 0]], {}, "no row has a positive label"),
         ([(0, [[0.0, 1.0]])], [0], {"ks": (0,)}, "every k must be 1 or more"),
+        ([(0, [[0.0, 1.0]])], [0], {"ks": 5}, r"ks is 5; give a list of numbers, such as \(5,\)"),
         ([(0, [0.0, 1.0])], [0], {}, "are no block"),
         ([(0, [[0.0, 1.0]])], [0], {"exclude": np.zeros((2, 2))}, "exclude has 2 rows but there are 1"),
         ([(0, [[0.0, 1.0]]), (1, [[0.0]])], [0, 0], {}, "scores from row 1 on have 1 columns, others 2"),
@@ -143,6 +144,11 @@ def test_minus_infinity_ranks_last_but_is_legal():
 def test_input_that_cannot_be_evaluated_is_named(blocks, Y, options, message):
     with pytest.raises(InputError, match=message):
         evaluate_scores([(lo, np.array(s)) for lo, s in blocks], np.array(Y), **options)
+
+
+def test_scores_in_one_array_are_no_blocks():
+    with pytest.raises(InputError, match=r"one array where blocks are expected; give \[\(0, scores\)\]"):
+        evaluate_scores(np.eye(2), np.array([0, 1]))
 
 
 @pytest.mark.parametrize("use", [lambda blocks, Y: evaluate_scores(blocks, Y, ks=(1,)), sample_pairs])

@@ -148,7 +148,7 @@ def evaluate_scores(
     Raises
     ------
     InputError
-        A NaN score, a row missing or given twice, or shapes that do not fit.
+        No blocks, a NaN score, a row missing or given twice, or shapes that do not fit.
 
     Notes
     -----
@@ -161,6 +161,8 @@ def evaluate_scores(
     >>> found.means["p@1"], found.means["MAP"], found.tied_at_cut
     (0.75, 0.875, {1: 1})
     """
+    if hasattr(score_blocks, "shape"):
+        raise InputError("the scores are one array where blocks are expected; give [(0, scores)]")
     running: Running | None = None
     for lo, scores in score_blocks:
         block = _as_scores(scores)
@@ -339,6 +341,8 @@ def _as_scores(scores: Any) -> Any:
 
 
 def _checked_ks(ks: Sequence[int]) -> tuple[int, ...]:
+    if not isinstance(ks, Iterable):
+        raise InputError(f"ks is {ks!r}; give a list of numbers, such as ({ks!r},)")
     checked = tuple(sorted({int(k) for k in ks}))
     if not checked or checked[0] < 1:
         raise InputError(f"ks = {tuple(ks)} but every k must be 1 or more, and one is needed")
