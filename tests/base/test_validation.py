@@ -25,6 +25,12 @@ def test_sparse_and_dense_rows_keep_their_values(seed: int) -> None:
     assert np.array_equal(dense, X.toarray())
 
 
+@pytest.mark.parametrize("given", [None, "text", 5, (row for row in np.eye(2)), object()])
+def test_what_is_no_array_is_named(given: Any) -> None:
+    with pytest.raises(InputError, match=f"X is {type(given).__name__}, and neither a sparse matrix nor an array"):
+        check_features(given)
+
+
 @pytest.mark.parametrize("make", [sp.coo_matrix, sp.csc_matrix, sp.lil_matrix, sp.csr_array, sp.csr_matrix])
 def test_any_sparse_form(make: Any) -> None:
     rows = check_features(make(np.eye(3)))

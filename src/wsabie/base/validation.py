@@ -37,11 +37,14 @@ def check_features(X: Any, *, n_features: int | None = None, what: str = "X", wh
     return _sparse(X, what) if sparse else X
 
 
-def _dense(X: Any, what: str) -> Float32:
+def _dense(given: Any, what: str) -> Float32:
     try:
-        X = np.asarray(X)
+        X = np.asarray(given)
     except ValueError as error:
         raise InputError(f"{what} has rows of different lengths; give every row the same features") from error
+    if X.ndim == 0:  # None, a generator, rows in shards
+        held = f"{what} is {type(given).__name__}, and neither a sparse matrix nor an array"
+        raise InputError(f"{held}; Expected 2D array, one row per example")
     if X.ndim != 2:
         raise InputError(f"{what} has {X.ndim} dimension(s); Expected 2D array. Reshape your data: one row per example")
     if X.dtype.kind == "c":
