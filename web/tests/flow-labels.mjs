@@ -80,10 +80,13 @@ export function labelsOf(base, { get, eventually, shoot }) {
     await eventually(async () => (await get(`/labels/${gull.id}`)).parent === "bird of the sea", "a parent");
     assert.deepEqual((await get(`/labels/${gull.id}`)).synonyms, ["sea gull"]);
     await page.getByRole("button", { name: "bird of the sea" }).waitFor();
+    await form.getByLabel("Name").fill("not saved yet");
     await page.getByLabel("Another name").fill("goéland");
     await page.getByRole("textbox", { name: "Language", exact: true }).fill("fr");
     await page.getByRole("button", { name: "Add", exact: true }).click();
     await page.getByText("French").waitFor();
+    assert.equal(await form.getByLabel("Name").inputValue(), "not saved yet", "what is being typed stays when something else is changed");
+    await form.getByRole("button", { name: "Reset" }).click();
     await page.getByRole("button", { name: "No longer call it goéland" }).click();
     await page.getByText("French").waitFor({ state: "detached" });
     for (const names of [1, 0]) {

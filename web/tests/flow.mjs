@@ -104,6 +104,30 @@ async function gallery(page) {
   await page.goBack();
   await page.getByRole("dialog").waitFor({ state: "hidden" });
   assert.match(page.url(), /label=/, "going back closes the picture and keeps the filter");
+  await page.locator('[data-at="1"]').focus();
+  await page.keyboard.press("Enter");
+  await page.getByRole("dialog").waitFor();
+  await page.keyboard.press("Escape");
+  await page.waitForFunction(() => document.activeElement?.getAttribute("data-at") === "1"); // where the keys were before
+
+  await page.goto("/?untagged=1");
+  const untagged = (await get("/items?unlabelled=true&k=1000")).items.length;
+  await page.getByRole("heading", { name: `${untagged} pictures` }).waitFor();
+  await page.locator('[data-at="0"]').focus();
+  for (const key of ["x", "t"]) await page.keyboard.press(key);
+  await page.keyboard.type("our own");
+  await page.keyboard.press("Enter");
+  await eventually(async () => (await get("/items?label=our%20own")).total === 1, "a tagged picture");
+  await page.getByRole("link", { name: "Search" }).click();
+  await page.goBack();
+  await page.getByRole("heading", { name: `${untagged - 1} pictures` }).waitFor();
+  await page.keyboard.press("z");
+  await eventually(async () => !(await get("/items?label=our%20own")).total, "the tag taken back");
+  await page.keyboard.press("/");
+  await page.keyboard.type("b/");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/words=b/);
+  assert.equal(await page.evaluate(() => document.activeElement?.getAttribute("aria-label")), "Filter by words");
 
   await page.goto("/?unfit=95");
   const unfit = await get("/items?no_tag_fits=0.95&k=1000");
@@ -114,6 +138,39 @@ async function gallery(page) {
   await shoot(page, "no-tag-fits");
   await page.getByRole("group", { name: "No tag fits" }).getByRole("button", { name: "Any" }).click();
   await page.getByRole("heading", { name: `${total} pictures` }).waitFor();
+}
+
+/** A part of a picture is tagged, which is said over the picture and shown beside it; then it is taken back. */
+async function region(page) {
+  const { id } = (await get("/items?k=1")).items[0];
+  await page.goto(`/?item=${id}`);
+  await page.getByRole("button", { name: "Box" }).click();
+  const frame = await page.locator(".frame .drawing").boundingBox();
+  await page.mouse.move(frame.x + frame.width * 0.2, frame.y + frame.height * 0.2);
+  await page.mouse.down();
+  await page.mouse.move(frame.x + frame.width * 0.7, frame.y + frame.height * 0.7, { steps: 4 });
+  await page.mouse.up();
+  await page.locator(".region-panel .verdict").first().click();
+  const told = page.getByRole("dialog").getByText(/^The box is tagged /);
+  await told.waitFor();
+  await page.getByRole("heading", { name: "In parts of it" }).waitFor();
+  await shoot(page, "region");
+  await page.keyboard.press("z");
+  await page.getByRole("heading", { name: "In parts of it" }).waitFor({ state: "detached" });
+}
+
+/** A label that is typed fast is the one that is meant, and not the first of those that were proposed before. */
+async function typedFast(page) {
+  const { label } = (await get("/facets")).labels.find((one) => one.suggested > 0);
+  await page.goto("/review");
+  const field = page.getByRole("combobox", { name: "Label", exact: true });
+  await field.click();
+  await page.getByRole("option").first().waitFor();
+  await field.press("Enter");
+  assert.equal(new URL(page.url()).search, "", "nothing is chosen by Enter alone");
+  await field.pressSequentially(label);
+  await page.keyboard.press("Enter");
+  await page.waitForURL((url) => url.searchParams.get("label") === label);
 }
 
 /** An address that is no page, within the pages: it says so, and there is a way back. */
@@ -162,7 +219,7 @@ async function review(page, context) {
 
   await context.setOffline(true);
   await page.keyboard.press("Shift+Digit2");
-  await page.getByText(/Offline: 1 decision kept/).waitFor();
+  await page.getByRole("button", { name: "Offline: 1 decision kept" }).waitFor();
   await shoot(page, "offline");
   await page.keyboard.press("ArrowRight");
   assert.equal(await verdictOf(first, names[1]), null);
@@ -362,7 +419,7 @@ async function mapByCard(browser) {
 await withBrowser(async (browser) => {
   const { context, page, faults } = await opened(browser, base, WIDE);
   page.setDefaultTimeout(15_000);
-  for (const part of [learns, gallery, nowhere, review, search, labelsOf(base, { get, eventually, shoot }), map, training, index]) {
+  for (const part of [learns, gallery, region, nowhere, typedFast, review, search, labelsOf(base, { get, eventually, shoot }), map, training, index]) {
     const begun = Date.now();
     try {
       await part(page, context);

@@ -2,8 +2,11 @@
 
 import { type KeyboardEvent, type ReactNode, useId, useState } from "react";
 import { api } from "../api/client";
+import type { LabelHit } from "../api/types";
 import { number } from "./format";
 import { useLoad, useSettled } from "./load";
+
+const MOST = 8;
 
 interface Props {
   name: string; // what the field is, for those who cannot see it
@@ -29,13 +32,25 @@ export function LabelInput(props: Props): ReactNode {
   const [open, setOpen] = useState(false);
   const [at, setAt] = useState(-1);
   const now = part?.(value);
-  const start = useSettled(now ? now.sought : value.trim(), 120);
-  const hits = useLoad(open ? `labels ${start}` : null, (signal) => api.labels(start, 8, signal)).value?.labels ?? [];
+  const sought = now ? now.sought : value.trim();
+  const start = useSettled(sought, 120);
+  const found = useLoad(open ? `labels ${start}` : null, (signal) => api.labels(start, MOST, signal));
+  const hits = found.value?.labels ?? [];
+  const late = start !== sought || found.busy; // the hits are those of what stood there before
   const shown = open && hits.length > 0 && (!now || now.sought !== "");
   const pick = (label: string): void => {
     setOpen(false);
     setAt(-1);
     onPick(now ? now.put(label) : label);
+  };
+  const choose = (from: readonly LabelHit[]): void => {
+    const exact = from.find((hit) => hit.name === sought) ?? from.find((hit) => hit.name.toLowerCase() === sought.toLowerCase());
+    const chosen = exact?.name ?? (free ? sought : from[0]?.name);
+    if (chosen) pick(chosen);
+  };
+  const askFor = async (field: HTMLInputElement): Promise<void> => {
+    const labels = await api.labels(sought, MOST).then((answer) => answer.labels, () => []);
+    if (field.isConnected && field.value === value) choose(labels);
   };
   const heard = (event: KeyboardEvent): void => {
     if (event.nativeEvent.isComposing) return;
@@ -52,9 +67,10 @@ export function LabelInput(props: Props): ReactNode {
         onEnter?.(value);
         return;
       }
-      const exact = hits.find((hit) => hit.name.toLowerCase() === value.trim().toLowerCase());
-      const chosen = marked ?? exact?.name ?? (free ? value.trim() : hits[0]?.name);
-      if (chosen) pick(chosen);
+      if (marked) pick(marked);
+      else if (!sought) setOpen(false);
+      else if (late && !free) void askFor(event.currentTarget as HTMLInputElement);
+      else choose(hits);
     } else if (event.key === "Escape" && (shown || onEscape)) {
       event.preventDefault();
       event.stopPropagation();

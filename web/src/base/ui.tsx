@@ -1,7 +1,9 @@
 /** Small parts that pages are made of. */
 
-import { type MouseEvent, type ReactNode, useEffect, useRef } from "react";
+import { type MouseEvent, type ReactNode, useLayoutEffect, useRef } from "react";
 import { go } from "./router";
+import { said } from "./saying";
+import { useStore } from "./store";
 
 const PATHS = {
   gallery: "M4 4h7v7H4zM13 4h7v7h-7zM4 13h7v7H4zM13 13h7v7h-7z",
@@ -69,12 +71,13 @@ interface DialogProps {
   children: ReactNode;
 }
 
-/** Over everything; the browser keeps the focus in it and closes it with Escape. */
+/** Over everything; the browser keeps the focus in it, closes it with Escape, and gives the focus back. */
 export function Dialog({ title, onClose, className = "", children }: DialogProps): ReactNode {
   const ref = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const dialog = ref.current;
-    if (dialog && !dialog.open) dialog.showModal();
+    dialog?.showModal();
+    return () => dialog?.close(); // one that is only removed gives the focus to nobody
   }, []);
   return (
     <dialog
@@ -98,7 +101,18 @@ export function Dialog({ title, onClose, className = "", children }: DialogProps
         </header>
         {children}
       </div>
+      <Said />
     </dialog>
+  );
+}
+
+/** What has just happened. A dialog has its own: what lies below it is covered, and not read out. */
+export function Said(): ReactNode {
+  const now = useStore(said);
+  return (
+    <div className="said" role="status">
+      {now && <p key={now.at}>{now.text}</p>}
+    </div>
   );
 }
 

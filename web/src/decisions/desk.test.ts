@@ -35,7 +35,7 @@ describe("what was done, on whatever view", () => {
     refuses = "";
     desk = await import("./desk");
     (await import("./may")).mayWrite.set(true);
-    const { said } = await import("../shell/saying");
+    const { said } = await import("../base/saying");
     told = () => said.get()?.text;
   });
 

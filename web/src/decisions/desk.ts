@@ -5,7 +5,7 @@ import type { Decided, Decision, Verdict } from "../api/types";
 import { count } from "../base/format";
 import { store, useStore } from "../base/store";
 import { keyOf } from "../item/key";
-import { say } from "../shell/saying";
+import { say } from "../base/saying";
 import { orphans, pageKeeper } from "./keeper";
 import { mayWrite } from "./may";
 import { type QueueState, DecisionQueue, type Step } from "./queue";

@@ -33,7 +33,7 @@ export function forgetLists(): void {
   lists.clear();
 }
 
-export function useListing(asked: ItemQuery, turn: number): { pages: Pages<Item>; state: PagesState; key: string } {
+export function useListing(asked: ItemQuery, turn: number | string): { pages: Pages<Item>; state: PagesState; key: string } {
   const key = `${turn} ${JSON.stringify(asked)}`;
   const pages = useMemo(() => listOf(key, asked), [key]); // eslint-disable-line react-hooks/exhaustive-deps
   const state = useSyncExternalStore(pages.subscribe, pages.get);

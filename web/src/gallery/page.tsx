@@ -1,13 +1,14 @@
 /** All pictures: filters, order, selection, tagging what is selected. */
 
 import { type KeyboardEvent, memo, type MouseEvent, type ReactNode, useEffect, useMemo, useRef, useState } from "react";
-import { thumbnail } from "../api/client";
+import { type ItemQuery, thumbnail } from "../api/client";
 import type { CollectionFacts, Item } from "../api/types";
 import { count, nameOf, number, percent } from "../base/format";
 import { useKeys } from "../base/keys";
 import { ask, openOver, useAsked } from "../base/router";
 import { Empty, Icon, Link, Trouble } from "../base/ui";
-import { undo } from "../decisions/desk";
+import { WordsField } from "../base/words-field";
+import { settledCount, undo } from "../decisions/desk";
 import { useMayWrite } from "../decisions/may";
 import { listed } from "../item/listed";
 import { useStore } from "../base/store";
@@ -22,7 +23,7 @@ import { TagBar } from "./tag-bar";
 export function GalleryPage({ facts }: { facts: CollectionFacts | null }): ReactNode {
   const asked = useAsked();
   const query = itemQuery(asked);
-  const { pages, state, key } = useListing(query, useStore(collectionTurn));
+  const { pages, state, key } = useListing(query, `${useStore(collectionTurn)} ${useDecisionsBefore(query)}`);
   const [selected, setSelected] = useState<{ key: string; selection: Selection }>({ key, selection: NOTHING });
   const [filtering, setFiltering] = useState(false);
   const field = useRef<HTMLInputElement>(null);
@@ -122,6 +123,16 @@ export function GalleryPage({ facts }: { facts: CollectionFacts | null }): React
   );
 }
 
+/** How much was decided when these filters were set, where that decides what passes them: they are asked again when they are set again. */
+function useDecisionsBefore(query: ItemQuery): number {
+  const byTags = Boolean(query.label || query.unlabelled || query.no_tag_fits);
+  const of = byTags ? JSON.stringify(query) : "";
+  const [before, setBefore] = useState({ of: "", decisions: 0 });
+  const now = before.of === of ? before : { of, decisions: byTags ? settledCount.get() : 0 };
+  if (now !== before) setBefore(now);
+  return now.decisions;
+}
+
 interface ToolbarProps {
   field: React.RefObject<HTMLInputElement | null>;
   asked: URLSearchParams;
@@ -138,19 +149,7 @@ function Toolbar({ field, asked, total, known, filtering, onFilter }: ToolbarPro
       <h1 className="count" aria-live="polite">
         {total === null ? (known ? `More than ${count(known, "picture")}` : "Pictures") : count(total, "picture")}
       </h1>
-      <input
-        ref={field}
-        key={asked.get("words")}
-        type="search"
-        className="words"
-        placeholder="Words in file names"
-        aria-label="Filter by words"
-        defaultValue={asked.get("words") ?? ""}
-        onKeyDown={(event) => {
-          if (event.key === "Enter") ask({ words: event.currentTarget.value.trim() });
-        }}
-        onBlur={(event) => ask({ words: event.currentTarget.value.trim() })}
-      />
+      <WordsField field={field} name="Filter by words" placeholder="Words in file names" value={asked.get("words") ?? ""} onWords={(words) => ask({ words })} />
       <button type="button" aria-expanded={filtering} onClick={onFilter}>
         <Icon name="filter" /> Filters{set > 0 ? ` (${set})` : ""}
       </button>

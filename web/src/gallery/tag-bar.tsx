@@ -6,7 +6,7 @@ import { count } from "../base/format";
 import { LabelInput } from "../base/label-input";
 import { Icon } from "../base/ui";
 import { decide } from "../decisions/desk";
-import { say } from "../shell/saying";
+import { say } from "../base/saying";
 
 const TOLD = { accepted: "tagged", rejected: "rejected for" } as const;
 

@@ -1,16 +1,23 @@
 /** What the model sees in a box, and tagging just that box. */
 
-import type { ReactNode } from "react";
+import { type ReactNode, useEffect, useRef } from "react";
 import { api } from "../api/client";
 import { percent } from "../base/format";
 import { useLoad, useSettled } from "../base/load";
+import { useStore } from "../base/store";
 import { Bar, Icon, Trouble } from "../base/ui";
-import { decide } from "../decisions/desk";
+import { decide, settledCount } from "../decisions/desk";
 import { useMayWrite } from "../decisions/may";
-import { say } from "../shell/saying";
+import { say } from "../base/saying";
+import { fetchDetail } from "./details";
 
 export function RegionPanel({ item, region }: { item: number; region: string | null }): ReactNode {
   const writes = useMayWrite();
+  const settled = useStore(settledCount);
+  const tagged = useRef(false);
+  useEffect(() => {
+    if (tagged.current) void fetchDetail(item); // what is said of parts of it is shown as the service has it
+  }, [item, settled]);
   const asked = useSettled(region, 250);
   const found = useLoad(asked && `region ${item} ${asked}`, (signal) => api.annotateRegion(item, asked!, 6, signal));
   const labels = found.value?.results[0]?.labels ?? [];
@@ -39,6 +46,7 @@ export function RegionPanel({ item, region }: { item: number; region: string | n
               className="verdict accept"
               aria-label={`Tag the box with ${l.label}`}
               onClick={() => {
+                tagged.current = true;
                 decide([{ item, label: l.label, state: "accepted", region: asked! }], `“${l.label}” for a box`);
                 say(`The box is tagged ${l.label}. Press z to undo.`);
               }}

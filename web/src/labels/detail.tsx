@@ -12,7 +12,7 @@ import { Bar, Icon, Link, Trouble } from "../base/ui";
 import { listed } from "../item/listed";
 import { collectionTurn } from "../shell/collection";
 import { DeleteForm } from "./delete";
-import { EditForm, MergeForm, Names } from "./edit";
+import { EditForm, MergeForm, Names, valuesOf } from "./edit";
 import { reviewOf, spoken } from "./words";
 
 const PICTURES = 12;
@@ -72,8 +72,8 @@ export function Detail({ id, mayWrite }: { id: number; mayWrite: boolean }): Rea
           {mayWrite && <DeleteForm label={label} />}
         </div>
         <div>
-          <Names key={`names ${turn}`} label={label} mayWrite={mayWrite} />
-          {mayWrite && <EditForm key={`edit ${turn}`} label={label} />}
+          <Names key={`names ${JSON.stringify(label.names)}`} label={label} mayWrite={mayWrite} />
+          {mayWrite && <EditForm key={`edit ${JSON.stringify(valuesOf(label))}`} label={label} />}
         </div>
       </div>
     </article>

@@ -10,8 +10,13 @@ import { Icon } from "../base/ui";
 import { change } from "./work";
 import { spoken } from "./words";
 
+/** What the form starts from: a new form is made when it changes, and what is being typed stays when other things do. */
+export function valuesOf({ name, language, wordnet, parent }: LabelDetail): { name: string; language: string; wordnet: string; parent: string } {
+  return { name, language, wordnet, parent: parent ?? "" };
+}
+
 export function EditForm({ label }: { label: LabelDetail }): ReactNode {
-  const before = { name: label.name, language: label.language, wordnet: label.wordnet, parent: label.parent ?? "" };
+  const before = valuesOf(label);
   const [now, setNow] = useState(before);
   const [refused, setRefused] = useState<string | null>(null);
   const edits = Object.fromEntries(

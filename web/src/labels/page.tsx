@@ -2,6 +2,7 @@
 
 import { type ReactNode } from "react";
 import { ask, useAsked } from "../base/router";
+import { WordsField } from "../base/words-field";
 import { Empty } from "../base/ui";
 import { useMayWrite } from "../decisions/may";
 import { Detail } from "./detail";
@@ -63,21 +64,11 @@ export function LabelsPage(): ReactNode {
 function Filter({ asked }: { asked: URLSearchParams }): ReactNode {
   return (
     <>
-      <input
-        key={asked.get("words")}
-        type="search"
-        className="words"
+      <WordsField
+        name="Filter labels by words"
         placeholder="Words in any name"
-        aria-label="Filter labels by words"
-        defaultValue={asked.get("words") ?? ""}
-        maxLength={500}
-        onKeyDown={(event) => {
-          if (event.key === "Enter") ask({ words: event.currentTarget.value.trim(), label: null });
-        }}
-        onBlur={(event) => {
-          const words = event.currentTarget.value.trim();
-          if (words !== (asked.get("words") ?? "")) ask({ words });
-        }}
+        value={asked.get("words") ?? ""}
+        onWords={(words, left) => ask({ words, ...(left ? {} : { label: null }) })}
       />
       <label className="field-inline">
         <span className="wide">Order</span>

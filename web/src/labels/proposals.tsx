@@ -12,7 +12,7 @@ import { Bar, Empty, Icon, Trouble } from "../base/ui";
 import { undo } from "../decisions/desk";
 import { listed } from "../item/listed";
 import { collectionTurn } from "../shell/collection";
-import { say } from "../shell/saying";
+import { say } from "../base/saying";
 import { startJob, underWay, useJobs } from "../status/jobs";
 import { change } from "./work";
 

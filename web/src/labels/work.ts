@@ -3,7 +3,7 @@
 import type { Changed } from "../api/labels";
 import { remember } from "../decisions/desk";
 import { collectionChanged } from "../shell/collection";
-import { say } from "../shell/saying";
+import { say } from "../base/saying";
 
 /** Wait for a change, do what follows from it, and tell of it; what the service said where it refused. */
 export async function change(asked: Promise<Changed>, told: string, then?: () => void): Promise<string | null> {

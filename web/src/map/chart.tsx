@@ -13,7 +13,7 @@ import { settledCount, undo } from "../decisions/desk";
 import { showPicked } from "../gallery/picked";
 import { TagBar } from "../gallery/tag-bar";
 import { collectionTurn } from "../shell/collection";
-import { say } from "../shell/saying";
+import { say } from "../base/saying";
 import { isAnother } from "./asking";
 import { Card, type Pointed } from "./card";
 import { InWords } from "./in-words";

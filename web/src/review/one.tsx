@@ -19,7 +19,7 @@ import { Row } from "../item/rows";
 import { type TagRow, tagRows } from "../item/tags";
 import { giveVerdict } from "../item/verdicts";
 import { collectionTurn } from "../shell/collection";
-import { say } from "../shell/saying";
+import { say } from "../base/saying";
 import type { Order } from "./page";
 
 const AHEAD = 4;

@@ -13,7 +13,7 @@ import { Empty, Icon, Trouble } from "../base/ui";
 import { type Box, regionOf } from "../item/box";
 import { listed } from "../item/listed";
 import { Picture } from "../item/picture";
-import { say } from "../shell/saying";
+import { say } from "../base/saying";
 import { Found, Groups } from "./found";
 import { lastTerm, written } from "./terms";
 
@@ -75,7 +75,7 @@ export function SearchPage(): ReactNode {
       }}
     >
       <h1 className="sr">Search</h1>
-      <SearchBar key={text} text={text} />
+      <SearchBar text={text} />
       {byPicture && picture ? (
         <ByPicture key={picture.key} picture={picture} />
       ) : text ? (
@@ -89,6 +89,11 @@ export function SearchPage(): ReactNode {
 
 function SearchBar({ text }: { text: string }): ReactNode {
   const [value, setValue] = useState(text);
+  const [asked, setAsked] = useState(text);
+  if (asked !== text) {
+    setAsked(text);
+    setValue(text);
+  }
   const run = (next: string): void => ask({ text: next.trim(), by: null });
   return (
     <div className="search-bar" role="search">

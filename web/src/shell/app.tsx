@@ -6,7 +6,7 @@ import { useKeys, shortcutsOfPage } from "../base/keys";
 import { useAsked, usePath, go } from "../base/router";
 import { useStore } from "../base/store";
 import { type Theme, chooseTheme, chosenTheme } from "../base/theme";
-import { Dialog, Empty, Icon, type IconName, Link, Trouble } from "../base/ui";
+import { Dialog, Empty, Icon, type IconName, Link, Said, Trouble } from "../base/ui";
 import { GalleryPage } from "../gallery/page";
 import { ItemDialog } from "../item/dialog";
 import { LabelsPage } from "../labels/page";
@@ -17,7 +17,6 @@ import { JOB_NAMES, share, underWay, useJobs } from "../status/jobs";
 import { TrainingPage } from "../training/page";
 import { mayWrite } from "../decisions/may";
 import { useCollection } from "./collection";
-import { said } from "./saying";
 import { NoToken, TokenButton, TokenDialog } from "./token";
 import { Waiting } from "./waiting";
 
@@ -210,19 +209,10 @@ function Working(): ReactNode {
   );
 }
 
-function Said(): ReactNode {
-  const now = useStore(said);
-  return (
-    <div className="said" role="status">
-      {now && <p key={now.at}>{now.text}</p>}
-    </div>
-  );
-}
-
 function NoSuchPage({ path }: { path: string }): ReactNode {
   return (
     <Empty title="There is no such page">
-      <p className="no-page">
+      <p>
         Nothing is at <code>{path}</code>.
       </p>
       <p className="actions">

@@ -11,15 +11,20 @@ export function Waiting(): ReactNode {
   const { waiting, refused, trouble } = useQueue();
   const [open, setOpen] = useState(false);
   const online = useOnline();
-  if (!refused.length && !trouble && online) return null;
   const offline = !online || trouble === AWAY ? "Offline" : "";
   const kept = waiting.length ? `${count(waiting.length, "decision")} kept` : "";
+  const held = refused.length > 0 || trouble !== null || !online;
   const text = refused.length ? `${refused.length} not saved` : [offline, kept].filter(Boolean).join(": ");
+  if (open && !held) setOpen(false);
   return (
     <>
-      <button type="button" className="waiting" role="status" onClick={() => setOpen(true)}>
-        {text}
-      </button>
+      <span role="status">
+        {held && (
+          <button type="button" className="waiting" onClick={() => setOpen(true)}>
+            {text}
+          </button>
+        )}
+      </span>
       {open && (
         <Dialog title="Decisions on their way" className="small" onClose={() => setOpen(false)}>
           {trouble && (

@@ -5,7 +5,7 @@ import { api, jobEvents } from "../api/client";
 import type { Job, JobKind } from "../api/types";
 import { store, useStore } from "../base/store";
 import { collectionChanged } from "../shell/collection";
-import { say } from "../shell/saying";
+import { say } from "../base/saying";
 import { withJob } from "./order";
 
 export const jobs = store<readonly Job[]>([]);

@@ -7,7 +7,7 @@ import { ago, count } from "../base/format";
 import { ask } from "../base/router";
 import { remember, undoEntry } from "../decisions/desk";
 import { collectionChanged } from "../shell/collection";
-import { say } from "../shell/saying";
+import { say } from "../base/saying";
 
 interface Props {
   found: Models;

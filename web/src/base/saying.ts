@@ -1,6 +1,6 @@
 /** One line at the foot of the page that says what has just happened. */
 
-import { store } from "../base/store";
+import { store } from "./store";
 
 export const said = store<{ text: string; at: number } | null>(null);
 let timer: ReturnType<typeof setTimeout> | undefined;
