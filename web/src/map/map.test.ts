@@ -133,6 +133,12 @@ describe("names", () => {
     }
   });
 
+  it("are cut where they would lie across the map", () => {
+    const [one] = placed([{ label: "🙂".repeat(200), x: 0, y: 0, weight: 1 }], 1, 1, measure);
+    expect(one!.text).toBe(`${"🙂".repeat(29)}…`);
+    expect(one!.width).toBeLessThan(600);
+  });
+
   it("are more as one comes nearer", () => {
     const counts = [1, 2, 4, 16].map((zoom) => placed(words, 0.01 * zoom, zoom, measure).length);
     expect(counts).toEqual([...counts].sort((a, b) => a - b));

@@ -231,8 +231,8 @@ export class Stage {
       const [x, y] = this.screenOf(one);
       if (x < -one.width || y < -one.height || x > this.size.width + one.width || y > this.size.height + one.height) continue;
       this.pen.font = `600 ${one.size}px ${FONT}`;
-      this.pen.strokeText(one.word.label, x, y);
-      this.pen.fillText(one.word.label, x, y);
+      this.pen.strokeText(one.text, x, y);
+      this.pen.fillText(one.text, x, y);
     }
   }
 

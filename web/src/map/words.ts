@@ -9,6 +9,7 @@ export interface Word {
 
 export interface Placed {
   word: Word;
+  text: string; // what is written
   x: number; // the middle, in pixels from the corner of the whole map at this scale
   y: number; // a little above its place
   width: number;
@@ -20,6 +21,7 @@ const APART = 6; // pixels between two
 const ABOVE = 9; // pixels, so that a small group is not hidden by its name
 const CELL = 128;
 const AT_FIRST = 36;
+const LETTERS = 30;
 
 /** How many may be shown; nearer by two is four times the room. */
 export function most(zoom: number): number {
@@ -38,12 +40,14 @@ export function placed(
   const heaviest = Math.log1p(words[0]?.weight ?? 1) || 1;
   for (const word of words.slice(0, most(zoom))) {
     const size = Math.round(11 + 5 * (Math.log1p(word.weight) / heaviest));
+    const text = short(word.label);
     const one: Placed = {
       word,
+      text,
       size,
       x: word.x * scale,
       y: word.y * scale - ABOVE,
-      width: measure(word.label, size) + APART,
+      width: measure(text, size) + APART,
       height: size + APART,
     };
     const around = cellsOf(one);
@@ -52,6 +56,12 @@ export function placed(
     for (const key of around) cells.set(key, [...(cells.get(key) ?? []), one]);
   }
   return found;
+}
+
+/** A name that would lie across the map is cut. */
+function short(label: string): string {
+  const letters = [...label];
+  return letters.length > LETTERS ? `${letters.slice(0, LETTERS - 1).join("")}…` : label;
 }
 
 function over(a: Placed, b: Placed): boolean {
