@@ -3,8 +3,10 @@ import assert from "node:assert/strict";
 import { opened, PHONE, seriousFaults, WIDE } from "./chromium.mjs";
 
 const SMALL = { viewport: { width: 360, height: 740 } };
+const ZOOMED = { viewport: { width: 720, height: 450 } }; // 200 %
+const MIDDLE = { viewport: { width: 1000, height: 700 } };
 /** Screens, and the colours each is looked at in; it is loaded in the first. */
-const SCREENS = [[WIDE, ["light", "dark"]], [PHONE, ["dark", "light"]], [SMALL, ["light"]]];
+const SCREENS = [[WIDE, ["light", "dark"]], [PHONE, ["dark", "light"]], [SMALL, ["light"]], [ZOOMED, ["light"]], [MIDDLE, ["dark"]]];
 const AT_ONCE = 3;
 /** Swagger writes its fields beside their names, and no setting of it makes labels of these. */
 const SWAGGERS_OWN = ["label", "select-name"];

@@ -173,8 +173,8 @@ async function typedFast(page) {
   await page.waitForURL((url) => url.searchParams.get("label") === label);
 }
 
-/** An address that is no page, within the pages: it says so, and there is a way back. */
-async function nowhere(page) {
+/** An address that is no page, within the pages, and a page while the service is away: both say so, and there is a way back. */
+async function nowhere(page, context) {
   await page.goto("/review");
   await page.evaluate(() => {
     history.pushState(null, "", "/nowhere");
@@ -185,6 +185,12 @@ async function nowhere(page) {
   assert.deepEqual(await seriousFaults(page), []);
   await page.getByRole("button", { name: "Back" }).click();
   await page.getByRole("region", { name: "Review", exact: true }).waitFor();
+  await context.setOffline(true);
+  await page.getByRole("link", { name: "Map" }).click();
+  await page.getByText("the service cannot be reached").waitFor();
+  await context.setOffline(false);
+  await page.getByRole("button", { name: "Try again" }).click();
+  await page.locator(".map-stage").waitFor();
 }
 
 /** An index is offered where it helps, which is not here; asked for all the same, the service says why not. */

@@ -1,10 +1,11 @@
 /** The service's own description of its API, with a way to try it. */
 
 import { type ReactNode, useEffect, useRef, useState } from "react";
+import { AWAY } from "../api/client";
 import { isDark, onTheme } from "../base/theme";
 import { Trouble } from "../base/ui";
 
-export default function DocsPage(): ReactNode {
+export function DocsPage(): ReactNode {
   const box = useRef<HTMLDivElement>(null);
   const [error, setError] = useState<Error | null>(null);
   useEffect(() => {
@@ -14,7 +15,7 @@ export default function DocsPage(): ReactNode {
         if (left || !box.current) return;
         swagger.default({ url: "/openapi.json", domNode: box.current, validatorUrl: null, deepLinking: false });
       })
-      .catch((reason: unknown) => setError(reason as Error));
+      .catch(() => setError(new Error(`${AWAY}; load this page again when it can`)));
     return () => {
       left = true;
     };

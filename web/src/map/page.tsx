@@ -16,7 +16,7 @@ interface PageProps {
   facts: CollectionFacts | null;
 }
 
-export default function MapPage({ facts }: PageProps): ReactNode {
+export function MapPage({ facts }: PageProps): ReactNode {
   const writes = useMayWrite();
   const asked = useAsked();
   const method: Method = asked.get("by") === "umap" ? "umap" : "pca";
@@ -53,7 +53,7 @@ function NoModel(): ReactNode {
   return (
     <Empty title="There is no map yet">
       <p>
-        Pictures lie where a model sees them. Tag some, then let it <Link to="/status">learn</Link>.
+        Pictures lie where a model sees them. Tag some, then let it <Link to="/training">learn</Link>.
       </p>
     </Empty>
   );

@@ -1,27 +1,26 @@
 /** The frame around all pages: where one can go, what is on its way, colours, help. */
 
-import { lazy, type ReactNode, Suspense, useEffect, useState } from "react";
+import { type ReactNode, useEffect, useState } from "react";
 import { ApiError } from "../api/client";
 import { useKeys, shortcutsOfPage } from "../base/keys";
 import { useAsked, usePath, go } from "../base/router";
 import { useStore } from "../base/store";
 import { type Theme, chooseTheme, chosenTheme } from "../base/theme";
 import { Dialog, Empty, Icon, type IconName, Link, Said, Trouble } from "../base/ui";
+import { DocsPage } from "../docs/page";
 import { GalleryPage } from "../gallery/page";
 import { ItemDialog } from "../item/dialog";
 import { LabelsPage } from "../labels/page";
+import { MapPage } from "../map/page";
 import { ReviewPage } from "../review/page";
 import { SearchPage } from "../search/page";
 import { StatusPage } from "../status/page";
-import { JOB_NAMES, share, underWay, useJobs } from "../status/jobs";
+import { JOB_NAMES, share, underWay, useJobs, watchJobs } from "../status/jobs";
 import { TrainingPage } from "../training/page";
 import { mayWrite } from "../decisions/may";
 import { useCollection } from "./collection";
 import { NoToken, TokenButton, TokenDialog } from "./token";
 import { Waiting } from "./waiting";
-
-const DocsPage = lazy(() => import("../docs/page"));
-const MapPage = lazy(() => import("../map/page"));
 
 interface Place {
   path: string;
@@ -83,9 +82,7 @@ export function App(): ReactNode {
       </header>
       <main id="main" tabIndex={-1}>
         {path === "/docs" ? (
-          <Suspense fallback={null}>
-            <DocsPage />
-          </Suspense>
+          <DocsPage />
         ) : noToken ? (
           <NoToken />
         ) : onlyModel ? (
@@ -101,9 +98,7 @@ export function App(): ReactNode {
         ) : path === "/training" ? (
           <TrainingPage />
         ) : path === "/map" ? (
-          <Suspense fallback={null}>
-            <MapPage facts={collection.value} />
-          </Suspense>
+          <MapPage facts={collection.value} />
         ) : path === "/status" ? (
           <StatusPage collection={collection} />
         ) : (
@@ -197,6 +192,7 @@ function ThemeSwitch(): ReactNode {
 }
 
 function Working(): ReactNode {
+  useEffect(watchJobs, []);
   const job = useJobs().find(underWay);
   if (!job) return null;
   const done = share(job);

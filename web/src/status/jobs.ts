@@ -34,10 +34,9 @@ function note(job: Job): void {
   if (!underWay(job)) {
     followed.get(job.id)?.close();
     followed.delete(job.id);
-    if (before && underWay(before)) {
-      say(job.state === "failed" ? `${JOB_NAMES[job.kind]} failed: ${job.error ?? ""}` : `${JOB_NAMES[job.kind]}: ${job.state}.`);
-      collectionChanged();
-    }
+    const ended = before !== undefined && underWay(before);
+    if (ended) say(job.state === "failed" ? `${JOB_NAMES[job.kind]} failed: ${job.error ?? ""}` : `${JOB_NAMES[job.kind]}: ${job.state}.`);
+    if (ended || (!before && jobsKnown.get())) collectionChanged(); // here, or on another page meanwhile
   } else follow(job.id);
 }
 
@@ -65,6 +64,15 @@ export async function refreshJobs(): Promise<void> {
   }
 }
 
+/** Others start work too: ask again when the page comes into sight. */
+export function watchJobs(): () => void {
+  const seen = (): void => {
+    if (!document.hidden) void refreshJobs();
+  };
+  document.addEventListener("visibilitychange", seen);
+  return () => document.removeEventListener("visibilitychange", seen);
+}
+
 export async function startJob(kind: JobKind, options: Record<string, unknown> = {}): Promise<void> {
   try {
     note(await api.startJob(kind, options));
@@ -82,9 +90,7 @@ export async function stopJob(id: number): Promise<void> {
 }
 
 export function useJobs(): readonly Job[] {
-  useEffect(() => {
-    if (!jobs.get().length) void refreshJobs();
-  }, []);
+  useEffect(() => void refreshJobs(), []);
   return useStore(jobs);
 }
 
