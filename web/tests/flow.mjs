@@ -10,7 +10,10 @@ import { opened, PHONE, seriousFaults, WIDE, withBrowser } from "./chromium.mjs"
 const [base, picture, folder] = process.argv.slice(2);
 if (folder) mkdirSync(folder, { recursive: true });
 
-const get = async (path) => (await fetch(`${base}/api/v1${path}`)).json();
+const get = async (path) => {
+  const ask = () => fetch(`${base}/api/v1${path}`);
+  return (await ask().catch(ask)).json(); // a kept connection that the service has just closed fails once
+};
 const shoot = async (page, name) => folder && page.screenshot({ path: join(folder, `${name}.png`) });
 const eventually = async (what, told) => {
   for (let i = 0; i < 100; i += 1) {
@@ -76,6 +79,11 @@ async function gallery(page) {
   await page.goto("/");
   const { total } = await get("/items?k=1");
   await page.getByRole("heading", { name: `${total} pictures` }).waitFor();
+  await page.route("**/thumbnail?*", (route) => route.abort());
+  await page.reload();
+  await page.getByRole("gridcell").first().getByText("cannot be shown").waitFor();
+  await page.unroute("**/thumbnail?*");
+  await page.reload();
   await page.locator('[data-at="0"]').focus();
   await page.keyboard.press("x");
   await page.keyboard.press("ArrowRight");

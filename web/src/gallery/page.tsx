@@ -227,6 +227,7 @@ interface TileProps {
 /** While tiles pass fast no picture is asked for: those that are seen at last would wait behind all of them. */
 const Tile = memo(function Tile({ at, item, column, tabIndex, chosen, choosing, fast, does }: TileProps): ReactNode {
   const [seen, setSeen] = useState(!fast);
+  const [broken, setBroken] = useState(false);
   if (!fast && !seen) setSeen(true);
   const sure = item?.probability != null ? ` ${percent(item.probability)}` : "";
   const label = item ? `${nameOf(item.path)}${sure}` : `picture ${number(at + 1)}, not loaded yet`;
@@ -242,8 +243,18 @@ const Tile = memo(function Tile({ at, item, column, tabIndex, chosen, choosing, 
       data-at={at}
       onClick={(event) => does.click(at, event)}
     >
-      {item?.state === "present" && seen && <img src={thumbnail(item, 256)} alt="" loading="lazy" decoding="async" draggable={false} />}
-      {item && item.state !== "present" && <span className="tile-note">{item.state}</span>}
+      {item?.state === "present" && seen && (
+        <img
+          src={thumbnail(item, 256)}
+          alt=""
+          loading="lazy"
+          decoding="async"
+          draggable={false}
+          onError={() => setBroken(true)}
+          onLoad={() => setBroken(false)}
+        />
+      )}
+      {item && (broken || item.state !== "present") && <span className="tile-note">{item.state === "present" ? "cannot be shown" : item.state}</span>}
       {item?.probability != null && <span className="tile-p">{percent(item.probability)}</span>}
       {item && (
         <button

@@ -141,8 +141,8 @@ function Figures({ label }: { label: LabelDetail }): ReactNode {
         <Fact name="Pictures" told={number(label.items)} />
         <Fact name="Rejected" told={number(label.rejected)} />
         <Fact name="Suggested, open" told={number(label.waiting)} />
-        <Fact name="Right by people" told={shareOf(label.right, label.suggested, "suggestion")} />
-        {held && <Fact name="Right on held-out" told={held.known ? shareOf(held.right, held.suggested, "suggestion") : "the model has not learnt it"} />}
+        <Fact name="Right by people" told={shareOf(label.right, label.suggested, "none was decided")} />
+        {held && <Fact name="Right on held-out" told={held.known ? shareOf(held.right, held.suggested, "none was suggested") : "the model has not learnt it"} />}
         {held?.limits.map((limit) => (
           <Fact
             key={limit.precision}
@@ -165,8 +165,8 @@ function Fact({ name, told }: { name: string; told: string }): ReactNode {
   );
 }
 
-function shareOf(right: number, of: number, what: string): string {
-  return of ? `${percent(right / of)} of ${count(of, what)}` : "none was decided";
+function shareOf(right: number, of: number, none: string): string {
+  return of ? `${percent(right / of)} of ${count(of, "suggestion")}` : none;
 }
 
 function Neighbours({ id, turn }: { id: number; turn: number }): ReactNode {
