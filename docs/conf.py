@@ -7,7 +7,12 @@ from typing import Any
 import wsabie
 
 ROOT = Path(__file__).resolve().parents[1]
-SHARED = {"architecture": "ARCHITECTURE.md", "contributing": "CONTRIBUTING.md", "changelog": "CHANGELOG.md"}
+SHARED = {
+    "architecture": "ARCHITECTURE.md",
+    "contributing": "CONTRIBUTING.md",
+    "security": "SECURITY.md",
+    "changelog": "CHANGELOG.md",
+}
 """Pages whose text lies at the root of the repository."""
 _FITTED = re.compile(r"(?<![\w`.\\])(\w*[A-Za-z0-9])_(?![\w`])")
 

@@ -21,7 +21,6 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md"), *(ROOT / "benchmarks").glob("*.md")])
 RESULTS = sorted(DOCS.glob("results/*/*/about.md"))
-SHARED = {"architecture.md", "contributing.md", "changelog.md"}  # their text is at the root
 FENCE = re.compile(r"^( *)(`{3,})(\S*)[^\n]*\n(.*?)^\1\2$", re.DOTALL | re.MULTILINE)
 
 
@@ -127,6 +126,14 @@ def test_a_broken_link_would_be_seen(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# One\n[a](page.md#one) [b](page.md#two) [c](other.md) [d](https://example.org/)\n")
     assert broken(page) == ["page.md#two", "other.md"]
+
+
+def test_pages_with_a_text_at_the_root_lead_to_pages_of_the_site() -> None:
+    conf = load_docs_module("conf")
+    for name in conf.SHARED:
+        conf.insert_shared(None, name, source := [""])
+        targets = {target for target in re.findall(r"\]\(([^)#\s]+)", source[0]) if ":" not in target}
+        assert [target for target in targets if not (DOCS / target).exists()] == [], name
 
 
 def test_every_kept_result_is_listed() -> None:
