@@ -292,7 +292,7 @@ def test_the_pairs_of_the_sample_are_those_that_were_counted(all_of_wordnet: Pat
     assert len(parts_pictures.stated_parts(matched, inherit=False, sample=True)) == 49
     assert len(parts_pictures.stated_parts(matched, inherit=True, sample=True)) == 198
     labelled = parts_pictures.with_synsets(source, matched)
-    assert sum("hand (n05564590)" in item.labels for item in labelled) == 321  # docs/parts-data-notes.md
+    assert sum("hand (n05564590)" in item.labels for item in labelled) == 321  # docs/sample-parts.md
 
 
 # ---- regions
