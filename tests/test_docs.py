@@ -144,6 +144,7 @@ def test_every_kept_result_is_listed() -> None:
 def test_every_page_is_in_the_table_of_contents() -> None:
     listed = {f"{name}.md" for block in blocks(DOCS / "index.md", "{toctree}") for name in block.split("\n")}
     assert {page.name for page in DOCS.glob("*.md")} - listed == {"index.md"}
+    assert listed & {"search.md", "genindex.md", "modindex.md"} == set()  # Sphinx writes pages of these names over ours
 
 
 # ---- commands

@@ -175,7 +175,8 @@ def _tell_applied(applied: "Applied") -> None:
         else:
             out.print(f"from a probability of {fitting.probability:.2f} on, {fitting.precision:.0%} were right")
         out.print(
-            f"{plural(fitting.items, 'item')} with such a suggestion; {fitting.none:,} untagged ones that no tag fits"
+            f"{plural(fitting.items, 'item')} with such a suggestion; "
+            f"{plural(fitting.none, 'untagged one')} that no tag fits"
         )
     if applied.accepted is not None:
         out.print(f"{plural(applied.accepted.added, 'suggestion')} accepted")
