@@ -25,7 +25,10 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = ["_build"]
 suppress_warnings = ["misc.highlighting_failure"]
 highlight_language = "text"
+smartquotes = False  # or --option becomes a dash and a word
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["tables.css"]
 html_title = f"wsabie {release}"
 
 myst_heading_anchors = 3
