@@ -42,6 +42,14 @@ class Annotator:
         Fingerprint of the dictionary whose terms are the features; other rows are refused.
     marks : (n,) uint64 or None
         By which training rows are known again (`wsabie.sources.fingerprint.marks_of`); None where nobody made them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wsabie.models.wsabie import Wsabie
+    >>> annotator = Annotator(Wsabie(dim=4, threads=1).fit(np.eye(2), ["sea", "sky"]), feature_names=["wet", "high"])
+    >>> annotator.model.annotate(np.eye(2)[:1], k=1)[0][0][0]
+    'sea'
     """
 
     model: LabelModel

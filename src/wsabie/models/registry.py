@@ -13,10 +13,23 @@ def load(path: str | Path) -> Any:
     """The model in a folder: an estimator, or an `Annotator` (model and features) as `wsabie train` saves it, or a
     `Space`, alone or with its features. An index of its labels that lies there is used.
 
+    Parameters
+    ----------
+    path : str or Path
+
     Raises
     ------
     ModelFolderError
         Missing, damaged, of another version, or of a kind that this version does not know.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> from wsabie.models.wsabie import Wsabie
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Wsabie(dim=4, threads=1).fit(np.eye(3), ["red", "green", "blue"]).save(folder)
+    ...     load(folder).annotate(np.eye(3)[:1], k=1)[0][0][0]
+    'red'
     """
     whole = {
         annotator.KIND: annotator.Annotator.from_parts,

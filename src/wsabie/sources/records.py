@@ -40,6 +40,13 @@ class Rows:
         Further views of each picture that are rows too: those of the picture "a" are "a#1", "a#2" ... "a#augment".
     open_width : bool
         Nothing says how many features there are: X is as wide as the highest number of one.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_matrix
+    >>> X, Y = csr_matrix(np.eye(2, dtype=np.float32)), csr_matrix(np.eye(2, dtype=np.int8))
+    >>> Rows(X, Y, ["sea", "sky"], ["a", "b"]).take(np.array([1])).ids
+    ['b']
     """
 
     X: Matrix
