@@ -24,7 +24,8 @@ PARTS = {"wsabie.sources.fasttext._WORDS_AT_ONCE": 60, "wsabie.sources.mulan._VA
 def tagged() -> str:
     """fastText's text: some lines have no label, some no word, some nothing, and some cannot be used."""
     lines = [f"__label__a{i % 7} the w{i % 23} the w{i * i % 19}" for i in range(300)]
-    lines[5], lines[6], lines[7], lines[8] = "", "__label__only", "no label", "__label__ and so on"
+    lines[5], lines[6], lines[7] = "", "__label__only", "no label"
+    lines[8::2] = ["__label__ and so on"] * len(lines[8::2])
     return "\n".join(lines) + "\n"
 
 
@@ -35,7 +36,7 @@ def measured(*, dense: bool, named: bool) -> str:
     head += "@attribute one {0,1}\n@attribute two {0,1}\n@data\n"
     lines = []
     for i in range(200):
-        x = "?" if i % 13 == 1 else f"{i}.5"
+        x = "?" if i % 3 == 1 else f"{i}.5"
         cells = [f"row{i // 10 if i % 10 == 3 else i}"] * named + [
             x,
             ["red", "blue"][i % 2],
@@ -89,6 +90,18 @@ def test_a_stopped_conversion_of_lines_goes_on(tmp_path: Path, in_lines: Path, m
     in_shards(in_lines, tmp_path / "out", again, rows=30)
     assert content(tmp_path / "out") == content(tmp_path / "whole")
     assert sorted(again.listed) == sorted(told.listed)
+
+
+def test_what_cannot_be_used_is_on_one_side_of_a_position(in_lines: Path) -> None:
+    wanted, before = Rejects(), Rejects()
+    list(open_stream(in_lines, wanted).parts())
+    followed = 0
+    for part in open_stream(in_lines, before).parts():
+        behind = Rejects()
+        if list(open_stream(in_lines, behind).parts(part.position)):
+            assert before.listed + behind.listed == wanted.listed
+            followed += 1
+    assert followed > 2
 
 
 def test_an_xml_file_that_changes_makes_other_shards(tmp_path: Path) -> None:

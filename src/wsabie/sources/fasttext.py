@@ -54,7 +54,7 @@ def read_fasttext(path: Path, *, min_count: int = 1, rejects: Rejects | None = N
         Missing, without a single row, or without a single word that has a column.
     """
     rejects, labels, words = Rejects() if rejects is None else rejects, LabelIndex(), _Numbered()
-    (got,) = _collected(path, rejects, labels, words)
+    ((got, _),) = _collected(path, rejects, labels, words)
     require_rows(len(got.lines), path, rejects)
     X = _bags(got, len(words))
     names = _frequent(zip(words, np.bincount(X.indices, X.data, len(words)).tolist(), strict=True), min_count)
@@ -86,11 +86,12 @@ class FastTextStream(RowStream):
 
     def parts(self, skip: int = 0) -> Iterator[Part]:
         try:
-            for got in _collected(self.path, self.rejects, self.index, self._columns, skip, _WORDS_AT_ONCE):
+            parts = _collected(self.path, self.rejects, self.index, self._columns, skip, _WORDS_AT_ONCE)
+            for got, position in parts:
                 X = _bags(got, len(self._columns))
                 x = Lists(X.indptr, {"indices": X.indices, "values": X.data})
                 y = Lists(row_starts(np.array(got.label_counts)), {"labels": np.array(got.label_ids, np.int32)})
-                yield Part(Columns({"id": np.array(got.lines, np.uint64)}, {"x": x, "y": y}), got.lines[-1])
+                yield Part(Columns({"id": np.array(got.lines, np.uint64)}, {"x": x, "y": y}), position)
         except KeyError as error:
             raise InputError(f"{shown(self.path)} has changed while it was read; give the command again") from error
 
@@ -114,15 +115,16 @@ class _Collected:
 
 def _collected(
     path: Path, rejects: Rejects, labels: LabelIndex, words: dict[bytes, int], skip: int = 0, most: int | None = None
-) -> Iterator[_Collected]:
-    """The lines behind the first `skip`, about `most` words at a time, or all; `words` numbers words.
+) -> Iterator[tuple[_Collected, int]]:
+    """The lines behind the first `skip`, about `most` words at a time, or all, and how far the file has been read;
+    `words` numbers words.
 
     Raises
     ------
     KeyError
         It does not.
     """
-    got = _Collected()
+    got, number = _Collected(), skip
     for number, line in numbered_lines(path):
         if number <= skip:
             continue
@@ -135,7 +137,7 @@ def _collected(
         if not (found or theirs):
             continue
         if most is not None and len(got.word_ids) + len(got.lines) >= most:
-            yield got
+            yield got, number - 1
             got = _Collected()
         got.lines.append(number)
         got.label_ids.extend(own)
@@ -143,7 +145,7 @@ def _collected(
         got.word_ids.extend(map(words.__getitem__, theirs))
         got.word_counts.append(len(theirs))
     if most is None or got.lines:
-        yield got
+        yield got, number
 
 
 def _counted(path: Path, progress: Progress) -> Counter[bytes]:

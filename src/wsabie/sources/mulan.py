@@ -100,13 +100,13 @@ class MulanStream(RowStream):
         most = _VALUES_AT_ONCE if self._sparse else _VALUES_AT_ONCE // width
         for number, row in _rows(self._arff, self._plan, self.rejects, skip):
             if len(got.ids) + (len(got.values) if self._sparse else 0) > most:
-                yield self._part(got)
+                yield self._part(got, number - 1)  # rows between that cannot be used are listed already
                 got = _Collected()
             got.add(number, row)
         if got.ids:
-            yield self._part(got)
+            yield self._part(got, got.lines[-1])
 
-    def _part(self, got: "_Collected") -> Part:
+    def _part(self, got: "_Collected", position: int) -> Part:
         lines, X = np.array(got.lines, np.uint64), _features(got, len(self._plan.feature_names))
         numbers: dict[str, Any] = {"row": lines}
         lists = {"y": Lists(row_starts(np.array(got.label_counts)), {"labels": np.array(got.labels, np.int32)})}
@@ -118,7 +118,7 @@ class MulanStream(RowStream):
             lists["id"] = texts(got.ids)
         else:
             numbers["id"] = lines
-        return Part(Columns(numbers, lists), got.lines[-1])
+        return Part(Columns(numbers, lists), position)
 
 
 def _find_xml(path: Path) -> Path:
