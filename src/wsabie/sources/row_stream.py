@@ -22,7 +22,7 @@ from wsabie.sources.open import kind_of, open_source
 from wsabie.sources.parquet_features import DENSE, SPARSE, feature_columns
 from wsabie.sources.parquet_file import Batch, Table, note_of, open_table
 from wsabie.sources.parquet_stream import ParquetStream, about_table
-from wsabie.sources.records import Rows
+from wsabie.sources.records import Rows, Things
 from wsabie.sources.sharded import open_shards
 from wsabie.sources.streamed import About, RowStream, WholeStream
 from wsabie.sources.svmlight import SvmlightStream
@@ -48,7 +48,7 @@ def open_stream(path: Path, rejects: Rejects, progress: Progress = SILENT) -> Ro
     InputError
         As `open_source`, or pictures, sounds or documents, which have to be described first.
     """
-    streamed = _streamed(path, rejects, progress)
+    streamed = _streamed(kind_of(path), path, rejects, progress)
     if streamed is not None:
         return streamed
     rows = open_source(path, rejects=rejects, progress=progress)
@@ -60,8 +60,9 @@ def open_stream(path: Path, rejects: Rejects, progress: Progress = SILENT) -> Ro
     return WholeStream(path, rows)
 
 
-def _streamed(path: Path, rejects: Rejects, progress: Progress = SILENT, *, labelled: bool = True) -> RowStream | None:
-    kind = kind_of(path)
+def _streamed(
+    kind: str, path: Path, rejects: Rejects, progress: Progress = SILENT, *, labelled: bool = True
+) -> RowStream | None:
     if kind == "svmlight":
         return SvmlightStream(path, rejects)
     if kind == "fasttext":
@@ -75,7 +76,9 @@ def _streamed(path: Path, rejects: Rejects, progress: Progress = SILENT, *, labe
     return None
 
 
-def unlabelled_rows(path: Path, rejects: Rejects, n_features: int | None = None) -> Iterator[Rows] | None:
+def unlabelled_rows(
+    path: Path, rejects: Rejects, n_features: int | None = None, things: Things | None = None
+) -> Iterator[Rows] | None:
     """The rows of a source without their labels, some at a time; None where it holds other things than rows.
 
     Of shards and of what `open_stream` reads by parts no more are in memory, so that an id of Parquet or ARFF may come
@@ -88,15 +91,18 @@ def unlabelled_rows(path: Path, rejects: Rejects, n_features: int | None = None)
         Where rows that cannot be used are listed.
     n_features : int or None
         The width of rows that do not tell theirs.
+    things : {"pictures", "sounds", "documents"} or None
+        What else is wanted; see `open_source`, as which this takes lines of text without labels.
 
     Raises
     ------
     InputError
         As `open_source`; of rows that are read, when they are.
     """
-    if kind_of(path) == "shards":
+    kind = kind_of(path, plain_text=True, things=things)
+    if kind == "shards":
         return (replace(rows, Y=rows.Y[:, :0], label_names=[]) for rows in open_shards(path).blocks())
-    stream = _streamed(path, rejects, labelled=False)
+    stream = _streamed(kind, path, rejects, labelled=False)
     if stream is None:
         return None
     open_width = stream.about.n_features is None

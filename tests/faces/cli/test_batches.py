@@ -88,6 +88,17 @@ def test_rows_without_labels_and_with_ids_that_come_again(
         assert [json.loads(line)["id"] for line in lines] == ids
 
 
+def test_lines_of_words_need_no_labels(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "rows.txt").write_text("".join(f"__label__{'ab'[i % 2]} {['red', 'blue'][i % 2]}\n" for i in range(40)))
+    (tmp_path / "bare.txt").write_text("red\nblue red red\n")
+    words = ("--model", tmp_path / "m", "--epochs", 2, "--threads", 1)
+    assert cli("train", tmp_path / "rows.txt", *words).code == 0
+    printed = cli("annotate", tmp_path / "m", tmp_path / "bare.txt", "--json").json["results"]
+    done = cli("annotate", tmp_path / "m", tmp_path / "bare.txt", "--out", tmp_path / "out.jsonl")
+    assert done.code == 0, done.err
+    assert [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()] == printed
+
+
 def test_an_index_is_passed_by_where_that_is_asked(cli: Cli, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     rows = [f"{i % 1200} " + " ".join(f"{j}:1" for j in np.sort(rng.permutation(300)[:8])) for i in range(2400)]

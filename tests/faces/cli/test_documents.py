@@ -185,6 +185,10 @@ def test_single_files(cli: Cli, model: Path, tmp_path: Path) -> None:
     said = cli("annotate", model, bird, soup, bad, "-k", 1, "--rejects", tmp_path / "rejects.jsonl")
     assert [line.partition(" ")[0] for line in said.out.splitlines()] == [f"{bird}\tnoun.animal", f"{soup}\tnoun.food"]
     assert "not UTF-8" in (tmp_path / "rejects.jsonl").read_text()
+    written = cli("annotate", model, bird, soup, bad, "-k", 1, "--out", tmp_path / "out.tsv")
+    assert written.code == 0, written.err
+    lines = (tmp_path / "out.tsv").read_text().splitlines()[1:]
+    assert [line.rpartition("\t")[0] for line in lines] == [f"{bird}\tnoun.animal", f"{soup}\tnoun.food"]
 
 
 def test_info_says_that_documents_were_described(cli: Cli, model: Path) -> None:

@@ -35,9 +35,10 @@ def annotate_to_command(
 
     form_of(file)  # refuses another ending before any work
     refuse_unwritable(("annotations", file), ("rejects", rejects_file), inputs=(*inputs, model))
-    for path in inputs:
-        kind_of(path)  # refuses what cannot be told before work on the others
     annotator, progress = loaded(model, threads), TerminalProgress()
+    things = annotator.terms and annotator.terms.things
+    for path in inputs:
+        kind_of(path, plain_text=True, things=things)  # refuses what cannot be told before work on the others
     run = executor(threads, ray, model, *inputs)
     among = None if candidates is None else label_names(candidates)
     annotator.model.vocabulary_.ids(among or ())  # refuses an unknown label as well
@@ -64,9 +65,9 @@ def _blocks(annotator: Any, model: Path, inputs: Sequence[Path], rejects: "Rejec
     from wsabie.sources.row_stream import unlabelled_rows
     from wsabie.studies.annotating import in_blocks
 
-    others = []
+    others, things = [], annotator.terms and annotator.terms.things
     for path in inputs:
-        blocks = unlabelled_rows(path, rejects, annotator.model.n_features_in_)
+        blocks = unlabelled_rows(path, rejects, annotator.model.n_features_in_, things)
         if blocks is None:
             others.append(path)
             continue
