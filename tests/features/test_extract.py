@@ -102,6 +102,24 @@ def test_processes_write_the_same_bytes(tmp_path, terms, spoilt):
     assert [where for where, _, _ in rejects.listed] == ["words.jpg", "gone.jpg", "cut.png"]
 
 
+def test_two_that_write_one_file_are_kept_apart(tmp_path, terms, collection, monkeypatch):
+    """Else the file would hold shards of both."""
+    others = ItemList(collection.path, [item._replace(id=f"another {item.id}") for item in collection.items])
+    write, refused = module.write_shard, []
+
+    def meanwhile(*given):
+        with pytest.raises(InputError, match=r"another command is changing .*a\.parquet\.parts") as error:
+            extract(others, terms, tmp_path / "a.parquet", shard_pictures=7)
+        refused.append(error)
+        write(*given)
+
+    monkeypatch.setattr(module, "write_shard", meanwhile)
+    extract(collection, terms, tmp_path / "a.parquet", shard_pictures=7)
+    assert as_rows(tmp_path / "a.parquet").ids == [item.id for item in collection.items]
+    assert len(refused) == 4
+    assert [path.name for path in tmp_path.iterdir()] == ["a.parquet"]
+
+
 class StopHereError(Exception):
     pass
 
@@ -132,6 +150,7 @@ def test_goes_on_after_an_interruption(tmp_path, terms, spoilt, monkeypatch):
         with pytest.raises(StopHereError):
             extract(interrupt(spoilt, after), terms, out, shard_pictures=4)
         assert not out.exists()
+        assert out.with_name("a.parquet.parts").exists() == (after > 1)  # nothing is kept of the first
     kept = {p.name: p.stat().st_mtime_ns for p in (tmp_path / "a.parquet.parts").iterdir()}
     assert sorted(kept) == [f"{n:08d}.parquet" for n in range(len(kept))]
     assert len(kept) >= 3

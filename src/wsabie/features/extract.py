@@ -11,6 +11,7 @@ import os
 import shutil
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -24,6 +25,7 @@ from wsabie.features.learning import Run, batches, item_batches, nothing_read
 from wsabie.features.shards import OWN_FILES, Finished, finished, merge, shard_path, write_shard
 from wsabie.features.viewer import Described, Rejected
 from wsabie.sources.records import Item, ItemSource
+from wsabie.storage.atomic import explained, held
 from wsabie.storage.rejects import Rejects
 from wsabie.storage.scratch import refuse_strangers
 
@@ -92,7 +94,7 @@ def extract(
     Raises
     ------
     InputError
-        `out` cannot be written, the disk is full, or no picture can be read.
+        `out` cannot be written, the disk is full, another process writes it, or no picture can be read.
     """
     out, rejects = Path(out), Rejects() if rejects is None else rejects
     if out.is_dir():
@@ -102,13 +104,19 @@ def extract(
     run = Run(executor or Serial(), progress, rejects)
     plan = _plan(source, describer, augment, shard_pictures, out)
     refuse_strangers(plan.folder, OWN_FILES)
-    whole = finished(out) if resume else None
-    if whole is None or whole.key != plan.key:
-        whole = _carry_out(plan, source, describer, out, run, resume)
-    else:
-        _list(whole.rejected, rejects)
-        shutil.rmtree(plan.folder, ignore_errors=True)
-    return whole.n_rows
+    with explained(plan.folder):
+        plan.folder.mkdir(parents=True, exist_ok=True)
+    with held(plan.folder):  # shards of another command would come between ours
+        try:
+            whole = finished(out) if resume else None
+            if whole is None or whole.key != plan.key:
+                return _carry_out(plan, source, describer, out, run, resume).n_rows
+            _list(whole.rejected, rejects)
+            shutil.rmtree(plan.folder, ignore_errors=True)
+            return whole.n_rows
+        finally:
+            with suppress(OSError):
+                plan.folder.rmdir()  # if it is empty
 
 
 class _Plan(NamedTuple):
@@ -154,8 +162,8 @@ def _identity(picture: Item) -> bytes:
 
 def _carry_out(plan: _Plan, source: ItemSource, describer: Describer, out: Path, run: Run, resume: bool) -> Finished:
     """Describe what is missing, then put everything together."""
-    if not resume:
-        shutil.rmtree(plan.folder, ignore_errors=True)
+    for old in () if resume else plan.folder.iterdir():
+        old.unlink()
     found = {number: finished(shard_path(plan.folder, number)) for number in range(len(plan.keys))}
     done = {number: one for number, one in found.items() if one is not None and one.key == plan.keys[number]}
     for shard in done.values():
