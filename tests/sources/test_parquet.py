@@ -15,6 +15,7 @@ from wsabie.base.errors import InputError
 from wsabie.sources import parquet_pictures
 from wsabie.sources.fingerprint import fingerprint
 from wsabie.sources.open import open_source
+from wsabie.sources.parquet_file import open_table
 from wsabie.sources.parquet_pictures import write_pictures
 from wsabie.sources.parquet_rows import write_rows
 from wsabie.sources.records import Item, ItemList, Rows
@@ -370,3 +371,18 @@ def test_dense_rows_of_an_array_type_are_lists(tmp_path):
     tensors = pa.FixedShapeTensorArray.from_numpy_ndarray(np.arange(4, dtype=np.float32).reshape(2, 2))
     path = table(tmp_path, features=tensors, labels=[["a"], ["b"]])
     assert open_source(path).X.tolist() == [[0, 1], [2, 3]]
+
+
+def test_rows_behind_others_are_told_by_their_own_numbers(tmp_path):
+    """Whole groups of rows, and files, are passed over unread."""
+    for name, n in (("a", 10), ("b", 5)):
+        pq.write_table(pa.table({"id": [f"{name}{i}" for i in range(1, n + 1)]}), tmp_path / f"{name}.parquet", 3)
+    table = open_table(tmp_path)
+
+    def told(skip):
+        batches = table.batches(["id"], 2, skip)
+        return [(batch.where(row), one) for batch in batches for row, one in enumerate(batch.column("id"))]
+
+    assert told(0)[11] == (f"{tmp_path / 'b.parquet'} row 2", "b2")
+    for skip in range(16):
+        assert told(skip) == told(0)[skip:]

@@ -876,13 +876,24 @@ def test_a_manifest_does_not_lead_to_other_folders(shards: Path, which: str) -> 
     """Although the file is there, of the right size, and the manifest's checksum is right."""
     name = shard_name(5, 6) if which == "shards" else "names.json"
     (shards / name).rename(shards.parent / name)
-    file = shards / "manifest.json"
-    told = json.loads(file.read_text().replace(f'"{name}"', f'"../{name}"'))
-    del told["sha256"]
-    body = json.dumps(told, indent=1, ensure_ascii=False).encode()[1:]
-    file.write_bytes(f'{{\n "sha256": "{hashlib.sha256(body).hexdigest()}",'.encode() + body)
+    change_manifest(shards, f'"{name}"', f'"../{name}"')
     with pytest.raises(InputError, match=r"manifest\.json is damaged"):
         open_shards(shards)
+
+
+def change_manifest(folder: Path, old: str, new: str) -> None:
+    """Replace something in a manifest, whose checksum is right again."""
+    told = json.loads((folder / "manifest.json").read_text().replace(old, new))
+    del told["sha256"]
+    body = json.dumps(told, indent=1, ensure_ascii=False).encode()[1:]
+    (folder / "manifest.json").write_bytes(f'{{\n "sha256": "{hashlib.sha256(body).hexdigest()}",'.encode() + body)
+
+
+def test_dense_rows_of_another_width_than_the_manifest_tells_are_refused(tmp_path: Path) -> None:
+    in_shards(toy_rows(60, dense=True), tmp_path / "out")
+    change_manifest(tmp_path / "out", '"features": 30', '"features": 31')
+    with pytest.raises(InputError, match=r"rows-00000-of-00001\.safetensors is damaged"):
+        open_shards(tmp_path / "out").read([(0, 1)])
 
 
 def test_nothing_to_write_is_refused(tmp_path: Path) -> None:

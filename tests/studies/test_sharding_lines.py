@@ -104,13 +104,24 @@ def test_what_cannot_be_used_is_on_one_side_of_a_position(in_lines: Path) -> Non
     assert followed > 2
 
 
-def test_an_xml_file_that_changes_makes_other_shards(tmp_path: Path) -> None:
-    (tmp_path / "rows.arff").write_text(measured(dense=True, named=False))
-    (tmp_path / "rows.xml").write_text('<labels><label name="two"/><label name="one"/></labels>')
-    in_shards(tmp_path / "rows.arff", tmp_path / "shards")
-    (tmp_path / "rows.xml").write_text('<labels><label name="one"/></labels>')
+@pytest.mark.parametrize(
+    ("name", "rows", "beside", "one", "other"),
+    [
+        ("rows.arff", measured(dense=True, named=False), "rows.xml", '<l><label name="two"/><label name="one"/></l>',
+         '<l><label name="one"/></l>'),
+        ("rows.txt", "0 1:2\n1 3:4\n", "labels.txt", "sky\nsea\n", "sky\nmoon\n"),
+    ],
+    ids=["arff", "svmlight"],
+)  # fmt: skip
+def test_a_file_of_labels_that_changes_makes_other_shards(
+    tmp_path: Path, name: str, rows: str, beside: str, one: str, other: str
+) -> None:
+    (tmp_path / name).write_text(rows)
+    (tmp_path / beside).write_text(one)
+    in_shards(tmp_path / name, tmp_path / "shards")
+    (tmp_path / beside).write_text(other)
     with pytest.raises(InputError, match="holds shards of other data"):
-        in_shards(tmp_path / "rows.arff", tmp_path / "shards")
+        in_shards(tmp_path / name, tmp_path / "shards")
 
 
 def test_words_that_come_while_words_are_counted_are_refused(tmp_path: Path) -> None:
