@@ -247,3 +247,9 @@ def test_only_a_first_line_of_sizes_tells_the_width(write):
         path = write(text, name)
         (part,) = unlabelled_rows(path, Rejects(), n_features=2)
         assert (read_svmlight(path).open_width, part.open_width) == (not told, not told)
+
+
+def test_unlabelled_rows_are_as_wide_as_they_need(write):
+    (part,) = unlabelled_rows(write("0 0:1 7:2\n1 2:1\n", "rows.txt"), Rejects(), n_features=3)
+    assert part.X.shape == (2, 8)
+    assert part.X.toarray()[0, 7] == 2

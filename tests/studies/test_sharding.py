@@ -34,7 +34,7 @@ from wsabie.sources.sharded import open_shards
 from wsabie.sources.streamed import Part, WholeStream
 from wsabie.storage.columns import Columns, Lists, map_columns, write_columns
 from wsabie.storage.rejects import Rejects
-from wsabie.storage.shards import shard_name
+from wsabie.storage.shards import nonzeros, shard_name
 from wsabie.studies import shard_cuts, shard_keys, shard_runs, shard_values, sharding
 from wsabie.studies.shard_runs import Runs, Wanted
 
@@ -105,6 +105,23 @@ def test_rows_have_the_same_numbers_in_shards_of_any_size(tmp_path: Path) -> Non
         (X, Y), (Z, W) = one.read([span]), other.read([span])
         assert all(np.array_equal(a, b) for a, b in zip(X, Z, strict=True))
         assert (Y != W).nnz == 0
+
+
+@pytest.mark.usefixtures("small_runs")
+def test_long_rows_make_short_runs_and_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, lengths = toy_rows(), list[int]()
+    monkeypatch.setattr(shard_runs, "NONZEROS_PER_RUN", rows.X.nnz // 9)
+    monkeypatch.setattr(sharding, "NONZEROS_PER_SHARD", rows.X.nnz // 4)
+
+    def noted(file: Path, columns: Columns, note: Any) -> None:
+        lengths.append(nonzeros(columns))
+        write_columns(file, columns, note)
+
+    monkeypatch.setattr(shard_runs, "write_columns", noted)
+    found = in_shards(rows, tmp_path / "out")
+    assert max(lengths) <= rows.X.nnz // 9
+    assert sum(lengths) == rows.X.nnz
+    assert len(found.shards.files) == -(-rows.X.nnz // (rows.X.nnz // 4))
 
 
 # ---- sources

@@ -13,7 +13,7 @@ from wsabie.sources.open import open_source
 from wsabie.sources.row_stream import open_stream
 from wsabie.storage.columns import write_columns
 from wsabie.storage.rejects import Rejects
-from wsabie.studies import shard_runs
+from wsabie.studies import shard_cuts, shard_runs
 from wsabie.studies.shard_runs import Wanted
 from wsabie.studies.sharding import write_shards
 
@@ -90,6 +90,18 @@ def test_a_stopped_conversion_of_lines_goes_on(tmp_path: Path, in_lines: Path, m
     in_shards(in_lines, tmp_path / "out", again, rows=30)
     assert content(tmp_path / "out") == content(tmp_path / "whole")
     assert sorted(again.listed) == sorted(told.listed)
+
+
+def test_a_conversion_that_stopped_behind_its_last_line_reads_none_again(
+    tmp_path: Path, in_lines: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told, again = Rejects(), Rejects()
+    with monkeypatch.context() as patch:
+        patch.setattr(shard_cuts, "write_shard", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            in_shards(in_lines, tmp_path / "out", told, rows=30)
+    in_shards(in_lines, tmp_path / "out", again, rows=30)
+    assert sorted(again.listed) == sorted(told.listed) != []
 
 
 def test_what_cannot_be_used_is_on_one_side_of_a_position(in_lines: Path) -> None:
