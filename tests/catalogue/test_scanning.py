@@ -10,6 +10,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -501,6 +502,21 @@ def test_tags_of_a_table_are_read_again_when_it_changes(collection: Collection) 
     assert look(collection) == NOTHING._replace(unchanged=3)  # nothing is taken away
     with pytest.raises(InputError, match=r"has no metadata.csv"):
         look(collection, tags="metadata")
+
+
+def test_a_table_that_may_not_be_read_is_named(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(collection.folder / "0.png", 0)
+    table, opened = collection.folder / "metadata.csv", Path.open
+    table.write_text("file_name,labels\n0.png,sea\n")
+
+    def refusing(path: Path, *given: Any, **more: Any) -> Any:
+        if path == table:
+            raise PermissionError(13, "Permission denied", str(path))
+        return opened(path, *given, **more)
+
+    monkeypatch.setattr(Path, "open", refusing)
+    with pytest.raises(InputError, match=r"cannot read .*metadata\.csv: Permission denied; check"):
+        look(collection)
 
 
 def test_sidecars_beside_a_table_are_told(collection: Collection) -> None:

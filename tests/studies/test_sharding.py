@@ -705,6 +705,27 @@ def test_a_run_without_its_note_is_made_again(
 
 
 @pytest.mark.usefixtures("small_runs")
+@pytest.mark.parametrize("name", ["unfinished/run-00002.json", "unfinished/run-00002.safetensors", shard_name(1, 6)])
+def test_what_may_not_be_read_is_not_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(sharding, "write_manifest", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            in_shards(toy_rows(), tmp_path / "out", rows=100)
+    whole, opened = content(tmp_path / "out"), Path.open
+
+    def refusing(path: Path, *given: Any, **more: Any) -> Any:
+        if path == tmp_path / "out" / name:
+            raise PermissionError(13, "Permission denied", str(path))
+        return opened(path, *given, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "open", refusing)
+        with pytest.raises(InputError, match=rf"cannot read .*{name}: Permission denied; check its permissions"):
+            in_shards(toy_rows(), tmp_path / "out", rows=100)
+    assert content(tmp_path / "out") == whole
+
+
+@pytest.mark.usefixtures("small_runs")
 def test_what_a_stopped_run_skipped_is_not_taken_over_with_strict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,7 +25,7 @@ from wsabie.sources.folders import (
 from wsabie.sources.media import PICTURES, Medium
 from wsabie.sources.metadata import NAMES, find_metadata, read_metadata
 from wsabie.sources.picture_tags import keywords_in, sidecars_of
-from wsabie.sources.text import shown
+from wsabie.sources.text import reading, shown
 from wsabie.storage.rejects import Rejects
 
 CLOSED = "folder that cannot be read"
@@ -265,7 +265,7 @@ def _by_metadata(root: Root, files: dict[str, Stat], rejects: Rejects, *, requir
         if required:
             raise InputError(f"{root.folder} has no metadata.csv or metadata.jsonl; write one, or leave --tags out")
         return _NO_TAGS
-    with table.open("rb") as file:
+    with reading(table), table.open("rb") as file:
         now = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
     labels: dict[str, dict[str, None]] = {}
     for row in read_metadata(table, rejects=rejects):

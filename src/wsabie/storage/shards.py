@@ -363,14 +363,15 @@ def write_shard(path: Path, number: int, n_shards: int, columns: Columns) -> dic
 def found_shard(path: Path, number: int, n_shards: int) -> dict[str, Any] | None:
     """What the manifest says of a shard that an earlier run has written; None without one."""
     file = path / shard_name(number, n_shards)
-    if not file.is_file():
-        return None
-    try:
-        columns, _ = map_columns(file)
-    except ValueError:
-        return None
-    with file.open("rb") as stream:
-        return _entry(file, columns, hashlib.file_digest(stream, "sha256").hexdigest())
+    with readable(file):
+        if not file.is_file():
+            return None
+        try:
+            columns, _ = map_columns(file)
+        except ValueError:
+            return None
+        with file.open("rb") as stream:
+            return _entry(file, columns, hashlib.file_digest(stream, "sha256").hexdigest())
 
 
 def shard_name(number: int, n_shards: int) -> str:

@@ -161,15 +161,16 @@ class Runs:
     def _found(self, number: int) -> dict[str, Any] | None:
         """The note of a run that is there; both are looked at here, and by nothing that opens the run later."""
         file = self._file(number)
-        try:
+        with readable(file):
             if not file.is_file():
                 return None
-            map_columns(file)
-            note: dict[str, Any] = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
-            return note
-        except (ValueError, FileNotFoundError):
-            file.unlink()
-            return None
+            try:
+                map_columns(file)
+                note: dict[str, Any] = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
+                return note
+            except (ValueError, FileNotFoundError):
+                file.unlink()
+                return None
 
     def _file(self, number: int) -> Path:
         return _run_file(self.work, number)
