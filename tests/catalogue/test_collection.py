@@ -18,7 +18,7 @@ from sqlalchemy.exc import IntegrityError
 
 from wsabie.base.errors import BusyError, InputError
 from wsabie.catalogue import database, tables
-from wsabie.catalogue.collection import Collection, check, create, open_collection
+from wsabie.catalogue.collection import Collection, check, create, is_collection, open_collection
 from wsabie.catalogue.database import HEAD, reading, version, writing
 from wsabie.catalogue.journal import entry, history
 from wsabie.catalogue.roots import all_roots
@@ -93,6 +93,20 @@ def test_a_moved_folder_is_the_same_collection(tmp_path: Path, database: str | N
     (tmp_path / "a").rename(tmp_path / "b")
     with open_collection(tmp_path / "b") as found:
         assert found.roots() == {1: tmp_path / "b"}
+
+
+@pytest.mark.parametrize("ask", [create, open_collection, is_collection])
+def test_a_folder_that_may_not_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ask: Any) -> None:
+    stat = Path.stat
+
+    def refusing(path: Path, **options: Any) -> Any:
+        if path.is_relative_to(tmp_path / "photos" / ".wsabie"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return stat(path, **options)
+
+    monkeypatch.setattr(Path, "stat", refusing)
+    with pytest.raises(InputError, match=r"cannot read .*photos/\.wsabie/collection\.json: Permission denied; check"):
+        ask(tmp_path / "photos")
 
 
 def test_what_is_no_collection_is_told(tmp_path: Path) -> None:

@@ -370,6 +370,17 @@ def test_groups_stay_together_whatever_ids_are(tmp_path: Path) -> None:
         assert sum(map(len, groups)) == len(set.union(*groups)) == 60
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_rows_without_a_group_are_each_by_themselves(tmp_path: Path, named: bool) -> None:
+    rows = replace(toy_rows(), groups=[""] * 600)
+    if not named:
+        write_rows(rows, tmp_path / "rows.parquet")
+        table = pq.read_table(tmp_path / "rows.parquet").drop_columns(["id"])
+        pq.write_table(table, tmp_path / "rows.parquet")
+    _, judged = in_shards(rows if named else tmp_path / "rows.parquet", tmp_path / "out").held_out(0.3)
+    assert 130 < len(judged.whole()) < 230
+
+
 @pytest.mark.parametrize("form", ["rows", "parquet"])
 def test_views_of_one_picture_are_on_one_side(tmp_path: Path, form: str) -> None:
     ids = [f"{i // 4}.png" + (f"#{i % 4}" if i % 4 else "") for i in range(600)]

@@ -102,7 +102,7 @@ def create(folder: Path, database: str | None = None) -> Collection:
     """
     folder = folder.resolve()
     config = folder / PLACE / _CONFIG
-    if config.exists():
+    if is_collection(folder):
         there = open_collection(folder)
         if database is not None and _database_of(config) != database:
             raise InputError(
@@ -134,7 +134,7 @@ def open_collection(folder: Path) -> Collection:
     """
     folder = folder.resolve()
     config = folder / PLACE / _CONFIG
-    if not config.is_file():
+    if not is_collection(folder):
         if not folder.exists():
             raise InputError(f"there is no folder {folder}; check its name")
         if (above := collection_above(folder)) is not None:
@@ -147,8 +147,9 @@ def open_collection(folder: Path) -> Collection:
 
 
 def is_collection(folder: Path) -> bool:
-    """Whether a folder was made a collection."""
-    return (folder / PLACE / _CONFIG).is_file()
+    """Whether a folder was made a collection; InputError where that cannot be seen."""
+    with readable(folder):
+        return (folder / PLACE / _CONFIG).is_file()
 
 
 def collection_above(folder: Path) -> Path | None:

@@ -66,6 +66,18 @@ def test_a_map_that_is_there_is_used_or_refused(cli: Cli, rows: Path, tmp_path: 
     assert "n_components 3 and not 2" in other.err
 
 
+def test_features_are_known_to_a_map_by_their_names(cli: Cli, tmp_path: Path) -> None:
+    lines = [f"__label__a {'red ' * (i % 3)}{'blue ' * (i % 4)}green" for i in range(24)]
+    (tmp_path / "learnt.txt").write_text("\n".join(lines))
+    (tmp_path / "new.txt").write_text(
+        "\n".join([*lines[:6], *["__label__a red red red"] * 99])
+    )  # another order of words
+    assert cli("features", "kpca", tmp_path / "learnt.txt", "--out", tmp_path / "a", "--dim", 3).code == 0
+    used = cli("features", "kpca", tmp_path / "new.txt", "--out", tmp_path / "b", "--map", tmp_path / "a.map")
+    assert used.code == 0, used.err
+    np.testing.assert_allclose(open_source(tmp_path / "b").X[:6], open_source(tmp_path / "a").X[:6], atol=1e-5)
+
+
 def test_fewer_components_are_told(cli: Cli, rows: Path, tmp_path: Path) -> None:
     said = cli("features", "kpca", rows, "--out", tmp_path / "o", "--threads", 1)
     assert said.code == 0, said.err
