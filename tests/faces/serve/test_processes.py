@@ -5,6 +5,8 @@ import os
 import re
 import signal
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -120,6 +122,39 @@ def test_what_is_no_request_is_told_as_other_errors(served_service: httpx.Client
 def served_service(served_model: Path) -> Iterator[httpx.Client]:
     with running(served_model) as found:
         yield found
+
+
+BUSY = """
+import sys
+from wsabie.base.errors import BusyError
+from wsabie.faces.serve import running
+
+ready, asked = running.context_of, []
+
+def context_of(service):
+    asked.append(service)
+    if len(asked) == 1:
+        return ready(service)
+    print("waits", flush=True)
+    raise BusyError("the database is away")
+
+running.context_of = context_of
+service = running.Service(sys.argv[1], port=0)
+running.serve(service, running.listening(service), lambda: None)
+"""
+
+
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
+def test_a_service_that_waits_for_its_database_can_be_stopped(served_model: Path, stop: signal.Signals) -> None:
+    words = [sys.executable, "-c", BUSY, str(served_model)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as service:
+        try:
+            assert service.stdout is not None
+            assert service.stdout.readline() == "waits\n"
+            service.send_signal(stop)
+            assert service.wait(20) == -stop
+        finally:
+            service.kill()
 
 
 def test_one_process_needs_no_files(served_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

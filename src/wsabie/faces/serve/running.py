@@ -179,11 +179,17 @@ def application() -> ASGIApp:
 
 def _context_when_free(service: Service) -> Context:
     """What the application holds; other processes go on while the database is busy."""
-    while True:
-        try:
-            return context_of(service)
-        except BusyError:
-            time.sleep(1)
+    # The server's own way to stop, to finish what it has begun to serve, would wait for a database without end.
+    stops = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        while True:
+            try:
+                return context_of(service)
+            except BusyError:
+                time.sleep(1)
+    finally:
+        for number, stop in stops.items():
+            signal.signal(number, stop)
 
 
 def _end_with_parent() -> None:
