@@ -18,13 +18,14 @@ from sqlalchemy import func, select
 
 from wsabie.base.errors import InputError
 from wsabie.base.executor import Processes
-from wsabie.catalogue import book, job_process, jobs, looking, scanning, tables
+from wsabie.catalogue import book, filing, job_process, jobs, looking, scanning, tables
 from wsabie.catalogue.collection import Collection, check, open_collection
 from wsabie.catalogue.database import reading
 from wsabie.catalogue.deciding import Decision, decide
 from wsabie.catalogue.exporting import write_to_pictures
 from wsabie.catalogue.importing import import_tags
 from wsabie.catalogue.journal import entry, history, undo
+from wsabie.catalogue.moving import Known, Seen
 from wsabie.catalogue.roots import add_root, all_roots, medium_of_collection
 from wsabie.catalogue.scanning import Scanned, scan
 from wsabie.storage.rejects import Rejects
@@ -502,6 +503,25 @@ def test_tags_of_a_table_are_read_again_when_it_changes(collection: Collection) 
     assert look(collection) == NOTHING._replace(unchanged=3)  # nothing is taken away
     with pytest.raises(InputError, match=r"has no metadata.csv"):
         look(collection, tags="metadata")
+
+
+def test_a_move_into_the_place_of_one_that_cannot_move_waits(collection: Collection) -> None:
+    """Somebody else has filed another file meanwhile where the last one was to go."""
+    for number, name in enumerate("abc"):
+        write(collection.folder / f"{name}.png", number)
+    look(collection)
+    with reading(collection.engine) as connection:
+        known = {item.path: item for item in filing.known_items(connection, list(collection.roots()))}
+
+    def moved(item: Known, path: str) -> filing.Filed:
+        looked = looking.Looked(looking.Stat(item.size or 0, item.modified or 0), item.hash)
+        return filing.Filed("moved", Seen(item.root, path, looked, None), item)
+
+    before = rows(collection)
+    block = [moved(known["a.png"], "b.png"), moved(known["b.png"], "c.png")]
+    assert not filing.write_block(collection.engine, "anna", block).counts["moved"]
+    assert rows(collection) == before
+    assert filing.write_block(collection.engine, "anna", [*block, moved(known["c.png"], "a.png")]).counts["moved"] == 3
 
 
 def test_a_table_that_may_not_be_read_is_named(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -110,15 +110,16 @@ def _still_true(connection: Connection, block: Sequence[Filed]) -> list[Filed]:
     places = _places(connection, [one.item.id for one in block if one.item is not None])
     taken = _taken(connection, block)
     fresh = [one for one in block if one.item is None or places.get(one.item.id) == (one.item.root, one.item.path)]
-    leaving = {one.item.id for one in fresh if one.kind == "moved" and one.item is not None}
-    if len(leaving) < sum(one.kind == "moved" for one in block):
-        leaving = set()  # others moved them: what was to come into their places waits for the next scan
-    kept = []
-    for one in fresh:
-        there = taken.get((one.seen.root, one.seen.path))
-        if there is None or (one.item is not None and there == one.item.id) or there in leaving:
-            kept.append(one)
-    return kept
+    while True:
+        leaving = {one.item.id for one in fresh if one.kind == "moved" and one.item is not None}
+        kept = []
+        for one in fresh:
+            there = taken.get((one.seen.root, one.seen.path))
+            if there is None or (one.item is not None and there == one.item.id) or there in leaving:
+                kept.append(one)
+        if len(kept) == len(fresh):
+            return kept
+        fresh = kept  # what was to come into the place of one that stays waits for the next scan too
 
 
 def _places(connection: Connection, numbers: Sequence[int]) -> dict[int, tuple[int, str]]:
