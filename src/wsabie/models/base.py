@@ -32,11 +32,14 @@ class LabelModel(BaseEstimator):  # type: ignore[misc]
     vocabulary_ : Vocabulary
         Label names and numbers; a number never changes.
     n_features_in_ : int
+    feature_names_in_ : (n_features_in_,) array of str or None
+        The columns of the data frame that the model was fitted to; None: it was fitted to something else.
     """
 
     kind: ClassVar[str]
     vocabulary_: Vocabulary
     n_features_in_: int
+    feature_names_in_: Any = None
 
     @abstractmethod
     def rank(self, X: Any, k: int = 10, *, exclude: Any = None, candidates: Any = None) -> tuple[Int64, Float32]:
@@ -151,6 +154,7 @@ class LabelModel(BaseEstimator):  # type: ignore[misc]
             "parameters": plain(self.get_params()),
             "label_names": list(self.vocabulary_),
             **({"label_edits": edits} if (edits := self.vocabulary_.edits()) else {}),
+            **({} if self.feature_names_in_ is None else {"feature_names_in": list(self.feature_names_in_)}),
             "n_features": self.n_features_in_,
             "versions": versions(),
         }
@@ -162,6 +166,8 @@ class LabelModel(BaseEstimator):  # type: ignore[misc]
         names, edits = config["label_names"], config.get("label_edits")
         model.vocabulary_ = Vocabulary(names) if edits is None else Vocabulary.restored(names, edits)
         model.n_features_in_ = int(config["n_features"])
+        if "feature_names_in" in config:
+            model.feature_names_in_ = np.array(config["feature_names_in"], object)
         return model
 
     def __sklearn_tags__(self) -> Any:
@@ -183,12 +189,20 @@ class LabelModel(BaseEstimator):  # type: ignore[misc]
         targets = label_matrix(Y, rows, vocabulary, grow=True, named=label_names is not None)
         require(bool((targets.data > 0).any()), "no row has a label; give at least one (row, label) pair")
         self.vocabulary_, self.n_features_in_ = vocabulary, width
+        self.feature_names_in_ = columns_of(X)
         return inputs, targets
 
     def _checked(self, X: Any, what: str = "X") -> Inputs:
         """Rows for a fitted model."""
         self._check_fitted()
-        return check_features(X, n_features=self.n_features_in_, what=what, who=type(self).__name__)
+        inputs = check_features(X, n_features=self.n_features_in_, what=what, who=type(self).__name__)
+        names, known = columns_of(X), self.feature_names_in_
+        if names is not None and known is not None and (at := np.flatnonzero(known != names)).size:
+            raise InputError(
+                f"column {at[0]} of {what} is {names[at[0]]!r}, but {type(self).__name__} was fitted with "
+                f"{known[at[0]]!r} there; give the same columns in the same order: {what}[model.feature_names_in_]"
+            )
+        return inputs
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "vocabulary_"):
@@ -225,3 +239,15 @@ class LabelModel(BaseEstimator):  # type: ignore[misc]
             (name,) = self.vocabulary_.names(ids[now < 0][:1])
             raise InputError(f"the label {name!r} was removed; leave it out")
         return now
+
+
+def columns_of(X: Any) -> Any:
+    """The names of a data frame's columns, (n,) array of str, where all are text; None: it is none.
+
+    Examples
+    --------
+    >>> columns_of(np.eye(2)) is None
+    True
+    """
+    names = list(getattr(X, "columns", ()))
+    return np.array(names, object) if names and all(isinstance(name, str) for name in names) else None

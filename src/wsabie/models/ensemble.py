@@ -223,6 +223,7 @@ class Ensemble(TransformerMixin, LabelModel):  # type: ignore[misc]
         joined, d = clone(self._base), self.n_features_in_
         joined.set_params(dim=self.n * joined.dim, threads=self.threads, seed=self.seed)
         joined.vocabulary_, joined.n_features_in_ = self.vocabulary_, d
+        joined.feature_names_in_ = self.feature_names_in_
         joined.scaling_ = RowScaling.learned(inputs, d, joined.rows, constant=True)
         width = d + joined.scaling_.n_added
         V, W = (tables.zeros(size, joined.dim) for size in (width, len(self.vocabulary_)))
@@ -342,6 +343,7 @@ class Ensemble(TransformerMixin, LabelModel):  # type: ignore[misc]
         model = cls(**{**config["parameters"], "estimator": None if base is None else Wsabie(**base)})
         model.joined_ = Wsabie.from_parts(parts.under("joined", Wsabie.kind, inner))
         model.vocabulary_, model.n_features_in_ = model.joined_.vocabulary_, model.joined_.n_features_in_
+        model.feature_names_in_ = model.joined_.feature_names_in_
         model.members_ = [Member(**member) for member in config["members"]]
         model.history_ = [EpochStats(**stats) for stats in config["history"]]
         model.validation_map_ = config["validation_map"]

@@ -158,6 +158,7 @@ class FullRank(ScoreRanker):
             embedding.fit(X, Y, checkpoint=places["embedding"], **given)
         self.embedding_, self.linear_ = embedding, linear
         self.vocabulary_, self.n_features_in_ = self.embedding_.vocabulary_, self.embedding_.n_features_in_
+        self.feature_names_in_ = self.embedding_.feature_names_in_
         self.blend_ = 1.0 if search or self.joint else float(self.blend)
         self.searched_: list[tuple[float, float]] = []
         self.validation_map_: float | None = embedding.facts()["validation_map"] if self.joint else None
@@ -299,6 +300,7 @@ class FullRank(ScoreRanker):
         model = cls(**{name: part for name, part in named.items() if config["given"][name]}, **config["parameters"])
         model.embedding_, model.linear_ = embedding, linear
         model.vocabulary_, model.n_features_in_ = embedding.vocabulary_, embedding.n_features_in_
+        model.feature_names_in_ = embedding.feature_names_in_
         model.validation_map_ = config["validation_map"]
         model.blend_, model.searched_ = float(config["blend"]), [tuple(pair) for pair in config["searched"]]
         return model
