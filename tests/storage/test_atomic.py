@@ -1,10 +1,12 @@
 """A file is the old one or the new one, never half of it; refusals of the system become sentences."""
 
 import errno
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -131,3 +133,36 @@ with new_folder({str(tmp_path / "a")!r}) as draft:
         if next_one == "b":
             remove_drafts(tmp_path)
         assert [path.name for path in tmp_path.iterdir()] == [mine.name]  # whose writer lives
+
+
+def test_a_folder_that_goes_while_it_is_opened_is_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who held it removed it at the end; another one may be there by now."""
+    folder, flock = tmp_path / "a", fcntl.flock
+    folder.mkdir()
+
+    def late(*given: Any) -> None:
+        folder.rmdir()
+        flock(*given)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with pytest.raises(InputError, match="another command is changing"), atomic.held(folder):
+        pass
+
+
+def test_who_waits_begins_when_a_folder_is_free(tmp_path: Path) -> None:
+    order: list[str] = []
+    begun = threading.Event()
+
+    def first() -> None:
+        with atomic.held(tmp_path):
+            begun.set()
+            time.sleep(0.2)
+            order.append("first")
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    assert begun.wait(10)
+    with atomic.held(tmp_path, wait=True):
+        order.append("second")
+    thread.join()
+    assert order == ["first", "second"]

@@ -1,7 +1,10 @@
 """The journal: a kill loses one line at most, and nothing that is not ours is written over."""
 
 import csv
+import errno
+import fcntl
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -65,6 +68,17 @@ def test_another_search_is_refused_in_one_sentence(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=said), journal(path, NAMED | other):
             pass
     assert path.read_bytes() == before
+
+
+def test_without_locks_it_is_written_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not every file system has them."""
+
+    def refused(*_: Any) -> None:
+        raise OSError(errno.ENOLCK, "no locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refused)
+    with journal(tmp_path / "trials.jsonl", NAMED) as begun:
+        assert begun.trials == []
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:

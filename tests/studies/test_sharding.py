@@ -593,6 +593,24 @@ def test_unfinished_work_of_others_is_not_thrown_away(tmp_path: Path, monkeypatc
     assert same(in_shards(toy_rows(60), tmp_path / "out", rows=100).whole(), toy_rows(60))
 
 
+def test_a_source_that_changes_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a file to which another program still adds rows."""
+    file, write = tmp_path / "rows.txt", Runs.write
+
+    def beside(self: Runs, *given: Any) -> None:
+        write(self, *given)
+        with file.open("a") as more:
+            more.write("1 4:1\n")
+
+    file.write_text("1 2:1\n2 3:1\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(Runs, "write", beside)
+        with pytest.raises(
+            InputError, match=r"rows\.txt has changed while it was read; delete .*/out and give"
+        ):
+            in_shards(file, tmp_path / "out")
+
+
 def test_a_source_that_was_corrected_is_begun_anew_where_nothing_was_finished(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

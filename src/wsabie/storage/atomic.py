@@ -100,13 +100,15 @@ def new_folder(path: str | Path) -> Iterator[Path]:
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[None]:
+def held(folder: Path, *, wait: bool = False) -> Iterator[None]:
     """Keep other commands that read, change and write a folder away until the block ends; without a folder, nothing.
+
+    With `wait` the block begins when nobody else holds the folder.
 
     Raises
     ------
     InputError
-        Another process holds it.
+        Another process holds it, or has just removed it.
 
     Examples
     --------
@@ -123,13 +125,15 @@ def held(folder: Path) -> Iterator[None]:
     with explained(folder):
         handle = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        free = wait or os.fstat(handle).st_nlink > 0
     except BlockingIOError:
-        os.close(handle)
-        raise InputError(f"another command is changing {folder}; give this one again when it is done") from None
+        free = False
     except OSError:  # there are no locks here
-        pass
+        free = True
     try:
+        if not free:
+            raise InputError(f"another command is changing {folder}; give this one again when it is done")
         yield
     finally:
         os.close(handle)

@@ -123,10 +123,12 @@ def journal(path: Path, identity: dict[str, Any]) -> Iterator[Journal]:
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        except BlockingIOError as error:
             raise InputError(
                 f"another run is tuning into {path.parent}; wait for it, or name another folder"
             ) from error
+        except OSError:  # there are no locks here
+            pass
         lines = _whole_lines(file, path)
         if not lines:
             _append(file, path, {"tuning": FORMAT, **identity})

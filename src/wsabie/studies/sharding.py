@@ -87,6 +87,8 @@ def write_shards(
             _begin(out, work, made_of, stream.path, wanted)
             runs = Runs(work, stream, wanted, rejects)
             runs.write(progress)
+            if not isinstance(stream, WholeStream) and _made_of(stream, wanted) != made_of:
+                raise InputError(f"{shown(stream.path)} has changed while it was read; {_anew(out)}")
             shards = _carry_out(out, runs, made_of, executor or Serial(), progress)
         shutil.rmtree(work, ignore_errors=True)
     return shards

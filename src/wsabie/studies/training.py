@@ -28,6 +28,7 @@ from wsabie.sources.fingerprint import fingerprint_or_none, marks_of
 from wsabie.sources.open import open_source
 from wsabie.sources.records import ItemList, ItemSource, Rows, Source, label_counts
 from wsabie.sources.sharded import ShardedRows
+from wsabie.storage.atomic import held
 from wsabie.storage.folder import is_model_folder
 from wsabie.storage.rejects import Rejects
 from wsabie.studies.sharded_sides import ShardedSides, prepare_shards
@@ -216,7 +217,8 @@ def train(
                 **({} if trainer is None else {"trainer": trainer}),
             ),
         )
-        sides.annotator(estimator).save(recipe.model)
+        with held(recipe.model, wait=True):  # an update that is under way would put what it began with back
+            sides.annotator(estimator).save(recipe.model)
     return Trained(sides.facts, getattr(estimator, "history_", []), sides.given)
 
 

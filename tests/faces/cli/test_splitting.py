@@ -113,6 +113,16 @@ def test_a_split_that_stops_half_way_leaves_the_old_one_whole(
     assert {file.name: file.read_bytes() for file in out.iterdir()} == before
 
 
+def test_what_a_killed_split_left_is_removed(cli: Cli, rows: Path, tmp_path: Path) -> None:
+    left = tmp_path / "parts" / ".split-abc"
+    left.mkdir(parents=True)
+    (left / "train.parquet").write_bytes(b"half")
+    assert cli("split", rows, "--out", tmp_path / "parts").code == 0
+    assert sorted(file.name for file in (tmp_path / "parts").iterdir()) == [
+        "test.parquet", "train.parquet", "valid.parquet"
+    ]  # fmt: skip
+
+
 def test_a_full_disk_is_one_sentence(cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(part: Any, path: Path) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", str(path))

@@ -167,12 +167,16 @@ def test_two_commands_do_not_train_one_model(
     def beside(self: Annotator, place: Path) -> None:
         with pytest.raises(InputError, match="another command is changing"), held(work):
             pass
+        if place.exists():  # nor may it be updated meanwhile
+            with pytest.raises(InputError, match="another command is changing"), held(place):
+                pass
         saved.append(place)
         save(self, place)
 
     monkeypatch.setattr(Annotator, "save", beside)
-    assert cli(*asked).code == 0
-    assert saved == [tmp_path / "m"]
+    for _ in ("made", "replaced"):
+        assert cli(*asked).code == 0
+    assert saved == [tmp_path / "m"] * 2
     with unfinished(work, resume=False):
         (work / "terms").touch()
         for words in ((), ("--resume",), ("--anew",)):

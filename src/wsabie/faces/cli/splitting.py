@@ -1,5 +1,6 @@
 """`wsabie split`."""
 
+import shutil
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -12,13 +13,14 @@ from wsabie.faces.cli.common import couples_in, describe_first, listing, opened
 from wsabie.faces.cli.terminal import TerminalProgress, note, out, plural, show_json
 from wsabie.features.collect import outline
 from wsabie.sources.records import ItemPart, Rows, Source, label_counts
-from wsabie.storage.atomic import explained
+from wsabie.storage.atomic import explained, held
 from wsabie.storage.outputs import Kind, refuse_unwritable
 from wsabie.storage.rejects import Rejects
 from wsabie.studies.splitting import RelatedSplit, split_labels, split_related, split_rows, still_related
 
 SIDES = ("train", "valid", "test")
 KEPT, DROPPED = "relations.tsv", "relations-dropped.jsonl"
+_DRAFTS = ".split-"
 
 
 def split_command(
@@ -170,7 +172,10 @@ def _write(parts: Mapping[Path, Rows | ItemPart], folder: Path) -> None:
 
     with explained(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    with explained(folder), TemporaryDirectory(dir=folder, prefix=".split-") as drafts:
+    with explained(folder), held(folder), TemporaryDirectory(dir=folder, prefix=_DRAFTS) as drafts:
+        for left in folder.glob(f"{_DRAFTS}*"):  # of one that was killed
+            if left != Path(drafts):
+                shutil.rmtree(left, ignore_errors=True)
         for file, part in parts.items():
             draft = Path(drafts) / file.name
             if isinstance(part, Rows):
