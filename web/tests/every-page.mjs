@@ -78,7 +78,20 @@ async function operations(page, colours) {
   }
 }
 
+/** An answer that no page expects leaves the frame as it is, and the other pages. */
+async function brokenPage(browser, base) {
+  const { context, page } = await opened(browser, base, WIDE);
+  await page.route("**/api/v1/labels/1", (route) => route.fulfill({ json: {} }));
+  await page.goto("/labels?label=1");
+  await page.getByRole("alert").getByText(/This page could not be shown .*What was decided is kept/).waitFor();
+  await page.getByRole("link", { name: "Gallery" }).click();
+  await page.locator('[data-at="0"]').waitFor();
+  assert.equal(await page.getByRole("alert").count(), 0);
+  await context.close();
+}
+
 export async function everyPage(browser, base) {
+  await brokenPage(browser, base);
   const left = (await addresses(base)).flatMap((address) => SCREENS.map((screen) => [address, ...screen]));
   const worker = async () => {
     while (left.length) await look(browser, base, ...left.shift());

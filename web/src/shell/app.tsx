@@ -2,6 +2,7 @@
 
 import { type ReactNode, useEffect, useState } from "react";
 import { ApiError } from "../api/client";
+import { Boundary } from "../base/boundary";
 import { useKeys, shortcutsOfPage } from "../base/keys";
 import { useAsked, usePath, go } from "../base/router";
 import { useStore } from "../base/store";
@@ -81,29 +82,31 @@ export function App(): ReactNode {
         </div>
       </header>
       <main id="main" tabIndex={-1}>
-        {path === "/docs" ? (
-          <DocsPage />
-        ) : noToken ? (
-          <NoToken />
-        ) : onlyModel ? (
-          <NoCollection />
-        ) : path === "/" ? (
-          <GalleryPage facts={collection.value} />
-        ) : path === "/review" ? (
-          <ReviewPage facts={collection.value} />
-        ) : path === "/search" ? (
-          <SearchPage />
-        ) : path === "/labels" ? (
-          <LabelsPage />
-        ) : path === "/training" ? (
-          <TrainingPage />
-        ) : path === "/map" ? (
-          <MapPage facts={collection.value} />
-        ) : path === "/status" ? (
-          <StatusPage collection={collection} />
-        ) : (
-          <NoSuchPage path={path} />
-        )}
+        <Boundary key={path}>
+          {path === "/docs" ? (
+            <DocsPage />
+          ) : noToken ? (
+            <NoToken />
+          ) : onlyModel ? (
+            <NoCollection />
+          ) : path === "/" ? (
+            <GalleryPage facts={collection.value} />
+          ) : path === "/review" ? (
+            <ReviewPage facts={collection.value} />
+          ) : path === "/search" ? (
+            <SearchPage />
+          ) : path === "/labels" ? (
+            <LabelsPage />
+          ) : path === "/training" ? (
+            <TrainingPage />
+          ) : path === "/map" ? (
+            <MapPage facts={collection.value} />
+          ) : path === "/status" ? (
+            <StatusPage collection={collection} />
+          ) : (
+            <NoSuchPage path={path} />
+          )}
+        </Boundary>
         {collection.error && !onlyModel && !noToken && path !== "/status" && collection.value === null && (
           <Trouble error={collection.error} again={collection.again} />
         )}
