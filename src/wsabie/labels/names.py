@@ -141,6 +141,10 @@ class Vocabulary:
         """Numbers of labels that were merged or removed, int64."""
         return np.array(sorted(self._gone), np.int64)
 
+    def living(self) -> Int64:
+        """Numbers of all other labels, int64."""
+        return np.setdiff1d(np.arange(len(self)), self.retired())
+
     def rename(self, old: str, new: str) -> int:
         """Give a label another name, and return its number; the old one still leads to it.
 

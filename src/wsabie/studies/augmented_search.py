@@ -96,7 +96,7 @@ class AugmentedSearch:
         if not len(items):
             raise InputError("there is nothing to search in; give a collection that holds something")
         self.model, self.items, self.related = model, items, related
-        self.queries = Queries(list(model.vocabulary_)) if queries is None else queries
+        self.queries = Queries(model.vocabulary_.names(model.vocabulary_.living())) if queries is None else queries
         self._kin = items.ids if groups is None else groups
         self._index = ExactIndex(items.points, similarity=getattr(model, "similarity", "dot"))
         bias = getattr(getattr(model, "space_", None), "bias", None)

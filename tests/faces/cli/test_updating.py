@@ -139,7 +139,12 @@ def test_labels_are_edited(cli: Any, parts: tuple[Path, Path], tmp_path: Path) -
     now = wsabie.load(model).model.vocabulary_
     assert now.ids([second]).tolist() == now.ids([first]).tolist()
     assert "a new name" in now
-    assert cli("evaluate", model, more, "--allow-overlap").code == 0
+    judged = cli("evaluate", model, more, "--allow-overlap", "--json").json
+    assert judged["labels"] == len(now.living())
+    assert cli("evaluate", model, more, "--allow-overlap", "--candidates", model, "--json").json == judged
+    asked = cli("search", model, second, "--in", more, "-k", 1, "--json").json
+    assert (asked["query"], asked["labels"]) == (second, [first])
+    assert [one["label"] for one in asked["groups"][0]["found"]] == [first]
     for words, said in (
         (("rename", first), "rename takes two names"),
         (("merge", first), "merge takes two names or more"),

@@ -247,7 +247,8 @@ def label_names(labels: Path) -> list[str]:
     from wsabie.sources.text import telling_lines
 
     if labels.is_dir():
-        return list(loaded(labels).model.vocabulary_)
+        vocabulary = loaded(labels).model.vocabulary_
+        return list(vocabulary.names(vocabulary.living()))
     lines = (line.decode("utf-8", "replace").partition("\t")[0] for _, line in telling_lines(labels, 1 << 20))
     names = list(dict.fromkeys(line for line in lines if line.strip()))
     if not names:

@@ -63,10 +63,11 @@ def evaluate_command(
     annotator, progress = loaded(model, threads), TerminalProgress()
     run = executor(threads, ray, data, model)
     vocabulary = annotator.model.vocabulary_
-    there = np.setdiff1d(np.arange(len(vocabulary)), vocabulary.retired())
-    among = there if candidates is None else np.unique(vocabulary.ids(label_names(candidates)))
-    if candidates is not None and len(among) < 2:
-        raise InputError(f"{candidates} names one label, which is always right; give two or more")
+    among = vocabulary.living()
+    if candidates is not None:
+        among = np.unique(vocabulary.ids(label_names(candidates)))
+        if len(among) < 2:
+            raise InputError(f"{candidates} names one label, which is always right; give two or more")
     fewer = "--candidates" if candidates is not None else "--exclude" if exclude is not None else None
     question = question_of(parts, annotator.model, model, fewer)
     kinds = kinds_in(hierarchy, parent_first)

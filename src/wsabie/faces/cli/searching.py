@@ -54,16 +54,19 @@ def search_command(asked: Asked) -> None:
         )
     annotator = loaded(asked.model, asked.threads)
     refuse_without_points(annotator.model)
+    vocabulary = annotator.model.vocabulary_
+    at = vocabulary.find(asked.query)
+    query = asked.query if at < 0 else vocabulary.names([at])[0]  # which a label may have got later
     with listing(asked.rejects, strict=asked.strict) as rejects:
         source, told = _collection(asked, annotator, rejects)
         same = SameThings(told.Y, told.label_names)
         queries, related = _knowing(asked, annotator.model, same, rejects)
-        answerable(queries.understand(asked.query), annotator.model)  # refuses an unknown word before the work
+        answerable(queries.understand(query), annotator.model)  # refuses an unknown word before the work
         items = _encoded(asked, annotator, source, rejects)
         groups = _groups(told, items) if asked.distinct else None
         search = AugmentedSearch(annotator.model, items, queries=queries, related=related, groups=groups)
-        answer = search.find(asked.query, asked.k, asked.n_related)
-        labels, files = _labels_of(told, answer, annotator.model.vocabulary_), _files_of(source, answer)
+        answer = search.find(query, asked.k, asked.n_related)
+        labels, files = _labels_of(told, answer, vocabulary), _files_of(source, answer)
         if asked.out is not None and not isinstance(source, Rows):
             _draw(asked, asked.out, answer, source, labels, files)
         skipped = len(rejects)
@@ -116,7 +119,7 @@ def _knowing(asked: Asked, model: Any, same: SameThings, rejects: Rejects) -> tu
     from wsabie.models.registry import load
     from wsabie.models.related import SpaceRelated, related_by
 
-    labels, known, vectors = list(model.vocabulary_), None, None
+    labels, known, vectors = model.vocabulary_.names(model.vocabulary_.living()), None, None
     related: list[Related] = [related_by(load(path), asked.relation, str(path)) for path in asked.trained]
     if asked.relation is not None and not any(isinstance(one, SpaceRelated) for one in related):
         raise InputError(f"--relation {asked.relation} is one of a space, and --trained has none; leave --relation out")
@@ -214,8 +217,8 @@ def _show(asked: Asked, answer: Answer, labels: dict[str, set[str]], files: dict
             for group in answer.groups
         ]  # fmt: skip
         written = {} if asked.out is None else {"out": str(asked.out)}
-        show_json({"schema": 1, "model": str(asked.model), **understood._asdict(), "groups": groups, **written,
-                   "skipped": skipped})  # fmt: skip
+        told = {**understood._asdict(), "query": asked.query}
+        show_json({"schema": 1, "model": str(asked.model), **told, "groups": groups, **written, "skipped": skipped})
         return
     for number, group in enumerate(answer.groups):
         if number:

@@ -129,7 +129,7 @@ def edit_command(place: Path, what: Literal["rename", "merge", "remove"], names:
         model.merge_labels(names[0], names[1:])
     else:
         model.remove_labels(names)
-    left = len(model.vocabulary_) - len(model.vocabulary_.retired())
+    left = len(model.vocabulary_.living())
     replace(annotator, facts={**annotator.facts, "labels": left}).save(place)
     _renew_index(annotator, place)
     if json:
