@@ -82,6 +82,7 @@ def new_folder(path: str | Path) -> Iterator[Path]:
     ['a']
     """
     path = Path(path)
+    _refuse_other_bytes(path)
     with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         for other in path.parent.glob(f".{escape(path.name)}.*.tmp"):
@@ -161,6 +162,7 @@ def try_writing(path: Path, *, within: bool = False) -> None:
     InputError
         As `replacing` would at the end, as far as it can be known before.
     """
+    _refuse_other_bytes(path)
     with explained(path):
         folder = path if within else path.parent
         missing = [one for one in (folder, *folder.parents) if not one.exists()]
@@ -172,6 +174,14 @@ def try_writing(path: Path, *, within: bool = False) -> None:
         with suppress(OSError):  # somebody else put something there
             for one in missing:
                 one.rmdir()
+
+
+def _refuse_other_bytes(path: Path) -> None:
+    """Refuse a name that is not UTF-8: PyArrow opens no such file, and no text can hold the name."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise UnwritableError(f"cannot write {path}: the name is not UTF-8; give another name") from error
 
 
 def remove_drafts(folder: Path) -> None:

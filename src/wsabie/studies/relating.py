@@ -19,6 +19,7 @@ from wsabie.models.space_annotator import SpaceAnnotator
 from wsabie.sources.declaration import KNOWN, Declared, DeclaredKind, DeclaredRelation
 from wsabie.sources.fingerprint import fingerprint_or_none
 from wsabie.sources.records import Rows, Source
+from wsabie.sources.text import shown
 from wsabie.storage.rejects import Rejects
 from wsabie.studies.dealing import Collected, Dealt, collect, deal, kind_from, related_by
 from wsabie.studies.things import Things
@@ -114,7 +115,7 @@ def facts_of(
 ) -> dict[str, Any]:
     """What a space remembers of its training."""
     return {
-        "source": str(recipe.declared.path),
+        "source": shown(recipe.declared.path),
         "pairs": {one.name: one.n_pairs for one in dealt.learnt},
         "held_out_pairs": {one.name: one.n_pairs for one in dealt.held_out},
         "fingerprints": things.fingerprints,

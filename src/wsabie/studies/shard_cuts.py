@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wsabie.base.arrays import Int32, Int64
+from wsabie.sources.text import shown
 from wsabie.storage.columns import Columns, KeptOpen, Lists, joined, map_columns, starts_of, taken, words_of
 from wsabie.storage.shard_statistics import Statistics
 from wsabie.storage.shards import found_shard, write_shard
@@ -198,7 +199,7 @@ def facts_of(
         "augment": about.augment,
         "dictionary": about.dictionary,
         "open_width": about.n_features is None and not types.dense,
-        "source": runs.stream.path.name,
+        "source": shown(runs.stream.path.name),
         "seed": runs.wanted.seed,
         "values": types.values.name,
         "indices": None if types.dense else np.dtype(unsigned(types.width)).name,

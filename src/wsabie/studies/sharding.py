@@ -133,7 +133,8 @@ def _begin(out: Path, work: Path, made_of: str, source: Path, wanted: Wanted) ->
     """Make the folder of unfinished work; that of other work, and shards without either, are refused.
 
     Of a source that has changed since, as when a bad row was corrected, it is removed if nothing in it is finished."""
-    told = {"made_of": made_of, "source": str(source), "path": str(source.resolve()), "options": list(_options(wanted))}
+    called = {"source": shown(source), "path": shown(source.resolve())}
+    told = {"made_of": made_of, **called, "options": list(_options(wanted))}
     begun = _begun(work / WORK)
     if begun.get("made_of") == made_of:
         remove_drafts(out)

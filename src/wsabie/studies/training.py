@@ -28,6 +28,7 @@ from wsabie.sources.fingerprint import fingerprint_or_none, marks_of
 from wsabie.sources.open import open_source
 from wsabie.sources.records import ItemList, ItemSource, Rows, Source, label_counts
 from wsabie.sources.sharded import ShardedRows
+from wsabie.sources.text import shown
 from wsabie.storage.atomic import held
 from wsabie.storage.folder import is_model_folder
 from wsabie.storage.rejects import Rejects
@@ -278,7 +279,7 @@ def prepare(
     learnt, validation = _sides(learnable, aligned, recipe)
     facts = {
         "system": recipe.system,
-        "source": recipe.source,
+        "source": shown(recipe.source),
         "fingerprint": own if rows is source else fingerprint_or_none(rows),
         **({} if isinstance(source, Rows) else {"source_fingerprint": own, "describe": _named(source, recipe)}),
         **_how_regions(source),

@@ -167,3 +167,23 @@ def test_pictures_that_are_skipped_are_counted_once(cli: Cli, photos: Path, tmp_
     (photos / "000.webp").write_bytes(b"RIFF nonsense")
     words = ("images", photos, "--out", tmp_path / "f", "--terms", 20, "--size", 32, "--threads", 1, "--json")
     assert cli("features", *words).json["skipped"] == 1
+
+
+def test_names_that_are_not_utf8(cli: Cli, rows: Path, parquet: Path, tmp_path: Path) -> None:
+    """Data may be called so; a result that is would fail when all work is done."""
+    data, model = tmp_path / "r\udcff.txt", tmp_path / "model"
+    shutil.copy(rows, data)
+    assert cli("train", data, "--model", model, "--epochs", 1).code == 0
+    assert cli("info", model, "--json").json["source"] == str(data).replace("\udcff", "\\udcff")
+    assert cli("shards", data, "--out", tmp_path / "shards").code == 0
+    assert cli("export", model, tmp_path / "card", "--as", "huggingface").code == 0
+    for words in (
+        ("train", rows, "--model", tmp_path / "m\udcff"),
+        ("split", parquet, "--out", tmp_path / "p\udcff"),
+        ("compare", rows, "--report", tmp_path / "r\udcff.html"),
+        ("export", model, tmp_path / "c\udcff", "--as", "huggingface"),
+    ):
+        refused = cli(*words)
+        assert (refused.code, refused.out) == (1, "")
+        assert "the name is not UTF-8; give another name" in refused.err
+    assert not [file.name for file in tmp_path.iterdir() if "\udcff" in file.name and file != data]
