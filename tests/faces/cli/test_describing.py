@@ -81,6 +81,7 @@ def test_from_pictures_to_annotations(cli: Cli, pictures: Path, network: Path, t
 
 def test_features_of_a_network_are_dense(cli: Cli, pictures: Path, network: Path, tmp_path: Path) -> None:
     out = tmp_path / "rows.parquet"
+    (tmp_path / "rows.parquet.dictionary" / "tensors").mkdir(parents=True)  # as a stopped save leaves it
     said = cli("features", "onnx", network, pictures, "--out", out, "--threads", 1)
     assert said.code == 0, said.err
     assert pq.read_schema(out).names[-1] == "features"

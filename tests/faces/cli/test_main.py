@@ -125,19 +125,20 @@ def test_ctrl_c_stops_with_one_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "words", "said"),
+    ("command", "words", "said"),
     [
-        ("describing", ("features", "images", "x", "--out", "y"), "and the same command again goes on from it"),
-        ("comparing", ("compare", "x"), "unfinished work of this command is not kept"),
+        ("describing.features", ("features", "images", "x", "--out", "y"), "the same command again goes on from it"),
+        ("mapping.kpca", ("features", "kpca", "x", "--out", "y"), "unfinished work of this command is not kept"),
+        ("comparing.compare", ("compare", "x"), "unfinished work of this command is not kept"),
     ],
 )
 def test_ctrl_c_says_what_is_left_of_the_work(
-    cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, module: str, words: tuple[str, ...], said: str
+    cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, command: str, words: tuple[str, ...], said: str
 ) -> None:
     def stopped(*args: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(f"wsabie.faces.cli.{module}.{words[0]}_command", stopped)
+    monkeypatch.setattr(f"wsabie.faces.cli.{command}_command", stopped)
     ran = cli(*words)
     assert ran.code == 130
     assert said in ran.err

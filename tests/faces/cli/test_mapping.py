@@ -78,6 +78,19 @@ def test_features_are_known_to_a_map_by_their_names(cli: Cli, tmp_path: Path) ->
     np.testing.assert_allclose(open_source(tmp_path / "b").X[:6], open_source(tmp_path / "a").X[:6], atol=1e-5)
 
 
+def test_what_a_stopped_save_left_is_no_map(cli: Cli, rows: Path, tmp_path: Path) -> None:
+    out, left = tmp_path / "out.parquet", tmp_path / "out.parquet.map"
+    (left / "tensors").mkdir(parents=True)
+    made = cli("features", "kpca", rows, "--out", out, "--dim", 3)
+    assert (made.code, (left / "config.json").is_file()) == (0, True), made.err
+    other = tmp_path / "other.parquet.map"
+    other.mkdir()
+    (other / "mine.txt").touch()
+    refused = cli("features", "kpca", rows, "--out", tmp_path / "other.parquet", "--dim", 3)
+    assert refused.code == 1
+    assert refused.err == f"wsabie: {other} is a folder that holds other files; choose an empty or new folder\n"
+
+
 def test_fewer_components_are_told(cli: Cli, rows: Path, tmp_path: Path) -> None:
     said = cli("features", "kpca", rows, "--out", tmp_path / "o", "--threads", 1)
     assert said.code == 0, said.err

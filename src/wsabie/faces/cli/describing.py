@@ -103,11 +103,13 @@ def features_command(
 def _learned(wanted: "Describer", saved: Path, learn: Callable[[], "Describer"]) -> "Describer":
     """What an earlier run of the same work learned and saved there, or else learned and saved now."""
     from wsabie.features.registry import load_describer
+    from wsabie.storage.folder import folder_kind, refuse_foreign
 
-    if saved.exists():
+    if folder_kind(saved):
         terms = load_describer(saved)
         terms.refuse_other(wanted, saved, f"use it with --dictionary {saved}, delete it, or choose another --out")
         return terms
+    refuse_foreign(saved)  # but for what a save that was stopped left
     terms = learn()
     terms.save(saved)
     return terms

@@ -22,6 +22,7 @@ _GOES_ON = {
     "train": "what is finished is kept, and the same command with --resume goes on from it",
     "shards": _KEPT,
     "features": _KEPT,
+    "features kpca": _ANEW,
     "update": "steps that were saved are kept, and the same command again goes on from them",
     "tune": "finished trials are kept, and the same command again goes on from them",
     "serve": "what it had acknowledged is kept",
@@ -120,9 +121,9 @@ def run() -> None:
         sys.exit(1)
     except SystemExit as stop:
         if stop.code == INTERRUPTED:
-            command = " ".join(sys.argv[1 : 3 if sys.argv[1] == "collection" else 2])
+            kept = _GOES_ON.get(" ".join(sys.argv[1:3])) or _GOES_ON.get(sys.argv[1], _ANEW)
             _wait_for_compilers()
-            fail(stop.sentence if isinstance(stop, Stopped) else f"stopped; {_GOES_ON.get(command, _ANEW)}")
+            fail(stop.sentence if isinstance(stop, Stopped) else f"stopped; {kept}")
         raise
 
 

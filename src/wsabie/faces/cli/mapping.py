@@ -13,6 +13,7 @@ from wsabie.base.executor import Executor, Serial
 from wsabie.faces.cli.common import describe_first, executor, listing, opened, tell_unknown_features
 from wsabie.faces.cli.terminal import TerminalProgress, note, out, plural, show_json
 from wsabie.sources.records import Rows
+from wsabie.storage.folder import folder_kind, refuse_foreign
 from wsabie.storage.outputs import refuse_unwritable
 from wsabie.storage.rejects import Rejects
 
@@ -40,7 +41,9 @@ def kpca_command(
     refuse_unwritable(("rejects", rejects_file), ("parquet", out_file), inputs=(src, saved))
     progress, started = TerminalProgress(), time.perf_counter()
     run = Serial() if ray is None else executor(1, ray)
-    there = _loaded(saved, map_folder, given) if map_folder or saved.exists() else None
+    there = _loaded(saved, map_folder, given) if map_folder or folder_kind(saved) else None
+    if there is None:
+        refuse_foreign(saved)  # but for what a save that was stopped left
     with listing(rejects_file, strict=strict) as rejects:
         rows = _rows(src, rejects, None if there is None else there.n_features_in_)
         found = there or _learnt(rows, given, threads, progress)
