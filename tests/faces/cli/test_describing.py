@@ -74,6 +74,13 @@ def test_from_pictures_to_annotations(cli: Cli, pictures: Path, network: Path, t
     assert "(terms,colour,hog,onnx)" in again.out.replace("\n", "")
     same = cli("annotate", model, rows, "-k", 3, "--threads", 1, "--json")
     assert same.json["results"][0]["labels"] == said.json["results"][0]["labels"]
+    new = tmp_path / "new"
+    new.mkdir()
+    (new / "a.webp").write_bytes((pictures / "000.webp").read_bytes())
+    assert "have no labels" in cli("features", "images", new, "--out", tmp_path / "learnt.parquet").err
+    assert cli("features", "images", new, "--dictionary", model, "--out", rows, "--threads", 1).code == 0
+    unlabelled = cli("annotate", model, rows, "-k", 3, "--threads", 1, "--json")
+    assert unlabelled.json["results"][0]["labels"] == said.json["results"][0]["labels"]
     wrong = cli("features", "images", pictures, "--dictionary", model, "--out", rows, "--size", 32)
     assert wrong.code == 1
     assert "made with terms size 64 and not 32, colour size 64 and not 32" in wrong.err

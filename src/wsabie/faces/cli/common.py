@@ -59,6 +59,16 @@ def opened(
     return source if whole is None or not has_regions(source) else with_pictures(source, whole)
 
 
+def labels_in(path: Path, n_features: int | None, things: Things | None) -> str:
+    """Whether labels are read: nothing in a folder need have one where they are not learnt from."""
+    if path.is_dir():
+        try:
+            opened(path, Rejects(), "auto", n_features, things)
+        except InputError:
+            return "none"
+    return "auto"
+
+
 def has_regions(source: Source) -> TypeGuard[ItemSource]:
     """Whether items are regions of pictures."""
     return not isinstance(source, Rows) and any(isinstance(item.content, Cutout) for item in source)

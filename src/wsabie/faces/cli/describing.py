@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wsabie.base.errors import InputError
-from wsabie.faces.cli.common import KINDS, executor, listing, opened
+from wsabie.faces.cli.common import KINDS, executor, labels_in, listing, opened
 from wsabie.faces.cli.mapping import map_facts
 from wsabie.faces.cli.terminal import TerminalProgress, out, show_json
-from wsabie.sources.records import Rows
+from wsabie.sources.records import Rows, Things
 from wsabie.storage.outputs import refuse_unwritable
 
 if TYPE_CHECKING:
@@ -64,7 +64,9 @@ def features_command(
     started = time.perf_counter()
     theirs = None if dictionary is None else _dictionary(dictionary)
     with listing(rejects_file, strict=strict) as rejects:
-        source = opened(src, rejects, things="documents" if kind == "text" and src.is_dir() else None, items=items)
+        things: Things | None = "documents" if kind == "text" and src.is_dir() else None
+        labels = "auto" if dictionary is None else labels_in(src, None, things)
+        source = opened(src, rejects, labels, things=things, items=items)
         if isinstance(source, Rows):
             raise InputError(f"{src} holds rows of features already; give pictures, sounds or documents")
         if kind not in ("onnx", KINDS[source.things]):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from wsabie.base.errors import InputError
-from wsabie.faces.cli.common import executor, listing, loaded, opened, read_as, refuse_unfit
+from wsabie.faces.cli.common import executor, labels_in, listing, loaded, opened, read_as, refuse_unfit
 from wsabie.faces.cli.meanings import known_of, meant_by, vectors_of
 from wsabie.faces.cli.spaces import space_in
 from wsabie.faces.cli.terminal import TerminalProgress, note, one_line, out, plural, show_json
@@ -96,22 +96,12 @@ def _collection(asked: Asked, annotator: Any, rejects: Rejects) -> tuple[Source,
     wide = annotator.model.n_features_in_
     marked = read_as(annotator.facts)
     source = joined(
-        [opened(path, rejects, _labels_in(path, wide, things), wide, things, **marked) for path in asked.within]
+        [opened(path, rejects, labels_in(path, wide, things), wide, things, **marked) for path in asked.within]
     )
     if asked.out is not None and (isinstance(source, Rows) or source.things != "pictures"):
         held = "rows of features" if isinstance(source, Rows) else source.things
         raise InputError(f"--out draws pictures and {asked.within[0]} holds {held}; leave --out out")
     return source, source if isinstance(source, Rows) else outline(source)
-
-
-def _labels_in(path: Path, wide: int, things: Any) -> str:
-    """Whether labels are read: nothing in a folder need have one to be found."""
-    if path.is_dir():
-        try:
-            opened(path, Rejects(), "auto", wide, things)
-        except InputError:
-            return "none"
-    return "auto"
 
 
 def _knowing(asked: Asked, model: Any, same: SameThings, rejects: Rejects) -> tuple[Queries, list[Related]]:
