@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Self
 
 from sqlalchemy import Engine, insert, select
@@ -139,7 +140,7 @@ def open_collection(folder: Path) -> Collection:
             raise InputError(f"there is no folder {folder}; check its name")
         if (above := collection_above(folder)) is not None:
             raise InputError(f"{folder} lies in the collection {above} and is none of its own; give {above}")
-        raise InputError(f"{folder} is not a collection yet; make it one: wsabie collection init {folder}")
+        raise InputError(f"{folder} is not a collection yet; make it one: wsabie collection init {quote(str(folder))}")
     database = _database_of(config)
     if database is None and not (folder / PLACE / "catalogue.db").is_file():
         raise InputError(f"the catalogue of {folder} is gone: {PLACE}/catalogue.db is missing; restore it from a copy")

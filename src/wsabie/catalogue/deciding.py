@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Literal, NamedTuple
 
 from sqlalchemy import Connection, select
@@ -99,12 +100,12 @@ def no_model(connection: Connection, folder: str | Path = "DIR") -> InputError:
     who = "the collection" if folder == "DIR" else folder
     if not made:
         return InputError(
-            f"{who} has no model yet; run: wsabie collection train {folder}",
+            f"{who} has no model yet; run: wsabie collection train {quote(str(folder))}",
             served="the collection has no model yet; let one learn, on the page Training",
         )
     has = f"{len(made)} models, and none" if len(made) > 1 else "one model, which is not"
     return InputError(
-        f"{who} has {has} in use; to use it: wsabie collection models {folder} --use {made[-1]}",
+        f"{who} has {has} in use; to use it: wsabie collection models {quote(str(folder))} --use {made[-1]}",
         served=f"the collection has {has} in use; choose one on the page Training",
     )
 

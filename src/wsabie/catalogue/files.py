@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
+from shlex import quote
 from typing import NamedTuple
 
 from sqlalchemy import select
@@ -47,7 +48,9 @@ def found_file(collection: Collection, item: int) -> FoundFile:
         raise MissingError(f"{said}; `wsabie collection status` says what there is", served=said)
     if row.hash is None:
         said = f"{row.path} cannot be read; mend it"
-        raise InputError(f"{said}, and run: wsabie collection scan {collection.folder}", served=f"{said}, {_AGAIN}")
+        raise InputError(
+            f"{said}, and run: wsabie collection scan {quote(str(collection.folder))}", served=f"{said}, {_AGAIN}"
+        )
     path = folder / row.path
     if not _within(path.resolve(), folder):
         raise _leads_out(path, folder)

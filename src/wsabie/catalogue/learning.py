@@ -1,5 +1,6 @@
 """Learning from what was decided: a model from scratch, or the one in use with what changed since on top of it."""
 
+from shlex import quote
 from time import monotonic
 from typing import Any, NamedTuple
 
@@ -166,7 +167,7 @@ def _refuse_unseen(collection: Collection) -> None:
     if things not in (None, PICTURES.things):
         raise InputError(
             f"models of a collection see pictures, and {collection.folder} holds {things}; to learn from these: "
-            f"wsabie train {collection.folder} --model MODEL",
+            f"wsabie train {quote(str(collection.folder))} --model MODEL",
             served=f"models of a collection see pictures, and this one holds {things}",
         )
 

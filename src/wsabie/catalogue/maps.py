@@ -10,6 +10,7 @@ Items that came after it go beside those that they are nearest to, until it is m
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -126,7 +127,8 @@ def whole(collection: Collection, method: str = "pca") -> Map:
     kept, head = _steady(opened.path / "map", lambda: _kept(opened.path)) if known == "umap" else (None, "")
     if known == "umap" and kept is None:
         raise InputError(
-            f"there is no UMAP of the model in use yet; run: wsabie collection map {collection.folder} --umap",
+            "there is no UMAP of the model in use yet; "
+            f"run: wsabie collection map {quote(str(collection.folder))} --umap",
             served="there is no UMAP of the model in use yet; have it made on the page Map",
         )
     made = _places.get((opened.path, seen.head, known, head), lambda: _placed(seen, kept))

@@ -6,6 +6,7 @@ models/FOLDER/points/   tensors "items" (numbers), "marks" (of their content) an
 import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -150,7 +151,7 @@ def similar(collection: Collection, item: int, k: int = 20, *, only: Iterable[in
     if at == len(points.items) or points.items[at] != item:
         said = f"the model has not seen item {item} yet"
         raise InputError(
-            f"{said}; run: wsabie collection apply {collection.folder}",
+            f"{said}; run: wsabie collection apply {quote(str(collection.folder))}",
             served=f"{said}; press Suggest on the page Status",
         )
     return _nearest(collection, place, [points.points[at]], k, "cosine", only, (item,))[0]

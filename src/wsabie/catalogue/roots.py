@@ -1,6 +1,7 @@
 """The folders of a collection, and how each of them is scanned: what for, and where its tags come from."""
 
 from pathlib import Path
+from shlex import quote
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, insert, select, update
@@ -86,14 +87,15 @@ def add_root(collection: Collection, path: Path, *, by: str) -> int | None:
     if inside is not None:
         raise InputError(
             f"{folder} {'is' if inside == folder else 'lies in ' + str(inside) + ', which is'} scanned already; "
-            f"run: wsabie collection scan {collection.folder}"
+            f"run: wsabie collection scan {quote(str(collection.folder))}"
         )
     below = next((root.folder for root in there if root.folder.is_relative_to(folder)), None)
     if below is not None:
         raise InputError(f"{folder} holds {below}, which is scanned already; give folders that lie beside it")
     with entry(collection.engine, by, "add", f"added the folder {folder}", always=True) as change:
         if change.connection.execute(select(roots.c.id).where(roots.c.path == str(folder))).first() is not None:
-            raise InputError(f"{folder} is scanned already; run: wsabie collection scan {collection.folder}")
+            again = f"wsabie collection scan {quote(str(collection.folder))}"
+            raise InputError(f"{folder} is scanned already; run: {again}")
         number = change.connection.execute(insert(roots).values(path=str(folder))).inserted_primary_key
     return int(number[0])  # type: ignore[index]  # it has one
 

@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -131,7 +132,7 @@ def describer_for(
     source = ItemList(collection.folder, list(_sample(collection)))
     if not len(source):
         raise InputError(
-            f"{collection.folder} has no items yet; run: wsabie collection scan {collection.folder}",
+            f"{collection.folder} has no items yet; run: wsabie collection scan {quote(str(collection.folder))}",
             served="the collection has no items yet; put files into its folder, and press Scan on the page Status",
         )
     learnt = learn(wanted, source, executor, progress, Rejects())

@@ -4,6 +4,7 @@ import threading
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from shlex import quote
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -192,7 +193,7 @@ def shelved(collection: Collection, number: int) -> Shelved:
         if one.number == number:
             return one
     said = f"there is no model {number}"
-    raise MissingError(f"{said}; `wsabie collection models {collection.folder}` lists them", served=said)
+    raise MissingError(f"{said}; `wsabie collection models {quote(str(collection.folder))}` lists them", served=said)
 
 
 def removed(collection: Collection) -> list[int]:
@@ -235,7 +236,7 @@ def open_model(collection: Collection, number: int | None = None) -> OpenModel:
             raise no_model(connection, collection.folder)
     if row is None:
         said = f"there is no model {number}"
-        raise InputError(f"{said}; `wsabie collection models {collection.folder}` lists them", served=said)
+        raise InputError(f"{said}; `wsabie collection models {quote(str(collection.folder))}` lists them", served=said)
     about = _shelved(collection, dict(row._mapping))
     path = collection.models / about.folder
     try:

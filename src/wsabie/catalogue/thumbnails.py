@@ -1,6 +1,7 @@
 """Small pictures of items, made when they are first asked for and kept by their content: WebP of quality 80."""
 
 from pathlib import Path
+from shlex import quote
 
 from wsabie.base.errors import InputError
 from wsabie.catalogue.collection import Collection
@@ -48,7 +49,7 @@ def thumbnail(collection: Collection, item: int, size: int = 256) -> Path:
             if stat_of(held) != found.stat and look_at(Task(held, PICTURES.things)).hash != content:
                 said = "changed since it was scanned"
                 raise InputError(
-                    f"{file} {said}; run: wsabie collection scan {collection.folder}",
+                    f"{file} {said}; run: wsabie collection scan {quote(str(collection.folder))}",
                     served=f"{file.relative_to(found.folder)} {said}; press Scan on the page Status",
                 )
             _make(held, path, size, f"item {item} cannot be shown: {file}")

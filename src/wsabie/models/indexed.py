@@ -5,6 +5,7 @@ MODEL/index/   a folder as `storage.folder` writes it: the codes, and of which t
 
 import logging
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal
 
 from wsabie.base.errors import InputError, WsabieError
@@ -142,7 +143,7 @@ def find_index(model: Any, folder: Path) -> None:
     place, model = folder / FOLDER, _searched(model)
     if model is None or not (place / "config.json").exists():
         return
-    again = f"labels are searched exactly; run: wsabie index {folder}"
+    again = f"labels are searched exactly; run: wsabie index {quote(str(folder))}"
     try:
         found = _opened(load_folder(place), model.exact_index())
     except WsabieError as error:

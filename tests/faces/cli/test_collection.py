@@ -1,6 +1,7 @@
 """`wsabie collection` from a folder of sample pictures on, and what it says about bad input."""
 
 import json
+import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -59,6 +60,15 @@ def test_a_folder_becomes_a_collection_and_is_kept_up_with(cli: Cli, init: Cli, 
     assert "scans take tags from metadata and xmp again" in cli("collection", "undo", photos, "--by", "eve").err
     found = cli("collection", "status", photos, "--json").json
     assert [root["tags"] for root in found["roots"]] == ["metadata", "xmp"]
+
+
+def test_advised_commands_can_be_pasted(cli: Cli, init: Cli, photos: Path, tmp_path: Path) -> None:
+    folder = photos.rename(tmp_path / "Ann's photos")
+    named = shlex.quote(str(folder))
+    assert f"run: wsabie collection init {named}\n" in cli("info", folder).err
+    assert f"next: wsabie collection train {named}\n" in init(folder).err
+    assert f"run: wsabie collection status {named}\n" in cli("info", folder).err
+    assert f"no model yet; run: wsabie collection train {named}\n" in cli("collection", "apply", folder).err
 
 
 def test_items_are_found_by_words(cli: Cli, init: Cli, photos: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from wsabie.base.errors import InputError
@@ -144,7 +145,7 @@ KINDS: dict[Things, str] = {"pictures": "images", "sounds": "audio", "documents"
 
 def describe_first(source: ItemSource, path: Path) -> str:
     """The end of a sentence where rows are wanted."""
-    return f"describe them first: wsabie features {KINDS[source.things]} {path} --out FILE.parquet"
+    return f"describe them first: wsabie features {KINDS[source.things]} {quote(str(path))} --out FILE.parquet"
 
 
 def refuse_without_effect(source: Source | ShardedRows, path: Path, pictures: dict[str, Any]) -> None:
@@ -220,13 +221,14 @@ def refuse_uncollected(folder: Path) -> None:
     from wsabie.sources.folders import find_files
 
     if (folder / ".wsabie" / "collection.json").is_file():
-        raise InputError(f"{folder} is a collection and no model; run: wsabie collection status {folder}")
+        raise InputError(f"{folder} is a collection and no model; run: wsabie collection status {quote(str(folder))}")
     if not folder.is_dir() or (folder / "config.json").exists():
         return
     medium, files = find_files(folder, Rejects(most=0))
     if files:
         raise InputError(
-            f"{folder} is a folder of {medium.things} and not yet a collection; run: wsabie collection init {folder}"
+            f"{folder} is a folder of {medium.things} and not yet a collection; "
+            f"run: wsabie collection init {quote(str(folder))}"
         )
 
 

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from wsabie.base.errors import InputError
@@ -71,7 +72,8 @@ def features_command(
             raise InputError(f"{src} holds rows of features already; give pictures, sounds or documents")
         if kind not in ("onnx", KINDS[source.things]):
             raise InputError(
-                f"{src} holds {source.things}; run: wsabie features {KINDS[source.things]} {src} --out {out_file}"
+                f"{src} holds {source.things}; run: "
+                f"wsabie features {KINDS[source.things]} {quote(str(src))} --out {quote(str(out_file))}"
             )
         saved = dictionary or out_file.with_name(out_file.name + ".dictionary")
         options = dict(given)

@@ -1,6 +1,7 @@
 """`wsabie vectors`."""
 
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from wsabie.faces.cli.common import listing
@@ -27,7 +28,7 @@ def learn_command(
         show_json({"schema": 1, "out": str(target), **counts})
         return
     out.print(f"{target}: {plural(n, 'word')}, of which {plural(phrases, 'phrase')}, of {learnt.n_read:,} read")
-    note(f"next: wsabie vectors near {target} WORD")
+    note(f"next: wsabie vectors near {quote(str(target))} WORD")
 
 
 def info_command(

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
+from shlex import quote
 from typing import Literal, NamedTuple, cast
 
 from wsabie.base.errors import InputError
@@ -62,7 +63,7 @@ def read_tokens(path: Path) -> list[Token]:
         It cannot be read, others may write it, or a line is not as it should be.
     """
     if not path.exists():
-        raise InputError(f"there is no file {path}; make it: wsabie token {path} NAME")
+        raise InputError(f"there is no file {path}; make it: wsabie token {quote(str(path))} NAME")
     with readable(path), path.open("rb") as file:
         content, mode = file.read(_LARGEST + 1), os.fstat(file.fileno()).st_mode
     if mode & 0o022:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -166,7 +167,7 @@ def undo(
     if kinds != before:
         note(f"scans take tags from {' and '.join(kinds) or 'nowhere'} again")
     elif kinds and undone.action == "scan":
-        stop = f"wsabie collection scan {folder} --tags none"
+        stop = f"wsabie collection scan {quote(str(folder))} --tags none"
         note(f"later scans still take tags from {' and '.join(kinds)}; to stop it: {stop}")
 
 
@@ -232,7 +233,8 @@ def _tell(collection: "Collection", scanned: "Scanned", folder: Path) -> None:
         note(f"{plural(scanned.changed, 'file')} with other content: what was decided of them stays")
     if not (scanned.told or scanned.unchanged):
         note(
-            f"nothing was found; put files into {folder}, or name other folders: wsabie collection add {folder} FOLDER"
+            f"nothing was found; put files into {folder}, or name other folders: "
+            f"wsabie collection add {quote(str(folder))} FOLDER"
         )
         return
     still = f" ({scanned.still_unreadable:,} of them unreadable)" * bool(scanned.still_unreadable)
@@ -243,7 +245,7 @@ def _tell(collection: "Collection", scanned: "Scanned", folder: Path) -> None:
 
     begun = beginning(collection)
     if begun.tagged or scanned.medium != "pictures":
-        note(f"next: wsabie collection {'train' if scanned.tagged else 'status'} {folder}")
+        note(f"next: wsabie collection {'train' if scanned.tagged else 'status'} {quote(str(folder))}")
     else:
         _tell_beginning(folder, begun.folders)
 
@@ -253,11 +255,14 @@ def _tell_beginning(folder: Path, has_folders: bool) -> None:
     from wsabie.catalogue.examples import FEWEST_ITEMS
 
     note(f"nothing is tagged yet; a model needs {FEWEST_ITEMS} tagged pictures and 2 labels, better 20 of each label")
-    note(f"next: tag some in the gallery: wsabie serve {folder}")
-    note(f"or from a list: wsabie collection import {folder} tags.csv")
+    note(f"next: tag some in the gallery: wsabie serve {quote(str(folder))}")
+    note(f"or from a list: wsabie collection import {quote(str(folder))} tags.csv")
     if has_folders:
-        note(f"or by folders that are named after what is in them: wsabie collection scan {folder} --tags folders")
-    note(f"then: wsabie collection train {folder}")
+        note(
+            "or by folders that are named after what is in them: "
+            f"wsabie collection scan {quote(str(folder))} --tags folders"
+        )
+    note(f"then: wsabie collection train {quote(str(folder))}")
 
 
 def _standing_rows(found: Any) -> list[list[str]]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wsabie.base.errors import InputError
@@ -138,7 +139,7 @@ def tidy_command(
         _show(number, proposal)
     out.print(f"{plural(found.found, 'proposal')} of {found.labels:,} labels, {len(found.proposals):,} shown")
     if found.proposals:
-        note(f"next: wsabie collection labels {collection.folder} merge A B, or apart A B")
+        note(f"next: wsabie collection labels {quote(str(collection.folder))} merge A B, or apart A B")
 
 
 def fill_command(
@@ -217,7 +218,7 @@ def _delete(collection: "Collection", names: Sequence[str], by: str, with_tags: 
 
     done = editing.delete(collection, vocabulary.numbers_of(collection, names), by, with_tags=with_tags)
     moved = f"; {plural(done.children, 'label')} below moved up" if done.children else ""
-    back = f"to take it back: wsabie collection undo {collection.folder} {done.entry}"
+    back = f"to take it back: wsabie collection undo {quote(str(collection.folder))} {done.entry}"
     return f"deleted {', '.join(done.labels)} with {plural(done.tags, 'tag')}{moved}; {back}", done._asdict()
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -154,7 +155,7 @@ def _tell_learnt(learnt: "Learnt", folder: Path) -> None:
     )
     if not learnt.used:
         out.print(f"not put into use: {facts['kept_back']}")
-        note(f"to use it all the same: wsabie collection models {folder} --use {learnt.model}")
+        note(f"to use it all the same: wsabie collection models {quote(str(folder))} --use {learnt.model}")
     show_figures(figures)
     _tell_left_out(learnt.unreadable, learnt.changed)
     if facts["regions_left_out"]:

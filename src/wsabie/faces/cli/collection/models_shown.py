@@ -1,6 +1,7 @@
 """What is shown of the models of a collection: all of them, one with its curve, several side by side."""
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from wsabie.faces.cli.terminal import note, out, plural, show_json, show_table
@@ -28,10 +29,11 @@ def show_all(collection: "Collection", folder: Path, used: "Used | None", remove
         note(f"removed: {', '.join(map(str, removed))}")
     if used is not None and used.unseen:
         note(
-            f"{plural(used.unseen, 'item')} not seen by model {used.number} yet; run: wsabie collection apply {folder}"
+            f"{plural(used.unseen, 'item')} not seen by model {used.number} yet; "
+            f"run: wsabie collection apply {quote(str(folder))}"
         )
     if not found:
-        note(f"{folder} has no models{'' if removed else ' yet'}; run: wsabie collection train {folder}")
+        note(f"{folder} has no models{'' if removed else ' yet'}; run: wsabie collection train {quote(str(folder))}")
         return
     rows = [
         [str(m.number), m.made[:16].replace("T", " "), _how(m), *_cells(m.figures.get("now")),
@@ -41,7 +43,7 @@ def show_all(collection: "Collection", folder: Path, used: "Used | None", remove
     title = f"{folder}: {plural(len(rows), 'model')}, judged on items that were held out"
     show_table(title, ["model", "made (UTC)", "how", *_FIGURES, "items", ""], rows)
     if back is not None:
-        note(f"back to model {back.model}: wsabie collection undo {folder} {back.entry}")
+        note(f"back to model {back.model}: wsabie collection undo {quote(str(folder))} {back.entry}")
 
 
 def show_some(models: "list[Shelved]", json: bool) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any, Literal
 
 import typer
@@ -136,7 +137,8 @@ def import_(
         f"{kept}{new}"
     )
     if done.entry is not None:
-        note(f"entry {done.entry} of the history; to take it back: wsabie collection undo {folder} {done.entry}")
+        back = f"wsabie collection undo {quote(str(folder))} {done.entry}"
+        note(f"entry {done.entry} of the history; to take it back: {back}")
 
 
 COMMANDS: tuple[Callable[..., Any], ...] = (export, import_)
