@@ -605,9 +605,7 @@ def test_a_source_that_changes_while_it_is_read_is_refused(tmp_path: Path, monke
     file.write_text("1 2:1\n2 3:1\n")
     with monkeypatch.context() as patch:
         patch.setattr(Runs, "write", beside)
-        with pytest.raises(
-            InputError, match=r"rows\.txt has changed while it was read; delete .*/out and give"
-        ):
+        with pytest.raises(InputError, match=r"rows\.txt has changed while it was read; delete .*/out and give"):
             in_shards(file, tmp_path / "out")
 
 
