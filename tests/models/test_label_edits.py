@@ -142,6 +142,8 @@ def test_a_former_name_is_no_name_to_remove() -> None:
     for old, became, now in (("rouge", "is part of", "red"), ("green", "is called", "vert")):
         with pytest.raises(InputError, match=f"the label '{old}' {became} '{now}' now; remove '{now}' if that is"):
             words.remove([old])
+        with pytest.raises(InputError, match=f"the label '{old}' {became} '{now}' now; rename '{now}' if that is"):
+            words.rename(old, "other")
     assert words.remove(["vert"]).tolist() == [1]
 
 

@@ -132,6 +132,13 @@ def test_a_model_is_no_data(tmp_path):
         open_source(tmp_path / "m")
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_text_of_windows_is_told(tmp_path, encoding):
+    (tmp_path / "a.txt").write_bytes("\ufeff__label__a word\n".encode(encoding))
+    with pytest.raises(InputError, match="is text in UTF-16; save it as UTF-8"):
+        open_source(tmp_path / "a.txt")
+
+
 def test_an_empty_folder_and_wrong_choices(tmp_path):
     with pytest.raises(InputError, match="is empty; give a folder of pictures, sounds, documents or Parquet files"):
         open_source(tmp_path)

@@ -361,6 +361,9 @@ def test_nothing_there(tmp_path: Path) -> None:
     with pytest.raises(ModelFolderError, match=r"is not a model folder: it has no config.json"):
         load_folder(tmp_path)
     assert folder_kind(tmp_path) is None
+    save_folder(tmp_path / "model", Parts("wsabie", {}, {}))  # as `wsabie tune --out` leaves it
+    with pytest.raises(ModelFolderError, match=f"but holds one; give {tmp_path / 'model'}"):
+        load_folder(tmp_path)
 
 
 # ---- somebody else's files

@@ -151,9 +151,10 @@ class Vocabulary:
         Raises
         ------
         InputError
-            There is no such label, or the new name is empty or another label's.
+            There is no such label, or it has another name by now, or the new name is empty or another label's.
         """
         number, name = self._id(old), normalise(new)
+        self._refuse_former(old, number, "rename")
         if not name:
             raise InputError(f"the new name of {old!r} is empty; give a name")
         if self._ids.get(name, number) != number:
@@ -184,14 +185,18 @@ class Vocabulary:
         names = [*names]
         gone = self.ids(names)
         for name, number in zip(names, gone.tolist(), strict=True):
-            now = self._names[number]
-            if normalise(name) != now:
-                merged = any(self._names[other] == normalise(name) for other in self._gone)
-                became = "is part of" if merged else "is called"
-                raise InputError(f"the label {name!r} {became} {now!r} now; remove {now!r} if that is meant")
+            self._refuse_former(name, number, "remove")
         gone = np.unique(gone)
         self._retire(gone, -1)
         return gone
+
+    def _refuse_former(self, name: str, number: int, doing: str) -> None:
+        """Refuse a name that a label had before it was renamed or merged, where its own is meant."""
+        now = self._names[number]
+        if normalise(name) != now:
+            merged = any(self._names[other] == normalise(name) for other in self._gone)
+            became = "is part of" if merged else "is called"
+            raise InputError(f"the label {name!r} {became} {now!r} now; {doing} {now!r} if that is meant")
 
     def _retire(self, gone: Int64, into: int) -> None:
         numbers = set(gone.tolist())

@@ -1,6 +1,7 @@
 """Recognise a collection by what it is, and open it."""
 
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -318,6 +319,8 @@ def kind_of(path: Path, *, plain_text: bool = False, things: Things | None = Non
         return "file"  # an empty one is listed beside others
     if not content.strip():
         raise InputError(f"{shown(path)} is empty; give a file that holds data")
+    if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        raise InputError(f"{shown(path)} is text in UTF-16; save it as UTF-8")
     wanted = document_of(path.name, unread=True) if things == "documents" else None
     if (medium := medium_of(path.name, unread=True) or wanted) is not None:
         raise InputError(f"{shown(path)} is a {medium.thing} of a format that is not supported; {medium.convert}")

@@ -246,9 +246,11 @@ def _holds(path: Path, digest: str) -> bool:
 def require_model(path: Path) -> None:
     """ModelFolderError where there is no model folder."""
     with readable(path):
-        there, whole = path.exists(), (path / "config.json").is_file()
+        there, whole, inside = path.exists(), *((one / "config.json").is_file() for one in (path, path / "model"))
     if not there:
         raise ModelFolderError(f"there is no model at {path}; give the folder that `wsabie train --model` wrote")
+    if inside and not whole:
+        raise ModelFolderError(f"{path} is not a model folder, but holds one; give {path / 'model'}")
     if not whole:
         raise ModelFolderError(
             f"{path} is not a model folder: it has no config.json; give the folder that `wsabie train --model` wrote"
