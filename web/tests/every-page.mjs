@@ -87,6 +87,12 @@ async function brokenPage(browser, base) {
   await page.getByRole("link", { name: "Gallery" }).click();
   await page.locator('[data-at="0"]').waitFor();
   assert.equal(await page.getByRole("alert").count(), 0);
+  // A service that was away is asked again.
+  await page.route("**/api/v1/models*", (route) => route.abort());
+  await page.goto("/training");
+  await page.getByRole("alert").getByText("the service cannot be reached").first().waitFor();
+  await page.unroute("**/api/v1/models*");
+  await page.getByRole("alert").waitFor({ state: "detached" });
   await context.close();
 }
 

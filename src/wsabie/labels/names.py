@@ -290,7 +290,11 @@ def unknown_label(name: str, names: Sequence[str], what: str = "label") -> str:
     --------
     >>> unknown_label("dolfin", ["dolphin", "ship"])
     "there is no label 'dolfin'; did you mean 'dolphin'?"
+    >>> unknown_label("dolphin", [])
+    "there is no label 'dolphin', and no other one yet"
     """
+    if not names:
+        return f"there is no {what} '{name}', and no other one yet"
     near = [f"'{c}'" for c in closest(name, names)]
     if not near:
         return f"there is no {what} '{name}' among the {len(names):,} {what}s, nor one like it; check the spelling"

@@ -1,6 +1,9 @@
 /** Reading something from the service into a component. */
 
 import { useEffect, useRef, useState } from "react";
+import { ApiError } from "../api/client";
+
+const AGAIN_AFTER = 5000; // milliseconds
 
 export interface Loaded<T> {
   value: T | null;
@@ -11,7 +14,7 @@ export interface Loaded<T> {
 
 /**
  * What `load` gives for `key`; asked again when the key changes. What was there stays until the new is there, so that
- * pages do not flicker. No key: nothing is asked.
+ * pages do not flicker. Asked again by itself where the service cannot be reached. No key: nothing is asked.
  */
 export function useLoad<T>(key: string | null, load: (signal: AbortSignal) => Promise<T>): Loaded<T> {
   const [state, setState] = useState<{ key: string | null; value: T | null; error: Error | null }>({
@@ -37,6 +40,11 @@ export function useLoad<T>(key: string | null, load: (signal: AbortSignal) => Pr
       });
     return () => stop.abort();
   }, [key, turn]);
+  useEffect(() => {
+    if (state.key !== key || !(state.error instanceof ApiError) || state.error.status !== 0) return;
+    const timer = setTimeout(() => setTurn((old) => old + 1), AGAIN_AFTER);
+    return () => clearTimeout(timer);
+  }, [state, key]);
   return {
     value: key === null ? null : state.value,
     error: state.key === key ? state.error : null,
