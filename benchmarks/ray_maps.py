@@ -22,8 +22,8 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+from benchmarks.machine import machine
 from wsabie.base.executor import Serial
-from wsabie.base.machine import versions
 from wsabie.distributed import cluster
 from wsabie.distributed.executor import Ray
 from wsabie.features.describer import Describer
@@ -53,7 +53,8 @@ def main() -> int:
     pictures = ItemList(source.path, list(islice(source, options.pictures)))
     with_terms = {"n_terms": 1000} if "terms" in options.describe.split(",") else {}
     wanted = describer(options.describe, **with_terms).fit(pictures)
-    report = measured(wanted, pictures, cores, options.data) | {"pictures": len(pictures), "versions": versions()}
+    told = {"schema": 1, "machine": machine(), "pictures": len(pictures), "describe": options.describe}
+    report = told | measured(wanted, pictures, cores, options.data)
     print(json.dumps(report, indent=1) if options.json else shown(report))
     return 0 if report["two_to_one"] >= BAR else 1
 
