@@ -133,6 +133,13 @@ def test_a_trained_relation_finds_parts(cli: Cli, given: Given) -> None:
     assert "search takes a model of labels, and a space as --trained" in ran.err
 
 
+def test_a_single_picture_needs_no_label(cli: Cli, given: Given, tmp_path: Path) -> None:
+    (tmp_path / "one.webp").write_bytes(pq.read_table(given.collection)["image"][0].as_py())
+    ran = cli("search", given.model, "wheel", "--in", tmp_path / "one.webp", "--threads", 1, "--json")
+    assert ran.code == 0, ran.err
+    assert [one["id"] for group in ran.json["groups"] for one in group["found"]] == ["one.webp"]
+
+
 def test_pages_and_sheets(cli: Cli, given: Given, tmp_path: Path) -> None:
     page, sheet = tmp_path / "found.html", tmp_path / "found.png"
     assert search(cli, given, "wheeled vehicle", *given.known, "-k", 12, "--out", page).code == 0

@@ -12,6 +12,7 @@ import re
 import shutil
 import socket
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from pathlib import Path
@@ -697,3 +698,9 @@ def test_what_a_form_can_send_is_no_json(asked: TestClient, kind: str | None) ->
         assert asked.post(f"/api/v1/{path}", content=body, headers=headers).status_code == 422
     assert state_of(asked) == before
     assert emoji(1)  # the pictures of the sample are there
+
+
+def test_tokens_that_are_made_at_once_are_all_kept(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda i: new_token(tmp_path / "tokens", f"name {i}", "read"), range(16)))
+    assert {token.name for token in read_tokens(tmp_path / "tokens")} == {f"name {i}" for i in range(16)}

@@ -12,6 +12,7 @@ from wsabie.base.machine import available_cores
 from wsabie.base.progress import Progress
 from wsabie.faces.cli.terminal import TerminalProgress, note, plural
 from wsabie.sources.align import MAPPED
+from wsabie.sources.media import medium_of
 from wsabie.sources.records import ItemSource, Rows, Source, Things
 from wsabie.sources.region_parts import with_pictures
 from wsabie.sources.regions import Cutout
@@ -61,8 +62,10 @@ def opened(
 
 
 def labels_in(path: Path, n_features: int | None, things: Things | None) -> str:
-    """Whether labels are read: nothing in a folder need have one where they are not learnt from."""
-    if path.is_dir():
+    """Whether labels are read: nothing in a folder, and no single picture or sound, need have one where they are not
+    learnt from.
+    """
+    if path.is_dir() or medium_of(path.name):
         try:
             opened(path, Rejects(), "auto", n_features, things)
         except InputError:

@@ -17,7 +17,7 @@ from shlex import quote
 from typing import Literal, NamedTuple, cast
 
 from wsabie.base.errors import InputError
-from wsabie.storage.atomic import readable, replacing
+from wsabie.storage.atomic import held, readable, replacing
 
 Role = Literal["read", "write"]
 _ROLES = ("read", "write")
@@ -126,14 +126,15 @@ def new_token(path: Path, name: str, role: Role, last_day: date | None = None) -
     """
     if not name or not name.isprintable() or len(name) > 100:
         raise InputError(f"{name[:40]!r} cannot be a name; give 1 to 100 characters that can be seen")
-    there = read_tokens(path) if path.exists() else []
-    if any(token.name == name for token in there):
-        raise InputError(f"{path} has a token of {name!r} already; remove its line first, or choose another name")
     token = secrets.token_urlsafe(32)
-    with replacing(path) as draft:
-        lines = [*map(_line, there), _line(Token(name, role, last_day, digest(token)))]
-        draft.chmod(0o600)
-        draft.write_text("".join(lines), encoding="utf-8")
+    with held(path.parent, wait=True):  # a token that another command adds meanwhile would be lost
+        there = read_tokens(path) if path.exists() else []
+        if any(one.name == name for one in there):
+            raise InputError(f"{path} has a token of {name!r} already; remove its line first, or choose another name")
+        with replacing(path) as draft:
+            lines = [*map(_line, there), _line(Token(name, role, last_day, digest(token)))]
+            draft.chmod(0o600)
+            draft.write_text("".join(lines), encoding="utf-8")
     return token
 
 
