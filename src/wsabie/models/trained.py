@@ -106,6 +106,8 @@ class TrainedModel(LabelModel):
             Identifies the data in the checkpoint.
         metric : str
             The validation figure that chooses the epoch and ends training early: "MAP", or "p@k".
+        progress : Progress
+            Told how training goes on (`wsabie.base.progress`).
         on_epoch : callable or None
             Is told the figures of every epoch. What it raises ends the fit, and leaves this model as it was.
         trainer : callable

@@ -61,18 +61,18 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
         rows are centred, each column is divided by its deviation if they are of different units (all by one number if
         not), and a constant feature is put behind them, at unit length; signed sparse rows stay. "tfidf": the same, but
         log(1 + x) * idf. None: as given.
-    max_norm : float, "auto" or None
+    max_norm : float, "auto" or None, default "auto"
         Rows of both tables are projected to this norm ([W] section 2; the papers' C = 1); None leaves them free.
-    epochs : int or "auto"
+    epochs : int or "auto", default "auto"
         Passes over all (row, label) pairs.
-    learning_rate : float, {"V": float, "W": float} or "auto"
+    learning_rate : float, {"V": float, "W": float} or "auto", default "auto"
         Step of the first epoch, for both tables or each (V: features, W: labels).
     schedule : {"linear", "constant"}, default "linear"
         How the step falls with the epochs, and over shards with the blocks of each.
     margin : float, default 1.0
     rank_weight : {"precision", "mean_rank", "top1"} or array, default "precision"
         Weights whose running sum is L: 1/j, constant, first rank only, or any non-increasing numbers.
-    max_trials : int, "auto" or None
+    max_trials : int, "auto" or None, default "auto"
         Negatives drawn in search of a violator: "auto" at most 1,000, None as many as there are (Algorithm 1).
     sampler : str or mapping, default "uniform"
         Where negatives come from: "uniform", "frequency" (chance = training rows of the label ^ power), "adaptive"
@@ -83,7 +83,7 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
         of so many. "auto": the draws, and 100 labels where they tell nothing.
     surrogate : {"hinge", "logistic"}, default "hinge"
         Loss of a pair of labels: max(0, margin - f_y + f_v), or log(1 + exp(f_v - f_y)).
-    order_statistic : (k, n), n chances or None
+    order_statistic : (k, n), n chances or None, default None
         For "k-os": the k-th highest of n drawn positives, or the highest, second ... with these chances; None: (5, 10).
     l2 : float or {"V": float, "W": float}, default 0
         L2 regularisation: every step takes l2 * learning rate of the rows that it moves.
@@ -91,7 +91,7 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
         Weight of a pair: 1 / labels of the row, or 1.
     label_bias : bool, default False
         Learn a bias per label.
-    init_scale : float, {"V": float, "W": float} or None
+    init_scale : float, {"V": float, "W": float} or None, default None
         Standard deviation of the first tables; None is 1/sqrt(dim).
     init_labels : Vectors or None, default None
         Word vectors, of as many dimensions as `dim`, that label vectors begin with, at unit length: a label with few
@@ -105,7 +105,7 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
     patience : int or None, default None
         With validation rows: epochs without a better figure before training stops, in the second half of the schedule.
         None runs all epochs: the last ones, at the lowest rate, bring most. The best epoch's model is kept.
-    threads : int or None
+    threads : int or None, default None
         None uses every core that this process may use.
     deterministic : bool, default True
         The same bits for any number of threads (block-synchronous updates); False is Hogwild.
