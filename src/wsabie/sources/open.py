@@ -319,8 +319,6 @@ def kind_of(path: Path, *, plain_text: bool = False, things: Things | None = Non
         return "file"  # an empty one is listed beside others
     if not content.strip():
         raise InputError(f"{shown(path)} is empty; give a file that holds data")
-    if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
-        raise InputError(f"{shown(path)} is text in UTF-16; save it as UTF-8")
     wanted = document_of(path.name, unread=True) if things == "documents" else None
     if (medium := medium_of(path.name, unread=True) or wanted) is not None:
         raise InputError(f"{shown(path)} is a {medium.thing} of a format that is not supported; {medium.convert}")
@@ -331,6 +329,8 @@ def kind_of(path: Path, *, plain_text: bool = False, things: Things | None = Non
     if kind is None and plain_text and not _MARKUP_OR_BINARY.search(content):
         return "fasttext"
     if kind is None:
+        if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+            raise InputError(f"{shown(path)} is text in UTF-16; save it as UTF-8")
         if columns := other_columns([line for line in content.split(b"\n") if line.strip()][:_LINES]):
             raise InputError(
                 f"{shown(path)} has the columns {listed_names(columns)} and none called text; call that of the "
