@@ -11,7 +11,7 @@ from wsabie.faces.cli.using import sources_of
 from wsabie.storage.outputs import refuse_unwritable
 
 if TYPE_CHECKING:
-    from wsabie.sources.records import ItemList, Rows
+    from wsabie.sources.records import ItemList, Rows, Things
     from wsabie.storage.rejects import Rejects
 
 
@@ -44,7 +44,7 @@ def annotate_to_command(
     annotator.model.vocabulary_.ids(among or ())  # refuses an unknown label as well
     least = least_of(model, annotator, min_precision)
     with listing(rejects_file, strict=strict) as rejects:
-        blocks = _blocks(annotator, model, inputs, rejects)
+        blocks = _blocks(annotator, model, inputs, things, rejects)
         given: dict[str, Any] = {"candidates": among, "exact": exact, "least": least, "executor": run, "folder": model}
         written = annotate_to(file, annotator, blocks, k, **given, progress=progress, rejects=rejects)
         skipped = len(rejects)
@@ -59,13 +59,15 @@ def annotate_to_command(
         note(f"{plural(written.unknown_features, 'value')} left out: the model does not know their features")
 
 
-def _blocks(annotator: Any, model: Path, inputs: Sequence[Path], rejects: "Rejects") -> "Iterator[Rows | ItemList]":
+def _blocks(
+    annotator: Any, model: Path, inputs: Sequence[Path], things: "Things | None", rejects: "Rejects"
+) -> "Iterator[Rows | ItemList]":
     """Everything that is to be annotated, some at a time; ids of several inputs begin with where they are from."""
     from wsabie.sources.records import Rows
     from wsabie.sources.row_stream import unlabelled_rows
     from wsabie.studies.annotating import in_blocks
 
-    others, things = [], annotator.terms and annotator.terms.things
+    others = []
     for path in inputs:
         blocks = unlabelled_rows(path, rejects, annotator.model.n_features_in_, things)
         if blocks is None:

@@ -26,7 +26,7 @@ from wsabie.sources.records import Rows, Source, groups_of
 from wsabie.storage.outputs import refuse_unwritable
 
 if TYPE_CHECKING:
-    from wsabie.base.arrays import Int64, Matrix
+    from wsabie.base.arrays import Matrix
     from wsabie.evaluation.bootstrap import Interval
     from wsabie.evaluation.evaluate import Evaluation
     from wsabie.sources.align import Aligned
@@ -88,7 +88,11 @@ def evaluate_command(
         tell_unknown(aligned, data)
         rows, judged = aligned.rows, annotator.model
         if len(among) < len(vocabulary):
-            rows, judged = _rows_among(rows, among, candidates), Among(judged, among)
+            rows, judged = rows.with_labels(among), Among(judged, among)
+        if candidates is not None and not (rows.Y.data > 0).any():
+            raise InputError(
+                f"no row has a label that {candidates} names; give candidates that are right for some rows"
+            )
         known = None if exclude is None else _known_labels(exclude, rows, data, rejects)
         ks = telling(KS, len(rows.label_names))
         elsewhere = (run, model) if run.standing else None
@@ -109,14 +113,6 @@ def evaluate_command(
         tell_siblings(sibling_facts(similar))
     if of_parts is not None:
         show_parts(of_parts)
-
-
-def _rows_among(rows: Rows, labels: "Int64", candidates: Path | None) -> Rows:
-    """Rows with the labels that are candidates; without any there is nothing to measure."""
-    rows = rows.with_labels(labels)
-    if not (rows.Y.data > 0).any():
-        raise InputError(f"no row has a label that {candidates} names; give candidates that are right for some rows")
-    return rows
 
 
 def _known_labels(exclude: Path, rows: Rows, data: Path, rejects: "Rejects") -> "Matrix":
