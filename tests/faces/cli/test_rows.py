@@ -432,3 +432,11 @@ def test_words_that_the_model_does_not_know_are_counted(cli: Cli, tmp_path: Path
     found = cli("annotate", tmp_path / "m", new, "--json")
     assert found.json["unknown_features"] == 2
     assert "2 values of the data left out: the model does not know their features" in found.err
+
+
+def test_candidates_that_are_right_for_no_row_are_refused(cli: Cli, rows: Path, tmp_path: Path) -> None:
+    assert cli("train", rows, "--model", tmp_path / "m", "--epochs", 2, "--threads", 1).code == 0
+    (tmp_path / "some.txt").write_text("0 0:3 1:2\n0 1:3 2:1\n")
+    (tmp_path / "few.txt").write_text("1\n2\n")
+    ran = cli("evaluate", tmp_path / "m", tmp_path / "some.txt", "--candidates", tmp_path / "few.txt")
+    assert (ran.code, f"no row has a label that {tmp_path / 'few.txt'} names" in ran.err) == (1, True), ran.err
