@@ -15,7 +15,7 @@ from tests.faults.conftest import Made, asking, assert_problem, decision
 from tests.faults.truth import assert_sound, states
 
 from wsabie.base.errors import BusyError
-from wsabie.catalogue import job_kinds, job_process, jobs
+from wsabie.catalogue import job_kinds, job_process, jobs, sqlite_file
 from wsabie.catalogue.collection import Collection, open_collection
 from wsabie.catalogue.database import open_database, reading, writing
 from wsabie.catalogue.job_progress import JobProgress

@@ -41,8 +41,8 @@ def refuse_unwritable(
     ----------
     *results : (kind, Path or None)
         "annotations" (of rows), "backup", "coco", "html", "is-a" (list), "labels" (what they mean), "log" (of epochs),
-        "pairs", "parquet", "picture", "places" (on a map), "rejects", "tags" (of a collection) or "vectors", and the file;
-        None is no result.
+        "pairs", "parquet", "picture", "places" (on a map), "rejects", "tags" (of a collection) or "vectors", and the
+        file; None is no result.
     inputs : iterable of Path or None
         What the command reads, and folders that it fills itself: no result may be one of these, nor lie in one.
     folder : Path or None
