@@ -15,7 +15,7 @@ from tests.faults.conftest import Made, asking, assert_problem, decision
 from tests.faults.truth import assert_sound, states
 
 from wsabie.base.errors import BusyError
-from wsabie.catalogue import database, job_kinds, job_process, jobs
+from wsabie.catalogue import job_kinds, job_process, jobs, sqlite_file
 from wsabie.catalogue.collection import Collection, open_collection
 from wsabie.catalogue.database import open_database, reading, writing
 from wsabie.catalogue.job_progress import JobProgress
@@ -24,7 +24,7 @@ from wsabie.faces.serve.limits import Together
 
 @pytest.fixture
 def collection(made: Made, monkeypatch: pytest.MonkeyPatch) -> Iterator[Collection]:
-    monkeypatch.setattr(database, "_WAIT", 0.2)
+    monkeypatch.setattr(sqlite_file, "WAIT", 0.2)
     with open_collection(made()) as found:
         yield found
 

@@ -10,7 +10,8 @@ from sqlalchemy import func, select
 
 from wsabie.catalogue import tables
 from wsabie.catalogue.collection import Collection
-from wsabie.catalogue.database import damage, reading
+from wsabie.catalogue.damage import find_damage
+from wsabie.catalogue.database import reading
 from wsabie.catalogue.journal import KEPT
 
 _DRAFT = re.compile(r"\..*\.tmp")
@@ -18,7 +19,7 @@ _DRAFT = re.compile(r"\..*\.tmp")
 
 def assert_sound(collection: Collection) -> None:
     """The database is whole, and the journal leads to what the tables hold."""
-    assert damage(collection.engine) == []
+    assert find_damage(collection.engine) == []
     told = replayed(collection)
     with reading(collection.engine) as connection:
         for name, table in KEPT.items():

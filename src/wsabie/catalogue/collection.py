@@ -1,7 +1,9 @@
 """A collection on disk: a folder with `.wsabie` in it, which holds the catalogue and what is made from it.
 
-    FOLDER/.wsabie/collection.json      {"schema": 1, "database": null or an address}
+    FOLDER/.wsabie/collection.json      where the catalogue is, and how far it had come: `collection_file`
                    catalogue.db         SQLite, unless the database is elsewhere
+                   catalogue.lock       held by all who may write to it
+                   backups/             copies of it: `backups`
                    models/              a folder for each model
                    features/            rows of items by their content, and what describes them
                    thumbnails/          small pictures by the content of large ones
@@ -9,29 +11,44 @@
 Nothing else is written to the folder or to any other that belongs to the collection, unless an export asks for it.
 """
 
-import json
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
 from typing import Self
 
 from sqlalchemy import Engine, insert, select
+from sqlalchemy.exc import SQLAlchemyError
 
 from wsabie.base.errors import InputError, WsabieError
 from wsabie.catalogue import tables
-from wsabie.catalogue.database import damage, open_database, reading, sqlite_url, upgrade, writing
-from wsabie.storage.atomic import explained, readable, write_text
+from wsabie.catalogue.backups import back_up, back_up_daily, best_backup
+from wsabie.catalogue.collection_file import (
+    CATALOGUE,
+    NAME,
+    PLACE,
+    CollectionFile,
+    read_collection_file,
+    record_state,
+    share_catalogue,
+    state_of,
+    write_collection_file,
+)
+from wsabie.catalogue.damage import find_damage
+from wsabie.catalogue.database import HEAD, check_tables, open_database, reading, upgrade, version, writing
+from wsabie.catalogue.database_errors import restore_command, shown
+from wsabie.catalogue.sqlite_file import Mode
+from wsabie.storage.atomic import UnwritableError, explained, held, readable
 
-PLACE = ".wsabie"
 HERE = "."
 """The path of the root that is the collection's own folder."""
 WEB = "web"
 """The path of the root whose items are addresses."""
 
-_CONFIG = "collection.json"
-_LARGEST = 1 << 20
+_FROM_DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, SQLAlchemyError)
+"""Errors that values of a wrong kind cause in code that expects those of a sound catalogue."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +61,13 @@ class Collection:
         Absolute.
     engine : Engine
         Of its database.
+    read_only : bool
     """
 
     folder: Path
     engine: Engine
+    read_only: bool = False
+    _held: ExitStack = field(default_factory=ExitStack, repr=False, compare=False)
 
     @property
     def place(self) -> Path:
@@ -76,14 +96,22 @@ class Collection:
         return {number: self.folder if path == HERE else Path(path) for number, path in found if path != WEB}
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Let go of the database; who could write leaves word of how far the catalogue has come."""
+        if not self.read_only:
+            with suppress(WsabieError, OSError):  # it only serves to notice what is lost later
+                record_state(self.place, state_of(self.engine))
         self.engine.dispose()
+        self._held.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        try:
+            if isinstance(error, _FROM_DAMAGE) and not isinstance(error, WsabieError):
+                check(self, error)
+        finally:
+            self.close()
 
 
 def create(folder: Path, database: str | None = None) -> Collection:
@@ -102,10 +130,11 @@ def create(folder: Path, database: str | None = None) -> Collection:
         The folder cannot be written, the address is wrong or holds a password, or another collection is there.
     """
     folder = folder.resolve()
-    config = folder / PLACE / _CONFIG
+    place = folder / PLACE
     if is_collection(folder):
         there = open_collection(folder)
-        if database is not None and _database_of(config) != database:
+        if database is not None and read_collection_file(place).database != database:
+            there.close()
             raise InputError(
                 f"{folder} is a collection with another database; leave --database out, or choose another folder"
             )
@@ -116,41 +145,68 @@ def create(folder: Path, database: str | None = None) -> Collection:
         raise InputError(
             "a password in --database would be written to disk; put it into ~/.pgpass or PGPASSWORD and leave it out"
         )
-    with _made(folder), _made(config.parent):
-        found = _connected(folder, database)
+    with _made(folder), _made(place):
+        found = _connect(folder, CollectionFile(1, database), "rwc")
     with writing(found.engine) as connection:
         if connection.execute(select(tables.roots.c.id).where(tables.roots.c.path == HERE)).first() is None:
             connection.execute(insert(tables.roots).values(path=HERE))
-    write_text(config, json.dumps({"schema": 1, "database": database}, indent=1) + "\n")  # last: it is one from now on
+    with held(place, wait=True):
+        if not is_collection(folder):  # last: it is one from now on
+            state = state_of(found.engine)
+            write_collection_file(place, CollectionFile(1, database, state.catalogue, state.journal))
     return found
 
 
-def open_collection(folder: Path) -> Collection:
+def open_collection(folder: Path, *, read_only: bool = False) -> Collection:
     """Open a collection; tables of an older version are brought up to this one.
+
+    Parameters
+    ----------
+    folder : Path
+    read_only : bool
+        Nothing is written, and nobody who writes is hindered; only tables of an older version are brought up first,
+        where that is allowed.
 
     Raises
     ------
     InputError
-        There is none, its database cannot be reached, is damaged, or of a newer version.
+        There is none, its database cannot be reached, is damaged, emptied, older than it was or of a newer version.
+    """
+    folder = require_collection(folder)
+    known = read_collection_file(folder / PLACE)
+    if known.database is None and not (folder / PLACE / CATALOGUE).is_file():
+        raise InputError(f"the catalogue of {folder} is gone: {PLACE}/{CATALOGUE} is missing; {_way_back(folder)}")
+    return _connect(folder, known, "ro" if read_only else "rw")
+
+
+def require_collection(folder: Path) -> Path:
+    """Return the absolute path of a collection.
+
+    Raises
+    ------
+    InputError
+        There is none at this path.
     """
     folder = folder.resolve()
-    config = folder / PLACE / _CONFIG
     if not is_collection(folder):
         if not folder.exists():
             raise InputError(f"there is no folder {folder}; check its name")
         if (above := collection_above(folder)) is not None:
             raise InputError(f"{folder} lies in the collection {above} and is none of its own; give {above}")
         raise InputError(f"{folder} is not a collection yet; make it one: wsabie collection init {quote(str(folder))}")
-    database = _database_of(config)
-    if database is None and not (folder / PLACE / "catalogue.db").is_file():
-        raise InputError(f"the catalogue of {folder} is gone: {PLACE}/catalogue.db is missing; restore it from a copy")
-    return _connected(folder, database)
+    return folder
+
+
+def may_write(folder: Path) -> bool:
+    """Whether this user may write to a collection's own folder and its catalogue, as far as can be told before."""
+    place = folder / PLACE
+    return all(os.access(path, os.W_OK) for path in (place, place / CATALOGUE) if path.exists())
 
 
 def is_collection(folder: Path) -> bool:
     """Whether a folder was made a collection; InputError where that cannot be seen."""
     with readable(folder):
-        return (folder / PLACE / _CONFIG).is_file()
+        return (folder / PLACE / NAME).is_file()
 
 
 def collection_above(folder: Path) -> Path | None:
@@ -158,19 +214,24 @@ def collection_above(folder: Path) -> Path | None:
     return next((above for above in folder.resolve().parents if is_collection(above)), None)
 
 
-def check(collection: Collection) -> None:
-    """Look through the database for damage.
+def check(collection: Collection, cause: BaseException | None = None) -> None:
+    """Look through the database for damage, which may be the cause of an error.
 
     Raises
     ------
     InputError
-        There is some.
+        There is some; the sentence names the first place.
     """
-    found = damage(collection.engine)
-    if found:
-        raise InputError(
-            f"the catalogue of {collection.folder} is damaged ({found[0]}); restore {PLACE}/catalogue.db from a copy"
-        )
+    if found := find_damage(collection.engine):
+        raise damage_error(collection, found[0]) from cause
+
+
+def damage_error(collection: Collection, fault: str) -> InputError:
+    """Return the refusal of a catalogue in which this fault was found."""
+    return InputError(
+        f"the catalogue of {collection.folder} is damaged ({fault}); {_way_back(collection.folder)}",
+        served="the catalogue is damaged; who runs the service learns more by: wsabie collection status --check",
+    )
 
 
 @contextmanager
@@ -191,25 +252,73 @@ def _made(folder: Path) -> Iterator[None]:
 def _has_password(database: str) -> bool:
     engine = open_database(database)
     engine.dispose()
-    return engine.url.password is not None
+    return engine.url.password is not None or "password" in engine.url.query
 
 
-def _connected(folder: Path, database: str | None) -> Collection:
-    engine = open_database(database or sqlite_url(folder / PLACE / "catalogue.db"))
-    upgrade(engine)
-    return Collection(folder, engine)
+def _connect(folder: Path, known: CollectionFile, mode: Mode) -> Collection:
+    place = folder / PLACE
+    with ExitStack() as stack:
+        engine = open_database(known.database or place / CATALOGUE, mode)
+        if mode != "ro" and engine.dialect.name == "sqlite":
+            _refuse_read_only(folder)
+            stack.enter_context(share_catalogue(place))
+        stack.callback(engine.dispose)
+        found = version(engine)
+        if found is None and mode != "rwc":
+            raise InputError(f"{shown(engine)} is empty, and was the catalogue of {folder}; {_way_back(folder)}")
+        if found != HEAD:
+            _bring_up(folder, str(found)) if mode == "ro" else _upgrade(engine, place)
+        check_tables(engine)
+        _refuse_other(engine, folder, known)
+        if mode == "rw":
+            back_up_daily(engine, place)
+        return Collection(folder, engine, mode == "ro", stack.pop_all())
 
 
-def _database_of(config: Path) -> str | None:
-    with readable(config):
-        size, content = config.stat().st_size, config.read_bytes()[:_LARGEST]
-    try:
-        told = json.loads(content)
-        if size > _LARGEST or told["schema"] != 1 or not isinstance(told["database"], str | None):
-            raise ValueError
-    except (ValueError, KeyError, TypeError) as error:
+def _upgrade(engine: Engine, place: Path) -> None:
+    """Make the tables, or change those of an older version, of which a backup is kept."""
+    with held(place, wait=True):
+        found = version(engine)  # another process may have been first
+        if found not in (None, HEAD) and engine.dialect.name == "sqlite":
+            back_up(engine, place, "migration")
+        if found != HEAD:
+            upgrade(engine)
+
+
+def _bring_up(folder: Path, found: str) -> None:
+    """Change tables of an older version before somebody only looks."""
+    if not may_write(folder):
         raise InputError(
-            f'{config} is damaged; write {{"schema": 1, "database": null}} into it, or the database\'s address'
-        ) from error
-    found: str | None = told["database"]
-    return found
+            f"the tables of {folder} are of an older version ({found}, here {HEAD}) and cannot be changed here; let "
+            f"somebody who may write there run: wsabie collection status {quote(str(folder))}"
+        )
+    open_collection(folder).close()
+
+
+def _refuse_read_only(folder: Path) -> None:
+    if not may_write(folder):
+        raise UnwritableError(
+            f"cannot change the catalogue of {folder}: it is read-only for you, and can only be looked at; check the "
+            f"permissions of {folder / PLACE}"
+        )
+
+
+def _refuse_other(engine: Engine, folder: Path, known: CollectionFile) -> None:
+    """Refuse a catalogue that is not the one that was here, or ends before it did."""
+    state = state_of(engine)
+    if known.catalogue not in (None, state.catalogue):
+        what = "is another catalogue than the one that was there"
+    elif state.journal < known.journal:
+        what = f"ends at entry {state.journal} of its journal, and the one that was there had {known.journal}"
+    else:
+        return
+    accept = f"or accept it as it is: {restore_command(folder)} --accept"
+    raise InputError(f"{shown(engine)} {what}; {_way_back(folder)}, {accept}")
+
+
+def _way_back(folder: Path) -> str:
+    """Say how a catalogue is brought back."""
+    backup = best_backup(folder / PLACE)
+    if backup is None:
+        return f"put a copy of your own at {folder / PLACE / CATALOGUE}"
+    return f"restore the backup of {backup.at[:16].replace('T', ' ')} UTC: {restore_command(folder)}"

@@ -1,73 +1,89 @@
 """A catalogue's database: SQLite in the collection's folder, or PostgreSQL at an address."""
 
-import os
-import sqlite3
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, make_url, text
-from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, InterfaceError, NoSuchModuleError, OperationalError
-from sqlalchemy.exc import TimeoutError as NoneFreeError
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+from sqlalchemy.pool import NullPool
 
-from wsabie.base.errors import BusyError, InputError
+from wsabie.base.errors import InputError
 from wsabie.base.machine import available_cores
-from wsabie.storage.atomic import DiskFullError
+from wsabie.catalogue import sqlite_file
+from wsabie.catalogue.database_errors import explained, restore_hint, shown
+from wsabie.catalogue.sqlite_file import Mode
+from wsabie.catalogue.tables import metadata
 
 T = TypeVar("T")
-HEAD = "0006"
+HEAD = "0007"
 """The version of the tables that this program works with: the last of `migrations/versions`."""
 
-_WAIT = 30  # seconds for others who write
 _POSTGRES = "postgresql+psycopg"
-_PAGE = 1 << 16  # bytes that SQLite takes at a time, at most
-_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
-_WRITTEN = ("55P03", "40P01", "40001")  # somebody else holds the lock of PostgreSQL
-_AWAY = ("08", "53", "57")  # the connection is lost, there are too many, or the server stops or starts
+_VERSIONS = "alembic_version"
+_COLUMNS = """
+    SELECT sqlite_master.name, columns.name FROM sqlite_master JOIN pragma_table_info(sqlite_master.name) AS columns
+    WHERE sqlite_master.type = 'table'
+"""
+_COLUMNS_OF_POSTGRES = """
+    SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = current_schema()
+"""
 _shared: ContextVar[Connection | None] = ContextVar("shared", default=None)
 
 
-def sqlite_url(path: Path) -> str:
-    """The address of a SQLite file."""
-    return f"sqlite:///{path}"
+def open_database(address: str | Path, mode: Mode = "rw") -> Engine:
+    """Connect to a SQLite file by its path, or to a database by its address; nothing is read or made yet.
 
-
-def open_database(url: str) -> Engine:
-    """Connect; nothing is read or made yet, but a SQLite file must be in a folder that exists.
+    Parameters
+    ----------
+    address : str or Path
+    mode : {"ro", "rw", "rwc"}
+        Of a SQLite file: read alone, read and write, make it where it is missing.
 
     Raises
     ------
     InputError
         No address of SQLite or PostgreSQL, or its driver is not installed.
     """
-    try:
-        address = make_url(url)
-    except ArgumentError as error:
-        raise InputError(
-            f"{url!r} is no address of a database; give one such as postgresql://user@host/name"
-        ) from error
-    kind = address.get_backend_name()
-    if kind == "postgres":  # as PostgreSQL's own programs take it too
-        kind = "postgresql"
-    if kind not in ("sqlite", "postgresql"):
-        raise InputError(f"{kind} databases are not supported; use PostgreSQL, or leave the address out for SQLite")
-    if kind == "postgresql":
-        address = address.set(drivername=_POSTGRES)
+    url = URL.create("sqlite", database=str(address)) if isinstance(address, Path) else _parse_address(address)
+    kind = url.get_backend_name()
     threads = 2 * available_cores() + 2  # of a service: none of them waits for a connection
-    pool = {"pool_size": 5, "max_overflow": threads, "pool_pre_ping": kind == "postgresql"}
+    options: dict[str, Any] = {"pool_size": 5, "max_overflow": threads, "pool_pre_ping": kind == "postgresql"}
+    if kind == "postgresql":
+        options["connect_args"] = {"connect_timeout": 10, "application_name": "wsabie"}
+    else:
+        path = Path(str(url.database))
+        options["creator"] = lambda: sqlite_file.connect_file(path, mode)
+        if mode == "ro":  # each connection looks anew whether somebody writes
+            options = {"creator": options["creator"], "poolclass": NullPool}
     try:
-        engine = create_engine(address, connect_args=_arguments(kind), **pool)
+        engine = create_engine(url, **options)
     except (ImportError, NoSuchModuleError) as error:
         raise InputError(
             "PostgreSQL needs psycopg, which is not installed; run: pip install 'wsabie[postgres]'"
         ) from error
     event.listen(engine, "before_cursor_execute", _refuse_nul, named=True)
     if kind == "sqlite":
-        event.listen(engine, "connect", _prepare)
         event.listen(engine, "begin", _begin)
     return engine
+
+
+def _parse_address(address: str) -> URL:
+    try:
+        url = make_url(address)
+    except ArgumentError as error:
+        raise InputError(
+            f"{address!r} is no address of a database; give one such as postgresql://user@host/name"
+        ) from error
+    kind = url.get_backend_name()
+    if kind in ("postgres", "postgresql"):  # as PostgreSQL's own programs take it too
+        return url.set(drivername=_POSTGRES)
+    if kind != "sqlite" or not url.database:
+        raise InputError(f"{kind} databases are not supported; use PostgreSQL, or leave the address out for SQLite")
+    return url
 
 
 @contextmanager
@@ -113,12 +129,12 @@ def writing(engine: Engine) -> Iterator[Connection]:
     """
     with explained(engine), engine.connect().execution_options(writes=True) as connection, connection.begin():
         if engine.dialect.name == "postgresql":
-            wait = f"SET LOCAL lock_timeout = {1000 * _WAIT:.0f}"
+            wait = f"SET LOCAL lock_timeout = {1000 * sqlite_file.WAIT:.0f}"
             connection.execute(text(f"{wait}; LOCK TABLE journal IN EXCLUSIVE MODE"))  # readers go on
         yield connection
 
 
-def upgrade(engine: Engine) -> None:
+def upgrade(engine: Engine, to: str = HEAD) -> None:
     """Make the tables, or bring those of an older version up to this one.
 
     Raises
@@ -126,8 +142,6 @@ def upgrade(engine: Engine) -> None:
     InputError
         The catalogue is of a newer version, the database is full, or cannot be reached.
     """
-    if version(engine) == HEAD:
-        return
     from alembic import command
     from alembic.config import Config
 
@@ -137,96 +151,48 @@ def upgrade(engine: Engine) -> None:
         if engine.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(7739)"))  # two that begin at once
         config.attributes["connection"] = connection
-        command.upgrade(config, HEAD)
+        command.upgrade(config, to)
 
 
 def version(engine: Engine) -> str | None:
-    """Of the tables in the database; None where there are none.
+    """Version of the tables in the database; None where there are none.
 
     Raises
     ------
     InputError
-        It is newer than this program, or the database cannot be reached.
+        It is newer than this program, not a version at all, or the database cannot be reached.
     """
     with explained(engine), engine.connect() as connection:
-        if not inspect(connection).has_table("alembic_version"):
-            return None
-        found: str | None = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
-    if found is not None and found > HEAD:
+        there = set(inspect(connection).get_table_names())
+        rows = connection.execute(text("SELECT version_num FROM alembic_version")).all() if _VERSIONS in there else []
+    if not rows and not there & {_VERSIONS, *metadata.tables}:
+        return None
+    if len(rows) != 1 or re.fullmatch(r"\d{4}", str(rows[0][0])) is None:
+        raise InputError(
+            f"{shown(engine)} is no catalogue of wsabie, or is damaged (its tables have no version); "
+            f"{restore_hint(engine)}"
+        )
+    found = str(rows[0][0])
+    if found > HEAD:
         raise InputError(f"{shown(engine)} was written by a newer wsabie (tables {found}, here {HEAD}); upgrade wsabie")
     return found
 
 
-def damage(engine: Engine) -> list[str]:
-    """What SQLite finds wrong with its file and with references between tables; PostgreSQL looks after itself."""
-    if engine.dialect.name != "sqlite":
-        return []
+def check_tables(engine: Engine) -> None:
+    """Refuse a database that lacks tables or columns of this version.
+
+    Raises
+    ------
+    InputError
+        It does; the sentence names the first.
+    """
+    query = _COLUMNS if engine.dialect.name == "sqlite" else _COLUMNS_OF_POSTGRES
     with reading(engine) as connection:
-        found = [row[0] for row in connection.execute(text("PRAGMA integrity_check(20)")) if row[0] != "ok"]
-        broken = connection.execute(text("PRAGMA foreign_key_check")).all()
-    return found + [f"row {row[1]} of {row[0]} refers to a missing row of {row[2]}" for row in broken[:20]]
-
-
-def shown(engine: Engine) -> str:
-    """The database for people: a path, or an address without its password."""
-    url = engine.url
-    return str(url.database) if engine.dialect.name == "sqlite" else url.render_as_string(hide_password=True)
-
-
-@contextmanager
-def explained(engine: Engine) -> Iterator[None]:
-    """Turn what a database refuses into one sentence."""
-    try:
-        yield
-    except (OperationalError, InterfaceError) as error:
-        raise _explanation(engine, error) from error
-    except DataError as error:
-        raise InputError(f"the database cannot take this ({error.orig}); leave out signs that nobody sees") from error
-    except DBAPIError as error:
-        told = "malformed" in str(error.orig) or "not a database" in str(error.orig)
-        if told or error.connection_invalidated:
-            raise _explanation(engine, error) from error
-        raise
-    except NoneFreeError as error:
-        raise BusyError(f"{shown(engine)} is being asked too much at once; try again in a moment") from error
-
-
-def _explanation(engine: Engine, error: DBAPIError) -> Exception:
-    place, said = shown(engine), " ".join(str(error.orig).split())
-    code: Any = getattr(error.orig, "sqlite_errorcode", None)
-    state = getattr(error.orig, "sqlstate", None) or ""
-    if code == sqlite3.SQLITE_FULL or state == "53100" or (code is not None and _no_room(engine, code)):
-        return DiskFullError(
-            f"cannot write {place}: the disk is full; free some space (what was saved before is whole)"
-        )
-    if state in _WRITTEN or (code is not None and code & 0xFF in _BUSY):
-        return BusyError(f"{place} is being written by somebody else for more than {_WAIT} seconds; try again")
-    if code is not None and code & 0xFF == sqlite3.SQLITE_READONLY:
-        return InputError(f"cannot write {place}: it is read-only; check its permissions and those of its folder")
-    if code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return InputError(f"{place} is damaged ({said}); restore it from a copy, or save what `sqlite3 .recover` finds")
-    told = f"the database {place} does not answer as it should ({said[:200]}); check it and try again"
-    return BusyError(told) if code is None and (not state or state[:2] in _AWAY) else InputError(told)
-
-
-def _no_room(engine: Engine, code: int) -> bool:
-    """Whether SQLite failed to write for want of space where it could not say so."""
-    if code & 0xFF != sqlite3.SQLITE_IOERR:
-        return False
-    there = os.statvfs(Path(str(engine.url.database)).parent)
-    return there.f_bavail * there.f_frsize < _PAGE
-
-
-def _arguments(kind: str) -> dict[str, Any]:
-    if kind == "sqlite":
-        return {"timeout": _WAIT, "check_same_thread": False}
-    return {"connect_timeout": 10, "application_name": "wsabie"}
-
-
-def _prepare(connection: Any, _: object) -> None:
-    connection.isolation_level = None  # transactions begin where we say (`_begin`), not where the driver guesses
-    for pragma in ("foreign_keys=ON", "journal_mode=WAL", "synchronous=FULL", "cache_size=-65536", "temp_store=MEMORY"):
-        connection.execute(f"PRAGMA {pragma}").fetchall()
+        there = {(row[0], row[1]) for row in connection.execute(text(query))}
+    for table in metadata.tables.values():
+        if missing := [column.name for column in table.columns if (table.name, column.name) not in there]:
+            part = f"the table {table.name}" if len(missing) == len(table.columns) else f"{table.name}.{missing[0]}"
+            raise InputError(f"{shown(engine)} is damaged ({part} is missing); {restore_hint(engine)}")
 
 
 def _refuse_nul(parameters: Any, executemany: bool, **_: object) -> None:

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, insert, select, update
 
 from wsabie.base.errors import InputError
-from wsabie.catalogue.collection import HERE, PLACE, WEB, Collection
+from wsabie.catalogue.collection import HERE, WEB, Collection
+from wsabie.catalogue.collection_file import PLACE
 from wsabie.catalogue.database import reading
 from wsabie.catalogue.journal import Change, entry
 from wsabie.catalogue.tables import choices, roots

@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, func, select
 
 from wsabie.catalogue.collection import Collection
-from wsabie.catalogue.database import damage, reading
+from wsabie.catalogue.damage import find_damage
+from wsabie.catalogue.database import reading
 from wsabie.catalogue.deciding import model_in_use
 from wsabie.catalogue.journal import Entry, history
 from wsabie.catalogue.roots import all_roots
@@ -79,7 +80,7 @@ class Standing(NamedTuple):
 
 def standing(collection: Collection, *, check: bool = False, entries: int = 5) -> Standing:
     """How a collection stands now; with `check` the whole database is read and looked through for damage."""
-    found = tuple(damage(collection.engine)) if check else None
+    found = tuple(find_damage(collection.engine)) if check else None
     places = all_roots(collection)
     with reading(collection.engine) as connection:
         by_root: dict[int, dict[str, int]] = {root.id: {} for root in places}

@@ -43,6 +43,14 @@ def _number() -> "Column[int]":
     return Column("id", _key, primary_key=True)
 
 
+identity = Table(
+    "identity",
+    metadata,
+    _number(),
+    Column("catalogue", String(32), nullable=False),  # random, in hex
+)
+"""The one row that tells this catalogue from others; copies and backups of it have the same."""
+
 roots = Table(
     "roots",
     metadata,

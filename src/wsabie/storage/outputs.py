@@ -9,11 +9,12 @@ from wsabie.base.errors import InputError
 from wsabie.storage.atomic import explained, try_writing
 
 Kind = Literal[
-    "annotations", "coco", "html", "is-a", "labels", "log", "pairs", "parquet", "picture", "places", "rejects", "tags",
-    "vectors",
+    "annotations", "backup", "coco", "html", "is-a", "labels", "log", "pairs", "parquet", "picture", "places",
+    "rejects", "tags", "vectors",
 ]  # fmt: skip
 _KINDS: dict[Kind, tuple[str, tuple[bytes, ...] | re.Pattern[bytes]]] = {
     "annotations": ("file of labels of rows", (b'{"id":', b"id\tlabel\tscore", b"par1")),
+    "backup": ("backup of a catalogue", (b"sqlite format 3",)),
     "coco": ("file of annotations that was exported", (b'{"info":',)),
     "html": ("HTML page", (b"<!doctype html", b"<html")),
     "is-a": ("is-a list", (b"child\tparent",)),
@@ -39,9 +40,9 @@ def refuse_unwritable(
     Parameters
     ----------
     *results : (kind, Path or None)
-        "annotations" (of rows), "coco", "html", "is-a" (list), "labels" (what they mean), "log" (of epochs), "pairs",
-        "parquet", "picture", "places" (on a map), "rejects", "tags" (of a collection) or "vectors", and the file;
-        None is no result.
+        "annotations" (of rows), "backup", "coco", "html", "is-a" (list), "labels" (what they mean), "log" (of epochs),
+        "pairs", "parquet", "picture", "places" (on a map), "rejects", "tags" (of a collection) or "vectors", and the
+        file; None is no result.
     inputs : iterable of Path or None
         What the command reads, and folders that it fills itself: no result may be one of these, nor lie in one.
     folder : Path or None

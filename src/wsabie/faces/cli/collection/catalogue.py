@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from wsabie.base.errors import InputError
+from wsabie.faces.cli.collection.backups import BACKUP_COLUMNS, backup_rows
 from wsabie.faces.cli.collection.group import By, Folder, opened, person, require_database
 from wsabie.faces.cli.options import Json, Rejects, Threads
 from wsabie.faces.cli.terminal import TerminalProgress, note, plural, show_json, show_table
@@ -47,7 +48,7 @@ def init(
     require_database()
     _refuse_absent(folder)
     from wsabie.catalogue.collection import collection_above, create, is_collection
-    from wsabie.catalogue.database import shown
+    from wsabie.catalogue.database_errors import shown
     from wsabie.catalogue.scanning import as_json
 
     if not is_collection(folder) and (above := collection_above(folder)) is not None:
@@ -106,19 +107,24 @@ def status(
     json: Json = False,
 ) -> None:
     """What the collection holds, what is decided and what waits."""
-    with opened(folder) as collection:
+    with opened(folder, read_only=True) as collection:
+        from wsabie.catalogue.backups import list_backups
+        from wsabie.catalogue.collection import damage_error
         from wsabie.catalogue.standing import as_json, standing
 
-        found = standing(collection, check=check)
-    if json:
-        show_json({"schema": 1, "collection": str(collection.folder), **as_json(found)})
-    else:
-        show_table(str(collection.folder), ["", ""], _standing_rows(found))
-        lines = [[e.told or e.action, e.at[:19].replace("T", " "), e.by] for e in found.last]
-        if lines:
-            show_table("what was done last", ["what", "when (UTC)", "who"], lines)
-    if found.damage:
-        raise InputError(f"the catalogue of {collection.folder} is damaged ({found.damage[0]}); restore it from a copy")
+        found, backups = standing(collection, check=check), list_backups(collection.place)
+        if json:
+            kept = [backup.as_json() for backup in backups]
+            show_json({"schema": 1, "collection": str(collection.folder), **as_json(found), "backups": kept})
+        else:
+            show_table(str(collection.folder), ["", ""], _standing_rows(found))
+            lines = [[e.told or e.action, e.at[:19].replace("T", " "), e.by] for e in found.last]
+            if lines:
+                show_table("what was done last", ["what", "when (UTC)", "who"], lines)
+            if backups:
+                show_table("backups of the catalogue", BACKUP_COLUMNS, backup_rows(backups))
+        if found.damage:
+            raise damage_error(collection, found.damage[0])
 
 
 def history(
@@ -127,16 +133,16 @@ def history(
     json: Json = False,
 ) -> None:
     """What was done to the collection, by whom, last first."""
-    with opened(folder) as collection:
+    with opened(folder, read_only=True) as collection:
         from wsabie.catalogue.journal import history as entries
 
         found = entries(collection.engine, k)
-    if json:
-        show_json({"schema": 1, "entries": [entry._asdict() for entry in found]})
-        return
-    rows = [[e.told or e.action, str(e.id), e.at[:19].replace("T", " "), e.by, _fate(e)] for e in found]
-    title = f"{folder}: {plural(len(rows), 'entry', 'entries')}, last first"
-    show_table(title, ["what", "entry", "when (UTC)", "who", ""], rows)
+        if json:
+            show_json({"schema": 1, "entries": [entry._asdict() for entry in found]})
+            return
+        rows = [[e.told or e.action, str(e.id), e.at[:19].replace("T", " "), e.by, _fate(e)] for e in found]
+        title = f"{folder}: {plural(len(rows), 'entry', 'entries')}, last first"
+        show_table(title, ["what", "entry", "when (UTC)", "who", ""], rows)
 
 
 def undo(

@@ -35,7 +35,7 @@ def annotations(
     json: Json = False,
 ) -> None:
     """What was decided of items, by whom and when, newest first."""
-    with opened(folder) as collection:
+    with opened(folder, read_only=True) as collection:
         from wsabie.catalogue.decided import Sought, page
         from wsabie.catalogue.tagging import items_called
 

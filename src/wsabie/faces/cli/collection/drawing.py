@@ -30,7 +30,7 @@ def map_(
     json: Json = False,
 ) -> None:
     """Items and labels in the plane, as the model in use sees them: the map that `wsabie serve` shows."""
-    with opened(folder) as collection:
+    with opened(folder, read_only=True) as collection:
         from wsabie.catalogue import map_fit, map_labels, maps
         from wsabie.storage.outputs import refuse_unwritable
 

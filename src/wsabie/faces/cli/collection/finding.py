@@ -37,7 +37,7 @@ def search(
     """Find items by words: tagged so, looking so, then related labels, each group with its reason."""
     if sheet is not None and sheet.suffix.lower() != ".png":
         raise InputError(f"--out {sheet} is no sheet; choose a name that ends in .png")
-    with opened(folder) as collection:
+    with opened(folder, read_only=True) as collection:
         from wsabie.catalogue.items import numbered
         from wsabie.catalogue.searching import search as find
         from wsabie.catalogue.understanding import meanings_in

@@ -23,7 +23,7 @@ By: TypeAlias = Annotated[
 
 def group() -> typer.Typer:
     """All of them."""
-    from wsabie.faces.cli.collection import catalogue, decisions, drawing, finding, hygiene, learning, tags
+    from wsabie.faces.cli.collection import backups, catalogue, decisions, drawing, finding, hygiene, learning, tags
 
     found = typer.Typer(
         name="collection",
@@ -31,7 +31,7 @@ def group() -> typer.Typer:
         no_args_is_help=True,
         rich_markup_mode=None,
     )
-    for part in (catalogue, learning, finding, drawing, tags, hygiene, decisions):
+    for part in (catalogue, backups, learning, finding, drawing, tags, hygiene, decisions):
         for command in part.COMMANDS:
             name = command.__name__.rstrip("_")  # `import_` is `import`
             found.command(name, cls=Command)(opening_itself(command))
@@ -39,12 +39,12 @@ def group() -> typer.Typer:
 
 
 @contextmanager
-def opened(folder: Path) -> Iterator["Collection"]:
+def opened(folder: Path, *, read_only: bool = False) -> Iterator["Collection"]:
     """The collection, while it is needed."""
     require_database()
     from wsabie.catalogue.collection import open_collection
 
-    with open_collection(folder) as found:
+    with open_collection(folder, read_only=read_only) as found:
         yield found
 
 

@@ -98,7 +98,8 @@ def labels(
     )
     foreign = {option.replace("_", "-"): v for option, v in given.items() if option not in _TAKES.get(what, ())}
     refuse_options(foreign, f"what `labels {what}` does not ask")
-    with opened(folder) as collection:
+    looks = what in ("list", "show") or (what == "tidy" and merge_above is None) or (what == "fill" and dry_run)
+    with opened(folder, read_only=looks) as collection:
         ACTIONS[what](collection, names or [], by, json, **given)
 
 

@@ -127,7 +127,7 @@ def models(
     """The models of a collection: their figures, how one was made, which is better; switch, or remove old ones."""
     if sum((use is not None, keep is not None, compare or bool(numbers))) > 1:
         raise InputError("N, --use and --keep are different things; do one after the other")
-    with opened(folder) as collection:
+    with opened(folder, read_only=use is None and keep is None) as collection:
         from wsabie.catalogue import comparing, shelf, shelving
         from wsabie.faces.cli.common import executor
 

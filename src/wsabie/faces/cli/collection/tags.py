@@ -55,7 +55,7 @@ def export(
     from wsabie.faces.cli.common import listing
 
     refuse_unwritable(("rejects", rejects), inputs=[out])
-    with opened(folder) as collection, listing(rejects, strict=False) as skipped:
+    with opened(folder, read_only=True) as collection, listing(rejects, strict=False) as skipped:
         from wsabie.catalogue.choosing import Choice
         from wsabie.catalogue.exporting import export_tags, write_to_pictures
 

@@ -1,0 +1,226 @@
+"""Backups of a catalogue in SQLite: whole copies in `.wsabie/backups`, made while others may write.
+
+The name of a backup says when it was made (UTC) and why: `20261126T152155.123456Z-daily.db`. Daily ones are made when
+a collection is opened to write, once a day and only where something changed since the last backup; seven of them stay.
+All others stay until somebody deletes them.
+"""
+
+import logging
+import re
+import shlex
+import shutil
+import sqlite3
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from sqlalchemy import URL, Engine, make_url, text
+
+from wsabie.base.errors import InputError, WsabieError
+from wsabie.catalogue.collection_file import CatalogueState
+from wsabie.catalogue.database import HEAD, check_tables, open_database, reading, version
+from wsabie.catalogue.database_errors import explained
+from wsabie.catalogue.sqlite_file import connect_file, copy_file, log_of
+from wsabie.storage.atomic import DiskFullError, held, readable, replacing
+from wsabie.storage.atomic import explained as explained_file
+
+FOLDER = "backups"
+DAILY = 7
+"""Daily backups that stay."""
+Reason = Literal["daily", "asked", "migration", "replaced"]
+"""Why a backup was made; "replaced" is what a restored one took the place of."""
+
+_NAME = re.compile(r"(\d{8}T\d{6}\.\d{6}Z)-(daily|asked|migration|replaced)\.db")
+_STAMP = "%Y%m%dT%H%M%S.%fZ"
+_WITH_IDENTITY = "0007"
+_LAST = text("SELECT max(id) FROM journal")
+_log = logging.getLogger("wsabie")
+
+
+@dataclass(frozen=True)
+class Backup:
+    """A backup.
+
+    Attributes
+    ----------
+    path : Path
+    at : str
+        UTC, ISO 8601.
+    reason : {"daily", "asked", "migration", "replaced"}
+    journal : int or None
+        The last entry of the journal that it holds; None: it is damaged.
+    bytes : int
+    """
+
+    path: Path
+    at: str
+    reason: Reason
+    journal: int | None
+    bytes: int
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as a document."""
+        return asdict(self) | {"path": str(self.path)}
+
+
+def list_backups(place: Path) -> list[Backup]:
+    """Return the backups of a collection, newest first."""
+    with readable(place / FOLDER):
+        return [_backup(path) for path in _paths(place)]
+
+
+def best_backup(place: Path) -> Backup | None:
+    """Return the backup that holds most entries of the journal, the newest of several; nothing is looked through."""
+    return max(
+        (backup for backup in list_backups(place) if backup.journal is not None),
+        key=lambda backup: (backup.journal or 0, backup.at),
+        default=None,
+    )
+
+
+def new_path(place: Path, reason: Reason) -> Path:
+    """Return the path of a backup that is made now."""
+    return place / FOLDER / f"{datetime.now(UTC).strftime(_STAMP)}-{reason}.db"
+
+
+def back_up(engine: Engine, place: Path, reason: Reason, path: Path | None = None) -> Backup:
+    """Copy a catalogue, while others may write, and look through the copy before it gets its name.
+
+    Parameters
+    ----------
+    engine : Engine
+        Of SQLite.
+    place : Path
+        The folder `.wsabie`.
+    reason : {"daily", "asked", "migration", "replaced"}
+    path : Path or None
+        Where to; None: into the folder of backups.
+
+    Raises
+    ------
+    InputError
+        The copy is damaged, since the catalogue is; or it cannot be written.
+    """
+    path = path or new_path(place, reason)
+    with replacing(path) as draft:
+        with explained(engine):
+            copy_file(Path(str(engine.url.database)), draft)
+        check_backup(draft, f"{engine.url.database} is damaged, and no backup is made of it")
+    return _backup(path)
+
+
+def back_up_daily(engine: Engine, place: Path) -> None:
+    """Make the backup of today where there is none and something changed; what hinders it is logged alone."""
+    if engine.dialect.name != "sqlite" or _is_of_today(_paths(place)):
+        return
+    try:
+        with explained_file(place / FOLDER):
+            (place / FOLDER).mkdir(exist_ok=True)
+        with held(place / FOLDER, wait=True):  # of several processes that begin at once, one makes it
+            paths = _paths(place)
+            if not _is_of_today(paths) and _has_changed(engine, paths):
+                _refuse_little_room(engine, place)
+                back_up(engine, place, "daily")
+                for path in [path for path in _paths(place) if _reason_of(path) == "daily"][DAILY:]:
+                    path.unlink(missing_ok=True)
+    except (WsabieError, OSError) as error:
+        _log.warning("no backup of today: %s", error)
+
+
+def dump_command(address: str, file: str) -> str:
+    """Return the command that backs up a catalogue in PostgreSQL; a password is in none."""
+    return shlex.join(["pg_dump", "--format=custom", f"--file={file}", f"--dbname={_without_password(address)}"])
+
+
+def load_command(address: str, file: str) -> str:
+    """Return the command that replaces a catalogue in PostgreSQL by a dump."""
+    words = ["pg_restore", "--clean", "--if-exists", "--no-owner", "--single-transaction"]
+    return shlex.join([*words, f"--dbname={_without_password(address)}", file])
+
+
+def _without_password(address: str) -> str:
+    url = make_url(address).set(drivername="postgresql")
+    name = URL.create(url.drivername, url.username, None, url.host, url.port, url.database, url.query)
+    return name.difference_update_query(["password"]).render_as_string(hide_password=False)
+
+
+def check_backup(path: Path, refusal: str) -> CatalogueState:
+    """Return which catalogue a file holds, and how far it goes, after a look through all of its pages.
+
+    Raises
+    ------
+    InputError
+        It is damaged, or no catalogue; the sentence begins with `refusal`.
+    """
+    engine = open_database(path, "ro")
+    try:
+        with reading(engine) as connection:
+            faults = [row[0] for row in connection.execute(text("PRAGMA quick_check(1)")) if row[0] != "ok"]
+        if faults:
+            raise InputError(f"({faults[0]})")
+        return _state_of(engine)
+    except InputError as error:
+        told = re.search(r"\((.*)\)", str(error))
+        raise InputError(f"{refusal} ({told[1] if told else error})") from error
+    finally:
+        engine.dispose()
+
+
+def _state_of(engine: Engine) -> CatalogueState:
+    found = version(engine)
+    if found is None:
+        raise InputError("it holds no catalogue")
+    if found == HEAD:
+        check_tables(engine)
+    identity = "SELECT catalogue FROM identity" if found >= _WITH_IDENTITY else "SELECT ''"
+    with reading(engine) as connection:
+        number = connection.execute(_LAST).scalar() or 0
+        return CatalogueState(str(connection.execute(text(identity)).scalar() or ""), number)
+
+
+def _has_changed(engine: Engine, paths: list[Path]) -> bool:
+    """Whether the journal grew since the newest backup that can be read."""
+    with reading(engine) as connection:
+        number = connection.execute(_LAST).scalar() or 0
+    journals = (_backup(path).journal for path in paths)
+    return number > next((journal for journal in journals if journal is not None), 0)
+
+
+def _refuse_little_room(engine: Engine, place: Path) -> None:
+    """A backup that nobody asked for leaves as much space as it takes."""
+    path = Path(str(engine.url.database))
+    size = sum(file.stat().st_size for file in (path, log_of(path)) if file.exists())
+    if shutil.disk_usage(place).free < 2 * size:
+        raise DiskFullError(f"the disk of {place} has little space left; free some")
+
+
+def _paths(place: Path) -> list[Path]:
+    """Return the files of backups, newest first."""
+    if not (place / FOLDER).is_dir():
+        return []
+    return sorted((path for path in (place / FOLDER).iterdir() if _NAME.fullmatch(path.name)), reverse=True)
+
+
+def _is_of_today(paths: list[Path]) -> bool:
+    return bool(paths) and paths[0].name[:8] >= f"{datetime.now(UTC):%Y%m%d}"
+
+
+def _reason_of(path: Path) -> Reason | None:
+    name = _NAME.fullmatch(path.name)
+    return cast("Reason", name[2]) if name else None
+
+
+def _backup(path: Path) -> Backup:
+    name, stat = _NAME.fullmatch(path.name), path.stat()
+    at = datetime.strptime(f"{name[1]}+0000", f"{_STAMP}%z") if name else datetime.fromtimestamp(stat.st_mtime, UTC)
+    made = at.isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return Backup(path, made, _reason_of(path) or "asked", _journal_of(path), stat.st_size)
+
+
+def _journal_of(path: Path) -> int | None:
+    with suppress(sqlite3.Error, InputError), closing(connect_file(path, "ro")) as connection:
+        number = connection.execute(str(_LAST)).fetchone()[0]
+        return number or 0 if isinstance(number, int | None) else None
+    return None

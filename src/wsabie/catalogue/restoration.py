@@ -1,0 +1,202 @@
+"""Replace a catalogue by a backup, or accept one that is older than the one that was there.
+
+The new catalogue is made ready beside the old one and takes its name in one step: whenever the process ends, one of
+both is there as a whole. Its journal gets a line whose number is above all that were given before, so that nothing that
+was kept by such a number is taken for something else.
+"""
+
+import logging
+import shutil
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine, insert, text
+
+from wsabie.base.errors import BusyError, InputError
+from wsabie.catalogue import tables
+from wsabie.catalogue.backups import FOLDER, back_up, check_backup, list_backups, new_path
+from wsabie.catalogue.collection import require_collection
+from wsabie.catalogue.collection_file import (
+    CATALOGUE,
+    PLACE,
+    CatalogueState,
+    own_catalogue,
+    read_collection_file,
+    record_state,
+    state_of,
+    write_collection_file,
+)
+from wsabie.catalogue.database import check_tables, open_database, upgrade, version, writing
+from wsabie.catalogue.database_errors import explained, restore_command
+from wsabie.catalogue.journal import now
+from wsabie.catalogue.sqlite_file import connect_file, copy_file, log_of
+from wsabie.storage.atomic import UnwritableError, replacing
+from wsabie.storage.atomic import explained as explained_file
+
+_log = logging.getLogger("wsabie")
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What a catalogue was replaced by.
+
+    Attributes
+    ----------
+    source : str
+        The backup; the catalogue itself where it was accepted as it is.
+    journal : int
+        The last entry that the backup holds.
+    lost : int
+        Entries after it, which only `replaced` holds.
+    replaced : str or None
+        The backup of what was there; None where nothing was.
+    """
+
+    source: str
+    journal: int
+    lost: int
+    replaced: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as a document."""
+        return asdict(self)
+
+
+def restore(folder: Path, source: Path | None = None, *, by: str, accept: bool = False) -> Restored:
+    """Replace the catalogue of a collection by a backup; what was there is kept as a backup too.
+
+    Parameters
+    ----------
+    folder : Path
+    source : Path or None
+        A backup, by its path or its name in the collection; None: the newest that is whole.
+    by : str
+        Who does it, for the journal.
+    accept : bool
+        Take a backup of another catalogue.
+
+    Raises
+    ------
+    InputError
+        There is no such backup, it is damaged, of another collection, or somebody has the collection open.
+    """
+    folder = require_collection(folder)
+    place, known = folder / PLACE, read_collection_file(folder / PLACE)
+    path, state = _choose(place, source)
+    if state.catalogue and known.catalogue not in (None, state.catalogue) and not accept:
+        raise InputError(f"{path} is a backup of another collection; choose another, or take it all the same: --accept")
+    with own_catalogue(place):
+        catalogue = place / CATALOGUE
+        replaced, end = _keep_replaced(place, catalogue)
+        last = max(known.journal, state.journal, end)
+        with replacing(catalogue) as draft:
+            told = f"restored the backup {path.name}, which ends at entry {state.journal}"
+            new = _prepare(path, draft, last, by, told)
+            if new.catalogue != known.catalogue:  # until the new one is there, both are accepted
+                write_collection_file(place, replace(known, catalogue=None))
+            _close_logs(catalogue)
+        record_state(place, new)
+    return Restored(str(path), state.journal, last - state.journal, replaced)
+
+
+def accept_catalogue(folder: Path, *, by: str) -> Restored:
+    """Take the catalogue that is there, though it is older than the one that was, or another one.
+
+    Raises
+    ------
+    InputError
+        It is damaged, or somebody has the collection open.
+    """
+    folder = require_collection(folder)
+    place, known = folder / PLACE, read_collection_file(folder / PLACE)
+    with own_catalogue(place):
+        engine = open_database(known.database or place / CATALOGUE)
+        try:
+            if version(engine) is None:
+                raise InputError(f"there is no catalogue to accept; restore a backup: {restore_command(folder)}")
+            upgrade(engine)
+            check_tables(engine)
+            old = state_of(engine)
+            last = max(known.journal, old.journal)
+            new = _add_line(engine, last, by, f"accepted the catalogue, which ended at entry {old.journal}")
+        finally:
+            engine.dispose()
+        write_collection_file(place, replace(known, catalogue=new.catalogue, journal=new.journal))
+    return Restored(known.database or str(place / CATALOGUE), old.journal, last - old.journal, None)
+
+
+def _choose(place: Path, source: Path | None) -> tuple[Path, CatalogueState]:
+    """Return a backup that is whole: the one that is asked for, or the one that goes furthest."""
+    if source is not None:
+        path = next((path for path in (source, place / FOLDER / source.name) if path.is_file()), None)
+        if path is None:
+            listing = ", ".join(backup.path.name for backup in list_backups(place)) or "none"
+            raise InputError(f"there is no backup {source}; those of this collection are: {listing}")
+        return path, check_backup(path, f"{path} cannot be restored")
+    for backup in sorted(list_backups(place), key=lambda backup: (backup.journal or 0, backup.at), reverse=True):
+        try:
+            return backup.path, check_backup(backup.path, f"{backup.path} is left out")
+        except InputError as error:
+            _log.warning("%s", error)
+    raise InputError(f"{place.parent} has no backup that is whole; give the path of one, or of a copy of the catalogue")
+
+
+def _keep_replaced(place: Path, catalogue: Path) -> tuple[str | None, int]:
+    """Keep what is replaced: as a backup, or, where it is damaged, byte for byte; and the last entry that it holds."""
+    if not catalogue.is_file() or not catalogue.stat().st_size:
+        return None, 0
+    engine = open_database(catalogue, "ro")
+    try:
+        backup = back_up(engine, place, "replaced")
+        return str(backup.path), backup.journal or 0
+    except (UnwritableError, BusyError):
+        raise
+    except InputError:
+        path = new_path(place, "replaced")
+        with explained_file(path), replacing(path) as draft:
+            shutil.copyfile(catalogue, draft)
+        if log_of(catalogue).exists():
+            with explained_file(path), replacing(log_of(path)) as draft:
+                shutil.copyfile(log_of(catalogue), draft)
+        return str(path), 0
+    finally:
+        engine.dispose()
+
+
+def _prepare(source: Path, draft: Path, last: int, by: str, told: str) -> CatalogueState:
+    """Make the new catalogue: a copy of a backup, with tables of this version and a line in its journal."""
+    engine = open_database(draft, "draft")
+    try:
+        with explained(engine):
+            copy_file(source, draft)
+        upgrade(engine)
+        return _add_line(engine, last, by, told)
+    finally:
+        engine.dispose()
+
+
+def _add_line(engine: Engine, last: int, by: str, told: str) -> CatalogueState:
+    """Add a line to the journal whose number is above `last`, as are all that follow."""
+    line = {"id": last + 1, "at": now(), "by": by, "action": "restore", "told": told}
+    with writing(engine) as connection:
+        connection.execute(insert(tables.journal).values(line))
+        if engine.dialect.name == "postgresql":
+            connection.execute(text(f"SELECT setval(pg_get_serial_sequence('journal', 'id'), {last + 1})"))
+    return state_of(engine)
+
+
+def _close_logs(catalogue: Path) -> None:
+    """Put what SQLite keeps beside the old catalogue into it, so that nothing is left for the new one."""
+    engine = open_database(catalogue)
+    try:
+        if catalogue.is_file() and catalogue.stat().st_size:
+            with explained(engine), closing(connect_file(catalogue, "rw")) as old:
+                old.execute("PRAGMA journal_mode=DELETE").fetchall()
+    except (UnwritableError, BusyError):
+        raise
+    except InputError:  # it is damaged, and all of its files are kept
+        pass
+    for path in (log_of(catalogue), catalogue.with_name(f"{CATALOGUE}-shm")):
+        path.unlink(missing_ok=True)

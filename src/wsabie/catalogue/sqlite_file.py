@@ -1,0 +1,86 @@
+"""Connections to a SQLite file by its path: to write, to read alone, to copy.
+
+A path never becomes part of a URL as it is: every byte of it that means something there is quoted.
+"""
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Literal
+from urllib.parse import quote
+
+from wsabie.base.errors import InputError
+
+Mode = Literal["ro", "rw", "rwc", "draft"]
+
+WAIT = 30
+"""Seconds for others who write."""
+
+_PRAGMAS = ("foreign_keys=ON", "synchronous=FULL", "cache_size=-65536", "temp_store=MEMORY")
+_OF_DRAFTS = ("foreign_keys=ON", "journal_mode=MEMORY", "synchronous=OFF")  # who made it flushes the whole file
+_UNWRITABLE = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
+
+
+def connect_file(path: Path, mode: Mode) -> sqlite3.Connection:
+    """Connect to a file; transactions begin where the caller says so.
+
+    Parameters
+    ----------
+    path : Path
+    mode : {"ro", "rw", "rwc", "draft"}
+        "ro" reads alone, "rw" finds no file that is missing, "rwc" makes one, and "draft" writes to one that nobody
+        else knows of, without a file beside it.
+    """
+    connection = _read_only(path) if mode == "ro" else _connect(path, "mode=rw" if mode == "draft" else f"mode={mode}")
+    pragmas = {"ro": _PRAGMAS, "draft": _OF_DRAFTS}.get(mode, ("journal_mode=WAL", *_PRAGMAS))
+    try:
+        for pragma in pragmas:
+            connection.execute(f"PRAGMA {pragma}").fetchall()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Copy a database as one state of it, while others may write, into a file that needs no other beside it."""
+    with closing(_read_only(source)) as old, closing(connect_file(target, "draft")) as new:
+        old.backup(new)
+    with target.open(
+        "r+b"
+    ) as file:  # written without a log: https://www.sqlite.org/fileformat.html#file_format_version_numbers
+        file.seek(18)
+        file.write(b"\1\1")
+
+
+def log_of(path: Path) -> Path:
+    """Return the file beside a database in which SQLite keeps what was written last."""
+    return path.with_name(f"{path.name}-wal")
+
+
+def _read_only(path: Path) -> sqlite3.Connection:
+    """Connect without write access; where the folder allows no file of locks, nobody else may be writing."""
+    connection = _connect(path, "mode=ro")
+    try:
+        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
+    except sqlite3.OperationalError as error:
+        connection.close()
+        if error.sqlite_errorcode & 0xFF not in _UNWRITABLE or not os.access(path, os.R_OK):
+            raise
+        log = log_of(path)
+        if log.exists() and log.stat().st_size:
+            raise InputError(
+                f"{log} holds changes that are not in {path.name} yet, and its folder cannot be written; let somebody "
+                "who may write there run the same command once"
+            ) from error
+        return _connect(path, "mode=ro&immutable=1")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _connect(path: Path, query: str) -> sqlite3.Connection:
+    address = f"file:{quote(os.fsencode(path.absolute()))}?{query}"
+    return sqlite3.connect(address, WAIT, isolation_level=None, check_same_thread=False, uri=True)
