@@ -7,7 +7,7 @@ import numpy as np
 
 from wsabie.base.arrays import Matrix
 from wsabie.base.errors import InputError
-from wsabie.base.validation import check_columns
+from wsabie.base.sparse import to_csr
 
 
 class Lists(NamedTuple):
@@ -39,12 +39,9 @@ def lists_of(matrix: Matrix, n_labels: int, name: str, chosen: Callable[[Any], A
     >>> lists_of(np.array([[0, 2, -1]]), 3, "Y", lambda data: data > 0).labels
     array([1], dtype=int32)
     """
-    from scipy.sparse import csr_matrix
-
-    matrix = csr_matrix(matrix, copy=True)
+    matrix = to_csr(matrix, name).copy()
     if matrix.shape[1] != n_labels:
         raise InputError(f"{name} has {matrix.shape[1]} columns but there are {n_labels} labels; use the same labels")
-    check_columns(matrix, name)
     matrix.sum_duplicates()
     matrix.data = chosen(matrix.data).astype(np.int8)
     matrix.eliminate_zeros()

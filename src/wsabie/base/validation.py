@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from wsabie.base.arrays import Csr, Float32, Matrix
+from wsabie.base.arrays import Csr, Float32
 from wsabie.base.errors import InputError, InputTypeError
 from wsabie.base.mapped import parts
+from wsabie.base.sparse import CsrArrays, csr_arrays, is_ordered
 
 
 def check_features(X: Any, *, n_features: int | None = None, what: str = "X", who: str = "this model") -> Csr | Float32:
@@ -27,8 +28,7 @@ def check_features(X: Any, *, n_features: int | None = None, what: str = "X", wh
         Not two-dimensional, another width, complex or text, or NaN or infinity (the first place is named).
     """
     sparse = hasattr(X, "tocsr")
-    if not sparse:
-        X = _dense(X, what)
+    X = csr_arrays(X, what) if sparse else _dense(X, what)
     if n_features is not None and X.shape[1] != n_features:
         raise InputError(
             f"{what} has {X.shape[1]} features, but {who} is expecting {n_features} features as input; "
@@ -65,37 +65,31 @@ def _dense(given: Any, what: str) -> Float32:
     return out
 
 
-def _sparse(X: Matrix, what: str) -> Csr:
-    X = X.tocsr()
-    if X.dtype.kind == "c":
-        raise InputError(f"Complex data not supported: {what} has dtype {X.dtype}; give real numbers")
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    check_columns(X, what)
+def _sparse(arrays: CsrArrays, what: str) -> Csr:
+    if arrays.shape[1] > np.iinfo(np.int32).max:
+        raise InputError(f"{what} has {arrays.shape[1]:,} features; at most {np.iinfo(np.int32).max:,} are supported")
+    if not is_ordered(arrays.indptr, arrays.indices):
+        arrays = _in_order(arrays)
     with np.errstate(over="ignore"):
-        data = np.asarray(X.data, np.float32)
+        data = np.asarray(arrays.data, np.float32)
     for part in parts(len(data)):
         bad = np.flatnonzero(~np.isfinite(data[part])) + part.start
         if len(bad):
-            row = int(np.searchsorted(X.indptr, bad[0], side="right")) - 1
+            row = int(np.searchsorted(arrays.indptr, bad[0], side="right")) - 1
             raise InputError(
-                f"{what} holds {_named(X.data[bad[0]])} at row {row}, column {X.indices[bad[0]]} (Input contains NaN, "
-                "infinity or a value too large for float32); replace or drop such rows"
+                f"{what} holds {_named(arrays.data[bad[0]])} at row {row}, column {arrays.indices[bad[0]]} (Input "
+                "contains NaN, infinity or a value too large for float32); replace or drop such rows"
             )
-    if X.shape[1] > np.iinfo(np.int32).max:
-        raise InputError(f"{what} has {X.shape[1]:,} features; at most {np.iinfo(np.int32).max:,} are supported")
-    return Csr(X.indptr.astype(np.int64, copy=False), np.ascontiguousarray(X.indices, np.int32), data)
+    return Csr(arrays.indptr.astype(np.int64, copy=False), np.ascontiguousarray(arrays.indices, np.int32), data)
 
 
-def check_columns(X: Matrix, what: str) -> None:
-    """Refuse a CSR matrix with column numbers outside its shape, which scipy lets pass and kernels would follow."""
-    low, high = (int(X.indices.min()), int(X.indices.max())) if len(X.indices) else (0, -1)
-    if low < 0 or high >= X.shape[1]:
-        raise InputError(
-            f"{what} holds the column number {low if low < 0 else high}, but its {X.shape[1]:,} columns are numbered "
-            "from 0; build the matrix with the right shape"
-        )
+def _in_order(arrays: CsrArrays) -> CsrArrays:
+    """The same rows sorted, a cell that comes twice summed."""
+    from scipy.sparse import csr_matrix
+
+    matrix = csr_matrix(arrays[:3], shape=arrays.shape, copy=True)
+    matrix.sum_duplicates()
+    return CsrArrays(matrix.data, matrix.indices, matrix.indptr, arrays.shape)
 
 
 def _named(value: Any) -> str:

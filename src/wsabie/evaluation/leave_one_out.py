@@ -13,6 +13,7 @@ import numpy as np
 from wsabie.base.arrays import Int64, Matrix
 from wsabie.base.errors import InputError
 from wsabie.base.lists import Lists, lists_of
+from wsabie.base.sparse import to_csr
 from wsabie.evaluation.splits import keyed_hash
 
 
@@ -70,7 +71,7 @@ def hold_out_labels(
         raise InputError(f"least = {least} and share = {share} but least is 1 or more, and share above 0 and up to 1")
     if not 0 <= seed < 2**63:
         raise InputError(f"seed is {seed}; choose a whole number from 0 to {2**63 - 1}")
-    Y = csr_matrix(Y, copy=True)
+    Y = to_csr(Y, "Y").copy()
     Y.sum_duplicates()
     n, n_labels = Y.shape
     if ids is not None and len(ids) != n:

@@ -11,6 +11,7 @@ import numpy as np
 
 from wsabie.base.arrays import Float32, Int64, Matrix
 from wsabie.base.errors import InputError
+from wsabie.base.sparse import to_csr
 from wsabie.evaluation.splits import Split
 
 _CELLS = 4_000_000
@@ -114,7 +115,7 @@ def _unit_rows(X: Matrix) -> Any:
         X = np.asarray(X, np.float32)
         lengths = np.linalg.norm(X, axis=1, keepdims=True)
         return np.divide(X, lengths, out=np.zeros_like(X), where=lengths > 0)
-    X = X.tocsr().astype(np.float32)
+    X = to_csr(X, "X").astype(np.float32)
     lengths = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
     X.data /= np.repeat(np.where(lengths > 0, lengths, 1), np.diff(X.indptr)).astype(np.float32)
     return X

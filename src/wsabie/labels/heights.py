@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from wsabie.base.arrays import Float64, Int64, Matrix
+from wsabie.base.sparse import to_csr
 
 
 class Heights:
@@ -44,7 +45,7 @@ class Heights:
         from scipy.sparse import csr_matrix
         from scipy.sparse.csgraph import connected_components
 
-        concepts, pairs = csr_matrix(concepts, dtype=bool), csr_matrix(pairs, dtype=bool)
+        concepts, pairs = to_csr(concepts, "concepts").astype(bool), to_csr(pairs, "pairs").astype(bool)
         self.n_labels = int(concepts.shape[0])
         n, group = connected_components(pairs, connection="strong")
         ends = pairs.tocoo()

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from wsabie.base.arrays import Bool, Int32, Int64, Matrix
+from wsabie.base.sparse import to_csr
 
 FAR = np.iinfo(np.int32).max
 """Hops to what was not reached."""
@@ -36,9 +37,7 @@ class Hops:
     """
 
     def __init__(self, concepts: Matrix, pairs: Matrix) -> None:
-        from scipy.sparse import csr_matrix
-
-        concepts, pairs = csr_matrix(concepts, dtype=np.int8), csr_matrix(pairs, dtype=bool)
+        concepts, pairs = to_csr(concepts, "concepts").astype(np.int8), to_csr(pairs, "pairs").astype(bool)
         self.n_labels, self._n_concepts = concepts.shape
         self._concepts = _lists(concepts)
         self._labels = _lists(concepts.T.tocsr())

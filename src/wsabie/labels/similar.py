@@ -11,7 +11,7 @@ import numpy as np
 
 from wsabie.base.arrays import Bool, Float32, Int64, Matrix
 from wsabie.base.errors import InputError
-from wsabie.base.validation import check_columns
+from wsabie.base.sparse import to_csr
 
 Mark = Literal["true", "sibling", "other"]
 
@@ -43,9 +43,7 @@ class SharedParents:
     """
 
     def __init__(self, parents: Matrix) -> None:
-        from scipy.sparse import csr_matrix
-
-        parents = csr_matrix(parents)
+        parents = to_csr(parents, "parents")
         self._known = np.asarray(np.diff(parents.indptr) > 0)
         parents = parents[
             :, np.bincount(parents.indices, minlength=parents.shape[1]) > 1
@@ -98,12 +96,9 @@ class SparseSimilarity:
     """
 
     def __init__(self, S: Matrix) -> None:
-        from scipy.sparse import csr_matrix
-
-        S = csr_matrix(S, dtype=np.float32, copy=True)
+        S = to_csr(S, "S").astype(np.float32, copy=True)
         if S.shape[0] != S.shape[1]:
             raise InputError(f"S has the shape {S.shape} but it holds a value for every pair of labels; make it square")
-        check_columns(S, "S")
         S.sum_duplicates()
         wrong = S.data[~((S.data >= 0) & (S.data <= 1))]
         if len(wrong):

@@ -218,12 +218,17 @@ class LabelModel(BaseEstimator):  # type: ignore[misc]
     def _label_ids(self, labels: Sequence[str | int]) -> Int64:
         """Label numbers from names or numbers."""
         require(not isinstance(labels, str), f"the labels are the text {labels!r}; give a list of names")
+        listed = hasattr(labels, "__len__") and not hasattr(labels, "tocsr")
+        require(listed, f"the labels are {type(labels).__name__}; give a list of names or of numbers")
         named = [label for label in labels if isinstance(label, str)]
         if named and len(named) < len(labels):
             raise InputError("the labels mix names and numbers; give names only, or numbers only")
         if named:
             return self.vocabulary_.ids(named)
-        given = np.asarray(labels)
+        try:
+            given = np.asarray(labels)
+        except ValueError:  # lists of different lengths
+            given = np.asarray(labels, object)
         require(
             not given.size or (given.ndim == 1 and np.issubdtype(given.dtype, np.integer)),
             f"labels are names or whole numbers, not {given.dtype}; give the numbers of a mask by numpy.flatnonzero",

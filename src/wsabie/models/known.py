@@ -73,6 +73,7 @@ class KnownKind:
         InputError
             A thing that is not known.
         """
+        require(not hasattr(things, "tocsr"), f"the things are {type(things).__name__}; give names or numbers")
         listed = list(things) if isinstance(things, Iterable) and not isinstance(things, str) else [things]
         named = [thing for thing in listed if isinstance(thing, str)]
         if named and len(named) == len(listed):

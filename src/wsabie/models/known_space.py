@@ -11,6 +11,7 @@ from wsabie.base.arrays import Float32, Int64
 from wsabie.base.lists import excluded_lists
 from wsabie.base.machine import available_cores, versions
 from wsabie.base.plain import plain
+from wsabie.base.sparse import to_csr
 from wsabie.base.validation import require, whole_number
 from wsabie.evaluation.evaluate import Evaluation
 from wsabie.labels.hierarchy import Hierarchy
@@ -104,7 +105,7 @@ class KnownSpace(BaseEstimator):  # type: ignore[misc]
             if exclude is not None:
                 excluded_lists(exclude, len(ids), len(known.things))  # refuses another shape
             own = csr_matrix((np.ones(len(ids), np.int8), ids, np.arange(len(ids) + 1)), (len(ids), len(known.things)))
-            exclude = own if exclude is None else csr_matrix(exclude != 0).astype(np.int8) + own
+            exclude = own if exclude is None else (to_csr(exclude, "exclude") != 0).astype(np.int8) + own
         chosen = None if candidates is None else known.ids(candidates)
         index: ExactIndex = self._index(target)
         return index.top_k(points, k, exclude=exclude, candidates=chosen, threads=self.threads)

@@ -7,7 +7,7 @@ import numpy as np
 
 from wsabie.base.arrays import Matrix
 from wsabie.base.errors import InputError
-from wsabie.base.validation import check_columns
+from wsabie.base.sparse import to_csr
 from wsabie.labels.names import Vocabulary, normalise
 from wsabie.sources.align import fold_columns
 
@@ -187,12 +187,9 @@ def _from_matrix(Y: Any, n_rows: int, vocabulary: Vocabulary, grow: bool, named:
 
 def _signed(Y: Any) -> Matrix:
     """A matrix of 1, 0 and -1, whose entries are in order."""
-    from scipy.sparse import csr_matrix
-
     if isinstance(Y, np.ndarray) and Y.dtype.kind not in "biuf":
         raise InputError("Y is a table of names; give a list of names per row, or a matrix of 1, 0 and -1")
-    Y = csr_matrix(Y)
-    check_columns(Y, "Y")
+    Y = to_csr(Y, "Y")
     if not Y.has_canonical_format:
         Y = Y.copy()  # or the caller's matrix would be put in order under their eyes
         Y.sum_duplicates()

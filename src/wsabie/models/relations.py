@@ -8,7 +8,8 @@ import numpy as np
 
 from wsabie.base.arrays import Matrix
 from wsabie.base.errors import InputError, UnknownLabelError
-from wsabie.base.validation import check_columns, require
+from wsabie.base.sparse import to_csr
+from wsabie.base.validation import require
 from wsabie.labels.names import Vocabulary, normalise, unknown_label
 from wsabie.models.scaling import Rows
 
@@ -249,8 +250,7 @@ def _numbers(
     pairs: Any, queries: Vocabulary, targets: Vocabulary, grow: tuple[bool, bool], kinds: tuple[str, str]
 ) -> tuple[Any, Any]:
     if hasattr(pairs, "tocoo"):
-        check_columns(pairs.tocsr(), "the matrix")
-        found = pairs.tocoo()
+        found = to_csr(pairs, "the matrix").tocoo()
         return found.row[found.data > 0].astype(np.int64), found.col[found.data > 0].astype(np.int64)
     if isinstance(pairs, list) and pairs and _are_names(pairs[0]):
         return _named(pairs, queries, targets, grow, kinds)

@@ -7,6 +7,7 @@ import numpy as np
 
 from wsabie.base.arrays import Int64, Matrix
 from wsabie.base.errors import UnknownLabelError
+from wsabie.base.sparse import to_csr
 from wsabie.labels.hierarchy import spelling
 from wsabie.labels.knowledge import Concept
 from wsabie.labels.matching import Matched
@@ -66,9 +67,7 @@ class SameThings:
     """
 
     def __init__(self, Y: Matrix, names: Sequence[str]) -> None:
-        from scipy.sparse import csr_matrix
-
-        self._rows = csr_matrix(csr_matrix(Y) > 0, dtype=np.int32)
+        self._rows = (to_csr(Y, "Y") > 0).astype(np.int32)
         self._columns = self._rows.tocsc()
         self._names = list(names)
         self._places = {spelling(name): place for place, name in reversed(list(enumerate(names)))}

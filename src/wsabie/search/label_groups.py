@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wsabie.base.arrays import Float32, Int64
+from wsabie.base.sparse import to_csr
 
 _CONFUSED = 16  # eigenvectors at most
 _ITERATIONS = 60
@@ -85,7 +86,7 @@ def grown(points: Float32, branching: int, leaf: int, confusion: Any, seed: int)
 def _affinity(confusion: Any) -> Any:
     from scipy.sparse import coo_matrix
 
-    counts = coo_matrix(confusion, dtype=np.float64)
+    counts = to_csr(confusion, "the confusion matrix").astype(np.float64).tocoo()
     others = (counts.row != counts.col) & (counts.data > 0)
     counts = coo_matrix((counts.data[others], (counts.row[others], counts.col[others])), counts.shape).tocsr()
     return (counts + counts.T) / 2

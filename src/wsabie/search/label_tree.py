@@ -13,6 +13,7 @@ import numpy as np
 
 from wsabie.base.arrays import Bool, Float32, Int64, Matrix
 from wsabie.base.errors import InputError
+from wsabie.base.sparse import to_csr
 from wsabie.base.validation import require, whole_number
 from wsabie.search.approximate import NARROW
 from wsabie.search.codes import refuse_few
@@ -173,7 +174,7 @@ class LabelTree(MeasuredIndex):
 
         X = np.hstack([float32_rows(points, "the points"), np.ones((len(points), 1), np.float32)])
         paths, rng = self.shape.paths(), np.random.default_rng(seed)
-        Y = csr_matrix(Y) > 0
+        Y = to_csr(Y, "Y") > 0
         rows, labels = Y.nonzero()
         require(len(rows) > 0, "no row has a label; give rows with labels")
         n_nodes, there = len(self.shape.starts), paths >= 0

@@ -8,6 +8,7 @@ from wsabie.base.arrays import Float32, Int64, Matrix, under_one_type
 from wsabie.base.errors import InputError
 from wsabie.base.lists import Lists, excluded_lists
 from wsabie.base.mapped import parts
+from wsabie.base.sparse import to_csr
 
 _ROWS_AT_ONCE = 1 << 14
 _FAR = 16
@@ -87,7 +88,10 @@ def far_centre(table: Float32) -> Float32 | None:
 
 def candidates_of(candidates: Any, n_labels: int) -> Int64:
     """Label numbers, ascending, each once."""
-    given = np.asarray(candidates)
+    try:
+        given = np.asarray(candidates)
+    except ValueError as error:
+        raise InputError(f"the candidates are lists of different lengths ({error}); give label numbers") from error
     if given.size and not np.issubdtype(given.dtype, np.integer):
         raise InputError(f"the candidates are of type {given.dtype}; give label numbers")
     ids: Int64 = given.astype(np.int64).ravel()
@@ -101,7 +105,7 @@ def candidates_of(candidates: Any, n_labels: int) -> Int64:
 
 def as_rows(exclude: Any) -> Any:
     """What is excluded, in a form of which rows can be taken."""
-    return exclude.tocsr() if hasattr(exclude, "tocsr") else exclude
+    return to_csr(exclude, "exclude") if hasattr(exclude, "tocsr") else exclude
 
 
 def hidden_labels(exclude: Matrix | None, n_rows: int, n_labels: int, chosen: Int64 | None) -> Lists | None:

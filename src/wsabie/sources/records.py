@@ -9,6 +9,7 @@ import numpy as np
 
 from wsabie.base import mapped
 from wsabie.base.arrays import Int64, Matrix
+from wsabie.base.sparse import csr_arrays
 from wsabie.sources.regions import Content, Cutout
 
 _ROWS_AT_ONCE = 1 << 14
@@ -60,6 +61,11 @@ class Rows:
     dictionary: str | None = None
     augment: int = 0
     open_width: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("X", "Y"):
+            if hasattr(matrix := getattr(self, name), "tocsr"):
+                csr_arrays(matrix, name)  # refuses indices that point outside
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -1,0 +1,245 @@
+"""Sparse matrices from outside: their index arrays are checked before anything follows them.
+
+scipy follows them unchecked in compiled code, which would read, and write, outside the memory. A matrix that another
+thread changes meanwhile is not covered.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wsabie.base.arrays import Matrix
+from wsabie.base.errors import InputError, InputTypeError
+from wsabie.base.mapped import parts
+
+_REMEDY = "build the matrix anew, such as by scipy.sparse.csr_matrix((data, (rows, columns)), shape)"
+
+
+class CsrArrays(NamedTuple):
+    """Arrays of a CSR matrix, all of whose indices lie inside."""
+
+    data: Any  # (nnz,) real numbers
+    indices: Any  # (nnz,) int32 or int64
+    indptr: Any  # (n_rows + 1,) int32 or int64
+    shape: tuple[int, int]
+
+
+def to_csr(given: Any, what: str) -> Matrix:
+    """Return a matrix from outside, sparse or dense, as a csr_matrix that shares its memory where it can.
+
+    Raises
+    ------
+    InputError
+        It has not two dimensions, holds no real numbers, or its indices point outside.
+
+    Examples
+    --------
+    >>> from scipy.sparse import coo_array
+    >>> to_csr(coo_array(np.eye(2)), "Y").indices.tolist()
+    [0, 1]
+    """
+    from scipy.sparse import csr_matrix
+
+    if hasattr(given, "tocsr"):
+        arrays = csr_arrays(given, what)
+        return csr_matrix(arrays[:3], shape=arrays.shape)
+    try:
+        dense = np.asarray(given)
+    except ValueError as error:
+        raise InputError(f"{what} has rows of different lengths; give every row the same columns") from error
+    _refuse_other_dimensions(dense.ndim, what)
+    return csr_matrix(_numbers(dense, what))
+
+
+def csr_arrays(given: Any, what: str) -> CsrArrays:
+    """Return the arrays of a sparse matrix in any form, after a look at its own; entries need not be in order.
+
+    Raises
+    ------
+    InputError
+        As `to_csr`.
+    """
+    from scipy.sparse import issparse
+
+    if not issparse(given):
+        given = given.tocsr()
+        if not issparse(given):
+            raise InputTypeError(f"{what} is {type(given).__name__}, and no sparse matrix; {_REMEDY}")
+    try:
+        _refuse_other_dimensions(len(given.shape), what)
+        n_rows, n_columns = (int(n) for n in given.shape)
+        if given.format not in ("csr", "csc"):
+            given = _CHECKS[given.format](given, what).tocsr()
+        by_row = given.format == "csr"
+        lines, width = (n_rows, n_columns) if by_row else (n_columns, n_rows)
+        indptr = _integers(given.indptr, f"indptr of {what}")
+        indices = _integers(given.indices, f"indices of {what}")
+        data = _numbers(given.data, what)
+    except (AttributeError, TypeError, ValueError, KeyError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{what} is no whole sparse matrix ({error}); {_REMEDY}") from error
+    arrays = _compressed(data, indices, indptr, lines, what)
+    _refuse_outside(arrays[1], width, what, "column" if by_row else "row")
+    if not by_row:
+        from scipy.sparse import csc_matrix
+
+        turned = csc_matrix(arrays, shape=(n_rows, n_columns)).tocsr()
+        arrays = turned.data, turned.indices, turned.indptr
+    return CsrArrays(*arrays, (n_rows, n_columns))
+
+
+def is_ordered(indptr: Any, indices: Any) -> bool:
+    """Return True where the indices of each row rise, so that none comes twice.
+
+    Examples
+    --------
+    >>> is_ordered(np.array([0, 2, 3]), np.array([0, 2, 1])), is_ordered(np.array([0, 3]), np.array([0, 2, 1]))
+    (True, False)
+    """
+    for part in parts(len(indices) - 1):
+        rising = indices[part.start + 1 : part.stop + 1] > indices[part]
+        first, last = np.searchsorted(indptr, [part.start + 1, part.stop + 1])
+        rising[indptr[first:last] - part.start - 1] = True  # a new row
+        if not rising.all():
+            return False
+    return True
+
+
+def _compressed(data: Any, indices: Any, indptr: Any, lines: int, what: str) -> tuple[Any, Any, Any]:
+    """The arrays up to the last entry; InputError where `indptr` points outside of them."""
+    fault = ""
+    if data.ndim != 1:
+        fault = f"its data has {data.ndim} dimensions"
+    elif len(indptr) != lines + 1:
+        fault = f"its indptr has {len(indptr):,} entries, and {lines + 1:,} are needed"
+    elif indptr[0] != 0:
+        fault = f"its indptr begins with {indptr[0]}"
+    elif (falls := indptr[1:] < indptr[:-1]).any():
+        at = int(falls.argmax())
+        fault = f"its indptr falls from {indptr[at]} to {indptr[at + 1]} at entry {at + 1}"
+    elif indptr[-1] > min(len(indices), len(data)):
+        fault = f"its indptr ends at {indptr[-1]:,}, but it has {len(indices):,} indices and {len(data):,} values"
+    if fault:
+        raise InputError(f"{what} is no whole sparse matrix: {fault}; {_REMEDY}")
+    return data[: indptr[-1]], indices[: indptr[-1]], indptr
+
+
+def _refuse_outside(indices: Any, width: int, what: str, name: str) -> None:
+    low, high = (int(indices.min()), int(indices.max())) if len(indices) else (0, -1)
+    if low < 0 or high >= width:
+        raise InputError(
+            f"{what} holds the {name} number {low if low < 0 else high}, but its {width:,} {name}s are numbered "
+            "from 0; build the matrix with the right shape"
+        )
+
+
+def _refuse_other_dimensions(n: int, what: str) -> None:
+    if n != 2:
+        raise InputError(f"{what} has {n} dimension(s); Expected 2D array. Reshape your data: one row per example")
+
+
+def _integers(given: Any, what: str) -> Any:
+    """One dimension of native signed integers."""
+    array = np.asarray(given)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise InputError(
+            f"{what} has {array.ndim} dimension(s) of {array.dtype}, and whole numbers are needed; {_REMEDY}"
+        )
+    if array.dtype.kind == "u" and len(array) and array.max() > np.iinfo(np.int64).max:
+        raise InputError(f"{what} holds {array.max()}, and its entries are numbered from 0; {_REMEDY}")
+    small = array.dtype.itemsize < 4 or (array.dtype.kind, array.dtype.itemsize) == ("i", 4)
+    return np.ascontiguousarray(array, np.int32 if small else np.int64)
+
+
+def _numbers(given: Any, what: str) -> Any:
+    """Real numbers of a type that scipy computes with."""
+    array = np.asarray(given)
+    if array.dtype.kind == "c":
+        raise InputError(f"Complex data not supported: {what} has dtype {array.dtype}; give real numbers")
+    native = array.dtype.newbyteorder("=")
+    if array.dtype.kind not in "biuf":
+        native = np.dtype(np.float64)
+    elif array.dtype == np.float16:
+        native = np.dtype(np.float32)
+    try:
+        return np.ascontiguousarray(array, native)
+    except (TypeError, ValueError) as error:
+        kind = InputTypeError if isinstance(error, TypeError) else InputError
+        raise kind(f"{what} holds something that is not a number ({error}); give real numbers") from error
+
+
+def _checked_coo(given: Any, what: str) -> Any:
+    from scipy.sparse import coo_matrix
+
+    rows, columns = (_integers(ids, f"coordinates of {what}") for ids in given.coords)
+    data = _numbers(given.data, what)
+    if data.shape != rows.shape or data.shape != columns.shape:
+        raise InputError(
+            f"{what} is no whole sparse matrix: it has {len(rows):,} rows, {len(columns):,} columns and "
+            f"{data.size:,} values of entries; {_REMEDY}"
+        )
+    for ids, width, name in zip((rows, columns), given.shape, ("row", "column"), strict=True):
+        _refuse_outside(ids, width, what, name)
+    return coo_matrix((data, (rows, columns)), given.shape)
+
+
+def _checked_bsr(given: Any, what: str) -> Any:
+    from scipy.sparse import bsr_matrix
+
+    data = _numbers(given.data, what)
+    height, width = data.shape[1:]
+    (n_rows, n_columns) = given.shape
+    if not (height and width) or n_rows % height or n_columns % width:
+        raise InputError(f"{what} is no whole sparse matrix: its blocks do not fill its shape; {_REMEDY}")
+    indptr = _integers(given.indptr, f"indptr of {what}")
+    indices = _integers(given.indices, f"indices of {what}")
+    _compressed(data[:, 0, 0], indices, indptr, n_rows // height, what)
+    _refuse_outside(indices[: indptr[-1]], n_columns // width, what, "block")
+    return bsr_matrix((data, indices, indptr), given.shape)
+
+
+def _checked_dia(given: Any, what: str) -> Any:
+    from scipy.sparse import dia_matrix
+
+    data, offsets = _numbers(given.data, what), _integers(given.offsets, f"offsets of {what}")
+    if data.ndim != 2 or len(data) != len(offsets):
+        raise InputError(
+            f"{what} is no whole sparse matrix: it has {len(offsets)} offsets and {len(data)} diagonals; {_REMEDY}"
+        )
+    inside = (offsets > -given.shape[0]) & (offsets < given.shape[1])
+    return dia_matrix((data[inside], offsets[inside]), given.shape)
+
+
+def _checked_lil(given: Any, what: str) -> Any:
+    lengths = [[len(row) for row in lists] for lists in (given.rows, given.data)]
+    if lengths[0] != lengths[1] or len(lengths[0]) != given.shape[0]:
+        raise InputError(f"{what} is no whole sparse matrix: its lists of columns and of values differ; {_REMEDY}")
+    rows = np.repeat(np.arange(given.shape[0]), lengths[0])
+    columns = _integers([column for row in given.rows for column in row] or np.empty(0, np.int64), f"rows of {what}")
+    data = _numbers([value for row in given.data for value in row] or np.empty(0), what)
+    return _checked_coo(_Entries((rows, columns), data.astype(given.dtype), given.shape), what)
+
+
+def _checked_dok(given: Any, what: str) -> Any:
+    keys = list(given.keys())
+    places = _integers([place for key in keys for place in key] or np.empty(0, np.int64), f"keys of {what}").reshape(
+        -1, 2
+    )
+    data = _numbers(list(given.values()) or np.empty(0), what)
+    return _checked_coo(_Entries((places[:, 0], places[:, 1]), data.astype(given.dtype), given.shape), what)
+
+
+class _Entries(NamedTuple):
+    coords: tuple[Any, Any]
+    data: Any
+    shape: tuple[int, int]
+
+
+_CHECKS = {
+    "coo": _checked_coo,
+    "bsr": _checked_bsr,
+    "dia": _checked_dia,
+    "lil": _checked_lil,
+    "dok": _checked_dok,
+}
