@@ -25,7 +25,7 @@ from wsabie.sources.folders import (
 from wsabie.sources.media import PICTURES, Medium
 from wsabie.sources.metadata import NAMES, find_metadata, read_metadata
 from wsabie.sources.picture_tags import keywords_in, sidecars_of
-from wsabie.sources.text import reading, shown
+from wsabie.sources.text import is_regular, reading, shown
 from wsabie.storage.rejects import Rejects
 
 CLOSED = "folder that cannot be read"
@@ -162,7 +162,7 @@ def _folders_left_out(root: Root, choice: str, files: dict[str, Stat]) -> list[s
 def _tables_below(folder: Path, files: Iterable[str]) -> list[Path]:
     """Tables in sub-folders, which no choice of tags reads."""
     places = sorted(_sub_folders(files))
-    return [folder / place / name for place in places for name in NAMES if (folder / place / name).is_file()]
+    return [folder / place / name for place in places for name in NAMES if is_regular(folder / place / name)]
 
 
 def _sub_folders(files: Iterable[str]) -> set[str]:

@@ -26,7 +26,7 @@ from wsabie.sources.containers import (
     pieces,
 )
 from wsabie.sources.picture_tags import read_sidecar, read_tags, sidecar_of, sidecars_of
-from wsabie.sources.text import reading, shown
+from wsabie.sources.text import is_regular, reading, shown
 from wsabie.sources.xmp import SUBJECT, read_packet
 from wsabie.sources.xmp_edit import NEW, Edit, properties_of, with_tags
 from wsabie.storage.atomic import replacing
@@ -79,7 +79,7 @@ def write_sidecar(picture: Path, tags: Iterable[str | Sequence[str]]) -> Path | 
         raise InputError(
             f"{shown(path)} is not written: {bad.reason} ({bad.detail}); repair it or move it away"
         ) from bad
-    if new is None or (not said[SUBJECT] and not (picture.exists() and read_tags(picture).tags)):
+    if new is None or (not said[SUBJECT] and not (is_regular(picture) and read_tags(picture).tags)):
         return None
     with replacing(path) as draft:
         draft.write_bytes(new)

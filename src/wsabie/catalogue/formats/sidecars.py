@@ -11,6 +11,7 @@ from wsabie.base.errors import InputError
 from wsabie.catalogue.formats.record import Tag, by_item
 from wsabie.sources.build import BadRow
 from wsabie.sources.picture_tags import read_tags
+from wsabie.sources.text import is_regular
 from wsabie.sources.write_tags import write_embedded, write_sidecar
 from wsabie.storage.atomic import DiskFullError
 from wsabie.storage.rejects import Rejects
@@ -47,7 +48,7 @@ def _write(
     for group in by_item(tags):
         try:
             picture = place(group[0])
-            there = list(read_tags(picture).tags) if picture.exists() else []
+            there = list(read_tags(picture).tags) if is_regular(picture) else []
             names = together(there, group)
             if names != there and write(picture, names):
                 n_files += 1
