@@ -10,6 +10,8 @@ Nothing else is written to the folder or to any other that belongs to the collec
 """
 
 import json
+import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -22,7 +24,7 @@ from sqlalchemy import Engine, insert, select
 from wsabie.base.errors import InputError, WsabieError
 from wsabie.catalogue import tables
 from wsabie.catalogue.database import damage, open_database, reading, sqlite_url, upgrade, writing
-from wsabie.storage.atomic import explained, readable, write_text
+from wsabie.storage.atomic import DiskFullError, UnwritableError, explained, readable, write_text
 
 PLACE = ".wsabie"
 HERE = "."
@@ -32,6 +34,7 @@ WEB = "web"
 
 _CONFIG = "collection.json"
 _LARGEST = 1 << 20
+_ROOM = 2 << 20  # bytes that a new catalogue and its log need, and more
 
 
 @dataclass(frozen=True)
@@ -171,6 +174,21 @@ def check(collection: Collection) -> None:
         raise InputError(
             f"the catalogue of {collection.folder} is damaged ({found[0]}); restore {PLACE}/catalogue.db from a copy"
         )
+
+
+def refuse_no_room(folder: Path) -> None:
+    """Refuse a folder in which no catalogue can be made, before anything is written.
+
+    Raises
+    ------
+    InputError
+        It cannot be written, or the disk is full.
+    """
+    place = folder / PLACE
+    if not os.access(place if place.exists() else folder, os.W_OK | os.X_OK):
+        raise UnwritableError(f"cannot write {place}: you may not write there; check its permissions")
+    if shutil.disk_usage(folder).free < _ROOM:
+        raise DiskFullError(f"cannot write {place}: the disk is full; free some space and run the same command again")
 
 
 @contextmanager

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 from wsabie.base.errors import InputError
 from wsabie.base.progress import Progress
+from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.looking import Stat, medium_called, stat_of
-from wsabie.catalogue.roots import Root
+from wsabie.catalogue.roots import Root, all_roots, choose, medium_of_collection
 from wsabie.sources.build import BadRow
 from wsabie.sources.folders import (
     SPLITS,
@@ -106,6 +107,32 @@ def find_all(
             stage.advance(len(one.files))
             found.append(one)
     return found
+
+
+def find_first(folder: Path, tags: str | None, rejects: Rejects, progress: Progress) -> list[Found]:
+    """Walk through a folder that is to be made a collection.
+
+    Raises
+    ------
+    InputError
+        As `find`.
+    """
+    return find_all([Root(0, folder.resolve(), {})], None, tags, rejects, progress)
+
+
+def find_with(
+    collection: Collection, folders: Sequence[Path], tags: str | None, rejects: Rejects, progress: Progress
+) -> list[Found]:
+    """Walk through the folders of a collection, and through others that are to belong to it.
+
+    Raises
+    ------
+    InputError
+        As `find`, or there is no such choice of tags.
+    """
+    choose(collection, tags)
+    roots = [*all_roots(collection), *(Root(0, folder, {}) for folder in folders)]
+    return find_all(roots, medium_of_collection(collection), tags, rejects, progress)
 
 
 def find(root: Root, things: str | None, tags: str | None, rejects: Rejects) -> Found:
