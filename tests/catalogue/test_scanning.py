@@ -26,7 +26,7 @@ from wsabie.catalogue.exporting import write_to_pictures
 from wsabie.catalogue.importing import import_tags
 from wsabie.catalogue.journal import entry, history, undo
 from wsabie.catalogue.moving import Known, Seen
-from wsabie.catalogue.roots import add_root, all_roots, medium_of_collection
+from wsabie.catalogue.roots import add_root, all_roots, check_folders, medium_of_collection
 from wsabie.catalogue.scanning import Scanned, scan
 from wsabie.storage.rejects import Rejects
 
@@ -374,14 +374,14 @@ def test_roots_that_are_refused(photos: Collection, tmp_path: Path) -> None:
     for path, said in [
         (photos.folder / "sea", "lies in .*photos, which is scanned already"),
         (photos.folder, "is scanned already"),
-        (tmp_path, "holds .*photos, which is scanned already"),
+        (tmp_path, "holds .*, which is scanned already"),
         (tmp_path / "nowhere", "there is no file or folder"),
         (write(tmp_path / "elsewhere/x.png", 4), "is in no folder of the collection; add the folder"),
         (write(photos.folder / ".h/x.png", 4), "is hidden"),
     ]:
         with pytest.raises(InputError, match=said):
-            add_root(photos, path, by="eve")
-    assert add_root(photos, photos.folder / "0.png", by="eve") is None
+            check_folders(photos, [write(tmp_path / "other/x.png", 4).parent, path])
+    assert check_folders(photos, [photos.folder / "0.png"]) == []
     assert len(all_roots(photos)) == 1
 
 

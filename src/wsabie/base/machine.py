@@ -1,5 +1,6 @@
 """What this machine offers and what versions run on it, for defaults and for reports."""
 
+import getpass
 import os
 import platform
 import sys
@@ -19,6 +20,14 @@ MEMORY_LIMIT = Path("/sys/fs/cgroup/memory.max")
 """Bytes, or "max"."""
 TOLD = 10**8
 """Bytes of memory from which on what is to be made of them says so before it begins."""
+
+
+def user_name() -> str:
+    """Return the login name of whoever runs this process, or such as "uid 12345" where the system knows none."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return f"uid {os.getuid()}"
 
 
 def available_cores() -> int:

@@ -12,6 +12,7 @@ Nothing else is written to the folder or to any other that belongs to the collec
 """
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -40,7 +41,7 @@ from wsabie.catalogue.damage import find_damage
 from wsabie.catalogue.database import HEAD, check_tables, open_database, reading, upgrade, version, writing
 from wsabie.catalogue.database_errors import restore_command, shown
 from wsabie.catalogue.sqlite_file import Mode
-from wsabie.storage.atomic import UnwritableError, explained, held, readable
+from wsabie.storage.atomic import DiskFullError, UnwritableError, explained, held, readable
 
 HERE = "."
 """The path of the root that is the collection's own folder."""
@@ -49,6 +50,7 @@ WEB = "web"
 
 _FROM_DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, SQLAlchemyError)
 """Errors that values of a wrong kind cause in code that expects those of a sound catalogue."""
+_ROOM = 2 << 20  # bytes that a new catalogue and its log need, and more
 
 
 @dataclass(frozen=True)
@@ -232,6 +234,21 @@ def damage_error(collection: Collection, fault: str) -> InputError:
         f"the catalogue of {collection.folder} is damaged ({fault}); {_way_back(collection.folder)}",
         served="the catalogue is damaged; who runs the service learns more by: wsabie collection status --check",
     )
+
+
+def refuse_no_room(folder: Path) -> None:
+    """Refuse a folder in which no catalogue can be made, before anything is written.
+
+    Raises
+    ------
+    InputError
+        It cannot be written, or the disk is full.
+    """
+    place = folder / PLACE
+    if not os.access(place if place.exists() else folder, os.W_OK | os.X_OK):
+        raise UnwritableError(f"cannot write {place}: you may not write there; check its permissions")
+    if shutil.disk_usage(folder).free < _ROOM:
+        raise DiskFullError(f"cannot write {place}: the disk is full; free some space and run the same command again")
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """The tags of a collection written to files; its pictures stay as they are unless they are asked to be written to."""
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -18,7 +19,7 @@ from wsabie.catalogue.formats.image_folder import write_image_folder
 from wsabie.catalogue.formats.pictures import How, Names, original, put
 from wsabie.catalogue.formats.record import Tag
 from wsabie.catalogue.tables import labels
-from wsabie.storage.atomic import try_writing
+from wsabie.storage.atomic import new_folder, try_writing
 from wsabie.storage.outputs import refuse_unwritable
 from wsabie.storage.rejects import Rejects
 
@@ -101,17 +102,24 @@ def export_tags(
         elif kind == "jsonl":
             n = tables.write_jsonl(tags, out)
         elif kind == "coco":
-            n = write_coco(tags, out, _categories(connection), _namer(collection, out, pictures), rejects)
-        elif kind == "imagefolder":
-            n, n_files = write_image_folder(
-                tags, out, folder=collection.folder, how=pictures or "copy", rejects=rejects
-            )
+            with new_folder(_beside(out)) if pictures else nullcontext() as folder:  # takes its place last
+                n = write_coco(tags, out, _categories(connection), _namer(collection, out, folder, pictures), rejects)
         else:
-            from wsabie.catalogue.formats.sidecars import write_sidecars
-
-            names = Names()
-            n, n_files = write_sidecars(tags, lambda tag: out / names.give(tag), rejects=rejects)
+            with new_folder(out) as folder:
+                n, n_files = _fill(folder, kind, tags, collection, pictures or "copy", rejects)
     return Exported(str(out), kind, n, n_files, len(rejects))
+
+
+def _fill(
+    folder: Path, kind: Kind, tags: Iterator[Tag], collection: Collection, pictures: How, rejects: Rejects
+) -> tuple[int, int]:
+    """Write an ImageFolder or sidecars; the number of tags and of files."""
+    if kind == "imagefolder":
+        return write_image_folder(tags, folder, folder=collection.folder, how=pictures, rejects=rejects)
+    from wsabie.catalogue.formats.sidecars import write_sidecars
+
+    names = Names()
+    return write_sidecars(tags, lambda tag: folder / names.give(tag), rejects=rejects)
 
 
 def write_to_pictures(
@@ -125,7 +133,7 @@ def write_to_pictures(
     """Write accepted tags as XMP to where the pictures lie: beside them, or into JPEG, PNG and WebP files.
 
     Tags that are there already stay, but for those that are rejected in the catalogue. Files that say so already are
-    left as they are.
+    left as they are. Drafts that killed commands left there are removed first.
 
     Parameters
     ----------
@@ -140,17 +148,23 @@ def write_to_pictures(
     Raises
     ------
     InputError
-        A label is unknown, or the folder holds no items.
+        A label is unknown, the folder holds no items, or the collection's own folder cannot be written.
     """
+    from wsabie.catalogue.drafts import note_drafts, remove_drafts
     from wsabie.catalogue.formats.sidecars import write_embedded_tags, write_sidecars
 
     choice, rejects = choice or Choice(), Rejects() if rejects is None else rejects
     _refuse_choice("xmp", choice, None)
     choice = replace(choice, state=None) if choice.state == "accepted" else choice  # what is rejected is taken away
     write = write_embedded_tags if into else write_sidecars
-    with reading(collection.engine) as connection, progress.stage("exporting", None, "tags") as stage:
+    remove_drafts(collection.place, rejects)
+    with (
+        note_drafts(collection.place) as note,
+        reading(collection.engine) as connection,
+        progress.stage("exporting", None, "tags") as stage,
+    ):
         tags = _counted(chosen(connection, choice), stage)
-        n, n_files = write(tags, lambda tag: original(tag, collection.folder), rejects=rejects)
+        n, n_files = write(tags, lambda tag: original(tag, collection.folder), rejects=rejects, note=note)
     return Exported(None, "xmp", n, n_files, len(rejects))
 
 
@@ -172,7 +186,7 @@ def _refuse_place(collection: Collection, out: Path, kind: Kind, pictures: How |
                 f"{out} is there already and would be lost; give another name, or --overwrite to replace it"
             )
     if pictures or kind == "imagefolder":
-        place = out if kind == "imagefolder" else out.parent / "images"
+        place = out if kind == "imagefolder" else _beside(out)
         for root in collection.roots().values():
             if place.resolve().is_relative_to(root.resolve()):
                 raise InputError(f"{place} lies in {root}, where copies would be new items; choose another place")
@@ -181,9 +195,16 @@ def _refuse_place(collection: Collection, out: Path, kind: Kind, pictures: How |
         _refuse_full(out)
 
 
+def _beside(out: Path) -> Path:
+    """The folder of the pictures of a COCO file."""
+    return out.parent / "images"
+
+
 def _refuse_full(folder: Path) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder} is there and not empty; give a new folder, or remove it")
+    if folder.is_dir() and (folder.is_symlink() or folder.is_mount() or folder.samefile(Path.cwd())):
+        raise InputError(f"{folder} is a link, a disk or the current folder; give the name of a new folder")
     try_writing(folder)
 
 
@@ -193,14 +214,14 @@ def _counted(tags: Iterator[Tag], stage: Stage) -> Iterator[Tag]:
         yield tag
 
 
-def _namer(collection: Collection, out: Path, pictures: How | None) -> Callable[[Tag], str]:
+def _namer(collection: Collection, out: Path, folder: Path | None, pictures: How | None) -> Callable[[Tag], str]:
     """What COCO calls a picture: an address, its path from the file's folder if it lies there, or as `Names` does."""
     names, here = Names(), out.resolve().parent
 
     def name_of(tag: Tag) -> str:
-        if pictures is not None:
+        if folder is not None and pictures is not None:
             picture, name = original(tag, collection.folder), names.give(tag)
-            put(picture, here / "images" / name, pictures)
+            put(picture, folder / name, pictures)
             return name
         if tag.root == WEB:
             return tag.path

@@ -52,7 +52,7 @@ def found_file(collection: Collection, item: int) -> FoundFile:
             f"{said}, and run: wsabie collection scan {quote(str(collection.folder))}", served=f"{said}, {_AGAIN}"
         )
     path = folder / row.path
-    if not _within(path.resolve(), folder):
+    if not _within(path, folder):
         raise _leads_out(path, folder)
     return FoundFile(path, folder, row.hash, (row.size, row.modified))
 
@@ -90,9 +90,9 @@ def opened_file(found: FoundFile) -> FileIO:
             f"{path}: {said}; run: wsabie collection scan",
             served=f"{path.relative_to(folder)}: {said}; mend it, {_AGAIN}",
         ) from error
-    held, real = os.fstat(stream.fileno()), path.resolve()
+    held, real = os.fstat(stream.fileno()), os.path.realpath(path)
     try:
-        inside = _within(real, folder) and os.path.samestat(held, real.lstat())  # what was opened lies there
+        inside = _within(real, folder) and os.path.samestat(held, os.lstat(real))  # what was opened lies there
     except OSError:
         inside = False
     if inside and stat.S_ISREG(held.st_mode):
@@ -117,8 +117,9 @@ def path_of(stream: FileIO) -> Path:
     return Path(f"/dev/fd/{stream.fileno()}")
 
 
-def _within(real: Path, folder: Path) -> bool:
-    return real.is_relative_to(folder.resolve())
+def _within(path: Path | str, folder: Path) -> bool:
+    """Whether a path, with all links followed, lies in a folder; a link that leads back to itself lies where it is."""
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 
 def _leads_out(path: Path, folder: Path) -> InputError:

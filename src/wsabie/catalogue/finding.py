@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 from wsabie.base.errors import InputError
 from wsabie.base.progress import Progress
+from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.looking import Stat, medium_called, stat_of
-from wsabie.catalogue.roots import Root
+from wsabie.catalogue.roots import Root, all_roots, choose, medium_of_collection
 from wsabie.sources.build import BadRow
 from wsabie.sources.folders import (
     SPLITS,
@@ -25,7 +26,7 @@ from wsabie.sources.folders import (
 from wsabie.sources.media import PICTURES, Medium
 from wsabie.sources.metadata import NAMES, find_metadata, read_metadata
 from wsabie.sources.picture_tags import keywords_in, sidecars_of
-from wsabie.sources.text import reading, shown
+from wsabie.sources.text import is_regular, reading, shown
 from wsabie.storage.rejects import Rejects
 
 CLOSED = "folder that cannot be read"
@@ -108,6 +109,32 @@ def find_all(
     return found
 
 
+def find_first(folder: Path, tags: str | None, rejects: Rejects, progress: Progress) -> list[Found]:
+    """Walk through a folder that is to be made a collection.
+
+    Raises
+    ------
+    InputError
+        As `find`.
+    """
+    return find_all([Root(0, folder.resolve(), {})], None, tags, rejects, progress)
+
+
+def find_with(
+    collection: Collection, folders: Sequence[Path], tags: str | None, rejects: Rejects, progress: Progress
+) -> list[Found]:
+    """Walk through the folders of a collection, and through others that are to belong to it.
+
+    Raises
+    ------
+    InputError
+        As `find`, or there is no such choice of tags.
+    """
+    choose(collection, tags)
+    roots = [*all_roots(collection), *(Root(0, folder, {}) for folder in folders)]
+    return find_all(roots, medium_of_collection(collection), tags, rejects, progress)
+
+
 def find(root: Root, things: str | None, tags: str | None, rejects: Rejects) -> Found:
     """Walk through one root.
 
@@ -162,7 +189,7 @@ def _folders_left_out(root: Root, choice: str, files: dict[str, Stat]) -> list[s
 def _tables_below(folder: Path, files: Iterable[str]) -> list[Path]:
     """Tables in sub-folders, which no choice of tags reads."""
     places = sorted(_sub_folders(files))
-    return [folder / place / name for place in places for name in NAMES if (folder / place / name).is_file()]
+    return [folder / place / name for place in places for name in NAMES if is_regular(folder / place / name)]
 
 
 def _sub_folders(files: Iterable[str]) -> set[str]:

@@ -28,7 +28,10 @@ _TRIES = 3
 
 
 class Stat(NamedTuple):
-    """Size in bytes and time of the last change in nanoseconds, which say whether a file may be another."""
+    """Size in bytes and time of the last change in nanoseconds, which say whether a file may be another.
+
+    Times before the year 1677 and after 2262 are the nearest that 64 bits can hold.
+    """
 
     size: int
     modified: int
@@ -128,9 +131,9 @@ def stat_of(path: Path) -> Stat | None:
     """Size and time of a file; None where there is none."""
     try:
         found = os.stat(path)  # noqa: PTH116 - several times as quick over 100,000 files
-    except OSError:
+    except (OSError, ValueError):
         return None
-    return Stat(found.st_size, found.st_mtime_ns)
+    return Stat(found.st_size, min(max(found.st_mtime_ns, -(1 << 63)), (1 << 63) - 1))
 
 
 def _look_once(task: Task, stat: Stat) -> Looked:

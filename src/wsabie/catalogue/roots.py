@@ -1,5 +1,6 @@
 """The folders of a collection, and how each of them is scanned: what for, and where its tags come from."""
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from shlex import quote
 from typing import Any, NamedTuple
@@ -66,22 +67,29 @@ def choose_again(change: Change, number: int, tags: str) -> None:
     change.set(choices, {row: {"tags": tags} for row in there})
 
 
-def add_root(collection: Collection, path: Path, *, by: str) -> int | None:
-    """Let a folder be scanned too; a file must be in one that is, and gives None.
+def check_folders(collection: Collection, paths: Iterable[Path]) -> list[Path]:
+    """Return the folders among `paths`, which are to be scanned too; files must be in folders that are.
 
     Raises
     ------
     InputError
-        It does not exist, lies in a folder of the collection or holds one, or a file lies in none.
+        One does not exist, lies in a folder of the collection or holds one, or a file lies in none.
     """
+    there, new = [root.folder for root in all_roots(collection)], list[Path]()
+    for path in paths:
+        folder = _new_folder(collection, path, [*there, *new])
+        new += [] if folder is None else [folder]
+    return new
+
+
+def _new_folder(collection: Collection, path: Path, there: Sequence[Path]) -> Path | None:
     try:
         folder = path.resolve(strict=True)
     except (OSError, RuntimeError, ValueError) as error:
         raise InputError(f"there is no file or folder {shown(path)}; check the name") from error
     if str(folder) != shown(folder):
         raise InputError(f"the name of {shown(folder)} is not UTF-8; rename the folder")
-    there = all_roots(collection)
-    inside = next((root.folder for root in there if folder.is_relative_to(root.folder)), None)
+    inside = next((root for root in there if folder.is_relative_to(root)), None)
     if not folder.is_dir():
         _refuse_outside(folder, inside)
         return None
@@ -90,9 +98,14 @@ def add_root(collection: Collection, path: Path, *, by: str) -> int | None:
             f"{folder} {'is' if inside == folder else 'lies in ' + str(inside) + ', which is'} scanned already; "
             f"run: wsabie collection scan {quote(str(collection.folder))}"
         )
-    below = next((root.folder for root in there if root.folder.is_relative_to(folder)), None)
+    below = next((root for root in there if root.is_relative_to(folder)), None)
     if below is not None:
         raise InputError(f"{folder} holds {below}, which is scanned already; give folders that lie beside it")
+    return folder
+
+
+def add_root(collection: Collection, folder: Path, *, by: str) -> int:
+    """Let a folder be scanned too, one of those that `check_folders` gave; return its number."""
     with entry(collection.engine, by, "add", f"added the folder {folder}", always=True) as change:
         if change.connection.execute(select(roots.c.id).where(roots.c.path == str(folder))).first() is not None:
             again = f"wsabie collection scan {quote(str(collection.folder))}"

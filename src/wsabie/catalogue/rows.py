@@ -24,6 +24,7 @@ from wsabie.base.executor import Executor, Serial
 from wsabie.base.progress import Progress, Stage
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.database import reading, writing
+from wsabie.catalogue.looking import stat_of
 from wsabie.catalogue.tables import items
 from wsabie.features.describer import Describer
 from wsabie.features.extract import learn
@@ -225,11 +226,8 @@ def _files(
 
 
 def _is(path: Path, size: int | None, modified: int | None) -> bool:
-    try:
-        stat = path.stat()
-    except (OSError, ValueError):
-        return False
-    return size in (None, stat.st_size) and modified in (None, stat.st_mtime_ns)
+    stat = stat_of(path)
+    return stat is not None and size in (None, stat.size) and modified in (None, stat.modified)
 
 
 def _mark(collection: Collection, unreadable: list[str]) -> None:

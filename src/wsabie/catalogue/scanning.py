@@ -107,6 +107,7 @@ def scan(
     tags: str | None = None,
     rehash: bool = False,
     always: bool = False,
+    files: Sequence[Found] = (),
     executor: Executor | None = None,
     progress: Progress = SILENT,
     rejects: Rejects | None = None,
@@ -126,6 +127,8 @@ def scan(
         Read all files, also those of the same size and time.
     always : bool
         A line in the journal even where nothing was found.
+    files : sequence of Found
+        All that lies in the folders, where it was looked at before they belonged to the collection.
     executor : Executor or None
         Where files are read; None: in this process.
     progress : Progress
@@ -139,7 +142,11 @@ def scan(
     """
     choose(collection, tags)
     rejects = Rejects() if rejects is None else rejects
-    found = find_all(all_roots(collection), medium_of_collection(collection), tags, rejects, progress)
+    roots, known = all_roots(collection), {one.root.folder: one for one in files}
+    if known.keys() >= {root.folder for root in roots}:
+        found = [known[root.folder]._replace(root=root) for root in roots]
+    else:
+        found = find_all(roots, medium_of_collection(collection), tags, rejects, progress)
     run = _Run(collection, by, found, rejects)
     run.keep_options(done=False)
     run.look(executor or Serial(), progress, rehash)

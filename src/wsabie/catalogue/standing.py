@@ -8,6 +8,7 @@ from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.damage import find_damage
 from wsabie.catalogue.database import reading
 from wsabie.catalogue.deciding import model_in_use
+from wsabie.catalogue.drafts import list_drafts
 from wsabie.catalogue.journal import Entry, history
 from wsabie.catalogue.roots import all_roots
 from wsabie.catalogue.tables import annotations, items, labels, models, suggestions
@@ -65,6 +66,8 @@ class Standing(NamedTuple):
     last : tuple of Entry
     damage : tuple of str or None
         What is wrong with the database; None: not looked.
+    drafts : tuple of str
+        Files that killed exports left among the pictures.
     """
 
     medium: str | None
@@ -76,6 +79,7 @@ class Standing(NamedTuple):
     suggestions: int
     last: tuple[Entry, ...]
     damage: tuple[str, ...] | None
+    drafts: tuple[str, ...] = ()
 
 
 def standing(collection: Collection, *, check: bool = False, entries: int = 5) -> Standing:
@@ -97,7 +101,8 @@ def standing(collection: Collection, *, check: bool = False, entries: int = 5) -
     )
     medium = next((root.options["medium"] for root in places if "medium" in root.options), None)
     last = tuple(history(collection.engine, entries))
-    return Standing(medium, total, roots, known, decided, model, waiting, last, found)
+    drafts = tuple(map(str, list_drafts(collection.place)))
+    return Standing(medium, total, roots, known, decided, model, waiting, last, found, drafts)
 
 
 def beginning(collection: Collection) -> Beginning:

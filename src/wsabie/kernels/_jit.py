@@ -80,6 +80,8 @@ def cached(**flags: Any) -> Callable[[Callable[..., Any]], Any]:
 
     def compiled(function: Callable[..., Any]) -> Any:
         try:
+            if not numba.config.CACHE_DIR:
+                Path.home()  # raises where there is none: numba would make a folder "~" in the current one
             return numba.njit(cache=True, **flags)(function)
         except RuntimeError:
             return numba.njit(**flags)(function)

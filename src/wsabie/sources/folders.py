@@ -10,8 +10,10 @@ there is more, and of the sounds where there are as many of both. Text is a coll
 neither; documents may have no labels.
 """
 
+import errno
 import os
 import re
+import stat
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
@@ -135,10 +137,16 @@ def find_files(folder: Path, rejects: Rejects, medium: Medium | None = None) -> 
     root = os.path.realpath(folder)
     with reading(folder):
         os.scandir(folder).close()  # os.walk would pass over a folder that cannot be read
+        os.lstat(os.path.join(folder, "."))  # noqa: PTH118 - a Path has no dot; one may list what one may not enter
     read: dict[Medium, list[Path]] = {one: [] for one in (*MEDIA, DOCUMENTS)}
     unread: dict[Medium, list[Path]] = {one: [] for one in (*MEDIA, DOCUMENTS)}
-    for place, folders, names in os.walk(folder, onerror=_unreadable(folder, rejects)):
-        for name in [n for n in folders if not n.startswith(".") and Path(place, n).is_symlink()]:
+    note = _unreadable(folder, rejects)
+    for place, folders, names in os.walk(folder, onerror=note):
+        if not os.access(place, os.X_OK):
+            note(PermissionError(errno.EACCES, os.strerror(errno.EACCES), place))
+            folders.clear()
+            continue
+        for name in [n for n in folders if not n.startswith(".") and _is_link(Path(place, n))]:
             rejects.add(_id_of(Path(place, name), folder), "link to a folder, not followed")
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in names:
@@ -174,12 +182,23 @@ def _add_file(path: Path, folder: Path, root: str, found: dict[str, Path], rejec
     name = _id_of(path, folder)
     if name != path.relative_to(folder).as_posix():
         rejects.add(name, "file name that is not UTF-8")
-    elif path.is_symlink() and not is_inside(path, root):
+    elif _is_link(path) and not is_inside(path, root):
         rejects.add(name, "link that leads out of the folder")
-    elif path.is_file():
-        found[name] = path
     else:
-        rejects.add(name, "not a regular file" if path.exists() else "link to a missing file")
+        try:
+            regular = stat.S_ISREG(path.stat().st_mode)
+        except OSError as error:
+            missing = error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+            rejects.add(name, "link to a missing file" if missing else "unreadable file", error.strerror or "")
+            return
+        if regular:
+            found[name] = path
+        else:
+            rejects.add(name, "not a regular file")
+
+
+def _is_link(path: Path) -> bool:
+    return os.path.islink(path)  # noqa: PTH114 - a Path raises where a folder may not be entered
 
 
 def is_inside(path: Path, root: str) -> bool:

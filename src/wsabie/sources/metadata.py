@@ -17,7 +17,7 @@ from wsabie.base.errors import InputError
 from wsabie.sources.build import BadRow
 from wsabie.sources.cells import LABEL_COLUMNS, LabelCells, label_cells, word
 from wsabie.sources.tables import listed_names, table_rows
-from wsabie.sources.text import shown
+from wsabie.sources.text import is_regular, shown
 from wsabie.storage.rejects import Rejects
 
 NAMES = ("metadata.csv", "metadata.jsonl")
@@ -61,7 +61,7 @@ def find_metadata(folder: Path) -> Path | None:
     InputError
         There are two, and nothing says which one counts.
     """
-    found = [folder / name for name in NAMES if (folder / name).is_file()]
+    found = [folder / name for name in NAMES if is_regular(folder / name)]
     if len(found) > 1:
         raise InputError(f"{shown(folder)} has both {NAMES[0]} and {NAMES[1]}; remove one of them")
     return found[0] if found else None

@@ -1,6 +1,7 @@
 """Text files of any size: gzip or plain, by line or by block of lines, the system's refusals explained."""
 
 import gzip
+import stat
 import zlib
 from codecs import BOM_UTF8
 from collections.abc import Iterator
@@ -47,6 +48,14 @@ def reading(path: Path) -> Iterator[None]:
 def shown(path: Path | str) -> str:
     """A path as printable text, whatever bytes its name holds."""
     return str(path).encode("utf-8", "backslashreplace").decode()
+
+
+def is_regular(path: Path) -> bool:
+    """Say whether there is a regular file; what may not be looked at, or has too long a name, is none."""
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def open_bytes(path: Path) -> BufferedIOBase:

@@ -26,7 +26,7 @@ from wsabie.sources.containers import (
     pieces,
 )
 from wsabie.sources.picture_tags import read_sidecar, read_tags, sidecar_of, sidecars_of
-from wsabie.sources.text import reading, shown
+from wsabie.sources.text import is_regular, reading, shown
 from wsabie.sources.xmp import SUBJECT, read_packet
 from wsabie.sources.xmp_edit import NEW, Edit, properties_of, with_tags
 from wsabie.storage.atomic import replacing
@@ -37,7 +37,7 @@ _XMP_FLAG, _ALPHA_FLAG = 0x04, 0x10
 _ELSEWHERE = "write a sidecar beside it"
 
 
-def write_sidecar(picture: Path, tags: Iterable[str | Sequence[str]]) -> Path | None:
+def write_sidecar(picture: Path, tags: Iterable[str | Sequence[str]], *, token: str | None = None) -> Path | None:
     """Make `tags` the tags of a picture's sidecar; everything else in it stays.
 
     `dc:subject` and `lr:hierarchicalSubject` are written, and `digiKam:TagsList` where it is there already. The file is
@@ -49,6 +49,8 @@ def write_sidecar(picture: Path, tags: Iterable[str | Sequence[str]]) -> Path | 
         It need not be there, nor be a picture.
     tags : iterable of str or of sequences of str
         All of them: names, or paths of names from the broadest. See `xmp_edit.properties_of` for names with "|" or "/".
+    token : str or None
+        16 hex digits for the name of the draft; see `storage.atomic.replacing`.
 
     Returns
     -------
@@ -79,16 +81,18 @@ def write_sidecar(picture: Path, tags: Iterable[str | Sequence[str]]) -> Path | 
         raise InputError(
             f"{shown(path)} is not written: {bad.reason} ({bad.detail}); repair it or move it away"
         ) from bad
-    if new is None or (not said[SUBJECT] and not (picture.exists() and read_tags(picture).tags)):
+    if new is None or (not said[SUBJECT] and not (is_regular(picture) and read_tags(picture).tags)):
         return None
-    with replacing(path) as draft:
+    with replacing(path, token) as draft:
         draft.write_bytes(new)
         if sidecar:
             _keep(path, draft, keep_time=False)
     return path
 
 
-def write_embedded(picture: Path, tags: Iterable[str | Sequence[str]], *, keep_time: bool = False) -> bool:
+def write_embedded(
+    picture: Path, tags: Iterable[str | Sequence[str]], *, keep_time: bool = False, token: str | None = None
+) -> bool:
     """Make `tags` the tags of the XMP packet inside a JPEG, PNG or WebP file; nothing is encoded anew.
 
     All other segments and chunks, the compressed pixels and what follows them stay as they are, byte for byte, IPTC
@@ -101,6 +105,8 @@ def write_embedded(picture: Path, tags: Iterable[str | Sequence[str]], *, keep_t
         As those of `write_sidecar`.
     keep_time : bool
         Keep the time of the last change. By default it is now, for backups go by it.
+    token : str or None
+        As that of `write_sidecar`.
 
     Returns
     -------
@@ -121,7 +127,7 @@ def write_embedded(picture: Path, tags: Iterable[str | Sequence[str]], *, keep_t
             edits = _edits(picture, stream, said)
             if edits is None:
                 return False
-            with replacing(picture) as draft:
+            with replacing(picture, token) as draft:
                 _copy(stream, draft, edits)
                 _keep(picture, draft, keep_time)
     except BadRow as bad:

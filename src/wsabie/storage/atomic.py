@@ -13,7 +13,8 @@ from pathlib import Path
 
 from wsabie.base.errors import InputError
 
-_DRAFT = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
+_DRAFT = re.compile(r"\..+\.[0-9a-f]{16}\.tmp", re.DOTALL)
+_ROOM = 233  # bytes of the 255 of a name: a draft's has 22 of its own
 
 
 class UnwritableError(InputError):
@@ -25,10 +26,11 @@ class DiskFullError(UnwritableError):
 
 
 @contextmanager
-def replacing(path: str | Path) -> Iterator[Path]:
+def replacing(path: str | Path, token: str | None = None) -> Iterator[Path]:
     """Yield a temporary path that becomes `path` when the block ends without an error.
 
-    The file may be read and written by whom the process's umask allows.
+    The file may be read and written by whom the process's umask allows. A `token`, 16 hex digits, stands in the name of
+    the draft, so that `abandoned_drafts` finds it after a kill.
 
     Raises
     ------
@@ -45,12 +47,12 @@ def replacing(path: str | Path) -> Iterator[Path]:
     ['a.txt']
     """
     path = Path(path)
-    if path.exists() and not path.is_file() and not path.is_dir():
-        raise UnwritableError(
-            f"cannot write {path}: it is a device or a pipe, and would be lost; name an ordinary file"
-        )
     with explained(path):
-        draft, lock = _new_draft(path)
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise UnwritableError(
+                f"cannot write {path}: it is a device or a pipe, and would be lost; name an ordinary file"
+            )
+        draft, lock = _new_draft(path, token=token)
         try:
             yield draft
             _flush(draft)
@@ -63,7 +65,8 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def new_folder(path: str | Path) -> Iterator[Path]:
-    """Yield an empty folder that becomes `path` when the block ends without an error; there must be nothing yet.
+    """Yield an empty folder that becomes `path` when the block ends without an error; there must be nothing yet, or an
+    empty folder.
 
     Drafts of it that killed processes left are removed.
 
@@ -85,13 +88,13 @@ def new_folder(path: str | Path) -> Iterator[Path]:
     _refuse_other_bytes(path)
     with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        for other in path.parent.glob(f".{escape(path.name)}.*.tmp"):
-            _remove_abandoned(other)
+        _remove_drafts_of(path)
         draft, lock = _new_draft(path, folder=True)
         try:
             yield draft
             for file in draft.rglob("*"):
-                _flush(file)
+                if not file.is_symlink():
+                    _flush(file)
             _flush(draft)
             draft.rename(path)
             _flush(path.parent)
@@ -169,8 +172,7 @@ def try_writing(path: Path, *, within: bool = False) -> None:
         draft, lock = _new_draft(folder / path.name)
         draft.unlink()
         os.close(lock)
-        for other in folder.glob(f".{escape(path.name)}.*.tmp"):
-            _remove_abandoned(other)
+        _remove_drafts_of(folder / path.name)
         with suppress(OSError):  # somebody else put something there
             for one in missing:
                 one.rmdir()
@@ -200,6 +202,30 @@ def remove_drafts(folder: Path) -> None:
     """
     for draft in folder.rglob(".*.tmp"):
         _remove_abandoned(draft)
+
+
+def abandoned_drafts(folder: Path, token: str) -> list[Path]:
+    """The drafts in a folder, not below it, of `replacing` with a token.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     (Path(folder) / ".a.jpg.0123456789abcdef.tmp").touch()
+    ...     [draft.name for draft in abandoned_drafts(Path(folder), "0123456789abcdef")]
+    ['.a.jpg.0123456789abcdef.tmp']
+    """
+    return sorted(Path(one) for one in os.scandir(folder) if one.name[0] == "." and one.name.endswith(f".{token}.tmp"))
+
+
+def _remove_drafts_of(path: Path) -> None:
+    for draft in path.parent.glob(f".{escape(_stem(path))}.*.tmp"):
+        _remove_abandoned(draft)
+
+
+def _stem(path: Path) -> str:
+    """The part of a draft's name that is the name of its file, as far as there is room for it."""
+    return path.name if len(os.fsencode(path.name)) <= _ROOM else os.fsencode(path.name)[:_ROOM].decode(errors="ignore")
 
 
 def _remove_abandoned(draft: Path) -> None:
@@ -238,11 +264,11 @@ def readable(path: Path) -> Iterator[None]:
         raise InputError(f"cannot read {where}: {reason}; check its permissions and those of its folders") from error
 
 
-def _new_draft(path: Path, *, folder: bool = False) -> tuple[Path, int]:
+def _new_draft(path: Path, *, folder: bool = False, token: str | None = None) -> tuple[Path, int]:
     """An empty file or folder beside `path`, and the lock on it, which ends with the process."""
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:
-        draft = path.parent / f".{path.name}.{secrets.token_hex(8)}.tmp"
+        draft = path.parent / f".{_stem(path)}.{token or secrets.token_hex(8)}.tmp"
         if folder:
             draft.mkdir()
             lock = os.open(draft, os.O_RDONLY)

@@ -56,7 +56,7 @@ def write_coco(
     listed = [_category(one) for one in categories]
     ids = {one["name"]: one["id"] for one in listed}
     written = 0
-    with replacing(out) as draft, draft.open("w", encoding="utf-8") as stream, _beside() as marks:
+    with replacing(out) as draft, draft.open("w", encoding="utf-8") as stream, _beside(out) as marks:
         stream.write('{"info": {"description": "tags of a collection"},\n"categories": [')
         stream.write(",\n".join(json.dumps(one, ensure_ascii=False) for one in listed) + '],\n"images": [')
         separator = ""
@@ -87,8 +87,9 @@ def write_coco(
     return written
 
 
-def _beside() -> IO[str]:
-    return TemporaryFile("w+", encoding="utf-8")
+def _beside(out: Path) -> IO[str]:
+    """A file without a name on the same disk."""
+    return TemporaryFile("w+", encoding="utf-8", dir=out.parent)
 
 
 def _category(one: Category) -> dict[str, Any]:

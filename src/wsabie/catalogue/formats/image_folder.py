@@ -36,10 +36,10 @@ def write_image_folder(tags: Iterable[Tag], out: Path, *, folder: Path, how: How
         for group in by_item(tags):
             try:
                 picture, name = original(group[0], folder), names.give(group[0])
+                put(picture, out / name, how)
             except BadRow as bad:
                 rejects.add(group[0].path, bad.reason, bad.detail)
                 continue
-            put(picture, out / name, how)
             labels = list(dict.fromkeys(tag.label for tag in group))
             stream.write(json.dumps({"file_name": name, "labels": labels}, ensure_ascii=False) + "\n")
             n, n_pictures = n + len(labels), n_pictures + 1

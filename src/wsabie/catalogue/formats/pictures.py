@@ -11,6 +11,7 @@ from wsabie.catalogue.collection import HERE, WEB
 from wsabie.catalogue.formats.record import Tag
 from wsabie.sources.build import BadRow
 from wsabie.sources.folders import relative_name
+from wsabie.sources.text import is_regular
 from wsabie.storage.atomic import explained
 
 How = Literal["copy", "hardlink", "symlink"]
@@ -47,13 +48,15 @@ def original(tag: Tag, folder: Path) -> Path:
     Raises
     ------
     BadRow
-        It is an address, is not there, or its path leads elsewhere.
+        It is an address, is not there, may not be read, or its path leads elsewhere.
     """
     if tag.root == WEB:
         raise BadRow("address, not a file")
     found = (folder if tag.root == HERE else Path(tag.root)) / relative_name(tag.path)
-    if not found.is_file():
+    if not is_regular(found):
         raise BadRow("file that is not there")
+    if not os.access(found, os.R_OK):
+        raise BadRow("unreadable file")
     return found
 
 
@@ -63,20 +66,30 @@ def put(picture: Path, place: Path, how: How) -> None:
     Raises
     ------
     InputError
-        It cannot be read, the place cannot be written, or hard links do not lead there.
+        The place cannot be written, or hard links do not lead there.
+    BadRow
+        The picture cannot be read any more, or its path is too long there.
     """
     with explained(place):
-        place.parent.mkdir(parents=True, exist_ok=True)
-        if how == "symlink":
-            place.symlink_to(picture.resolve())
-        elif how == "hardlink":
-            try:
-                os.link(picture.resolve(), place)
-            except OSError as error:
-                if error.errno not in (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP):
-                    raise
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            _put(picture, place, how)
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                raise BadRow("path that is too long", str(place)) from error
+            if how == "hardlink" and error.errno in (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP):
                 raise InputError(
                     f"hard links cannot lead from {place} to {picture}, such as to another disk; copy the pictures"
                 ) from error
-        else:
-            shutil.copy2(picture, place)
+            if error.filename == str(picture):
+                raise BadRow("unreadable file", error.strerror or "") from error
+            raise
+
+
+def _put(picture: Path, place: Path, how: How) -> None:
+    if how == "symlink":
+        place.symlink_to(os.path.realpath(picture))
+    elif how == "hardlink":
+        os.link(os.path.realpath(picture), place)
+    else:
+        shutil.copy2(picture, place)

@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from wsabie.base.errors import InputError
+from wsabie.catalogue.drafts import DraftNote
 from wsabie.catalogue.formats.record import Tag, by_item
 from wsabie.sources.build import BadRow
 from wsabie.sources.picture_tags import read_tags
+from wsabie.sources.text import is_regular
 from wsabie.sources.write_tags import write_embedded, write_sidecar
 from wsabie.storage.atomic import DiskFullError
 from wsabie.storage.rejects import Rejects
@@ -18,7 +20,9 @@ from wsabie.storage.rejects import Rejects
 Names = tuple[str, ...]
 
 
-def write_sidecars(tags: Iterable[Tag], place: Callable[[Tag], Path], *, rejects: Rejects) -> tuple[int, int]:
+def write_sidecars(
+    tags: Iterable[Tag], place: Callable[[Tag], Path], *, rejects: Rejects, note: DraftNote | None = None
+) -> tuple[int, int]:
     """Write tags beside the place of each item; how many tags and files there were.
 
     Parameters
@@ -28,29 +32,36 @@ def write_sidecars(tags: Iterable[Tag], place: Callable[[Tag], Path], *, rejects
     place : callable
         Where the picture of a tag lies, or would lie; raises `BadRow` to leave it out.
     rejects : Rejects
+    note : DraftNote or None
+        Of drafts among the user's pictures.
     """
-    return _write(tags, place, lambda picture, names: write_sidecar(picture, names) is not None, rejects)
+    return _write(tags, place, write_sidecar, rejects, note)
 
 
-def write_embedded_tags(tags: Iterable[Tag], place: Callable[[Tag], Path], *, rejects: Rejects) -> tuple[int, int]:
+def write_embedded_tags(
+    tags: Iterable[Tag], place: Callable[[Tag], Path], *, rejects: Rejects, note: DraftNote | None = None
+) -> tuple[int, int]:
     """The same, into the pictures themselves."""
-    return _write(tags, place, write_embedded, rejects)
+    return _write(tags, place, write_embedded, rejects, note)
 
 
 def _write(
     tags: Iterable[Tag],
     place: Callable[[Tag], Path],
-    write: Callable[[Path, Sequence[Names]], bool],
+    write: Callable[..., Path | bool | None],
     rejects: Rejects,
+    note: DraftNote | None,
 ) -> tuple[int, int]:
     n = n_files = 0
     for group in by_item(tags):
         try:
             picture = place(group[0])
-            there = list(read_tags(picture).tags) if picture.exists() else []
+            there = list(read_tags(picture).tags) if is_regular(picture) else []
             names = together(there, group)
-            if names != there and write(picture, names):
-                n_files += 1
+            if names != there:
+                if note is not None:
+                    note.cover(picture.parent)
+                n_files += bool(write(picture, names, token=note and note.token))
             n += sum(tag.state != "rejected" for tag in group)
         except DiskFullError:
             raise

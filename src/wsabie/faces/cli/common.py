@@ -1,5 +1,7 @@
 """What several commands do: open data, list skipped input, describe pictures, choose where work runs."""
 
+import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -115,7 +117,8 @@ def executor(threads: int | None, ray: str | None = None, *paths: Path | None) -
         refuse_unseen(path for path in paths if path is not None)
         return run
     n = threads or available_cores()
-    return Serial() if n == 1 else Processes(n)
+    startable = os.access(sys.executable, os.X_OK)  # whoever gave up rights since may not start Python again
+    return Processes(n) if n > 1 and startable else Serial()
 
 
 @contextmanager

@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 import sys
+from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
@@ -98,6 +99,7 @@ def run() -> None:
     from wsabie.faces.cli.terminal import INTERRUPTED, Stopped, fail, log_as_notes
 
     _refuse_empty(sys.argv[1:])
+    _speak_utf8()
     sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 - closed by the caller: no results
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a label that cannot be shown must not end the command
@@ -113,6 +115,11 @@ def run() -> None:
     except BrokenPipeError:
         _silence()
         sys.exit(1)
+    except RuntimeError as error:
+        if not str(error).startswith("Symlink loop"):  # of `Path.resolve`
+            raise
+        fail(f"a link leads back to itself: {str(error).removeprefix('Symlink loop from ')}; name what is there")
+        sys.exit(1)
     except OSError as error:
         if error.filename is not None or error.errno not in _WRITING_FAILED:
             raise
@@ -125,6 +132,14 @@ def run() -> None:
             _wait_for_compilers()
             fail(stop.sentence if isinstance(stop, Stopped) else f"stopped; {kept}")
         raise
+
+
+def _speak_utf8() -> None:
+    """Begin again in Python's UTF-8 mode where the locale takes file names for ASCII: a catalogue has them in UTF-8."""
+    if sys.getfilesystemencoding() != "utf-8" and os.environ.get("PYTHONUTF8") != "1":
+        os.environ["PYTHONUTF8"] = "1"
+        with suppress(OSError):  # a program that may not be started again goes on as it is
+            os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - this program itself
 
 
 def _refuse_empty(words: list[str]) -> None:

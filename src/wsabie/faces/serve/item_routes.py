@@ -33,6 +33,7 @@ Share = Annotated[float | None, Query(ge=0, le=1, allow_inf_nan=False)]
 Text = Annotated[str | None, Query(max_length=1000)]
 _SHOWN = ("image/jpeg", "image/png", "image/webp", "image/gif", "image/avif")
 """What browsers show, and as which they are told not to guess."""
+_YEAR_10000 = 253_402_300_800
 
 
 class OpenFile(FileResponse):
@@ -40,6 +41,8 @@ class OpenFile(FileResponse):
 
     def __init__(self, stream: FileIO, media_type: str, filename: str | None = None) -> None:
         self.stream, told = stream, os.fstat(stream.fileno())
+        if not 0 <= told.st_mtime < _YEAR_10000:  # a time that no header can say
+            told = os.stat_result((*told[:8], 0, 0))
         headers = {"content-security-policy": "default-src 'none'; sandbox"}
         super().__init__(path_of(stream), headers=headers, media_type=media_type, filename=filename, stat_result=told)
 

@@ -239,7 +239,10 @@ def kept(name: str, size: Any) -> Any:
     """A generated task, from the user's cache where it is there, and put there where that can be written."""
     from wsabie.studies.reproduce import visterms
 
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "wsabie" / "visterms"
+    try:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "wsabie" / "visterms"
+    except RuntimeError:  # a user without a home
+        return visterms.made(size)[0]
     file = folder / f"{name.replace(':', '-')}.npz"
     if file.exists():
         return visterms.read(file)

@@ -12,10 +12,13 @@ from wsabie.faces.cli.collection.backups import BACKUP_COLUMNS, backup_rows
 from wsabie.faces.cli.collection.group import By, Folder, opened, person, require_database
 from wsabie.faces.cli.options import Json, Rejects, Threads
 from wsabie.faces.cli.terminal import TerminalProgress, note, plural, show_json, show_table
+from wsabie.storage.outputs import refuse_unwritable
 
 if TYPE_CHECKING:
     from wsabie.catalogue.collection import Collection
+    from wsabie.catalogue.finding import Found
     from wsabie.catalogue.scanning import Scanned
+    from wsabie.storage.rejects import Rejects as Skipped
 
 Tags = Annotated[
     Literal["auto", "xmp", "tags", "folders", "metadata", "none"] | None,
@@ -47,21 +50,31 @@ def init(
     """Make a collection of a folder: a catalogue in DIR/.wsabie of the files in it, which are left as they are."""
     require_database()
     _refuse_absent(folder)
-    from wsabie.catalogue.collection import collection_above, create, is_collection
+    from wsabie.catalogue.collection import collection_above, create, is_collection, refuse_no_room
     from wsabie.catalogue.database_errors import shown
+    from wsabie.catalogue.finding import find_first
     from wsabie.catalogue.scanning import as_json
+    from wsabie.faces.cli.common import listing
 
-    if not is_collection(folder) and (above := collection_above(folder)) is not None:
-        note(f"{folder} lies in the collection {above}; from now on both have tags of their own of what is in it")
-    with create(folder, database) as collection:
-        if not json:
-            note(f"{collection.folder} is a collection; its catalogue is {shown(collection.engine)}")
-        scanned = None if no_scan else _scanned(collection, by, threads, rejects, tags=tags)
-        if json:
-            made = {"schema": 1, "collection": str(collection.folder), "database": shown(collection.engine)}
-            show_json(made if scanned is None else made | {"scanned": as_json(scanned)})
-        elif scanned is not None:
-            _tell(collection, scanned, folder)
+    who, files = person(by), list["Found"]()
+    refuse_unwritable(("rejects", rejects))
+    with listing(rejects, strict=False) as skipped:
+        if not is_collection(folder):
+            if (above := collection_above(folder)) is not None:
+                note(
+                    f"{folder} lies in the collection {above}; from now on both have tags of their own of what is in it"
+                )
+            refuse_no_room(folder)
+            files = [] if no_scan else find_first(folder, tags, skipped, TerminalProgress())
+        with create(folder, database) as collection:
+            if not json:
+                note(f"{collection.folder} is a collection; its catalogue is {shown(collection.engine)}")
+            scanned = None if no_scan else _scanned(collection, who, threads, skipped, tags=tags, files=files)
+            if json:
+                made = {"schema": 1, "collection": str(collection.folder), "database": shown(collection.engine)}
+                show_json(made if scanned is None else made | {"scanned": as_json(scanned)})
+            elif scanned is not None:
+                _tell(collection, scanned, folder)
 
 
 def add(
@@ -76,12 +89,20 @@ def add(
     json: Json = False,
 ) -> None:
     """Let further folders belong to the collection, and scan; nothing is written into them."""
-    with opened(folder) as collection:
-        from wsabie.catalogue.roots import add_root
+    from wsabie.faces.cli.common import listing
 
-        for path in paths:
-            add_root(collection, path, by=person(by))
-        _show(collection, _scanned(collection, by, threads, rejects, tags=tags), folder, json)
+    refuse_unwritable(("rejects", rejects))
+    with opened(folder) as collection:
+        from wsabie.catalogue.finding import find_with
+        from wsabie.catalogue.roots import add_root, check_folders
+
+        who, new = person(by), check_folders(collection, paths)
+        with listing(rejects, strict=False) as skipped:
+            files = find_with(collection, new, tags, skipped, TerminalProgress())
+            for one in new:
+                add_root(collection, one, by=who)
+            scanned = _scanned(collection, who, threads, skipped, tags=tags, files=files)
+        _show(collection, scanned, folder, json)
 
 
 def scan(
@@ -96,8 +117,12 @@ def scan(
     json: Json = False,
 ) -> None:
     """Look for new, moved, changed and missing files, and for tags in them."""
+    from wsabie.faces.cli.common import listing
+
+    refuse_unwritable(("rejects", rejects))
     with opened(folder) as collection:
-        scanned = _scanned(collection, by, threads, rejects, tags=tags, rehash=rehash, always=True)
+        with listing(rejects, strict=False) as skipped:
+            scanned = _scanned(collection, person(by), threads, skipped, tags=tags, rehash=rehash, always=True)
         _show(collection, scanned, folder, json)
 
 
@@ -121,6 +146,9 @@ def status(
             lines = [[e.told or e.action, e.at[:19].replace("T", " "), e.by] for e in found.last]
             if lines:
                 show_table("what was done last", ["what", "when (UTC)", "who"], lines)
+            if found.drafts:
+                drafts = plural(len(found.drafts), "draft")
+                note(f"the next export to your pictures removes {drafts} of one that was stopped")
             if backups:
                 show_table("backups of the catalogue", BACKUP_COLUMNS, backup_rows(backups))
         if found.damage:
@@ -200,21 +228,12 @@ def _refuse_absent(folder: Path) -> None:
     raise InputError(f"there is no folder '{folder}'; {meant} it first: mkdir {folder}")
 
 
-def _scanned(
-    collection: "Collection", by: str | None, threads: int | None, file: Path | None, **options: Any
-) -> "Scanned":
+def _scanned(collection: "Collection", by: str, threads: int | None, rejects: "Skipped", **options: Any) -> "Scanned":
     from wsabie.catalogue.scanning import scan as look
-    from wsabie.faces.cli.common import executor, listing
+    from wsabie.faces.cli.common import executor
 
-    with listing(file, strict=False) as rejects:
-        return look(
-            collection,
-            by=person(by),
-            executor=executor(threads),
-            progress=TerminalProgress(),
-            rejects=rejects,
-            **options,
-        )
+    run, progress = executor(threads), TerminalProgress()
+    return look(collection, by=by, executor=run, progress=progress, rejects=rejects, **options)
 
 
 def _show(collection: "Collection", scanned: "Scanned", folder: Path, json: bool) -> None:
@@ -285,6 +304,7 @@ def _standing_rows(found: Any) -> list[list[str]]:
         rows.append(["suggestions that wait", f"{found.suggestions:,}"])
     if found.damage is not None:
         rows.append(["catalogue", "damaged" if found.damage else "whole"])
+    rows += [[f"draft that a stopped export left: {draft}", ""] for draft in found.drafts]
     return rows
 
 

@@ -1,6 +1,5 @@
 """The group of commands, and what they share."""
 
-import getpass
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -10,10 +9,14 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from wsabie.base.errors import InputError
+from wsabie.base.machine import user_name
 from wsabie.faces.cli.options import Command, opening_itself
 
 if TYPE_CHECKING:
     from wsabie.catalogue.collection import Collection
+
+_LONGEST = 500
+"""Letters of a name, as those that are imported."""
 
 Folder: TypeAlias = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the collection.")]
 By: TypeAlias = Annotated[
@@ -55,5 +58,14 @@ def require_database() -> None:
 
 
 def person(by: str | None) -> str:
-    """Who is to stand in the journal."""
-    return by or getpass.getuser()
+    """Return the name for the journal.
+
+    Raises
+    ------
+    InputError
+        It is too long, or has signs that nobody sees.
+    """
+    name = by or user_name()
+    if not name.isprintable() or len(name) > _LONGEST:
+        raise InputError(f"the name {ascii(name)[:100]} cannot stand in the journal; give another one with --by")
+    return name
