@@ -116,12 +116,42 @@ def test_nothing_to_go_on_from_is_said(cli: Cli, rows: Path, tmp_path: Path) -> 
     assert f"there is no unfinished training at {tmp_path / 'm.training'}; this one begins at the beginning" in ran.err
 
 
-def test_a_finished_model_is_not_gone_on_with(cli: Cli, rows: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("removal", ["before", "during", "after"])
+def test_resume_of_a_finished_model_keeps_it(
+    cli: Cli, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, removal: str
+) -> None:
+    """Killed before, during or after the removal of the checkpoints, which follows the last save."""
+    asked = ("train", rows, "--model", tmp_path / "m", *options(rows))
+    with monkeypatch.context() as patch:
+        if removal == "before":
+            patch.setattr("wsabie.studies.unfinished._remove_at_once", stopped)
+        if removal == "during":
+            patch.setattr("wsabie.studies.unfinished.shutil.rmtree", stopped)
+        first = cli(*asked)
+    assert first.code == (0 if removal == "after" else 130)
+    before = tensors(tmp_path / "m")
+    again = cli(*asked, "--resume")
+    assert again.code == 0, again.err
+    assert again.json["labels"] == 3
+    assert ("m is finished and stays as it is" in again.err) == (removal != "before")
+    assert tensors(tmp_path / "m") == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "rows.txt"]
+
+
+def test_a_finished_model_of_another_command_is_not_gone_on_with(cli: Cli, rows: Path, tmp_path: Path) -> None:
     asked = ("train", rows, "--model", tmp_path / "m", *options(rows))
     assert cli(*asked).code == 0
     before = tensors(tmp_path / "m")
-    again = cli(*asked, "--resume", "--seed", 7)
-    assert (again.code, "no training of it is unfinished; leave --resume out" in again.err) == (1, True)
+    others = tmp_path / "others.txt"
+    others.write_text(rows.read_text().replace("90 9 3\n0 ", "90 9 3\n1 ", 1))
+    for words, what in (
+        (("--seed", 7), "seed"),
+        (("--dim", 7, "--learning-rate", 0.3), "dim, learning_rate"),
+    ):
+        again = cli("train", rows, "--model", tmp_path / "m", *options(rows), "--resume", *words)
+        assert (again.code, f"m is a finished model with other {what}, and no training" in again.err) == (1, True)
+    again = cli("train", others, "--model", tmp_path / "m", *options(rows), "--resume")
+    assert (again.code, "a finished model with other data" in again.err) == (1, True)
     assert tensors(tmp_path / "m") == before
 
 

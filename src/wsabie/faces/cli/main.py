@@ -1,6 +1,5 @@
 """`wsabie`: the commands, and what happens to errors and Ctrl-C."""
 
-import errno
 import os
 import re
 import shlex
@@ -16,6 +15,7 @@ from typer.core import TyperGroup
 from wsabie import __version__
 from wsabie.base.errors import WsabieError
 from wsabie.faces.cli import commands
+from wsabie.faces.cli.error_sentences import WRITING_FAILED, explain_error
 
 _ANEW = "unfinished work of this command is not kept, so that it begins anew next time"
 _KEPT = "what is finished is kept, and the same command again goes on from it"
@@ -33,7 +33,6 @@ _GOES_ON = {
     "collection train": "the model in use stays, and the same command begins anew",
 }
 """What Ctrl-C leaves of the commands that do not begin anew."""
-_WRITING_FAILED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
 _Usage: Any = typer.BadParameter.__base__  # of click, or of the copy that typer has of it
@@ -106,12 +105,6 @@ def run() -> None:
     try:
         with log_as_notes():
             _obey()
-    except WsabieError as error:
-        fail(str(error))
-        sys.exit(1)
-    except MemoryError as error:
-        fail(f"there is not enough memory ({error}); use fewer rows, features or dimensions")
-        sys.exit(1)
     except BrokenPipeError:
         _silence()
         sys.exit(1)
@@ -120,11 +113,10 @@ def run() -> None:
             raise
         fail(f"a link leads back to itself: {str(error).removeprefix('Symlink loop from ')}; name what is there")
         sys.exit(1)
-    except OSError as error:
-        if error.filename is not None or error.errno not in _WRITING_FAILED:
-            raise
-        _silence()
-        fail(f"cannot write the results: {error.strerror}; free some space, or send standard output elsewhere")
+    except (WsabieError, MemoryError, OSError, UnicodeEncodeError) as error:
+        if isinstance(error, OSError) and error.filename is None and error.errno in WRITING_FAILED:
+            _silence()
+        fail(explain_error(error))
         sys.exit(1)
     except SystemExit as stop:
         if stop.code == INTERRUPTED:
@@ -146,6 +138,9 @@ def _refuse_empty(words: list[str]) -> None:
     """An empty path would mean the current folder, and mostly comes from a variable that is not set."""
     from wsabie.faces.cli.terminal import fail
 
+    if any("\0" in word for word in words):  # not of a shell, but of a program that calls this one
+        fail("an argument holds a zero byte, which no name of a file has; give another")
+        sys.exit(2)
     if any(re.fullmatch("(--[a-z-]+=)?", word) for word in words):
         fail(f"an argument of `wsabie {shlex.join(words)}` is empty, perhaps a variable that is not set; give a value")
         sys.exit(2)

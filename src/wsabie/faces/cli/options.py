@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperCommand
 
 from wsabie.base.errors import InputError
+from wsabie.faces.cli.error_sentences import check_path
 from wsabie.models.systems import SYSTEMS
 
 
@@ -209,7 +210,14 @@ def describing(given: dict[str, Any]) -> dict[str, Any]:
 
 
 class Command(TyperCommand):
-    """A command whose help says `INPUTS` where several are given, and not `INPUTS <list[Path]>`."""
+    """A command that checks its paths, and whose help says `INPUTS` for several, not `INPUTS <list[Path]>`."""
+
+    def invoke(self, ctx: Any) -> Any:
+        for value in ctx.params.values():
+            for path in value if isinstance(value, list | tuple) else (value,):
+                if isinstance(path, Path):
+                    check_path(path)
+        return super().invoke(ctx)
 
     def get_params(self, ctx: Any) -> Any:
         found = super().get_params(ctx)

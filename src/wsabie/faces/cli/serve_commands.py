@@ -9,6 +9,7 @@ import typer
 from wsabie.base.errors import InputError
 from wsabie.faces.cli.options import Json
 
+_LONGEST_HOST = 253
 _NEEDED = ("fastapi", "uvicorn", "python_multipart", "prometheus_client", "sqlalchemy")
 
 
@@ -48,6 +49,8 @@ def serve(
     from wsabie.faces.serve.running import serve as run
     from wsabie.faces.serve.served import refuse_other
 
+    if not host.isascii() or len(host) > _LONGEST_HOST:
+        raise InputError(f"--host {host!r} is no name of a host; give one such as localhost, or an address")
     if not is_collection(what):
         refuse_uncollected(what)
         refuse_other(what)

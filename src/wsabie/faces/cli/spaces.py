@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from wsabie.base.validation import require
 from wsabie.faces.cli.common import executor, listing, opened, tell_unknown_features
 from wsabie.faces.cli.epochs import show_epochs
 from wsabie.faces.cli.evaluating import SHOWN
+from wsabie.faces.cli.finished_model import refuse_other_model, refuse_other_parameters, tell_finished
 from wsabie.faces.cli.hierarchies import kinds_in
 from wsabie.faces.cli.terminal import TerminalProgress, note, one_line, out, plural, show_json, show_table
 from wsabie.faces.cli.training import logging_to, refuse_unasked, resumable
@@ -81,7 +83,9 @@ def train_space_command(
     refuse_strangers(recipe.work, KEPT)
     inputs = [kind.data for kind in declared.kinds.values()] + [one.pairs for one in declared.relations]
     refuse_unwritable(("rejects", rejects_file), ("log", log), inputs=(data, *inputs, model, recipe.work), folder=model)
-    refuse_unasked(model, recipe.work, resume=resume, anew=anew)
+    if refuse_unasked(model, recipe.work, resume=resume, anew=anew):
+        _tell_finished(recipe, json)
+        return
     with resumable(recipe.work, resume), listing(rejects_file, strict=strict) as rejects:
         trained = train_space(
             recipe,
@@ -91,6 +95,19 @@ def train_space_command(
             on_epoch=logging_to(log, resume),
         )
     _tell_trained(recipe, trained, json)
+
+
+def _tell_finished(recipe: Any, json: bool) -> None:
+    """Keep the finished space of this declaration."""
+    from wsabie.sources.text import shown
+    from wsabie.studies.relating import TrainedSpace
+
+    made = space_in(recipe.model)
+    if made is None or made.facts.get("source") != shown(recipe.declared.path):
+        refuse_other_model(recipe.model, "data")
+    refuse_other_parameters(recipe.model, made.space, recipe.space)
+    tell_finished(recipe.model)
+    _tell_trained(replace(recipe, space=made.space), TrainedSpace(made.facts, made.space.history_), json)
 
 
 def _tell_trained(recipe: Any, trained: Any, json: bool) -> None:

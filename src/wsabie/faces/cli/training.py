@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import SEEK_END
 from pathlib import Path
 from shlex import quote
@@ -22,6 +22,7 @@ from wsabie.faces.cli.common import (
     width_of,
 )
 from wsabie.faces.cli.epochs import epochs_run
+from wsabie.faces.cli.finished_model import load_finished
 from wsabie.faces.cli.meanings import meaning_parameters
 from wsabie.faces.cli.settings_file import read_parameters
 from wsabie.faces.cli.terminal import NOTHING_KEPT, Stopped, TerminalProgress, note, out, plural, show_json
@@ -159,11 +160,16 @@ def train_command(asked: Asked) -> None:
     """Open, train, save, tell."""
     from wsabie.studies.training import train
 
-    _refuse_early(asked)
+    finished = _refuse_early(asked)
     _tell_order_statistic(asked.recipe.estimator)
     progress, recipe, crowd = TerminalProgress(), asked.recipe, Crowd()
     with resumable(recipe.work, recipe.resume), listing(asked.rejects, strict=asked.strict) as rejects:
         source, valid = _opened(asked, rejects)
+        if finished:
+            made = load_finished(recipe, source)
+            asked = replace(asked, recipe=replace(recipe, estimator=made.model))
+            _tell(asked, made.facts, getattr(made.model, "history_", []), crowd)
+            return
         trained = train(
             source,
             valid,
@@ -218,8 +224,8 @@ def kept_in(work: Path) -> str:
     return "what is described already is" if any(work.glob("*")) else ""
 
 
-def _refuse_early(asked: Asked) -> None:
-    """Everything that can be known to fail at the end fails before work begins."""
+def _refuse_early(asked: Asked) -> bool:
+    """Everything that can be known to fail at the end fails before work begins; whether the model is finished."""
     from wsabie.storage.folder import refuse_foreign
     from wsabie.studies.training import KEPT, refuse_metric
 
@@ -237,11 +243,11 @@ def _refuse_early(asked: Asked) -> None:
         inputs=(asked.data, asked.valid, model, work),
         folder=model,
     )
-    refuse_unasked(model, work, resume=asked.recipe.resume, anew=asked.anew)
+    return refuse_unasked(model, work, resume=asked.recipe.resume, anew=asked.anew)
 
 
-def refuse_unasked(model: Path, work: Path, *, resume: bool, anew: bool) -> None:
-    """Refuse to throw unfinished work away unasked, or to replace a model where there is nothing to go on from."""
+def refuse_unasked(model: Path, work: Path, *, resume: bool, anew: bool) -> bool:
+    """Refuse to throw unfinished work away unasked; whether there is a model and nothing to go on from."""
     with held(work):
         pass  # refused while somebody else trains this model
     unfinished, made = (path.is_dir() and any(path.iterdir()) for path in (work, model))
@@ -249,12 +255,13 @@ def refuse_unasked(model: Path, work: Path, *, resume: bool, anew: bool) -> None
         raise InputError("--resume goes on from unfinished training and --anew removes it; leave one of them out")
     if unfinished and not (resume or anew):
         raise InputError(f"{work} holds unfinished training; give --resume to go on from it, or --anew to begin anew")
-    if made and resume and not unfinished:
-        raise InputError(f"{model} is finished, and no training of it is unfinished; leave --resume out to replace it")
+    if is_model_folder(model) and resume and not unfinished:
+        return True
     if made:
         note(f"{model} holds a model; it is replaced when training is done")
     if resume and not unfinished:
         note(f"there is no unfinished training at {work}; this one begins at the beginning")
+    return False
 
 
 def _tell_order_statistic(estimator: "LabelModel") -> None:

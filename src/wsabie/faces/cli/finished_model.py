@@ -1,0 +1,70 @@
+"""`wsabie train --resume` of a model that is finished: it is kept, and the answer is that of its training."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from wsabie.base.errors import InputError
+from wsabie.base.plain import plain
+from wsabie.faces.cli.terminal import note
+from wsabie.sources.fingerprint import fingerprint_or_none
+from wsabie.sources.records import Source
+from wsabie.sources.sharded import ShardedRows
+
+if TYPE_CHECKING:
+    from wsabie.models.annotator import Annotator
+    from wsabie.studies.training import Recipe
+
+_FREE = ("threads", "init", "init_labels", "vectors", "knowledge")
+"""Parameters that may differ, or that no model keeps."""
+
+
+def load_finished(recipe: "Recipe", source: Source | ShardedRows) -> "Annotator":
+    """Return the finished model of these data and parameters.
+
+    Raises
+    ------
+    InputError
+        The model at this place is another one, so that there is nothing to go on from.
+    """
+    from wsabie.faces.cli.common import loaded
+
+    annotator: Annotator = loaded(recipe.model)
+    data = source.shards.fingerprint if isinstance(source, ShardedRows) else fingerprint_or_none(source)
+    facts = annotator.facts
+    if facts.get("system") != recipe.system:
+        refuse_other_model(recipe.model, "kind")
+    if data not in (facts.get("fingerprint"), facts.get("source_fingerprint")):
+        refuse_other_model(recipe.model, "data")
+    refuse_other_parameters(recipe.model, annotator.model, recipe.estimator)
+    tell_finished(recipe.model)
+    return annotator
+
+
+def tell_finished(model: Path) -> None:
+    """Say that there is nothing left to do."""
+    note(f"{model} is finished and stays as it is; leave --resume out to train it again")
+
+
+def refuse_other_parameters(model: Path, finished: Any, wanted: Any) -> None:
+    """Refuse a finished model that has other parameters than the command line asks for."""
+    saved, asked = _parameters(finished), _parameters(wanted)
+    different = sorted(name for name in saved.keys() & asked.keys() if saved[name] != asked[name])
+    if different:
+        refuse_other_model(model, ", ".join(different))
+
+
+def refuse_other_model(model: Path, what: str) -> NoReturn:
+    """Raise the refusal of a model that another command made."""
+    raise InputError(
+        f"{model} is a finished model with other {what}, and no training of it is unfinished; leave --resume out to "
+        "replace it, or name another folder"
+    )
+
+
+def _parameters(model: Any) -> dict[str, Any]:
+    """Parameters as JSON knows them."""
+    values = {name: value for name, value in model.get_params(deep=False).items() if not hasattr(value, "get_params")}
+    kept = {name: value for name, value in values.items() if name not in _FREE}
+    found: dict[str, Any] = json.loads(json.dumps(plain(kept), default=str))
+    return found
