@@ -24,12 +24,16 @@ class Limits:
         Expanded bytes for each compressed byte, once 32 MiB are passed.
     rows : int
         Rows of one source.
+    empty_rows : int
+        Rows, or lines of gzip, beyond ten for each byte of the file on the disk.
     columns : int
         Features of one source.
     empty_columns : int
-        Features beyond those that occur, a hundred for each stored value included.
+        Features beyond 200 for each value that is not 0: a model has a vector for every feature.
     labels : int
         Labels of one source.
+    empty_labels : int
+        Labels without a name beyond 200 for each time that a row has a label.
     depth : int
         Levels of one value inside another: JSON, XML, keyword paths.
     picture_bytes : int
@@ -43,9 +47,11 @@ class Limits:
     expanded_bytes: int = 64 << 30
     ratio: int = 200
     rows: int = 2_000_000_000
+    empty_rows: int = 1_000_000
     columns: int = 2_000_000_000
-    empty_columns: int = 1_000_000
+    empty_columns: int = 250_000
     labels: int = 100_000_000
+    empty_labels: int = 250_000
     depth: int = 100
     picture_bytes: int = 1 << 30
     network_bytes: int = 1 << 30

@@ -33,7 +33,7 @@ def read_ids(path: Path, *, rejects: Rejects | None = None) -> list[str]:
     """
     rejects = Rejects() if rejects is None else rejects
     found: dict[str, None] = {}
-    for number, line in numbered_lines(path):
+    for number, line in numbered_lines(path, pipe=True):
         try:
             name = _text(line).strip()
         except BadRow as bad:

@@ -90,7 +90,7 @@ def read_heard(
     users, songs = dict[str, int](), dict[str, int]()
     who, what = array("i"), array("i")
     with progress.stage("reading", None, "lines") as bar:
-        for number, line in lines_up_to(path, _LONGEST_LINE):
+        for number, line in lines_up_to(path, _LONGEST_LINE, pipe=True):
             bar.advance()
             try:
                 if line is not None and not line.strip():

@@ -64,7 +64,7 @@ def _streamed(
     kind: str, path: Path, rejects: Rejects, progress: Progress = SILENT, *, labelled: bool = True
 ) -> RowStream | None:
     if kind == "svmlight":
-        return SvmlightStream(path, rejects)
+        return SvmlightStream(path, rejects, labelled=labelled)
     if kind == "fasttext":
         return FastTextStream(path, rejects, progress)
     if kind == "arff":

@@ -24,7 +24,8 @@ from wsabie.sources.build import LabelIndex, label_matrix, require_rows, row_sta
 from wsabie.sources.records import Rows
 from wsabie.sources.streamed import About, Part, RowStream
 from wsabie.sources.svmlight_stream import Collected, collect, collected_parts
-from wsabie.sources.text import numbered_lines, shown
+from wsabie.sources.text import bytes_on_disk, numbered_lines, shown
+from wsabie.sources.widths import check_columns, check_labels
 from wsabie.storage.columns import Columns, Lists
 from wsabie.storage.rejects import Rejects
 
@@ -59,7 +60,7 @@ def read_svmlight(
         The values are declared counts: rows with a negative one are skipped.
     n_features : int or None
         Width of X for a file without header, when it is known (test data of a model); X is wider when the
-        file needs it.
+        file needs it. Where it is not known, the width is held to the limits of `widths.check_columns`.
     rejects : Rejects or None
         Where skipped rows are listed.
     progress : Progress
@@ -74,17 +75,23 @@ def read_svmlight(
     Raises
     ------
     InputError
-        Missing, empty, or a header (or a file of label names) that promises something else than is found.
+        Missing, empty, a header (or a file of label names) that promises something else than is found, or far more
+        features or labels than the rows have.
     """
     rejects = Rejects() if rejects is None else rejects
     header, names = promised(path)
+    if header and names is None:
+        check_labels(path, header.labels, bytes_on_disk(path))
     limits = limits_of(header, names, counts)
     got = collect(path, limits, headed=header is not None, rejects=rejects, progress=progress, block_bytes=block_bytes)
     check_lines(path, header, got.n_lines)
     lines = got.lines.view()
     kept = len(lines) if header is None else int(np.searchsorted(lines, header.rows + 1, side="right"))
     require_rows(kept, path, rejects)
-    return _finish(got, kept, header, names, counts, n_features or 0)
+    rows = _finish(got, kept, header, names, counts, n_features or 0)
+    if n_features is None:
+        check_columns(path, rows.X.shape[1], rows.X.nnz)
+    return rows
 
 
 def promised(path: Path) -> tuple[Header | None, list[str] | None]:
@@ -193,15 +200,16 @@ def _sidecar_names(file: Path) -> list[str]:
 
 
 class SvmlightStream(RowStream):
-    """XC or svmlight text, a part after the other."""
+    """XC or svmlight text, a part after the other; labels without names are not numbered unless `labelled`."""
 
-    def __init__(self, path: Path, rejects: Rejects) -> None:
+    def __init__(self, path: Path, rejects: Rejects, *, labelled: bool = True) -> None:
         self.path, self.rejects = path, rejects
         self._header, names = promised(path)
-        if self._header and names is None:
+        if self._header and names is None and labelled:
+            check_labels(path, self._header.labels, bytes_on_disk(path))
             names = [str(i) for i in range(self._header.labels)]
         self._limits = limits_of(self._header, names, False)
-        self._named = names is not None
+        self._named = names is not None or not labelled
         self.index = LabelIndex(names)
         width = self._header.features if self._header else None
         self.about = About(n_features=width, order="given" if self._named else "number")

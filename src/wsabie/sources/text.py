@@ -14,6 +14,8 @@ import numpy as np
 
 from wsabie.base.arrays import UInt8
 from wsabie.base.errors import InputError
+from wsabie.base.input_files import open_input
+from wsabie.sources.unpacked import unpack
 
 LONGEST_LINE = 1 << 28
 _GZIP = b"\x1f\x8b"
@@ -58,13 +60,18 @@ def is_regular(path: Path) -> bool:
         return False
 
 
-def open_bytes(path: Path) -> BufferedIOBase:
+def open_bytes(path: Path, *, pipe: bool = False) -> BufferedIOBase:
     """The content of a file as bytes, unpacked when it is gzip (told by its first bytes, not its name).
 
     A byte order mark of UTF-8 is passed over: it would be a part of the first word.
+
+    Raises
+    ------
+    InputError
+        A device, or a pipe unless `pipe` is set.
     """
-    raw = path.open("rb")
-    stream = gzip.GzipFile(fileobj=raw, mode="rb") if raw.peek(2)[:2] == _GZIP else raw
+    raw = open_input(path, pipe=pipe)
+    stream = unpack(raw, shown(path)) if raw.peek(2)[:2] == _GZIP else raw
     if stream.peek(len(BOM_UTF8))[: len(BOM_UTF8)] == BOM_UTF8:
         stream.read(len(BOM_UTF8))
     return cast(BufferedIOBase, stream)
@@ -84,28 +91,29 @@ def _read_fully(stream: BufferedIOBase, size: int) -> bytes:
     return b"".join(parts)
 
 
-def numbered_lines(path: Path, longest: int | None = None) -> Iterator[tuple[int, bytes]]:
-    """(line number from 1, line without its end) of a file.
+def numbered_lines(path: Path, longest: int | None = None, *, pipe: bool = False) -> Iterator[tuple[int, bytes]]:
+    """(line number from 1, line without its end) of a file, or of a pipe where `pipe` allows one.
 
     Raises
     ------
     InputError
         As `reading`, or a line is longer than `longest` bytes (256 MiB).
     """
-    with reading(path), open_bytes(path) as stream:
+    with reading(path), open_bytes(path, pipe=pipe) as stream:
         for number, line in enumerate(bounded_lines(cast(IO[bytes], stream), path, longest), start=1):
             yield number, line.rstrip(b"\r\n")
 
 
 def telling_lines(path: Path, longest: int | None = None) -> Iterator[tuple[int, bytes]]:
     """`numbered_lines` of a list of names, less those that say nothing: empty ones, and remarks, which begin with "# "
-    (with a blank: a name may begin with #).
+    (with a blank: a name may begin with #). A pipe that the user names is read too.
     """
-    return ((number, line) for number, line in numbered_lines(path, longest) if line.strip() and line[:2] != b"# ")
+    lines = numbered_lines(path, longest, pipe=True)
+    return ((number, line) for number, line in lines if line.strip() and line[:2] != b"# ")
 
 
-def lines_up_to(path: Path, longest: int) -> Iterator[tuple[int, bytes | None]]:
-    """(line number from 1, line without its end) of a file; None for a line of more than `longest` bytes, which is
+def lines_up_to(path: Path, longest: int, *, pipe: bool = False) -> Iterator[tuple[int, bytes | None]]:
+    """(line number from 1, line without its end) of a file (or pipe, where `pipe` is set); None for a line of more than `longest` bytes, which is
     passed over.
 
     Raises
@@ -114,7 +122,7 @@ def lines_up_to(path: Path, longest: int) -> Iterator[tuple[int, bytes | None]]:
         As `reading`.
     """
     number = 0
-    with reading(path), open_bytes(path) as stream:
+    with reading(path), open_bytes(path, pipe=pipe) as stream:
         while line := stream.readline(longest + 1):
             number += 1
             whole = len(line) <= longest

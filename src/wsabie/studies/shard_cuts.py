@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from wsabie.base.arrays import Int32, Int64
 from wsabie.sources.text import shown
+from wsabie.sources.widths import check_columns
 from wsabie.storage.columns import Columns, KeptOpen, Lists, joined, map_columns, starts_of, taken, words_of
 from wsabie.storage.shard_statistics import Statistics
 from wsabie.storage.shards import found_shard, write_shard
@@ -102,6 +103,7 @@ class Types(NamedTuple):
                 names = [name for name, one in zip(names, kept, strict=True) if one]
                 final = (np.cumsum(kept, dtype=np.int32) - 1)[final]
         values = np.dtype(types_shared([note["types"] for note in runs.done], runs.stream.path)[0])
+        check_columns(runs.stream.path, about.n_features or width, runs.total("nonzeros"))
         return cls(about.n_features or width, names, final, values, "features" in runs.run(0).numbers)
 
 

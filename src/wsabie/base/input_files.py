@@ -1,0 +1,50 @@
+"""Opening of files that come from outside: a pipe or a device could keep a reader waiting, or feed it, for ever."""
+
+import os
+import stat
+from io import BufferedReader, FileIO
+from pathlib import Path
+
+from wsabie.base.errors import InputError
+
+_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+
+def open_input(path: str | Path, *, pipe: bool = False) -> BufferedReader:
+    """Open a file to read its bytes.
+
+    Parameters
+    ----------
+    path : str or Path
+    pipe : bool
+        A pipe is read too, because the user has named it and it is read once; without a writer it waits.
+
+    Raises
+    ------
+    InputError
+        A pipe, a device, or a socket.
+    OSError
+        Missing, a folder, or forbidden.
+    """
+    if pipe and is_pipe(path):
+        return Path(path).open("rb")
+    handle = os.open(path, _FLAGS)
+    try:
+        mode = os.fstat(handle).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(21, "Is a directory", str(path))
+        if not stat.S_ISREG(mode):
+            shown = str(path).encode("utf-8", "backslashreplace").decode()
+            raise InputError(f"{shown} is a pipe or a device and no regular file; save its content to a file")
+        return BufferedReader(FileIO(handle))
+    except BaseException:
+        os.close(handle)
+        raise
+
+
+def is_pipe(path: str | Path) -> bool:
+    """Tell whether a path leads to a pipe, such as /dev/fd/63 of a process substitution."""
+    try:
+        return stat.S_ISFIFO(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return False

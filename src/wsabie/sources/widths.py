@@ -1,0 +1,48 @@
+"""Numbers of features and labels that a source promises, against what it holds: a model has a vector for each."""
+
+from pathlib import Path
+
+from wsabie.base.limits import current_limits, limit_error
+from wsabie.sources.text import shown
+
+PER_VALUE = 200
+"""Features for each value that is not 0, and labels for each label of a row, that are always accepted."""
+
+
+def check_columns(path: Path, n_features: int, n_values: int) -> None:
+    """Refuse a width that would cost far more memory than the values of a source.
+
+    Raises
+    ------
+    InputError
+        More features than `columns`, or than `empty_columns` beyond 200 for each value.
+
+    Examples
+    --------
+    >>> check_columns(Path("a.txt"), 1 << 24, 100_000)
+    >>> check_columns(Path("a.txt"), 2_000_000, 1)
+    Traceback (most recent call last):
+    wsabie.base.errors.InputError: a.txt has 2,000,000 features for 1 values, 1,999,800 beyond 200 for each, and at most
+    250,000 are read; if the file is right, set WSABIE_LIMITS="empty_columns=..." higher
+    """
+    _check(path, n_features, n_values, "columns", "features", "values")
+
+
+def check_labels(path: Path, n_labels: int, n_pairs: int) -> None:
+    """Refuse a number of labels without names that would cost far more memory than the labels of the rows.
+
+    Raises
+    ------
+    InputError
+        More labels than `labels`, or than `empty_labels` beyond 200 for each label of a row.
+    """
+    _check(path, n_labels, n_pairs, "labels", "labels", "labels of rows")
+
+
+def _check(path: Path, n: int, content: int, limit: str, what: str, of: str) -> None:
+    limits = current_limits()
+    if (empty := n - PER_VALUE * content) > getattr(limits, f"empty_{limit}"):
+        excess = f"{shown(path)} has {n:,} {what} for {content:,} {of}, {empty:,} beyond {PER_VALUE} for each"
+        raise limit_error(f"empty_{limit}", excess)
+    if n > getattr(limits, limit):
+        raise limit_error(limit, f"{shown(path)} has {n:,} {what}")
