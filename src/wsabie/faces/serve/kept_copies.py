@@ -58,17 +58,13 @@ def check_range(request: Request, size: int) -> None:
     if unit.strip().lower() != "bytes":
         request.scope["headers"] = [one for one in request.scope["headers"] if one[0] != b"range"]
         return
-    matches = [_PART.fullmatch(part.strip()) for part in text.split(",", _PARTS)]
-    pairs = [match.groups() for match in matches[:_PARTS] if match is not None]
-    if (
-        len(pairs) < min(len(matches), _PARTS)
-        or ("", "") in pairs
-        or any(a and b and int(a) > int(b) for a, b in pairs)
-    ):
+    parts = [part.strip() for part in text.split(",", _PARTS)]
+    pairs = [match.groups() for part in parts[:_PARTS] if (match := _PART.fullmatch(part)) and part != "-"]
+    if len(pairs) < min(len(parts), _PARTS) or any(a and b and int(a) > int(b) for a, b in pairs):
         raise Problem(400, "this is no range of bytes; give one such as bytes=0-99")
     spans = sorted((int(a), int(b or size) + 1) if a else (size - int(b), size) for a, b in pairs)
     if (
-        len(matches) > _PARTS
+        len(parts) > _PARTS
         or any(start >= size for start, _ in spans)
         or any(end > start for (_, end), (start, _) in pairwise(spans))
     ):
