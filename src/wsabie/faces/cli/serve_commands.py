@@ -37,6 +37,17 @@ def serve(
     together: Annotated[int, typer.Option(min=1, help="Requests at a time, of each process; others get 503.")] = 64,
     rate: Annotated[float, typer.Option(min=0, help="Requests a second of one address; 0: any number.")] = 0,
     seconds: Annotated[float, typer.Option(min=0.1, help="For a request, at most.")] = 60,
+    connections: Annotated[
+        int | None,
+        typer.Option(min=1, help="Open connections of each process, at most (default: 1,000, or what files allow)."),
+    ] = None,
+    client_share: Annotated[
+        float,
+        typer.Option(min=0.01, max=1, help="Share of connections and requests at a time for one token or address."),
+    ] = 0.5,
+    min_kilobytes: Annotated[
+        float, typer.Option(min=0.001, help="A second, of what a client sends or reads; slower ones are ended.")
+    ] = 8,
 ) -> None:
     """Answer questions over HTTP on this machine: annotate, explain, search; described at /docs."""
     if any(find_spec(needed) is None for needed in _NEEDED):
@@ -62,6 +73,9 @@ def serve(
         rate=rate,
         burst=max(1, round(2 * rate)),
         seconds=seconds,
+        connections=connections,
+        share=client_share,
+        slowest=min_kilobytes * 1024,
     )
     service = Service(
         str(what),

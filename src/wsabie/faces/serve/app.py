@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio.to_thread
-from fastapi import FastAPI, Response
+from fastapi import Depends, FastAPI, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wsabie import __version__
@@ -21,10 +21,12 @@ from wsabie.faces.serve import (
     review_routes,
     search_routes,
 )
-from wsabie.faces.serve.context import API, Context, Known, Reader, The
-from wsabie.faces.serve.limits import layered
+from wsabie.faces.serve.context import API, Context, Known, Reader, The, caller_name
+from wsabie.faces.serve.limits import Body, OwnSite, Rate
 from wsabie.faces.serve.measured import Measured
+from wsabie.faces.serve.parameters import refuse_unknown
 from wsabie.faces.serve.problems import documented, install
+from wsabie.faces.serve.stages import Stages
 from wsabie.faces.serve.static_files import pages
 
 _OF_COLLECTION = (
@@ -36,6 +38,7 @@ _OF_COLLECTION = (
     map_routes.router,
     collection_routes.router,
 )
+_STRICT = [Depends(refuse_unknown)]  # pages have words of their own in their addresses
 _HEADERS = {
     b"x-content-type-options": b"nosniff",
     b"referrer-policy": b"same-origin",
@@ -56,8 +59,10 @@ def make_app(context: Context, hosts: tuple[str, ...] = ()) -> ASGIApp:
     hosts : tuple of str
         Names by which it may be asked for; (): any.
     """
-    known = Known(_routes(context), context)
-    return Measured(_Headers(layered(known, context.limits, hosts)), context.figures)
+    limits, app = context.limits, Body(_routes(context), context.limits.body)
+    stages = Stages(app, limits.together, limits.seconds, limits.share, limits.slowest, caller_name)
+    outer = OwnSite(Rate(Known(stages, context), limits.rate, limits.burst), hosts)
+    return Measured(_Headers(outer), context.figures)
 
 
 def _routes(context: Context) -> FastAPI:
@@ -75,14 +80,14 @@ def _routes(context: Context) -> FastAPI:
     install(app)
     own = (model_routes.names,) if context.collection is None else _OF_COLLECTION
     for router in (model_routes.router, *own):
-        app.include_router(router)
+        app.include_router(router, dependencies=_STRICT)
 
-    @app.get(f"{API}/health", tags=["service"])
+    @app.get(f"{API}/health", tags=["service"], dependencies=_STRICT)
     async def health() -> dict[str, str]:
         """Whether it answers."""
         return {"status": "ok"}
 
-    @app.get("/metrics", tags=["service"], response_class=Response)
+    @app.get("/metrics", tags=["service"], response_class=Response, dependencies=_STRICT)
     def metrics(the: The, _: Reader) -> Any:
         """Figures for Prometheus."""
         page, kind = the.figures.page()

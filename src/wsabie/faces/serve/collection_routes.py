@@ -148,7 +148,10 @@ async def events(job: Id, at: Open, request: Request, _: Reader) -> Any:
             if now.state in jobs.FINAL:
                 return
             await asyncio.sleep(_EVERY)
-            now = await run_in_threadpool(jobs.job, at, job)
+            try:
+                now = await run_in_threadpool(jobs.job, at, job)
+            except WsabieError:  # it has begun to answer, and can only end: browsers ask again, and are told why
+                return
 
     return StreamingResponse(told_on(), media_type="text/event-stream", headers={"cache-control": "no-store"})
 

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from wsabie.catalogue import journal
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.understanding import Meanings
+from wsabie.faces.serve.callers import address_of
 from wsabie.faces.serve.limits import SAFE, Limits
 from wsabie.faces.serve.measured import Figures
 from wsabie.faces.serve.problems import Problem
@@ -21,6 +22,7 @@ from wsabie.faces.serve.tokens import Caller, Token, caller_of
 
 API = "/api/v1"
 LOCAL = Caller(journal.LOCAL, "write")
+_CALLER = "wsabie.caller"
 COOKIE = "wsabie_token"
 """Where the pages keep a token, since pictures in a page are asked for without headers."""
 
@@ -65,29 +67,45 @@ async def reader(
     request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)] = None
 ) -> Caller:
     """Who asks; refused without a token where tokens are needed."""
-    return _caller(request, _context(request))
+    return identify(request, _context(request))
 
 
 class Known:
-    """Refuses what is sent without a token before any of it is read: a route asks only when all of it was."""
+    """Finds out who calls, and refuses what is sent without a token before any of it is read."""
 
     def __init__(self, app: ASGIApp, context: Context) -> None:
         self.app, self.context = app, context
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["method"] not in SAFE:
+        if scope["type"] == "http" and self.context.tokens is not None:
             try:
-                _caller(Request(scope), self.context)
+                scope[_CALLER] = identify(Request(scope), self.context)
             except Problem as refused:
-                await refused.send(send)
-                return
+                if scope["method"] not in SAFE:  # else the route says so, if it wants a token
+                    await refused.send(send)
+                    return
         await self.app(scope, receive, send)
 
 
-def _caller(request: Request, context: Context) -> Caller:
+def caller_name(scope: Scope) -> str:
+    """Return what tells the caller of a request from others: the token's name, or else the address."""
+    caller: Caller | None = scope.get(_CALLER)
+    return address_of(scope.get("client")) if caller is None else caller.name
+
+
+def identify(request: Request, context: Context) -> Caller:
+    """Return who sends a request.
+
+    Raises
+    ------
+    Problem
+        A token is needed, and there is none that is known (401).
+    """
     tokens = context.tokens
     if tokens is None:
         return LOCAL
+    if _CALLER in request.scope:
+        return request.scope[_CALLER]  # type: ignore[no-any-return]
     context.day = max(context.day, datetime.now(UTC).date())
     scheme, given = get_authorization_scheme_param(request.headers.get("authorization"))
     token = given if scheme.lower() == "bearer" else request.cookies.get(COOKIE, "")

@@ -19,7 +19,7 @@ from wsabie.faces.serve import collection_answers as told
 from wsabie.faces.serve.answers import Annotations
 from wsabie.faces.serve.asking import rank, row_of
 from wsabie.faces.serve.context import API, Open, Reader, The, within
-from wsabie.faces.serve.kept_copies import keeps
+from wsabie.faces.serve.kept_copies import check_range, keeps
 from wsabie.faces.serve.model_routes import Region, Sure, Top
 from wsabie.faces.serve.seen import found, item_seen, item_whole
 from wsabie.features.decode import media_type
@@ -31,6 +31,7 @@ router = APIRouter(prefix=API, tags=["items"])
 Id = Annotated[int, Path(ge=1, lt=2**63)]
 Share = Annotated[float | None, Query(ge=0, le=1, allow_inf_nan=False)]
 Text = Annotated[str | None, Query(max_length=1000)]
+Content = Annotated[str | None, Query(max_length=100, description="Begin of the item's hash, which changes with it.")]
 _SHOWN = ("image/jpeg", "image/png", "image/webp", "image/gif", "image/avif")
 """What browsers show, and as which they are told not to guess."""
 _YEAR_10000 = 253_402_300_800
@@ -93,22 +94,26 @@ def whole(item: Id, at: Open, _: Reader) -> told.ItemWhole:
 
 
 @router.get("/items/{item}/thumbnail", response_class=FileResponse, responses={200: {"content": {"image/webp": {}}}})
-def small(item: Id, at: Open, request: Request, _: Reader, size: Literal["256", "1024"] = "256") -> Any:
+def small(
+    item: Id, at: Open, request: Request, _: Reader, size: Literal["256", "1024"] = "256", v: Content = None
+) -> Any:
     """A small picture of it, as WebP. It never changes: with the content of an item its address does."""
     path = thumbnail(at, item, int(size))
     tag = f'"{path.stem}"'  # names the content
     headers = {"cache-control": "private, max-age=31536000, immutable", "etag": tag}
     if keeps(request, tag):
         return Response(status_code=304, headers=headers)
+    check_range(request, path.stat().st_size)
     return FileResponse(path, media_type="image/webp", headers=headers)
 
 
 @router.get("/items/{item}/file", response_class=FileResponse)
-def original(item: Id, at: Open, the: The, _: Reader) -> Any:
+def original(item: Id, at: Open, the: The, request: Request, _: Reader) -> Any:
     """The file itself; what no browser shows safely is to be saved."""
     there = found_file(at, item)
     with ExitStack() as held:
         stream = held.enter_context(opened_file(there))
+        check_range(request, os.fstat(stream.fileno()).st_size)
         kind = media_type(path_of(stream), max_pixels=the.limits.pixels)
         held.pop_all()  # the answer closes it
     if kind in _SHOWN:

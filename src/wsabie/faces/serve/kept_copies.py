@@ -1,10 +1,16 @@
-"""What a client says of itself in headers: copies that it keeps, and whether it takes gzip."""
+"""What a client says in headers: copies that it keeps, parts that it wants, and whether it takes gzip."""
 
 import re
+from itertools import pairwise
 
 from starlette.requests import Request
 
+from wsabie.faces.serve.problems import Problem
+
 _TAG = re.compile(r'"[^"\s]*"')  # what may stand between quotes, commas too; W/ before it is left out
+
+_PART = re.compile(r"(\d{0,18})-(\d{0,18})")
+_PARTS = 16
 
 
 def keeps(request: Request, tag: str) -> bool:
@@ -38,3 +44,29 @@ def takes_gzip(request: Request) -> bool:
         if name == "gzip":
             return weight.removeprefix("q=").strip("0.") != "" or not weight
     return False
+
+
+def check_range(request: Request, size: int) -> None:
+    """Refuse parts of a file that cannot be sent; units that nobody knows are taken out, as RFC 9110 (14.2) says.
+
+    Raises
+    ------
+    Problem
+        It is no range (400), lies behind the end, overlaps another, or is one of too many (416).
+    """
+    unit, _, text = request.headers.get("range", "").partition("=")
+    if unit.strip().lower() != "bytes":
+        request.scope["headers"] = [one for one in request.scope["headers"] if one[0] != b"range"]
+        return
+    parts = [part.strip() for part in text.split(",", _PARTS)]
+    pairs = [match.groups() for part in parts[:_PARTS] if (match := _PART.fullmatch(part)) and part != "-"]
+    if len(pairs) < min(len(parts), _PARTS) or any(a and b and int(a) > int(b) for a, b in pairs):
+        raise Problem(400, "this is no range of bytes; give one such as bytes=0-99")
+    spans = sorted((int(a), int(b or size) + 1) if a else (size - int(b), size) for a, b in pairs)
+    if (
+        len(parts) > _PARTS
+        or any(start >= size for start, _ in spans)
+        or any(end > start for (_, end), (start, _) in pairwise(spans))
+    ):
+        said = f"there are {size:,} bytes, and at most {_PARTS} parts of them that do not overlap are sent"
+        raise Problem(416, said, {"content-range": f"bytes */{size}"})

@@ -1,22 +1,22 @@
-"""What the service takes at once: sizes of bodies, requests at a time, their rate, their time; and whose they are.
+"""What the service takes: sizes of bodies, the rate of requests, and from which site they come.
 
 Plain ASGI layers, so that a request is refused before any of it is read.
 """
 
-import asyncio
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from wsabie.faces.serve.callers import address_of
 from wsabie.faces.serve.problems import Problem
 
 SAFE = ("GET", "HEAD", "OPTIONS")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_NO_PAGES = ("/metrics", "/openapi.json")
 _CLIENTS = 10_000
 _VALUES, _LISTS = 5_000_000, 100_000
 
@@ -34,12 +34,19 @@ class Limits:
     k : int
         Answers to a question.
     together : int
-        Requests that are worked on at once; more are refused with 503.
+        Requests that are worked on at once; more are refused with 503. As many bodies may come besides, and as many
+        long answers go.
     rate : float
         Requests a second of one client, over time; `burst` of them at once. 0: any number.
     burst : int
     seconds : float
         For one request.
+    connections : int or None
+        Open ones of each process; None: as many as there are file handles for, and at most 1,000.
+    share : float
+        Of connections and of requests at once, for one caller.
+    slowest : float
+        Bytes a second of a body or an answer, at least.
     """
 
     body: int = 32 << 20
@@ -49,6 +56,9 @@ class Limits:
     rate: float = 0.0
     burst: int = 100
     seconds: float = 60.0
+    connections: int | None = None
+    share: float = 0.5
+    slowest: float = 8192.0
 
 
 class Body:
@@ -126,43 +136,6 @@ class _Size:
         return Problem(413, f"the request is larger than {self.most:,} bytes; send less at once")
 
 
-class Together:
-    """Refuses requests beyond so many at a time, and ends those that take too long; streams of events are free."""
-
-    def __init__(self, app: ASGIApp, most: int, seconds: float) -> None:
-        self.app, self.most, self.seconds = app, most, seconds
-        self.now = 0
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"].endswith(("/events", "/health")):
-            await self.app(scope, receive, send)
-            return
-        if self.now >= self.most:
-            await Problem(503, "too many requests at once; try again in a moment", {"retry-after": "1"}).send(send)
-            return
-        begun = False
-
-        async def noted(message: Message) -> None:
-            nonlocal begun
-            begun = True
-            await send(message)
-
-        self.now += 1
-        try:
-            async with asyncio.timeout(self.seconds):
-                await self.app(scope, receive, noted)
-        except TimeoutError:
-            if begun:
-                raise
-            await Problem(504, f"this took longer than {self.seconds:g} seconds; ask for less at once").send(send)
-        except asyncio.CancelledError:  # the service ends, and this took longer than it waits
-            if begun:
-                raise
-            await Problem(503, "the service is being stopped; ask again", {"retry-after": "5"}).send(send)
-        finally:
-            self.now -= 1
-
-
 class Rate:
     """Lets each client ask at a rate, with bursts: a bucket that fills again. Which client it is, its address says."""
 
@@ -171,7 +144,7 @@ class Rate:
         self.buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        wait = self._wait((scope.get("client") or ("",))[0]) if scope["type"] == "http" and self.rate else 0.0
+        wait = self._wait(address_of(scope.get("client"))) if scope["type"] == "http" and self.rate else 0.0
         if wait:
             headers = {"retry-after": str(max(1, round(wait)))}
             await Problem(429, f"more than {self.rate:g} requests a second; wait {wait:.1f} seconds", headers).send(
@@ -195,9 +168,9 @@ class Rate:
 class OwnSite:
     """Refuses what other web sites make a browser send.
 
-    A page elsewhere can send requests to a service on this machine: by a form, or by giving its own name this
-    machine's address. So the name that was asked for must be ours, and whatever changes something must come from our
-    own pages or from no page at all.
+    A page elsewhere can send requests to a service on this machine: by a form, as a picture, or by giving its own name
+    this machine's address. So the name that was asked for must be ours, and requests must come from our own pages or
+    from no page at all; a link elsewhere may open a page of ours.
     """
 
     def __init__(self, app: ASGIApp, hosts: tuple[str, ...]) -> None:
@@ -217,19 +190,18 @@ class OwnSite:
         asked = headers.get("host", "")
         if self.hosts and _name_of(asked) not in self.hosts:
             return Problem(403, "this name is not one of the service; ask for it by its own, or start it with --name")
-        if scope.get("method") in SAFE:
-            return None
         origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
-        foreign = origin is not None and urlsplit(origin).netloc.lower() != asked.lower()
-        if foreign or site not in ("same-origin", "none"):
-            return Problem(403, "another web site may not change anything here; use the service's own pages")
+        foreign = origin is not None and origin.lower().partition("://")[2] != asked.lower()
+        if foreign or (site not in ("same-origin", "none") and not _opens_page(scope, headers)):
+            return Problem(403, "another web site may not ask or change anything here; use the service's own pages")
         return None
 
 
-def layered(app: Any, limits: Limits, hosts: tuple[str, ...]) -> ASGIApp:
-    """The application behind all of them."""
-    inner = Body(app, limits.body)
-    return OwnSite(Rate(Together(inner, limits.together, limits.seconds), limits.rate, limits.burst), hosts)
+def _opens_page(scope: Scope, headers: Headers) -> bool:
+    """Whether somebody follows a link to a page, which the browser shows in place of the one with the link."""
+    mode, place = headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest", "document")
+    inner = scope["path"].startswith("/api/") or scope["path"] in _NO_PAGES
+    return scope.get("method") in ("GET", "HEAD") and (mode, place) == ("navigate", "document") and not inner
 
 
 def _name_of(host: str) -> str:

@@ -22,9 +22,11 @@ TITLES = {
     403: "Not allowed",
     404: "Not found",
     405: "Method not allowed",
+    408: "It came too slowly",
     409: "It conflicts with what is there",
     413: "Too large",
     415: "Nothing that can be read",
+    416: "No such part",
     422: "The input is at fault",
     429: "Too many requests",
     500: "The service failed",
@@ -46,6 +48,7 @@ NO_PAGE = """<!doctype html>
 """
 """What a browser is shown at an address that is no page."""
 _LONGEST = 2_000  # characters
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 _log = logging.getLogger("wsabie.serve")
 
@@ -88,6 +91,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(RejectedItem, _of_item)
     app.add_exception_handler(RequestValidationError, _of_validation)
     app.add_exception_handler(HTTPException, _of_http)
+    app.add_exception_handler(OSError, _of_shortage)
     app.add_exception_handler(Exception, _of_fault)
 
 
@@ -105,7 +109,7 @@ def documented() -> dict[int | str, dict[str, Any]]:
     }
     return {
         status: {"description": TITLES[status], "content": {MEDIA_TYPE: {"schema": schema}}}
-        for status in (400, 401, 403, 404, 405, 409, 413, 415, 422, 429, 503, 504, 507)
+        for status in (400, 401, 403, 404, 405, 408, 409, 413, 415, 416, 422, 429, 503, 504, 507)
     }
 
 
@@ -138,9 +142,17 @@ async def _of_validation(_: Request, error: Any) -> Response:
 async def _of_http(request: Request, error: Any) -> Response:
     if error.status_code == 404 and _is_for_a_page(request):
         return HTMLResponse(NO_PAGE, 404)
-    if getattr(error.__cause__, "errno", None) in (errno.ENOSPC, errno.EDQUOT):  # what is sent waits on disk if large
+    if getattr(error.__cause__, "errno", None) in _FULL:  # what is sent waits on disk if large
         return Problem(507, "there is no space left for what was sent; free some, and send it again").response()
     return Problem(error.status_code, str(error.detail), dict(error.headers or {})).response()
+
+
+async def _of_shortage(_: Request, error: Any) -> Response:
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return Problem(503, "too many files are open; try again in a moment", {"retry-after": "1"}).response()
+    if error.errno in _FULL:
+        return Problem(507, "there is no space left; free some, and try again").response()
+    raise error
 
 
 def _is_for_a_page(request: Request) -> bool:

@@ -12,9 +12,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from functools import cache
+from functools import cache, partial
 from multiprocessing import connection, parent_process
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from starlette.types import ASGIApp
@@ -24,13 +25,17 @@ from wsabie.catalogue.collection import is_collection, open_collection
 from wsabie.catalogue.understanding import Meanings, meanings_in
 from wsabie.faces.serve import kept_once, measured
 from wsabie.faces.serve.app import make_app
+from wsabie.faces.serve.connections import BACKLOG, Connections, connection_limit, raise_handle_limit
 from wsabie.faces.serve.context import Context
 from wsabie.faces.serve.limits import LOOPBACK, Limits
+from wsabie.faces.serve.log_limits import limit_log
 from wsabie.faces.serve.served import CollectionModel, ServedModel
 from wsabie.faces.serve.tokens import TokenFile
 
 _GIVEN = "WSABIE_SERVE"
 _FINISH = 30  # seconds that running requests have when the service is stopped
+_MORE = 5  # seconds after these, until a process is ended that still runs
+_IDLE = 10.0  # seconds that a connection may go without a request that is whole
 
 
 @dataclass(frozen=True)
@@ -129,6 +134,8 @@ def serve(service: Service, found: socket.socket, begins: Callable[[], None]) ->
 
     from wsabie.faces.serve.hurried import Hurried
 
+    raise_handle_limit()
+    connection_limit(service.limits.together, service.limits.connections)
     context_of(service)  # what is wrong is told here, once, and not by each process
     begins()
     os.environ[_GIVEN] = json.dumps(asdict(service))
@@ -136,6 +143,8 @@ def serve(service: Service, found: socket.socket, begins: Callable[[], None]) ->
         f"{__name__}:application",
         factory=True,
         http=Hurried,
+        ws="none",
+        backlog=BACKLOG,
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -171,7 +180,10 @@ def application() -> ASGIApp:
     names, knowledge = tuple(given.pop("names")), tuple(given.pop("knowledge"))
     service = Service(**given, limits=limits, names=names, knowledge=knowledge)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    Hurried.seconds = limits.seconds
+    most = connection_limit(limits.together, limits.connections)
+    Hurried.pool = Connections(most, limits.share, min(_IDLE, limits.seconds), limits.slowest)
+    limit_log()
+    _end_in_time()
     made = make_app(_context_when_free(service), service.hosts)
     _side_by_side()
     return made
@@ -190,6 +202,20 @@ def _context_when_free(service: Service) -> Context:
     finally:
         for number, stop in stops.items():
             signal.signal(number, stop)
+
+
+def _end_in_time() -> None:
+    """Let the system end this process where it was told to stop and a request of it never ends."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, partial(_stop, signal.getsignal(number)))
+
+
+def _stop(stop: Any, number: int, frame: FrameType | None) -> None:
+    left = signal.alarm(_FINISH + _MORE)
+    if left:  # it was told before
+        signal.alarm(left)
+    if callable(stop):
+        stop(number, frame)
 
 
 def _end_with_parent() -> None:

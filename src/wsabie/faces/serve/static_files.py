@@ -11,7 +11,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.staticfiles import NotModifiedResponse
 
-from wsabie.faces.serve.kept_copies import keeps
+from wsabie.faces.serve.kept_copies import check_range, keeps
 from wsabie.faces.serve.problems import Problem
 
 FOLDER = Path(__file__).parent / "static"
@@ -67,7 +67,9 @@ def pages(folder: Path = FOLDER) -> APIRouter:
 
 def _file(path: Path, request: Request, kept: str) -> Response:
     headers = {"cache-control": kept}
-    response: Any = FileResponse(path, headers=headers, media_type=_TYPES.get(path.suffix), stat_result=path.stat())
+    there = path.stat()
+    response: Any = FileResponse(path, headers=headers, media_type=_TYPES.get(path.suffix), stat_result=there)
     if keeps(request, response.headers["etag"]):
         return NotModifiedResponse(response.headers)
+    check_range(request, there.st_size)
     return response  # type: ignore[no-any-return]

@@ -1,0 +1,24 @@
+"""Who is counted as one caller, for shares and rates."""
+
+from ipaddress import ip_address
+
+
+def address_of(client: tuple[str, int] | None) -> str:
+    """Return what stands for the address of a client; "": this machine, from which a proxy brings everybody.
+
+    Of IPv6 it is the network, since whoever has an address there has all of them.
+
+    Examples
+    --------
+    >>> address_of(("192.0.2.7", 1)), address_of(("2001:db8::7", 1)), address_of(("::ffff:127.0.0.1", 1))
+    ('192.0.2.7', '2001:db8::', '')
+    """
+    try:
+        address = ip_address((client or ("",))[0].partition("%")[0])
+    except ValueError:
+        return ""
+    if address.version == 6 and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped
+    if address.is_loopback:
+        return ""
+    return str(address) if address.version == 4 else str(ip_address(int(address) >> 64 << 64))
