@@ -37,12 +37,12 @@ class Case:
 
 
 class Attack(Protocol):
-    """A module of cases: the same cases by the same seed, all of them or a few (`share` below 1)."""
+    """A module of cases: the same by the same seed, all of them or, with `short`, a few quick ones."""
 
     NAME: str
     __doc__: str
 
-    def make_cases(self, seed: int, share: float) -> Sequence[Case]:
+    def make_cases(self, seed: int, *, short: bool) -> Sequence[Case]:
         """Return the cases."""
 
 

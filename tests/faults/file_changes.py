@@ -13,10 +13,43 @@ from pathlib import Path
 from typing import Any
 
 VALUES: tuple[Any, ...] = (
-    None, True, False, 0, -1, 1, 2, 3.5, -0.5, 1e308, float("nan"), float("inf"), 2**31, 2**53, 2**63, 2**64, 10**40, -(2**63),
-    "", "x", "../../etc/passwd", "a\0b", "\ud800", "9" * 400, [], [[]], [None], ["x"] * 3, {}, {"x": 1}, {"kind": "wsabie"},
-    [0] * 1000, "<f8", "tensors/../x", "2026-13-45", 0.1,
-)  # fmt: skip
+    None,
+    True,
+    False,
+    0,
+    -1,
+    1,
+    2,
+    3.5,
+    -0.5,
+    1e308,
+    float("nan"),
+    float("inf"),
+    2**31,
+    2**53,
+    2**63,
+    2**64,
+    10**40,
+    -(2**63),
+    "",
+    "x",
+    "../../etc/passwd",
+    "a\0b",
+    "\ud800",
+    "9" * 400,
+    [],
+    [[]],
+    [None],
+    ["x"] * 3,
+    {},
+    {"x": 1},
+    {"kind": "wsabie"},
+    [0] * 1000,
+    "<f8",
+    "tensors/../x",
+    "2026-13-45",
+    0.1,
+)
 Change = Callable[[random.Random, bytes], tuple[bytes, str]]
 
 
@@ -37,10 +70,13 @@ def change_json(chance: random.Random, value: Any) -> tuple[Any, str]:
     key, before = place[-1], parent[place[-1]]
     numbers = isinstance(before, int | float) and not isinstance(before, bool)
     ways: dict[str, Any] = {
-        "value": chance.choice(VALUES), "inside": [before], "text": str(before), "twice": [before, before],
+        "value": chance.choice(VALUES),
+        "inside": [before],
+        "text": str(before),
+        "twice": [before, before],
         "sign": -before - 1 if numbers else VALUES[chance.randrange(5)],
         "size": before * 1000 + 7 if numbers else str(before) * 50,
-    }  # fmt: skip
+    }
     way = chance.choice([*ways, "value", "gone", "name"])
     if way in ("gone", "name"):
         del parent[key]
@@ -71,7 +107,16 @@ def cut(chance: random.Random, content: bytes) -> tuple[bytes, str]:
 
 def replace(chance: random.Random, content: bytes) -> tuple[bytes, str]:
     """Return content that is none of this format."""
-    others = (b"{}", b"[]", b"null", b"\xff\xfe\x00", b"[" * 100_000, b"\0" * len(content), content[::-1], b'{"a":' * 3000)
+    others = (
+        b"{}",
+        b"[]",
+        b"null",
+        b"\xff\xfe\x00",
+        b"[" * 100_000,
+        b"\0" * len(content),
+        content[::-1],
+        b'{"a":' * 3000,
+    )
     number = chance.randrange(len(others))
     return others[number], f"other content {number}"
 
@@ -85,7 +130,9 @@ def change_tensors(chance: random.Random, content: bytes) -> tuple[bytes, str]:
     if chance.random() < 0.5 and data:
         changed = bytearray(data)
         start = chance.randrange(len(changed)) // 8 * 8
-        pattern = chance.choice((b"\xff" * 8, b"\0" * 8, b"\x00\x00\xc0\x7f" * 2, b"\xff\xff\xff\x7f" * 2, b"\x00\x00\x80\xff" * 2))
+        pattern = chance.choice(
+            (b"\xff" * 8, b"\0" * 8, b"\x00\x00\xc0\x7f" * 2, b"\xff\xff\xff\x7f" * 2, b"\x00\x00\x80\xff" * 2)
+        )
         n = chance.choice((1, 1, len(changed) // 8))
         changed[start : start + 8 * n] = (pattern * n)[: len(changed) - start]
         return content[: 8 + length] + bytes(changed), f"numbers from {start}: {n} times {pattern[:4].hex()}"
@@ -101,7 +148,15 @@ def change_text(chance: random.Random, content: bytes) -> tuple[bytes, str]:
     number = chance.randrange(len(lines))
     value = json.dumps(chance.choice(VALUES)).encode()
     head, mark, _ = lines[number].partition(b"=" if b"=" in lines[number] else b",")
-    ways = ([], [lines[number]] * 2, [lines[number] * 5000], [head + mark + value], [value], [b"[" + lines[number]], [b"\xff\xfe"])
+    ways = (
+        [],
+        [lines[number]] * 2,
+        [lines[number] * 5000],
+        [head + mark + value],
+        [value],
+        [b"[" + lines[number]],
+        [b"\xff\xfe"],
+    )
     way = chance.randrange(len(ways))
     lines[number : number + 1] = ways[way]
     return b"\n".join(lines), f"line {number + 1}, way {way}, {value[:20]!r}"
@@ -122,7 +177,9 @@ def change_cell(chance: random.Random, file: Path) -> str:
     """Put a value of another type into one cell, or into a column, of an SQLite file; or drop a table or column."""
     with closing(sqlite3.connect(file)) as connection:
         connection.execute("PRAGMA ignore_check_constraints = 1")
-        tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
+        tables = [
+            row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
+        ]
         filled = [one for one in tables if connection.execute(f'SELECT 1 FROM "{one}" LIMIT 1').fetchone()]  # noqa: S608
         table = chance.choice(filled)
         columns = [row[1] for row in connection.execute(f'PRAGMA table_info("{table}")')]
@@ -159,7 +216,10 @@ def change_json_file(chance: random.Random, content: bytes) -> tuple[bytes, str]
     except ValueError:
         number = chance.randrange(len(lines))
         value = json.loads(lines[number])
-        before, after = "".join(f"{line}\n" for line in lines[:number]), "".join(f"\n{line}" for line in lines[number + 1 :])
+        before, after = (
+            "".join(f"{line}\n" for line in lines[:number]),
+            "".join(f"\n{line}" for line in lines[number + 1 :]),
+        )
     digest = value.pop("sha256", None) if isinstance(value, dict) else None
     value, what = change_json(chance, value)
     if digest is not None:
@@ -196,8 +256,17 @@ def repair_checksums(file: Path, content: bytes) -> None:
 
 def _repair_header(entry: dict[str, Any], content: bytes) -> None:
     """What a model folder says of a tensor once more."""
-    names = {"F32": "<f4", "F64": "<f8", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I8": "|i1", "U8": "|u1", "BOOL": "|b1"}
-    with suppress(ValueError, KeyError, TypeError, AttributeError):
+    names = {
+        "F32": "<f4",
+        "F64": "<f8",
+        "F16": "<f2",
+        "I64": "<i8",
+        "I32": "<i4",
+        "I8": "|i1",
+        "U8": "|u1",
+        "BOOL": "|b1",
+    }
+    with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):
         info = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["tensor"]
         entry["shape"], entry["dtype"] = info["shape"], names.get(info["dtype"], entry["dtype"])
 
@@ -208,9 +277,14 @@ def change_file(chance: random.Random, file: Path) -> str:
     if file.suffix == ".db" and chance.random() < 0.5:
         return change_cell(chance, file)
     own: dict[str, Change] = {
-        ".json": change_json_file, ".jsonl": change_json_file, ".safetensors": change_tensors, ".db": change_pages,
-        ".toml": change_text, ".csv": change_text, "": change_text,
-    }  # fmt: skip
+        ".json": change_json_file,
+        ".jsonl": change_json_file,
+        ".safetensors": change_tensors,
+        ".db": change_pages,
+        ".toml": change_text,
+        ".csv": change_text,
+        "": change_text,
+    }
     change = own.get(file.suffix, flip)
     if chance.random() < 0.3:
         change = chance.choice((flip, cut, replace))

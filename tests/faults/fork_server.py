@@ -24,10 +24,21 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 PRELOAD = (
-    "wsabie", "wsabie.faces.cli.main", "wsabie.studies.training", "wsabie.studies.annotating", "wsabie.catalogue.scanning",
-    "wsabie.catalogue.learning", "wsabie.catalogue.exporting", "wsabie.catalogue.importing", "wsabie.models.trained",
-    "wsabie.features.decode", "pyarrow.parquet", "pyarrow.json", "sqlalchemy.dialects.sqlite", "alembic.command",
-)  # fmt: skip
+    "wsabie",
+    "wsabie.faces.cli.main",
+    "wsabie.studies.training",
+    "wsabie.studies.annotating",
+    "wsabie.catalogue.scanning",
+    "wsabie.catalogue.learning",
+    "wsabie.catalogue.exporting",
+    "wsabie.catalogue.importing",
+    "wsabie.models.trained",
+    "wsabie.features.decode",
+    "pyarrow.parquet",
+    "pyarrow.json",
+    "sqlalchemy.dialects.sqlite",
+    "alembic.command",
+)
 _OUTPUT = 1 << 24  # bytes of output that are looked at
 _DRAFT = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
 _EVENTS = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.truncate")
@@ -155,7 +166,7 @@ def _changes(statement: str) -> bool:
 
 def _name_of(handle: int) -> Path | None:
     try:
-        return Path(os.readlink(f"/proc/self/fd/{handle}"))
+        return Path(f"/proc/self/fd/{handle}").readlink()
     except OSError:
         return None
 
@@ -209,9 +220,14 @@ def _wait(pid: int, request: Request, outputs: list[int]) -> dict[str, Any]:
         os.killpg(pid, signal.SIGKILL)
     out, err, events = (os.pread(handle, _OUTPUT, 0).decode(errors="replace") for handle in outputs)
     return {
-        "code": os.waitstatus_to_exitcode(status), "out": out, "err": err, "memory": usage.ru_maxrss * 1024,
-        "seconds": time.monotonic() - begun, "events": int(events or 0), "timed_out": timed_out,
-    }  # fmt: skip
+        "code": os.waitstatus_to_exitcode(status),
+        "out": out,
+        "err": err,
+        "memory": usage.ru_maxrss * 1024,
+        "seconds": time.monotonic() - begun,
+        "events": int(events or 0),
+        "timed_out": timed_out,
+    }
 
 
 def _serve() -> tuple[Request, list[int]] | None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import random
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 from PIL import Image
 from sqlalchemy import select
 from tests.faults import states
-from tests.faults.attack import Case, Fault, Outcome
+from tests.faults.attack import Case, Fault, Outcome, SkippedError
 from tests.faults.fork_server import Result
 from tests.faults.lab import Lab, count_names, faults_of, hash_files, list_drafts, refusal_of
 from tests.faults.truth import assert_sound
@@ -22,8 +23,9 @@ from wsabie.catalogue.collection import open_collection
 from wsabie.catalogue.database import reading
 
 NAME = "kills"
-TRIES = 10
+TRIES = 8
 """Moments of each command in the full version."""
+_USAGE = 2
 OPTIONS = ("--resume", "--overwrite", "--restart", "--anew")
 """What a command may name as the way to complete."""
 
@@ -38,6 +40,7 @@ class Scenario:
     look: str = ""
     call: str = ""
     pixels: bool = False
+    quick: bool = False
 
     def run(self, lab: Lab, folder: Path, *more: str, **settings: Any) -> Result:
         """Run the command in a folder."""
@@ -55,39 +58,46 @@ def _on_collection(build: Callable[[Lab, Path], None], words: str, *changes: str
 
 
 SCENARIOS = (
-    Scenario(states.pictures, "collection init photos --by eve"),
-    _on_collection(states.collection, "collection scan --rehash --by eve"),
+    Scenario(states.pictures, "collection init photos --by eve", quick=True),
+    _on_collection(states.collection, "collection scan --rehash --by eve", quick=True),
     _on_collection(states.collection, "collection add more --by eve"),
-    _on_collection(states.collection, "collection tag 4 5 6 --accept new --reject mine --by eve"),
-    _on_collection(states.collection, "collection import tags.csv --by eve"),
+    _on_collection(states.collection, "collection tag 4 5 6 --accept new --reject mine --by eve", quick=True),
+    _on_collection(states.collection, "collection import tags.csv --by eve", quick=True),
     _on_collection(states.learnt, f"collection train --full --by eve {_QUICK}"),
     _on_collection(states.learnt, "collection apply --again --by eve --threads 1"),
-    _on_collection(states.learnt, "collection undo 2 --by eve"),
-    _on_collection(states.learnt, "collection labels rename mine his --by eve"),
-    _on_collection(states.learnt, "collection labels merge mine yours --by eve"),
-    _on_collection(states.learnt, "collection labels delete mine --with-tags --by eve"),
-    _on_collection(states.learnt, "collection export out.csv", "out.csv"),
-    _on_collection(states.learnt, "collection export out.jsonl", "out.jsonl"),
-    _on_collection(states.learnt, "collection export out.json --pictures copy", "out.json"),
-    _on_collection(states.learnt, "collection export out --as imagefolder", "out"),
-    _on_collection(states.learnt, "collection export out --as imagefolder --pictures hardlink", "out"),
+    _on_collection(states.collection, "collection undo 2 --by eve"),
+    _on_collection(states.collection, "collection labels rename mine his --by eve"),
+    _on_collection(states.collection, "collection labels merge mine yours --by eve"),
+    _on_collection(states.collection, "collection labels delete mine --with-tags --by eve"),
+    _on_collection(states.collection, "collection export out.csv", "out.csv"),
+    _on_collection(states.collection, "collection export out.jsonl", "out.jsonl"),
+    _on_collection(states.collection, "collection export out.json --pictures copy", "out.json"),
+    _on_collection(states.collection, "collection export out --as imagefolder", "out", quick=True),
+    _on_collection(states.collection, "collection export out --as imagefolder --pictures hardlink", "out"),
     _on_collection(states.exported, "collection export out --as imagefolder --overwrite", "out"),
     _on_collection(states.exported, "collection export out.csv --overwrite", "out.csv"),
-    _on_collection(states.learnt, "collection export out --as xmp", "out"),
-    _on_collection(states.learnt, "collection export --as xmp --beside-originals"),
-    _on_collection(states.learnt, "collection export --as xmp --into-originals", pixels=True),
+    _on_collection(states.collection, "collection export out --as xmp", "out"),
+    _on_collection(states.collection, "collection export --as xmp --beside-originals"),
+    _on_collection(states.collection, "collection export --as xmp --into-originals", pixels=True, quick=True),
     _on_collection(states.learnt, "collection map --out map.csv", "map.csv"),
+    _on_collection(states.collection, "collection backup"),
+    _on_collection(states.collection, "collection restore"),
     Scenario(states.rows, f"train rows.txt --model m {_QUICK}", ("m",), call=_SAVING),
     Scenario(states.model, f"train rows.txt --model m {_QUICK}", ("m",), "info m", call=_SAVING),
-    Scenario(states.stopped, "train rows.txt --model m --epochs 40 --dim 8 --threads 1 --resume", ("m", "m.training"), call=_SAVING),
+    Scenario(
+        states.stopped,
+        "train rows.txt --model m --epochs 40 --dim 8 --threads 1 --resume",
+        ("m", "m.training"),
+        call=_SAVING,
+    ),
     Scenario(states.rows, "train rows.txt --model m --kind nearest", ("m",)),
-    Scenario(states.rows, "shards rows.txt --out s --rows 40", ("s",)),
+    Scenario(states.rows, "shards rows.txt --out s --rows 40", ("s",), quick=True),
     Scenario(states.shards, f"train s --model m {_QUICK}", ("m",), call=_SAVING),
     Scenario(states.rows, "split rows.txt --out parts", ("parts",)),
     Scenario(states.rows, "features text documents.jsonl --out f.parquet", ("f.parquet",)),
     Scenario(states.pictures, "features images photos --out f.parquet --terms 20", ("f.parquet",)),
     Scenario(states.model, "update m more.txt --step 10 --threads 1", ("m",), "info m"),
-    Scenario(states.model, "edit m rename l0 zero", ("m",), "info m"),
+    Scenario(states.model, "edit m rename l0 zero", ("m",), "info m", quick=True),
     Scenario(states.model, "edit m merge l0 l1", ("m",), "info m"),
     Scenario(states.wide_model, "index m --kind int8 --threads 1", ("m",), "info m"),
     Scenario(states.model, "export m m.onnx --as onnx", ("m.onnx",), "info m"),
@@ -101,15 +111,15 @@ SCENARIOS = (
     Scenario(states.rows, "labels match --labels labels.txt --knowledge kinds.tsv --out match.tsv", ("match.tsv",)),
     Scenario(states.rows, "pairs from-listeners plays.tsv --out pairs.tsv --least 1", ("pairs.tsv",)),
     Scenario(states.rows, "hierarchy from-text text.txt --out is-a.tsv", ("is-a.tsv",)),
-    Scenario(states.rows, "token tokens eve", ("tokens",)),
+    Scenario(states.rows, "token tokens eve", ("tokens",), quick=True),
 )
 
 
-def make_cases(seed: int, share: float) -> list[Case]:
-    """Return moments of every command: the first, the last, and some between; by `share` below 1 fewer."""
-    chance, tries = random.Random(seed), max(1, round(TRIES * share))  # noqa: S311 - when to kill
+def make_cases(seed: int, *, short: bool) -> list[Case]:
+    """Return moments of every command: the first, the last, and some between; with `short` one of a few commands."""
+    chance, tries = random.Random(seed), 1 if short else TRIES  # noqa: S311 - when to kill
     cases = []
-    for scenario in SCENARIOS:
+    for scenario in [one for one in SCENARIOS if one.quick or not short]:
         edges = [0.0, 1.0] if tries > 1 else []
         moments = edges + [(n + chance.random()) / (tries - len(edges)) for n in range(tries - len(edges))]
         for number, moment in enumerate(moments):
@@ -122,78 +132,123 @@ def _try_of(scenario: Scenario, moment: float, *, tear: bool) -> Callable[[Lab],
     return lambda lab: kill_once(lab, scenario, moment, tear=tear)
 
 
-@dataclass(frozen=True)
-class _Reference:
-    """How the command ends when nobody kills it: its events, and the names of files afterwards."""
+class Trial:
+    """One try of a command in a folder: what was there before, and what must hold when it was disturbed."""
 
-    events: int
-    names: Any
+    def __init__(self, lab: Lab, scenario: Scenario) -> None:
+        self.lab, self.scenario, self.memory = lab, scenario, 0
+        name = f"reference {scenario.words} {scenario.build.__name__}"
+        self.events, self.names = lab.keep(name, self._run_undisturbed)
+
+    def _run_undisturbed(self) -> tuple[int, Counter[str]]:
+        """How the command ends when nothing disturbs it: its events, and the names of files afterwards."""
+        with self.lab.copy(self.scenario.build) as folder:
+            add_picture(folder)
+            result = self.scenario.run(self.lab, folder)
+            if result.code == _USAGE and "No such command" in result.err:
+                raise SkippedError(f"there is no command {self.scenario.words}")
+            assert result.code == 0, f"{self.scenario.words}: {result.err[-2000:]}"
+            return result.events, count_names(folder)
+
+    def begin(self, folder: Path) -> None:
+        """Remember what is there."""
+        self.folder = folder
+        add_picture(folder)
+        self.before, self.lines = self._inputs(), _lines(folder)
+
+    def finish(self, moment: str) -> list[Fault]:
+        """Look at what was left, give the command again, and look once more."""
+        faults = self._losses(moment)
+        if self.scenario.look:
+            faults += self._look(moment)
+        again, more = self._again()
+        faults += more or faults_of(again, "the same command again")
+        if again.code and not again.traceback and not self._is_complete(again):
+            faults.append(Fault("unusable", f"the same command again: {_last(again)}"))
+        return faults + self._losses("after the same command again") + self._remains()
+
+    def _look(self, moment: str) -> list[Fault]:
+        words = self.scenario.look
+        result = self._measured(self.lab.run(self.folder, *words.split()))
+        faults = faults_of(result, f"{words} {moment}")
+        if result.code and not faults:
+            faults.append(Fault("unusable", f"{words} {moment}: {_last(result)}"))
+        return faults
+
+    def _again(self) -> tuple[Result, list[Fault]]:
+        """Give the command again, and once more with an option that its message names."""
+        result = self._measured(self.scenario.run(self.lab, self.folder))
+        text = refusal_of(result)
+        option = next((word for word in OPTIONS if word in text and word not in self.scenario.words), None)
+        if option is None or result.traceback:
+            return result, []
+        again = self._measured(self.scenario.run(self.lab, self.folder, option))
+        return again, faults_of(result, "the same command again")
+
+    def _measured(self, result: Result) -> Result:
+        self.memory = max(self.memory, result.memory)
+        return result
+
+    def _is_complete(self, again: Result) -> bool:
+        """Whether the disturbed command had come to its end, so that its output is there and is not replaced."""
+        refused = bool(refusal_of(again)) and "--resume" not in self.scenario.words
+        return refused and not self.names - count_names(self.folder)
+
+    def _inputs(self) -> dict[str, str]:
+        if not self.scenario.pixels:
+            return hash_files(self.folder, without=(".wsabie", *self.scenario.changes))
+        files = sorted((self.folder / "photos").glob("[0-9]*.*"))
+        return {path.name: _hash_pixels(path) for path in files if path.suffix != ".xmp"}
+
+    def _losses(self, moment: str) -> list[Fault]:
+        now = self._inputs()
+        faults = [
+            Fault("lost", f"{name} is {'gone' if name not in now else 'changed'} {moment}")
+            for name, content in self.before.items()
+            if now.get(name) != content
+        ]
+        if self.lines:
+            try:
+                with open_collection(self.folder / "photos") as collection:
+                    assert_sound(collection)
+                if missing := self.lines - _lines(self.folder):
+                    faults.append(Fault("lost", f"{len(missing)} lines of the journal are gone {moment}"))
+            except (AssertionError, WsabieError) as error:
+                faults.append(Fault("lost", f"the catalogue is not sound {moment}: {str(error)[:300]}"))
+        return faults
+
+    def _remains(self) -> list[Fault]:
+        """What lies around when the command has been completed."""
+        faults = [Fault("unusable", f"a draft remains: {name}") for name in list_drafts(self.folder)]
+        others = [name for name in count_names(self.folder) - self.names if ".tmp" not in name]
+        faults += [Fault("unusable", f"{name} remains, which no command names") for name in others]
+        if (self.folder / "photos" / ".wsabie" / "models").exists():
+            with open_collection(self.folder / "photos") as collection, reading(collection.engine) as connection:
+                c = tables.models.c
+                known = set(connection.execute(select(c.folder).where(~c.removed)).scalars())
+                there = {path.name for path in collection.models.iterdir() if ".tmp" not in path.name}
+                if there != known:
+                    faults.append(Fault("unusable", f"models of the catalogue and of the disk differ: {there ^ known}"))
+        return faults
 
 
-def _reference(lab: Lab, scenario: Scenario) -> _Reference:
-    def make() -> _Reference:
-        with lab.copy(scenario.build) as folder:
-            _prepare(folder)
-            result = scenario.run(lab, folder)
-            assert result.code == 0, f"{scenario.words}: {result.err[-2000:]}"
-            return _Reference(result.events, count_names(folder))
-
-    reference: _Reference = lab.keep(f"reference {scenario.words} {scenario.build.__name__}", make)
-    return reference
-
-
-def _prepare(folder: Path) -> None:
-    """Add a folder with one more picture."""
-    photos = folder / "photos"
-    if photos.exists():
+def add_picture(folder: Path) -> None:
+    """Add a folder with one more picture beside a collection."""
+    if (folder / "photos").exists():
         (folder / "more").mkdir()
-        (folder / "more" / "new.webp").write_bytes((photos / "00.webp").read_bytes() + b" ")
+        (folder / "more" / "new.webp").write_bytes((folder / "photos" / "00.webp").read_bytes() + b" ")
 
 
 def kill_once(lab: Lab, scenario: Scenario, moment: float, *, tear: bool) -> Outcome:
     """Kill a command at a share of its events, and look at what is there before and after the same command again."""
-    reference = _reference(lab, scenario)
+    trial = Trial(lab, scenario)
     with lab.copy(scenario.build) as folder:
-        _prepare(folder)
-        before, lines = _inputs(folder, scenario), _lines(folder)
-        at = 1 + round(moment * max(0, reference.events - 1))
+        trial.begin(folder)
+        at = 1 + round(moment * max(0, trial.events - 1))
         killed = scenario.run(lab, folder, kill_at=at, tear=tear)
-        results, faults = [killed], faults_of(killed, "the command")
-        faults += _losses(folder, scenario, before, lines, "after the kill")
-        if scenario.look:
-            look = lab.run(folder, *scenario.look.split())
-            results.append(look)
-            faults += _refused(look, scenario.look, "after the kill")
-        again, more = _again(lab, folder, scenario)
-        results.append(again)
-        faults += more or faults_of(again, "the same command again")
-        if again.code and not _is_complete(folder, scenario, reference, again):
-            faults.append(Fault("unusable", f"the same command again: {_last(again)}"))
-        faults += _losses(folder, scenario, before, lines, "after the same command again")
-        faults += _remains(folder, reference)
-        faults = [Fault(one.kind, f"killed at event {at} of {reference.events}: {one.message}") for one in faults]
-        return Outcome(tuple(faults), max(result.memory for result in results))
-
-
-def _again(lab: Lab, folder: Path, scenario: Scenario) -> tuple[Result, list[Fault]]:
-    """Give the command again, and once more with an option that its message names."""
-    result = scenario.run(lab, folder)
-    option = next((word for word in OPTIONS if word in refusal_of(result) and word not in scenario.words), None)
-    if option is None or result.traceback:
-        return result, []
-    return scenario.run(lab, folder, option), faults_of(result, "the same command again")
-
-
-def _is_complete(folder: Path, scenario: Scenario, reference: _Reference, again: Result) -> bool:
-    """Whether the killed command had come to its end, so that its output is there and is not replaced."""
-    refused = bool(refusal_of(again)) and not again.traceback and "--resume" not in scenario.words
-    return refused and not reference.names - count_names(folder)
-
-
-def _inputs(folder: Path, scenario: Scenario) -> dict[str, str]:
-    if not scenario.pixels:
-        return hash_files(folder, without=(".wsabie", *scenario.changes))
-    return {path.name: _hash_pixels(path) for path in sorted((folder / "photos").glob("[0-9]*.*")) if path.suffix != ".xmp"}
+        faults = faults_of(killed, "the command") + trial.finish("after the kill")
+        faults = [Fault(one.kind, f"killed at event {at} of {trial.events}: {one.message}") for one in faults]
+        return Outcome(tuple(faults), max(killed.memory, trial.memory))
 
 
 def _hash_pixels(path: Path) -> str:
@@ -211,44 +266,6 @@ def _lines(folder: Path) -> set[tuple[Any, ...]]:
     c = tables.journal.c
     with open_collection(folder / "photos") as collection, reading(collection.engine) as connection:
         return {tuple(row) for row in connection.execute(select(c.id, c.by, c.action, c.told))}
-
-
-def _losses(folder: Path, scenario: Scenario, before: Any, lines: set[Any], moment: str) -> list[Fault]:
-    now = _inputs(folder, scenario)
-    faults = [
-        Fault("lost", f"{name} is {'gone' if name not in now else 'changed'} {moment}")
-        for name, content in before.items()
-        if now.get(name) != content
-    ]
-    if lines:
-        try:
-            with open_collection(folder / "photos") as collection:
-                assert_sound(collection)
-            if missing := lines - _lines(folder):
-                faults.append(Fault("lost", f"{len(missing)} lines of the journal are gone {moment}"))
-        except (AssertionError, WsabieError) as error:
-            faults.append(Fault("lost", f"the catalogue is not sound {moment}: {str(error)[:300]}"))
-    return faults
-
-
-def _remains(folder: Path, reference: _Reference) -> list[Fault]:
-    """What lies around when the command has been completed."""
-    faults = [Fault("unusable", f"a draft remains: {name}") for name in list_drafts(folder)]
-    others = count_names(folder) - reference.names
-    faults += [Fault("unusable", f"{name} remains, which no command names") for name in others if ".tmp" not in name]
-    if (folder / "photos" / ".wsabie" / "models").exists():
-        with open_collection(folder / "photos") as collection, reading(collection.engine) as connection:
-            known = set(connection.execute(select(tables.models.c.folder).where(~tables.models.c.removed)).scalars())
-            if others := {path.name for path in collection.models.iterdir() if ".tmp" not in path.name} ^ known:
-                faults.append(Fault("unusable", f"models of the catalogue and on the disk differ: {sorted(others)}"))
-    return faults
-
-
-def _refused(result: Result, words: str, moment: str) -> list[Fault]:
-    faults = faults_of(result, f"{words} {moment}")
-    if result.code and not faults:
-        faults.append(Fault("unusable", f"{words} {moment}: {_last(result)}"))
-    return faults
 
 
 def _last(result: Result) -> str:

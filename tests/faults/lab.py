@@ -1,4 +1,4 @@
-"""A laboratory for attacks: states to begin with, made once and copied for each try, and a server that forks children."""
+"""A laboratory for attacks: states that are made once and copied for each try, and servers that fork children."""
 
 import hashlib
 import os

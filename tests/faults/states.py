@@ -49,7 +49,7 @@ def learnt(lab: Lab, folder: Path) -> None:
 
 def exported(lab: Lab, folder: Path) -> None:
     """A collection, and what was exported from it."""
-    learnt(lab, folder)
+    collection(lab, folder)
     done(lab.run(folder, "collection", "export", "photos", "out", "--as", "imagefolder"))
     done(lab.run(folder, "collection", "export", "photos", "out.csv"))
 
