@@ -2,9 +2,22 @@
 
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+
+@contextmanager
+def mount_disk(place: Path) -> Iterator[bool]:
+    """Mount 16 MB of memory as a disk on a folder; False where that is not allowed, which wants root."""
+    command = ["mount", "-t", "tmpfs", "-o", "size=16m", "none", str(place)]
+    allowed = subprocess.run(command, capture_output=True, check=False).returncode == 0
+    try:
+        yield allowed
+    finally:
+        if allowed:
+            subprocess.run(["umount", "--lazy", place], check=True)
 
 
 @pytest.fixture
@@ -12,12 +25,10 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     """16 MB of memory as a disk of its own."""
     place = tmp_path / "disk"
     place.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=16m", "none", str(place)]
-    mounted = subprocess.run(command, capture_output=True, check=False)
-    if mounted.returncode:
-        pytest.skip("no file system can be mounted here: that wants root")
-    yield place
-    subprocess.run(["umount", "--lazy", place], check=True)
+    with mount_disk(place) as allowed:
+        if not allowed:
+            pytest.skip("no file system can be mounted here: that wants root")
+        yield place
 
 
 def fill(disk: Path, left: int = 0) -> Path:

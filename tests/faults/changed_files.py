@@ -1,0 +1,314 @@
+"""Files of every format of ours are changed; each is refused in a sentence, or used, by the commands that read it."""
+
+import json
+import random
+import shutil
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.faults import states
+from tests.faults.attack import Case, Fault, Outcome
+from tests.faults.file_changes import change_file
+from tests.faults.lab import Lab, done, faults_of
+
+NAME = "changed-files"
+BATCH, SHORT_BATCH = 25, 12
+"""Changes that one child tries."""
+SHORT = ("model", "shards", "catalogue", "tokens")
+"""Formats of the short version."""
+MEMORY = 4 << 30
+
+
+@dataclass(frozen=True)
+class Format:
+    """Files of one kind: where they are, what reads them, and how many batches of changes are tried."""
+
+    name: str
+    build: Callable[[Lab, Path], None]
+    place: str
+    pattern: str
+    readers: tuple[str, ...]
+    batches: int = 10
+
+
+def space(lab: Lab, folder: Path) -> None:
+    """A space of labels and their kinds, declared by a TOML file."""
+    states.rows(lab, folder)
+    (folder / "space.toml").write_text('[relations.is-a]\nquery = "word"\ntarget = "kind"\npairs = "kinds.tsv"\n')
+    done(lab.run(folder, "train", "space.toml", "--model", "m", *states.QUICK))
+
+
+def linear_model(lab: Lab, folder: Path) -> None:
+    """A linear ranker."""
+    states.rows(lab, folder)
+    done(
+        lab.run(folder, "train", "rows.txt", "--model", "m", "--kind", "linear-warp", "--epochs", "2", "--threads", "1")
+    )
+
+
+def neighbours(lab: Lab, folder: Path) -> None:
+    """Nearest neighbours."""
+    states.rows(lab, folder)
+    done(lab.run(folder, "train", "rows.txt", "--model", "m", "--kind", "nearest"))
+
+
+def ensemble(lab: Lab, folder: Path) -> None:
+    """An ensemble of two."""
+    states.rows(lab, folder)
+    done(lab.run(folder, "train", "rows.txt", "--model", "m", "--ensemble", "2", *states.QUICK))
+
+
+def classifiers(lab: Lab, folder: Path) -> None:
+    """One classifier per label."""
+    states.rows(lab, folder)
+    done(lab.run(folder, "train", "rows.txt", "--model", "m", "--kind", "one-vs-rest"))
+
+
+def documents_model(lab: Lab, folder: Path) -> None:
+    """A model with a dictionary of words."""
+    states.rows(lab, folder)
+    done(lab.run(folder, "train", "documents.jsonl", "--model", "m", *states.QUICK))
+
+
+def picture_model(lab: Lab, folder: Path) -> None:
+    """A model of pictures, with a dictionary of visual terms."""
+    states.pictures(lab, folder)
+    words = ("train", "photos", "--model", "m", "--terms", "20", "--describe", "terms,colour", *states.QUICK)
+    done(lab.run(folder, *words))
+
+
+def indexed(lab: Lab, folder: Path) -> None:
+    """A model with an index of its labels."""
+    states.wide_model(lab, folder)
+    (folder / "more.txt").write_text("__label__l1 w1 w2\n__label__l2 w3 w4\n")
+    done(lab.run(folder, "index", "m", "--kind", "int8", "--threads", "1"))
+
+
+def tuned(lab: Lab, folder: Path) -> None:
+    """Trials of a search for parameters."""
+    states.rows(lab, folder)
+    words = "tune rows.txt --out t --trials 2 --fix epochs=2 --fix dim=8 --threads 1"
+    done(lab.run(folder, *words.split()))
+
+
+def settings(lab: Lab, folder: Path) -> None:
+    """A TOML file with parameters."""
+    states.rows(lab, folder)
+    (folder / "c.toml").write_text(
+        'dim = 8\nepochs = 2\nloss = "warp"\nmax_norm = 1.5\nsampler = "uniform"\nseed = 3\n'
+    )
+
+
+def results(lab: Lab, folder: Path) -> None:
+    """Features with their dictionary, word vectors with their cache, and a file of tokens."""
+    states.pictures(lab, folder)
+    states.rows(lab, folder)
+    done(lab.run(folder, "features", "images", "photos", "--out", "f.parquet", "--terms", "20"))
+    done(lab.run(folder, "vectors", "train", "text.txt", "--out", "v.vec", "--dim", "4"))
+    done(lab.run(folder, "vectors", "info", "v.vec"))
+    done(lab.run(folder, "token", "tokens", "eve"))
+    done(lab.run(folder, "token", "tokens", "adam", "--role", "write"))
+
+
+_MODEL = ("info m --json", "annotate m more.txt --threads 1 --json", "python open_service m")
+_WORDS = tuple(line.replace("more.txt", "documents.jsonl") for line in _MODEL)
+_COLLECTION = (
+    "collection status photos --json",
+    "collection status photos --check",
+    "collection annotations photos",
+    "collection labels photos",
+    "collection history photos",
+    "collection models photos",
+    "collection search photos mine",
+    "collection tag photos 4 --accept new --by eve",
+    "collection undo photos --by eve",
+    "collection scan photos --by eve",
+    "collection apply photos --again --by eve --threads 1",
+    "collection export photos out.csv --overwrite",
+    "python open_collection_service photos",
+)
+FORMATS = (
+    Format("model", states.model, "m", "**/*.*", _MODEL, 40),
+    Format("linear ranker", linear_model, "m", "**/*.*", _MODEL),
+    Format("neighbours", neighbours, "m", "**/*.*", _MODEL),
+    Format("ensemble", ensemble, "m", "**/*.*", _MODEL),
+    Format("classifiers", classifiers, "m", "**/*.*", _MODEL),
+    Format("model of documents", documents_model, "m", "**/*.*", _WORDS),
+    Format("model of pictures", picture_model, "m", "**/*.*", (_MODEL[0], "annotate m photos --json", _MODEL[2])),
+    Format(
+        "space", space, "m", "**/*.*", ("info m --json", "neighbours m l2 --json", "annotate m l2 --json", _MODEL[2])
+    ),
+    Format(
+        "declaration",
+        space,
+        ".",
+        "space.toml",
+        ("train space.toml --model n --epochs 2 --dim 8 --threads 1", "split space.toml --out sides"),
+        6,
+    ),
+    Format("index of labels", indexed, "m", "index/**/*.*", _MODEL),
+    Format("shards", states.shards, "s", "*.*", ("info s --verify --json", "python read_shards s"), 30),
+    Format(
+        "checkpoint",
+        states.stopped,
+        "m.training",
+        "**/*.*",
+        ("train rows.txt --model m --epochs 40 --dim 8 --threads 1 --resume",),
+    ),
+    Format(
+        "trials",
+        tuned,
+        "t",
+        "trials.*",
+        ("tune rows.txt --out t --trials 2 --fix epochs=2 --fix dim=8 --threads 1",),
+        4,
+    ),
+    Format("settings", settings, ".", "c.toml", ("train rows.txt --model m --config c.toml --threads 1",), 8),
+    Format("catalogue", states.learnt, "photos/.wsabie", "catalogue.db", _COLLECTION, 30),
+    Format(
+        "collection.json", states.learnt, "photos/.wsabie", "collection.json", _COLLECTION[:1] + _COLLECTION[7:8], 6
+    ),
+    Format(
+        "files of a collection",
+        states.learnt,
+        "photos/.wsabie",
+        "[mf]*/**/*.*",
+        (*_COLLECTION[5:7], "collection apply photos --again --by eve --threads 1", _COLLECTION[-1]),
+    ),
+    Format("features", results, ".", "f.parquet*", ("info f.parquet", "split f.parquet --out parts"), 6),
+    Format("word vectors", results, ".", "v.vec*", ("vectors info v.vec", "vectors near v.vec toad"), 6),
+    Format("tokens", results, ".", "tokens", ("python read_token_file tokens", "token tokens lilith"), 4),
+)
+
+
+def make_cases(seed: int, *, short: bool) -> list[Case]:
+    """Return batches of changes of each format; with `short` one small batch of a few formats."""
+    return [
+        Case(f"{one.name}, batch {number}", _batch_of(one, seed * 10_000 + number, SHORT_BATCH if short else BATCH))
+        for one in FORMATS
+        if one.name in SHORT or not short
+        for number in range(1 if short else one.batches)
+    ]
+
+
+def _batch_of(one: Format, seed: int, size: int) -> Callable[[Lab], Outcome]:
+    return lambda lab: try_batch(lab, one, seed, size)
+
+
+def try_batch(lab: Lab, one: Format, seed: int, size: int) -> Outcome:
+    """Try changes in one child; if it is brought down, the others in a new one."""
+    faults, memory, first = [], 0, 0
+    with lab.copy(one.build) as folder:
+        while first < size:
+            words = (one.name, str(seed), str(first), str(size))
+            result = lab.call(folder, try_changes, *words, memory=MEMORY, seconds=600.0)
+            memory = max(memory, result.memory)
+            report = json.loads((folder / "report.json").read_text())
+            faults += [Fault("traceback", text) for text in report["faults"]]
+            if report["next"] == first:
+                raise AssertionError(f"{one.name}: exit {result.code} {result.err[-2000:]}")
+            first = report["next"]
+            faults += [Fault(fault.kind, report["change"]) for fault in faults_of(result, f"{report['change']}")]
+            if result.code == 0 and first < size:
+                raise AssertionError(result.err[-2000:])
+    return Outcome(tuple(faults), memory, size)
+
+
+def try_changes(name: str, seed: str, first: str, last: str) -> None:
+    """Change files one after the other in this process, and let everything read them that does."""
+    one = next(one for one in FORMATS if one.name == name)
+    saved, faults = Path("saved"), list[str]()
+    if not saved.exists():
+        shutil.copytree(one.place, saved, ignore=shutil.ignore_patterns("saved"))
+    for number in range(int(first), int(last)):
+        _restore(saved, Path(one.place))
+        chance = random.Random(f"{seed} {name} {number}")  # noqa: S311
+        files = sorted(path for path in Path(one.place).glob(one.pattern) if path.is_file() and path.suffix != ".lock")
+        change = f"{name} {number}: {change_file(chance, chance.choice(files))}"
+        for line in one.readers:
+            _report(faults, number + 1, f"{line}: {change}")
+            try:
+                _carry_out(line.split())
+            except Exception:
+                faults.append(f"{line}: {change}: {traceback.format_exc().strip().splitlines()[-1][:200]}")
+    _report(faults, int(last), "")
+
+
+def _report(faults: list[str], following: int, change: str) -> None:
+    Path("report.json").write_text(json.dumps({"faults": faults, "next": following, "change": change}))
+
+
+def _restore(saved: Path, place: Path) -> None:
+    """Put everything back as it was."""
+    if place == Path():
+        for file in saved.iterdir():
+            if file.is_file() and file.name != "report.json":
+                shutil.copy2(file, place / file.name)
+    else:
+        shutil.rmtree(place, ignore_errors=True)
+        shutil.copytree(saved, place)
+
+
+def _carry_out(words: list[str]) -> None:
+    """Run a command in this process; a refusal is as good as a result."""
+    from wsabie.base.errors import WsabieError
+    from wsabie.faces.cli.main import run
+
+    if words[0] == "python":
+        try:
+            READERS[words[1]](Path(words[2]))
+        except WsabieError:
+            return
+        return
+    sys.argv = ["wsabie", *words]
+    try:
+        run()
+    except SystemExit as stop:
+        if stop.code not in (None, 0, 1, 2):
+            raise AssertionError(f"exit {stop.code}") from stop
+
+
+def open_service(path: Path) -> None:
+    """Open a model as the service does, and show what it would of it."""
+    from wsabie.faces.serve.served import ServedModel
+
+    version = ServedModel(path).current()
+    assert version.names
+
+
+def open_collection_service(path: Path) -> None:
+    """Open a collection and its model as the service does, and ask for what its pages ask for."""
+    from starlette.testclient import TestClient
+
+    from wsabie.catalogue.collection import open_collection
+    from wsabie.faces.serve.app import make_app
+    from wsabie.faces.serve.context import Context
+    from wsabie.faces.serve.limits import Limits
+    from wsabie.faces.serve.served import CollectionModel
+
+    with open_collection(path) as collection:
+        context = Context(Limits(), None, CollectionModel(collection), collection)
+        with TestClient(make_app(context), raise_server_exceptions=False, base_url="http://localhost") as client:
+            for place in ("info", "items?k=5", "items/1", "labels", "history", "jobs", "models"):
+                answer = client.get(f"/api/v1/{place}")
+                assert answer.status_code != 500, f"GET {place}: {answer.status_code} {answer.text[:200]}"
+
+
+def read_shards(path: Path) -> None:
+    """Read all rows of shards."""
+    from wsabie.sources.sharded import open_shards
+
+    open_shards(path).whole()
+
+
+def read_token_file(path: Path) -> None:
+    """Read tokens as the service does."""
+    from wsabie.faces.serve.tokens import read_tokens
+
+    read_tokens(path)
+
+
+READERS = {one.__name__: one for one in (open_service, open_collection_service, read_shards, read_token_file)}

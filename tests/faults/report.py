@@ -1,0 +1,129 @@
+"""Runs the cases of attacks, and a table of what they showed."""
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+from tests.faults.attack import Case, Fault, Outcome, SkippedError
+from tests.faults.lab import Lab
+
+KINDS = ("lost", "traceback", "unusable", "memory")
+_EVERY = 5.0  # seconds between lines of progress
+
+
+@dataclass
+class Summary:
+    """What the cases of one attack showed."""
+
+    attack: str
+    seed: int
+    tried: int = 0
+    usable: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    memory: int = 0
+    faults: list[dict[str, str]] = field(default_factory=list)
+    skipped: dict[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def add(self, number: int, case: Case, outcome: Outcome) -> None:
+        """Count one case; things that it tried are usable unless a fault names one."""
+        self.tried += outcome.tried
+        self.usable += max(0, outcome.tried - len({fault.message for fault in outcome.faults}))
+        self.memory = max(self.memory, outcome.memory)
+        for fault in outcome.faults:
+            self.counts[fault.kind] += 1
+            command = f"python -m benchmarks.faults --only {self.attack} --seed {self.seed} --try {number}"
+            self.faults.append({"kind": fault.kind, "case": case.name, "message": fault.message, "command": command})
+
+    def as_json(self) -> dict[str, Any]:
+        """The same for a JSON document."""
+        return {
+            "attack": self.attack,
+            "tried": self.tried,
+            "usable_afterwards": self.usable,
+            "lost": self.counts["lost"],
+            "tracebacks": self.counts["traceback"],
+            "unusable": self.counts["unusable"],
+            "peak_memory_bytes": self.memory,
+            "seconds": round(self.seconds, 1),
+            "skipped": self.skipped,
+            "faults": self.faults,
+        }
+
+
+def run_attack(
+    lab: Lab, attack: ModuleType, seed: int, *, short: bool = False, number: int | None = None, jobs: int = 1
+) -> Summary:
+    """Run all cases of an attack, or one by its number."""
+    cases = list(enumerate(attack.make_cases(seed, short=short)))
+    summary, begun = Summary(attack.NAME, seed), time.monotonic()
+    chosen = [one for one in cases if number is None or one[0] == number]
+    jobs = 1 if getattr(attack, "ALONE", False) else jobs
+    for done, (index, case, outcome) in enumerate(_outcomes(lab, chosen, jobs), 1):
+        if isinstance(outcome, SkippedError):
+            summary.skipped[str(outcome)] = summary.skipped.get(str(outcome), 0) + 1
+        else:
+            summary.add(index, case, outcome)
+        _show_progress(summary, begun, done, len(chosen))
+    summary.seconds = time.monotonic() - begun
+    return summary
+
+
+def _outcomes(
+    lab: Lab, cases: Sequence[tuple[int, Case]], jobs: int
+) -> Iterator[tuple[int, Case, Outcome | SkippedError]]:
+    with ThreadPoolExecutor(jobs) as pool:
+        for (number, case), outcome in zip(cases, pool.map(lambda one: _outcome(lab, one[1]), cases), strict=True):
+            yield number, case, outcome
+
+
+def _outcome(lab: Lab, case: Case) -> Outcome | SkippedError:
+    """Try a case; one that cannot be tried is a fault too."""
+    try:
+        return case.run(lab)
+    except SkippedError as error:
+        return error
+    except Exception as error:
+        return Outcome((Fault("unusable", f"cannot be tried: {type(error).__name__}: {str(error)[-600:]}"),))
+
+
+_last_shown = [0.0]
+
+
+def _show_progress(summary: Summary, begun: float, done: int, n: int) -> None:
+    now = time.monotonic()
+    if now - _last_shown[0] < _EVERY and done < n:
+        return
+    _last_shown[0] = now
+    rate = done / max(now - begun, 1e-9)
+    left = (n - done) / rate
+    text = f"{summary.attack}: {done}/{n} cases, {rate:.1f}/s, {left / 60:.0f} min left, {len(summary.faults)} faults"
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+def table_of(summaries: Sequence[Summary]) -> str:
+    """Lines for people: a row for each attack, then each fault with the command that repeats it."""
+    columns = (
+        ("tried", 8),
+        ("usable afterwards", 19),
+        ("lost", 7),
+        ("tracebacks", 12),
+        ("highest memory", 16),
+        ("time", 9),
+    )
+    lines = [f"{'attack':<16}" + "".join(f"{name:>{width}}" for name, width in columns)]
+    for one in summaries:
+        memory, seconds = f"{one.memory / 1e9:.2f} GB", f"{one.seconds:.0f} s"
+        counts = f"{one.counts['lost']:>7,}{one.counts['traceback']:>12,}"
+        lines.append(f"{one.attack:<16}{one.tried:>8,}{one.usable:>19,}{counts}{memory:>16}{seconds:>9}")
+    for one in summaries:
+        lines += [f"{one.attack}: {n} cases skipped: {reason}" for reason, n in one.skipped.items()]
+        for fault in one.faults:
+            lines.append(f"{fault['kind']}: {fault['case']}: {fault['message']}\n    {fault['command']}")
+    return "\n".join(lines)

@@ -1,0 +1,116 @@
+"""States that attacks begin with: pictures, collections, rows and models, made by the commands themselves."""
+
+import io
+import json
+import random
+from pathlib import Path
+
+from PIL import Image
+from tests.faults.conftest import emoji
+from tests.faults.lab import Lab, done
+
+N_PICTURES = 24
+QUICK = ("--epochs", "2", "--dim", "8", "--threads", "1")
+
+
+def pictures(_: Lab, folder: Path) -> None:
+    """Two dozen pictures of three formats, with tags in a table."""
+    photos = folder / "photos"
+    photos.mkdir()
+    lines = []
+    for number, row in enumerate(emoji(400, N_PICTURES)):
+        ending = ("webp", "png", "jpg")[number % 3]
+        content = row["image"]
+        assert isinstance(content, bytes)
+        if ending != "webp":
+            out = io.BytesIO()
+            Image.open(io.BytesIO(content)).convert("RGB").save(out, {"jpg": "JPEG", "png": "PNG"}[ending])
+            content = out.getvalue()
+        (photos / f"{number:02d}.{ending}").write_bytes(content)
+        lines.append(json.dumps({"file_name": f"{number:02d}.{ending}", "labels": row["labels"][1:4]}))  # type: ignore[index]
+    (photos / "metadata.jsonl").write_text("\n".join(lines))
+    tags = "".join(f"{number:02d}.{('webp', 'png', 'jpg')[number % 3]},from table\n" for number in range(6))
+    (folder / "tags.csv").write_text(f"file_name,labels\n{tags}")
+
+
+def collection(lab: Lab, folder: Path) -> None:
+    """A collection of these, with decisions of a person."""
+    pictures(lab, folder)
+    done(lab.run(folder, "collection", "init", "photos", "--by", "eve"))
+    for label in ("mine", "yours"):
+        done(lab.run(folder, "collection", "tag", "photos", "1", "2", "3", "--accept", label, "--by", "eve"))
+
+
+def learnt(lab: Lab, folder: Path) -> None:
+    """A collection with a model and suggestions."""
+    collection(lab, folder)
+    done(lab.run(folder, "collection", "train", "photos", "--by", "eve", *QUICK))
+
+
+def exported(lab: Lab, folder: Path) -> None:
+    """A collection, and what was exported from it."""
+    collection(lab, folder)
+    done(lab.run(folder, "collection", "export", "photos", "out", "--as", "imagefolder"))
+    done(lab.run(folder, "collection", "export", "photos", "out.csv"))
+
+
+def rows(_: Lab, folder: Path) -> None:
+    """Rows of words with two labels each, and more of them; a text; pairs."""
+    for name, n, seed in (("rows.txt", 120, 0), ("more.txt", 30, 1)):
+        (folder / name).write_text(_rows_text(n, seed))
+    (folder / "text.txt").write_text("a toad is an amphibian and frogs such as bullfrogs are near water\n" * 200)
+    documents = (json.dumps({"text": f"a toad is animal {n % 7}", "labels": [f"l{n % 3}"]}) for n in range(40))
+    (folder / "documents.jsonl").write_text("\n".join(documents))
+    (folder / "labels.txt").write_text("".join(f"l{label}\n" for label in range(12)))
+    (folder / "kinds.tsv").write_text("".join(f"l{label}\tl{label // 2}\n" for label in range(2, 12)))
+    chance = random.Random(0)  # noqa: S311
+    plays = (f"u{chance.randrange(40)}\ts{chance.randrange(12)}\t{chance.randrange(1, 9)}\n" for _ in range(400))
+    (folder / "plays.tsv").write_text("".join(plays))
+
+
+def _rows_text(n: int, seed: int) -> str:
+    chance, lines = random.Random(seed), []  # noqa: S311
+    for number in range(n):
+        group = number % 6
+        words = " ".join(f"w{5 * group + word}" for word in chance.sample(range(5), 3))
+        lines.append(f"__label__l{2 * group} __label__l{2 * group + 1} {words}\n")
+    return "".join(lines)
+
+
+def model(lab: Lab, folder: Path) -> None:
+    """Rows, and a model of them."""
+    rows(lab, folder)
+    done(lab.run(folder, "train", "rows.txt", "--model", "m", "--replay", "auto", *QUICK))
+
+
+def shards(lab: Lab, folder: Path) -> None:
+    """Rows as shards."""
+    rows(lab, folder)
+    done(lab.run(folder, "shards", "rows.txt", "--out", "s", "--rows", "40"))
+
+
+def wide_model(lab: Lab, folder: Path) -> None:
+    """A model of many labels, of which an index is a gain."""
+    lines = (f"__label__l{number} w{number % 40} w{number % 37}\n" for number in range(1100))
+    (folder / "rows.txt").write_text("".join(lines))
+    words = ("train", "rows.txt", "--model", "m", "--hold-out", "0", *QUICK)
+    done(lab.run(folder, *words))
+
+
+def stopped(lab: Lab, folder: Path) -> None:
+    """Rows and the checkpoint of a training that was killed."""
+    rows(lab, folder)
+    words = ("train", "rows.txt", "--model", "m", "--epochs", "40", "--dim", "8", "--threads", "1")
+    call = "tests.faults.states:train_and_save"
+    events = done(lab.run(folder, *words, call=call)).events
+    assert lab.run(folder, *words, call=call, kill_at=events // 2).code < 0
+
+
+def train_and_save(*_: str) -> None:
+    """Run the command with a checkpoint after every epoch."""
+    from wsabie.faces.cli.main import run
+    from wsabie.training.checkpoints import Checkpoints
+
+    init = Checkpoints.__init__
+    Checkpoints.__init__ = lambda *given, **settings: init(*given, **{**settings, "every": 0.0})  # type: ignore[method-assign]
+    run()
