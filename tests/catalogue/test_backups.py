@@ -281,13 +281,13 @@ def test_a_damaged_backup_is_left_out(folder: Path, tmp_path: Path, caplog: pyte
 
 
 def test_a_restore_that_is_killed_leaves_the_old_or_the_new_one(folder: Path) -> None:
-    """The process ends at every fifth of its calls that may change a file."""
+    """The process ends at every eleventh of its calls that may change a file."""
     with open_collection(folder) as collection:
         backup = back_up(collection.engine, collection.place, "asked").path
         add_label(collection, "sky")
     step, code, names = 0, -1, [""]
     while code:
-        step += 5
+        step += 11
         child = os.fork()
         if child == 0:
             sys.setprofile(killer(step))
