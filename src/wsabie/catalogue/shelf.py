@@ -248,7 +248,7 @@ def open_model(collection: Collection, number: int | None = None) -> OpenModel:
     except (WsabieError, KeyError, TypeError) as error:
         raise InputError(
             f"model {about.number} cannot be used ({error}); train again, or use another: wsabie collection models "
-            f"{collection.folder} --use N",
+            f"{quote(str(collection.folder))} --use N",
             served=f"model {about.number} cannot be used; train again, or choose another on the page Training",
         ) from error
     return OpenModel(about.number, path, annotator, about)
