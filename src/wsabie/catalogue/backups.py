@@ -159,7 +159,7 @@ def check_backup(path: Path, refusal: str) -> CatalogueState:
         with reading(engine) as connection:
             faults = [row[0] for row in connection.execute(text("PRAGMA quick_check(1)")) if row[0] != "ok"]
         if faults:
-            raise InputError(f"({faults[0]})")
+            raise InputError(f"({' '.join(faults[0].split())})")
         return _state_of(engine)
     except InputError as error:
         told = re.search(r"\((.*)\)", str(error))

@@ -283,6 +283,8 @@ def _merged_into(connection: Connection, number: int) -> list[int]:
         query = select(labels.c.id).where(labels.c.merged_into.in_(last[:_AT_ONCE]))
         last = [*last[_AT_ONCE:], *(new := connection.execute(query).scalars().all())]
         found += new
+        if number in new or len(set(found)) < len(found):
+            raise RecursionError("labels were merged in a circle")
     return found
 
 

@@ -16,8 +16,10 @@ import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from shlex import quote
+from tempfile import TemporaryDirectory
 from typing import Self
 
 from sqlalchemy import Engine, insert, select
@@ -49,7 +51,6 @@ WEB = "web"
 """The path of the root whose items are addresses."""
 
 _FROM_DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, SQLAlchemyError)
-"""Errors that values of a wrong kind cause in code that expects those of a sound catalogue."""
 _ROOM = 2 << 20  # bytes that a new catalogue and its log need, and more
 
 
@@ -91,6 +92,11 @@ class Collection:
         """Where small pictures are kept."""
         return self.place / "thumbnails"
 
+    @cached_property
+    def scratch(self) -> Path:
+        """A folder for what is made from it where its own may not be written; it goes when the collection is closed."""
+        return Path(self._held.enter_context(TemporaryDirectory(prefix="wsabie-")))
+
     def roots(self) -> dict[int, Path]:
         """The folders that are scanned, by number."""
         with reading(self.engine) as connection:
@@ -110,8 +116,8 @@ class Collection:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:
-            if isinstance(error, _FROM_DAMAGE) and not isinstance(error, WsabieError):
-                check(self, error)
+            if error is not None:
+                refuse_damage(self, error)
         finally:
             self.close()
 
@@ -175,9 +181,11 @@ def open_collection(folder: Path, *, read_only: bool = False) -> Collection:
         There is none, its database cannot be reached, is damaged, emptied, older than it was or of a newer version.
     """
     folder = require_collection(folder)
-    known = read_collection_file(folder / PLACE)
-    if known.database is None and not (folder / PLACE / CATALOGUE).is_file():
+    known, catalogue = read_collection_file(folder / PLACE), folder / PLACE / CATALOGUE
+    if known.database is None and not catalogue.is_file():
         raise InputError(f"the catalogue of {folder} is gone: {PLACE}/{CATALOGUE} is missing; {_way_back(folder)}")
+    if known.database is None and not catalogue.stat().st_size:
+        raise InputError(f"the catalogue of {folder} was emptied: {catalogue} has 0 bytes; {_way_back(folder)}")
     return _connect(folder, known, "ro" if read_only else "rw")
 
 
@@ -216,8 +224,8 @@ def collection_above(folder: Path) -> Path | None:
     return next((above for above in folder.resolve().parents if is_collection(above)), None)
 
 
-def check(collection: Collection, cause: BaseException | None = None) -> None:
-    """Look through the database for damage, which may be the cause of an error.
+def check(collection: Collection) -> None:
+    """Look through the database for damage.
 
     Raises
     ------
@@ -225,7 +233,22 @@ def check(collection: Collection, cause: BaseException | None = None) -> None:
         There is some; the sentence names the first place.
     """
     if found := find_damage(collection.engine):
-        raise damage_error(collection, found[0]) from cause
+        raise damage_error(collection, found[0])
+
+
+def refuse_damage(collection: Collection, error: BaseException) -> None:
+    """Look for damage behind an error that values of a wrong kind cause in code that expects those of sound rows.
+
+    Raises
+    ------
+    InputError
+        There is some, so that the error is no fault of the program.
+    """
+    if isinstance(error, _FROM_DAMAGE) and not isinstance(error, WsabieError):
+        try:
+            check(collection)
+        except InputError as damage:
+            raise damage from error
 
 
 def damage_error(collection: Collection, fault: str) -> InputError:
@@ -282,7 +305,9 @@ def _connect(folder: Path, known: CollectionFile, mode: Mode) -> Collection:
         stack.callback(engine.dispose)
         found = version(engine)
         if found is None and mode != "rwc":
-            raise InputError(f"{shown(engine)} is empty, and was the catalogue of {folder}; {_way_back(folder)}")
+            raise InputError(
+                f"the catalogue of {folder} was emptied: {shown(engine)} has no tables; {_way_back(folder)}"
+            )
         if found != HEAD:
             _bring_up(folder, str(found)) if mode == "ro" else _upgrade(engine, place)
         check_tables(engine)

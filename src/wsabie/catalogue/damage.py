@@ -100,7 +100,8 @@ def find_damage(engine: Engine) -> list[str]:
     if engine.dialect.name != "sqlite":
         return []
     with reading(engine) as connection:
-        faults = [row[0] for row in connection.execute(text(f"PRAGMA integrity_check({MOST})")) if row[0] != "ok"]
+        rows = connection.execute(text(f"PRAGMA integrity_check({MOST})"))
+        faults = [" ".join(str(row[0]).split()) for row in rows if row[0] != "ok"]
         broken = connection.execute(text("PRAGMA foreign_key_check")).all()
     faults += [f"row {row[1]} of {row[0]} refers to a missing row of {row[2]}" for row in broken[:MOST]]
     with explained(engine), closing(connect_file(Path(str(engine.url.database)), "ro")) as file:

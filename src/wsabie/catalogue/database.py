@@ -165,7 +165,8 @@ def version(engine: Engine) -> str | None:
     with explained(engine), engine.connect() as connection:
         there = set(inspect(connection).get_table_names())
         rows = connection.execute(text("SELECT version_num FROM alembic_version")).all() if _VERSIONS in there else []
-    if not rows and not there & {_VERSIONS, *metadata.tables}:
+    foreign = there if engine.dialect.name == "sqlite" else there & {_VERSIONS, *metadata.tables}
+    if not foreign:  # in PostgreSQL, tables of others may lie beside those of a catalogue
         return None
     if len(rows) != 1 or re.fullmatch(r"\d{4}", str(rows[0][0])) is None:
         raise InputError(

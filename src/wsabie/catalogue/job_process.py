@@ -19,6 +19,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, select
 
 from wsabie.base.errors import WsabieError
+from wsabie.catalogue.backups import back_up_daily
 from wsabie.catalogue.collection import Collection, open_collection
 from wsabie.catalogue.database import reading
 from wsabie.catalogue.job_kinds import WORK
@@ -30,6 +31,7 @@ from wsabie.storage.atomic import remove_drafts
 
 _LOCK = "jobs.lock"
 _LOOK_EVERY = 0.5
+_BACK_UP_EVERY = 3600.0  # seconds until it is asked whether today's backup is there
 _AGAIN = 2.0  # seconds until what failed is tried again
 _FAILED = 3
 _ENDED = "its process was ended before it was done; ask for it again"
@@ -60,7 +62,11 @@ class Runner:
             try:
                 with open_collection(self.folder) as collection:
                     remove_drafts(collection.place)
+                    due = time.monotonic() + _BACK_UP_EVERY
                     while not self._ended.wait(_LOOK_EVERY):
+                        if time.monotonic() > due:  # a service may run for months
+                            back_up_daily(collection.engine, collection.place)
+                            due = time.monotonic() + _BACK_UP_EVERY
                         if _anything_to_do(collection):
                             self._work()
             except (WsabieError, OSError):

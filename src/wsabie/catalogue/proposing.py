@@ -9,6 +9,7 @@ since is seen at once. New labels are seen when somebody looks again.
 
 import json
 from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +28,7 @@ from wsabie.catalogue.tables import journal
 from wsabie.catalogue.tidying import LEAST, Proposal, Reason, Tidied, labels_now, merged_into, proposals, proposed
 from wsabie.labels.knowledge import Knowledge
 from wsabie.sources.knowledge import read_knowledge
-from wsabie.storage.atomic import write_text
+from wsabie.storage.atomic import UnwritableError, write_text
 
 MOST = 5_000
 """Proposals that are kept, the surest."""
@@ -113,7 +114,8 @@ def look(
     found = found._replace(not_asked=found.not_asked | why_not)
     links = [link for proposal in found.proposals[:MOST] for link in _links(proposal)]
     names = [str(path.resolve()) for path in paths]
-    _write(collection, Kept(now(), entry, model, found.labels, found.found, found.not_asked, names, keep, links))
+    with suppress(UnwritableError) if collection.read_only else nullcontext():
+        _write(collection, Kept(now(), entry, model, found.labels, found.found, found.not_asked, names, keep, links))
     return found
 
 

@@ -248,7 +248,7 @@ def open_model(collection: Collection, number: int | None = None) -> OpenModel:
     except (WsabieError, KeyError, TypeError) as error:
         raise InputError(
             f"model {about.number} cannot be used ({error}); train again, or use another: wsabie collection models "
-            f"{collection.folder} --use N",
+            f"{quote(str(collection.folder))} --use N",
             served=f"model {about.number} cannot be used; train again, or choose another on the page Training",
         ) from error
     return OpenModel(about.number, path, annotator, about)
@@ -288,6 +288,11 @@ def _shelved(collection: Collection, row: Row) -> Shelved:
 
 
 def _followed(number: int, into: dict[int, int | None]) -> int:
-    while number in into and (after := into[number]) is not None:
+    for _ in range(len(into) + 1):
+        if number not in into:
+            return -1
+        after = into[number]
+        if after is None:
+            return number
         number = after
-    return number if number in into else -1
+    raise RecursionError("labels were merged in a circle")

@@ -30,7 +30,8 @@ def thumbnail(collection: Collection, item: int, size: int = 256) -> Path:
     Returns
     -------
     Path
-        thumbnails/ab/<hash>-<size>.webp in the collection's place, where ab begins the hash.
+        thumbnails/ab/<hash>-<size>.webp in the collection's place, where ab begins the hash; of a collection that is
+        open to read alone, in a folder that goes when it is closed, unless it was made before.
 
     Raises
     ------
@@ -43,6 +44,8 @@ def thumbnail(collection: Collection, item: int, size: int = 256) -> Path:
     found = found_file(collection, item)
     file, content = found.path, found.hash
     path = place_of(collection, content, size)
+    if collection.read_only and not path.is_file():
+        path = collection.scratch / path.relative_to(collection.place)
     if not path.is_file():
         with opened_file(found) as stream:
             held = path_of(stream)

@@ -239,7 +239,11 @@ def merged_into(connection: Connection) -> dict[int, int]:
     query = select(labels.id, labels.merged_into).where(labels.merged_into.is_not(None))
     steps = {number: into for number, into in connection.execute(query)}  # noqa: C416 - rows are no tuples to `dict`
     for number, into in steps.items():
+        way = {number}
         while into in steps:
+            if into in way:
+                raise RecursionError("labels were merged in a circle")
+            way.add(into)
             into = steps[into]
         steps[number] = into
     return steps

@@ -102,10 +102,12 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     # Work is done by threads that let go of the interpreter in compiled code; more than these only wait for each other.
     anyio.to_thread.current_default_thread_limiter().total_tokens = 2 * available_cores() + 2
     at = app.state.context.collection
-    runner = None if at is None else Runner(at.folder)
+    runner = None if at is None or at.read_only else Runner(at.folder)
     yield
     if runner is not None:
         runner.close()
+    if at is not None:
+        at.close()
 
 
 class _Headers:

@@ -5,6 +5,7 @@ import json
 import logging
 from typing import Any
 
+from anyio import to_thread
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -12,6 +13,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import Send
 
 from wsabie.base.errors import BusyError, MissingError, UnknownLabelError, WsabieError
+from wsabie.catalogue.collection import refuse_damage
 from wsabie.features.decode import RejectedItem
 from wsabie.storage.atomic import DiskFullError
 
@@ -162,5 +164,12 @@ def _is_for_a_page(request: Request) -> bool:
 
 
 async def _of_fault(request: Request, error: Exception) -> Response:
+    collection = request.app.state.context.collection
+    if collection is not None:
+        try:
+            await to_thread.run_sync(refuse_damage, collection, error)
+        except WsabieError as damage:
+            _log.error("%s", damage)
+            return await _of_input(request, damage)
     _log.error("%a %a failed", request.method, request.url.path, exc_info=error)  # escaped: the line is not theirs
     return JSONResponse(json.loads(body(500, "an error in the service; its log says more")), 500, media_type=MEDIA_TYPE)

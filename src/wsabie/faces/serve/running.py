@@ -21,7 +21,7 @@ from typing import Any
 from starlette.types import ASGIApp
 
 from wsabie.base.errors import BusyError, InputError
-from wsabie.catalogue.collection import is_collection, open_collection
+from wsabie.catalogue.collection import is_collection, may_write, open_collection
 from wsabie.catalogue.understanding import Meanings, meanings_in
 from wsabie.faces.serve import kept_once, measured
 from wsabie.faces.serve.app import make_app
@@ -99,7 +99,7 @@ def context_of(service: Service) -> Context:
         if service.knowledge:
             raise InputError("--knowledge helps to search a collection, and a model is served; leave it out")
         return Context(service.limits, tokens, ServedModel(what))
-    collection = open_collection(what)
+    collection = open_collection(what, read_only=not may_write(what))
     return Context(service.limits, tokens, CollectionModel(collection), collection, _meanings(service.knowledge))
 
 

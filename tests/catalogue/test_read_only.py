@@ -1,0 +1,151 @@
+"""Looking at a collection changes nothing, hinders nobody and needs no rights to write; any folder has its own."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from sqlalchemy import insert, select
+
+from wsabie.base.errors import InputError
+from wsabie.catalogue import sqlite_file, tables
+from wsabie.catalogue.collection import Collection, create, open_collection
+from wsabie.catalogue.database import open_database, reading, upgrade, writing
+from wsabie.catalogue.journal import history
+from wsabie.catalogue.standing import standing
+from wsabie.catalogue.tagging import tag
+
+NAMES = [
+    b"Who? 2024", b"Who? 2025", b"a%41b", b"aAb", b"a#b", b"it's", b'say "x"', b"two\nlines",
+    b"\xff\xfe", b"%", b"%3f", b"?mode=memory", b"file:x", b"\xe4\xb8\xad",
+]  # fmt: skip
+
+
+def test_every_folder_has_a_catalogue_of_its_own(tmp_path: Path) -> None:
+    for name in NAMES:
+        folder = tmp_path / os.fsdecode(name)
+        with create(folder) as collection, writing(collection.engine) as connection:
+            connection.execute(insert(tables.labels).values(name=repr(name)))
+    assert sorted(os.fsencode(path.name) for path in tmp_path.iterdir()) == sorted(NAMES)
+    for name in NAMES:
+        folder = tmp_path / os.fsdecode(name)
+        assert (folder / ".wsabie/catalogue.db").is_file()
+        for read_only in (True, False):
+            with open_collection(folder, read_only=read_only) as found, reading(found.engine) as connection:
+                assert connection.execute(select(tables.labels.c.name)).scalars().all() == [repr(name)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    with create(tmp_path / "photos") as collection:
+        add_items(collection)
+        tag(collection, [1], accept=["sea"], by="eve")
+    return tmp_path / "photos"
+
+
+def add_items(collection: Collection) -> None:
+    with writing(collection.engine) as connection:
+        row = {"root_id": 1, "folder": "", "state": "present", "added": "2026-01-01"}
+        connection.execute(insert(tables.items), [row | {"path": f"{n}.png"} for n in range(1, 9)])
+
+
+@contextmanager
+def without_rights(folder: Path) -> Iterator[None]:
+    """Another user, who may not write to the folder."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can be somebody else")
+    modes = {path: path.stat().st_mode for path in (folder, *folder.rglob("*"))}
+    for path, mode in modes.items():
+        path.chmod((mode | (0o555 if path.is_dir() else 0o444)) & ~0o222)
+    for path in folder.parents:
+        modes[path] = path.stat().st_mode
+        path.chmod(modes[path] | 0o55)
+    os.setresuid(12345, 12345, 0)
+    try:
+        yield
+    finally:
+        os.setresuid(0, 0, 0)
+        for path, mode in modes.items():
+            if path.exists():
+                path.chmod(mode)
+
+
+def test_who_may_not_write_can_look(folder: Path) -> None:
+    before = sorted((folder / ".wsabie").iterdir())
+    with without_rights(folder):
+        with open_collection(folder, read_only=True) as collection:
+            assert standing(collection, check=True).damage == ()
+            assert [entry.told for entry in history(collection.engine)] == ["1 item: +sea"]
+            with pytest.raises(InputError, match="it is read-only; check its permissions"):
+                tag(collection, [2], accept=["sea"], by="eve")
+        with pytest.raises(InputError, match="is read-only for you, and can only be looked at"):
+            open_collection(folder)
+    assert sorted((folder / ".wsabie").iterdir()) == before
+
+
+def test_who_may_not_write_sees_what_is_being_written(folder: Path, tmp_path: Path) -> None:
+    """What is in the log counts; where its index is missing and cannot be made, that is said."""
+    with open_collection(folder) as writer:
+        tag(writer, [2], accept=["sea"], by="eve")
+        with without_rights(folder), open_collection(folder, read_only=True) as reader:
+            assert len(history(reader.engine)) == 2
+        shutil.copytree(folder, tmp_path / "copy", ignore=shutil.ignore_patterns("*-shm"))
+    with without_rights(tmp_path / "copy"), pytest.raises(InputError, match="holds changes that are not in"):
+        open_collection(tmp_path / "copy", read_only=True)
+    with open_collection(tmp_path / "copy", read_only=True) as reader:
+        assert len(history(reader.engine)) == 2
+
+
+def test_who_looks_hinders_nobody(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite_file, "WAIT", 0.05)
+    with open_collection(folder, read_only=True) as reader, reading(reader.engine) as connection:
+        assert connection.execute(select(tables.annotations.c.item_id)).scalars().all() == [1]
+        with open_collection(folder) as writer:
+            tag(writer, [2], accept=["sea"], by="eve")
+        assert connection.execute(select(tables.annotations.c.item_id)).scalars().all() == [1]
+    with open_collection(folder, read_only=True) as reader, reading(reader.engine) as connection:
+        assert connection.execute(select(tables.annotations.c.item_id)).scalars().all() == [1, 2]
+
+
+def test_tables_of_an_older_version_are_brought_up_where_that_may_be(tmp_path: Path) -> None:
+    place = tmp_path / ".wsabie"
+    place.mkdir()
+    engine = open_database(place / "catalogue.db", "rwc")
+    upgrade(engine, "0005")
+    with writing(engine) as connection:
+        connection.execute(insert(tables.roots).values(path="."))
+    engine.dispose()
+    (place / "collection.json").write_text('{"schema": 1, "database": null}')
+    content = (place / "catalogue.db").read_bytes()
+    with (
+        without_rights(tmp_path),
+        pytest.raises(InputError, match=r"of an older version \(0005, here 0007\) and cannot"),
+    ):
+        open_collection(tmp_path, read_only=True)
+    assert (place / "catalogue.db").read_bytes() == content
+    with open_collection(tmp_path, read_only=True) as collection:
+        assert collection.roots() == {1: tmp_path}
+
+
+def test_several_who_close_at_once_lose_no_number(folder: Path) -> None:
+    program = """if True:
+        import sys
+        from pathlib import Path
+        from wsabie.catalogue.collection import open_collection
+        from wsabie.catalogue.collection_file import read_collection_file, state_of
+        from wsabie.catalogue.tagging import tag
+        last = 0
+        for i in range(5):
+            with open_collection(Path(sys.argv[1])) as found:
+                tag(found, [int(sys.argv[2])], accept=[f"label {i}"], by=sys.argv[2])
+                mine = state_of(found.engine).journal
+            now = read_collection_file(found.place).journal
+            assert now >= max(mine, last), (now, mine, last)
+            last = now
+    """
+    started = [subprocess.Popen([sys.executable, "-c", program, str(folder), who]) for who in "23"]
+    assert [process.wait(60) for process in started] == [0, 0]
