@@ -59,7 +59,7 @@ class Mutation(NamedTuple):
 
 
 def mutate_folders(folder: Path, work: Path, seed: int, n: int) -> Iterator[Mutation]:
-    """Yield n changed copies of a model folder or of a folder of shards; each lies in `work` until the next is asked for.
+    """Yield n changed copies of a folder of a model or of shards, each until the next is asked for.
 
     Parameters
     ----------
