@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
 
@@ -144,13 +145,10 @@ def _use_model(loaded: Any) -> None:
     width = model.n_features_in_
     if width > 10_000:
         return
-    sparse = model is not loaded or width == X.shape[1]
-    rows = np.eye(width, dtype=np.float32)[:3]
-    try:
-        rows = X[:3] if width == X.shape[1] else rows
-        model.rank(rows, 3)
-    except WsabieError:
-        rows = rows.toarray() if hasattr(rows, "toarray") else rows
+    rows = X[:3] if width == X.shape[1] else csr_matrix(np.eye(width, dtype=np.float32)[:3])
+    inner = getattr(model, "joined_", getattr(model, "embedding_", getattr(model, "classifier_", model)))
+    if hasattr(inner, "scaling_") and len(inner.scaling_.shift):
+        rows = rows.toarray()
     model.rank(rows, 3)
     model.annotate(rows, 2)
     model.scores(rows)
@@ -161,8 +159,9 @@ def _use_model(loaded: Any) -> None:
     for ask in (lambda: model.neighbours(0, 2), lambda: model.label_vectors.sum()):
         try:
             ask()
-        except WsabieError:
-            assert sparse is not None
+        except WsabieError as error:
+            refused = str(error)
+            assert refused
     if getattr(loaded, "terms", None) is not None:
         loaded.terms.fingerprint()
         loaded.rows(_pictures())

@@ -16,6 +16,8 @@ from wsabie.base.errors import InputError, WsabieError
 T = TypeVar("T")
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)]
 """A whole number from 0 on."""
+Number: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
+"""A whole number from 0 on that kernels hold in 32 bits."""
 PositiveCount: TypeAlias = Annotated[int, msgspec.Meta(gt=0, lt=1 << 53)]
 """A whole number from 1 on."""
 Sha256: TypeAlias = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
