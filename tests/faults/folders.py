@@ -1,6 +1,6 @@
 """One small folder of each format of ours, and what opens and uses it as people do.
 
-    python tests/faults/folders.py SEED COUNT [NAME ...]
+    python -m tests.faults.folders SEED COUNT [NAME ...]
 
 changes each folder COUNT times (`mutations`), and prints by name how often it was refused and each other error.
 """
@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix
 
-sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from mutations import mutate_folders
-from sharded import in_shards, toy_rows
-from toys import N_LABELS, names, toy
+from tests.faults.mutations import mutate_folders
 
 import wsabie
+from sharded import in_shards, toy_rows
+from toys import N_LABELS, names, toy
 from wsabie.base.errors import WsabieError
 from wsabie.features.registry import load_describer
 from wsabie.labels.vectors import Vectors
@@ -112,7 +112,7 @@ def _indexed(folder: Path) -> None:
 def use_folder(name: str, folder: Path) -> None:
     """Open a folder and ask it what people ask."""
     if name == "checkpoint":
-        model_class("wsabie")(dim=16, epochs=3, threads=1).fit(X, names(ANSWER), checkpoint=folder, resume=True)
+        model_class("wsabie")(dim=16, epochs=2, threads=1).fit(X, names(ANSWER), checkpoint=folder, resume=True)
     elif name.startswith("shards"):
         _use_shards(folder)
     elif name.startswith("describer"):

@@ -245,6 +245,8 @@ class VisualTerms(PictureDescriber):
     def _restore(self, tensors: dict[str, Any]) -> None:
         self.dictionary_ = Dictionary(check_array(tensors, "centres", "float32", (None, None)))
         n = len(self.dictionary_)
+        if not n:
+            raise ValueError("centres holds no term")
         self.idf_ = check_array(tensors, "idf", "float32", (n,)) if self.weighting == "tfidf" else None
 
     @classmethod

@@ -552,7 +552,10 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
         model._restore_trained(config, t)
         d, n_labels, dim = model.n_features_in_ + model.scaling_.n_added, len(model.vocabulary_), model.dim
         V = check_array(t, "features", "float32", (d, dim))
-        W, bias = check_array(t, "labels", "float32", (n_labels, dim)), check_array(t, "bias", "float32", (n_labels,))
+        W, bias = (
+            check_array(t, "labels", "float32 float16", (n_labels, dim)),
+            check_array(t, "bias", "float32", (n_labels,)),
+        )
         model.space_ = JointSpace(dim, model.similarity, tables.padded(V), W, bias)
         if "replayed" in config:
             replay = read_config(ReplayConfig, config)

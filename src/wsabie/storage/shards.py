@@ -21,6 +21,7 @@ cut out of it: rows have numbers from 0, which do not depend on how large a shar
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import accumulate
@@ -272,14 +273,21 @@ class Shards:
     def _mapped(self, number: int) -> Columns:
         entry = self.files[number]
         file = self.path / entry["file"]
-        with readable(file):
-            try:
-                if number not in self._sound:
-                    self._check(map_columns(file)[0], entry)
-                    self._sound.add(number)
-                return map_columns(file, scattered=True, check=False)[0]
-            except (ValueError, KeyError) as error:
-                raise _damaged(file) from error
+        with readable(file), self.refuse_damaged(number):
+            if number not in self._sound:
+                self._check(map_columns(file)[0], entry)
+                self._sound.add(number)
+            return map_columns(file, scattered=True, check=False)[0]
+
+    @contextmanager
+    def refuse_damaged(self, number: int) -> Iterator[None]:
+        """Turn what cannot be read in a shard into an InputError that names its file."""
+        try:
+            yield
+        except (ValueError, LookupError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise _damaged(self.path / self.files[number]["file"]) from error
 
     def _check(self, columns: Columns, entry: Mapping[str, Any]) -> None:
         """Kernels follow the numbers of labels, and of features (`_misplaced`), without looking."""
