@@ -1,22 +1,17 @@
 """Sparse matrices at the door: what points outside is refused, whatever its form, and the rest is as scipy reads it."""
 
-import sys
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
+from tests.faults.matrices import hostile_matrix, random_matrix
 
 from strategies import seeds
 from wsabie.base.errors import InputError
 from wsabie.base.sparse import csr_arrays, is_ordered, to_csr
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "faults"))
-
-from matrices import hostile_matrix, random_matrix
 
 
 def with_array(name: str, values: Any) -> Any:

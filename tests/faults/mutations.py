@@ -59,7 +59,7 @@ class Mutation(NamedTuple):
 
 
 def mutate_folders(folder: Path, work: Path, seed: int, n: int) -> Iterator[Mutation]:
-    """Yield n changed copies of a model folder or of a folder of shards; each lies in `work` until the next is asked for.
+    """Yield n changed copies of a folder of a model or of shards, each until the next is asked for.
 
     Parameters
     ----------
@@ -86,9 +86,9 @@ def _mutate(folder: Path, rng: np.random.Generator) -> str:
     if not model:
         file = _pick(rng, sorted(folder.rglob("*.json")))
         return f"{file.name} {_rewrite_json(file, rng)}"
-    pointer = _read_pointer(folder)
+    pointer = read_pointer(folder)
     change = mutate_json(pointer, rng)
-    _write_pointer(folder, pointer)
+    write_pointer(folder, pointer)
     return f"config.json {change}"
 
 
@@ -149,7 +149,7 @@ def mutate_array(array: Any, rng: np.random.Generator) -> tuple[Any, str]:
 
 
 def _mutate_model_tensor(folder: Path, rng: np.random.Generator) -> str:
-    pointer = _read_pointer(folder)
+    pointer = read_pointer(folder)
     if not pointer["tensors"]:
         return "nothing"
     name = _pick(rng, sorted(pointer["tensors"]))
@@ -161,7 +161,7 @@ def _mutate_model_tensor(folder: Path, rng: np.random.Generator) -> str:
     (folder / file).write_bytes(content)
     entry = {"file": file, "sha256": digest, "dtype": changed.dtype.str, "shape": list(changed.shape)}
     pointer["tensors"][name] = entry
-    _write_pointer(folder, pointer)
+    write_pointer(folder, pointer)
     return f"tensor {name} {way}: {array.dtype}{array.shape} -> {changed.dtype}{changed.shape}"
 
 
@@ -205,13 +205,13 @@ def _json_bytes(document: Any) -> bytes:
     return json.dumps(document, indent=1, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
-def _read_pointer(folder: Path) -> dict[str, Any]:
+def read_pointer(folder: Path) -> dict[str, Any]:
     pointer: dict[str, Any] = json.loads((folder / "config.json").read_bytes())
     del pointer["sha256"]
     return pointer
 
 
-def _write_pointer(folder: Path, pointer: dict[str, Any]) -> None:
+def write_pointer(folder: Path, pointer: dict[str, Any]) -> None:
     body = _json_bytes(pointer)[1:]
     head = f'{{\n "sha256": "{hashlib.sha256(body).hexdigest()}",'.encode()
     (folder / "config.json").write_bytes(head + body)

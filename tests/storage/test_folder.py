@@ -480,3 +480,17 @@ def test_a_first_save_that_fails_can_be_repeated(tmp_path: Path, monkeypatch: An
     assert not is_model_folder(tmp_path / "m")
     save_folder(tmp_path / "m", parts())
     assert_equal(load_folder(tmp_path / "m"), parts())
+
+
+def test_tensors_that_are_not_mapped_outlive_their_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mapped one would end the process here, by SIGBUS."""
+    wanted = np.arange(100_000, dtype=np.float32)
+    save_folder(path, Parts("test", {}, {"W": wanted}))
+    monkeypatch.setenv("WSABIE_MAP", "no")
+    found = load_folder(path).tensors["W"]
+    for file in (path / "tensors").iterdir():
+        os.truncate(file, 100)
+    assert np.array_equal(found, wanted)
+    assert not found.flags.writeable
+    with pytest.raises(ModelFolderError, match="damaged"):
+        load_folder(path)

@@ -13,16 +13,25 @@ from wsabie.base.executor import Executor, Processes
 from wsabie.base.progress import SILENT, Progress
 from wsabie.features.collect import rows_of
 from wsabie.features.decode import RejectedItem
-from wsabie.features.describer import Describer
+from wsabie.features.describer import Describer, PartConfig, refuse_damaged
 from wsabie.features.kernel_pca import KIND, KernelPca
 from wsabie.features.learning import nothing_read, spread
 from wsabie.features.viewer import Described, Encode, Look, Viewer
 from wsabie.sources.records import ItemPart, ItemSource
 from wsabie.storage.folder import Parts
 from wsabie.storage.rejects import Rejects
+from wsabie.storage.schema import read_config
 
 NEGATIVE = "negative values of a network"
 log = logging.getLogger("wsabie")
+
+
+@dataclass(frozen=True)
+class ComponentsConfig:
+    """The config of a folder of components."""
+
+    inner: PartConfig
+    map: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -148,11 +157,12 @@ class Components(Describer):
             raise ModelFolderError(f"this is a {parts.kind!r} and no {cls.kind!r}; give the folder of one")
         if parts.config.get("descriptor") != cls.version:
             raise cls._other_version()
-        inner = parts.config["inner"]
-        return cls(
-            describer_from_parts(parts.under("inner", inner["kind"], inner["config"])),
-            KernelPca.from_parts(parts.under("map", KIND, parts.config["map"])),
-        )
+        with refuse_damaged(f"this {cls.kind!r}"):
+            known = read_config(ComponentsConfig, parts.config)
+            return cls(
+                describer_from_parts(parts.under("inner", known.inner.kind, known.inner.config)),
+                KernelPca.from_parts(parts.under("map", KIND, known.map)),
+            )
 
     def parameters(self) -> dict[str, Any]:
         """The parameters of the inner description and of the map, JSON-able."""

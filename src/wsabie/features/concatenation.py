@@ -10,11 +10,12 @@ from wsabie.base.arrays import Float32, Int32
 from wsabie.base.errors import InputError, ModelFolderError
 from wsabie.base.executor import Executor
 from wsabie.base.progress import SILENT, Progress
-from wsabie.features.describer import Describer
+from wsabie.features.describer import Describer, PartConfig, refuse_damaged
 from wsabie.features.viewer import Encode, Viewer
 from wsabie.sources.records import ItemSource
 from wsabie.storage.folder import Array, Parts
 from wsabie.storage.rejects import Rejects
+from wsabie.storage.schema import read_config
 
 Balance = Literal["length", "mass"]
 
@@ -43,6 +44,14 @@ def balanced(values: Float32, balance: Balance, logs: bool) -> Float32:
         values = np.log1p(values) if logs else values
         size = float(np.sqrt(np.square(values, dtype=np.float64).sum()))
     return (values / max(size, 1e-12)).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class ConcatenationConfig:
+    """The config of a folder of descriptions side by side."""
+
+    parts: list[PartConfig]
+    balance: Balance
 
 
 @dataclass(frozen=True)
@@ -173,11 +182,15 @@ class Concatenation(Describer):
             raise ModelFolderError(f"this is a {parts.kind!r} and no {cls.kind!r}; give the folder of one")
         if parts.config.get("descriptor") != cls.version:
             raise cls._other_version()
-        inner = [
-            describer_from_parts(parts.under(str(number), one["kind"], one["config"]))
-            for number, one in enumerate(parts.config["parts"])
-        ]
-        return cls(inner, parts.config["balance"])
+        with refuse_damaged(f"this {cls.kind!r}"):
+            known = read_config(ConcatenationConfig, parts.config)
+            inner = [
+                describer_from_parts(parts.under(str(number), one.kind, one.config))
+                for number, one in enumerate(known.parts)
+            ]
+            described = cls(inner, known.balance)
+            described.check()
+            return described
 
     def identity(self) -> dict[str, Any]:
         """What is described, side by side."""

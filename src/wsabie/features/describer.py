@@ -4,6 +4,8 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -20,6 +22,7 @@ from wsabie.sources.records import Item, ItemSource, Rows, Things
 from wsabie.sources.regions import Content
 from wsabie.storage.folder import Array, Parts, load_folder, save_folder
 from wsabie.storage.rejects import Rejects
+from wsabie.storage.schema import check_parameters, read_config
 
 OTHERWISE = {
     "pictures": "describe them as terms, colour, textons, hog or onnx:FILE",
@@ -216,9 +219,13 @@ class Describer(ABC):
             raise ModelFolderError(f"this is a {parts.kind!r} and no {cls.kind!r}; give the folder of one")
         if parts.config.get("descriptor") != cls.version:
             raise cls._other_version()
-        describer = cls(**{name: _tupled(value) for name, value in parts.config["parameters"].items()})
-        describer._restore(parts.tensors)
-        return describer
+        with refuse_damaged(f"this {cls.kind!r}"):
+            parameters = read_config(DescriberConfig, parts.config).parameters
+            check_parameters(cls, parameters)
+            describer = cls(**{name: _tupled(value) for name, value in parameters.items()})
+            describer.check()
+            describer._restore(parts.tensors)
+            return describer
 
     def save(self, path: str | Path) -> None:
         """Write the folder of the describer, atomically."""
@@ -289,6 +296,30 @@ class Describer(ABC):
 def _listed(value: Any) -> Any:
     value = value.item() if isinstance(value, np.generic) else value
     return [_listed(one) for one in value] if isinstance(value, tuple) else value
+
+
+@dataclass(frozen=True)
+class DescriberConfig:
+    """The config of a folder of a description."""
+
+    parameters: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class PartConfig:
+    """The config of a part of a folder: its kind and its own config."""
+
+    kind: str
+    config: dict[str, Any]
+
+
+@contextmanager
+def refuse_damaged(what: str) -> Iterator[None]:
+    """Turn what goes wrong with parts that do not agree into a ModelFolderError."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError) as error:
+        raise ModelFolderError(f"{what} is damaged ({error}); restore it from a copy or learn it again") from error
 
 
 def _tupled(value: Any) -> Any:

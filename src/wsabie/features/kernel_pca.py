@@ -6,6 +6,7 @@ WSABIE: about 500,000 sparse dimensions to 1,024. Exact while every row is a lan
 
 import hashlib
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -34,6 +35,7 @@ from wsabie.features.nystroem import (
 from wsabie.sources.align import MAPPED
 from wsabie.sources.records import Rows
 from wsabie.storage.folder import Parts, load_folder, save_folder
+from wsabie.storage.schema import PositiveCount, check_parameters, read_config
 
 KIND = "kernel_pca"
 _EXACT = 4096  # rows that are all landmarks with "auto"
@@ -41,6 +43,17 @@ _LEARNT_FROM = 16_384  # rows whose mean and covariance are taken, or 4 for each
 _JUDGED = 512  # rows on whose pairs the error is measured
 _FEWEST = 16  # of them, or it says nothing
 _ROWS = 256
+
+
+@dataclass(frozen=True)
+class KernelPcaConfig:
+    """The config of a folder of a map."""
+
+    parameters: dict[str, Any]
+    n_features: PositiveCount
+    report: tuple[float, float, float, float, int, bool]
+    feature_names: list[str] | None
+    dictionary: str | None
 
 
 class KernelPca:
@@ -266,16 +279,17 @@ class KernelPca:
                 "kpca` saved beside its file"
             )
         try:
-            config, t = parts.config, parts.tensors
-            pca = cls(**config["parameters"])
-            pca.feature_names, pca.dictionary = config["feature_names"], config["dictionary"]
+            known, t = read_config(KernelPcaConfig, parts.config), parts.tensors
+            check_parameters(cls, known.parameters)
+            pca = cls(**known.parameters)
+            pca.feature_names, pca.dictionary = known.feature_names, known.dictionary
             pca.landmarks_ = Csr(*(t[f"landmarks/{name}"] for name in Csr._fields))
             pca.components_, pca.bias_, pca.variances_ = t["components"], t["bias"], t["variances"]
-            pca.n_features_in_ = int(config["n_features"])
-            error, explained, of_landmarks, theirs, n_judged, held_out = config["report"]
+            pca.n_features_in_ = known.n_features
+            error, explained, of_landmarks, theirs, n_judged, held_out = known.report
             pca.report_ = Report(Loss(error, explained), Loss(of_landmarks, theirs), n_judged, held_out)
             whole = _belong_together(pca)
-        except (KeyError, TypeError, ValueError):
+        except (LookupError, TypeError, ValueError, AttributeError):
             whole = False
         if not whole:
             raise ModelFolderError("this map of kernel components is damaged; restore it from a copy or learn it anew")

@@ -25,6 +25,7 @@ from wsabie.features.viewer import Look
 from wsabie.sources.records import ItemSource
 from wsabie.storage.folder import Array
 from wsabie.storage.rejects import Rejects
+from wsabie.storage.schema import check_array
 
 ORDERS = ((0, 1), (1, 0), (0, 2), (1, 1), (2, 0))
 """Derivatives (down, across) of each scale."""
@@ -215,7 +216,7 @@ class Textons(PictureDescriber):
         return {"centres": self._fitted().centres}
 
     def _restore(self, tensors: dict[str, Any]) -> None:
-        self.textons_ = Dictionary(tensors["centres"])
+        self.textons_ = Dictionary(check_array(tensors, "centres", "float32", (None, None)))
         if self.textons_.centres.shape != (self.n_textons, len(ORDERS) * len(self.sigmas)):
             raise self._other_version()
 

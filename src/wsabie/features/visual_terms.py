@@ -25,6 +25,7 @@ from wsabie.sources.records import Item, ItemSource
 from wsabie.sources.regions import Content
 from wsabie.storage.folder import Array, Parts
 from wsabie.storage.rejects import Rejects
+from wsabie.storage.schema import check_array
 
 KIND = "visual_terms"
 _DEFAULT_PLAN = BlockPlan()
@@ -242,8 +243,11 @@ class VisualTerms(PictureDescriber):
         return tensors if self.idf_ is None else {**tensors, "idf": self.idf_}
 
     def _restore(self, tensors: dict[str, Any]) -> None:
-        self.dictionary_ = Dictionary(tensors["centres"])
-        self.idf_ = tensors.get("idf")
+        self.dictionary_ = Dictionary(check_array(tensors, "centres", "float32", (None, None)))
+        n = len(self.dictionary_)
+        if not n:
+            raise ValueError("centres holds no term")
+        self.idf_ = check_array(tensors, "idf", "float32", (n,)) if self.weighting == "tfidf" else None
 
     @classmethod
     def _other_version(cls) -> ModelFolderError:

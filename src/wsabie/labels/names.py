@@ -3,6 +3,7 @@
 import heapq
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
@@ -67,6 +68,14 @@ def closest(name: str, names: Iterable[str], n: int = 3) -> list[str]:
 
 def _letter_pairs(text: str) -> set[tuple[str, str]]:
     return set(zip(f" {text}", f"{text} ", strict=True))
+
+
+@dataclass(frozen=True)
+class VocabularyEdits:
+    """Other names of labels by number, and what merged and removed labels became, as a model folder holds them."""
+
+    aliases: dict[str, int]
+    retired: dict[str, int]
 
 
 class Vocabulary:

@@ -10,7 +10,7 @@ from wsabie.base.arrays import Matrix, UInt64
 from wsabie.base.errors import InputError
 from wsabie.base.executor import Executor, Serial
 from wsabie.base.progress import SILENT, Progress
-from wsabie.features.describer import Describer
+from wsabie.features.describer import Describer, PartConfig
 from wsabie.features.registry import describer_from_parts
 from wsabie.models.base import LabelModel
 from wsabie.models.kinds import model_from
@@ -20,8 +20,20 @@ from wsabie.sources.records import Item, ItemList, ItemSource, Rows, Source, Thi
 from wsabie.sources.regions import Cutout, Region, parse_region
 from wsabie.storage.folder import Parts, save_folder
 from wsabie.storage.rejects import Rejects
+from wsabie.storage.schema import check_array, read_config
 
 KIND = "annotator"
+
+
+@dataclass(frozen=True)
+class AnnotatorConfig:
+    """The config of a folder of an annotator."""
+
+    model: PartConfig
+    feature_names: list[str] | None
+    facts: dict[str, Any]
+    dictionary: str | None = None
+    terms: PartConfig | None = None
 
 
 @dataclass
@@ -202,13 +214,17 @@ class Annotator:
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
         """The annotator that `to_parts` described."""
-        config = parts.config
-        model = model_from(parts.under("model", config["model"]["kind"], config["model"]["config"]))
-        terms = None
-        if "terms" in config:
-            terms = describer_from_parts(parts.under("terms", config["terms"]["kind"], config["terms"]["config"]))
-        marks = parts.tensors.get("marks")
-        return cls(model, terms, config["feature_names"], config["facts"], config.get("dictionary"), marks)
+        known = read_config(AnnotatorConfig, parts.config)
+        model = model_from(parts.under("model", known.model.kind, known.model.config))
+        terms, n = None, model.n_features_in_
+        if known.terms is not None:
+            terms = describer_from_parts(parts.under("terms", known.terms.kind, known.terms.config))
+        names = known.feature_names
+        for what, width in (("terms", terms and terms.n_features_), ("feature_names", names and len(names))):
+            if width is not None and width != n:
+                raise ValueError(f"its {what} have {width:,} features, and its model {n:,}")
+        marks = check_array(parts.tensors, "marks", "uint64", (None,)) if "marks" in parts.tensors else None
+        return cls(model, terms, names, known.facts, known.dictionary, marks)
 
     def save(self, path: str | Path) -> None:
         """Write the folder, atomically."""

@@ -6,6 +6,7 @@ are sought in there alone, exactly: O((p + n / 2^p) d~) in place of O(n d~), d~ 
 """
 
 import math
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, Self
 
@@ -18,6 +19,7 @@ from wsabie.models.inputs import Inputs, matrix_from, matrix_tensors, row_ranges
 from wsabie.models.neighbours import NeighbourVotes, arrays_of, by_feature, nearest_rows
 from wsabie.models.scaling import Rows, RowScaling, row_sums
 from wsabie.storage.folder import Parts
+from wsabie.storage.schema import Count, PositiveCount, check_array, read_config
 
 PAPER_LEAF = 20_000
 """Training rows in a leaf of the paper's tree."""
@@ -38,6 +40,14 @@ def auto_depth(n: int) -> int:
     """
     wanted = max(3, round(math.log2(n / PAPER_LEAF)))
     return min(wanted, max(0, int(math.log2(n / SMALL_LEAF))))
+
+
+@dataclass(frozen=True)
+class TreeConfig:
+    """The part of a folder's config that says how large the tree is."""
+
+    train_rows: PositiveCount
+    tree_depth: Count
 
 
 class ApproximateNeighbours(NeighbourVotes):
@@ -101,12 +111,15 @@ class ApproximateNeighbours(NeighbourVotes):
         """The model that `to_parts` described; training rows and directions stay memory-mapped."""
         config, t = parts.config, parts.tensors
         model = cls._restored(config)
-        width, n, model.depth_ = model.n_features_in_, int(config["train_rows"]), int(config["tree_depth"])
+        known, width = read_config(TreeConfig, config), model.n_features_in_
+        n, model.depth_ = known.train_rows, known.tree_depth
         model.scaling_ = RowScaling.restored(config["scaling"], t, width)
-        model.directions_, model.thresholds_, model.order_ = t["directions"], t["thresholds"], t["order"]
+        if 1 << min(model.depth_, 60) > n:
+            raise ValueError(f"tree_depth is {model.depth_}, and there are {n:,} rows")
         nodes = 2**model.depth_ - 1
-        if model.directions_.shape != (nodes, width) or model.thresholds_.shape != (nodes,):
-            raise ValueError("the sizes of directions, thresholds do not agree with the rest")
+        model.directions_ = check_array(t, "directions", "float32", (nodes, width))
+        model.thresholds_ = check_array(t, "thresholds", "float64", (nodes,))
+        model.order_ = check_array(t, "order", "int64", (n,))
         if not np.array_equal(np.sort(model.order_), np.arange(n)):
             raise ValueError("order does not hold every training row once")
         stacked = (width << model.depth_, int(np.diff(_bounds(n, model.depth_)).max()))

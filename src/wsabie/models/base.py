@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -13,11 +14,23 @@ from wsabie.base.errors import InputError
 from wsabie.base.machine import versions
 from wsabie.base.plain import plain
 from wsabie.base.validation import check_features, require, whole_number
-from wsabie.labels.names import Vocabulary
+from wsabie.labels.names import Vocabulary, VocabularyEdits
 from wsabie.models.inputs import Inputs, n_rows
 from wsabie.models.labelling import label_matrix
 from wsabie.models.loading import load_one_of
 from wsabie.storage.folder import Parts, save_folder
+from wsabie.storage.schema import PositiveCount, check_parameters, read_config
+
+
+@dataclass(frozen=True)
+class FittedConfig:
+    """The part of a folder's config that every kind of model has."""
+
+    parameters: dict[str, Any]
+    label_names: list[str]
+    n_features: PositiveCount
+    label_edits: VocabularyEdits | None = None
+    feature_names_in: list[str] | None = None
 
 
 class LabelModel(BaseEstimator):  # type: ignore[misc]
@@ -122,6 +135,10 @@ class LabelModel(BaseEstimator):  # type: ignore[misc]
     def check_parameters(self) -> None:
         """Refuse values that no training can use, by name; InputError."""
 
+    def _check_loaded(self) -> None:
+        """As `check_parameters`, of a model from a folder."""
+        self.check_parameters()
+
     @abstractmethod
     def to_parts(self) -> Parts:
         """What the model is made of: JSON-able config and named arrays."""
@@ -162,12 +179,17 @@ class LabelModel(BaseEstimator):  # type: ignore[misc]
     @classmethod
     def _restored(cls, config: dict[str, Any]) -> Self:
         """A model with its parameters, vocabulary and width, for `from_parts` to complete."""
-        model = cls(**config["parameters"])
-        names, edits = config["label_names"], config.get("label_edits")
-        model.vocabulary_ = Vocabulary(names) if edits is None else Vocabulary.restored(names, edits)
-        model.n_features_in_ = int(config["n_features"])
-        if "feature_names_in" in config:
-            model.feature_names_in_ = np.array(config["feature_names_in"], object)
+        known = read_config(FittedConfig, config)
+        check_parameters(cls, known.parameters)
+        model = cls(**known.parameters)
+        model._check_loaded()
+        names, edits = known.label_names, known.label_edits
+        model.vocabulary_ = Vocabulary(names) if edits is None else Vocabulary.restored(names, asdict(edits))
+        model.n_features_in_ = known.n_features
+        if known.feature_names_in is not None:
+            if len(known.feature_names_in) != known.n_features:
+                raise ValueError(f"feature_names_in names {len(known.feature_names_in)} of {known.n_features} features")
+            model.feature_names_in_ = np.array(known.feature_names_in, object)
         return model
 
     def __sklearn_tags__(self) -> Any:

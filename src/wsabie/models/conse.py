@@ -17,6 +17,7 @@ from wsabie.models.meanings import MeaningRanker
 from wsabie.models.scaling import Rows
 from wsabie.models.softmax import Softmax
 from wsabie.storage.folder import Parts
+from wsabie.storage.schema import check_array
 
 
 class Conse(MeaningRanker):
@@ -135,7 +136,6 @@ class Conse(MeaningRanker):
         model = cls._restored(config)
         model._restore_terms(config, parts.tensors)
         model.classifier_ = Softmax.from_parts(parts.under("classifier", Softmax.kind, config["classifier"]))
-        model.targets_ = parts.tensors["targets"]
-        if model.targets_.shape != (len(model.classifier_.vocabulary_), model.terms_.table.shape[1]):
-            raise ValueError("the size of targets does not agree with the rest")
+        size = len(model.classifier_.vocabulary_), model.terms_.table.shape[1]
+        model.targets_ = check_array(parts.tensors, "targets", "float32", size)
         return model

@@ -21,6 +21,7 @@ from wsabie.models.trained import TrainedModel
 from wsabie.space import tables
 from wsabie.space.joint import JointSpace
 from wsabie.storage.folder import Parts
+from wsabie.storage.schema import check_array
 from wsabie.training.losses import LossName, RankWeight, Surrogate
 from wsabie.training.settings import Schedule, Settings
 from wsabie.training.targets import Positives
@@ -210,9 +211,8 @@ class Devise(MeaningRanker, TrainedModel):
         model._restore_trained(config, t)
         model._restore_terms(config, t)
         dim = model.terms_.table.shape[1]
-        if t["features"].shape != (model.n_features_in_ + model.scaling_.n_added, dim):
-            raise ValueError("the size of features does not agree with the rest")
-        V, none = tables.padded(t["features"]), np.zeros((0, dim), np.float32)
-        model._seen = t["seen"]
+        V = check_array(t, "features", "float32", (model.n_features_in_ + model.scaling_.n_added, dim))
+        V, none = tables.padded(V), np.zeros((0, dim), np.float32)
+        model._seen = check_array(t, "seen", "int64", (None,), below=len(model.vocabulary_))
         model.space_ = JointSpace(dim, "dot", V, none, np.zeros(0, np.float32), given=(False, True))
         return model

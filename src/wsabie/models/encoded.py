@@ -16,8 +16,17 @@ from wsabie.models.loading import load_one_of
 from wsabie.sources.records import Source
 from wsabie.storage.folder import Parts, save_folder
 from wsabie.storage.rejects import Rejects
+from wsabie.storage.schema import check_array, read_config
 
 KIND = "points"
+
+
+@dataclass(frozen=True)
+class PointsConfig:
+    """The config of a folder of points."""
+
+    ids: list[str]
+    origin: str
 
 
 @dataclass(frozen=True)
@@ -80,10 +89,8 @@ class Encoded:
 
     @classmethod
     def _restored(cls, parts: Parts) -> Self:
-        points, ids = parts.tensors["points"], parts.config["ids"]
-        if len(ids) != len(points):
-            raise ValueError(f"{len(ids):,} ids for {len(points):,} points")
-        return cls(ids, points, parts.config["origin"])
+        known = read_config(PointsConfig, parts.config)
+        return cls(known.ids, check_array(parts.tensors, "points", "float32", (len(known.ids), None)), known.origin)
 
 
 def refuse_without_points(model: LabelModel) -> None:

@@ -12,6 +12,7 @@ k, neighbours, explanations, probabilities) knows nothing of members.
 import time
 from collections.abc import Callable, Sequence
 from copy import copy
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
@@ -34,6 +35,7 @@ from wsabie.models.wsabie import Wsabie
 from wsabie.space import tables
 from wsabie.space.joint import JointSpace
 from wsabie.storage.folder import Parts
+from wsabie.storage.schema import check_parameters, read_config
 from wsabie.training.stats import EpochStats
 
 By = Literal["seed", "rows", "columns"]
@@ -52,6 +54,18 @@ class _Part(NamedTuple):
 
     def of(self, rows: Matrix) -> Matrix:
         return rows if isinstance(self.columns, slice) else rows[:, self.columns] * self.factor
+
+
+@dataclass(frozen=True)
+class EnsembleConfig:
+    """The part of a folder's config that tells of members."""
+
+    parameters: dict[str, Any]
+    label_names: list[str]
+    joined: dict[str, Any]
+    members: list[Member]
+    history: list[EpochStats]
+    validation_map: float | None
 
 
 class Ensemble(TransformerMixin, LabelModel):  # type: ignore[misc]
@@ -308,7 +322,7 @@ class Ensemble(TransformerMixin, LabelModel):  # type: ignore[misc]
 
     def facts(self) -> dict[str, Any]:
         """Sizes and figures, JSON-able: those of `Wsabie.facts`, and of the members."""
-        members = [member._asdict() for member in self.members_]
+        members = [asdict(member) for member in self.members_]
         about = {"models": len(members), "by": self.by, "epochs": len(self.history_)}
         seconds = sum(member.seconds for member in self.members_)
         figures = {"validation_map": self.validation_map_, "fit_seconds": seconds, "members": members}
@@ -328,7 +342,7 @@ class Ensemble(TransformerMixin, LabelModel):  # type: ignore[misc]
             "parameters": plain(own),
             "label_names": joined.config.pop("label_names"),
             "joined": joined.config,
-            "members": [member._asdict() for member in self.members_],
+            "members": [asdict(member) for member in self.members_],
             "history": [stats.as_dict() for stats in self.history_],
             "validation_map": self.validation_map_,
         }
@@ -338,15 +352,17 @@ class Ensemble(TransformerMixin, LabelModel):  # type: ignore[misc]
     def from_parts(cls, parts: Parts) -> Self:
         """The model that `to_parts` described; its label table stays memory-mapped."""
         config = parts.config
-        inner = {**config["joined"], "label_names": config["label_names"]}
-        base = config["parameters"]["estimator"]
-        model = cls(**{**config["parameters"], "estimator": None if base is None else Wsabie(**base)})
+        known = read_config(EnsembleConfig, config)
+        inner = {**known.joined, "label_names": known.label_names}
+        check_parameters(cls, {**known.parameters, "estimator": None})
+        base = known.parameters["estimator"]
+        model = cls(**{**known.parameters, "estimator": None if base is None else Wsabie(**base)})
+        model.check_parameters()
         model.joined_ = Wsabie.from_parts(parts.under("joined", Wsabie.kind, inner))
         model.vocabulary_, model.n_features_in_ = model.joined_.vocabulary_, model.joined_.n_features_in_
         model.feature_names_in_ = model.joined_.feature_names_in_
-        model.members_ = [Member(**member) for member in config["members"]]
-        model.history_ = [EpochStats(**stats) for stats in config["history"]]
-        model.validation_map_ = config["validation_map"]
+        model.members_ = known.members
+        model.history_, model.validation_map_ = known.history, known.validation_map
         return model
 
     def __sklearn_tags__(self) -> Any:

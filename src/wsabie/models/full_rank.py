@@ -5,7 +5,7 @@ alternative that the paper names and does not use, both terms at once with a pen
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -26,10 +26,22 @@ from wsabie.models.scored import ScoreRanker
 from wsabie.models.wsabie import Wsabie
 from wsabie.space.linear import FullSpace
 from wsabie.storage.folder import Parts, is_model_folder
+from wsabie.storage.schema import check_parameters, read_config
 from wsabie.training.settings import Settings
 
 BLENDS = (0.0, *(2.0**e for e in range(-6, 9)))
 """First round of the line search; two more look between the neighbours of the best."""
+
+
+@dataclass(frozen=True)
+class FullRankConfig:
+    """The part of a folder's config beside those of the two terms."""
+
+    parameters: dict[str, Any]
+    given: dict[str, bool]
+    blend: float
+    searched: list[tuple[float, float]]
+    validation_map: float | None
 
 
 class _Jointly(Wsabie):
@@ -291,16 +303,17 @@ class FullRank(ScoreRanker):
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
         """The model that `to_parts` described."""
-        config = parts.config
+        config, known = parts.config, read_config(FullRankConfig, parts.config)
         embedding = Wsabie.from_parts(parts.under("embedding", Wsabie.kind, config["embedding"]))
         linear = LinearRanker.from_parts(parts.under("linear", LinearRanker.kind, config["linear"]))
         if list(embedding.vocabulary_) != list(linear.vocabulary_) or embedding.n_features_in_ != linear.n_features_in_:
             raise ValueError("the two terms are of different labels or features")
         named = {"embedding": Wsabie(**embedding.get_params()), "linear": LinearRanker(**linear.get_params())}
-        model = cls(**{name: part for name, part in named.items() if config["given"][name]}, **config["parameters"])
+        check_parameters(cls, known.parameters)
+        model = cls(**{name: part for name, part in named.items() if known.given[name]}, **known.parameters)
         model.embedding_, model.linear_ = embedding, linear
         model.vocabulary_, model.n_features_in_ = embedding.vocabulary_, embedding.n_features_in_
         model.feature_names_in_ = embedding.feature_names_in_
-        model.validation_map_ = config["validation_map"]
-        model.blend_, model.searched_ = float(config["blend"]), [tuple(pair) for pair in config["searched"]]
+        model.check_parameters()
+        model.validation_map_, model.blend_, model.searched_ = known.validation_map, known.blend, known.searched
         return model

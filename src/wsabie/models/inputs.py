@@ -7,6 +7,7 @@ import numpy as np
 
 from wsabie.base.arrays import Csr, Float32, Int64, Matrix
 from wsabie.space import protocol
+from wsabie.storage.schema import check_array
 
 Inputs = Csr | Float32
 AnyInputs = TypeVar("AnyInputs", Csr | Float32, protocol.Inputs)
@@ -94,10 +95,11 @@ def matrix_from(name: str, tensors: Mapping[str, Any], shape: tuple[int, int]) -
     from scipy.sparse import csr_matrix
 
     if name in tensors:
-        if tensors[name].shape != shape:
-            raise ValueError(f"the size of {name} does not agree with the rest")
-        return tensors[name]
-    parts = tuple(tensors[f"{name}/{part}"] for part in ("data", "indices", "indptr"))
-    matrix = csr_matrix(parts, shape=shape)
-    matrix.check_format(full_check=True)  # a column out of range would be read outside the memory
-    return matrix
+        return check_array(tensors, name, "float32", shape)
+    whole = "int32 int64"
+    indptr = check_array(tensors, f"{name}/indptr", whole, (shape[0] + 1,))
+    indices = check_array(tensors, f"{name}/indices", whole, (None,), below=shape[1])
+    data = check_array(tensors, f"{name}/data", "float32", indices.shape)
+    if indptr[0] != 0 or indptr[-1] != len(indices) or (indptr[1:] < indptr[:-1]).any():
+        raise ValueError(f"{name}/indptr does not agree with {name}/indices")
+    return csr_matrix((data, indices, indptr), shape=shape)

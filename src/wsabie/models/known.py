@@ -13,10 +13,11 @@ from wsabie.base.validation import check_features, require
 from wsabie.labels.names import Vocabulary, unknown_label
 from wsabie.models.inputs import n_rows, rows_between
 from wsabie.models.relations import Kind
-from wsabie.models.scaling import RowScaling
+from wsabie.models.scaling import Method, RowScaling
 from wsabie.space import tables
 from wsabie.space.protocol import Inputs
 from wsabie.space.shared import Ends, SharedSpace
+from wsabie.storage.schema import Count, check_array
 from wsabie.training.threads import Threads
 
 _ENCODED_AT_ONCE = 1 << 14
@@ -144,13 +145,25 @@ def kind_parts(kind: KnownKind) -> tuple[dict[str, Any], dict[str, Any]]:
     return config, tensors
 
 
-def kind_from(name: str, config: Mapping[str, Any], tensors: Mapping[str, Any]) -> KnownKind:
+@dataclass(frozen=True)
+class KindConfig:
+    """What a folder's config says of a kind."""
+
+    things: list[str]
+    table: str
+    n_features: Count
+    scaling: Method | None
+
+
+def kind_from(name: str, config: KindConfig, tensors: Mapping[str, Any]) -> KnownKind:
     """The kind that `kind_parts` described; points stay mapped from the file."""
-    known = KnownKind(name, Vocabulary(config["things"]), config["table"], int(config["n_features"]))
-    if config["scaling"] is not None:
+    known = KnownKind(name, Vocabulary(config.things), config.table, config.n_features)
+    if config.scaling is not None:
         own = {key.removeprefix(f"{name}/"): array for key, array in tensors.items() if key.startswith(f"{name}/")}
-        known.scaling = RowScaling.restored(config["scaling"], own, known.n_features)
-        known.points = own["points"]
+        known.scaling = RowScaling.restored(config.scaling, own, known.n_features)
+        known.points = check_array(own, "points", "float32", (len(known.things), None))
+    elif config.n_features:
+        raise ValueError(f"the kind {name!r} has n_features and no scaling")
     return known
 
 
@@ -158,9 +171,8 @@ def space_from(tensors: Mapping[str, Any], dim: int, similarity: Any, kinds: Ite
     """The tables out of a folder, in padded memory of their own; sizes that do not agree raise ValueError."""
     found = {}
     for kind in kinds:
-        table, points = tensors[f"tables/{kind.table}"], kind.points
-        agree = table.shape == (kind.n_rows, dim) and (points is None or points.shape == (len(kind.things), dim))
-        if not agree:
-            raise ValueError(f"the sizes of the tables, points and things of {kind.name!r} do not agree with the rest")
+        table = check_array(tensors, f"tables/{kind.table}", "float32", (kind.n_rows, dim))
+        if kind.points is not None and kind.points.shape[1] != dim:
+            raise ValueError(f"the sizes of the points of {kind.name!r} do not agree with the rest")
         found[kind.table] = tables.padded(table)
     return SharedSpace(dim, similarity, found)

@@ -1,6 +1,7 @@
 """A fitted space of many kinds of things: where they are, what is near to what, and how it is kept."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -16,16 +17,28 @@ from wsabie.base.validation import require, whole_number
 from wsabie.evaluation.evaluate import Evaluation
 from wsabie.labels.hierarchy import Hierarchy
 from wsabie.models.judging import evaluate_judged
-from wsabie.models.known import KnownKind, kind_from, kind_parts, space_from
+from wsabie.models.known import KindConfig, KnownKind, kind_from, kind_parts, space_from
 from wsabie.models.loading import load_one_of
 from wsabie.models.relations import Kind, Relation, refuse_twins
 from wsabie.models.told import judged, known_matrix
 from wsabie.space.shared import SharedSpace
 from wsabie.storage.folder import Parts, save_folder
+from wsabie.storage.schema import check_parameters, read_config
 from wsabie.training.stats import EpochStats, kept_epoch
 
 if TYPE_CHECKING:
     from wsabie.search.exact import ExactIndex
+
+
+@dataclass(frozen=True)
+class SpaceConfig:
+    """The config of a folder of a space."""
+
+    parameters: dict[str, Any]
+    kinds: dict[str, KindConfig]
+    relations: list[tuple[str, str, str]]
+    settings: dict[str, Any]
+    history: list[EpochStats]
 
 
 class KnownSpace(BaseEstimator):  # type: ignore[misc]
@@ -249,13 +262,17 @@ class KnownSpace(BaseEstimator):  # type: ignore[misc]
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
         """The space that `to_parts` described."""
-        config = parts.config
-        model = cls(**config["parameters"])
+        known = read_config(SpaceConfig, parts.config)
+        check_parameters(cls, known.parameters)
+        model = cls(**known.parameters)
+        model.check_parameters()
         own = parts.under("kinds", "", {}).tensors
-        model.kinds_ = {name: kind_from(name, one, own) for name, one in config["kinds"].items()}
+        model.kinds_ = {name: kind_from(name, one, own) for name, one in known.kinds.items()}
         model.space_ = space_from(parts.tensors, model.dim, model.similarity, model.kinds_.values())
-        model.relations_ = [(name, query, target) for name, query, target in config["relations"]]
-        model.settings_, model.history_ = config["settings"], [EpochStats(**one) for one in config["history"]]
+        missing = {kind for _, *ends in known.relations for kind in ends} - model.kinds_.keys()
+        if missing:
+            raise ValueError(f"its relations name the kinds {', '.join(sorted(missing))}, which there are not")
+        model.relations_, model.settings_, model.history_ = known.relations, known.settings, known.history
         return model
 
     def save(self, path: str | Path) -> None:

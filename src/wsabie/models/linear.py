@@ -18,6 +18,7 @@ from wsabie.models.scored import ScoreRanker
 from wsabie.models.trained import TrainedModel
 from wsabie.space.linear import LinearSpace
 from wsabie.storage.folder import Parts
+from wsabie.storage.schema import check_array
 from wsabie.training.losses import LossName, RankWeight, Surrogate
 from wsabie.training.settings import Schedule, Settings
 from wsabie.training.targets import Positives
@@ -169,9 +170,8 @@ class LinearRanker(TrainedModel, ScoreRanker):
         model = cls._restored(config)
         model._restore_trained(config, t)
         n_labels, width = len(model.vocabulary_), model.n_features_in_ + model.scaling_.n_added
-        if t["weights"].shape != (n_labels, width) or t["bias"].shape != (n_labels,):
-            raise ValueError("the sizes of weights, bias do not agree with the rest")
-        model.space_ = LinearSpace(t["weights"], t["bias"])
+        weights = check_array(t, "weights", "float32", (n_labels, width))
+        model.space_ = LinearSpace(weights, check_array(t, "bias", "float32", (n_labels,)))
         return model
 
 

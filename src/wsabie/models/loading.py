@@ -26,5 +26,5 @@ def load_one_of(
         )
     try:
         return kinds[parts.kind](parts)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError) as error:
         raise ModelFolderError(f"{path} lacks a part ({error}); restore it from a copy or make it again") from error

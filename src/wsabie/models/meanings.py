@@ -2,6 +2,8 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -17,6 +19,7 @@ from wsabie.labels.vectors import Vectors
 from wsabie.models.inputs import Inputs
 from wsabie.models.parameters import check_run
 from wsabie.models.scored import ScoreRanker
+from wsabie.storage.schema import Count, check_array, read_config
 
 if TYPE_CHECKING:
     from wsabie.search.exact import ExactIndex
@@ -38,6 +41,15 @@ class Meant(NamedTuple):
     table: Float32
     places: Int64
     missing: list[str]
+
+
+@dataclass(frozen=True)
+class TermsConfig:
+    """The part of a folder's config that says which terms labels mean."""
+
+    terms: list[str]
+    missing: list[str]
+    n_labels: Count
 
 
 class MeaningRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
@@ -187,6 +199,11 @@ class MeaningRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
         require(named, f"labels are {repr(self.labels)[:60]}; give a list of names")
         check_run(self.threads, self.seed)
 
+    def _check_loaded(self) -> None:
+        whole = copy(self)
+        whole.vectors = Vectors(["word"], np.ones((1, 1), np.float32))  # a folder keeps none
+        whole.check_parameters()
+
     def facts(self) -> dict[str, Any]:
         """Sizes and figures that tell what the model is, JSON-able."""
         known = self.terms_.known()
@@ -258,12 +275,13 @@ class MeaningRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
         return {"terms": self.terms_.table, "term": self.terms_.term, "label": self.terms_.label}
 
     def _restore_terms(self, config: dict[str, Any], t: Any) -> None:
-        n, names, term, label = len(self.vocabulary_), config["terms"], t["term"], t["label"]
-        agree = len(t["terms"]) == len(names) and term.shape == label.shape and int(config["n_labels"]) == n
-        inside = not len(term) or (term.min() >= 0 and term.max() < len(names) and label.min() >= 0 and label.max() < n)
-        if not (agree and inside):
-            raise ValueError("the sizes of terms, term, label do not agree with the rest")
-        self.terms_, self.missing_ = TermTable(names, t["terms"], term, label, n), config["missing"]
+        known, n = read_config(TermsConfig, config), len(self.vocabulary_)
+        if known.n_labels != n:
+            raise ValueError(f"the sizes of n_labels and label_names do not agree: {known.n_labels} and {n}")
+        table = check_array(t, "terms", "float32", (len(known.terms), None))
+        term = check_array(t, "term", "int64", (None,), below=len(table))
+        label = check_array(t, "label", "int64", term.shape, below=n)
+        self.terms_, self.missing_ = TermTable(known.terms, table, term, label, n), known.missing
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()

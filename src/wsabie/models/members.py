@@ -1,7 +1,8 @@
 """What sets the members of an ensemble apart, and what is known of each when it is done."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,8 @@ SHARE = 0.7
 """Of the columns, where each member draws its own."""
 
 
-class Member(NamedTuple):
+@dataclass(frozen=True)
+class Member:
     """One model of an ensemble.
 
     Attributes

@@ -7,6 +7,7 @@ from wsabie.models.inputs import Inputs, matrix_from, matrix_tensors
 from wsabie.models.neighbours import NeighbourVotes, arrays_of, by_feature, nearest_rows
 from wsabie.models.scaling import Rows, RowScaling
 from wsabie.storage.folder import Parts
+from wsabie.storage.schema import PositiveCount, read_config
 
 
 class NearestNeighbours(NeighbourVotes):
@@ -58,7 +59,7 @@ class NearestNeighbours(NeighbourVotes):
         """The model that `to_parts` described; the training rows stay memory-mapped."""
         config, t = parts.config, parts.tensors
         model = cls._restored(config)
-        width, rows = model.n_features_in_, int(config["train_rows"])
+        width, rows = model.n_features_in_, read_config(PositiveCount, config["train_rows"])
         model.scaling_ = RowScaling.restored(config["scaling"], t, width)
         model.train_ = matrix_from("train", t, (rows, width) if "train" in t else (width, rows))
         model.targets_ = matrix_from("targets", t, (rows, len(model.vocabulary_)))

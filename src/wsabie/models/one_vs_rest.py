@@ -32,6 +32,7 @@ from wsabie.models.parameters import check_run, is_number
 from wsabie.models.scaling import Rows, RowScaling
 from wsabie.models.scored import ScoreRanker
 from wsabie.storage.folder import Parts
+from wsabie.storage.schema import Count, check_array, read_config
 
 log = logging.getLogger("wsabie")
 _TOLD_SECONDS = 60
@@ -223,11 +224,10 @@ class OneVsRest(ScoreRanker):
         config, t = parts.config, parts.tensors
         model = cls._restored(config)
         model.scaling_ = RowScaling.restored(config["scaling"], t, model.n_features_in_)
-        model.coef_, model.intercept_ = t["weights"].T, t["intercept"]
-        model.n_unconverged_ = int(config["n_unconverged"])
         n_labels = len(model.vocabulary_)
-        if model.coef_.shape != (n_labels, model.n_features_in_) or model.intercept_.shape != (n_labels,):
-            raise ValueError("the sizes of weights, intercept do not agree with the rest")
+        model.coef_ = check_array(t, "weights", "float32", (model.n_features_in_, n_labels)).T
+        model.intercept_ = check_array(t, "intercept", "float32", (n_labels,))
+        model.n_unconverged_ = read_config(Count, config["n_unconverged"])
         return model
 
     def _scores(self, inputs: Inputs) -> Float32:

@@ -26,6 +26,7 @@ from wsabie.models.scaling import Rows
 from wsabie.space import tables
 from wsabie.space.parts import PartsSpace
 from wsabie.storage.folder import Parts as Folder
+from wsabie.storage.schema import check_array
 from wsabie.training.losses import RankWeight
 from wsabie.training.parts import QuadrupletVisits
 from wsabie.training.settings import Schedule, Settings
@@ -267,10 +268,7 @@ init_labels, patience, threads, deterministic, seed
     def from_parts(cls, parts: Folder) -> Self:
         """The model that `to_parts` described; label tables stay memory-mapped."""
         model: Self = super().from_parts(parts)
-        model.relations_ = np.asarray(parts.tensors["relations"], np.int64)
-        model.words_ = model.space_.labels if model.tables == "shared" else parts.tensors["words"]
-        if model.words_.shape != model.space_.labels.shape or model.relations_.shape[1:] != (2,):
-            raise ValueError("the sizes of words or relations do not agree with the rest")
-        if len(model.relations_) and not 0 <= model.relations_.min() <= model.relations_.max() < len(model.words_):
-            raise ValueError("relations holds a label that there is not")
+        labels, t = model.space_.labels, parts.tensors
+        model.relations_ = check_array(t, "relations", "int64 int32", (None, 2), below=len(labels)).astype(np.int64)
+        model.words_ = labels if model.tables == "shared" else check_array(t, "words", "float32", labels.shape)
         return model

@@ -10,6 +10,7 @@ from wsabie.base.progress import SILENT, Progress
 from wsabie.models.inputs import Inputs, n_rows
 from wsabie.models.scored import ScoreRanker
 from wsabie.storage.folder import Parts
+from wsabie.storage.schema import check_array
 
 
 class Popularity(ScoreRanker):
@@ -69,7 +70,5 @@ class Popularity(ScoreRanker):
     def from_parts(cls, parts: Parts) -> Self:
         """The model that `to_parts` described."""
         model = cls._restored(parts.config)
-        model.share_ = np.asarray(parts.tensors["share"])
-        if model.share_.shape != (len(model.vocabulary_),):
-            raise ValueError("the size of share does not agree with the rest")
+        model.share_ = np.asarray(check_array(parts.tensors, "share", "float32", (len(model.vocabulary_),)))
         return model

@@ -31,6 +31,7 @@ from wsabie.base.validation import require
 from wsabie.models.inputs import Inputs, n_rows, take_rows
 from wsabie.sources.align import fold_columns
 from wsabie.space.joint import JointSpace
+from wsabie.storage.schema import check_array
 from wsabie.training.targets import Positives, RowBlock, build_targets
 from wsabie.training.trainer import Blocks, Trainer
 
@@ -190,20 +191,31 @@ class Memory:
         """What `tensors` took apart; parts that do not agree raise ValueError."""
         from scipy.sparse import csr_matrix
 
-        indptr, indices, values, weights, tickets, seen, met = (tensors[f"replay/{name}"] for name in _NAMES)
+        weights = check_array(tensors, "replay/weights", "float32", (None,))
         n = len(weights)
+        tickets = check_array(tensors, "replay/tickets", "float32", (n,))
+        seen = check_array(tensors, "replay/seen", "int64", (None,), below=1 << 53)
+        met = check_array(tensors, "replay/met", "int64", (width,), below=1 << 53)
+        if len(seen) > n_labels or not (np.isfinite(weights).all() and np.isfinite(tickets).all()):
+            raise ValueError("the sizes of replay/seen do not agree with the rest, or a number is not finite")
+        indptr, indices, values = _lists_from(tensors, "replay/labels", "values", "int32", "int8", (n, len(seen)))
         Y = csr_matrix((values, indices, indptr), shape=(n, len(seen)))
-        Y.check_format(full_check=True)  # a label out of range would be read outside the memory
         if "replay/rows" in tensors:
-            rows: Any = tensors["replay/rows"]
-            sizes = rows.shape == (n, width)
+            rows: Any = check_array(tensors, "replay/rows", "float16", (n, width))
         else:
-            rows = Csr(*(tensors[f"replay/rows/{name}"] for name in Csr._fields))
-            csr_matrix((rows.data, rows.indices.astype(np.int32), rows.indptr), (n, width)).check_format(True)
-            sizes = rows.n_rows == n
-        if not (sizes and tickets.shape == (n,) and met.shape == (width,) and len(seen) <= n_labels):
-            raise ValueError("the sizes of the replayed rows do not agree with the rest")
-        return cls(rows, Y, weights, tickets, seen, met, int(n_seen))
+            rows = Csr(*_lists_from(tensors, "replay/rows", "data", "uint16 uint32", "float16", (n, width)))
+        return cls(rows, Y, weights, tickets, seen, met, n_seen)
+
+
+def _lists_from(
+    tensors: Mapping[str, Any], name: str, values: str, of_indices: str, of_values: str, shape: tuple[int, int]
+) -> tuple[Any, Any, Any]:
+    """Where rows begin, columns and values; what points outside raises ValueError."""
+    indptr = check_array(tensors, f"{name}/indptr", "int64", (shape[0] + 1,))
+    indices = check_array(tensors, f"{name}/indices", of_indices, (None,), below=shape[1])
+    if indptr[0] != 0 or indptr[-1] != len(indices) or (indptr[1:] < indptr[:-1]).any():
+        raise ValueError(f"{name}/indptr does not agree with {name}/indices")
+    return indptr, indices, check_array(tensors, f"{name}/{values}", of_values, indices.shape)
 
 
 def remembered(

@@ -11,6 +11,7 @@ from wsabie.base.arrays import Csr, Float32, Float64, Int64, Matrix, under_one_t
 from wsabie.base.errors import InputError
 from wsabie.features.weighting import idf
 from wsabie.models.inputs import Inputs
+from wsabie.storage.schema import check_array, read_config
 
 Rows = Literal["auto", "tfidf"] | None
 Method = Literal["none", "log", "tfidf", "standard", "homogeneous"]
@@ -98,12 +99,11 @@ class RowScaling:
     @classmethod
     def restored(cls, method: Method, tensors: Mapping[str, Any], n_features: int) -> "RowScaling":
         """The scaling that `method` and `tensors` describe; sizes that do not agree raise ValueError."""
-        scaling = cls(method, tensors["scaling/weight"], tensors["scaling/shift"])
-        weight = 0 if method == "none" else n_features + scaling.n_added
+        method = read_config(Method, method)  # type: ignore[arg-type]
+        weight = 0 if method == "none" else n_features + int(method == "homogeneous")
         shift = n_features if method in ("standard", "homogeneous") else 0
-        if scaling.weight.shape != (weight,) or scaling.shift.shape != (shift,):
-            raise ValueError("the sizes of scaling/weight, scaling/shift do not agree with the rest")
-        return scaling
+        sizes = {"scaling/weight": weight, "scaling/shift": shift}
+        return cls(method, *(check_array(tensors, name, "float32", (n,)) for name, n in sizes.items()))
 
     def refused(self, X: Matrix) -> Int64:
         """Numbers of the sparse rows with a negative value where counts are expected."""

@@ -14,6 +14,7 @@ from wsabie.models.inputs import Inputs, as_matrix
 from wsabie.models.scaling import Rows, RowScaling
 from wsabie.models.scored import ScoreRanker
 from wsabie.storage.folder import Parts
+from wsabie.storage.schema import check_array
 
 log = logging.getLogger("wsabie")
 
@@ -150,10 +151,7 @@ class Softmax(ScoreRanker):
         config, t = parts.config, parts.tensors
         model = cls._restored(config)
         model.scaling_ = RowScaling.restored(config["scaling"], t, model.n_features_in_)
-        model.weights_, model.bias_, model.seen_ = t["weights"], t["bias"], t["seen"]
-        n, last = len(model.seen_), int(np.max(model.seen_, initial=-1))
-        if model.weights_.shape != (n, model.n_features_in_) or model.bias_.shape != (n,):
-            raise ValueError("the sizes of weights, bias, seen do not agree with the rest")
-        if last >= len(model.vocabulary_) or np.min(model.seen_, initial=0) < 0:
-            raise ValueError("seen holds a label that there is not")
+        model.seen_ = check_array(t, "seen", "int64", (None,), below=len(model.vocabulary_))
+        model.weights_ = check_array(t, "weights", "float32", (len(model.seen_), model.n_features_in_))
+        model.bias_ = check_array(t, "bias", "float32", (len(model.seen_),))
         return model

@@ -8,7 +8,7 @@ from wsabie.base.errors import InputError
 from wsabie.base.executor import Executor, Serial
 from wsabie.base.progress import SILENT, Progress
 from wsabie.base.validation import require, whole_number
-from wsabie.features.describer import Describer
+from wsabie.features.describer import Describer, PartConfig
 from wsabie.features.registry import describer_from_parts
 from wsabie.models.loading import load_one_of
 from wsabie.models.space import Space
@@ -16,8 +16,27 @@ from wsabie.sources.align import Aligned, align
 from wsabie.sources.records import Rows, Source
 from wsabie.storage.folder import Parts, save_folder
 from wsabie.storage.rejects import Rejects
+from wsabie.storage.schema import read_config
 
 KIND = "space-annotator"
+
+
+@dataclass(frozen=True)
+class ColumnsConfig:
+    """What a folder's config says of the columns of a kind."""
+
+    feature_names: list[str] | None = None
+    dictionary: str | None = None
+
+
+@dataclass(frozen=True)
+class SpaceAnnotatorConfig:
+    """The config of a folder of a space with its features."""
+
+    space: dict[str, Any]
+    columns: dict[str, ColumnsConfig]
+    facts: dict[str, Any]
+    terms: dict[str, PartConfig]
 
 
 @dataclass
@@ -123,13 +142,18 @@ class SpaceAnnotator:
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
         """What `to_parts` described."""
-        config = parts.config
-        space = Space.from_parts(parts.under("space", Space.kind, config["space"]))
+        known = read_config(SpaceAnnotatorConfig, parts.config)
+        space = Space.from_parts(parts.under("space", Space.kind, known.space))
         terms = {
-            name: describer_from_parts(parts.under(f"terms/{name}", one["kind"], one["config"]))
-            for name, one in config["terms"].items()
+            name: describer_from_parts(parts.under(f"terms/{name}", one.kind, one.config))
+            for name, one in known.terms.items()
         }
-        return cls(space, terms, config["columns"], config["facts"])
+        for name, describer in terms.items():
+            if name not in space.kinds_ or space.kinds_[name].n_features != describer.n_features_:
+                raise ValueError(
+                    f"what describes {name!r} has {describer.n_features_:,} features, and its space others"
+                )
+        return cls(space, terms, parts.config["columns"], known.facts)
 
     def save(self, path: str | Path) -> None:
         """Write the folder, atomically."""

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -22,16 +22,36 @@ from wsabie.models.base import LabelModel
 from wsabie.models.inputs import Inputs, n_rows
 from wsabie.models.monitor import MAX_ROWS, ValidationMap, scores_of
 from wsabie.models.parameters import check_parameters, checksum
-from wsabie.models.scaling import RowScaling
+from wsabie.models.scaling import Method, RowScaling
 from wsabie.models.streamed import ReadBlocks, checksum_of, scaling_of
 from wsabie.sources.sharded import ShardedRows, Truth
 from wsabie.space.protocol import Space
+from wsabie.storage.schema import check_array, read_config
 from wsabie.training.checkpoints import Checkpoints
 from wsabie.training.settings import Settings
 from wsabie.training.stats import EpochStats, kept_epoch
 from wsabie.training.targets import row_blocks
 from wsabie.training.threads import Threads
 from wsabie.training.trainer import Blocks, Trainer
+
+
+@dataclass(frozen=True)
+class UsedSettings:
+    """The settings that training goes on from."""
+
+    learning_rate: float
+    feature_rate: float
+    max_norm: float | None
+
+
+@dataclass(frozen=True)
+class TrainedConfig:
+    """The part of a folder's config that every trained model has beside `FittedConfig`."""
+
+    settings: UsedSettings
+    scaling: Method
+    history: list[EpochStats]
+    calibration: tuple[float, float] | None
 
 
 class TrainedModel(LabelModel):
@@ -318,15 +338,12 @@ class TrainedModel(LabelModel):
 
     def _restore_trained(self, config: dict[str, Any], tensors: dict[str, Any]) -> None:
         """What `_trained_config` described; the vocabulary and the width are there."""
-        self.scaling_ = RowScaling.restored(config["scaling"], tensors, self.n_features_in_)
-        self.history_ = [EpochStats(**stats) for stats in config["history"]]
-        self.settings_ = config["settings"]
-        self.calibration_ = None
-        if config["calibration"] is not None:
-            slope, offset = config["calibration"]
-            self.calibration_ = Calibration(slope, offset, tensors["calibration/offsets"])
-            if tensors["calibration/offsets"].shape != (len(self.vocabulary_),):
-                raise ValueError("the sizes of calibration/offsets do not agree with the rest")
+        known = read_config(TrainedConfig, config)
+        self.scaling_ = RowScaling.restored(known.scaling, tensors, self.n_features_in_)
+        self.history_, self.settings_, self.calibration_ = known.history, config["settings"], None
+        if known.calibration is not None:
+            offsets = check_array(tensors, "calibration/offsets", "float32", (len(self.vocabulary_),))
+            self.calibration_ = Calibration(*known.calibration, offsets)
 
 
 def shape_of(targets: Matrix | Truth) -> defaults.Shape:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 from zlib import crc32
 
@@ -28,6 +28,7 @@ from wsabie.models.warm import begun, check_start, place_others
 from wsabie.space import tables
 from wsabie.space.joint import JointSpace, SimilarityName
 from wsabie.storage.folder import Parts
+from wsabie.storage.schema import Count, check_array, read_config
 from wsabie.training.losses import LossName, RankWeight, Surrogate
 from wsabie.training.settings import Schedule, Settings
 from wsabie.training.stats import EpochStats
@@ -39,6 +40,14 @@ if TYPE_CHECKING:
     from wsabie.search.measured import MeasuredIndex
 
 Auto = Literal["auto"]
+
+
+@dataclass(frozen=True)
+class ReplayConfig:
+    """The part of a folder's config that a model with `replay` has."""
+
+    replayed: Count
+    stream: list[Arrival]
 
 
 class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
@@ -539,21 +548,20 @@ class Wsabie(TransformerMixin, LabelEdits, TrainedModel):  # type: ignore[misc]
     def from_parts(cls, parts: Parts) -> Self:
         """The model that `to_parts` described; the label table stays memory-mapped."""
         config, t = parts.config, parts.tensors
-        model = cls._restored({"n_features": len(t["features"]), **config})
+        model = cls._restored({"n_features": len(check_array(t, "features", "float32", (None, None))), **config})
         model._restore_trained(config, t)
-        model._check_shapes(t)
-        model.space_ = JointSpace(model.dim, model.similarity, tables.padded(t["features"]), t["labels"], t["bias"])
+        d, n_labels, dim = model.n_features_in_ + model.scaling_.n_added, len(model.vocabulary_), model.dim
+        V = check_array(t, "features", "float32", (d, dim))
+        W, bias = (
+            check_array(t, "labels", "float32 float16", (n_labels, dim)),
+            check_array(t, "bias", "float32", (n_labels,)),
+        )
+        model.space_ = JointSpace(dim, model.similarity, tables.padded(V), W, bias)
         if "replayed" in config:
-            model.memory_ = Memory.restored(t, config["replayed"], len(t["features"]), len(t["labels"]))
-            model.stream_ = [Arrival(**one) for one in config["stream"]]
+            replay = read_config(ReplayConfig, config)
+            model.memory_ = Memory.restored(t, replay.replayed, d, n_labels)
+            model.stream_ = replay.stream
         return model
-
-    def _check_shapes(self, tensors: Mapping[str, Any]) -> None:
-        d, n_labels = self.n_features_in_ + self.scaling_.n_added, len(self.vocabulary_)
-        sizes = {"features": (d, self.dim), "labels": (n_labels, self.dim), "bias": (n_labels,)}
-        wrong = [name for name, shape in sizes.items() if tensors[name].shape != shape]
-        if wrong:
-            raise ValueError(f"the sizes of {', '.join(wrong)} do not agree with the rest")
 
     # ---- checks
 

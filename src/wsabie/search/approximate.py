@@ -23,6 +23,7 @@ from wsabie.search.measured import MEASURED_AT, WANTED, MeasuredIndex, fingerpri
 from wsabie.search.ready import as_rows, hidden_labels
 from wsabie.space.joint import SimilarityName
 from wsabie.storage.folder import Parts
+from wsabie.storage.schema import check_array
 
 KIND = "approximate index"
 
@@ -260,7 +261,7 @@ class ApproximateIndex(MeasuredIndex):
             if places.dtype != np.int64 or places.ndim != 1 or not np.isin(places, known).all():
                 raise ValueError("it names labels that do not exist")
         lift = Lift(exact.similarity, exact.bias is not None, float(config["length"]))
-        content = parts.tensors["codes"]
+        content = check_array(parts.tensors, "codes", "uint8", (None,))
         n, dim = len(exact.table) if places is None else len(places), exact.table.shape[1]
         index = cls(exact, Codes.from_bytes(content, config["kind"], n, lift.dim(dim)), lift)
         index.tell(config)

@@ -178,7 +178,8 @@ class ShardedRows:
                 found["id"].extend(map(str, expect(columns.numbers["id"][piece.lo : piece.hi])[chosen].tolist()))
             for name, column in words.part(piece.lo, piece.hi).lists.items():
                 expect(column.parts["text"])
-                found.setdefault(name, []).extend(words_of(taken(column, chosen)))
+                with self.shards.refuse_damaged(piece.shard):
+                    found.setdefault(name, []).extend(words_of(taken(column, chosen)))
         return found
 
     def ids(self, span: tuple[int, int]) -> tuple[list[str], Int64]:

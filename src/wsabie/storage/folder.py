@@ -29,9 +29,12 @@ import numpy as np
 
 from wsabie.base.errors import ModelFolderError, WsabieError
 from wsabie.storage.atomic import explained, readable, replacing, write_bytes
+from wsabie.storage.schema import Count, Sha256, check_schema
 
 FORMAT = "wsabie"
 VERSION = 1
+MAP_VARIABLE = "WSABIE_MAP"
+"""Environment variable: "no" has tensors of model folders read into memory and not mapped."""
 _MAX_CONFIG_BYTES = 1 << 30
 _MAX_HEADER_BYTES = 1 << 20
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "U64": "<u8", "U32": "<u4",
@@ -40,9 +43,27 @@ CODES = {np.dtype(dtype): code for code, dtype in DTYPES.items()}
 _HEAD = 80  # bytes of config.json before those that its checksum covers
 _DIGITS = slice(14, 78)  # of the checksum, in these
 _PIECE = 1 << 26
-_KEYS = {"kind": str, "config": dict, "tensors": dict}
 _OURS = re.compile(r"[0-9a-f]{32}\.safetensors|\.[0-9a-f]{32}\.safetensors\..*\.tmp")
 Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True)
+class TensorEntry:
+    """What `config.json` says of a tensor."""
+
+    file: str
+    sha256: Sha256
+    dtype: str
+    shape: list[Count]
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """The content of `config.json`, without its checksum, format and version."""
+
+    kind: str
+    config: dict[str, Any]
+    tensors: dict[str, TensorEntry]
 
 
 @dataclass(frozen=True)
@@ -286,31 +307,28 @@ def _read_config(path: Path) -> dict[str, Any]:
         raise ModelFolderError(
             f"{file} is damaged (it does not agree with its checksum); restore the folder from a copy or make it again"
         )
-    if not all(isinstance(pointer.get(key), kind) for key, kind in _KEYS.items()):
-        raise ModelFolderError(f"{file} lacks its list of tensors; restore the folder from a copy or make it again")
+    check_schema(Pointer, pointer, file, "restore the folder from a copy or make it again", ModelFolderError)
     return pointer
 
 
 def _load_tensor(folder: Path, name: str, entry: Mapping[str, Any], verify: bool) -> Array:
-    if not isinstance(entry, Mapping):
-        raise ModelFolderError(f"{folder / 'config.json'} says nothing about tensor {name!r}; make it again")
-    file = folder / "tensors" / Path(str(entry.get("file", ""))).name
+    file = folder / "tensors" / Path(entry["file"]).name
     damaged = f"{file} (tensor {name!r}) is damaged; restore the folder from a copy or make it again"
     if not (_OURS.fullmatch(file.name) and file.is_file()):
         raise ModelFolderError(f"{file} (tensor {name!r}) is missing; restore the folder from a copy or make it again")
-    if verify and not _holds(file, str(entry.get("sha256"))):
+    if verify and not _holds(file, entry["sha256"]):
         raise ModelFolderError(damaged)
     try:
         array = map_tensor(file)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ModelFolderError(damaged) from error
-    if list(array.shape) != entry.get("shape") or array.dtype.str != entry.get("dtype"):
+    if list(array.shape) != entry["shape"] or array.dtype.str != entry["dtype"]:
         raise ModelFolderError(damaged)
     return array
 
 
 def map_tensor(file: Path) -> Array:
-    """The single tensor of a safetensors file as a read-only memory map."""
+    """The single tensor of a safetensors file as a read-only memory map, or read whole where the user wants that."""
     size = file.stat().st_size
     with file.open("rb") as stream:
         length = int.from_bytes(stream.read(8), "little")
@@ -324,6 +342,9 @@ def map_tensor(file: Path) -> Array:
         raise ValueError("data size does not agree with the shape")
     if expected == 0:
         return np.empty(shape, dtype)
+    if os.environ.get(MAP_VARIABLE) == "no":
+        with file.open("rb") as stream:
+            return np.frombuffer(stream.read()[8 + length :], dtype).reshape(shape)
     return np.memmap(file, dtype, "r", offset=8 + length, shape=shape)
 
 

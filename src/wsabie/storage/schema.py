@@ -4,15 +4,22 @@ msgspec checks plain dataclasses, which the service can show as they are.
 """
 
 import json
-from typing import Annotated, Any, TypeAlias, TypeVar
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Annotated, Any, TypeAlias, TypeVar, get_type_hints
 
 import msgspec
+import numpy as np
 
 from wsabie.base.errors import InputError, WsabieError
 
 T = TypeVar("T")
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)]
 """A whole number from 0 on."""
+Number: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
+"""A whole number from 0 on that kernels hold in 32 bits."""
+PositiveCount: TypeAlias = Annotated[int, msgspec.Meta(gt=0, lt=1 << 53)]
+"""A whole number from 1 on."""
 Sha256: TypeAlias = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 """Hex digits of a checksum."""
 
@@ -61,6 +68,84 @@ def parse_json(schema: type[T], content: bytes, where: object, remedy: str, erro
     except (ValueError, RecursionError) as fault:
         raise error(f"{where} is damaged ({fault}); {remedy}") from fault
     return check_schema(schema, value, where, remedy, error)
+
+
+def read_config(schema: type[T], config: Any, what: str = "its config") -> T:
+    """Return the config of a model folder, or a part of it that is called `what`, as an instance of `schema`.
+
+    Raises
+    ------
+    ValueError
+        A field is missing or has another type; `load_one_of` adds the folder and what to do.
+
+    Examples
+    --------
+    >>> read_config(dict[str, Count], {"rows": 3})
+    {'rows': 3}
+    """
+    try:
+        return msgspec.convert(config, schema)
+    except msgspec.ValidationError as fault:
+        raise ValueError(f"{what}{_fault_text(str(fault))}") from fault
+
+
+def check_parameters(kind: type, parameters: Mapping[str, Any]) -> None:
+    """Compare the parameters that a folder holds with the types of `kind.__init__`, where msgspec knows these.
+
+    Raises
+    ------
+    ValueError
+        One has another type; the sentence names it.
+
+    Examples
+    --------
+    >>> from typing import Literal
+    >>> class Model:
+    ...     def __init__(self, dim: int = 8, rows: Literal["auto"] | None = None) -> None: ...
+    >>> check_parameters(Model, {"dim": 4, "rows": "auto"})
+    """
+    hints = get_type_hints(kind.__init__)  # type: ignore[misc]
+    for name in parameters.keys() & hints.keys():
+        with suppress(TypeError):  # a type that msgspec does not know
+            read_config(hints[name], parameters[name], f"its parameter {name}")
+
+
+def check_array(
+    tensors: Mapping[str, Any], name: str, dtypes: str, shape: Sequence[int | None], *, below: int | None = None
+) -> Any:
+    """Return an array of a model folder after a look at its type, its shape and the range of its numbers.
+
+    Parameters
+    ----------
+    tensors : mapping of str to array
+    name : str
+    dtypes : str
+        Names of types as NumPy has them, with blanks between.
+    shape : sequence of int or None
+        None: any length.
+    below : int or None
+        Entries must lie from 0 to this, exclusive.
+
+    Raises
+    ------
+    KeyError
+        There is no such array.
+    ValueError
+        It has another type or shape, or a number out of range; the sentence names it.
+
+    Examples
+    --------
+    >>> check_array({"bias": np.zeros(3, np.float32)}, "bias", "float32", (3,)).tolist()
+    [0.0, 0.0, 0.0]
+    """
+    array = tensors[name]
+    if array.ndim != len(shape) or any(n not in (None, size) for n, size in zip(shape, array.shape, strict=True)):
+        raise ValueError(f"the sizes of {name} do not agree with the rest")
+    if array.dtype.name not in dtypes.split():
+        raise ValueError(f"{name} holds {array.dtype.name}, and {' or '.join(dtypes.split())} is needed")
+    if below is not None and array.size and not 0 <= int(np.min(array)) <= int(np.max(array)) < below:
+        raise ValueError(f"{name} holds a number outside of 0 to {below - 1}")
+    return array
 
 
 def _fault_text(fault: str) -> str:

@@ -21,7 +21,8 @@ cut out of it: rows have numbers from 0, which do not depend on how large a shar
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
@@ -34,6 +35,7 @@ from wsabie.base.errors import InputError
 from wsabie.base.progress import SILENT, Progress
 from wsabie.storage.atomic import readable, write_bytes
 from wsabie.storage.columns import Columns, KeptOpen, Lists, expected, map_columns, starts_of, write_columns
+from wsabie.storage.schema import Count, Number, Sha256, check_schema, parse_json
 
 FORMAT, VERSION = "wsabie-shards", 1
 MANIFEST, STATISTICS, NAMES = "manifest.json", "statistics.safetensors", "names.json"
@@ -45,8 +47,64 @@ MOST_OPEN = 192
 """Shards that are mapped at once: each holds an open file, of which some systems allow 256."""
 MAKE_AGAIN = "delete the folder and make the shards again with `wsabie shards`"
 """What is done about shards that are damaged, where no copy is at hand."""
+_REMEDY = f"restore it from a copy, or {MAKE_AGAIN}"
 _HEAD = 80  # bytes of the manifest before those that its checksum covers
 _MOST_BYTES = 1 << 30
+
+
+@dataclass(frozen=True)
+class ShardFacts:
+    """What the manifest says of all rows."""
+
+    rows: Count
+    features: Number
+    labels: Number
+    nonzeros: Count
+    pairs: Count
+    dense: bool
+    least: float
+    counts: bool
+    augment: Count
+    dictionary: str | None
+    values: str
+    indices: str | None = None
+    denied: Count = 0
+    open_width: bool = False
+
+
+@dataclass(frozen=True)
+class FileEntry:
+    """What the manifest says of a file."""
+
+    bytes: Count
+    sha256: Sha256
+
+
+@dataclass(frozen=True)
+class ShardEntry(FileEntry):
+    """What the manifest says of a shard."""
+
+    file: str
+    rows: Count
+    nonzeros: Count
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The manifest without its checksum."""
+
+    made_of: str
+    facts: ShardFacts
+    shards: list[ShardEntry]
+    beside: dict[str, FileEntry]
+
+
+@dataclass(frozen=True)
+class ShardNames:
+    """The names of labels, and of features where they have some."""
+
+    label_names: list[str]
+    feature_names: list[str] | None
 
 
 class Piece(NamedTuple):
@@ -189,8 +247,11 @@ class Shards:
             content = file.read_bytes()
         if hashlib.sha256(content).hexdigest() != self.beside[NAMES]["sha256"]:
             raise _damaged(file)
-        found: dict[str, list[str] | None] = json.loads(content)
-        return found
+        names = parse_json(ShardNames, content, file, _REMEDY)
+        features = self.facts["features"] if names.feature_names is None else len(names.feature_names)
+        if (len(names.label_names), features) != (self.facts["labels"], self.facts["features"]):
+            raise _damaged(file)
+        return asdict(names)
 
     def verify(self, progress: Progress = SILENT) -> None:
         """Read everything and compare it with its checksums.
@@ -212,14 +273,21 @@ class Shards:
     def _mapped(self, number: int) -> Columns:
         entry = self.files[number]
         file = self.path / entry["file"]
-        with readable(file):
-            try:
-                if number not in self._sound:
-                    self._check(map_columns(file)[0], entry)
-                    self._sound.add(number)
-                return map_columns(file, scattered=True, check=False)[0]
-            except (ValueError, KeyError) as error:
-                raise _damaged(file) from error
+        with readable(file), self.refuse_damaged(number):
+            if number not in self._sound:
+                self._check(map_columns(file)[0], entry)
+                self._sound.add(number)
+            return map_columns(file, scattered=True, check=False)[0]
+
+    @contextmanager
+    def refuse_damaged(self, number: int) -> Iterator[None]:
+        """Turn what cannot be read in a shard into an InputError that names its file."""
+        try:
+            yield
+        except (ValueError, LookupError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise _damaged(self.path / self.files[number]["file"]) from error
 
     def _check(self, columns: Columns, entry: Mapping[str, Any]) -> None:
         """Kernels follow the numbers of labels, and of features (`_misplaced`), without looking."""
@@ -316,6 +384,13 @@ def _read_manifest(path: Path) -> dict[str, Any]:
         )
     if hashlib.sha256(content[_HEAD:]).hexdigest() != found.pop("sha256", None):
         raise _damaged(file)
+    known = check_schema(Manifest, found, file, _REMEDY)
+    facts, wide = known.facts, known.beside.get(STATISTICS)
+    summed = sum(one.rows for one in known.shards), sum(one.nonzeros for one in known.shards)
+    if summed != (facts.rows, facts.nonzeros):
+        raise InputError(f"{file} is damaged: its shards do not add up to facts.rows and facts.nonzeros; {_REMEDY}")
+    if wide is None or NAMES not in known.beside or wide.bytes < 8 * max(facts.features, facts.labels):
+        raise InputError(f"{file} is damaged: beside does not fit facts.features and facts.labels; {_REMEDY}")
     return found
 
 
@@ -390,4 +465,4 @@ def _entry(file: Path, columns: Columns, digest: str) -> dict[str, Any]:
 
 
 def _damaged(file: Path) -> InputError:
-    return InputError(f"{file} is damaged; restore it from a copy, or {MAKE_AGAIN}")
+    return InputError(f"{file} is damaged; {_REMEDY}")

@@ -9,6 +9,7 @@ from typing import Any
 from wsabie.base.errors import InputError, ModelFolderError
 from wsabie.space.protocol import Trainable
 from wsabie.storage.folder import Parts, folder_kind, load_folder, refuse_foreign, save_folder
+from wsabie.storage.schema import Count, check_array, check_schema
 from wsabie.training.stats import EpochStats
 
 KIND = "checkpoint"
@@ -22,6 +23,16 @@ class Progressed:
     history: list[EpochStats]
     best_figure: float | None
     best: Trainable | None
+
+
+@dataclass(frozen=True)
+class CheckpointConfig:
+    """The config of a folder of a checkpoint."""
+
+    identity: dict[str, Any]
+    epoch: Count
+    history: list[EpochStats]
+    best_figure: float | None
 
 
 class Checkpoints:
@@ -81,7 +92,9 @@ class Checkpoints:
         if not self._is_there() or not self.resume:
             return None
         parts = load_folder(self.path)
-        theirs = parts.config.get("identity", {})
+        again = "restore it from a copy, or begin anew (--anew)"
+        known = check_schema(CheckpointConfig, parts.config, self.path, again, ModelFolderError)
+        theirs = known.identity
         different = sorted(k for k in {*theirs, *self.identity} if theirs.get(k) != self.identity.get(k))
         if "data" in different:  # shapes and automatic parameters follow from the data
             different = [name for name in different if name in ("data", "seed")]
@@ -90,13 +103,18 @@ class Checkpoints:
                 f"the checkpoint at {self.path} was made with other {', '.join(different)}; "
                 "use the same settings and data, or begin anew (--anew)"
             )
-        _fill(space, parts.tensors, "")
         best = None
-        if f"best/{next(iter(space.arrays()))}" in parts.tensors:
-            best = space.copy()
-            _fill(best, parts.tensors, "best/")
-        history = [EpochStats(**stats) for stats in parts.config["history"]]
-        return Progressed(int(parts.config["epoch"]), history, parts.config["best_figure"], best)
+        try:
+            if known.epoch != len(known.history):
+                raise ValueError(f"epoch is {known.epoch}, and the history has {len(known.history)}")
+            filled = _arrays_for(space, parts.tensors, "")
+            if f"best/{next(iter(space.arrays()))}" in parts.tensors:
+                best = space.copy()
+                _fill(best, _arrays_for(best, parts.tensors, "best/"))
+        except (LookupError, ValueError) as error:
+            raise ModelFolderError(f"the checkpoint at {self.path} is damaged ({error}); {again}") from error
+        _fill(space, filled)
+        return Progressed(known.epoch, known.history, known.best_figure, best)
 
     def _is_there(self) -> bool:
         """Whether a checkpoint lies in the folder; a model there is refused, it must not be overwritten."""
@@ -113,6 +131,12 @@ class Checkpoints:
         return kind == KIND
 
 
-def _fill(space: Trainable, tensors: dict[str, Any], prefix: str) -> None:
+def _arrays_for(space: Trainable, tensors: dict[str, Any], prefix: str) -> dict[str, Any]:
+    """The arrays of a space out of a folder, each of its own type and shape."""
+    own = space.arrays().items()
+    return {name: check_array(tensors, prefix + name, array.dtype.name, array.shape) for name, array in own}
+
+
+def _fill(space: Trainable, arrays: dict[str, Any]) -> None:
     for name, array in space.arrays().items():
-        array[:] = tensors[prefix + name]
+        array[:] = arrays[name]
