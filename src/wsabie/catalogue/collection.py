@@ -268,7 +268,7 @@ def refuse_no_room(folder: Path) -> None:
         It cannot be written, or the disk is full.
     """
     place = folder / PLACE
-    if not os.access(place if place.exists() else folder, os.W_OK | os.X_OK):
+    if folder.is_dir() and not os.access(place if place.exists() else folder, os.W_OK | os.X_OK):
         raise UnwritableError(f"cannot write {place}: you may not write there; check its permissions")
     if shutil.disk_usage(folder).free < _ROOM:
         raise DiskFullError(f"cannot write {place}: the disk is full; free some space and run the same command again")

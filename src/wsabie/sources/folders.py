@@ -188,8 +188,10 @@ def _add_file(path: Path, folder: Path, root: str, found: dict[str, Path], rejec
         try:
             regular = stat.S_ISREG(path.stat().st_mode)
         except OSError as error:
-            missing = error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
-            rejects.add(name, "link to a missing file" if missing else "unreadable file", error.strerror or "")
+            if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+                rejects.add(name, "link to a missing file")
+            else:
+                rejects.add(name, "unreadable file", error.strerror or "")
             return
         if regular:
             found[name] = path

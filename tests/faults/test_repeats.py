@@ -1,0 +1,126 @@
+"""Exports that are killed: what they leave among pictures is named and removed, and the same command does its work."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tagged_items import PATHS, draw_pictures
+from wsabie.catalogue.collection import Collection, create
+from wsabie.catalogue.drafts import list_drafts, note_drafts
+from wsabie.catalogue.exporting import export_tags, write_to_pictures
+from wsabie.catalogue.scanning import scan
+from wsabie.catalogue.standing import standing
+from wsabie.catalogue.tagging import tag
+from wsabie.sources.picture_tags import read_tags
+from wsabie.storage.rejects import Rejects
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from wsabie.catalogue.collection import open_collection
+from wsabie.catalogue.exporting import export_tags, write_to_pictures
+from {module} import {name} as real
+import {module} as module
+calls = []
+def fatal(*given, **more):
+    calls.append(given)
+    if len(calls) == {number}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return real(*given, **more)
+module.{name} = fatal
+with open_collection(Path(sys.argv[1])) as collection:
+    {call}
+"""
+
+
+def kill(folder: Path, call: str, at: str, number: int = 2) -> None:
+    """Carry out `call` in another process, which dies when the function `at` is called for that time."""
+    module, _, name = at.rpartition(".")
+    code = KILLED.format(call=call, module=module, name=name, number=number)
+    done = subprocess.run([sys.executable, "-c", code, str(folder)], check=False)
+    assert done.returncode == -signal.SIGKILL
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Collection:
+    """Four tagged pictures in two folders."""
+    draw_pictures(tmp_path / "photos")
+    with create(tmp_path / "photos") as collection:
+        scan(collection, by="eve", tags="none")
+        tag(collection, range(1, 5), accept=["sea"], by="eve")
+    return collection
+
+
+def hidden(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob(".*.tmp") if ".wsabie" not in path.parts)
+
+
+@pytest.mark.parametrize("into", [True, False])
+def test_drafts_among_pictures_are_named_and_removed(photos: Collection, into: bool) -> None:
+    other = photos.folder / "2024" / ".b.jpg.0123456789abcdef.tmp"  # somebody else's, of the same form
+    other.write_bytes(b"mine")
+    at = "wsabie.sources.write_tags._keep" if into else "wsabie.storage.atomic._flush"
+    kill(photos.folder, f"write_to_pictures(collection, into={into})", at, 2 if into else 3)
+    (left,) = set(hidden(photos.folder)) - {other}
+    assert standing(photos).drafts == (str(left),)
+    rejects = Rejects()
+    assert write_to_pictures(photos, into=into, rejects=rejects).tags == 4
+    assert (hidden(photos.folder), len(rejects), standing(photos).drafts) == ([other], 0, ())
+    assert all(set(read_tags(photos.folder / path).tags) == {("sea",)} for path in PATHS)
+    assert list((photos.place / "drafts").iterdir()) == []
+
+
+def test_drafts_of_a_command_at_work_stay(photos: Collection) -> None:
+    with note_drafts(photos.place) as note:
+        note.cover(photos.folder)
+        draft = photos.folder / f".a.jpg.{note.token}.tmp"
+        draft.touch()
+        assert list_drafts(photos.place) == []
+        write_to_pictures(photos)
+        assert draft.exists()
+
+
+def test_drafts_on_a_disk_that_is_away_are_not_forgotten(photos: Collection, tmp_path: Path) -> None:
+    note = photos.place / "drafts" / "00000000000000aa"
+    note.parent.mkdir()
+    note.write_bytes(os.fsencode(tmp_path / "disk"))
+    write_to_pictures(photos)
+    assert note.exists()
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "disk" / ".a.jpg.00000000000000aa.tmp").touch()
+    write_to_pictures(photos)
+    assert (note.exists(), list((tmp_path / "disk").iterdir())) == (False, [])
+
+
+@pytest.mark.parametrize(
+    ("out", "options", "at", "number"),
+    [
+        ("out", {"kind": "imagefolder"}, "wsabie.catalogue.formats.pictures._put", 2),
+        ("out", {"kind": "xmp"}, "wsabie.catalogue.formats.sidecars.write_sidecar", 2),
+        ("out.json", {"pictures": "copy"}, "wsabie.catalogue.formats.pictures._put", 2),
+        ("out.csv", {}, "wsabie.storage.atomic._flush", 1),
+    ],
+)
+def test_the_same_export_again(
+    photos: Collection, tmp_path: Path, out: str, options: dict[str, str], at: str, number: int
+) -> None:
+    place = tmp_path / "exports"
+    place.mkdir()
+    (place / "own.txt").write_text("mine")
+    kill(photos.folder, f"export_tags(collection, Path({str(place / out)!r}), **{options})", at, number)
+    assert hidden(place)
+    done = export_tags(photos, place / out, **options)  # type: ignore[arg-type]
+    assert (done.tags, hidden(place), (place / "own.txt").read_text()) == (4, [], "mine")
+
+
+def test_an_unfinished_folder_of_somebody_else_stays(photos: Collection, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "own.txt").write_text("mine")
+    with pytest.raises(ValueError, match=re.escape("is there and not empty")):
+        export_tags(photos, tmp_path / "out", kind="imagefolder")
+    assert (tmp_path / "out" / "own.txt").read_text() == "mine"

@@ -1,0 +1,107 @@
+"""Users without a name, a home or rights, and locales that know only ASCII: a command works or says why not."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from tagged_items import draw_pictures
+from wsabie.sources.write_tags import write_sidecar
+
+NOBODY = 12345
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder of that user: none may enter those of pytest."""
+    if os.geteuid() != 0:
+        pytest.skip("another user can be taken on by root alone")
+    with TemporaryDirectory(prefix="wsabie-") as folder:
+        os.chown(folder, NOBODY, NOBODY)
+        yield Path(folder)
+
+
+@pytest.fixture
+def stranger(place: Path) -> Command:
+    """Run `wsabie` as a user whom the system does not know."""
+
+    def run(*words: object, **variables: str) -> "subprocess.CompletedProcess[str]":
+        become = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+        command = [*become, sys.executable, "-m", "wsabie", *map(str, words)]
+        known = {"PATH": os.environ["PATH"], **variables}
+        return subprocess.run(command, env=known, cwd=place, capture_output=True, text=True, check=False)
+
+    return run
+
+
+@pytest.fixture
+def photos(place: Path) -> Path:
+    """Pictures with tags beside them that belong to that user."""
+    names = ["a.jpg", "2024/b.jpg", "2024/c.jpg"]
+    draw_pictures(place / "photos", names)
+    for name in names:
+        write_sidecar(place / "photos" / name, ["日本"])
+    for path in (place / "photos", *(place / "photos").rglob("*")):
+        os.chown(path, NOBODY, NOBODY)
+    return place / "photos"
+
+
+@pytest.mark.parametrize("variables", [{"HOME": "/nonexistent"}, {}], ids=["no such home", "no home"])
+def test_a_user_without_a_name(stranger: Command, photos: Path, variables: dict[str, str]) -> None:
+    made = stranger("collection", "init", photos, **variables)
+    assert (made.returncode, "3 new" in made.stderr) == (0, True), made.stderr
+    done = stranger("collection", "history", photos, "--json", **variables)
+    assert json.loads(done.stdout)["entries"][0]["by"] == f"uid {NOBODY}"
+    assert sorted(path.name for path in photos.parent.iterdir()) == ["photos"]  # and no folder called "~"
+
+
+def test_nothing_is_made_where_not_all_can_be(stranger: Command, photos: Path) -> None:
+    for refused, said in [
+        (("--by", "a\nb"), "cannot stand in the journal"),
+        (("--tags", "metadata"), "has no metadata.csv"),
+        (("--tags", "tags"), "pictures have no 'tags'"),
+        (("--rejects", "/nonexistent/rejects"), "cannot write /nonexistent/rejects"),
+    ]:
+        made = stranger("collection", "init", photos, *refused)
+        assert (made.returncode, said in made.stderr, "Traceback" in made.stderr) == (1, True, False), made.stderr
+        assert not (photos / ".wsabie").exists()
+    os.chown(photos, 0, 0)
+    made = stranger("collection", "init", photos)
+    assert (made.returncode, "you may not write there" in made.stderr) == (1, True), made.stderr
+
+
+def test_folders_that_may_not_be_entered_are_listed(stranger: Command, photos: Path, place: Path) -> None:
+    assert stranger("collection", "init", photos).returncode == 0
+    (photos / "link.jpg").symlink_to(photos / "2024/b.jpg")
+    (photos / "2024").chmod(0o644)  # its names may be read
+    done = stranger("collection", "scan", photos, "--json", "--rejects", place / "rejects")
+    assert (done.returncode, json.loads(done.stdout)["scanned"]["missing"]) == (0, 0), done.stderr
+    listed = [json.loads(line) for line in (place / "rejects").read_text().splitlines()]
+    assert [(one["where"], one["reason"]) for one in listed] == [
+        ("2024", "folder that cannot be read"),
+        ("link.jpg", "unreadable file"),
+    ]
+
+
+@pytest.mark.parametrize("language", ["C", "POSIX"])
+def test_a_locale_that_knows_only_ascii(tmp_path: Path, language: str) -> None:
+    draw_pictures(tmp_path / "photos", ["日.jpg"])
+    write_sidecar(tmp_path / "photos/日.jpg", ["日本"])
+    ascii_only = {"LC_ALL": language, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"}
+
+    def run(*words: str, **variables: str) -> str:
+        command = [sys.executable, "-m", "wsabie", "collection", *words]
+        known = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", ""), **variables}
+        done = subprocess.run(command, env=known, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    run("init", "photos", PYTHONUTF8="1")
+    assert json.loads(run("scan", "photos", "--json", **ascii_only))["scanned"]["unchanged"] == 1
+    assert r"\u65e5\u672c" in run("labels", "photos", **ascii_only)
