@@ -59,6 +59,13 @@ def choose_folder(options: KeepOptions, data: Path, settings: Sequence[object]) 
         raise InputError("--resume goes on from finished models and --anew removes them; leave one of them out")
     stem = f"{re.sub(r'[^A-Za-z0-9._-]', '_', data.name)[:_LONGEST]}-{_short_hash(os.fsencode(data.resolve()))}"
     folder = options.folder or PLACE / f"{stem}-{_short_hash(repr(settings).encode('utf-8', 'surrogatepass'))}"
+    try:
+        try_writing(folder, within=folder.is_dir())
+    except (InputError, OSError) as error:
+        if options.folder or options.resume:
+            raise
+        note(f"finished models are not kept, for {error}; --work names another folder")
+        return None
     refuse_strangers(folder, FILES)
     with held(folder):
         pass
@@ -71,13 +78,6 @@ def choose_folder(options: KeepOptions, data: Path, settings: Sequence[object]) 
     if options.resume and not started:
         _refuse_other_settings(None if options.folder else PLACE, stem)
         note(f"there is no unfinished comparison at {folder}; this one begins at the beginning")
-    try:
-        try_writing(folder, within=folder.is_dir())
-    except InputError as error:
-        if options.folder or options.resume:
-            raise
-        note(f"finished models are not kept, for {error}; --work names another folder")
-        return None
     return folder
 
 
