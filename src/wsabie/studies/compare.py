@@ -1,6 +1,6 @@
 """One comparison: every model and baseline fitted on the same rows, judged on the same rows, with time and memory."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,8 @@ from wsabie.labels.hierarchy import Hierarchy
 from wsabie.sources.records import Rows, groups_of
 from wsabie.studies.comparison import HEADLINE, Comparison, Entry, Skipped
 from wsabie.studies.entrants import Entrant
-from wsabie.studies.fitting import Fitted, evaluated, fit, model_bytes, predict_ms
+from wsabie.studies.fitting import evaluated, fit, model_bytes, predict_ms
+from wsabie.studies.result_store import Result, ResultStore, digest
 from wsabie.studies.task import SiblingsOf, Task, make_task
 
 KS = (*range(1, 11), 15, 20, 30, 40, 50)
@@ -24,6 +25,20 @@ KS = (*range(1, 11), 15, 20, 30, 40, 50)
 
 
 _MANY_LABELS = 50
+
+
+class StoppedComparison(KeyboardInterrupt):
+    """Ctrl-C in a comparison.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        Of the models that are finished.
+    """
+
+    def __init__(self, comparison: Comparison) -> None:
+        super().__init__()
+        self.comparison = comparison
 
 
 def compare(
@@ -40,6 +55,8 @@ def compare(
     allow_overlap: bool = False,
     unknown_pairs: int = 0,
     similar: SiblingsOf | Hierarchy | None = None,
+    store: ResultStore | None = None,
+    on_result: Callable[[Entry | Skipped], object] = lambda _: None,
     progress: Progress = SILENT,
 ) -> Comparison:
     """Fit, tune and judge every model on one split.
@@ -70,6 +87,10 @@ def compare(
     similar : Hierarchy or callable, or None
         Which labels are alike, for the sibling precision: label names -> S between them (`Similar`). It is asked with
         the labels that `min_rows` leaves.
+    store : ResultStore or None
+        Keeps the result of every model as soon as it is finished, and has those of a run that was stopped.
+    on_result : callable
+        Is told every result when it is finished.
     progress : Progress
 
     Returns
@@ -80,7 +101,10 @@ def compare(
     Raises
     ------
     InputError
-        The sides do not fit together, share rows, or nothing can be judged.
+        The sides do not fit together, share rows, or nothing can be judged; or the store is of other data, settings
+        or versions.
+    StoppedComparison
+        Ctrl-C; it has the models that were finished.
 
     Examples
     --------
@@ -106,45 +130,88 @@ def compare(
     ks = telling(KS, n_labels) if ks is None else ks
     if tuned_on == "auto":
         tuned_on = "p@10" if n_labels >= _MANY_LABELS else "MAP"
-    entries: list[Entry] = []
-    skipped: list[Skipped] = []
-    for entrant in models:
-        try:
-            fitted = fit(entrant, task, tuned_on, progress)
-        except (UnsuitableError, DivergenceError) as error:
-            skipped.append(Skipped(entrant.name, entrant.title, str(error)))
-            continue
-        evaluation = evaluated(fitted.model, task.test, ks, f"judging {entrant.title}", progress, similar=task.similar)
-        intervals = bootstrap_all(
-            {name: evaluation.per_row[name] for name in _measured(evaluation)},
-            groups=groups_of(task.test, evaluation.rows),
-            resamples=resamples,
-            seed=seed,
-        )
-        entries.append(_entry(entrant, fitted, task, evaluation, intervals))
+    drawn = {"resamples": resamples, "seed": seed}
+    if store is not None:
+        store = store.with_identity(_identity(task, allow_overlap, tuned_on=tuned_on, ks=ks, **drawn))
+    results: list[Entry | Skipped] = []
+    try:
+        for entrant in models:
+            results.append(_result(entrant, task, tuned_on, ks, store, progress, drawn))
+            on_result(results[-1])
+    except KeyboardInterrupt as stop:
+        raise StoppedComparison(_joined(task, results, tuned_on, **drawn)) from stop
+    return _joined(task, results, tuned_on, **drawn)
+
+
+def _joined(task: Task, results: Sequence[Entry | Skipped], tuned_on: str, resamples: int, seed: int) -> Comparison:
+    """The comparison of what is finished, with differences to the best baseline."""
+    entries = [one for one in results if isinstance(one, Entry)]
+    skipped = [one for one in results if isinstance(one, Skipped)]
     metrics = tuple(name for name in HEADLINE if entries and name in entries[0].intervals)
     found = Comparison(task, entries, skipped, metrics, tuned_on, seed, versions())
     return replace(found, entries=[_with_differences(entry, found, resamples) for entry in entries])
 
 
-def _entry(entrant: Entrant, fitted: Fitted, task: Task, evaluation: Evaluation, intervals: dict[str, Any]) -> Entry:
-    model = fitted.model
+def _identity(task: Task, allow_overlap: bool, **settings: Any) -> dict[str, Any]:
+    """What must agree for results to be comparable."""
+    sides = {f"{name} rows": mark for name, mark in task.facts.fingerprint.items()}
+    counts = {"min_rows": task.facts.min_rows, "test pairs": task.facts.test_pairs, "allow_overlap": allow_overlap}
+    return {**sides, **counts, "siblings": digest(task.similar), **settings, "versions": versions()}
+
+
+def _result(
+    entrant: Entrant,
+    task: Task,
+    tuned_on: str,
+    ks: Sequence[int],
+    store: ResultStore | None,
+    progress: Progress,
+    drawn: dict[str, int],
+) -> Entry | Skipped:
+    """The result of one model: from the store where it is finished, else fitted, judged and kept."""
+    if store is not None:
+        options = [entrant.build(**option).get_params() for option in entrant.options]
+        given = [{name: value for name, value in one.items() if not hasattr(value, "get_params")} for one in options]
+        store = store.with_identity({**store.identity, "parameters": given})
+    result = None if store is None else store.find(entrant.name)
+    if result is None:
+        result = _fitted_result(entrant, task, tuned_on, ks, progress)
+        if store is not None:
+            store.add(entrant.name, result)
+    if "reason" in result.facts:
+        return Skipped(entrant.name, entrant.title, result.facts["reason"])
+    evaluation = result.evaluations["test"]
+    groups = groups_of(task.test, evaluation.rows)
+    measured = {name: evaluation.per_row[name] for name in _measured(evaluation)}
     return Entry(
         name=entrant.name,
         title=entrant.title,
         baseline=entrant.baseline,
-        parameters={name: value for name, value in model.get_params().items() if not hasattr(value, "get_params")},
-        chosen=fitted.chosen,
-        tried=fitted.tried,
-        fit_seconds=fitted.fit_seconds,
-        tuning_seconds=fitted.tuning_seconds,
-        compile_seconds=fitted.compile_seconds,
-        predict_ms=predict_ms(model, task.test.X),
-        n_bytes=model_bytes(model),
+        **{**result.facts, "tried": [(option, value) for option, value in result.facts["tried"]]},
         evaluation=evaluation,
-        intervals=intervals,
-        model=model,
+        intervals=bootstrap_all(measured, groups=groups, **drawn),
+        model=result.model,
     )
+
+
+def _fitted_result(entrant: Entrant, task: Task, tuned_on: str, ks: Sequence[int], progress: Progress) -> Result:
+    try:
+        fitted = fit(entrant, task, tuned_on, progress)
+    except (UnsuitableError, DivergenceError) as error:
+        return Result({"reason": str(error)})
+    model = fitted.model
+    evaluation = evaluated(model, task.test, ks, f"judging {entrant.title}", progress, similar=task.similar)
+    facts = {
+        "parameters": {name: value for name, value in model.get_params().items() if not hasattr(value, "get_params")},
+        "chosen": fitted.chosen,
+        "tried": fitted.tried,
+        "fit_seconds": fitted.fit_seconds,
+        "tuning_seconds": fitted.tuning_seconds,
+        "compile_seconds": fitted.compile_seconds,
+        "predict_ms": predict_ms(model, task.test.X),
+        "n_bytes": model_bytes(model),
+    }
+    return Result(facts, {"test": evaluation}, model)
 
 
 def _measured(evaluation: Evaluation) -> list[str]:

@@ -1,24 +1,24 @@
 """One comparison for each relation of a declaration: a space of all, a space of each alone, and what needs no space."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from wsabie.base.arrays import Int64, Matrix
 from wsabie.base.errors import UnsuitableError
 from wsabie.base.executor import Executor
 from wsabie.base.machine import versions
 from wsabie.base.progress import Progress
 from wsabie.base.validation import require
 from wsabie.evaluation.bootstrap import bootstrap_all, paired_bootstrap
-from wsabie.models.judging import Judged
-from wsabie.models.known import KnownKind
-from wsabie.models.relations import Kind, Relation
+from wsabie.evaluation.evaluate import Evaluation
+from wsabie.models.relations import Relation
 from wsabie.models.space import Space
-from wsabie.models.told import judged, known_matrix, told
+from wsabie.models.told import judged
 from wsabie.sources.declaration import Declared
 from wsabie.sources.records import Rows, groups_of
 from wsabie.storage.rejects import Rejects
@@ -28,6 +28,8 @@ from wsabie.studies.entrants import Entrant
 from wsabie.studies.relating import Seen, asked_by, marks_of
 from wsabie.studies.relation_comparison import Method, OneRelation, SpaceComparison
 from wsabie.studies.relation_methods import classified, cosines, features_of, frequencies, in_spaces
+from wsabie.studies.relation_world import World
+from wsabie.studies.result_store import Result, ResultStore, digest
 from wsabie.studies.splitting import carried
 from wsabie.studies.things import Things, opened
 from wsabie.studies.three_sides import ThreeSides, deal_three, plan
@@ -35,6 +37,7 @@ from wsabie.studies.three_sides import ThreeSides, deal_three, plan
 KS = (*range(1, 11), 20, 50)
 _MANY_NAMES = 50
 POPULARITY = "popularity"
+OnResult = Callable[[str, Method | Skipped], object]
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,20 @@ class How:
     allow_overlap: bool = False
 
 
+class StoppedRelations(KeyboardInterrupt):
+    """Ctrl-C in a comparison.
+
+    Parameters
+    ----------
+    relations : list of OneRelation
+        Those with a finished method.
+    """
+
+    def __init__(self, relations: list[OneRelation]) -> None:
+        super().__init__()
+        self.relations = relations
+
+
 def compare_declared(
     declared: Declared,
     space: Space,
@@ -67,6 +84,8 @@ def compare_declared(
     how: How,
     tested: Declared | None = None,
     *,
+    store: ResultStore | None = None,
+    on_result: OnResult = lambda relation, result: None,
     executor: Executor,
     progress: Progress,
     rejects: Rejects,
@@ -84,6 +103,10 @@ def compare_declared(
     how : How
     tested : Declared or None
         Names the test data, as for `evaluate_space`.
+    store : ResultStore or None
+        Keeps what is trained as soon as it is judged, and has that of a run that was stopped.
+    on_result : callable
+        Is told the relation and every method of it that is finished.
     executor, progress, rejects
         As in `wsabie.studies.training.train`.
 
@@ -111,8 +134,18 @@ def compare_declared(
         "things": {name: {**counts, "test": len(asking.get(name, ()))} for name, counts in sizes.items()},
         "skipped": len(rejects),
     }
-    found = compare_relations(dealt, space, how, asking, progress=progress)
+    if store is not None:
+        store = store.with_identity(_identity(dealt, space, how, asking, hold_out))
+    found = compare_relations(dealt, space, how, asking, store=store, on_result=on_result, progress=progress)
     return SpaceComparison(found, facts, how.seed, versions())
+
+
+def _identity(dealt: ThreeSides, space: Space, how: How, asking: Mapping[str, Rows], hold_out: float) -> dict[str, Any]:
+    """What must agree for results to be comparable."""
+    options = [(one.name, one.options) for one in how.entrants]
+    run = {"seed": how.seed, "allow_overlap": how.allow_overlap, "hold_out": hold_out, "models": digest(options)}
+    data = {"data or split": digest([vars(dealt), {name: rows.ids for name, rows in asking.items()}])}
+    return {**data, **run, "parameters": space.get_params(), "versions": versions()}
 
 
 def _given(
@@ -130,7 +163,14 @@ def _given(
 
 
 def compare_relations(
-    sides: ThreeSides, space: Space, how: How, tested: Mapping[str, Rows] | None = None, *, progress: Progress
+    sides: ThreeSides,
+    space: Space,
+    how: How,
+    tested: Mapping[str, Rows] | None = None,
+    *,
+    store: ResultStore | None = None,
+    on_result: OnResult = lambda relation, result: None,
+    progress: Progress,
 ) -> list[OneRelation]:
     """Judge all methods on the test pairs of every relation that has some.
 
@@ -142,6 +182,8 @@ def compare_relations(
     how : How
     tested : dict of str to Rows or None
         The test things of kinds with data, whose groups intervals draw.
+    store, on_result
+        As in `compare_declared`.
     progress : Progress
 
     Raises
@@ -149,21 +191,42 @@ def compare_relations(
     InputError
         No relation has a test pair of things that training knows.
     """
-    world = _World.of(sides)
+    world = World.of(sides)
     require(
         bool(world.asked),
         "no held-out pair is of things that training knows, so that nothing can be judged; hold out more, or give more "
         "pairs",
     )
     found: dict[str, list[Method | Skipped]] = {name: [] for name in world.asked}
-    for name, method in _spaces(world, space, progress):
-        found[name].append(method)
-    for name, methods in found.items():
-        methods.extend(_others(world, name, how, progress))
-    return [_with_intervals(world, name, methods, how, tested or {}) for name, methods in found.items()]
+    try:
+        for name, method in _results(world, space, how, store, progress):
+            found[name].append(method)
+            on_result(name, method)
+    except KeyboardInterrupt as stop:
+        done = {name: methods for name, methods in found.items() if any(isinstance(one, Method) for one in methods)}
+        raise StoppedRelations(_judged_relations(world, done, how, tested or {})) from stop
+    return _judged_relations(world, found, how, tested or {})
 
 
-def _others(world: "_World", name: str, how: How, progress: Progress) -> Iterator[Method | Skipped]:
+def _judged_relations(
+    world: World, found: Mapping[str, list[Method | Skipped]], how: How, tested: Mapping[str, Rows]
+) -> list[OneRelation]:
+    return [_with_intervals(world, name, methods, how, tested) for name, methods in found.items()]
+
+
+def _results(
+    world: World, space: Space, how: How, store: ResultStore | None, progress: Progress
+) -> Iterator[tuple[str, Method | Skipped]]:
+    """Every method of every relation, as soon as it is finished: those of a space of all relations come first."""
+    yield from _spaces(world, space, store, progress)
+    for name in world.asked:
+        for method in _others(world, name, how, store, progress):
+            yield name, method
+
+
+def _others(
+    world: World, name: str, how: How, store: ResultStore | None, progress: Progress
+) -> Iterator[Method | Skipped]:
     """What needs no space, as far as the ends of the relation let it."""
     relation, asked = world.test[name], world.asked[name]
     if how.popularity:
@@ -174,92 +237,38 @@ def _others(world: "_World", name: str, how: How, progress: Progress) -> Iterato
         yield Method("cosine", "cosine of features", cosines(train, *ends, asked.Y, KS, exclude=asked.exclude))
     elif features_of(relation.query) is not None and features_of(relation.target) is None:
         for entrant in how.entrants:
-            try:
-                yield _classifier(entrant, world, name, progress)
-            except UnsuitableError as error:
-                yield Skipped(entrant.name, entrant.title, str(error))
+            yield _classifier(entrant, world, name, store, progress)
 
 
-@dataclass(frozen=True)
-class _World:
-    """What training knows, and the queries, candidates and pairs of the test, the same for all methods.
-
-    Attributes
-    ----------
-    learnt, valid, test : dict of str to Relation
-        Names are told beforehand, so that every space knows all of them.
-    excluded : list of Relation
-        Between names: pairs of training and validation, which are no candidates in the test.
-    known : dict of str to KnownKind
-    pairs : dict of str to csr_matrix (known queries, known targets)
-        Of training.
-    asked : dict of str to Judged
-    """
-
-    learnt: dict[str, Relation]
-    valid: dict[str, Relation]
-    test: dict[str, Relation]
-    excluded: list[Relation]
-    known: dict[str, KnownKind]
-    pairs: dict[str, Matrix]
-    asked: dict[str, Judged]
-
-    @classmethod
-    def of(cls, sides: ThreeSides) -> "_World":
-        world = told(sides.learnt)
-        known, pairs = world.known, {one.name: Y for one, Y in world.pairs.items()}
-        names = {name: Kind(name, None, list(kind.things)) for name, kind in known.items() if not kind.n_features}
-        learnt = {
-            one.name: replace(
-                one, query=names.get(one.query_kind, one.query), target=names.get(one.target_kind, one.target)
-            )
-            for one in sides.learnt
-        }
-        excluded = [one for one in sides.known if {one.query_kind, one.target_kind} <= set(names)]
-        both = {one.name: known_matrix(one, known) for one in excluded}
-        mapped = {end.name: end for one in sides.learnt for end in (one.query, one.target) if isinstance(end, Kind)}
-        test = [
-            replace(one, target=mapped.get(one.target_kind, one.target)) if isinstance(one.target, str) else one
-            for one in sides.test
-        ]
-        asked = {one.name: judged(one, known, trained=both.get(one.name)) for one in test}
-        asked = {name: one for name, one in asked.items() if len(one.chosen)}
-        valid = {one.name: one for one in sides.valid if judged(one, known).Y.nnz}
-        return cls(learnt, valid, {one.name: one for one in test if one.name in asked}, excluded, known, pairs, asked)
-
-    def counts(self, relation: Relation) -> Any:
-        """Training pairs of every candidate; 0 of things that training does not know."""
-        found = np.asarray(self.pairs[relation.name].sum(axis=0)).ravel()
-        things = self.known[relation.target_kind].things
-        if isinstance(relation.target, str) or relation.target.X is None:
-            return found
-        return [found[things.ids([name])[0]] if name in things else 0 for name in relation.target.names()]
-
-    def rows(self, relation: Relation, Y: Matrix, chosen: Int64) -> Rows:
-        """Some queries of a relation as rows, the names as their labels."""
-        kind = relation.query
-        if not isinstance(kind, Kind):
-            raise TypeError("queries of a classifier have features")
-        ids, names = list(kind.names()), list(self.known[relation.target_kind].things)
-        return Rows(kind.X[chosen], Y, names, [ids[i] for i in chosen])
-
-
-def _spaces(world: _World, space: Space, progress: Progress) -> Iterator[tuple[str, Method]]:
+def _spaces(world: World, space: Space, store: ResultStore | None, progress: Progress) -> Iterator[tuple[str, Method]]:
     """All relations in one space, and each in its own where there are several."""
 
     def train(relations: list[Relation], validation: list[Relation]) -> tuple[Space, float]:
         fitted = clone(space).fit(relations, validation=validation, progress=progress)
         return fitted, sum(stats.seconds + stats.validation_seconds for stats in fitted.history_)
 
-    sides = world.learnt, world.valid, world.test
+    def judge(names: list[str]) -> Result:
+        (one,) = in_spaces([names], (world.learnt, world.valid, world.test), train, KS, world.excluded)
+        return Result({"seconds": one.told}, one.figures)
+
     every = list(world.learnt)
-    for found in in_spaces([every], sides, train, KS, world.excluded):
-        for name, figures in found.figures.items():
-            yield name, Method("all", "all relations", figures, found.told)
+    groups = [("all", "all relations", every)]
     if len(every) > 1:
-        for found in in_spaces([[name] for name in world.test], sides, train, KS, world.excluded):
-            for name, figures in found.figures.items():
-                yield name, Method("alone", "each alone", figures, found.told)
+        groups += [("alone", "each alone", [name]) for name in world.test]
+    for kind, title, names in groups:
+        result = _finished(store, json.dumps([kind, *names]), partial(judge, names))
+        for name, evaluation in result.evaluations.items():
+            yield name, Method(kind, title, evaluation, result.facts["seconds"])
+
+
+def _finished(store: ResultStore | None, name: str, make: Callable[[], Result]) -> Result:
+    """The result of this name: from the store, or made and kept there."""
+    result = None if store is None else store.find(name)
+    if result is None:
+        result = make()
+        if store is not None:
+            store.add(name, result)
+    return result
 
 
 def _alike(relation: Relation) -> bool:
@@ -268,7 +277,23 @@ def _alike(relation: Relation) -> bool:
     return len(ends) == 2 and ends[0].mapped_by == ends[1].mapped_by  # type: ignore[union-attr]
 
 
-def _classifier(entrant: Entrant, world: _World, name: str, progress: Progress) -> Method:
+def _classifier(
+    entrant: Entrant, world: World, name: str, store: ResultStore | None, progress: Progress
+) -> Method | Skipped:
+    def judge() -> Result:
+        try:
+            evaluation, seconds = _classified(entrant, world, name, progress)
+        except UnsuitableError as error:
+            return Result({"reason": str(error)})
+        return Result({"seconds": seconds}, {name: evaluation})
+
+    result = _finished(store, json.dumps(["classifier", entrant.name, name]), judge)
+    if "reason" in result.facts:
+        return Skipped(entrant.name, entrant.title, result.facts["reason"])
+    return Method(entrant.name, entrant.title, result.evaluations[name], result.facts["seconds"])
+
+
+def _classified(entrant: Entrant, world: World, name: str, progress: Progress) -> tuple[Evaluation, float]:
     Y, test, valid = world.pairs[name], world.asked[name], None
     train = world.rows(world.learnt[name], Y, np.arange(Y.shape[0]))
     if name in world.valid:
@@ -276,12 +301,11 @@ def _classifier(entrant: Entrant, world: _World, name: str, progress: Progress) 
         valid = world.rows(world.valid[name], chooses.Y, chooses.chosen)
     tested = world.rows(world.test[name], test.Y, test.chosen)
     tuned_on = "p@10" if len(train.label_names) >= _MANY_NAMES else "MAP"
-    figures, seconds = classified(entrant, train, valid, tested, KS, tuned_on, progress)
-    return Method(entrant.name, entrant.title, figures, seconds)
+    return classified(entrant, train, valid, tested, KS, tuned_on, progress)
 
 
 def _with_intervals(
-    world: _World, name: str, found: list[Method | Skipped], how: How, tested: Mapping[str, Rows]
+    world: World, name: str, found: list[Method | Skipped], how: How, tested: Mapping[str, Rows]
 ) -> OneRelation:
     """Intervals of every method, and its differences to the first."""
     relation, methods = world.test[name], [one for one in found if isinstance(one, Method)]

@@ -12,6 +12,7 @@ from wsabie.base.errors import InputError
 from wsabie.base.progress import Progress
 from wsabie.evaluation.splits import Split
 from wsabie.faces.cli.common import executor, listing, opened, refuse_without_effect, tell_unknown, width_of
+from wsabie.faces.cli.finished_results import KeepOptions, choose_folder, result_store
 from wsabie.faces.cli.hierarchies import kinds_in, sibling_facts, siblings_in, tell_siblings
 from wsabie.faces.cli.terminal import NARROW, TerminalProgress, note, out, show_json, show_table
 from wsabie.labels.similar import SharedParents
@@ -22,7 +23,7 @@ from wsabie.storage.rejects import Rejects
 from wsabie.studies.splitting import split_rows
 
 if TYPE_CHECKING:
-    from wsabie.studies.comparison import Comparison
+    from wsabie.studies.comparison import Comparison, Entry, Skipped
 
 N_NEIGHBOURHOODS = 12
 
@@ -44,6 +45,7 @@ def compare_command(
     rejects_file: Path | None,
     json: bool,
     items: str | None = None,
+    keep: KeepOptions = KeepOptions(),  # noqa: B008 - frozen
 ) -> None:
     """Split (or take --test), fit every model on the same rows, print one table."""
     from wsabie.studies.compare import compare
@@ -53,6 +55,8 @@ def compare_command(
     names = [name.strip() for name in models.split(",") if name.strip()]
     refuse_unwritable(("html", report), ("rejects", rejects_file), inputs=(data, test))
     taking_part = entrants(names, seed=seed, threads=threads)
+    settings = names, by, test, allow_overlap, min_rows, hierarchy, parent_first, pictures, seed, items
+    folder = choose_folder(keep, data, settings)
     similar = siblings_in(kinds_in(hierarchy, parent_first), hierarchy, data)
     with listing(rejects_file, strict=strict) as rejects:
         source = opened(data, rejects, items=items)
@@ -60,20 +64,43 @@ def compare_command(
         tested = None if test is None else opened(test, rejects, n_features=width_of(source), usual=items)
         plan = _Plan(by, 0.1 if test is None else 0.0, seed)
         train, valid, held_out, terms = _sides(source, tested, plan, pictures, threads, progress, rejects)
-        found = compare(
-            train,
-            valid,
-            held_out.rows,
-            taking_part,
-            min_rows=min_rows,
-            seed=seed,
-            allow_overlap=allow_overlap,
-            unknown_pairs=held_out.unknown_pairs,
-            similar=similar,
-            progress=progress,
-        )
-    if report is not None:
-        _write_report(report, found, data, source if tested is None else tested, terms)
+        with result_store(folder, keep, with_models=report is not None) as store:
+            found = _compared(
+                compare, json, train, valid, held_out.rows, taking_part, min_rows=min_rows, seed=seed,
+                allow_overlap=allow_overlap, unknown_pairs=held_out.unknown_pairs, similar=similar, store=store,
+                on_result=tell_result, progress=progress,
+            )  # fmt: skip
+            if report is not None:
+                _write_report(report, found, data, source if tested is None else tested, terms)
+            _tell(found, json)
+            sys.stdout.flush()  # a full disk or a reader that left must find finished models kept
+
+
+def _compared(compare: Any, json: bool, *sides: Any, **options: Any) -> "Comparison":
+    """The comparison; at Ctrl-C that of the models which are finished is shown."""
+    from wsabie.studies.compare import StoppedComparison
+
+    try:
+        return compare(*sides, **options)  # type: ignore[no-any-return]
+    except StoppedComparison as stop:
+        if stop.comparison.entries or stop.comparison.skipped:
+            _tell(stop.comparison, json)
+        raise
+
+
+def tell_result(result: "Entry | Skipped") -> None:
+    """Say what a model achieved, as soon as it is finished."""
+    from wsabie.studies.comparison import Skipped
+
+    if isinstance(result, Skipped):
+        note(f"{result.title}: skipped, {result.reason}")
+        return
+    means = result.evaluation.means
+    figures = ", ".join(f"{name} {means[name]:.3f}" for name in NARROW if name in means)
+    note(f"{result.title}: {figures}, trained in {result.fit_seconds:.1f} s")
+
+
+def _tell(found: "Comparison", json: bool) -> None:
     alike = found.task.similar if isinstance(found.task.similar, SharedParents) else None
     if json:
         siblings = {} if alike is None else {"siblings": sibling_facts(alike)}

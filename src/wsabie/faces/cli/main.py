@@ -95,6 +95,13 @@ def common(
 
 def run() -> None:
     """Entry point: exit code 0 done, 1 the input is at fault, 2 usage, 130 stopped by Ctrl-C."""
+    from wsabie.faces.cli.standard_error import lossy_standard_error
+
+    with lossy_standard_error():
+        _run()
+
+
+def _run() -> None:
     from wsabie.faces.cli.terminal import INTERRUPTED, Stopped, fail, log_as_notes
 
     _refuse_empty(sys.argv[1:])

@@ -7,15 +7,18 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from wsabie.base.errors import InputError
+from wsabie.base.plain import plain
 from wsabie.faces.cli.common import executor, listing
+from wsabie.faces.cli.finished_results import KeepOptions, choose_folder, result_store
 from wsabie.faces.cli.spaces import is_declaration
-from wsabie.faces.cli.terminal import TerminalProgress, note, out, show_json, show_table
+from wsabie.faces.cli.terminal import NARROW, TerminalProgress, note, out, show_json, show_table
 from wsabie.sources.declaration import ENDING, Declared, read_declaration
 from wsabie.storage.outputs import refuse_unwritable
 from wsabie.storage.scratch import refuse_strangers
 
 if TYPE_CHECKING:
-    from wsabie.studies.relation_comparison import SpaceComparison
+    from wsabie.studies.comparison import Skipped
+    from wsabie.studies.relation_comparison import Method, OneRelation, SpaceComparison
 
 
 def compare_spaces_command(
@@ -29,10 +32,11 @@ def compare_spaces_command(
     strict: bool,
     rejects_file: Path | None,
     json: bool,
+    keep: KeepOptions = KeepOptions(),  # noqa: B008 - frozen
 ) -> None:
     """Deal out, compare, print a table for each relation, write the folder of results."""
     from wsabie.models.space import Space
-    from wsabie.studies.comparing_relations import POPULARITY, How, compare_declared
+    from wsabie.studies.comparing_relations import POPULARITY, How, StoppedRelations, compare_declared
     from wsabie.studies.entrants import entrants
     from wsabie.studies.relating import with_parameters
     from wsabie.studies.relation_comparison import MADE_BY
@@ -54,18 +58,47 @@ def compare_spaces_command(
     refuse_unwritable(("rejects", rejects_file), inputs=inputs)
     if folder is not None:
         refuse_folder(folder, MADE_BY)
-    with listing(rejects_file, strict=strict) as rejects:
-        found = compare_declared(
-            declared,
-            space,
-            hold_out,
-            How(POPULARITY in names, classifiers, space.seed, allow_overlap=allow_overlap),
-            tested,
-            executor=executor(space.threads),
-            progress=TerminalProgress(),
-            rejects=rejects,
-        )
-    _tell_compared(found, folder, json)
+    how = How(POPULARITY in names, classifiers, space.seed, allow_overlap=allow_overlap)
+    place = choose_folder(keep, data, (names, test, allow_overlap, hold_out, sorted(run.items())))
+    with listing(rejects_file, strict=strict) as rejects, result_store(place, keep, with_models=False) as store:
+        try:
+            found = compare_declared(
+                declared, space, hold_out, how, tested, store=store, on_result=_tell_method,
+                executor=executor(space.threads), progress=TerminalProgress(), rejects=rejects,
+            )  # fmt: skip
+        except StoppedRelations as stop:
+            _tell_stopped(stop.relations, json)
+            raise
+        _tell_compared(found, folder, json)
+        sys.stdout.flush()  # a full disk or a reader that left must find finished models kept
+
+
+def _tell_method(relation: str, result: "Method | Skipped") -> None:
+    """Say what a method achieved, as soon as it is finished."""
+    from wsabie.studies.comparison import Skipped
+
+    if isinstance(result, Skipped):
+        note(f"{relation}, {result.title}: skipped, {result.reason}")
+        return
+    means = result.evaluation.means
+    figures = ", ".join(f"{name} {means[name]:.3f}" for name in NARROW if name in means)
+    note(f"{relation}, {result.title}: {figures}")
+
+
+def _tell_stopped(relations: "list[OneRelation]", json: bool) -> None:
+    """Show what is finished of a comparison that was stopped."""
+    if json and relations:
+        show_json(plain({"schema": 1, "relations": {one.name: one.as_dict() for one in relations}}))
+    elif not json:
+        _show_relations(relations)
+
+
+def _show_relations(relations: "list[OneRelation]") -> None:
+    for relation in relations:
+        table = relation.table()
+        show_table(relation.title, table.headers, table.rows)
+        for skipped in relation.skipped:
+            out.print(f"{skipped.title}: {skipped.reason}")
 
 
 def _tell_compared(found: "SpaceComparison", folder: Path | None, json: bool) -> None:
@@ -78,11 +111,7 @@ def _tell_compared(found: "SpaceComparison", folder: Path | None, json: bool) ->
     if json:
         show_json({**found.as_dict(), "files": [str(file) for file in files]})
         return
-    for relation in found.relations:
-        table = relation.table()
-        show_table(relation.title, table.headers, table.rows)
-        for skipped in relation.skipped:
-            out.print(f"{skipped.title}: {skipped.reason}")
+    _show_relations(found.relations)
     if files:
         out.print(f"written: {', '.join(str(file) for file in files)}")
 

@@ -74,15 +74,25 @@ def compare(
     out: Annotated[
         Path | None, typer.Option(help="Of a TOML file: folder for table.csv, figure.svg, figure.png and about.md.")
     ] = None,
+    work: Annotated[
+        Path | None,
+        typer.Option(help="Folder that keeps finished models until all are (default: one in wsabie-compare)."),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from the models that a stopped run finished.")
+    ] = False,
+    anew: Annotated[bool, typer.Option("--anew", help="Remove what a stopped run has kept, and begin anew.")] = False,
     strict: Strict = False,
     rejects: Rejects = None,
     json: Json = False,
 ) -> None:
     """One table: every model and baseline on the same split, with time and memory; of a TOML file one a relation."""
     from wsabie.faces.cli.comparing import compare_command
+    from wsabie.faces.cli.finished_results import KeepOptions
     from wsabie.faces.cli.spaces import is_declaration
 
     described = stated(describe=describe, components=components, landmarks=landmarks, terms=terms, size=size, rate=rate)
+    keep = KeepOptions(work, resume, anew)
     if is_declaration(data):
         from wsabie.faces.cli.space_studies import compare_spaces_command
 
@@ -91,7 +101,7 @@ def compare(
         if by != "auto" or min_rows != 1:
             raise InputError("a space has no --by and no --min-rows; leave them out, or give other data")
         run = stated(threads=threads, seed=seed)
-        compare_spaces_command(data, test, allow_overlap, models, hold_out, out, run, strict, rejects, json)
+        compare_spaces_command(data, test, allow_overlap, models, hold_out, out, run, strict, rejects, json, keep)
         return
     refuse_options(stated(hold_out=hold_out, out=out), "how the things of a TOML file are compared")
     compare_command(
@@ -111,6 +121,7 @@ def compare(
         rejects,
         json,
         items,
+        keep,
     )
 
 

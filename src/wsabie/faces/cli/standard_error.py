@@ -1,0 +1,54 @@
+"""Standard error that is full, such as a log on a full disk: what cannot be told must not end the work."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+class LossyStream:
+    """A text stream that goes nowhere from the first write on that fails, unless its reader left.
+
+    Parameters
+    ----------
+    stream : TextIO
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write text if that can be done; its length."""
+        with self._lossy():
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush the stream if that can be done."""
+        with self._lossy():
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    @contextmanager
+    def _lossy(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            raise
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+
+
+@contextmanager
+def lossy_standard_error() -> Iterator[None]:
+    """Inside, a full disk behind standard error is no error."""
+    before: Any = sys.stderr
+    if before is not None:
+        sys.stderr = LossyStream(before)  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        sys.stderr = before
