@@ -15,6 +15,7 @@ from typing import Any
 from wsabie.base.errors import InputError
 from wsabie.labels.hierarchy import Hierarchy, spelling
 from wsabie.sources.folders import SPLITS, read_folder
+from wsabie.sources.parquet_file import open_table
 from wsabie.sources.text import shown
 from wsabie.storage.rejects import Rejects
 
@@ -42,23 +43,17 @@ def of_table(path: Path, found: Hierarchy) -> None:
     InputError
         There are no such columns, or they hold something else.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetFile(path) as file:
-            missing = [name for name in (LABELS, CATEGORY) if name not in file.schema_arrow.names]
-            if missing:
-                raise InputError(
-                    f"{shown(path)} has no column {missing[0]!r}; Parquet is an is-a list by its columns "
-                    f"{LABELS!r} and {CATEGORY!r}: give those, or a list of child TAB parent"
-                )
-            placed: list[tuple[Sequence[str], Sequence[str]]] = []
-            for batch in file.iter_batches(columns=[LABELS, CATEGORY]):
-                rows = zip(*(batch.column(name).to_pylist() for name in (LABELS, CATEGORY)), strict=True)
-                placed += [_placed(path, labels, category) for labels, category in rows if labels and category]
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"cannot read {shown(path)} as Parquet ({error}); fetch or write it again") from error
+    table = open_table(path)
+    missing = [name for name in (LABELS, CATEGORY) if not table.has(name)]
+    if missing:
+        raise InputError(
+            f"{shown(path)} has no column {missing[0]!r}; Parquet is an is-a list by its columns "
+            f"{LABELS!r} and {CATEGORY!r}: give those, or a list of child TAB parent"
+        )
+    placed: list[tuple[Sequence[str], Sequence[str]]] = []
+    for batch in table.batches([LABELS, CATEGORY], 1 << 14):
+        rows = zip(batch.column(LABELS), batch.column(CATEGORY), strict=True)
+        placed += [_placed(path, labels, category) for labels, category in rows if labels and category]
     _add(placed, found, path, "no label has most of its rows in one category")
 
 

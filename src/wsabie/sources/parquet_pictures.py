@@ -71,7 +71,7 @@ def read_parquet_pictures(
     label = None if labels_from == "none" else LabelColumn(table, label_column_of(table, label_column))
     image = image_column or table.first_of(IMAGE_COLUMNS)
     columns = _Columns(label, image, None if image else table.first_of(PATH_COLUMNS), split)
-    kept = np.fromiter(_verdicts(table, columns, rejects), bool, table.n_rows)
+    kept = np.fromiter(_verdicts(table, columns, rejects), bool)
     require_rows(int(kept.sum()), table.path, rejects, "labelled pictures" if label else "pictures")
     return ParquetPictures(table.path, table, columns, kept)
 
