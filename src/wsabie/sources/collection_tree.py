@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from wsabie.base.errors import InputError
+from wsabie.base.limits import current_limits, limit_error
 from wsabie.labels.hierarchy import Hierarchy, spelling
 from wsabie.sources.folders import SPLITS, read_folder
 from wsabie.sources.parquet_file import open_table
@@ -70,6 +71,8 @@ def of_pictures(placed: Iterable[tuple[Sequence[str], Sequence[str]]], found: Hi
     """
     counts, chains = Counter[tuple[str, str]](), dict[str, list[str]]()
     for labels, levels in placed:
+        if len(levels) > current_limits().depth:
+            raise limit_error("depth", f"{shown('/'.join(levels))[:100]}... has {len(levels):,} levels")
         place = "/".join(levels)
         if place not in chains:
             chains[place] = ["/".join(levels[: depth + 1]) for depth in range(len(levels))]
