@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
 from wsabie.base.errors import InputError
+from wsabie.base.folder_walk import walk
 from wsabie.labels.names import normalise
 from wsabie.sources.build import BadRow, require_rows
 from wsabie.sources.code_names import read_code_names
@@ -134,10 +135,10 @@ def find_files(folder: Path, rejects: Rejects, medium: Medium | None = None) -> 
     """
     root = os.path.realpath(folder)
     with reading(folder):
-        os.scandir(folder).close()  # os.walk would pass over a folder that cannot be read
+        os.scandir(folder).close()  # a walk would pass over a folder that cannot be read
     read: dict[Medium, list[Path]] = {one: [] for one in (*MEDIA, DOCUMENTS)}
     unread: dict[Medium, list[Path]] = {one: [] for one in (*MEDIA, DOCUMENTS)}
-    for place, folders, names in os.walk(folder, onerror=_unreadable(folder, rejects)):
+    for place, folders, names in walk(folder, _unreadable(folder, rejects)):
         for name in [n for n in folders if not n.startswith(".") and Path(place, n).is_symlink()]:
             rejects.add(_id_of(Path(place, name), folder), "link to a folder, not followed")
         folders[:] = sorted(name for name in folders if not name.startswith("."))

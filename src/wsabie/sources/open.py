@@ -6,6 +6,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from wsabie.base.errors import InputError
+from wsabie.base.folder_walk import walk
 from wsabie.base.progress import SILENT, Progress
 from wsabie.sources.cells import LABEL_COLUMNS
 from wsabie.sources.documents import (
@@ -351,7 +352,7 @@ def _kind_of_folder(path: Path) -> str:
         kind = "glosses"
     elif any(looks_like_packages(head(file, _HEAD)) for file in package_lists(path)):
         kind = "packages"
-    if kind != "folder" and any(medium_of(file.name) for file in path.rglob("*")):
+    if kind != "folder" and any(medium_of(name) for _, _, names in walk(path, lambda _: None) for name in names):
         return "folder"  # not for a program's own folders beside WordNet's files, which hold none
     return kind
 

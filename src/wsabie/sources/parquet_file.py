@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from wsabie.base.errors import InputError
-from wsabie.base.input_files import is_pipe, open_input
+from wsabie.base.input_files import open_input
 from wsabie.sources.cells import LABEL_COLUMNS, LabelCells, separator_of
 from wsabie.sources.parquet_limits import cells_of, check_metadata, repeated_bytes, texts_with_dictionary
 from wsabie.sources.text import bytes_on_disk, reading, shown
@@ -108,8 +108,7 @@ def shards(path: Path) -> list[Path]:
     with reading(path):
         if not path.is_dir():
             return [path]
-        found = (p for p in path.iterdir() if p.suffix == ".parquet" and not p.name.startswith("."))
-        return sorted(p for p in found if not is_pipe(p))
+        return sorted(p for p in path.iterdir() if p.suffix == ".parquet" and not p.name.startswith("."))
 
 
 def open_table(path: Path) -> Table:
