@@ -138,7 +138,7 @@ def test_bytes_that_are_no_text_missing_files_and_other_tables(tmp_path):
     with pytest.raises(InputError, match="is no text"):
         read_hierarchy(tmp_path / "t.parquet")
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 and no more")
-    with pytest.raises(InputError, match="as Parquet"):
+    with pytest.raises(InputError, match="no Parquet"):
         read_hierarchy(tmp_path / "bad.parquet")
 
 

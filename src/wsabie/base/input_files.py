@@ -42,9 +42,15 @@ def open_input(path: str | Path, *, pipe: bool = False) -> BufferedReader:
         raise
 
 
+def read_input(path: str | Path) -> bytes:
+    """Return the bytes of a regular file; errors are those of `open_input`."""
+    with open_input(path) as stream:
+        return stream.read()
+
+
 def is_pipe(path: str | Path) -> bool:
     """Tell whether a path leads to a pipe, such as /dev/fd/63 of a process substitution."""
     try:
-        return stat.S_ISFIFO(os.stat(path).st_mode)
+        return stat.S_ISFIFO(Path(path).stat().st_mode)
     except (OSError, ValueError):
         return False

@@ -1,7 +1,7 @@
 """Labels put below others as the paths of tags in files say (`animal|bird|gull`); what people decided stays."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice, pairwise
 
 from sqlalchemy import Connection, select
 
@@ -32,17 +32,19 @@ def put_below(change: Change, paths: Iterable[Sequence[str]]) -> dict[tuple[str,
     freed = _freed(change.connection, [n for n in set(numbers.values()) if parents.get(n) is None])
     placed: dict[int, int] = {}
     refused: dict[tuple[str, ...], str] = {}
+    broad = {parent for parent in parents.values() if parent is not None}  # nothing else is above anything
     for path in wanted:
         for broader, name in pairwise(path):
             number, parent = numbers[name], numbers[broader]
-            if number == parent or parent in _above(parents, number):
+            if number == parent or (parent in broad and parent in _above(parents, number)):
                 continue
-            if number in _above(parents, parent):
+            if number in broad and number in _above(parents, parent):
                 refused[path] = f"{name!r} is above {broader!r} here"
             elif parents.get(number) is not None or number in freed:
                 refused[path] = f"{name!r} is not below {broader!r} here"
             else:
                 parents[number] = placed[number] = parent
+                broad.add(parent)
     change.set(labels, {number: {"parent_id": parent} for number, parent in placed.items()})
     return refused
 
@@ -52,7 +54,7 @@ def _parents(connection: Connection, numbers: Iterable[int]) -> dict[int, int | 
     found: dict[int, int | None] = {}
     left = set(numbers)
     while left:
-        part = sorted(left)[:_AT_ONCE]
+        part = [*islice(left, _AT_ONCE)]
         found |= dict.fromkeys(part)
         for number, parent in connection.execute(select(labels.c.id, labels.c.parent_id).where(labels.c.id.in_(part))):
             found[number] = parent
@@ -62,13 +64,13 @@ def _parents(connection: Connection, numbers: Iterable[int]) -> dict[int, int | 
     return found
 
 
-def _above(parents: Mapping[int, int | None], number: int) -> list[int]:
-    found: list[int] = []
+def _above(parents: Mapping[int, int | None], number: int) -> Iterator[int]:
+    found = set[int]()
     parent = parents.get(number)
     while parent is not None and parent not in found:
-        found.append(parent)
+        yield parent
+        found.add(parent)
         parent = parents.get(parent)
-    return found
 
 
 def _freed(connection: Connection, numbers: Sequence[int]) -> set[int]:

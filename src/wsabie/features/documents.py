@@ -13,6 +13,7 @@ import numpy as np
 from wsabie.base.arrays import Bool
 from wsabie.base.errors import InputError
 from wsabie.features.decode import RejectedItem, opened
+from wsabie.labels.names import piles_marks
 from wsabie.sources.documents import LONGEST
 from wsabie.sources.records import Item
 from wsabie.sources.text import head
@@ -71,12 +72,18 @@ class Reader:
         if len(content) > LONGEST:
             raise RejectedItem("too long", f"more than {LONGEST >> 20} MiB")
         try:
-            text = content.lower() if content.isascii() else folded(content.decode())
+            text = content.lower() if content.isascii() else folded(_unpiled(content.decode()))
         except UnicodeDecodeError as error:
             raise RejectedItem("not UTF-8", str(error)) from error
         if not _LETTER.search(text):
             raise RejectedItem("no words")
         yield bytearray(text)
+
+
+def _unpiled(text: str) -> str:
+    if piles_marks(text):
+        raise RejectedItem("too long", "a letter with more than 100 marks")
+    return text
 
 
 def _read(path: Path) -> bytes:

@@ -8,7 +8,7 @@ which lists mined from text have, do no harm; a concept that is its own parent i
 import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from wsabie.labels.similar import SharedParents
 
 MOST = 1 << 26
 """Pairs that a hierarchy holds at most; 512 MiB."""
+Numbers: TypeAlias = "tuple[int, ...] | dict[int, None]"
+"""Different numbers in an order: a few, or many."""
+_FEW = 8
 
 
 def spelling(name: str) -> str:
@@ -32,6 +35,23 @@ def spelling(name: str) -> str:
     'great white shark'
     """
     return normalise(name.replace("_", " ")).casefold()
+
+
+def with_number(numbers: Numbers, number: int) -> Numbers:
+    """Return the numbers with one more at the end, if it is new; in constant time, however many there are.
+
+    Examples
+    --------
+    >>> with_number((3, 1), 2), with_number((3, 1), 1)
+    ((3, 1, 2), (3, 1))
+    """
+    if number in numbers:
+        return numbers
+    if isinstance(numbers, tuple) and len(numbers) < _FEW:
+        return (*numbers, number)
+    numbers = dict.fromkeys(numbers) if isinstance(numbers, tuple) else numbers
+    numbers[number] = None
+    return numbers
 
 
 class Hierarchy:
@@ -53,7 +73,7 @@ class Hierarchy:
 
     def __init__(self, pairs: Iterable[tuple[str, str]] = ()) -> None:
         self._concepts: dict[str, int] = {}
-        self._also: dict[str, tuple[int, ...]] = {}
+        self._also: dict[str, Numbers] = {}
         self._children, self._parents = array("i"), array("i")
         for child, parent in pairs:
             self.add(child, parent)
@@ -87,9 +107,8 @@ class Hierarchy:
         """Give a concept further names, which other concepts may have too."""
         number = self._concept(concept)
         for name in names:
-            known = self._also.get(spelled := spelling(name), ())
-            if spelled and number not in known:
-                self._also[spelled] = (*known, number)
+            if spelled := spelling(name):
+                self._also[spelled] = with_number(self._also.get(spelled, ()), number)
 
     def pairs(self) -> Iterator[tuple[str, str]]:
         """All (child, parent), as `spelling` writes them, in the order in which they were added."""
@@ -100,7 +119,7 @@ class Hierarchy:
         """Numbers of the concepts that a name may mean; none when it is unknown."""
         spelled = spelling(name)
         own = self._concepts.get(spelled)
-        also = self._also.get(spelled, ())
+        also = tuple(self._also.get(spelled, ()))
         return also if own is None or own in also else (own, *also)
 
     def parents(self, name: str) -> list[str]:

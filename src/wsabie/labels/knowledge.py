@@ -14,7 +14,7 @@ import numpy as np
 
 from wsabie.base.arrays import Int32
 from wsabie.base.errors import InputError, UnknownLabelError
-from wsabie.labels.hierarchy import MOST, Hierarchy, spelling
+from wsabie.labels.hierarchy import MOST, Hierarchy, Numbers, spelling, with_number
 from wsabie.labels.names import unknown_label
 
 UP = ("is-a", "instance-of")
@@ -77,10 +77,10 @@ class Knowledge:
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
         self._ids: list[str] = []
-        self._names: list[tuple[str, ...]] = []
-        self._languages: list[tuple[str, ...]] = []
+        self._names: list[list[str]] = []
+        self._languages: list[list[str]] = []
         self._glosses: dict[int, str] = {}
-        self._senses: dict[str, tuple[int, ...]] = {}
+        self._senses: dict[str, Numbers] = {}
         self._pairs: dict[str, tuple[array[int], array[int]]] = {}
         self._lists: dict[str, tuple[Int32, Int32]] = {}
 
@@ -105,20 +105,20 @@ class Knowledge:
             The concept has an empty id.
         """
         number, names = self._number(concept), [name.replace("_", " ") for name in names]
-        self._names[number] += tuple(names)
-        self._languages[number] += (language,) * len(names)
+        self._names[number] += names
+        self._languages[number] += [language] * len(names)
         if gloss:
             self._glosses[number] = gloss
         for name in names:
-            known = self._senses.get(spelled := spelling(name), ())
-            if spelled and number not in known:
-                self._senses[spelled] = (*known, number)
+            if spelled := spelling(name):
+                self._senses[spelled] = with_number(self._senses.get(spelled, ()), number)
 
     def rank_senses(self, name: str, concepts: Iterable[str]) -> None:
         """Put these concepts in this order, the most frequent first, behind all others that a name may mean."""
-        ranked = [number for concept in concepts if (number := self._numbers.get(concept)) is not None]
+        numbers = map(self._numbers.get, concepts)
+        ranked = dict.fromkeys(number for number in numbers if number is not None)
         known = self._senses.get(spelled := spelling(name), ())
-        self._senses[spelled] = tuple(dict.fromkeys([*(n for n in known if n not in ranked), *ranked]))
+        self._senses[spelled] = (*(n for n in known if n not in ranked), *ranked)
 
     def relate(self, relation: str, one: str, other: str) -> None:
         """State that a relation leads from a concept to another; from one to itself there is none.
@@ -149,7 +149,8 @@ class Knowledge:
             There is none of this id.
         """
         number = self._known(concept)
-        return Concept(self._ids[number], self._names[number], self._languages[number], self._glosses.get(number, ""))
+        names, languages = tuple(self._names[number]), tuple(self._languages[number])
+        return Concept(self._ids[number], names, languages, self._glosses.get(number, ""))
 
     def find(self, concept: str) -> str | None:
         """The id of a concept as it was given first, whatever its case; None where there is none."""
@@ -240,8 +241,8 @@ class Knowledge:
         if spelled not in self._numbers:
             self._numbers[spelled] = len(self._ids)
             self._ids.append(concept)
-            self._names.append(())
-            self._languages.append(())
+            self._names.append([])
+            self._languages.append([])
         return self._numbers[spelled]
 
     def _known(self, concept: str) -> int:

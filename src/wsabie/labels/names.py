@@ -1,10 +1,12 @@
 """Names of labels: how they are written, which one was meant, and their numbers that never change."""
 
 import heapq
+import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from wsabie.base.arrays import Int64
 from wsabie.base.errors import InputError, UnknownLabelError
 
 _LOOKED_AT = 40  # candidates that survive the quick comparison
+_MARKS = 100
 _ALIKE = 0.6  # of any two short words half of the letters agree by chance
 
 
@@ -22,7 +25,7 @@ def normalise(name: str) -> str:
     Raises
     ------
     InputError
-        The name holds half of a surrogate pair, which no file can store.
+        The name holds half of a surrogate pair, which no file can store, or more than 100 marks on one letter.
 
     Examples
     --------
@@ -37,8 +40,21 @@ def normalise(name: str) -> str:
     try:
         name.encode()
     except UnicodeEncodeError as error:
-        raise InputError(f"the name {name!a} is not valid Unicode text; repair its encoding") from error
+        raise InputError(f"the name {name[:60]!a} is not valid Unicode text; repair its encoding") from error
+    if piles_marks(name):
+        raise InputError(f"the name {name[:60]!a} has more than {_MARKS} marks on one letter; take them out")
     return " ".join(unicodedata.normalize("NFC", name).split())
+
+
+def piles_marks(text: str) -> bool:
+    """Tell whether a letter has more than 100 marks: the time of Unicode's NFC grows with their square."""
+    return len(text) > _MARKS and _piled().search(text) is not None
+
+
+@cache
+def _piled() -> re.Pattern[str]:
+    marks = "".join(letter for code in range(0x300, 0x1F000) if unicodedata.combining(letter := chr(code)))
+    return re.compile(f"[{marks}]{{{_MARKS + 1}}}")
 
 
 def closest(name: str, names: Iterable[str], n: int = 3) -> list[str]:

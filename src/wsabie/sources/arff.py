@@ -116,7 +116,8 @@ def _cells(text: str) -> list[str]:
             cells.append(_unquoted(match[1]))
             at, more = match.end(), bool(match[2])
             continue
-        cell, comma, _ = text[at:].partition(",")
+        end = text.find(",", at)
+        cell, comma = (text[at:], "") if end < 0 else (text[at:end], ",")
         if "'" in cell or '"' in cell:
             raise BadRow("malformed row", cell[:40])
         cells.append(cell.strip())

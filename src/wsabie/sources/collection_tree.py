@@ -13,8 +13,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from wsabie.base.errors import InputError
+from wsabie.base.limits import current_limits, limit_error
 from wsabie.labels.hierarchy import Hierarchy, spelling
 from wsabie.sources.folders import SPLITS, read_folder
+from wsabie.sources.parquet_file import open_table
 from wsabie.sources.text import shown
 from wsabie.storage.rejects import Rejects
 
@@ -42,23 +44,17 @@ def of_table(path: Path, found: Hierarchy) -> None:
     InputError
         There are no such columns, or they hold something else.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetFile(path) as file:
-            missing = [name for name in (LABELS, CATEGORY) if name not in file.schema_arrow.names]
-            if missing:
-                raise InputError(
-                    f"{shown(path)} has no column {missing[0]!r}; Parquet is an is-a list by its columns "
-                    f"{LABELS!r} and {CATEGORY!r}: give those, or a list of child TAB parent"
-                )
-            placed: list[tuple[Sequence[str], Sequence[str]]] = []
-            for batch in file.iter_batches(columns=[LABELS, CATEGORY]):
-                rows = zip(*(batch.column(name).to_pylist() for name in (LABELS, CATEGORY)), strict=True)
-                placed += [_placed(path, labels, category) for labels, category in rows if labels and category]
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"cannot read {shown(path)} as Parquet ({error}); fetch or write it again") from error
+    table = open_table(path)
+    missing = [name for name in (LABELS, CATEGORY) if not table.has(name)]
+    if missing:
+        raise InputError(
+            f"{shown(path)} has no column {missing[0]!r}; Parquet is an is-a list by its columns "
+            f"{LABELS!r} and {CATEGORY!r}: give those, or a list of child TAB parent"
+        )
+    placed: list[tuple[Sequence[str], Sequence[str]]] = []
+    for batch in table.batches([LABELS, CATEGORY], 1 << 14):
+        rows = zip(batch.column(LABELS), batch.column(CATEGORY), strict=True)
+        placed += [_placed(path, labels, category) for labels, category in rows if labels and category]
     _add(placed, found, path, "no label has most of its rows in one category")
 
 
@@ -75,6 +71,8 @@ def of_pictures(placed: Iterable[tuple[Sequence[str], Sequence[str]]], found: Hi
     """
     counts, chains = Counter[tuple[str, str]](), dict[str, list[str]]()
     for labels, levels in placed:
+        if len(levels) > current_limits().depth:
+            raise limit_error("depth", f"{shown('/'.join(levels))[:100]}... has {len(levels):,} levels")
         place = "/".join(levels)
         if place not in chains:
             chains[place] = ["/".join(levels[: depth + 1]) for depth in range(len(levels))]

@@ -11,6 +11,8 @@ from io import BufferedIOBase
 from pathlib import Path
 from typing import NamedTuple
 
+from wsabie.base.errors import InputError
+from wsabie.base.input_files import open_input
 from wsabie.sources.build import BadRow
 from wsabie.sources.xmp import LARGEST
 
@@ -130,14 +132,14 @@ def embedded_in(path: Path) -> Embedded | None:
     """
     found = Embedded([], [], [])
     try:
-        with path.open("rb") as stream:
+        with open_input(path) as stream:
             kind = kind_of(stream)
             if kind is None:
                 return None
             for piece in pieces(stream, kind):
                 _add(found, *content_of(stream, piece, kind))
-    except OSError as error:
-        raise BadRow(UNREADABLE, error.strerror or str(error)) from error
+    except (OSError, InputError) as error:
+        raise BadRow(UNREADABLE, getattr(error, "strerror", None) or str(error)) from error
     except BadRow as bad:
         if bad.reason != UNREADABLE or not any(found):
             raise

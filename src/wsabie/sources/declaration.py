@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from wsabie.base.errors import InputError
+from wsabie.base.input_files import open_input
 from wsabie.base.validation import require
 from wsabie.labels.names import closest
 from wsabie.sources.text import reading, shown
@@ -156,7 +157,7 @@ def read_tables(path: Path) -> dict[str, Any]:
     InputError
         The file cannot be read, is large, or is no TOML.
     """
-    with reading(path), path.open("rb") as file:
+    with reading(path), open_input(path, pipe=True) as file:
         text = file.read(_MOST + 1)
     require(len(text) <= _MOST, f"{shown(path)} is larger than {_MOST >> 10} KiB; name data by their paths")
     try:

@@ -10,6 +10,7 @@ import numpy as np
 
 from wsabie.base.arrays import Int64, Matrix, UInt64
 from wsabie.base.errors import InputError
+from wsabie.base.input_files import open_input
 from wsabie.sources.records import ItemSource, Rows
 from wsabie.sources.sharded import ShardedRows, together
 from wsabie.sources.text import reading
@@ -144,5 +145,5 @@ def _add_words(digest: Any, words: Any) -> None:
 def _beginning(content: Path | bytes) -> bytes:
     if isinstance(content, bytes):
         return content[:_LOOKED_AT]
-    with reading(content), content.open("rb") as stream:
+    with reading(content), open_input(content) as stream:
         return stream.read(_LOOKED_AT)

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
 from wsabie.base.errors import InputError
+from wsabie.base.folder_walk import walk
 from wsabie.labels.names import normalise
 from wsabie.sources.build import BadRow, require_rows
 from wsabie.sources.code_names import read_code_names
@@ -136,12 +137,12 @@ def find_files(folder: Path, rejects: Rejects, medium: Medium | None = None) -> 
     """
     root = os.path.realpath(folder)
     with reading(folder):
-        os.scandir(folder).close()  # os.walk would pass over a folder that cannot be read
+        os.scandir(folder).close()  # a walk would pass over a folder that cannot be read
         os.lstat(os.path.join(folder, "."))  # noqa: PTH118 - a Path has no dot; one may list what one may not enter
     read: dict[Medium, list[Path]] = {one: [] for one in (*MEDIA, DOCUMENTS)}
     unread: dict[Medium, list[Path]] = {one: [] for one in (*MEDIA, DOCUMENTS)}
     note = _unreadable(folder, rejects)
-    for place, folders, names in os.walk(folder, onerror=note):
+    for place, folders, names in walk(folder, note):
         if not os.access(place, os.X_OK):
             note(PermissionError(errno.EACCES, os.strerror(errno.EACCES), place))
             folders.clear()

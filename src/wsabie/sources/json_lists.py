@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from wsabie.base.errors import InputError
+from wsabie.sources.json_values import check_depth
 from wsabie.sources.text import open_bytes, reading, shown
 
 LONGEST = 1 << 24
@@ -113,8 +114,11 @@ class _Text:
             try:
                 value, end = _DECODER.raw_decode(self.held, self.at)
                 if self.held[end : end + 1] in _ENDS or self.ended:  # a number may go on
+                    check_depth(self.held[self.at : end])
                     self.at = end
                     return value
+            except InputError as error:
+                raise self.broken(f"too deep a value ({error})") from error
             except RecursionError as error:
                 raise self.broken("a value that is nested too deeply") from error
             except ValueError as error:

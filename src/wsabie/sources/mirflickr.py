@@ -19,7 +19,7 @@ from wsabie.storage.rejects import Rejects
 
 _LONGEST_LINE = 1 << 20
 _TEXT = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
-_LIST = re.compile(rf"\[\s*(?:(?:{_TEXT})\s*(?:,\s*(?:{_TEXT})\s*)*,?\s*)?\]")
+_LIST = re.compile(rf"\[\s*(?:(?:{_TEXT})\s*(?:,\s*(?:{_TEXT})\s*)*(?:,\s*)?)?\]")
 _ONE = re.compile(_TEXT)
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)")
 _LETTERS = {"n": "\n", "r": "\r", "t": "\t"}

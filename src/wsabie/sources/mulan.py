@@ -8,6 +8,7 @@ Ids are line numbers if there are none.
 """
 
 from array import array
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,11 +24,13 @@ from wsabie.sources.build import BadRow, LabelIndex, label_matrix, require_rows,
 from wsabie.sources.records import Rows
 from wsabie.sources.safe_xml import parse_xml
 from wsabie.sources.streamed import About, Part, RowStream
-from wsabie.sources.text import open_bytes, reading, shown
+from wsabie.sources.text import bytes_on_disk, open_bytes, reading, shown
+from wsabie.sources.unpacked import check_expansion
+from wsabie.sources.widths import check_columns
 from wsabie.storage.columns import Columns, Lists, texts
 from wsabie.storage.rejects import Rejects
 
-_LARGEST_XML = 1 << 28
+_LARGEST_XML = 1 << 26
 _VALUES_AT_ONCE = 1 << 20
 _ID_NAMES = ("id", "name", "file", "filename")
 _ENDINGS = ("-sparse", "-train", "-test", "-sparse")
@@ -58,9 +61,9 @@ def read_mulan(path: Path, *, rejects: Rejects | None = None) -> Rows:
     rejects = Rejects() if rejects is None else rejects
     arff = read_arff_header(path)
     plan = _plan(arff, _read_labels(_find_xml(path)))
-    got = _Collected()
+    got, sparse = _Collected(), _is_sparse(arff)
     seen = set[str]()
-    for number, row in _rows(arff, plan, rejects):
+    for number, row in _rows(arff, plan, rejects, sparse=sparse):
         if row.id in seen:
             rejects.add(f"{shown(path)}:{number}", "duplicate id", row.id)
             continue
@@ -69,7 +72,7 @@ def read_mulan(path: Path, *, rejects: Rejects | None = None) -> Rows:
     require_rows(len(got.ids), path, rejects)
     Y = label_matrix(np.array(got.label_counts), np.array(got.labels, np.int32), len(plan.label_names))
     X = _features(got, len(plan.feature_names))
-    X = X if _is_sparse(arff) else X.toarray()
+    X = X if sparse else X.toarray()
     return Rows(X, Y, plan.label_names, got.ids, feature_names=plan.feature_names)
 
 
@@ -98,7 +101,7 @@ class MulanStream(RowStream):
     def parts(self, skip: int = 0) -> Iterator[Part]:
         got, width = _Collected(), len(self._plan.feature_names)
         most = _VALUES_AT_ONCE if self._sparse else _VALUES_AT_ONCE // width
-        for number, row in _rows(self._arff, self._plan, self.rejects, skip):
+        for number, row in _rows(self._arff, self._plan, self.rejects, skip, sparse=self._sparse):
             if len(got.ids) + (len(got.values) if self._sparse else 0) > most:
                 yield self._part(got, number - 1)  # rows between that cannot be used are listed already
                 got = _Collected()
@@ -140,13 +143,15 @@ def _find_xml(path: Path) -> Path:
 
 def _read_labels(path: Path) -> list[str]:
     with reading(path), open_bytes(path) as stream:
-        content = stream.read(_LARGEST_XML)
+        content = stream.read(_LARGEST_XML + 1)
+    if len(content) > _LARGEST_XML:
+        raise InputError(f"{shown(path)} has more than {_LARGEST_XML >> 20} MiB, too many for names of labels")
     root = parse_xml(content, shown(path))
     names = [e.attributes["name"] for e in root.walk() if e.local_name == "label" and "name" in e.attributes]
     if not names:
         raise InputError(f'{shown(path)} names no labels; it should hold <label name="..."/> elements')
     if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = Counter(names).most_common(1)[0][0]
         raise InputError(f"{shown(path)} names the label {twice!r} twice; remove one")
     return names
 
@@ -205,6 +210,7 @@ def _feature_column(attribute: Attribute, plan: _Plan, path: Path) -> _Column:
         return _Column("number", at)
     if attribute.values is not None:
         rest = attribute.values[1:]
+        check_expansion(shown(path), bytes_on_disk(path), len(attribute.name) * len(rest))
         plan.feature_names.extend(f"{attribute.name}={value}" for value in rest)
         return _Column("values", at, {attribute.values[0]: None} | {v: at + i for i, v in enumerate(rest)})
     if attribute.name.lower() in _ID_NAMES and not any(c.role == "id" for c in plan.columns):
@@ -234,9 +240,19 @@ class _Collected:
         self.value_counts.append(len(row.features))
 
 
-def _rows(arff: Arff, plan: _Plan, rejects: Rejects, skip: int = 0) -> Iterator[tuple[int, "_Row"]]:
-    """(line number, row) of every row that can be used, behind the first `skip` lines."""
+def _rows(arff: Arff, plan: _Plan, rejects: Rejects, skip: int = 0, *, sparse: bool) -> Iterator[tuple[int, "_Row"]]:
+    """(line number, row) of every row that can be used, behind the first `skip` lines.
+
+    Raises
+    ------
+    InputError
+        Rows that are sparse stand in a file that is not, and would take far more memory than they do in it.
+    """
+    wide = written = 0
     for number, cells in arff_rows(arff, skip):
+        if not sparse and isinstance(cells, dict):
+            wide, written = wide + len(plan.columns), written + len(cells)
+            check_columns(arff.path, wide, written)
         try:
             yield number, _parse(cells, plan, str(number), arff.path)
         except BadRow as bad:

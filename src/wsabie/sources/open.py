@@ -6,6 +6,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from wsabie.base.errors import InputError
+from wsabie.base.folder_walk import walk
 from wsabie.base.progress import SILENT, Progress
 from wsabie.sources.cells import LABEL_COLUMNS
 from wsabie.sources.documents import (
@@ -46,7 +47,7 @@ _SPARSE_ROW = re.compile(rb"\s*([+-]?\d+(,[+-]?\d+)*[ \t]+)?\d+:[-+.\d]")
 _PAIR = re.compile(rb"[^\t\0]+\t[^\t\0]+(\t\s*[-+.\d][-+.\deE]*\s*)?")
 _ARFF = re.compile(rb"(\s|%[^\n]*\n)*@(relation|attribute)\b", re.IGNORECASE)
 _MARKUP_OR_BINARY = re.compile(rb"^\s*<|\0")
-_OPEN_IMAGES = re.compile(rb"ImageID,[^\n]*\bLabelName\b[^\n]*\bConfidence\b")
+_OPEN_IMAGES = re.compile(rb"ImageID,(?>(?:[^\n,]*,)*?LabelName,)(?:[^\n,]*,)*?Confidence\b")
 _MIRFLICKR = re.compile(rb"\d+,\d+,[^,]+,\"?\[.*\]\"?\s*")
 _JSON_DOCUMENT = re.compile(rb'\s*\{.*"text"\s*:')
 _FASTTEXT = re.compile(rb"(^|\s)__label__\S")
@@ -351,7 +352,7 @@ def _kind_of_folder(path: Path) -> str:
         kind = "glosses"
     elif any(looks_like_packages(head(file, _HEAD)) for file in package_lists(path)):
         kind = "packages"
-    if kind != "folder" and any(medium_of(file.name) for file in path.rglob("*")):
+    if kind != "folder" and any(medium_of(name) for _, _, names in walk(path, lambda _: None) for name in names):
         return "folder"  # not for a program's own folders beside WordNet's files, which hold none
     return kind
 

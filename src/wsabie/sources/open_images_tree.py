@@ -6,7 +6,6 @@ A class may stand in several places. Names come from the file of names beside it
 `dict.csv`). The older form, drawn as rings ({"name", "children", "size"}), has names instead of codes, and no parts.
 """
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,11 +13,12 @@ from typing import Any
 
 from wsabie.base.errors import InputError
 from wsabie.labels.hierarchy import Hierarchy
+from wsabie.sources.json_values import parse_value
 from wsabie.sources.open_images import names_beside
 from wsabie.sources.text import head, shown
 
 TREE = re.compile(rb'\A\s*\{[^\0]*?"(LabelName|children)"\s*:')
-_MOST = 1 << 26
+_MOST = 1 << 24
 _BELOW = {"Subcategory": "is-a", "children": "is-a", "Part": "part-of"}
 
 
@@ -28,13 +28,13 @@ def tree_pairs(path: Path) -> Iterator[tuple[str, str, str]]:
     Raises
     ------
     InputError
-        Missing, of more than 64 MiB, or nothing of the kind.
+        Missing, of more than 16 MiB, or nothing of the kind.
     """
     content = head(path, _MOST + 1)
     if len(content) > _MOST:
         raise InputError(f"{shown(path)} has more than {_MOST >> 20} MiB; it is no hierarchy of classes")
     try:
-        waiting = [json.loads(content)]
+        waiting = [parse_value(content.decode())]
     except (ValueError, RecursionError) as error:
         raise InputError(f"{shown(path)} is no JSON ({str(error)[:80]}); fetch the file again") from error
     seen: set[tuple[str, str, str]] = set()
@@ -43,7 +43,9 @@ def tree_pairs(path: Path) -> Iterator[tuple[str, str, str]]:
         for key, relation in _BELOW.items():
             below = above.get(key, []) if isinstance(above, dict) else None
             if not isinstance(below, list):
-                raise InputError(f"{shown(path)} is no hierarchy of classes: {str(above)[:60]!r} is no class of it")
+                raise InputError(
+                    f"{shown(path)} is no hierarchy of classes: a {type(above).__name__} is no class of it"
+                )
             for node in below:
                 pair = relation, _name(path, node), _name(path, above)
                 if pair not in seen:

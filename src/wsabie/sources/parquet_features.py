@@ -124,17 +124,17 @@ class _Dense:
         if self.width is None and len(lengths):
             self.width = int(lengths[0])
         width = self.width or 0
-        right = lengths == width
-        self._values = np.zeros((len(lengths), width), np.float32)
-        self._values[right] = _single(flat[np.repeat(right, lengths)]).reshape(-1, width)
+        self._right = lengths == width
+        rows = np.flatnonzero(self._right)
+        self._values = _single(flat[np.repeat(self._right, lengths)]).reshape(len(rows), width)
         return _first_faults(
-            (np.flatnonzero(~right), "wrong number of features"),
-            (np.flatnonzero(~np.isfinite(self._values).all(axis=1)), "value that is not finite"),
-            (np.flatnonzero(self.counts & (self._values < 0).any(axis=1)), "negative count"),
+            (np.flatnonzero(~self._right), "wrong number of features"),
+            (rows[~np.isfinite(self._values).all(axis=1)], "value that is not finite"),
+            (rows[self.counts & (self._values < 0).any(axis=1)], "negative count"),
         )
 
     def keep(self, mask: Bool) -> None:
-        self.values.extend(self._values[mask].ravel())
+        self.values.extend(self._values[mask[self._right]].ravel())
 
     def finish(self) -> Matrix:
         return self.values.finish().reshape(-1, self.width or 0)

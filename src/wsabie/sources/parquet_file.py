@@ -4,12 +4,16 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from wsabie.base.errors import InputError
+from wsabie.base.input_files import open_input
 from wsabie.sources.cells import LABEL_COLUMNS, LabelCells, separator_of
-from wsabie.sources.text import reading, shown
+from wsabie.sources.parquet_limits import cells_of, check_metadata, repeated_bytes, texts_with_dictionary
+from wsabie.sources.text import bytes_on_disk, reading, shown
+from wsabie.sources.unpacked import check_expansion
 
 KEY = b"wsabie"
 MAGIC = b"PAR1"
@@ -31,7 +35,7 @@ class Batch(NamedTuple):
         if name is None or name not in self.data.schema.names:
             return [None] * self.data.num_rows
         with decoding(self.file):
-            return list(self.data.column(name).to_pylist())
+            return cells_of(self.data.column(name))
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ class Table:
         Raises
         ------
         InputError
-            A file is damaged, or holds another number of rows than its footer promises.
+            A file is damaged, holds another number of rows than its footer promises, or expands beyond the limits.
         """
         wanted = [name for name in dict.fromkeys(columns) if name is not None]
         for file, promised in zip(self.files, self.file_rows, strict=True):
@@ -76,12 +80,18 @@ class Table:
             if skip >= promised:
                 skip -= promised
                 continue
-            with decoding(file), _parquet(file) as parquet:
+            repeated, stored = 0, bytes_on_disk(file)
+            with decoding(file), _parquet(file, wanted) as parquet:
                 groups = list(range(parquet.num_row_groups))
                 while groups and (rows := parquet.metadata.row_group(groups[0]).num_rows) <= skip:
                     first, skip, groups = first + rows, skip - rows, groups[1:]
-                for data in parquet.iter_batches(size, columns=wanted, row_groups=groups):
+                # one after the other: texts of a dictionary have another one in each
+                for data in chain.from_iterable(
+                    parquet.iter_batches(size, row_groups=[g], columns=wanted) for g in groups
+                ):
                     first += data.num_rows
+                    repeated += sum(map(repeated_bytes, data.columns))
+                    check_expansion(shown(file), stored, repeated)
                     passed = min(skip, data.num_rows)
                     skip -= passed
                     if first - 1 <= promised and passed < data.num_rows:
@@ -113,7 +123,7 @@ def open_table(path: Path) -> Table:
     first = None
     file_rows: list[int] = []
     for file in files:
-        with decoding(file), _parquet(file) as parquet:
+        with decoding(file), _parquet(file, ()) as parquet:
             schema = parquet.schema_arrow
             file_rows.append(parquet.metadata.num_rows)
         if first is not None and (schema.names != first.names or note_of(schema, file) != note_of(first, files[0])):
@@ -143,12 +153,19 @@ def decoding(file: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _parquet(file: Path) -> Iterator[Any]:
-    from pyarrow.parquet import ParquetFile
+def _parquet(file: Path, columns: Sequence[str]) -> Iterator[Any]:
+    """The file, open to read some columns; texts of a dictionary stay numbers of it."""
+    from pyarrow.parquet import ParquetFile, read_metadata
 
     # Column chunks pass through a small buffer: a row group may hold gigabytes of pictures.
-    with file.open("rb") as stream, ParquetFile(stream, buffer_size=1 << 20, pre_buffer=False) as parquet:
-        yield parquet
+    with open_input(file) as stream:
+        metadata = read_metadata(stream)
+        check_metadata(file, metadata, columns)
+        texts = texts_with_dictionary(metadata, columns)
+        with ParquetFile(
+            stream, metadata=metadata, read_dictionary=texts, buffer_size=1 << 20, pre_buffer=False
+        ) as parquet:
+            yield parquet
 
 
 def note_of(schema: Any, file: Path) -> dict[str, Any]:

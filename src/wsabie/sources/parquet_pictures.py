@@ -17,6 +17,7 @@ import numpy as np
 
 from wsabie.base.arrays import Bool
 from wsabie.base.errors import InputError
+from wsabie.base.input_files import open_input
 from wsabie.base.progress import SILENT, Progress
 from wsabie.sources.build import BadRow, require_rows
 from wsabie.sources.cells import word
@@ -71,7 +72,7 @@ def read_parquet_pictures(
     label = None if labels_from == "none" else LabelColumn(table, label_column_of(table, label_column))
     image = image_column or table.first_of(IMAGE_COLUMNS)
     columns = _Columns(label, image, None if image else table.first_of(PATH_COLUMNS), split)
-    kept = np.fromiter(_verdicts(table, columns, rejects), bool, table.n_rows)
+    kept = np.fromiter(_verdicts(table, columns, rejects), bool)
     require_rows(int(kept.sum()), table.path, rejects, "labelled pictures" if label else "pictures")
     return ParquetPictures(table.path, table, columns, kept)
 
@@ -231,8 +232,8 @@ def _groups(source: ItemSource) -> Iterator[list[dict[str, Any]]]:
                 f"images {source.path} --out FILE.parquet"
             )
         if isinstance(content, Path):
-            with reading(content):
-                content = content.read_bytes()
+            with reading(content), open_input(content) as stream:
+                content = stream.read()
         group.append({**picture._asdict(), IMAGE_COLUMNS[0]: content})
         n_bytes += len(content)
         if n_bytes >= _GROUP_BYTES:

@@ -24,6 +24,7 @@ from wsabie.sources.cells import LabelCells
 from wsabie.sources.parquet_features import DENSE, SPARSE, feature_columns
 from wsabie.sources.parquet_file import KEY, Batch, LabelColumn, Table, label_column_of
 from wsabie.sources.records import Rows
+from wsabie.sources.widths import check_columns
 from wsabie.storage.atomic import replacing
 from wsabie.storage.rejects import Rejects
 
@@ -66,7 +67,8 @@ def read_parquet_rows(
     Raises
     ------
     InputError
-        Damaged, without labels, labels of mixed types, or a feature beyond the width that the file notes.
+        Damaged, without labels, labels of mixed types, a feature beyond the width that the file notes, or far more
+        features than values.
     """
     rejects = Rejects() if rejects is None else rejects
     label = None if labels_from == "none" else LabelColumn(table, label_column_of(table, label_column))
@@ -77,7 +79,10 @@ def read_parquet_rows(
     for batch in table.batches([name for name in columns if table.has(name)], _BATCH):
         features.keep(beside.add(batch, features.check(batch)))
     require_rows(len(beside.ids), table.path, rejects)
-    return beside.rows(features.finish(), counts)
+    X = features.finish()
+    if n_features is None and not isinstance(X, np.ndarray):
+        check_columns(table.path, X.shape[1], X.nnz)
+    return beside.rows(X, counts)
 
 
 class Beside:

@@ -19,6 +19,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from wsabie.base.errors import InputError
+from wsabie.base.input_files import open_input
 from wsabie.labels.names import normalise
 from wsabie.sources.build import BadRow
 from wsabie.sources.containers import UNREADABLE, embedded_in, extension
@@ -188,9 +190,14 @@ def read_sidecar(path: Path) -> bytes:
             raise BadRow("sidecar that is no file", path.name)
         if held.st_size > LARGEST:
             raise BadRow("oversized XMP packet", f"{path.name}: {held.st_size:,} bytes")
-        return path.read_bytes()
-    except OSError as error:
-        raise BadRow("unreadable sidecar", f"{path.name}: {error.strerror or error}") from error
+        with open_input(path) as stream:
+            content = stream.read(LARGEST + 1)
+        if len(content) > LARGEST:
+            raise BadRow("oversized XMP packet", f"{path.name}: more than {LARGEST:,} bytes")
+        return content
+    except (OSError, InputError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise BadRow("unreadable sidecar", f"{path.name}: {reason}") from error
 
 
 def _beside(picture: Path) -> Packet | None:

@@ -25,7 +25,7 @@ from wsabie.storage.rejects import Rejects
 METADATA, RECORDINGS = ("metadata.py", "metadata.txt"), "recordings"
 KINDS = ("digit", "speaker", "gender", "accent", "language")
 _NAME = re.compile(r"(?:.*/)?(\d)_(.+)_(\d+)\.\w+")
-_DICTIONARY = re.compile(r"^metadata\s*=\s*(\{.*\})", re.DOTALL | re.MULTILINE)
+_DICTIONARY = re.compile(r"^metadata\s*=\s*(?=\{)", re.MULTILINE)
 _LARGEST = 1 << 16
 _TESTED = 5
 _LOOKED_AT = 50
@@ -113,8 +113,9 @@ def _speakers(path: Path) -> dict[str, dict[str, str]]:
     if len(content) > _LARGEST:
         raise InputError(f"{shown(path)} is larger than {_LARGEST >> 10} KiB, too large for a dictionary of speakers")
     try:
-        found = _DICTIONARY.search(content.decode("utf-8"))
-        speakers = ast.literal_eval(found[1]) if found else None
+        text = content.decode("utf-8")
+        found, end = _DICTIONARY.search(text), text.rfind("}") + 1
+        speakers = ast.literal_eval(text[found.end() : end]) if found and found.end() < end else None
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
         raise _no_dictionary(path) from error
     if not isinstance(speakers, dict) or not all(isinstance(said, dict) for said in speakers.values()):

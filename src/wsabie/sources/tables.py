@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, cast
@@ -10,6 +9,7 @@ from typing import IO, Any, cast
 from wsabie.base.errors import InputError
 from wsabie.sources.build import BadRow
 from wsabie.sources.cells import cells_of_line
+from wsabie.sources.json_values import parse_value
 from wsabie.sources.text import bounded_lines, head, numbered_lines, open_bytes, reading, shown
 from wsabie.storage.rejects import Rejects
 
@@ -165,9 +165,11 @@ def _json_cells(path: Path) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
 def json_cells(line: bytes) -> dict[str, Any] | BadRow:
     """The cells of a line of JSON by column, or what is wrong with it."""
     try:
-        cells = json.loads(line.decode())
+        cells = parse_value(line.decode())
     except UnicodeDecodeError:
         return BadRow("not UTF-8")
+    except InputError as error:
+        return BadRow("JSON that nests too deeply", str(error))
     except (ValueError, RecursionError) as error:
         return BadRow("malformed JSON", str(error)[:100])
     return cells if isinstance(cells, dict) else BadRow("line that is no JSON object")

@@ -113,8 +113,8 @@ def telling_lines(path: Path, longest: int | None = None) -> Iterator[tuple[int,
 
 
 def lines_up_to(path: Path, longest: int, *, pipe: bool = False) -> Iterator[tuple[int, bytes | None]]:
-    """(line number from 1, line without its end) of a file (or pipe, where `pipe` is set); None for a line of more than `longest` bytes, which is
-    passed over.
+    """(line number from 1, line without its end) of a file, or of a pipe where `pipe` allows one; None for a line of
+    more than `longest` bytes, which is passed over.
 
     Raises
     ------

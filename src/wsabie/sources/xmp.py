@@ -15,6 +15,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from wsabie.base.errors import InputError
+from wsabie.base.limits import current_limits, limit_error
 from wsabie.labels.names import normalise
 from wsabie.sources.build import BadRow
 from wsabie.sources.safe_xml import Element, parse_xml
@@ -27,7 +28,7 @@ TAGS_LIST = "http://www.digikam.org/ns/1.0/ TagsList"
 _LAST_KEYWORD = tuple(f"http://ns.microsoft.com/photo/1.0{end} LastKeywordXMP" for end in ("", "/"))
 NAMED = {SUBJECT: "dc:subject", HIERARCHY: "lr:hierarchicalSubject", TAGS_LIST: "digiKam:TagsList"}
 """The properties that name tags, as people know them."""
-
+_SEPARATORS = {HIERARCHY: "|", TAGS_LIST: "/", **dict.fromkeys(_LAST_KEYWORD, "/")}
 _DATES = (
     "http://ns.adobe.com/exif/1.0/ DateTimeOriginal",
     "http://ns.adobe.com/photoshop/1.0/ DateCreated",
@@ -83,7 +84,7 @@ def read_packet(content: bytes) -> Packet:
     Raises
     ------
     BadRow
-        It is larger than 16 MiB, damaged, unsafe, or no XMP.
+        It is larger than 16 MiB, damaged, unsafe, no XMP, or has a keyword of more levels than `Limits.depth`.
 
     Examples
     --------
@@ -94,7 +95,16 @@ def read_packet(content: bytes) -> Packet:
     """
     rdf = way_to_descriptions(as_utf8(content))[-1]
     wanted = (*NAMED, *_LAST_KEYWORD, *_DATES, _EXTENDED)
-    return Packet({name: found for name in wanted if (found := values(rdf, name)) is not None})
+    said = {name: found for name in wanted if (found := values(rdf, name)) is not None}
+    _check_depth(said)
+    return Packet(said)
+
+
+def _check_depth(said: Mapping[str, Sequence[str]]) -> None:
+    for name, separator in _SEPARATORS.items():
+        levels = 1 + max((text.count(separator) for text in said.get(name, ())), default=0)
+        if levels > current_limits().depth:
+            raise BadRow("unreadable XMP packet", str(limit_error("depth", f"a keyword has {levels:,} levels")))
 
 
 def as_utf8(content: bytes) -> bytes:

@@ -64,6 +64,7 @@ class JointSpace:
     ) -> "JointSpace":
         """A space before training: both tables Gaussian, with the standard deviations "V" and "W" or 1/sqrt(dim)."""
         std = std or dict.fromkeys(("V", "W"), dim**-0.5)
+        tables.require_memory(n_features + n_labels, dim)
         V = tables.gaussian(n_features, dim, std["V"], rng)
         W = tables.gaussian(n_labels, dim, std["W"], rng)
         return cls(dim, similarity, V, W, np.zeros(n_labels, np.float32))

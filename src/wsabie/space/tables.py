@@ -5,6 +5,7 @@ import numpy.typing as npt
 
 from wsabie.base.arrays import LANES, Float32
 from wsabie.base.errors import InputError
+from wsabie.base.machine import available_memory
 
 _LINE = 64  # bytes; an unaligned row costs a second cache line on every vector load
 
@@ -23,15 +24,32 @@ def padded_width(dim: int) -> int:
 def zeros(n_rows: int, dim: int) -> Float32:
     """An aligned table of zeros, (n_rows, padded_width(dim))."""
     columns = padded_width(dim)
+    require_memory(n_rows, dim)
     try:
         memory = np.zeros(n_rows * columns + LANES, np.float32)
     except MemoryError as error:
-        raise InputError(
-            f"a table of {n_rows:,} points of {dim} dimensions needs {n_rows * columns * 4 / 1e9:,.0f} GB, more than "
-            "there is; lower dim, or leave out features or labels (is the number of features in the file right?)"
-        ) from error
+        raise _too_large(n_rows, dim) from error
     start = (-memory.ctypes.data % _LINE) // memory.itemsize
     return memory[start : start + n_rows * columns].reshape(n_rows, columns)
+
+
+def require_memory(n_rows: int, dim: int) -> None:
+    """Refuse tables of so many rows that they would fill the memory of the machine.
+
+    Raises
+    ------
+    InputError
+    """
+    if 4 * n_rows * padded_width(dim) > available_memory():
+        raise _too_large(n_rows, dim)
+
+
+def _too_large(n_rows: int, dim: int) -> InputError:
+    size, there = 4 * n_rows * padded_width(dim) / 1e9, available_memory() / 1e9
+    return InputError(
+        f"{n_rows:,} points of {dim} dimensions need {size:,.1f} GB, and there are {there:,.1f} GB of memory; lower "
+        "dim, or leave out features or labels (is the number of features in the file right?)"
+    )
 
 
 def bytes_like(table: Float32) -> npt.NDArray[np.int8]:

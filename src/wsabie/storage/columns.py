@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wsabie.base.arrays import Int64
+from wsabie.base.input_files import open_input
 from wsabie.storage.atomic import replacing
 from wsabie.storage.folder import CODES, DTYPES
 
@@ -201,7 +202,7 @@ def map_columns(path: Path, *, scattered: bool = False, check: bool = True) -> t
     OSError
         It cannot be read.
     """
-    with path.open("rb") as stream:
+    with open_input(path) as stream:
         length = int.from_bytes(stream.read(8), "little")
         size = path.stat().st_size
         if not 0 < length <= min(size - 8, _MOST_HEADER):

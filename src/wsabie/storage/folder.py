@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from wsabie.base.errors import ModelFolderError, WsabieError
+from wsabie.base.input_files import open_input, read_input
 from wsabie.storage.atomic import explained, readable, replacing, write_bytes
 from wsabie.storage.schema import Count, Sha256, check_schema
 
@@ -167,7 +168,7 @@ def is_model_folder(path: str | Path) -> bool:
 def content_mark(path: str | Path) -> str:
     """The checksum that `config.json` begins with, which changes with what the folder holds; "" where there is none."""
     try:
-        with (Path(path) / "config.json").open("rb") as file:
+        with open_input(Path(path) / "config.json") as file:
             return file.read(_HEAD).decode("ascii", "replace")[_DIGITS]
     except OSError:
         return ""
@@ -204,7 +205,7 @@ def _is_ours(config: Path) -> bool:
     """Whether there is this `config.json` and it was written here, perhaps by another version, perhaps damaged."""
     if not config.is_file():
         return False
-    with config.open("rb") as stream:
+    with open_input(config) as stream:
         return b'"format": "wsabie"' in stream.read(_HEAD + 100)
 
 
@@ -260,7 +261,7 @@ def _header(array: Array) -> bytes:
 
 
 def _holds(path: Path, digest: str) -> bool:
-    with path.open("rb") as stream:
+    with open_input(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest() == digest
 
 
@@ -283,7 +284,7 @@ def _config_bytes(path: Path) -> bytes:
     file = path / "config.json"
     if file.stat().st_size > _MAX_CONFIG_BYTES:
         raise ModelFolderError(f"{file} is larger than {_MAX_CONFIG_BYTES >> 20} MiB and was not read")
-    return file.read_bytes()
+    return read_input(file)
 
 
 def _read_config(path: Path) -> dict[str, Any]:
@@ -330,7 +331,7 @@ def _load_tensor(folder: Path, name: str, entry: Mapping[str, Any], verify: bool
 def map_tensor(file: Path) -> Array:
     """The single tensor of a safetensors file as a read-only memory map, or read whole where the user wants that."""
     size = file.stat().st_size
-    with file.open("rb") as stream:
+    with open_input(file) as stream:
         length = int.from_bytes(stream.read(8), "little")
         if not 0 < length <= min(size - 8, _MAX_HEADER_BYTES):
             raise ValueError("header length out of range")

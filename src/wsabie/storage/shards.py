@@ -32,6 +32,7 @@ import numpy as np
 
 from wsabie.base.arrays import Csr, Float32, Int64
 from wsabie.base.errors import InputError
+from wsabie.base.input_files import open_input, read_input
 from wsabie.base.progress import SILENT, Progress
 from wsabie.storage.atomic import readable, write_bytes
 from wsabie.storage.columns import Columns, KeptOpen, Lists, expected, map_columns, starts_of, write_columns
@@ -244,7 +245,7 @@ class Shards:
         """label_names, and feature_names or None."""
         file = self.path / NAMES
         with readable(file):
-            content = file.read_bytes()
+            content = read_input(file)
         if hashlib.sha256(content).hexdigest() != self.beside[NAMES]["sha256"]:
             raise _damaged(file)
         names = parse_json(ShardNames, content, file, _REMEDY)
@@ -265,7 +266,7 @@ class Shards:
         with progress.stage(f"verifying {self.path.name}", len(files), "files") as stage:
             for name, entry in files:
                 file = self.path / name
-                with readable(file), file.open("rb") as stream:
+                with readable(file), open_input(file) as stream:
                     if hashlib.file_digest(stream, "sha256").hexdigest() != entry["sha256"]:
                         raise _damaged(file)
                 stage.advance()
@@ -370,7 +371,7 @@ def _read_manifest(path: Path) -> dict[str, Any]:
         raise InputError(f"{path} holds no shards: it has no {MANIFEST}; give a folder that `wsabie shards` wrote")
     if file.stat().st_size > _MOST_BYTES:
         raise InputError(f"{file} is larger than {_MOST_BYTES >> 20} MiB and was not read")
-    content = file.read_bytes()
+    content = read_input(file)
     try:
         found = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -445,7 +446,7 @@ def found_shard(path: Path, number: int, n_shards: int) -> dict[str, Any] | None
             columns, _ = map_columns(file)
         except ValueError:
             return None
-        with file.open("rb") as stream:
+        with open_input(file) as stream:
             return _entry(file, columns, hashlib.file_digest(stream, "sha256").hexdigest())
 
 

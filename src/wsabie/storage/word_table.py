@@ -17,6 +17,7 @@ import numpy as np
 
 from wsabie.base.arrays import Float32
 from wsabie.base.errors import InputError
+from wsabie.base.input_files import open_input
 from wsabie.storage.atomic import readable, replacing
 
 MAGIC = b"\x93NUMPY"
@@ -72,7 +73,7 @@ def open_word_table(path: Path) -> WordTable:
     InputError
         Missing, of another kind, or damaged.
     """
-    with readable(path), path.open("rb") as file:
+    with readable(path), open_input(path) as file:
         size = os.fstat(file.fileno()).st_size
         head = file.read(_HEADER)
         if not head.startswith(MAGIC) or size < _HEADER + 24:

@@ -1,0 +1,46 @@
+"""JSON from strangers: values that nest too deeply are refused before they are built."""
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+
+from wsabie.base.limits import current_limits, limit_error
+
+_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_STEPS = np.zeros(256, np.int8)
+_STEPS[[ord("["), ord("{")]], _STEPS[[ord("]"), ord("}")]] = 1, -1
+
+
+def parse_value(text: str) -> Any:
+    """Parse JSON.
+
+    Raises
+    ------
+    ValueError
+        It is malformed, has a number of thousands of digits, or (an InputError) nests deeper than `Limits.depth`.
+
+    Examples
+    --------
+    >>> parse_value('{"a": [1]}')
+    {'a': [1]}
+    """
+    check_depth(text)
+    return json.loads(text)
+
+
+def check_depth(text: str) -> None:
+    """Refuse text whose brackets, those in strings aside, nest deeper than `Limits.depth`.
+
+    Raises
+    ------
+    InputError
+    """
+    most = current_limits().depth
+    if text.count("[") + text.count("{") <= most:
+        return
+    brackets = np.frombuffer(_STRING.sub("", text).encode("utf-8", "replace"), np.uint8)
+    depth = int(np.cumsum(_STEPS[brackets], dtype=np.int32).max(initial=0))
+    if depth > most:
+        raise limit_error("depth", f"the JSON nests {depth:,} values")
