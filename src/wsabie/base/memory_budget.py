@@ -27,6 +27,8 @@ class MemoryBudget:
     ----------
     limit : callable
         Returns the bytes of all shares together.
+    number : int
+        Tells budgets of different things apart that share one file.
 
     Examples
     --------
@@ -38,8 +40,9 @@ class MemoryBudget:
     0
     """
 
-    def __init__(self, limit: Callable[[], int]) -> None:
+    def __init__(self, limit: Callable[[], int], number: int = 0) -> None:
         self.limit = limit
+        self._first = number * (_UNITS + 1)
         self.used = 0
         self._turn = threading.Lock()
         self._change = threading.Condition()
@@ -108,7 +111,7 @@ class MemoryBudget:
         if self._file is None:
             return True
         try:
-            fcntl.lockf(self._file, command, 1, place)
+            fcntl.lockf(self._file, command, 1, self._first + place)
         except BlockingIOError:
             return False
         except OSError:  # there are no locks here
