@@ -10,6 +10,7 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from wsabie.base.limits import current_limits, limit_error
 from wsabie.features.onnx_network import Model, Network, Trial, check_model
 
 _COPIES = 6  # of the weights, while a session is made
+_MEMORY_WORDS = ("bad_alloc", "allocate memory", "bad allocation", "would require more than")  # of the runtime
 _STARTING = 30  # seconds that a busy machine may take for the process itself
 
 
@@ -92,7 +94,7 @@ def answer_request() -> dict[str, Any]:
     except MemoryError:
         return {"exceeds": "network_bytes"}
     except InputError as error:
-        short = any(words in str(error) for words in ("bad_alloc", "allocate memory", "bad allocation"))
+        short = any(words in str(error) for words in _MEMORY_WORDS)
         return {"exceeds": "network_bytes"} if short else {"error": str(error)}
     return {"width": width, "n_bytes": max(0, _resident("VmHWM") - before)}
 
@@ -101,7 +103,7 @@ def _bound(n_bytes: int) -> None:
     """Let this process, as it is now, take so many bytes more, and only so many seconds."""
     from onnxruntime import InferenceSession  # noqa: F401 - before the bound
 
-    seconds = current_limits().network_seconds
+    seconds = current_limits().network_seconds + int(time.process_time()) + 1
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     size = _resident("VmData")
