@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from wsabie.base.errors import WsabieError
+from wsabie.base.memory_budget import shared_memory_file
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -101,7 +102,8 @@ class Processes:
     ) -> Iterator[Result]:
         items = iter(items)
         yield from self._begun(here, items)
-        yield from self._pooled(there, items, shared)
+        with shared_memory_file():  # workers together hold what one process may hold
+            yield from self._pooled(there, items, shared)
 
     def _begun(self, function: Callable[[Item], Result], items: Iterator[Item]) -> Iterator[Result]:
         """The results of the first items, as a worker would have them."""

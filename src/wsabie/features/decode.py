@@ -20,14 +20,18 @@ import numpy as np
 from PIL import Image
 
 from wsabie.base.arrays import Bool, Float64, UInt8
-from wsabie.features.jpeg_scans import MOST as SCANS
-from wsabie.features.jpeg_scans import too_many_scans
+from wsabie.base.limits import current_limits, limit_error
+from wsabie.features.picture_memory import PICTURES as BUDGET
+from wsabie.features.picture_memory import estimate_bytes
+from wsabie.features.reduction import grey_levels, scaled_size, shrink
 from wsabie.sources.formats import FORMATS
 from wsabie.sources.media import PICTURES
+from wsabie.sources.picture_structure import PictureStructure, inspect_picture
 from wsabie.sources.regions import OUTSIDE, Box, Content, Cutout, Region
 from wsabie.sources.unreadable import is_cut, refuse_exhausted, verdict
 
 NOT_FINITE = "no finite features"  # of a network that describes it
+TOO_LARGE = "too much memory"
 TURNED = "region of a picture that lies on its side"
 REASONS = (
     "not a picture",
@@ -36,6 +40,7 @@ REASONS = (
     "damaged picture",
     "empty file",
     "too many pixels",
+    TOO_LARGE,
     "unreadable file",
     OUTSIDE,
     TURNED,
@@ -56,7 +61,6 @@ _SIDEWAYS = (5, 6, 7, 8)
 _ORIENTATION = 0x0112
 _CAMERA = 0x8769
 _TAKEN = (0x9003, 0x9004)  # DateTimeOriginal, DateTimeDigitized
-_WHITE = (255, 255, 255, 255)
 _GREY = np.uint8(128)
 
 
@@ -122,19 +126,22 @@ def decode_full(content: Content, *, size: int = 256, max_pixels: int = 64_000_0
     region = content.region if isinstance(content, Cutout) else None
     stream = opened(content.picture if isinstance(content, Cutout) else content)
     with stream, _quiet(), _explained(stream):
-        image = Image.open(stream, formats=FORMATS)
-        width, height = _size(image, stream, max_pixels)
-        drafted = image.draft("RGB", _scaled(width, height, _enough(size, region, width, height)))
-        image.load()
-        if drafted is None:
-            width, height = image.size  # some decoders turn the picture upright themselves
-        orientation = _orientation(image)
-        if orientation in _SIDEWAYS:
-            width, height = height, width
-        if region is not None:
-            return _cut(_turned(_plain(image), orientation), region, width, height, size)
-        small = _flattened(_shrunk(_plain(image), size))
-        return Decoded(np.array(_turned(small, orientation)), width, height)
+        image, structure = _open(stream)
+        width, height = full = _size(image, max_pixels)
+        enough = _enough(size, region, width, height)
+        drafted = image.draft("RGB", scaled_size(width, height, enough))
+        target = scaled_size(*image.size, min(enough, max(image.size)))
+        with _share(estimate_bytes(image, structure, full, target, parts=region is not None)):
+            image.load()
+            if drafted is None:
+                width, height = image.size  # some decoders turn the picture upright themselves
+            orientation = _orientation(image)
+            if orientation in _SIDEWAYS:
+                width, height = height, width
+            if region is not None:
+                return _cut(image, orientation, region, width, height, size)
+            small = shrink(image, size, grey_levels(image))
+            return Decoded(np.array(_turned(small, orientation)), width, height)
 
 
 class Header(NamedTuple):
@@ -162,8 +169,10 @@ def header(stream: IO[bytes], *, max_pixels: int = 64_000_000) -> Header:
     """
     stream.seek(0)
     with _quiet(), _explained(stream):
-        image = Image.open(stream, formats=FORMATS)
-        width, height = _size(image, stream, max_pixels)
+        image, structure = _open(stream)
+        width, height = _size(image, max_pixels)
+        if structure.exif is not None:
+            image.info.setdefault("exif", structure.exif)
         orientation, taken = _orientation(image), _taken(image)
         if image.format == "TIFF":
             orientation = 1  # Pillow tells the size that it will have when it is upright
@@ -182,22 +191,32 @@ def media_type(content: Path | bytes, *, max_pixels: int = 64_000_000) -> str:
     """
     stream = opened(content)
     with stream, _quiet(), _explained(stream):
-        image = Image.open(stream, formats=FORMATS)
-        if image.width * image.height > max_pixels:
-            raise RejectedItem("too many pixels", f"{image.width} x {image.height}, at most {max_pixels:,}")
+        image, _ = _open(stream)
+        _size(image, max_pixels)
         return str(Image.MIME.get(str(image.format), "application/octet-stream"))
 
 
-def _size(image: Image.Image, stream: IO[bytes], max_pixels: int) -> tuple[int, int]:
-    """Width and height; `RejectedItem` where decoding would take too long or too much memory."""
+def _open(stream: IO[bytes]) -> tuple[Image.Image, PictureStructure]:
+    """A picture before it is decoded, and what is known of its file."""
+    structure = inspect_picture(stream)
+    with _share(structure.opening_bytes):
+        return Image.open(stream, formats=FORMATS), structure
+
+
+@contextmanager
+def _share(n_bytes: int) -> Iterator[None]:
+    """Decode when so much memory is free; `RejectedItem` where it never is."""
+    if n_bytes > current_limits().picture_bytes:
+        raise RejectedItem(TOO_LARGE, str(limit_error("picture_bytes", f"decoding takes {n_bytes:,} bytes")))
+    with BUDGET.share(n_bytes):
+        yield
+
+
+def _size(image: Image.Image, max_pixels: int) -> tuple[int, int]:
+    """Width and height; `RejectedItem` where there are more pixels."""
     width, height = image.size
     if width * height > max_pixels:
         raise RejectedItem("too many pixels", f"{width} x {height}, at most {max_pixels:,}")
-    if image.format in ("JPEG", "MPO"):
-        at, progressive = stream.tell(), "progressive" in image.info
-        if too_many_scans(stream, len(image.getbands()), progressive=progressive):
-            raise RejectedItem("damaged picture", f"more than {SCANS} scans")
-        stream.seek(at)
     return width, height
 
 
@@ -268,25 +287,42 @@ def _enough(size: int, region: Region | None, width: int, height: int) -> int:
     return math.ceil(size * longer / max(1.0, min(max(seen.width * w, seen.height * h) for w, h in ways)))
 
 
-def _cut(upright: Image.Image, region: Region, width: int, height: int, size: int) -> Decoded:
-    """A region of a picture whose full size is `width` x `height`, and which may be smaller already."""
+def _cut(image: Image.Image, orientation: int, region: Region, width: int, height: int, size: int) -> Decoded:
+    """A region of a picture whose full size, upright, is `width` x `height`, and which may be smaller already."""
     frame = region.frame or (width, height)
     if frame == (height, width) != (width, height):
         raise RejectedItem(TURNED, f"stated {frame[0]:g} x {frame[1]:g}, upright {width} x {height}")
     box = region.box.within(Box(0, 0, *frame))
     if box.area == 0:
         raise RejectedItem(OUTSIDE, f"the picture has {width} x {height} pixels")
-    across, down = upright.width / frame[0], upright.height / frame[1]
+    upright = image.size[::-1] if orientation in _SIDEWAYS else image.size
+    across, down = upright[0] / frame[0], upright[1] / frame[1]
     place = box.scaled(across, down)
-    left, top = min(round(place.left), upright.width - 1), min(round(place.top), upright.height - 1)
+    left, top = min(round(place.left), upright[0] - 1), min(round(place.top), upright[1] - 1)
     right, bottom = max(round(place.right), left + 1), max(round(place.bottom), top + 1)
-    small = _flattened(_shrunk(upright.crop((left, top, right, bottom)), size))
+    levels = grey_levels(image)
+    part = image.crop(_stored_box((left, top, right, bottom), orientation, image.size))
+    small = shrink(_turned(part, orientation), size, levels)
     pixels: UInt8 = np.array(small)
     if region.outlines:
         zoom = small.width / (right - left), small.height / (bottom - top)
         pixels = _masked(pixels, region.outlines, (across * zoom[0], down * zoom[1]), (left * zoom[0], top * zoom[1]))
     sides = box.scaled(width / frame[0], height / frame[1])
     return Decoded(pixels, max(1, round(sides.width)), max(1, round(sides.height)))
+
+
+def _stored_box(box: tuple[int, int, int, int], orientation: int, stored: tuple[int, int]) -> tuple[int, int, int, int]:
+    """Where a box of the upright picture lies in the picture as it is stored."""
+    left, top, right, bottom = box
+    across, down = (left, right), (top, bottom)
+    if orientation in _SIDEWAYS:
+        across, down = down, across
+    width, height = stored
+    if orientation in (2, 3, 7, 8):
+        across = (width - across[1], width - across[0])
+    if orientation in (3, 4, 6, 7):
+        down = (height - down[1], height - down[0])
+    return across[0], down[0], across[1], down[1]
 
 
 def _masked(
@@ -313,50 +349,10 @@ def _inside(points: Float64, shape: tuple[int, ...]) -> Bool:
     return odd
 
 
-def _scaled(width: int, height: int, size: int) -> tuple[int, int]:
-    """The size of a picture whose longer side is at most `size`."""
-    longest = max(width, height)
-    if longest <= size:
-        return width, height
-    return max(1, round(width * size / longest)), max(1, round(height * size / longest))
-
-
-def _plain(image: Image.Image) -> Image.Image:
-    """In a mode that can be scaled: 8 bits a channel, no palette, transparency as a channel of its own."""
-    if image.mode.startswith("I") or image.mode == "F":
-        return Image.fromarray(_eight_bits(np.asarray(image)))
-    if image.mode in ("LA", "PA", "La", "RGBa", "RGBA") or "transparency" in image.info:
-        return image.convert("RGBA")
-    return image if image.mode in ("L", "RGB", "CMYK") else image.convert("RGB")
-
-
-def _eight_bits(grey: np.ndarray[Any, np.dtype[Any]]) -> UInt8:
-    """Grey values of 16 or 32 bits as 0 to 255."""
-    values = np.nan_to_num(grey.astype(np.float32), nan=0.0, posinf=0.0, neginf=0.0)
-    darkest, lightest = float(values.min()), float(values.max())
-    top = 1.0 if grey.dtype.kind == "f" else 65_535.0
-    if darkest < 0 or lightest > top:
-        values = values - darkest
-        top = max(lightest - darkest, 1e-30)
-    out: UInt8 = np.rint(values * (255 / top)).astype(np.uint8)
-    return out
-
-
-def _shrunk(image: Image.Image, size: int) -> Image.Image:
-    target = _scaled(*image.size, size)
-    return image if target == image.size else image.resize(target, Image.Resampling.BILINEAR, reducing_gap=2.0)
-
-
-def _flattened(image: Image.Image) -> Image.Image:
-    if image.mode == "RGBA":
-        image = Image.alpha_composite(Image.new("RGBA", image.size, _WHITE), image)
-    return image.convert("RGB")
-
-
 def _orientation(image: Image.Image) -> int:
     """EXIF orientation; 1, upright, where the notes of the camera are broken: the picture itself is not."""
     try:
-        found = image.getexif().get(_ORIENTATION, 1)
+        found = Image.Image.getexif(image).get(_ORIENTATION, 1)  # that of PNG would decode the picture
     except Exception:  # parsers raise almost anything over hostile bytes
         return 1
     return found if isinstance(found, int) else 1
@@ -365,7 +361,7 @@ def _orientation(image: Image.Image) -> int:
 def _taken(image: Image.Image) -> str | None:
     """When the camera says that a picture was taken, where it says so in the form of EXIF."""
     try:
-        notes = image.getexif().get_ifd(_CAMERA)
+        notes = Image.Image.getexif(image).get_ifd(_CAMERA)
         said = next((str(notes[tag]) for tag in _TAKEN if notes.get(tag)), "")
         return datetime.strptime(said.strip("\0 ")[:19], "%Y:%m:%d %H:%M:%S").isoformat()
     except Exception:  # as above

@@ -10,7 +10,8 @@ from wsabie.base.arrays import Float32, Int32
 from wsabie.base.errors import InputError
 from wsabie.base.executor import Executor
 from wsabie.base.progress import SILENT, Progress
-from wsabie.features.onnx_network import NORMALISATIONS, Model, Network, opened
+from wsabie.features.onnx_network import NORMALISATIONS, Model, Network, Trial, opened
+from wsabie.features.onnx_trial import try_network
 from wsabie.features.pictures import MAX_PIXELS, PictureDescriber
 from wsabie.features.viewer import Look
 from wsabie.sources.records import ItemSource
@@ -25,13 +26,14 @@ class _Encoded:
     model: Model
     side: int | None
     output: str | None
+    trial: Trial
     mean: Float32
     deviation: Float32
 
     def __call__(self, look: Look) -> tuple[Int32, Float32]:
         network = opened(self.model, self.side, self.output)
         pixels = look.at(_LONGEST * max(network.wanted.height, network.wanted.width))
-        values = network.features(pixels, self.mean, self.deviation)
+        values = network.features(pixels, self.mean, self.deviation, self.trial)
         return np.arange(len(values), dtype=np.int32), values
 
 
@@ -91,9 +93,7 @@ class OnnxEncoder(PictureDescriber):
     @property
     def n_features_(self) -> int:
         """Number of columns."""
-        network, (mean, deviation) = self._network(), self._moments()
-        grey = np.full((network.wanted.height, network.wanted.width, 3), 128, np.uint8)
-        return len(network.features(grey, mean, deviation))
+        return self._trial().width
 
     def fit(
         self,
@@ -126,7 +126,7 @@ class OnnxEncoder(PictureDescriber):
     def encoder(self) -> _Encoded:
         """The part that travels to workers, the whole file with it."""
         self.check()
-        return _Encoded(self._model(), self.side, self.output, *self._moments())
+        return _Encoded(self._model(), self.side, self.output, self._trial(), *self._moments())
 
     def _moments(self) -> tuple[Float32, Float32]:
         found = NORMALISATIONS.get(self.normalise) if isinstance(self.normalise, str) else self.normalise
@@ -134,7 +134,11 @@ class OnnxEncoder(PictureDescriber):
             raise InputError(f"normalise is {self.normalise!r}; choose from {', '.join(NORMALISATIONS)}")
         return np.array(found[0], np.float32), np.array(found[1], np.float32)
 
+    def _trial(self) -> Trial:
+        return try_network(self._model(), self.side, self.output)
+
     def _network(self) -> Network:
+        self._trial()
         return opened(self._model(), self.side, self.output)
 
     def _model(self) -> Model:

@@ -5,6 +5,9 @@ it (https://protobuf.dev/programming-guides/encoding) and onnx.proto numbers its
 format has one, says by `data_location` where its numbers are.
 """
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
 _HOLDS: dict[str, dict[int, str]] = {
     "model": {7: "graph", 20: "training", 25: "function"},
     "training": {1: "graph", 2: "graph"},
@@ -38,18 +41,41 @@ def names_other_files(content: bytes) -> bool:
     left = [("model", 0, len(content))]
     while left:  # a list, and no recursion, so that depth does no harm
         kind, at, end = left.pop()
-        while at < end:
-            tag, at = _varint(content, at, end)
-            field, wire = (tag & 0xFFFFFFFF) >> 3, tag & 7  # the runtime's parser keeps 32 bits of a tag
-            value, stop = _value(content, at, end, wire)
-            if field == 0 or stop > end:
-                raise ValueError("no protobuf message")
-            if wire == _MESSAGE and field in _HOLDS[kind]:
-                left.append((_HOLDS[kind][field], stop - value, stop))
-            elif wire == _VARINT and (kind, field) == ("tensor", _DATA_LOCATION) and value:
+        for one in iterate_fields(content, at, end):
+            if one.is_message and one.number in _HOLDS[kind]:
+                left.append((_HOLDS[kind][one.number], one.begin, one.end))
+            elif not one.is_message and (kind, one.number) == ("tensor", _DATA_LOCATION) and one.value:
                 return True
-            at = stop
     return False
+
+
+class Field(NamedTuple):
+    """One field of a message: a number, or the bytes from `begin` to `end`."""
+
+    number: int
+    is_message: bool
+    value: int
+    begin: int
+    end: int
+
+
+def iterate_fields(content: bytes, at: int, end: int) -> Iterator[Field]:
+    """Yield the fields of the message that lies from `at` to `end`.
+
+    Raises
+    ------
+    ValueError
+        As `names_other_files`.
+    """
+    while at < end:
+        tag, at = read_varint(content, at, end)
+        number, wire = (tag & 0xFFFFFFFF) >> 3, tag & 7  # the runtime's parser keeps 32 bits of a tag
+        value, stop = _value(content, at, end, wire)
+        if number == 0 or stop > end:
+            raise ValueError("no protobuf message")
+        is_message = wire == _MESSAGE
+        yield Field(number, is_message, value if wire == _VARINT else 0, stop - value if is_message else at, stop)
+        at = stop
 
 
 def _value(content: bytes, at: int, end: int, wire: int) -> tuple[int, int]:
@@ -58,11 +84,12 @@ def _value(content: bytes, at: int, end: int, wire: int) -> tuple[int, int]:
         return 0, at + _FIXED[wire]
     if wire not in (_VARINT, _MESSAGE):
         raise ValueError("no protobuf message")
-    value, at = _varint(content, at, end)
+    value, at = read_varint(content, at, end)
     return value, at + value if wire == _MESSAGE else at
 
 
-def _varint(content: bytes, at: int, end: int) -> tuple[int, int]:
+def read_varint(content: bytes, at: int, end: int) -> tuple[int, int]:
+    """Return a number of variable length and where it ends."""
     value = shift = 0
     while at < end and shift < 64:
         value |= (content[at] & 0x7F) << shift

@@ -13,7 +13,10 @@ from PIL import Image
 
 from wsabie.base.arrays import Float32, UInt8
 from wsabie.base.errors import InputError
+from wsabie.base.limits import current_limits, limit_error
+from wsabie.base.memory_budget import MemoryBudget
 from wsabie.features.decode import NOT_FINITE, RejectedItem
+from wsabie.features.onnx_graph import check_graph
 from wsabie.features.onnx_message import names_other_files
 from wsabie.storage.atomic import readable
 
@@ -78,7 +81,11 @@ class Model:
                     f"{path} has {path.stat().st_size:,} bytes, and an ONNX file has 1 to {MAX_BYTES:,}; "
                     "give another export of the encoder"
                 )
-            return cls(np.fromfile(path, np.uint8), str(path))
+            length = path.stat().st_size
+            content = np.fromfile(path, np.uint8)
+            if len(content) != length:
+                raise InputError(f"{path} changes while it is read; run the same command again when it is whole")
+            return cls(content, str(path))
 
 
 class Wanted(NamedTuple):
@@ -105,14 +112,14 @@ class Network:
     """
 
     def __init__(self, model: Model, side: int | None, output: str | None) -> None:
-        self._session = _session(model)
+        self._session = open_session(model)
         self.wanted = _wanted(self._session.get_inputs(), side)
         names = [one.name for one in self._session.get_outputs()]
         if output is not None and output not in names:
             raise InputError(f"the ONNX model has no output {output!r}; choose from {', '.join(names[:20])}")
         self._output = output or names[0]
 
-    def features(self, pixels: UInt8, mean: Float32, deviation: Float32) -> Float32:
+    def features(self, pixels: UInt8, mean: Float32, deviation: Float32, trial: "Trial | None" = None) -> Float32:
         """What the network says of a picture, (n_features,).
 
         The centre of the picture in the shape of the input is scaled to its size. Places and tokens are averaged.
@@ -122,14 +129,30 @@ class Network:
         pixels : (h, w, 3) uint8
         mean, deviation : (3,) float32
             Of values from 0 to 1; a network that takes bytes gets them as they are.
+        trial : Trial or None
+            What it did with its first picture.
 
         Raises
         ------
         RejectedItem
             The network gives no finite numbers.
         InputError
-            It fails, or gives something other than rows, maps or tokens of numbers.
+            It fails, or gives something other than rows, maps or tokens of numbers, or more or fewer than in its trial.
         """
+        n_bytes = min(trial.n_bytes, current_limits().network_bytes) if trial else 0
+        with NETWORKS.share(n_bytes):
+            out = self.run(pixels, mean, deviation)
+        if trial and len(out) != trial.width:
+            raise InputError(
+                f"the ONNX model gives {trial.width:,} numbers for one picture and {len(out):,} for another; "
+                "give a model whose output has one width"
+            )
+        if not np.isfinite(out).all():
+            raise RejectedItem(NOT_FINITE)
+        return out
+
+    def run(self, pixels: UInt8, mean: Float32, deviation: Float32) -> Float32:
+        """Return the same, finite or not, without regard to memory."""
         wanted = self.wanted
         image: Any = np.asarray(centre_of(pixels, wanted.height, wanted.width))
         if wanted.dtype is not np.uint8:
@@ -140,10 +163,26 @@ class Network:
             (found,) = self._session.run([self._output], {wanted.name: batch})
         except Exception as error:  # the runtime raises classes of its own
             raise InputError(f"the ONNX model fails on a picture: {_first_line(error)}; give another model") from error
-        out = _averaged(found, wanted.channels_last)
-        if not np.isfinite(out).all():
-            raise RejectedItem(NOT_FINITE)
-        return out
+        return _averaged(found, wanted.channels_last)
+
+
+class Trial(NamedTuple):
+    """What a network did with its first picture.
+
+    Attributes
+    ----------
+    width : int
+        Numbers that it gives.
+    n_bytes : int
+        Memory that it took, beside its weights.
+    """
+
+    width: int
+    n_bytes: int
+
+
+NETWORKS = MemoryBudget(lambda: current_limits().network_bytes, number=1)
+"""What networks that run at a time hold, beside their weights."""
 
 
 @lru_cache(maxsize=2)
@@ -162,31 +201,58 @@ def centre_of(pixels: UInt8, height: int, width: int) -> Image.Image:
     """
     h, w = pixels.shape[:2]
     scale = min(h / height, w / width)
-    left, top = (w - scale * width) / 2, (h - scale * height) / 2
-    box = (left, top, left + scale * width, top + scale * height)
+    across, down = min(scale * width, w), min(scale * height, h)  # rounded up, they would reach beyond the picture
+    left, top = (w - across) / 2, (h - down) / 2
+    box = (left, top, min(left + across, w), min(top + down, h))
     return Image.fromarray(pixels).resize((width, height), Image.Resampling.BICUBIC, box=box)
 
 
-def _session(model: Model) -> Any:
-    try:
-        from onnxruntime import InferenceSession, SessionOptions
-    except ImportError as error:
-        raise InputError("an ONNX model needs ONNX Runtime; install it: pip install 'wsabie[onnx]'") from error
+def open_session(model: Model) -> Any:
+    """Return the runtime's session of a model that has been looked through.
+
+    Raises
+    ------
+    InputError
+        There is no runtime, or the model cannot be opened, or should not.
+    """
+    check_model(model)
+    from onnxruntime import InferenceSession, SessionOptions
+
     options = SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1  # pictures are shared out among processes
     options.log_severity_level = _FATAL
+    options.enable_cpu_mem_arena = False  # what a large picture took is given back
     options.add_session_config_entry("session.load_model_format", "ONNX")  # the format that was looked through
     content = model.content.tobytes()
-    providers = ["CPUExecutionProvider"]
     try:
-        session = None if names_other_files(content) else InferenceSession(content, options, providers=providers)
+        return InferenceSession(content, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # the runtime raises classes of its own
-        raise InputError(
-            f"ONNX Runtime cannot open {model.name} ({_first_line(error)}); give an ONNX file of standard operators"
-        ) from error
-    if session is None:
+        raise _unusable(model, error) from error
+
+
+def check_model(model: Model) -> None:
+    """Raise InputError where there is no runtime, or a model should not be opened; nothing is opened."""
+    try:
+        import onnxruntime  # noqa: F401
+    except ImportError as error:
+        raise InputError("an ONNX model needs ONNX Runtime; install it: pip install 'wsabie[onnx]'") from error
+    content = model.content.tobytes()
+    try:
+        outside = names_other_files(content)
+    except ValueError as error:
+        raise _unusable(model, error) from error
+    if outside:
         raise InputError("the ONNX model keeps its weights in other files; export the encoder into a single ONNX file")
-    return session
+    try:
+        check_graph(content)
+    except ValueError as error:
+        raise InputError(f"{model.name} is not run: {error}; export the image encoder alone, without it") from error
+
+
+def _unusable(model: Model, error: Exception) -> InputError:
+    return InputError(
+        f"ONNX Runtime cannot open {model.name} ({_first_line(error)}); give an ONNX file of standard operators"
+    )
 
 
 def _wanted(inputs: list[Any], side: int | None) -> Wanted:
@@ -208,7 +274,11 @@ def _wanted(inputs: list[Any], side: int | None) -> Wanted:
     if side is not None and any(size not in (None, side) for size in sides):
         raise InputError(f"the ONNX model takes pictures of {sides[0]} x {sides[1]} pixels, and side is {side}")
     height, width = (size or side or _USUAL_SIDE for size in sides)
-    return Wanted(one.name, known[0] or 1, height, width, channels_last, dtype)
+    batch = known[0] or 1
+    n_bytes = batch * height * width * _CHANNELS * 4
+    if n_bytes > current_limits().network_bytes:
+        raise limit_error("network_bytes", f"the input of the ONNX model, {shape}, has {n_bytes:,} bytes")
+    return Wanted(one.name, batch, height, width, channels_last, dtype)
 
 
 def _averaged(found: Any, channels_last: bool) -> Float32:

@@ -26,6 +26,7 @@ from wsabie.sources.build import BadRow
 from wsabie.sources.containers import UNREADABLE, embedded_in, extension
 from wsabie.sources.formats import FORMATS
 from wsabie.sources.iptc import iptc_block, iptc_keywords
+from wsabie.sources.picture_structure import inspect_picture
 from wsabie.sources.xmp import LARGEST, Packet, Tags, iso_date, read_packet
 
 _T = TypeVar("_T")
@@ -238,7 +239,11 @@ def _header(picture: Path) -> _Header:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a size warning; nothing is decoded here
-            with Image.open(picture, formats=FORMATS) as image:
+            with picture.open("rb") as stream:
+                exif = inspect_picture(stream).exif
+                image = Image.open(stream, formats=FORMATS)
+                if exif is not None:
+                    image.info.setdefault("exif", exif)
                 packet = image.info.get("xmp") or getattr(image, "tag_v2", {}).get(_TIFF_XMP)
                 packet = packet.encode() if isinstance(packet, str) else packet
                 size, (orientation, taken) = image.size, _exif(image)
@@ -252,7 +257,7 @@ def _exif(image: object) -> tuple[int, str | None]:
     from PIL import Image
 
     try:
-        held = image.getexif() if isinstance(image, Image.Image) else Image.Exif()
+        held = Image.Image.getexif(image) if isinstance(image, Image.Image) else Image.Exif()
         inner = held.get_ifd(_EXIF)
         orientation, taken, offset = held.get(_ORIENTATION), inner.get(_TAKEN), inner.get(_OFFSET)
     except Exception:  # as above; the picture is none the worse

@@ -11,6 +11,7 @@ from wsabie.sources.build import BadRow
 from wsabie.sources.containers import UNREADABLE
 from wsabie.sources.formats import FORMATS
 from wsabie.sources.media import PICTURES
+from wsabie.sources.picture_structure import inspect_picture
 
 _PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
 _SIGNATURES = (b"\xff\xd8\xff", _PNG[:8], b"GIF8", b"II*\0", b"MM\0*", b"BM")
@@ -55,6 +56,7 @@ def as_decoded(bad: BadRow, picture: Path) -> BadRow:
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # a size warning; nothing is decoded here
+                    inspect_picture(stream)
                     Image.open(stream, formats=FORMATS)
             except Exception as error:  # decoders raise almost anything over hostile bytes
                 return BadRow(*verdict(error, stream))

@@ -21,6 +21,7 @@ from typing import Any
 from starlette.types import ASGIApp
 
 from wsabie.base.errors import BusyError, InputError
+from wsabie.base.memory_budget import shared_memory_file
 from wsabie.catalogue.collection import is_collection, may_write, open_collection
 from wsabie.catalogue.understanding import Meanings, meanings_in
 from wsabie.faces.serve import kept_once, measured
@@ -153,11 +154,12 @@ def serve(service: Service, found: socket.socket, begins: Callable[[], None]) ->
         h11_max_incomplete_event_size=64 << 10,
     )
 
-    if service.workers == 1:
-        uvicorn.Server(config).run(sockets=[found])
-    else:
-        with _folder_of("figures", measured.FOLDER), _folder_of("tables", kept_once.FOLDER):
-            Multiprocess(config, sockets=[found]).run()
+    with shared_memory_file():  # with jobs, which are processes of their own
+        if service.workers == 1:
+            uvicorn.Server(config).run(sockets=[found])
+        else:
+            with _folder_of("figures", measured.FOLDER), _folder_of("tables", kept_once.FOLDER):
+                Multiprocess(config, sockets=[found]).run()
 
 
 @contextmanager

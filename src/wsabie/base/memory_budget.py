@@ -1,0 +1,133 @@
+"""Memory that threads share, and with them the processes that one command or service starts.
+
+A process counts what its threads hold. Between processes a file stands for the budget, as `_UNITS` equal parts: who
+holds a part has a lock on its byte. The system frees the locks of a process that ends, however it ends.
+"""
+
+import fcntl
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+VARIABLE = "WSABIE_MEMORY_FILE"
+"""Names the file that processes share; unset: this process has the budget for itself."""
+
+_UNITS = 64
+_SMALL = 1 / 256  # of the budget: not worth a lock between processes
+_AGAIN = 0.005  # seconds
+
+
+class MemoryBudget:
+    """Shares of a number of bytes; a share that is not free is waited for, in the order of asking.
+
+    Parameters
+    ----------
+    limit : callable
+        Returns the bytes of all shares together.
+    number : int
+        Tells budgets of different things apart that share one file.
+
+    Examples
+    --------
+    >>> budget = MemoryBudget(lambda: 1000)
+    >>> with budget.share(600):
+    ...     budget.used
+    600
+    >>> budget.used
+    0
+    """
+
+    def __init__(self, limit: Callable[[], int], number: int = 0) -> None:
+        self.limit = limit
+        self._first = number * (_UNITS + 1)
+        self.used = 0
+        self._turn = threading.Lock()
+        self._change = threading.Condition()
+        self._path = ""
+        self._file: int | None = None
+        self._units: set[int] = set()
+
+    @contextmanager
+    def share(self, n_bytes: int) -> Iterator[None]:
+        """Hold `n_bytes`, at most the limit, until the block ends. A thread holds one share at a time."""
+        units: list[int] = []
+        with self._turn:
+            with self._change:
+                self._change.wait_for(lambda: self.used == 0 or self.used + n_bytes <= self.limit())
+                self.used += n_bytes
+            try:
+                self._take_units(n_bytes, units)
+            except BaseException:
+                self._give_back(n_bytes, units)
+                raise
+        try:
+            yield
+        finally:
+            self._give_back(n_bytes, units)
+
+    def _give_back(self, n_bytes: int, units: list[int]) -> None:
+        for unit in units:
+            self._lock(fcntl.LOCK_UN, unit)
+            self._units.discard(unit)
+        with self._change:
+            self.used -= n_bytes
+            self._change.notify_all()
+
+    def _take_units(self, n_bytes: int, units: list[int]) -> None:
+        """Lock the parts of the shared file that stand for a share; one process at a time looks for free ones."""
+        limit = self.limit()
+        if n_bytes < _SMALL * limit or not self._is_shared():
+            return
+        most = min(_UNITS, -(-n_bytes * _UNITS // limit))
+        self._lock(fcntl.LOCK_EX, _UNITS)
+        try:
+            while len(units) < most:
+                for unit in sorted(set(range(_UNITS)) - self._units):
+                    if len(units) < most and self._lock(fcntl.LOCK_EX | fcntl.LOCK_NB, unit):
+                        self._units.add(unit)
+                        units.append(unit)
+                if len(units) < most:
+                    time.sleep(_AGAIN)
+        finally:
+            self._lock(fcntl.LOCK_UN, _UNITS)
+
+    def _is_shared(self) -> bool:
+        """Open the file that the environment names, once; nothing is shared where it is not there."""
+        path = os.environ.get(VARIABLE, "")
+        if path != self._path and not self._units:
+            if self._file is not None:
+                os.close(self._file)
+            try:
+                self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC) if path else None
+            except OSError:
+                self._file = None
+            self._path = path
+        return self._file is not None
+
+    def _lock(self, command: int, place: int) -> bool:
+        if self._file is None:
+            return True
+        try:
+            fcntl.lockf(self._file, command, 1, self._first + place)
+        except BlockingIOError:
+            return False
+        except OSError:  # there are no locks here
+            return True
+        return True
+
+
+@contextmanager
+def shared_memory_file() -> Iterator[None]:
+    """Let this process and those that it starts meanwhile share their budgets; within such a block, do nothing."""
+    if VARIABLE in os.environ:
+        yield
+        return
+    with tempfile.NamedTemporaryFile(prefix="wsabie-memory-") as file:
+        os.environ[VARIABLE] = file.name
+        try:
+            yield
+        finally:
+            os.environ.pop(VARIABLE, None)

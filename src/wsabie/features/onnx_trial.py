@@ -1,0 +1,124 @@
+"""The first picture of a network, in a process that can be ended: nothing else bounds the time and memory of a runtime.
+
+The process begins with `python -m wsabie.features.onnx_trial`, is given a line of JSON and the file, and answers with a
+line of JSON. A file is tried once in a process; workers are told what came of it.
+"""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wsabie.base.errors import InputError
+from wsabie.base.limits import current_limits, limit_error
+from wsabie.features.onnx_network import Model, Network, Trial, check_model
+
+_COPIES = 6  # of the weights, while a session is made
+_MEMORY_WORDS = ("bad_alloc", "allocate memory", "bad allocation", "would require more than")  # of the runtime
+_STARTING = 30  # seconds that a busy machine may take for the process itself
+
+
+@lru_cache(maxsize=8)
+def try_network(model: Model, side: int | None, output: str | None) -> Trial:
+    """Run a network on a grey picture.
+
+    Parameters
+    ----------
+    model : Model
+    side : int or None
+    output : str or None
+        As in `Network`.
+
+    Raises
+    ------
+    InputError
+        It cannot be used, or takes more time or memory than `Limits` allow.
+    """
+    check_model(model)
+    limits = current_limits()
+    request = {"side": side, "output": output, "name": model.name, "n_bytes": limits.network_bytes}
+    words = [sys.executable, "-m", __name__]
+    try:
+        done = subprocess.run(  # noqa: S603 - our own
+            words,
+            input=json.dumps(request).encode() + b"\n" + model.content.tobytes(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=limits.network_seconds + _STARTING,
+            env={**os.environ, "PYTHONSAFEPATH": "1"},
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise limit_error("network_seconds", f"{model.name} takes too many seconds for its first picture") from error
+    answer: dict[str, Any] = (
+        json.loads(done.stdout) if done.returncode == 0 else {"exceeds": _ended_by(done.returncode)}
+    )
+    if "error" in answer:
+        raise InputError(answer["error"])
+    if "exceeds" in answer:
+        raise _refusal(model, answer["exceeds"])
+    return Trial(answer["width"], answer["n_bytes"])
+
+
+def _ended_by(code: int) -> str:
+    return "network_seconds" if code == -signal.SIGXCPU else ""
+
+
+def _refusal(model: Model, exceeds: str) -> InputError:
+    if exceeds == "network_seconds":
+        return limit_error(exceeds, f"{model.name} takes too many seconds for its first picture")
+    if exceeds == "network_bytes":
+        return limit_error(exceeds, f"{model.name} takes too many bytes of memory for its first picture")
+    return InputError(f"{model.name} ends the process that runs it; give another export of the encoder")
+
+
+def answer_request() -> dict[str, Any]:
+    """Run what standard input holds, and return what came of it."""
+    request = json.loads(sys.stdin.buffer.readline())
+    content = np.frombuffer(sys.stdin.buffer.read(), np.uint8)
+    _bound(request["n_bytes"] + _COPIES * len(content))
+    try:
+        network = Network(Model(content, request["name"]), request["side"], request["output"])
+        before = _resident("VmRSS")
+        wanted = network.wanted
+        grey = np.full((wanted.height, wanted.width, 3), 128, np.uint8)
+        width = len(network.run(grey, np.zeros(3, np.float32), np.ones(3, np.float32)))
+    except MemoryError:
+        return {"exceeds": "network_bytes"}
+    except InputError as error:
+        short = any(words in str(error) for words in _MEMORY_WORDS)
+        return {"exceeds": "network_bytes"} if short else {"error": str(error)}
+    return {"width": width, "n_bytes": max(0, _resident("VmHWM") - before)}
+
+
+def _bound(n_bytes: int) -> None:
+    """Let this process, as it is now, take so many bytes more, and only so many seconds."""
+    from onnxruntime import InferenceSession  # noqa: F401 - before the bound
+
+    seconds = current_limits().network_seconds + int(time.process_time()) + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    size = _resident("VmData")
+    if size:
+        resource.setrlimit(resource.RLIMIT_DATA, (size + n_bytes, size + n_bytes))
+
+
+def _resident(name: str) -> int:
+    """Return a figure of this process in bytes; 0 where the system does not say."""
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) << 10 for line in lines if line.startswith(name + ":")), 0)
+
+
+if __name__ == "__main__":
+    print(json.dumps(answer_request()))  # noqa: T201 - the answer

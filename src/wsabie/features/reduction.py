@@ -1,0 +1,157 @@
+"""Pictures of any mode scaled down to RGB, a tile at a time: no copy of the whole picture is made in another mode.
+
+A tile holds whole squares of those that `Image.reduce` averages, so that the result is that of the whole picture.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from PIL import Image
+
+from wsabie.base.arrays import UInt8
+
+TILE = 1 << 20
+"""Pixels of a tile, about."""
+
+_WHITE = (255, 255, 255, 255)
+_GAP = 2.0  # a picture is averaged down to this many times its size, and from there interpolated
+_SIXTEEN_BITS = 65_535.0
+
+
+class Levels(NamedTuple):
+    """What becomes black, and how far from it white is, in grey values of more than 8 bits."""
+
+    darkest: float
+    span: float
+
+
+def scaled_size(width: int, height: int, size: int) -> tuple[int, int]:
+    """Return the size of a picture whose longer side is at most `size`.
+
+    Examples
+    --------
+    >>> scaled_size(640, 320, 64), scaled_size(10, 10, 64)
+    ((64, 32), (10, 10))
+    """
+    longest = max(width, height)
+    if longest <= size:
+        return width, height
+    return max(1, round(width * size / longest)), max(1, round(height * size / longest))
+
+
+def reduction_factors(size: tuple[int, int], target: tuple[int, int]) -> tuple[int, int]:
+    """Return how many pixels are averaged, across and down, before the rest is interpolated.
+
+    Examples
+    --------
+    >>> reduction_factors((4000, 3000), (256, 192))
+    (7, 7)
+    """
+    return int(size[0] / target[0] / _GAP) or 1, int(size[1] / target[1] / _GAP) or 1
+
+
+def is_plain(image: Image.Image) -> bool:
+    """Return whether the picture can be scaled as it is."""
+    return image.mode in ("L", "RGB", "CMYK") and "transparency" not in image.info
+
+
+def grey_levels(image: Image.Image) -> Levels | None:
+    """Return the levels of a loaded picture with more than 8 bits a channel; None for others."""
+    if not _is_deep(image):
+        return None
+    if image.mode.startswith("I;16"):
+        return Levels(0.0, _SIXTEEN_BITS)
+    ranges = [(float(values.min()), float(values.max())) for values in map(_as_floats, _tiles(image, 1, 1))]
+    darkest, lightest = min(low for low, _ in ranges), max(high for _, high in ranges)
+    top = 1.0 if image.mode == "F" else _SIXTEEN_BITS
+    return Levels(darkest, max(lightest - darkest, 1e-30)) if darkest < 0 or lightest > top else Levels(0.0, top)
+
+
+def shrink(image: Image.Image, size: int, levels: Levels | None = None) -> Image.Image:
+    """Return a picture in RGB with its longer side scaled down to `size`; transparency is laid on white.
+
+    Parameters
+    ----------
+    image : Image
+        Loaded.
+    size : int
+    levels : Levels or None
+        Those of `grey_levels`, of the picture that `image` is a part of.
+    """
+    target = scaled_size(*image.size, size)
+    if is_plain(image):
+        small = image
+        if target != image.size:
+            small = image.resize(target, Image.Resampling.BILINEAR, reducing_gap=_GAP)
+        return small.convert("RGB")
+    across, down = reduction_factors(image.size, target)
+    whole: Image.Image | None = None
+    for left, top, tile in _places(image, across, down):
+        part = _in_plain_mode(tile, levels)
+        if target != image.size:
+            part = part.convert("RGBa") if part.mode == "RGBA" else part  # colours of what is clear do not count
+            part = part.reduce((across, down)) if across > 1 or down > 1 else part
+        if whole is None:
+            whole = Image.new(part.mode, (-(-image.width // across), -(-image.height // down)))
+        whole.paste(part, (left // across, top // down))
+    return _on_white(_interpolate(whole or image, image.size, target, (across, down)))
+
+
+def _interpolate(
+    reduced: Image.Image, size: tuple[int, int], target: tuple[int, int], factors: tuple[int, int]
+) -> Image.Image:
+    if target == size:
+        return reduced
+    box = (0.0, 0.0, size[0] / factors[0], size[1] / factors[1])
+    small = reduced.resize(target, Image.Resampling.BILINEAR, box=box)
+    return small.convert("RGBA") if small.mode == "RGBa" else small
+
+
+def _on_white(image: Image.Image) -> Image.Image:
+    if image.mode == "RGBA":
+        image = Image.alpha_composite(Image.new("RGBA", image.size, _WHITE), image)
+    return image.convert("RGB")
+
+
+def _in_plain_mode(image: Image.Image, levels: Levels | None) -> Image.Image:
+    """8 bits a channel, no palette, transparency as a channel of its own."""
+    if levels is not None:
+        return Image.fromarray(_eight_bits(image, levels))
+    if image.mode in ("LA", "PA", "La", "RGBa", "RGBA") or "transparency" in image.info:
+        return image.convert("RGBA")
+    return image if is_plain(image) else image.convert("RGB")
+
+
+def _is_deep(image: Image.Image) -> bool:
+    return image.mode.startswith("I") or image.mode == "F"
+
+
+def _as_floats(image: Image.Image) -> np.ndarray[Any, np.dtype[np.float32]]:
+    return np.nan_to_num(np.asarray(image).astype(np.float32), nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def _eight_bits(image: Image.Image, levels: Levels) -> UInt8:
+    """Grey values of 16 or 32 bits as 0 to 255."""
+    values = _as_floats(image)
+    if levels.darkest != 0:
+        values = values - levels.darkest
+    out: UInt8 = np.rint(values * (255 / levels.span)).astype(np.uint8)
+    return out
+
+
+def _tiles(image: Image.Image, across: int, down: int) -> Iterator[Image.Image]:
+    return (tile for _, _, tile in _places(image, across, down))
+
+
+def _places(image: Image.Image, across: int, down: int) -> Iterator[tuple[int, int, Image.Image]]:
+    """Left, top and content of tiles whose sides are multiples of `across` and `down`."""
+    width, height = image.size
+    if width * height <= TILE:
+        yield 0, 0, image
+        return
+    wide = width if width <= TILE else max(1, TILE // across) * across
+    high = max(1, TILE // wide // down) * down
+    for top in range(0, height, high):
+        for left in range(0, width, wide):
+            yield left, top, image.crop((left, top, min(left + wide, width), min(top + high, height)))

@@ -1,0 +1,130 @@
+"""Networks that would take the machine are refused before they run, or end with the process that tries them."""
+
+import numpy as np
+import pytest
+
+from wsabie.base.errors import InputError
+from wsabie.features.onnx_encoder import OnnxEncoder
+from wsabie.features.onnx_graph import check_graph
+from wsabie.features.onnx_network import centre_of
+from wsabie.sources.records import ItemList
+
+onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+
+
+def write_network(path, nodes, weights=(), shape=(1, 3, 4, 4), sparse=()):
+    """Write a network whose input is "picture" and whose output is "out"."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    picture = helper.make_tensor_value_info("picture", TensorProto.FLOAT, list(shape))
+    out = helper.make_tensor_value_info("out", TensorProto.FLOAT, None)
+    stored = [numpy_helper.from_array(np.asarray(array), name) for name, array in weights]
+    graph = helper.make_graph(nodes, "encoder", [picture], [out], stored, sparse_initializer=list(sparse))
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def node(op, inputs, outputs=("out",), **attributes):
+    return onnx.helper.make_node(op, list(inputs), list(outputs), **attributes)
+
+
+def fit(path, **options):
+    return OnnxEncoder(path, **options).fit(ItemList(path.parent, []))
+
+
+def body():
+    from onnx import TensorProto, helper
+
+    flags = [helper.make_tensor_value_info(name, TensorProto.BOOL, []) for name in ("go", "go on")]
+    count = helper.make_tensor_value_info("i", TensorProto.INT64, [])
+    return helper.make_graph([helper.make_node("Identity", ["go"], ["go on"])], "body", [count, flags[0]], [flags[1]])
+
+
+def test_control_flow_is_refused(tmp_path):
+    loop = node("Loop", ["steps", ""], (), body=body())
+    last = node("Flatten", ["picture"])
+    path = write_network(tmp_path / "loop.onnx", [loop, last], [("steps", np.int64(2**62))])
+    with pytest.raises(InputError, match=r"loop\.onnx is not run: it has control flow \(Loop\); export the image"):
+        fit(path)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "weights"),
+    [
+        ([node("Shape", ["picture"], ["s"]), node("ConstantOfShape", ["huge"])], [("huge", [2_500_000_000, 1])]),
+        ([node("Expand", ["picture", "huge"])], [("huge", [20_000_000, 3, 4, 4])]),
+        ([node("Range", ["a", "b", "c"], ["r"]), node("Cast", ["r"], to=1)], [("a", 0), ("b", 2**31), ("c", 1)]),
+    ],
+)
+def test_sizes_without_end_are_refused(tmp_path, nodes, weights):
+    stored = [(name, np.asarray(values, np.int64)) for name, values in weights]
+    path = write_network(tmp_path / "huge.onnx", nodes, stored)
+    with pytest.raises(InputError, match=r'huge\.onnx takes too many bytes .* set WSABIE_LIMITS="network_bytes='):
+        fit(path)
+
+
+def test_time_without_end_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("WSABIE_LIMITS", "network_seconds=1")
+    nodes = [node("MatMul", ["w", "w"], ["0"]), *(node("MatMul", [str(i), "w"], [str(i + 1)]) for i in range(600))]
+    nodes += [node("ReduceMean", ["600"], ["mean"]), node("Add", ["mean", "picture"])]
+    ones = node("ConstantOfShape", ["square"], ["w"])
+    path = write_network(tmp_path / "long.onnx", [ones, *nodes], [("square", np.array([1500, 1500]))])
+    with pytest.raises(InputError, match=r'long\.onnx takes too many seconds .* set WSABIE_LIMITS="network_seconds='):
+        fit(path)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "reason"),
+    [
+        ([node("NonZero", ["picture"], ["n"]), node("Cast", ["n"], to=1)], "NonZero makes something whose size"),
+        (
+            [node("Cast", ["picture"], ["n"], to=7), node("ConstantOfShape", ["n"])],
+            "ConstantOfShape makes something whose size depends on the colours",
+        ),
+    ],
+)
+def test_sizes_that_depend_on_a_picture_are_refused(tmp_path, nodes, reason):
+    with pytest.raises(InputError, match=reason):
+        fit(write_network(tmp_path / "a.onnx", nodes))
+
+
+def test_sizes_that_depend_on_the_shape_of_a_picture_are_right(tmp_path):
+    nodes = [node("Shape", ["picture"], ["s"]), node("Reshape", ["picture", "s"], ["r"]), node("Flatten", ["r"])]
+    assert fit(write_network(tmp_path / "a.onnx", nodes)).n_features_ == 48
+
+
+@pytest.mark.parametrize("dims", [[1 << 40], [-5], [1 << 32, 1 << 32], [2, 100]])
+def test_tensors_are_as_long_as_their_shape(dims):
+    tensor = onnx.TensorProto(name="w", data_type=1, raw_data=b"1234")
+    tensor.dims.extend(dims)
+    for place in ("initializer", "constant"):
+        graph = onnx.GraphProto(initializer=[tensor])
+        if place == "constant":
+            graph = onnx.GraphProto(node=[node("Constant", [], value=tensor)])
+        with pytest.raises(ValueError, match=r"has 4 bytes for|below 0"):
+            check_graph(onnx.ModelProto(graph=graph).SerializeToString())
+
+
+def test_sparse_tensors_are_refused():
+    for graph in (
+        onnx.GraphProto(sparse_initializer=[onnx.SparseTensorProto(dims=[1 << 40])]),
+        onnx.GraphProto(node=[node("Constant", [], sparse_value=onnx.SparseTensorProto(dims=[1 << 40]))]),
+    ):
+        with pytest.raises(ValueError, match="sparse"):
+            check_graph(onnx.ModelProto(graph=graph).SerializeToString())
+
+
+def test_an_input_without_end_is_refused(tmp_path):
+    for shape in ((1, 3, 1 << 20, 1 << 20),):
+        path = write_network(tmp_path / "a.onnx", [node("GlobalAveragePool", ["picture"])], shape=shape)
+        with pytest.raises(InputError, match=r"the input of the ONNX model, .* has [\d,]+ bytes, and at most"):
+            fit(path)
+
+
+@pytest.mark.parametrize("short", range(100, 400, 7))
+def test_the_centre_lies_in_the_picture(short):
+    for height, width in ((short, short), (short, short + 1), (short * 4 // 3, short), (1, short), (20_000, 3)):
+        for sides in ((224, 224), (299, 299), (384, 32)):
+            assert centre_of(np.zeros((height, width, 3), np.uint8), *sides).size == sides[::-1]
