@@ -2,7 +2,8 @@
 
 Without files pip-audit and `npm audit` ask the databases of PyPI and npm about everything that `locks/` and
 `web/package-lock.json` name. With files, exports of osv.dev (`all.zip` of an ecosystem, or records as .json), nobody is
-asked. The exit code is 0 where nothing is known, 1 where something is, 2 where that cannot be told.
+asked. The exit code is 0 where nothing is known, 1 where something is, 2 where that cannot be told: also where exports
+say nothing of any package that we have from PyPI, or from npm.
 """
 
 import json
@@ -66,13 +67,18 @@ def known(packages: Iterable[Package], records: Iterable[dict[str, Any]]) -> lis
         there[package.ecosystem, package.name].append(package)
     found = {}
     for record in records:
-        for affected in () if record.get("withdrawn") else record.get("affected", ()):
-            about = affected.get("package", {})
-            ecosystem, name = about.get("ecosystem", "").partition(":")[0], about.get("name", "")
-            for package in there.get((ecosystem, canonicalize_name(name) if ecosystem == "PyPI" else name), ()):
+        for affected in () if record.get("withdrawn") else (record.get("affected") or ()):
+            for package in there.get(_key(affected), ()):
                 if _affects(affected, package):
                     found[package, record["id"]] = Hole(package, record["id"], _told(record))
     return sorted(found.values())
+
+
+def _key(affected: dict[str, Any]) -> tuple[str, str]:
+    """Ecosystem and name of the package that a part of a record is about."""
+    about = affected.get("package") or {}
+    ecosystem, name = str(about.get("ecosystem", "")).partition(":")[0], str(about.get("name", ""))
+    return ecosystem, canonicalize_name(name) if ecosystem == "PyPI" else name
 
 
 def _told(record: dict[str, Any]) -> str:
@@ -137,6 +143,8 @@ def _records(content: bytes) -> Iterator[dict[str, Any]]:
     for one in told if isinstance(told, list) else [told]:
         if not isinstance(one, dict) or "id" not in one:
             raise ValueError("a record without an id")
+        if not all(isinstance(affected, dict) for affected in one.get("affected") or ()):
+            raise ValueError(f"{one['id']} does not say what it affects")
         yield one
 
 
@@ -196,17 +204,32 @@ def _asked(root: Path) -> tuple[list[Hole], list[str]]:
 
 
 class _Read:
-    """The records of exports, one at a time; how many there were, and the day of the last."""
+    """The records of exports, one at a time; how many there were, of which packages, and the day of the last."""
 
     def __init__(self, exports: list[Path]) -> None:
         self.exports, self.count, self.latest = exports, 0, ""
+        self.names: set[tuple[str, str]] = set()
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for path in self.exports:
             for record in records_of(path):
                 self.count += 1
                 self.latest = max(self.latest, str(record.get("modified", "")))
+                self.names.update(_key(affected) for affected in (record.get("affected") or ()))
                 yield record
+
+    def gaps(self, packages: Iterable[Package]) -> list[str]:
+        """Why nothing can be told of the packages of an ecosystem: no record is about any of them."""
+        keys = {(package.ecosystem, package.name) for package in packages}
+        return [
+            f"the exports ({self.count:,} records) say nothing of any of our packages from {ecosystem}"
+            for ecosystem in sorted({key[0] for key in keys} - {key[0] for key in keys & self.names})
+        ]
+
+    def summary(self, packages: Iterable[Package]) -> str:
+        """What was looked into."""
+        known = len({(package.ecosystem, package.name) for package in packages} & self.names)
+        return f"{self.count:,} records about {known} of them and others, the last of {self.latest[:10] or 'no day'}"
 
 
 def audit(exports: list[Path], root: Path = ROOT) -> int:
@@ -216,7 +239,7 @@ def audit(exports: list[Path], root: Path = ROOT) -> int:
     if exports:
         read = _Read(exports)
         found = known(packages, read)
-        by = f"{read.count:,} records, the last of {read.latest[:10] or 'no day'}"
+        away, by = read.gaps(packages), read.summary(packages)
     else:
         (found, away), by = _asked(root), "the databases of PyPI and npm"
     for hole in found:

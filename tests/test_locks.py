@@ -142,7 +142,7 @@ def test_old_versions_are_found_in_an_export(old: Path) -> None:
         "jinja2 2.7.1 (PyPI): GHSA-8r7q-cvjq-x353: Incorrect Privilege Assignment in Jinja2 (CVE-2014-1402)",
         "lodash 4.17.20 (npm): GHSA-35jh-r3h4-6jhm: Command Injection in lodash (CVE-2021-23337)",
     ]
-    assert "2 known holes in 3 packages, by 2 records, the last of 2024-09-24" in found.stderr
+    assert "2 known holes in 3 packages, by 2 records about 2 of them and others, the last of 2024-09" in found.stderr
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,13 @@ def test_which_versions_a_record_is_about(old: Path, version: str, change: dict[
 
 
 def test_an_export_that_is_none_is_told(old: Path) -> None:
-    for name, content in (("all.zip", b"PK"), ("one.json", b"{}"), ("one.json", b"["), ("none.json", None)):
+    for name, content in (
+        ("all.zip", b"PK"),
+        ("one.json", b"{}"),
+        ("one.json", b"["),
+        ("one.json", b'{"id": "a", "affected": [1]}'),
+        ("none.json", None),
+    ):
         path = old / name
         if content is not None:
             path.write_bytes(content)
@@ -196,6 +202,22 @@ def test_an_export_that_is_none_is_told(old: Path) -> None:
         assert done.returncode == 2
         assert "is no export of osv.dev" in done.stderr
         assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("records", [(), (OF_JINJA,), (OF_LODASH,), ({"id": "a", "affected": []},)])
+def test_an_export_that_says_nothing_of_an_ecosystem_is_no_answer(
+    old: Path, records: tuple[dict[str, Any], ...]
+) -> None:
+    (old / "locks" / "package.txt").write_text("jinja2==99 \\\n")
+    modules = {"": {}, "node_modules/lodash": {"version": "99.0.0"}}
+    (old / "web" / "package-lock.json").write_text(json.dumps({"packages": modules}))
+    (old / "folder").mkdir()
+    (old / "list.json").write_text(json.dumps(records))
+    for place in (export(old / "all.zip", *records), old / "list.json", *([] if records else [old / "folder"])):
+        done = audited(old, place)
+        assert (done.returncode, done.stdout) == (2, ""), place
+        assert "say nothing of any of our packages from" in done.stderr
+    assert audited(old, export(old / "all.zip", OF_JINJA, OF_LODASH)).returncode == 0
 
 
 def test_databases_that_do_not_answer_are_told_and_not_taken_for_a_yes(old: Path) -> None:
@@ -211,6 +233,7 @@ def test_databases_that_do_not_answer_are_told_and_not_taken_for_a_yes(old: Path
 
 
 def test_what_is_locked_now_has_none_of_these(tmp_path: Path) -> None:
-    done = audited(ROOT, export(tmp_path / "all.zip", OF_JINJA, OF_LODASH))
+    of_react = json.loads(json.dumps(OF_LODASH).replace('"lodash"', '"react"'))
+    done = audited(ROOT, export(tmp_path / "all.zip", OF_JINJA, of_react))
     assert done.returncode == 0, done.stdout
-    assert re.match(r"no known hole in \d{3} packages, by 2 records", done.stdout)
+    assert re.match(r"no known hole in \d{3} packages, by 2 records about 2 of them", done.stdout)

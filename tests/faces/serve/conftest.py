@@ -1,5 +1,6 @@
 """A service on a loopback port, as `wsabie serve` starts it, and one within the process."""
 
+import resource
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -137,10 +138,11 @@ def running(*words: object) -> Iterator[httpx.Client]:
 
 
 @contextmanager
-def started(*words: object) -> Iterator[tuple[httpx.Client, "subprocess.Popen[str]"]]:
-    """The same, and the process."""
+def started(*words: object, handles: int | None = None) -> Iterator[tuple[httpx.Client, "subprocess.Popen[str]"]]:
+    """The same, and the process, which may have so many files open."""
     command = [sys.executable, "-m", "wsabie", "serve", *map(str, words), "--port", "0"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    limited = handles and (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (handles, handles)))
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=limited) as process:
         assert process.stderr is not None
         line = process.stderr.readline()
         try:

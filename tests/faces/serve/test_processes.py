@@ -47,11 +47,15 @@ def answer_of(there: socket.socket) -> tuple[int, str, bytes]:
 
 
 def test_more_requests_at_once_are_refused(served_model: Path) -> None:
-    with running(served_model, "--together", "1") as service, half_asked(service) as first:
-        refused = service.get("/api/v1/info")
+    with (
+        running(served_model, "--together", "1", "--min-kilobytes", "0.001") as service,
+        half_asked(service) as first,
+    ):
+        refused = service.post("/api/v1/annotate/rows", content=BODY, headers={"content-type": "application/json"})
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
         assert refused.headers["content-type"] == "application/problem+json"
-        assert service.get("/api/v1/health").status_code == 200  # is free
+        for free in ("health", "info"):  # a body that has not come yet keeps nobody else waiting
+            assert service.get(f"/api/v1/{free}").status_code == 200
         first.sendall(BODY[20:])
         assert answer_of(first)[0] == 200
         assert service.get("/api/v1/info").status_code == 200
@@ -116,6 +120,53 @@ def test_what_is_no_request_is_told_as_other_errors(served_service: httpx.Client
     assert "content-type: application/problem+json" in head
     problem = json.loads(body)
     assert (problem["status"], problem["title"]) == (400, "The request cannot be understood")
+
+
+HOST = "Host: localhost"
+UNDO = f"POST /api/v1/undo HTTP/1.1\r\n{HOST}\r\n"
+TWO = [
+    f"{UNDO}Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nX",
+    f"{UNDO}Transfer-Encoding: chunked\r\nContent-Length: 6\r\n\r\n0\r\n\r\nX",
+    f"{UNDO}Content-Length: 2\r\nContent-Length: 3\r\n\r\n{{}}",
+    f"{UNDO}Content-Length: 2, 3\r\n\r\n{{}}",
+    f"{UNDO}Content-Length: +2\r\n\r\n{{}}",
+    f"{UNDO}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+    f"{UNDO}Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    f"{UNDO}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+    f"{UNDO}Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
+    f"{UNDO}Transfer-Encoding: chunked\r\n\r\n0x5\r\nabcde\r\n0\r\n\r\n",
+    f"{UNDO}Transfer-Encoding: chunked\r\n\r\n0\r\n\nGET / HTTP/1.1\r\n{HOST}\r\n\r\n",
+    f"POST /api/v1/undo HTTP/1.0\r\n{HOST}\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    f"GET / HTTP/1.1\r\n{HOST}\r\nX: a\r\n b\r\n\r\n",
+    f"GET / HTTP/1.1\r\n{HOST}\nX: a\r\n\r\n",
+    f"GET / HTTP/1.1\n{HOST}\n\n",
+    f"\nGET / HTTP/1.1\r\n{HOST}\r\n\r\n",
+    f"GET / HTTP/1.1\r\n{HOST}\r\nX: a\rb\r\n\r\n",
+    f"GET / HTTP/1.1\r\n{HOST}\r\nX: a\0b\r\n\r\n",
+    f"GET /\0 HTTP/1.1\r\n{HOST}\r\n\r\n",
+    f"GET / HTTP/1.1\r\n{HOST}\r\nHost: evil.example\r\n\r\n",
+    "GET / HTTP/1.1\r\n\r\n",
+    f"GET http://localhost/ HTTP/1.1\r\n{HOST}\r\n\r\n",
+    f"GET localhost HTTP/1.1\r\n{HOST}\r\n\r\n",
+    f"CONNECT localhost:80 HTTP/1.1\r\n{HOST}\r\n\r\n",
+    f"GET  / HTTP/1.1\r\n{HOST}\r\n\r\n",
+    f"GET / HTTP/1.1 \r\n{HOST}\r\n\r\n",
+    f"GET / HTTP/2.0\r\n{HOST}\r\n\r\n",
+    "GET / HTTP/1.1\r\n" + "".join(f"X-{i}: a\r\n" for i in range(9000)) + f"{HOST}\r\n\r\n",
+]
+
+
+@pytest.mark.parametrize("request_", TWO, ids=range(len(TWO)))
+def test_requests_with_two_meanings_are_refused_and_end_the_connection(
+    served_service: httpx.Client, request_: str
+) -> None:
+    address = served_service.base_url
+    with socket.create_connection((address.host, address.port or 80), timeout=30) as there:
+        there.sendall(request_.encode())
+        status, head, body = answer_of(there)
+    assert status == 400
+    assert "connection: close" in head
+    assert json.loads(body)["status"] == 400  # and nothing behind it
 
 
 @pytest.fixture(scope="module")

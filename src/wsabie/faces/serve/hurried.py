@@ -11,7 +11,8 @@ from wsabie.faces.serve.callers import address_of
 from wsabie.faces.serve.connections import Connections
 from wsabie.faces.serve.problems import MEDIA_TYPE, body
 
-_NO_REQUEST = "this is no request of HTTP/1.1, or its head is larger than 64 kB; send it anew"
+_HEAD, _LINES = 64 << 10, 100
+_NO_REQUEST = "this is no request of HTTP/1.1, or its head is larger than 64 kB or 100 lines; send it anew"
 _REASONS = {400: b"Bad Request", 503: b"Service Unavailable"}
 
 
@@ -22,7 +23,7 @@ class Hurried(H11Protocol):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.conn = _Strict(h11.SERVER, self.config.h11_max_incomplete_event_size or 64 << 10)
+        self.conn = _Strict(h11.SERVER, _HEAD)
         self.caller = ""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -51,6 +52,9 @@ class Hurried(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """What was sent is no request."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.disconnected = True  # nothing else is answered to what was begun
+            self.cycle.message_event.set()
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             self.transport.write(self._answer(400, _NO_REQUEST))
         self.transport.close()
@@ -89,9 +93,10 @@ class _Lines(ReceiveBuffer):
 
 
 def _has_plain_lines(data: bytearray) -> bool:
-    """Whether each line of a head ends with CR LF, and none goes on with the one before."""
+    """Whether the lines of a head are few, each ends with CR LF, and none goes on with the one before."""
     head = data.partition(b"\r\n\r\n")[0]
-    return not any(b"\n" in line or line.startswith((b" ", b"\t")) for line in head.split(b"\r\n"))
+    lines = head.split(b"\r\n", _LINES)
+    return len(head) <= _HEAD and not any(b"\n" in line or line.startswith((b" ", b"\t")) for line in lines)
 
 
 class _Strict(h11.Connection):

@@ -151,7 +151,6 @@ def serve(service: Service, found: socket.socket, begins: Callable[[], None]) ->
         server_header=False,
         timeout_graceful_shutdown=_FINISH,
         workers=service.workers,
-        h11_max_incomplete_event_size=64 << 10,
     )
 
     with shared_memory_file():  # with jobs, which are processes of their own

@@ -1,0 +1,123 @@
+"""Requests that another service would take: from other sites, with words that nobody knows, for parts of files."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2 as httpx
+import pytest
+from starlette.testclient import TestClient
+from tests.faces.serve.test_security import filled, operations
+
+from databases import copied
+from wsabie.catalogue.collection import open_collection
+from wsabie.faces.serve.app import make_app
+from wsabie.faces.serve.context import Context
+from wsabie.faces.serve.limits import LOOPBACK, Limits
+from wsabie.faces.serve.served import CollectionModel
+
+PICTURE = "/api/v1/items/1/file"
+
+
+@pytest.fixture(scope="module")
+def asked(trained_collection: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    place = tmp_path_factory.mktemp("strict") / "photos"
+    with copied(trained_collection, place) as folder, open_collection(folder) as collection:
+        app = make_app(Context(Limits(), None, CollectionModel(collection), collection), LOOPBACK)
+        with TestClient(app, raise_server_exceptions=False, base_url="http://localhost") as client:
+            yield client
+
+
+def assert_problem(answer: httpx.Response, status: int) -> None:
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["status"] == status
+
+
+# ---- other sites
+
+
+def fetched(site: str, mode: str, place: str) -> dict[str, str]:
+    return {"sec-fetch-site": site, "sec-fetch-mode": mode, "sec-fetch-dest": place}
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "new-word"])
+def test_another_site_only_opens_pages(asked: TestClient, site: str) -> None:
+    for mode, place in (("no-cors", "image"), ("cors", "empty"), ("navigate", "iframe"), ("navigate", "document")):
+        opens = (mode, place) == ("navigate", "document")
+        headers = fetched(site, mode, place)
+        for path in ("/", "/review?label=red", "/theme.js"):
+            assert (asked.get(path, headers=headers).status_code == 200) == opens, (mode, path)
+        for path in (PICTURE, "/api/v1/jobs/1/events", "/api/v1/health", "/metrics", "/openapi.json"):
+            for method in ("GET", "HEAD", "OPTIONS", "POST"):
+                answer = asked.request(method, path, headers=headers)
+                assert answer.status_code == 403, (method, path)
+    assert asked.post("/", headers=fetched(site, "navigate", "document")).status_code == 403
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:3000", "http://[", ""])
+def test_another_origin_is_refused_whatever_it_wants(asked: TestClient, origin: str) -> None:
+    for method in ("GET", "HEAD", "OPTIONS", "POST"):
+        assert asked.request(method, PICTURE, headers={"origin": origin}).status_code == 403
+    assert_problem(asked.get(PICTURE, headers={"origin": origin}), 403)
+
+
+def test_our_own_pages_and_programs_are_answered(asked: TestClient) -> None:
+    own = [fetched(site, "cors", "empty") for site in ("same-origin", "none")]
+    for headers in ({}, {"origin": "http://localhost"}, *own):
+        assert asked.get(PICTURE, headers=headers).status_code == 200, headers
+
+
+# ---- parameters
+
+
+def test_parameters_that_no_route_has_are_refused(asked: TestClient) -> None:
+    tried = 0
+    for method, path, _ in operations(asked):
+        answer = asked.request(method, filled(path), params={"nonsense": "1"})
+        if method == "GET":
+            assert_problem(answer, 422)
+            assert "query.nonsense: there is no such parameter" in answer.json()["detail"], path
+        assert answer.status_code >= 400, path
+        tried += 1
+    assert tried > 40
+    assert "did you mean label?" in asked.get("/api/v1/items?lable=red").json()["detail"]
+    assert "known here: none" in asked.get("/api/v1/health?x=1").json()["detail"]
+    assert_problem(asked.get("/metrics?x"), 422)
+
+
+def test_a_parameter_that_is_there_twice_is_refused(asked: TestClient) -> None:
+    assert "more than once" in asked.get("/api/v1/items?k=1&k=2").json()["detail"]
+    assert asked.get("/api/v1/items?k=1").status_code == 200
+
+
+def test_addresses_of_pages_have_words_of_their_own(asked: TestClient) -> None:
+    assert asked.get("/review?label=red&own=1&own=2").status_code == 200
+    seen = asked.get("/api/v1/items/1").json()["hash"][:12]
+    assert asked.get(f"/api/v1/items/1/thumbnail?size=256&v={seen}").status_code == 200
+
+
+# ---- parts of files
+
+SIZE = "bytes */"
+
+
+@pytest.mark.parametrize(
+    ("given", "status"),
+    [
+        ("bytes=0-3", 206), ("bytes=-3", 206), ("bytes=5-", 206), ("bytes=0-0,2-3", 206), ("BYTES=0-3", 206),
+        ("bytes=0-999999999", 206), ("bytes=-999999999", 206), ("items=0-3", 200), ("nonsense", 200),
+        ("bytes=", 400), ("bytes=x", 400), ("bytes=-", 400), ("bytes=3-1", 400), ("bytes=0-3,", 400),
+        ("bytes=+1-3", 400), ("bytes=" + "9" * 5000 + "-", 400), ("bytes=0-3,x", 400),
+        ("bytes=999999999-", 416), ("bytes=-0", 416), ("bytes=0-3,2-5", 416), ("bytes=0-3,0-3", 416),
+        ("bytes=" + ",".join(f"{2 * i}-{2 * i}" for i in range(17)), 416), ("bytes=" + "0-," * 2000 + "0-", 416),
+    ],
+)  # fmt: skip
+def test_parts_of_files(asked: TestClient, given: str, status: int) -> None:
+    for path in (PICTURE, "/api/v1/items/1/thumbnail", "/theme.js"):
+        answer = asked.get(path, headers={"range": given})
+        whole = len(asked.get(path).content)
+        if status >= 400:
+            assert_problem(answer, status)
+        assert answer.status_code == status, path
+        assert (answer.headers.get("content-range", "").startswith(SIZE)) == (status == 416)
+        assert len(answer.content) <= whole + 1000
