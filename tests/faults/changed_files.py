@@ -15,7 +15,7 @@ from tests.faults.file_changes import change_file
 from tests.faults.lab import Lab, done, faults_of
 
 NAME = "changed-files"
-BATCH, SHORT_BATCH = 25, 12
+BATCH, SHORT_BATCH = 25, 6
 """Changes that one child tries."""
 SHORT = ("model", "shards", "catalogue", "tokens")
 """Formats of the short version."""

@@ -97,7 +97,7 @@ SCENARIOS = (
     Scenario(states.rows, "features text documents.jsonl --out f.parquet", ("f.parquet",)),
     Scenario(states.pictures, "features images photos --out f.parquet --terms 20", ("f.parquet",)),
     Scenario(states.model, "update m more.txt --step 10 --threads 1", ("m",), "info m"),
-    Scenario(states.model, "edit m rename l0 zero", ("m",), "info m", quick=True),
+    Scenario(states.model, "edit m rename l0 zero", ("m",), "info m"),
     Scenario(states.model, "edit m merge l0 l1", ("m",), "info m"),
     Scenario(states.wide_model, "index m --kind int8 --threads 1", ("m",), "info m"),
     Scenario(states.model, "export m m.onnx --as onnx", ("m.onnx",), "info m"),
