@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from tests.faults import states
 from tests.faults.attack import Case, Fault, Outcome, SkippedError
@@ -31,7 +32,6 @@ WRITERS = (
     "collection import photos tags.csv --by eve",
     "collection labels photos rename mine his --by eve",
     "collection undo photos --by eve",
-    "collection apply photos --again --by eve --threads 1",
     "collection init photos --by eve",
 )
 LENGTHS = 12
@@ -46,15 +46,15 @@ def make_cases(seed: int, *, short: bool) -> list[Case]:
     kinds = [("gone", 0.0), ("older", 0.0), ("newer", 0.0), ("foreign", 0.0), ("other", 0.0), ("text", 0.0)]
     kinds += [("without -wal", 0.0), ("read-only file", 0.0), ("read-only folder", 0.0)]
     every = 7 if short else 1
-    return [
+    return [Case("init without login name", init_without_login)] + [
         Case(f"{kind} {at:.3f}", _try_of(kind, at, every))
         for kind, at in ([*cuts, *kinds][::2] if short else [*cuts, *kinds])
     ]
 
 
 def two_moments(lab: Lab, folder: Path) -> None:
-    """A collection with a model, copies of its catalogue of an earlier and a later moment, and another collection."""
-    states.learnt(lab, folder)
+    """A collection, copies of its catalogue of an earlier and a later moment, and another collection."""
+    states.collection(lab, folder)
     database = folder / "photos" / ".wsabie" / "catalogue.db"
     tag = ("collection", "tag", "photos", "7", "--by", "eve", "--accept")
     shutil.copy(database, folder / "older.db")
@@ -72,6 +72,24 @@ def two_moments(lab: Lab, folder: Path) -> None:
 
 def _try_of(kind: str, at: float, every: int) -> Callable[[Lab], Outcome]:
     return lambda lab: damage_once(lab, kind, at, every)
+
+
+def init_without_login(lab: Lab) -> Outcome:
+    """Let a user whom the system does not know make a collection of a folder of theirs."""
+    if os.getuid():
+        raise SkippedError("to be another user wants root")
+    nobody = dict.fromkeys(("LOGNAME", "USER", "LNAME", "USERNAME"))
+    settings: dict[str, Any] = {"uid": STRANGER, "env": {**nobody, "HOME": "/nonexistent", "LC_ALL": "C"}}
+    with lab.copy(states.pictures) as folder:
+        for path in [folder, *folder.rglob("*")]:
+            os.chown(path, STRANGER, STRANGER)
+        first = lab.run(folder, "collection", "init", "photos", **settings)
+        second = lab.run(folder, "collection", "init", "photos", "--by", "eve", **settings)
+        status = lab.run(folder, "collection", "status", "photos", **settings)
+        faults = faults_of(first, "init") + faults_of(second, "init --by eve") + faults_of(status, "status")
+        if not faults and (status.code or (second.code and first.code)):
+            faults = [Fault("unusable", f"the collection cannot be made: {second.err.strip()[-200:]}")]
+        return Outcome(tuple(faults), max(first.memory, second.memory, status.memory))
 
 
 def _texts(lab: Lab) -> dict[str, str]:

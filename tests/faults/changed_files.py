@@ -15,10 +15,12 @@ from tests.faults.file_changes import change_file
 from tests.faults.lab import Lab, done, faults_of
 
 NAME = "changed-files"
-BATCH, SHORT_BATCH = 25, 12
+BATCH, SHORT_BATCH = 25, 6
 """Changes that one child tries."""
 SHORT = ("model", "shards", "catalogue", "tokens")
 """Formats of the short version."""
+N_READERS = 2
+"""Readers of a changed file, which are drawn."""
 MEMORY = 4 << 30
 
 
@@ -131,7 +133,7 @@ _COLLECTION = (
     "python open_collection_service photos",
 )
 FORMATS = (
-    Format("model", states.model, "m", "**/*.*", _MODEL, 40),
+    Format("model", states.model, "m", "**/*.*", _MODEL, 30),
     Format("linear ranker", linear_model, "m", "**/*.*", _MODEL),
     Format("neighbours", neighbours, "m", "**/*.*", _MODEL),
     Format("ensemble", ensemble, "m", "**/*.*", _MODEL),
@@ -167,7 +169,7 @@ FORMATS = (
         4,
     ),
     Format("settings", settings, ".", "c.toml", ("train rows.txt --model m --config c.toml --threads 1",), 8),
-    Format("catalogue", states.learnt, "photos/.wsabie", "catalogue.db", _COLLECTION, 30),
+    Format("catalogue", states.learnt, "photos/.wsabie", "catalogue.db", _COLLECTION, 25),
     Format(
         "collection.json", states.learnt, "photos/.wsabie", "collection.json", _COLLECTION[:1] + _COLLECTION[7:8], 6
     ),
@@ -228,7 +230,7 @@ def try_changes(name: str, seed: str, first: str, last: str) -> None:
         chance = random.Random(f"{seed} {name} {number}")  # noqa: S311
         files = sorted(path for path in Path(one.place).glob(one.pattern) if path.is_file() and path.suffix != ".lock")
         change = f"{name} {number}: {change_file(chance, chance.choice(files))}"
-        for line in one.readers:
+        for line in chance.sample(one.readers, min(N_READERS, len(one.readers))):
             _report(faults, number + 1, f"{line}: {change}")
             try:
                 _carry_out(line.split())

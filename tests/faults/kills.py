@@ -97,7 +97,7 @@ SCENARIOS = (
     Scenario(states.rows, "features text documents.jsonl --out f.parquet", ("f.parquet",)),
     Scenario(states.pictures, "features images photos --out f.parquet --terms 20", ("f.parquet",)),
     Scenario(states.model, "update m more.txt --step 10 --threads 1", ("m",), "info m"),
-    Scenario(states.model, "edit m rename l0 zero", ("m",), "info m", quick=True),
+    Scenario(states.model, "edit m rename l0 zero", ("m",), "info m"),
     Scenario(states.model, "edit m merge l0 l1", ("m",), "info m"),
     Scenario(states.wide_model, "index m --kind int8 --threads 1", ("m",), "info m"),
     Scenario(states.model, "export m m.onnx --as onnx", ("m.onnx",), "info m"),
@@ -161,10 +161,10 @@ class Trial:
         faults = self._losses(moment)
         if self.scenario.look:
             faults += self._look(moment)
-        again, more = self._again()
+        again, more, option = self._again()
         faults += more or faults_of(again, "the same command again")
-        if again.code and not again.traceback and not self._is_complete(again):
-            faults.append(Fault("unusable", f"the same command again: {_last(again)}"))
+        if again.code and not again.traceback and (option or not self._is_complete(again)):
+            faults.append(Fault("unusable", f"the same command again {option}: {_last(again)}"))
         return faults + self._losses("after the same command again") + self._remains()
 
     def _look(self, moment: str) -> list[Fault]:
@@ -175,15 +175,15 @@ class Trial:
             faults.append(Fault("unusable", f"{words} {moment}: {_last(result)}"))
         return faults
 
-    def _again(self) -> tuple[Result, list[Fault]]:
+    def _again(self) -> tuple[Result, list[Fault], str]:
         """Give the command again, and once more with an option that its message names."""
         result = self._measured(self.scenario.run(self.lab, self.folder))
         text = refusal_of(result)
-        option = next((word for word in OPTIONS if word in text and word not in self.scenario.words), None)
-        if option is None or result.traceback:
-            return result, []
+        option = next((word for word in OPTIONS if word in text and word not in self.scenario.words), "")
+        if not option or result.traceback:
+            return result, [], ""
         again = self._measured(self.scenario.run(self.lab, self.folder, option))
-        return again, faults_of(result, "the same command again")
+        return again, faults_of(result, "the same command again"), option
 
     def _measured(self, result: Result) -> Result:
         self.memory = max(self.memory, result.memory)

@@ -20,7 +20,7 @@ _HEX = re.compile(r"[0-9a-f]{16,}")
 
 
 class Lab:
-    """Keeps prepared states and figures of reference runs in a folder; threads share it, each with a server.
+    """Keeps prepared states and figures of reference runs in a folder; threads share it, and its servers.
 
     Parameters
     ----------
@@ -30,17 +30,17 @@ class Lab:
 
     def __init__(self, place: Path) -> None:
         self.place = place
-        self._lock, self._local, self._servers = threading.RLock(), threading.local(), list[ForkServer]()
+        self._lock, self._free = threading.RLock(), list[ForkServer]()
         self._values: dict[str, Any] = {}
         self._numbers = count()
 
     def run(self, folder: Path, *words: str, **settings: Any) -> Result:
         """Run a command of `wsabie` in a folder; `settings` are fields of `Request`."""
-        if not hasattr(self._local, "server"):
-            self._local.server = ForkServer()
-            self._servers.append(self._local.server)
-        result: Result = self._local.server.run(Request(list(words), str(folder), **settings))
-        return result
+        server = self._free.pop() if self._free else ForkServer()
+        try:
+            return server.run(Request(list(words), str(folder), **settings))
+        finally:
+            self._free.append(server)
 
     def call(self, folder: Path, function: Callable[..., None], *words: str, **settings: Any) -> Result:
         """Run a function of a module in a child, in a folder."""
@@ -81,7 +81,7 @@ class Lab:
 
     def close(self) -> None:
         """End the servers."""
-        for server in self._servers:
+        for server in self._free:
             server.close()
 
 

@@ -76,9 +76,9 @@ KINDS: dict[str, tuple[int, bytes, bytes]] = {
 
 
 def make_cases(seed: int, *, short: bool) -> list[Case]:
-    """Return each kind of caller; with `short` the slow uploads."""
+    """Return each kind of caller; with `short` the idle ones."""
     del seed  # there is nothing to draw
-    chosen = ["slow uploads"] if short else list(KINDS)
+    chosen = ["idle"] if short else list(KINDS)
     return [Case(kind, _try_of(kind, 1.0 if short else 15.0)) for kind in chosen]
 
 
@@ -90,7 +90,7 @@ def call_slowly(lab: Lab, kind: str, seconds: float) -> Outcome:
     """Let callers be idle or slow, ask beside them, and tell the service to end."""
     faults = []
     n, beginning, more = KINDS[kind]
-    with lab.copy(states.learnt) as folder, _many_handles():
+    with lab.copy(states.collection) as folder, _many_handles():
         service = NarrowService(folder / "photos", folder / "log", workers=1)
         try:
             callers = Callers(service.port, n, beginning, more)

@@ -11,7 +11,7 @@ from tests.faults.lab import Lab, done, faults_of
 
 NAME = "small-inputs"
 ALONE = True
-SECONDS = 150.0
+SECONDS, MEMORY = 150.0, 4 << 30
 """Only what does not end takes as long."""
 _PICTURES = (
     "collection init in --by eve",
@@ -125,7 +125,7 @@ def read_input(lab: Lab, one: Input, number: int) -> Outcome:
         if one.words[number].startswith("collection") and number:
             lab.run(folder, *one.words[0].split(), seconds=SECONDS)
         line = one.words[number].format(data=data)
-        result = lab.run(folder, *line.split(), seconds=SECONDS)
+        result = lab.run(folder, *line.split(), seconds=SECONDS, memory=MEMORY)
         faults = faults_of(result, line)
         if not faults and result.code not in (0, 1, 2):
             faults = [Fault("unusable", f"{line} ended with exit {result.code}")]
