@@ -138,7 +138,7 @@ def test_couples_may_be_numbers_and_k_any(model: Parts) -> None:
 def test_a_folder_with_relations_of_no_labels_is_refused(model: Parts) -> None:
     made = model.to_parts()
     for wrong in ([[0, 16]], [[-1, 2]]):
-        with pytest.raises(ValueError, match="relations holds a label that there is not"):
+        with pytest.raises(ValueError, match="relations holds a number outside of 0"):
             Parts.from_parts(replace(made, tensors={**made.tensors, "relations": np.array(wrong)}))
 
 

@@ -482,8 +482,9 @@ def test_a_first_save_that_fails_can_be_repeated(tmp_path: Path, monkeypatch: An
     assert_equal(load_folder(tmp_path / "m"), parts())
 
 
-def test_tensors_that_are_not_mapped_outlive_their_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tensors_that_are_not_mapped_outlive_their_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A mapped one would end the process here, by SIGBUS."""
+    path = tmp_path / "m"
     wanted = np.arange(100_000, dtype=np.float32)
     save_folder(path, Parts("test", {}, {"W": wanted}))
     monkeypatch.setenv("WSABIE_MAP", "no")

@@ -216,13 +216,11 @@ class Annotator:
         """The annotator that `to_parts` described."""
         known = read_config(AnnotatorConfig, parts.config)
         model = model_from(parts.under("model", known.model.kind, known.model.config))
-        terms, n = None, model.n_features_in_
+        terms, names = None, known.feature_names
         if known.terms is not None:
             terms = describer_from_parts(parts.under("terms", known.terms.kind, known.terms.config))
-        names = known.feature_names
-        for what, width in (("terms", terms and terms.n_features_), ("feature_names", names and len(names))):
-            if width is not None and width != n:
-                raise ValueError(f"its {what} have {width:,} features, and its model {n:,}")
+        if names is not None and len(names) != model.n_features_in_:
+            raise ValueError(f"feature_names names {len(names):,} of {model.n_features_in_:,} features")
         marks = check_array(parts.tensors, "marks", "uint64", (None,)) if "marks" in parts.tensors else None
         return cls(model, terms, names, known.facts, known.dictionary, marks)
 

@@ -148,11 +148,8 @@ class SpaceAnnotator:
             name: describer_from_parts(parts.under(f"terms/{name}", one.kind, one.config))
             for name, one in known.terms.items()
         }
-        for name, describer in terms.items():
-            if name not in space.kinds_ or space.kinds_[name].n_features != describer.n_features_:
-                raise ValueError(
-                    f"what describes {name!r} has {describer.n_features_:,} features, and its space others"
-                )
+        if unknown := terms.keys() - space.kinds_.keys():
+            raise ValueError(f"it describes the kinds {', '.join(sorted(unknown))}, which its space does not know")
         return cls(space, terms, parts.config["columns"], known.facts)
 
     def save(self, path: str | Path) -> None:
