@@ -54,15 +54,16 @@ def test_slow_clients_keep_nobody_waiting(served_model: Path) -> None:
                 assert other.get("/api/v1/info").status_code == 200
                 handles = sum(1 for _ in Path(f"/proc/{process.pid}/fd").iterdir())
                 assert handles < HANDLES - 50  # for the database, models and pictures
-        with connected(service, 8, SLOW) as slow, connected(service, HANDLES, b""):
+        with connected(service, 8, SLOW) as slow:
             time.sleep(1.5)  # until it can be seen that they are slow
             with httpx.Client(base_url=service.base_url, timeout=30) as other:
                 assert other.get("/api/v1/info").status_code == 200  # takes no place of theirs
                 assert other.post("/api/v1/annotate/rows", content=BODY, headers=JSON).status_code == 200
             first = select(slow, [], [], 30)[0][0]  # made room
             assert first.recv(1 << 16).startswith(b"HTTP/1.1 408 ")
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(25) == -signal.SIGTERM
+            with connected(service, 8, SLOW), connected(service, HANDLES, b""):
+                process.send_signal(signal.SIGTERM)
+                assert process.wait(25) == -signal.SIGTERM
         assert process.stderr is not None
         assert len(process.stderr.read()) < 2000
 

@@ -1,5 +1,6 @@
 """Who is counted as one caller, for shares and rates."""
 
+from functools import lru_cache
 from ipaddress import ip_address
 
 
@@ -13,8 +14,13 @@ def address_of(client: tuple[str, int] | None) -> str:
     >>> address_of(("192.0.2.7", 1)), address_of(("2001:db8::7", 1)), address_of(("::ffff:127.0.0.1", 1))
     ('192.0.2.7', '2001:db8::', '')
     """
+    return _network(client[0]) if client else ""
+
+
+@lru_cache(1024)
+def _network(host: str) -> str:
     try:
-        address = ip_address((client or ("",))[0].partition("%")[0])
+        address = ip_address(host.partition("%")[0])
     except ValueError:
         return ""
     if address.version == 6 and address.ipv4_mapped is not None:

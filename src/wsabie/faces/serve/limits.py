@@ -18,6 +18,7 @@ SAFE = ("GET", "HEAD", "OPTIONS")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _NO_PAGES = ("/metrics", "/openapi.json")
 _CLIENTS = 10_000
+_HELD, _SMALL = 8, 1 << 20  # bodies of the largest size at once; smaller ones than this besides
 _VALUES, _LISTS = 5_000_000, 100_000
 
 
@@ -69,6 +70,7 @@ class Body:
 
     def __init__(self, app: ASGIApp, most: int) -> None:
         self.app, self.most = app, most
+        self.held = 0  # bytes of all bodies that are here as a whole or in part
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -87,6 +89,9 @@ class Body:
             if begun:
                 return message
             problem = size.add(message.get("body", b""))
+            self.held += len(message.get("body", b""))
+            if problem is None and size.read > _SMALL and self.held > _HELD * self.most:
+                problem = size.problem = Problem(503, "too much is sent at once; try again", {"retry-after": "5"})
             if problem is None:
                 return message
             await problem.send(send)
@@ -103,6 +108,8 @@ class Body:
         except Exception:
             if size.problem is None:  # what the application says of a request that broke off, nobody hears
                 raise
+        finally:
+            self.held -= size.read
 
 
 class _Size:

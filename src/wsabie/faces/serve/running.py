@@ -136,7 +136,7 @@ def serve(service: Service, found: socket.socket, begins: Callable[[], None]) ->
     from wsabie.faces.serve.hurried import Hurried
 
     raise_handle_limit()
-    connection_limit(service.limits.together, service.limits.connections)
+    most = connection_limit(service.limits.together, service.limits.connections)
     context_of(service)  # what is wrong is told here, once, and not by each process
     begins()
     os.environ[_GIVEN] = json.dumps(asdict(service))
@@ -145,7 +145,7 @@ def serve(service: Service, found: socket.socket, begins: Callable[[], None]) ->
         factory=True,
         http=Hurried,
         ws="none",
-        backlog=BACKLOG,
+        backlog=min(BACKLOG, most // 2 + 1),  # what is accepted in one go does not push itself out
         log_level="warning",
         access_log=False,
         server_header=False,

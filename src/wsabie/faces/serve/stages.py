@@ -186,5 +186,7 @@ class _Request:
 
 def _has_body(scope: Scope) -> bool:
     """Whether the application may have to wait for a body; that of a GET it does not read."""
+    if scope["method"] in SAFE:
+        return False
     headers = Headers(scope=scope)
-    return scope["method"] not in SAFE and (headers.get("content-length", "0") != "0" or "transfer-encoding" in headers)
+    return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
