@@ -204,7 +204,7 @@ class Workbench:
         small = ["--dim", "4", "--epochs", "1", "--threads", "1"]
         for line in (
             ["train", self.places["rows"], "--model", self.places["model"], *small],
-            ["train", self.places["photos"], "--model", self.places["photos_model"], "--terms", "10", *small],
+            ["train", self.places["photos"], "--model", self.places["photos_model"], "--describe", "colour", *small],
             ["token", self.places["tokens"], "eve"],
             ["collection", "init", self.places["collection"], "--by", "eve"],
             ["collection", "train", self.places["collection"], "--describe", "colour", "--by", "eve", *small],
@@ -259,14 +259,15 @@ def is_right(code: int, text: str) -> bool:
 
 def call(words: Sequence[str], log: Path, folder: Path | None = None) -> tuple[int, str]:
     """Carry out a command line in this process, in a folder; its exit code and all that it printed."""
-    before, argv, streams = Path.cwd(), sys.argv, (sys.stdout, sys.stderr)
+    before, argv, streams = None if folder is None else Path.cwd(), sys.argv, (sys.stdout, sys.stderr)
     code = 0
     with log.open("wb") as file:
         sys.stdout = TextIOWrapper(file, encoding="utf-8", write_through=True)
         sys.stderr = TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", write_through=True)
         sys.argv = ["wsabie", *words]
         try:
-            os.chdir(folder or before)
+            if folder is not None:
+                os.chdir(folder)
             with _limited():
                 run()
         except SystemExit as stop:
@@ -278,7 +279,8 @@ def call(words: Sequence[str], log: Path, folder: Path | None = None) -> tuple[i
             for stream in (sys.stdout, sys.stderr):
                 with contextlib.suppress(ValueError):
                     stream.detach()
-            os.chdir(before)
+            if before is not None:
+                os.chdir(before)
             sys.argv, (sys.stdout, sys.stderr) = argv, streams
     return code, log.read_text(encoding="utf-8", errors="replace")
 

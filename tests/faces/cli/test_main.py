@@ -50,6 +50,16 @@ def test_help_says_what_is_wanted_in_no_types_of_python(cli: Callable[..., Any],
     assert "<list[" not in said.out
 
 
+def test_a_folder_that_was_removed_is_told(
+    cli: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    ran = cli("train", "rows.txt", "--model", "m")
+    assert (ran.code, "Traceback" in ran.err, len(ran.err.splitlines())) == (1, False, 1), ran.err
+
+
 def test_version(cli: Callable[..., Any]) -> None:
     assert cli("--version").out.strip() == wsabie.__version__
 
@@ -202,6 +212,16 @@ def test_results_that_cannot_be_written_are_told_in_one_sentence(words: tuple[ob
     assert code == 1
     said = "cannot write the results: No space left on device; free some space, or send standard output elsewhere"
     assert err == f"wsabie: {said}\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_full_disk_behind_standard_error_ends_no_work(
+    cli: Callable[..., Any], rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Path("/dev/full").open("w") as full:
+        monkeypatch.setattr(sys, "stderr", full)
+        ran = cli("train", rows, "--model", tmp_path / "m", "--epochs", 1, "--threads", 1)
+    assert (ran.code, "3 labels" in ran.out) == (0, True)
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])

@@ -47,7 +47,7 @@ def lossy_standard_error() -> Iterator[None]:
     """Inside, a full disk behind standard error is no error."""
     before: Any = sys.stderr
     if before is not None:
-        sys.stderr = LossyStream(before)  # type: ignore[assignment]
+        sys.stderr = LossyStream(before)
     try:
         yield
     finally:
