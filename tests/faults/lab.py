@@ -12,9 +12,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from tests.faults.attack import MEMORY_BAR, Fault
+from tests.faults.attack import MEMORY_BAR, Fault, SkippedError
 from tests.faults.fork_server import ForkServer, Request, Result
 
+USAGE = 2
+"""Exit code of a command line that is wrong."""
 _DRAFT = re.compile(r"\..+\.tmp")
 _HEX = re.compile(r"[0-9a-f]{16,}")
 
@@ -87,6 +89,8 @@ class Lab:
 
 def done(result: Result) -> Result:
     """Return the result of a command that a prepared state is made with, which must not fail."""
+    if result.code == USAGE and "No such command" in result.err:
+        raise SkippedError(f"a command is not there: {result.err.strip().splitlines()[-1]}")
     assert result.code == 0, result.err[-3000:]
     return result
 

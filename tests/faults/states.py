@@ -54,6 +54,12 @@ def exported(lab: Lab, folder: Path) -> None:
     done(lab.run(folder, "collection", "export", "photos", "out.csv"))
 
 
+def backed_up(lab: Lab, folder: Path) -> None:
+    """A collection and a backup of it."""
+    collection(lab, folder)
+    done(lab.run(folder, "collection", "backup", "photos", "--out", "b.db"))
+
+
 def rows(_: Lab, folder: Path) -> None:
     """Rows of words with two labels each, and more of them; a text; pairs."""
     for name, n, seed in (("rows.txt", 120, 0), ("more.txt", 30, 1)):
