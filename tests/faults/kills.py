@@ -159,9 +159,10 @@ class Trial:
         if self.scenario.look:
             faults += self._look(moment)
         again, more, option = self._again()
+        words = f"the same command again {option}".strip()
         faults += more or faults_of(again, "the same command again")
         if again.code and not again.traceback and (option or not self._is_complete(again)):
-            faults.append(Fault("unusable", f"the same command again {option}: {_last(again)}"))
+            faults.append(Fault("unusable", f"{words}: {_last(again)}"))
         return faults + self._losses("after the same command again") + self._remains()
 
     def _look(self, moment: str) -> list[Fault]:
