@@ -18,7 +18,7 @@ from tests.faults.fork_server import ForkServer, Request, Result
 USAGE = 2
 """Exit code of a command line that is wrong."""
 _DRAFT = re.compile(r"\..+\.tmp")
-_OUT_OF_MEMORY = re.compile("not enough memory|annot allocate|ailed to allocate|bad_alloc|llocation failed")
+_OUT_OF_MEMORY = re.compile("not enough memory|annot allocate|ailed to allocate|bad_alloc|llocation failed|bfc_arena")
 _HEX = re.compile(r"[0-9a-f]{16,}")
 
 
