@@ -12,12 +12,12 @@ from pathlib import Path
 from tests.faults import states
 from tests.faults.attack import Case, Fault, Outcome
 from tests.faults.file_changes import change_file
-from tests.faults.lab import Lab, done, faults_of
+from tests.faults.lab import Lab, faults_of
 
 NAME = "changed-files"
 BATCH, SHORT_BATCH = 25, 6
 """Changes that one child tries."""
-SHORT = ("model", "shards", "catalogue", "tokens")
+SHORT = ("model", "shards", "tokens")
 """Formats of the short version."""
 N_READERS = 2
 """Readers of a changed file, which are drawn."""
@@ -34,85 +34,6 @@ class Format:
     pattern: str
     readers: tuple[str, ...]
     batches: int = 10
-
-
-def space(lab: Lab, folder: Path) -> None:
-    """A space of labels and their kinds, declared by a TOML file."""
-    states.rows(lab, folder)
-    (folder / "space.toml").write_text('[relations.is-a]\nquery = "word"\ntarget = "kind"\npairs = "kinds.tsv"\n')
-    done(lab.run(folder, "train", "space.toml", "--model", "m", *states.QUICK))
-
-
-def linear_model(lab: Lab, folder: Path) -> None:
-    """A linear ranker."""
-    states.rows(lab, folder)
-    done(
-        lab.run(folder, "train", "rows.txt", "--model", "m", "--kind", "linear-warp", "--epochs", "2", "--threads", "1")
-    )
-
-
-def neighbours(lab: Lab, folder: Path) -> None:
-    """Nearest neighbours."""
-    states.rows(lab, folder)
-    done(lab.run(folder, "train", "rows.txt", "--model", "m", "--kind", "nearest"))
-
-
-def ensemble(lab: Lab, folder: Path) -> None:
-    """An ensemble of two."""
-    states.rows(lab, folder)
-    done(lab.run(folder, "train", "rows.txt", "--model", "m", "--ensemble", "2", *states.QUICK))
-
-
-def classifiers(lab: Lab, folder: Path) -> None:
-    """One classifier per label."""
-    states.rows(lab, folder)
-    done(lab.run(folder, "train", "rows.txt", "--model", "m", "--kind", "one-vs-rest"))
-
-
-def documents_model(lab: Lab, folder: Path) -> None:
-    """A model with a dictionary of words."""
-    states.rows(lab, folder)
-    done(lab.run(folder, "train", "documents.jsonl", "--model", "m", *states.QUICK))
-
-
-def picture_model(lab: Lab, folder: Path) -> None:
-    """A model of pictures, with a dictionary of visual terms."""
-    states.pictures(lab, folder)
-    words = ("train", "photos", "--model", "m", "--terms", "20", "--describe", "terms,colour", *states.QUICK)
-    done(lab.run(folder, *words))
-
-
-def indexed(lab: Lab, folder: Path) -> None:
-    """A model with an index of its labels."""
-    states.wide_model(lab, folder)
-    (folder / "more.txt").write_text("__label__l1 w1 w2\n__label__l2 w3 w4\n")
-    done(lab.run(folder, "index", "m", "--kind", "int8", "--threads", "1"))
-
-
-def tuned(lab: Lab, folder: Path) -> None:
-    """Trials of a search for parameters."""
-    states.rows(lab, folder)
-    words = "tune rows.txt --out t --trials 2 --fix epochs=2 --fix dim=8 --threads 1"
-    done(lab.run(folder, *words.split()))
-
-
-def settings(lab: Lab, folder: Path) -> None:
-    """A TOML file with parameters."""
-    states.rows(lab, folder)
-    (folder / "c.toml").write_text(
-        'dim = 8\nepochs = 2\nloss = "warp"\nmax_norm = 1.5\nsampler = "uniform"\nseed = 3\n'
-    )
-
-
-def results(lab: Lab, folder: Path) -> None:
-    """Features with their dictionary, word vectors with their cache, and a file of tokens."""
-    states.pictures(lab, folder)
-    states.rows(lab, folder)
-    done(lab.run(folder, "features", "images", "photos", "--out", "f.parquet", "--terms", "20"))
-    done(lab.run(folder, "vectors", "train", "text.txt", "--out", "v.vec", "--dim", "4"))
-    done(lab.run(folder, "vectors", "info", "v.vec"))
-    done(lab.run(folder, "token", "tokens", "eve"))
-    done(lab.run(folder, "token", "tokens", "adam", "--role", "write"))
 
 
 _MODEL = ("info m --json", "annotate m more.txt --threads 1 --json", "python open_service m")
@@ -134,24 +55,30 @@ _COLLECTION = (
 )
 FORMATS = (
     Format("model", states.model, "m", "**/*.*", _MODEL, 30),
-    Format("linear ranker", linear_model, "m", "**/*.*", _MODEL),
-    Format("neighbours", neighbours, "m", "**/*.*", _MODEL),
-    Format("ensemble", ensemble, "m", "**/*.*", _MODEL),
-    Format("classifiers", classifiers, "m", "**/*.*", _MODEL),
-    Format("model of documents", documents_model, "m", "**/*.*", _WORDS),
-    Format("model of pictures", picture_model, "m", "**/*.*", (_MODEL[0], "annotate m photos --json", _MODEL[2])),
+    Format("linear ranker", states.linear_model, "m", "**/*.*", _MODEL),
+    Format("neighbours", states.neighbours, "m", "**/*.*", _MODEL),
+    Format("ensemble", states.ensemble, "m", "**/*.*", _MODEL),
+    Format("classifiers", states.classifiers, "m", "**/*.*", _MODEL),
+    Format("model of documents", states.documents_model, "m", "**/*.*", _WORDS),
     Format(
-        "space", space, "m", "**/*.*", ("info m --json", "neighbours m l2 --json", "annotate m l2 --json", _MODEL[2])
+        "model of pictures", states.picture_model, "m", "**/*.*", (_MODEL[0], "annotate m photos --json", _MODEL[2])
+    ),
+    Format(
+        "space",
+        states.space,
+        "m",
+        "**/*.*",
+        ("info m --json", "neighbours m l2 --json", "annotate m l2 --json", _MODEL[2]),
     ),
     Format(
         "declaration",
-        space,
+        states.space,
         ".",
         "space.toml",
         ("train space.toml --model n --epochs 2 --dim 8 --threads 1", "split space.toml --out sides"),
         6,
     ),
-    Format("index of labels", indexed, "m", "index/**/*.*", _MODEL),
+    Format("index of labels", states.indexed, "m", "index/**/*.*", _MODEL),
     Format("shards", states.shards, "s", "*.*", ("info s --verify --json", "python read_shards s"), 30),
     Format(
         "checkpoint",
@@ -162,13 +89,13 @@ FORMATS = (
     ),
     Format(
         "trials",
-        tuned,
+        states.tuned,
         "t",
         "trials.*",
         ("tune rows.txt --out t --trials 2 --fix epochs=2 --fix dim=8 --threads 1",),
         4,
     ),
-    Format("settings", settings, ".", "c.toml", ("train rows.txt --model m --config c.toml --threads 1",), 8),
+    Format("settings", states.settings, ".", "c.toml", ("train rows.txt --model m --config c.toml --threads 1",), 8),
     Format("catalogue", states.learnt, "photos/.wsabie", "catalogue.db", _COLLECTION, 25),
     Format(
         "collection.json", states.learnt, "photos/.wsabie", "collection.json", _COLLECTION[:1] + _COLLECTION[7:8], 6
@@ -180,9 +107,9 @@ FORMATS = (
         "[mf]*/**/*.*",
         (*_COLLECTION[5:7], "collection apply photos --again --by eve --threads 1", _COLLECTION[-1]),
     ),
-    Format("features", results, ".", "f.parquet*", ("info f.parquet", "split f.parquet --out parts"), 6),
-    Format("word vectors", results, ".", "v.vec*", ("vectors info v.vec", "vectors near v.vec toad"), 6),
-    Format("tokens", results, ".", "tokens", ("python read_token_file tokens", "token tokens lilith"), 4),
+    Format("features", states.results, ".", "f.parquet*", ("info f.parquet", "split f.parquet --out parts"), 6),
+    Format("word vectors", states.results, ".", "v.vec*", ("vectors info v.vec", "vectors near v.vec toad"), 6),
+    Format("tokens", states.token_file, ".", "tokens", ("python read_token_file tokens", "token tokens lilith"), 4),
 )
 
 

@@ -57,11 +57,9 @@ def grey_png(folder: Path) -> None:
 
 
 def long_gif(folder: Path) -> None:
-    """A film of 400 large frames, and one of an APNG."""
-    frame = Image.new("P", (3000, 3000))
-    frame.save(folder / "0.gif", save_all=True, append_images=[frame] * 3)
-    head, tail = (folder / "0.gif").read_bytes()[:-1], b"\x3b"
-    (folder / "0.gif").write_bytes(head * 1 + tail)
+    """A film of large frames."""
+    frames = [Image.new("P", (6000, 6000), number) for number in range(12)]
+    frames[0].save(folder / "0.gif", save_all=True, append_images=frames[1:])
 
 
 def wide_and_thin(folder: Path) -> None:

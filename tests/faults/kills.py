@@ -12,9 +12,9 @@ import numpy as np
 from PIL import Image
 from sqlalchemy import select
 from tests.faults import states
-from tests.faults.attack import Case, Fault, Outcome, SkippedError
+from tests.faults.attack import Case, Fault, Outcome
 from tests.faults.fork_server import Result
-from tests.faults.lab import Lab, count_names, faults_of, hash_files, list_drafts, refusal_of
+from tests.faults.lab import Lab, count_names, done, faults_of, hash_files, list_drafts, refusal_of
 from tests.faults.truth import assert_sound
 
 from wsabie.base.errors import WsabieError
@@ -25,7 +25,6 @@ from wsabie.catalogue.database import reading
 NAME = "kills"
 TRIES = 8
 """Moments of each command in the full version."""
-_USAGE = 2
 OPTIONS = ("--resume", "--overwrite", "--restart", "--anew")
 """What a command may name as the way to complete."""
 
@@ -81,7 +80,8 @@ SCENARIOS = (
     _on_collection(states.collection, "collection export --as xmp --into-originals", pixels=True, quick=True),
     _on_collection(states.learnt, "collection map --out map.csv", "map.csv"),
     _on_collection(states.collection, "collection backup"),
-    _on_collection(states.collection, "collection restore"),
+    _on_collection(states.collection, "collection backup --out b.db", "b.db"),
+    _on_collection(states.backed_up, "collection restore b.db"),
     Scenario(states.rows, f"train rows.txt --model m {_QUICK}", ("m",), call=_SAVING),
     Scenario(states.model, f"train rows.txt --model m {_QUICK}", ("m",), "info m", call=_SAVING),
     Scenario(
@@ -145,10 +145,7 @@ class Trial:
         with self.lab.copy(self.scenario.build) as folder:
             add_picture(folder)
             result = self.scenario.run(self.lab, folder)
-            if result.code == _USAGE and "No such command" in result.err:
-                raise SkippedError(f"there is no command {self.scenario.words}")
-            assert result.code == 0, f"{self.scenario.words}: {result.err[-2000:]}"
-            return result.events, count_names(folder)
+            return done(result).events, count_names(folder)
 
     def begin(self, folder: Path) -> None:
         """Remember what is there."""
@@ -162,9 +159,10 @@ class Trial:
         if self.scenario.look:
             faults += self._look(moment)
         again, more, option = self._again()
+        words = f"the same command again {option}".strip()
         faults += more or faults_of(again, "the same command again")
         if again.code and not again.traceback and (option or not self._is_complete(again)):
-            faults.append(Fault("unusable", f"the same command again {option}: {_last(again)}"))
+            faults.append(Fault("unusable", f"{words}: {_last(again)}"))
         return faults + self._losses("after the same command again") + self._remains()
 
     def _look(self, moment: str) -> list[Fault]:

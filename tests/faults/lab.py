@@ -12,10 +12,13 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from tests.faults.attack import MEMORY_BAR, Fault
+from tests.faults.attack import MEMORY_BAR, Fault, SkippedError
 from tests.faults.fork_server import ForkServer, Request, Result
 
+USAGE = 2
+"""Exit code of a command line that is wrong."""
 _DRAFT = re.compile(r"\..+\.tmp")
+_OUT_OF_MEMORY = re.compile("not enough memory|annot allocate|ailed to allocate|bad_alloc|llocation failed|bfc_arena")
 _HEX = re.compile(r"[0-9a-f]{16,}")
 
 
@@ -87,6 +90,8 @@ class Lab:
 
 def done(result: Result) -> Result:
     """Return the result of a command that a prepared state is made with, which must not fail."""
+    if result.code == USAGE and "No such command" in result.err:
+        raise SkippedError(f"a command is not there: {result.err.strip().splitlines()[-1]}")
     assert result.code == 0, result.err[-3000:]
     return result
 
@@ -99,6 +104,8 @@ def faults_of(result: Result, name: str, *, memory: int = MEMORY_BAR) -> list[Fa
     elif result.traceback:
         lines = result.err.strip().splitlines()[-1:] if result.code >= 0 else [f"signal {-result.code}"]
         faults.append(Fault("traceback", f"{name}: {' '.join(lines)[:300]}"))
+    elif _OUT_OF_MEMORY.search(result.err):
+        faults.append(Fault("memory", f"{name} asked for more memory than a child gets: {result.err.strip()[-200:]}"))
     if result.memory > memory:
         faults.append(Fault("memory", f"{name} took {result.memory / 1e9:.1f} GB"))
     return faults

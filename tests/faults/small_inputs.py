@@ -92,11 +92,16 @@ def make_cases(seed: int, *, short: bool) -> list[Case]:
     """Return a case of each kind of input and command; with `short` one command of those that are made quickly."""
     del seed  # there is nothing to draw
     return [
-        Case(f"{one.make.__name__}: {line}", _try_of(one, number))
+        Case(f"{one.make.__name__}: {line.format(data='DATA')}", _try_of(one, number))
         for one in INPUTS
         if one.quick or not short
         for number, line in enumerate(one.words[:1] if short else one.words)
     ]
+
+
+def nothing_beside(_: Lab, folder: Path) -> None:
+    """An empty folder."""
+    (folder / "in").mkdir()
 
 
 def model_beside(lab: Lab, folder: Path) -> None:
@@ -118,7 +123,8 @@ def _try_of(one: Input, number: int) -> Callable[[Lab], Outcome]:
 
 def read_input(lab: Lab, one: Input, number: int) -> Outcome:
     """Let one command read the files; those of a collection follow `init`."""
-    build = rows_model_beside if one.words is _DATA else model_beside
+    beside = rows_model_beside if one.words is _DATA else model_beside
+    build = beside if " m " in one.words[number] else nothing_beside
     with lab.copy(build) as folder:
         one.make(folder / "in")
         data = next(((f"in/{path.name}") for path in (folder / "in").glob("data.*")), "in")

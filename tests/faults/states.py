@@ -54,6 +54,12 @@ def exported(lab: Lab, folder: Path) -> None:
     done(lab.run(folder, "collection", "export", "photos", "out.csv"))
 
 
+def backed_up(lab: Lab, folder: Path) -> None:
+    """A collection and a backup of it."""
+    collection(lab, folder)
+    done(lab.run(folder, "collection", "backup", "photos", "--out", "b.db"))
+
+
 def rows(_: Lab, folder: Path) -> None:
     """Rows of words with two labels each, and more of them; a text; pairs."""
     for name, n, seed in (("rows.txt", 120, 0), ("more.txt", 30, 1)):
@@ -114,3 +120,86 @@ def train_and_save(*_: str) -> None:
     init = Checkpoints.__init__
     Checkpoints.__init__ = lambda *given, **settings: init(*given, **{**settings, "every": 0.0})  # type: ignore[method-assign]
     run()
+
+
+def space(lab: Lab, folder: Path) -> None:
+    """A space of labels and their kinds, declared by a TOML file."""
+    rows(lab, folder)
+    (folder / "space.toml").write_text('[relations.is-a]\nquery = "word"\ntarget = "kind"\npairs = "kinds.tsv"\n')
+    done(lab.run(folder, "train", "space.toml", "--model", "m", *QUICK))
+
+
+def linear_model(lab: Lab, folder: Path) -> None:
+    """A linear ranker."""
+    rows(lab, folder)
+    done(
+        lab.run(folder, "train", "rows.txt", "--model", "m", "--kind", "linear-warp", "--epochs", "2", "--threads", "1")
+    )
+
+
+def neighbours(lab: Lab, folder: Path) -> None:
+    """Nearest neighbours."""
+    rows(lab, folder)
+    done(lab.run(folder, "train", "rows.txt", "--model", "m", "--kind", "nearest"))
+
+
+def ensemble(lab: Lab, folder: Path) -> None:
+    """An ensemble of two."""
+    rows(lab, folder)
+    done(lab.run(folder, "train", "rows.txt", "--model", "m", "--ensemble", "2", *QUICK))
+
+
+def classifiers(lab: Lab, folder: Path) -> None:
+    """One classifier per label."""
+    rows(lab, folder)
+    done(lab.run(folder, "train", "rows.txt", "--model", "m", "--kind", "one-vs-rest"))
+
+
+def documents_model(lab: Lab, folder: Path) -> None:
+    """A model with a dictionary of words."""
+    rows(lab, folder)
+    done(lab.run(folder, "train", "documents.jsonl", "--model", "m", *QUICK))
+
+
+def picture_model(lab: Lab, folder: Path) -> None:
+    """A model of pictures, with a dictionary of visual terms."""
+    pictures(lab, folder)
+    words = ("train", "photos", "--model", "m", "--terms", "20", "--describe", "terms,colour", *QUICK)
+    done(lab.run(folder, *words))
+
+
+def indexed(lab: Lab, folder: Path) -> None:
+    """A model with an index of its labels."""
+    wide_model(lab, folder)
+    (folder / "more.txt").write_text("__label__l1 w1 w2\n__label__l2 w3 w4\n")
+    done(lab.run(folder, "index", "m", "--kind", "int8", "--threads", "1"))
+
+
+def tuned(lab: Lab, folder: Path) -> None:
+    """Trials of a search for parameters."""
+    rows(lab, folder)
+    words = "tune rows.txt --out t --trials 2 --fix epochs=2 --fix dim=8 --threads 1"
+    done(lab.run(folder, *words.split()))
+
+
+def settings(lab: Lab, folder: Path) -> None:
+    """A TOML file with parameters."""
+    rows(lab, folder)
+    (folder / "c.toml").write_text(
+        'dim = 8\nepochs = 2\nloss = "warp"\nmax_norm = 1.5\nsampler = "uniform"\nseed = 3\n'
+    )
+
+
+def results(lab: Lab, folder: Path) -> None:
+    """Features with their dictionary, and word vectors with their cache."""
+    pictures(lab, folder)
+    rows(lab, folder)
+    done(lab.run(folder, "features", "images", "photos", "--out", "f.parquet", "--terms", "20"))
+    done(lab.run(folder, "vectors", "train", "text.txt", "--out", "v.vec", "--dim", "4"))
+    done(lab.run(folder, "vectors", "info", "v.vec"))
+
+
+def token_file(lab: Lab, folder: Path) -> None:
+    """A file of two tokens."""
+    done(lab.run(folder, "token", "tokens", "eve"))
+    done(lab.run(folder, "token", "tokens", "adam", "--role", "write"))
