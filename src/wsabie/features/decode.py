@@ -206,6 +206,9 @@ def _open(stream: IO[bytes]) -> tuple[Image.Image, PictureStructure]:
 @contextmanager
 def _share(n_bytes: int) -> Iterator[None]:
     """Decode when so much memory is free; `RejectedItem` where it never is."""
+    if n_bytes == 0:
+        yield
+        return
     if n_bytes > current_limits().picture_bytes:
         raise RejectedItem(TOO_LARGE, str(limit_error("picture_bytes", f"decoding takes {n_bytes:,} bytes")))
     with BUDGET.share(n_bytes):
