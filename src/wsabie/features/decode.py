@@ -138,8 +138,9 @@ def decode_full(content: Content, *, size: int = 256, max_pixels: int = 64_000_0
                     full = image.size  # some decoders turn the picture upright themselves
                 return _decoded(image, region, full, size)
             finally:
-                image.close()  # its memory is free before the share is, even where an error holds the picture
-                vars(image).pop("_decoder", None)
+                Image.Image.close(image)  # its memory is free before the share is, even where an error holds it
+                for name in ("_decoder", "fp"):
+                    vars(image).pop(name, None)
 
 
 def _decoded(image: Image.Image, region: Region | None, full: tuple[int, int], size: int) -> Decoded:
