@@ -4,6 +4,7 @@ A process counts what its threads hold. Between processes a file stands for the 
 holds a part has a lock on its byte. The system frees the locks of a process that ends, however it ends.
 """
 
+import ctypes
 import fcntl
 import os
 import tempfile
@@ -11,12 +12,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
+from typing import Any
 
 VARIABLE = "WSABIE_MEMORY_FILE"
 """Names the file that processes share; unset: this process has the budget for itself."""
 
 _UNITS = 64
 _SMALL = 1 / 256  # of the budget: not worth a lock between processes
+_LARGE = 64 << 20  # bytes, after which the allocator is asked to give back what is free
 _AGAIN = 0.005  # seconds
 
 
@@ -69,6 +73,8 @@ class MemoryBudget:
             self._give_back(n_bytes, units)
 
     def _give_back(self, n_bytes: int, units: list[int]) -> None:
+        if n_bytes >= _LARGE:
+            _trim()
         for unit in units:
             self._lock(fcntl.LOCK_UN, unit)
             self._units.discard(unit)
@@ -117,6 +123,21 @@ class MemoryBudget:
         except OSError:  # there are no locks here
             return True
         return True
+
+
+def _trim() -> None:
+    """Give free memory back to the system: glibc keeps up to 64 MB pieces of it for each thread."""
+    trim = _find_trim()
+    if trim is not None:
+        trim(0)
+
+
+@cache
+def _find_trim() -> Any:
+    try:
+        return ctypes.CDLL(None).malloc_trim
+    except (OSError, AttributeError, TypeError):  # another C library
+        return None
 
 
 @contextmanager

@@ -127,21 +127,29 @@ def decode_full(content: Content, *, size: int = 256, max_pixels: int = 64_000_0
     stream = opened(content.picture if isinstance(content, Cutout) else content)
     with stream, _quiet(), _explained(stream):
         image, structure = _open(stream)
-        width, height = full = _size(image, max_pixels)
-        enough = _enough(size, region, width, height)
-        drafted = image.draft("RGB", scaled_size(width, height, enough))
+        full = _size(image, max_pixels)
+        enough = _enough(size, region, *full)
+        drafted = image.draft("RGB", scaled_size(*full, enough))
         target = scaled_size(*image.size, min(enough, max(image.size)))
         with _share(estimate_bytes(image, structure, full, target, parts=region is not None)):
-            image.load()
-            if drafted is None:
-                width, height = image.size  # some decoders turn the picture upright themselves
-            orientation = _orientation(image)
-            if orientation in _SIDEWAYS:
-                width, height = height, width
-            if region is not None:
-                return _cut(image, orientation, region, width, height, size)
-            small = shrink(image, size, grey_levels(image))
-            return Decoded(np.array(_turned(small, orientation)), width, height)
+            try:
+                image.load()
+                if drafted is None:
+                    full = image.size  # some decoders turn the picture upright themselves
+                return _decoded(image, region, full, size)
+            finally:
+                Image.Image.close(image)  # its memory is free before the share is, even where an error holds it
+                for name in ("_decoder", "fp"):
+                    vars(image).pop(name, None)
+
+
+def _decoded(image: Image.Image, region: Region | None, full: tuple[int, int], size: int) -> Decoded:
+    orientation = _orientation(image)
+    width, height = full[::-1] if orientation in _SIDEWAYS else full
+    if region is not None:
+        return _cut(image, orientation, region, width, height, size)
+    small = shrink(image, size, grey_levels(image))
+    return Decoded(np.array(_turned(small, orientation)), width, height)
 
 
 class Header(NamedTuple):
@@ -206,6 +214,9 @@ def _open(stream: IO[bytes]) -> tuple[Image.Image, PictureStructure]:
 @contextmanager
 def _share(n_bytes: int) -> Iterator[None]:
     """Decode when so much memory is free; `RejectedItem` where it never is."""
+    if n_bytes == 0:
+        yield
+        return
     if n_bytes > current_limits().picture_bytes:
         raise RejectedItem(TOO_LARGE, str(limit_error("picture_bytes", f"decoding takes {n_bytes:,} bytes")))
     with BUDGET.share(n_bytes):

@@ -84,7 +84,7 @@ def shrink(image: Image.Image, size: int, levels: Levels | None = None) -> Image
         small = image
         if target != image.size:
             small = image.resize(target, Image.Resampling.BILINEAR, reducing_gap=_GAP)
-        return small.convert("RGB")
+        return small if small.mode == "RGB" else small.convert("RGB")
     across, down = reduction_factors(image.size, target)
     whole: Image.Image | None = None
     for left, top, tile in _places(image, across, down):
@@ -111,7 +111,7 @@ def _interpolate(
 def _on_white(image: Image.Image) -> Image.Image:
     if image.mode == "RGBA":
         image = Image.alpha_composite(Image.new("RGBA", image.size, _WHITE), image)
-    return image.convert("RGB")
+    return image if image.mode == "RGB" else image.convert("RGB")
 
 
 def _in_plain_mode(image: Image.Image, levels: Levels | None) -> Image.Image:

@@ -57,10 +57,14 @@ def inspect_jpeg(stream: IO[bytes]) -> JpegStructure:
     ValueError: more than 100 scans
     """
     at, scans, exif, bands, progressive = 2, 0, 0, 0, False
+    stream.seek(0)
+    first = stream.read(_PIECE)  # holds all segments of most files
     for _ in range(_MOST_SEGMENTS):
-        at = _find_marker(stream, at)
-        stream.seek(at)
-        head = stream.read(10)
+        head = first[at : at + 10]
+        if len(head) < 10 or not _MARKER.match(head):
+            at = _find_marker(stream, at)
+            stream.seek(at)
+            head = stream.read(10)
         if len(head) < 5 or head[1] == _END:
             return JpegStructure(progressive or scans > 0)
         length = int.from_bytes(head[2:4], "big")

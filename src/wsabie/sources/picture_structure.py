@@ -55,11 +55,10 @@ def inspect_picture(stream: IO[bytes]) -> PictureStructure:
             return PictureStructure(png.text_bytes, exif=png.exif)
         if head.startswith(_TIFFS):
             inspect_tiff(stream)
-        length = stream.seek(0, io.SEEK_END)
-        if head.startswith(b"RIFF"):
-            return PictureStructure(2 * length)  # Pillow reads the whole file, and joins the parts
-        if head.startswith(b"ftyp", 4):
-            return PictureStructure(2 * length, frame_pixels=inspect_avif(stream))
+        elif head.startswith(b"RIFF"):
+            return PictureStructure(2 * stream.seek(0, io.SEEK_END))  # Pillow reads the whole file, and joins the parts
+        elif head.startswith(b"ftyp", 4):
+            return PictureStructure(2 * stream.seek(0, io.SEEK_END), frame_pixels=inspect_avif(stream))
         return PictureStructure()
     finally:
         stream.seek(0)
