@@ -10,6 +10,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -368,6 +369,21 @@ def test_files_move_between_roots(photos: Collection, tmp_path: Path) -> None:
     with reading(photos.engine) as connection:
         row = connection.execute(select(tables.items).where(tables.items.c.id == number)).one()
     assert (row.root_id, row.path, row.state) == (all_roots(photos)[1].id, "0.png", "present")
+
+
+@pytest.mark.parametrize("seconds", [99_999_999_999, -99_999_999_999])
+def test_times_that_64_bits_cannot_hold(photos: Collection, monkeypatch: pytest.MonkeyPatch, seconds: int) -> None:
+    stat = os.stat
+
+    def at_another_time(path: object, **options: Any) -> object:
+        held = stat(path, **options)  # type: ignore[call-overload]
+        if not str(path).endswith("9.png"):
+            return held
+        return SimpleNamespace(st_size=held.st_size, st_mode=held.st_mode, st_mtime_ns=seconds * 10**9)
+
+    write(photos.folder / "9.png", 90)
+    monkeypatch.setattr(os, "stat", at_another_time)
+    assert (look(photos).new, look(photos).unchanged) == (1, 7)
 
 
 def test_roots_that_are_refused(photos: Collection, tmp_path: Path) -> None:

@@ -214,3 +214,34 @@ def test_a_picture_that_cannot_be_written_is_listed(tagged: Collection, tmp_path
     write_to_pictures(tagged, rejects=rejects)
     assert rejects.counts == {"tags that could not be written": 1, "file that is not there": 1}
     assert (tmp_path / "elsewhere.xmp").read_text() == "mine"
+
+
+def test_pictures_that_cannot_be_put_there_are_listed(collection: Collection, tmp_path: Path) -> None:
+    add_items(collection, ["a.jpg", "gone.jpg", "loop.jpg", f"{'x' * 251}.jpg"])
+    draw_pictures(collection.folder, ["a.jpg", f"{'x' * 251}.jpg"])
+    (collection.folder / "loop.jpg").symlink_to("loop.jpg")
+    for item in range(1, 5):
+        tag(collection, item, "sea")
+    rejects = Rejects()
+    assert export_tags(collection, tmp_path / "pictures", kind="imagefolder", rejects=rejects).files == 2
+    assert rejects.counts == {"file that is not there": 2}
+    rejects = Rejects()
+    assert export_tags(collection, tmp_path / "sidecars", kind="xmp", rejects=rejects).files == 3
+    assert [(where[:1], reason) for where, reason, _ in rejects.listed] == [("x", "tags that could not be written")]
+    rejects = Rejects()
+    assert write_to_pictures(collection, into=True, rejects=rejects).files == 2
+    assert rejects.counts == {"file that is not there": 2}
+
+
+def test_a_path_that_is_too_long_where_it_is_to_be(collection: Collection, tmp_path: Path) -> None:
+    deep = "/".join(["p" * 200] * 18)
+    add_items(collection, ["a.jpg", f"{deep}/b.jpg"])
+    draw_pictures(collection.folder, ["a.jpg", f"{deep}/b.jpg"])
+    for item in (1, 2):
+        tag(collection, item, "sea")
+    out = tmp_path / ("q" * 200) / ("q" * 200) / "out"
+    out.parent.mkdir(parents=True)
+    for kind, reason in (("imagefolder", "path that is too long"), ("xmp", "tags that could not be written")):
+        rejects = Rejects()
+        export_tags(collection, out.with_name(kind), kind=kind, rejects=rejects)  # type: ignore[arg-type]
+        assert rejects.counts == {reason: 1}

@@ -1,5 +1,6 @@
 """Thumbnails: upright, small, kept by content, and what they refuse."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from wsabie.catalogue.database import reading
 from wsabie.catalogue.scanning import scan
 from wsabie.catalogue.thumbnails import SIZES, place_of, thumbnail
 from wsabie.samples import sample_path
+from wsabie.storage.rejects import Rejects
 
 
 def numbers(collection: Collection) -> dict[str, int]:
@@ -91,3 +93,24 @@ def test_what_cannot_be_shown_is_told(collection: Collection) -> None:
         thumbnail(collection, found["a.png"], 1024)
     assert not list(collection.thumbnails.glob("*/*.tmp"))
     assert place_of(collection, "abcd", 256).name == "abcd-256.webp"
+
+
+def test_a_picture_that_is_a_file_no_more_is_told(collection: Collection) -> None:
+    gone = ("loop.png", "gone.png", "pipe.png")
+    for name in ("there.png", *gone):
+        Image.new("RGB", (8, 8)).save(collection.folder / name)
+    found = numbers(collection)
+    for name in gone:
+        (collection.folder / name).unlink()
+    (collection.folder / "loop.png").symlink_to("loop.png")
+    os.mkfifo(collection.folder / "pipe.png")
+    for name, said in [
+        ("loop.png", "Too many levels of symbolic links"),
+        ("gone.png", "No such file"),
+        ("pipe.png", "is no file any more"),
+    ]:
+        with pytest.raises(InputError, match=said):
+            thumbnail(collection, found[name])
+    rejects = Rejects()
+    assert scan(collection, by="eve", rejects=rejects).missing == 3
+    assert rejects.counts == {"link to a missing file": 1, "not a regular file": 1}

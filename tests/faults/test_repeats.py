@@ -22,8 +22,9 @@ from wsabie.storage.rejects import Rejects
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from wsabie.catalogue.collection import open_collection
+from wsabie.catalogue.collection import create
 from wsabie.catalogue.exporting import export_tags, write_to_pictures
+from wsabie.catalogue.scanning import scan
 from {module} import {name} as real
 import {module} as module
 calls = []
@@ -33,7 +34,7 @@ def fatal(*given, **more):
         os.kill(os.getpid(), signal.SIGKILL)
     return real(*given, **more)
 module.{name} = fatal
-with open_collection(Path(sys.argv[1])) as collection:
+with create(Path(sys.argv[1])) as collection:
     {call}
 """
 
@@ -103,7 +104,6 @@ def test_drafts_on_a_disk_that_is_away_are_not_forgotten(photos: Collection, tmp
         ("out", {"kind": "imagefolder"}, "wsabie.catalogue.formats.pictures._put", 2),
         ("out", {"kind": "xmp"}, "wsabie.catalogue.formats.sidecars.write_sidecar", 2),
         ("out.json", {"pictures": "copy"}, "wsabie.catalogue.formats.pictures._put", 2),
-        ("out.csv", {}, "wsabie.storage.atomic._flush", 1),
     ],
 )
 def test_the_same_export_again(
@@ -116,6 +116,23 @@ def test_the_same_export_again(
     assert hidden(place)
     done = export_tags(photos, place / out, **options)  # type: ignore[arg-type]
     assert (done.tags, hidden(place), (place / "own.txt").read_text()) == (4, [], "mine")
+
+
+@pytest.mark.parametrize(
+    "at",
+    [
+        "wsabie.catalogue.collection.upgrade",
+        "wsabie.catalogue.collection.writing",
+        "wsabie.catalogue.collection.write_text",
+        "wsabie.catalogue.scanning.write_block",
+    ],
+)
+def test_a_collection_that_was_half_made(tmp_path: Path, at: str) -> None:
+    draw_pictures(tmp_path)
+    kill(tmp_path, 'scan(collection, by="eve")', at, 1)
+    with create(tmp_path) as collection:
+        assert scan(collection, by="eve").new == 4
+        assert scan(collection, by="eve").unchanged == 4
 
 
 def test_an_unfinished_folder_of_somebody_else_stays(photos: Collection, tmp_path: Path) -> None:

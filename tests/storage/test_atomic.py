@@ -166,3 +166,10 @@ def test_who_waits_begins_when_a_folder_is_free(tmp_path: Path) -> None:
         order.append("second")
     thread.join()
     assert order == ["first", "second"]
+
+
+def test_a_draft_of_a_long_name_has_room(tmp_path: Path) -> None:
+    for name in ("x" * 255, "日" * 85):
+        write_text(tmp_path / name, "whole")
+        assert [path.name for path in tmp_path.iterdir()] == [name]
+        (tmp_path / name).unlink()

@@ -60,22 +60,23 @@ def note_drafts(place: Path) -> Iterator[DraftNote]:
     path = place / _NOTES / token
     with explained(path):
         path.parent.mkdir(exist_ok=True)
-        file = _locked(path)
+        file = _lock_note(path)
     with file:
         try:
             yield DraftNote(token, file)
         finally:
-            path.unlink(missing_ok=True)
+            with suppress(OSError):  # without drafts it says nothing
+                path.unlink()
 
 
 def list_drafts(place: Path) -> list[Path]:
-    """The drafts that killed commands left among pictures; only the folders that their notes name are looked into."""
-    return [draft for _, drafts in _left(place) for draft in drafts]
+    """List what killed commands left among pictures; only the folders that their notes name are looked into."""
+    return [draft for _, drafts in _abandoned_notes(place) for draft in drafts]
 
 
 def remove_drafts(place: Path, rejects: Rejects) -> None:
     """Remove the drafts that killed commands left among pictures; what cannot be removed is listed."""
-    for note, drafts in _left(place):
+    for note, drafts in _abandoned_notes(place):
         try:
             for draft in drafts:
                 draft.unlink(missing_ok=True)
@@ -84,8 +85,8 @@ def remove_drafts(place: Path, rejects: Rejects) -> None:
             rejects.add(str(error.filename), "draft that cannot be removed", error.strerror or "")
 
 
-def _locked(path: Path) -> FileIO:
-    """A new note with a lock on it, before which nobody took it for an abandoned one."""
+def _lock_note(path: Path) -> FileIO:
+    """Make a note with a lock on it, before which nobody took it for an abandoned one."""
     while True:
         file = FileIO(path, "w")
         with suppress(OSError):  # where there are no locks, no drafts are removed
@@ -95,8 +96,8 @@ def _locked(path: Path) -> FileIO:
         file.close()
 
 
-def _left(place: Path) -> Iterator[tuple[Path, list[Path]]]:
-    """The notes that nobody holds, and the drafts of each; a folder that is away keeps its note."""
+def _abandoned_notes(place: Path) -> Iterator[tuple[Path, list[Path]]]:
+    """Yield each note that nobody holds with its drafts; that of a folder that is away stays."""
     for note in sorted((place / _NOTES).glob("*")):
         with suppress(OSError), note.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

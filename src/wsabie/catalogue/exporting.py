@@ -1,7 +1,7 @@
 """The tags of a collection written to files; its pictures stay as they are unless they are asked to be written to."""
 
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -19,7 +19,7 @@ from wsabie.catalogue.formats.image_folder import write_image_folder
 from wsabie.catalogue.formats.pictures import How, Names, original, put
 from wsabie.catalogue.formats.record import Tag
 from wsabie.catalogue.tables import labels
-from wsabie.storage.atomic import new_folder, try_writing
+from wsabie.storage.atomic import UnwritableError, new_folder, try_writing
 from wsabie.storage.outputs import refuse_unwritable
 from wsabie.storage.rejects import Rejects
 
@@ -102,12 +102,22 @@ def export_tags(
         elif kind == "jsonl":
             n = tables.write_jsonl(tags, out)
         elif kind == "coco":
-            with new_folder(_beside(out)) if pictures else nullcontext() as folder:  # takes its place last
+            with _draft_of(_picture_folder(out)) if pictures else nullcontext() as folder:  # takes its place last
                 n = write_coco(tags, out, _categories(connection), _namer(collection, out, folder, pictures), rejects)
         else:
-            with new_folder(out) as folder:
+            with _draft_of(out) as folder:
                 n, n_files = _fill(folder, kind, tags, collection, pictures or "copy", rejects)
     return Exported(str(out), kind, n, n_files, len(rejects))
+
+
+@contextmanager
+def _draft_of(out: Path) -> Iterator[Path]:
+    """Yield a draft of a new folder; what cannot be written there is told of the folder, and not of its draft."""
+    with new_folder(out) as draft:
+        try:
+            yield draft
+        except UnwritableError as error:
+            raise error.__cause__ or error from None
 
 
 def _fill(
@@ -186,7 +196,7 @@ def _refuse_place(collection: Collection, out: Path, kind: Kind, pictures: How |
                 f"{out} is there already and would be lost; give another name, or --overwrite to replace it"
             )
     if pictures or kind == "imagefolder":
-        place = out if kind == "imagefolder" else _beside(out)
+        place = out if kind == "imagefolder" else _picture_folder(out)
         for root in collection.roots().values():
             if place.resolve().is_relative_to(root.resolve()):
                 raise InputError(f"{place} lies in {root}, where copies would be new items; choose another place")
@@ -195,8 +205,8 @@ def _refuse_place(collection: Collection, out: Path, kind: Kind, pictures: How |
         _refuse_full(out)
 
 
-def _beside(out: Path) -> Path:
-    """The folder of the pictures of a COCO file."""
+def _picture_folder(out: Path) -> Path:
+    """Return the folder of the pictures of a COCO file."""
     return out.parent / "images"
 
 

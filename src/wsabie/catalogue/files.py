@@ -118,7 +118,7 @@ def path_of(stream: FileIO) -> Path:
 
 
 def _within(path: Path | str, folder: Path) -> bool:
-    """Whether a path, with all links followed, lies in a folder; a link that leads back to itself lies where it is."""
+    """Say whether a path, with all links followed, lies in a folder; a link to itself lies where it is."""
     return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 

@@ -205,7 +205,7 @@ def remove_drafts(folder: Path) -> None:
 
 
 def abandoned_drafts(folder: Path, token: str) -> list[Path]:
-    """The drafts in a folder, not below it, of `replacing` with a token.
+    """List the drafts in a folder, not below it, that `replacing` made with a token.
 
     Examples
     --------
