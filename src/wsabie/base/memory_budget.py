@@ -142,13 +142,24 @@ def _find_trim() -> Any:
 
 @contextmanager
 def shared_memory_file() -> Iterator[None]:
-    """Let this process and those that it starts meanwhile share their budgets; within such a block, do nothing."""
-    if VARIABLE in os.environ:
+    """Let this process and those that it starts meanwhile share their budgets; within such a block, do nothing.
+
+    Where no temporary file can be made each process has a budget of its own.
+    """
+    file = None if VARIABLE in os.environ else _open_temporary_file()
+    if file is None:
         yield
         return
-    with tempfile.NamedTemporaryFile(prefix="wsabie-memory-") as file:
+    with file:
         os.environ[VARIABLE] = file.name
         try:
             yield
         finally:
             os.environ.pop(VARIABLE, None)
+
+
+def _open_temporary_file() -> "tempfile._TemporaryFileWrapper[bytes] | None":
+    try:
+        return tempfile.NamedTemporaryFile(prefix="wsabie-memory-")  # noqa: SIM115 - closed by the caller
+    except OSError:
+        return None

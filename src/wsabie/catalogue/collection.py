@@ -27,7 +27,6 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from wsabie.base.errors import InputError, WsabieError
 from wsabie.catalogue import tables
-from wsabie.catalogue.backups import back_up, back_up_daily, best_backup
 from wsabie.catalogue.collection_file import (
     CATALOGUE,
     NAME,
@@ -35,14 +34,12 @@ from wsabie.catalogue.collection_file import (
     CollectionFile,
     read_collection_file,
     record_state,
-    share_catalogue,
     state_of,
     write_collection_file,
 )
+from wsabie.catalogue.connection import connect, way_back
 from wsabie.catalogue.damage import find_damage
-from wsabie.catalogue.database import HEAD, check_tables, open_database, reading, upgrade, version, writing
-from wsabie.catalogue.database_errors import restore_command, shown
-from wsabie.catalogue.sqlite_file import Mode
+from wsabie.catalogue.database import open_database, reading, writing
 from wsabie.storage.atomic import DiskFullError, UnwritableError, explained, held, readable
 
 HERE = "."
@@ -69,8 +66,8 @@ class Collection:
 
     folder: Path
     engine: Engine
-    read_only: bool = False
     _held: ExitStack = field(default_factory=ExitStack, repr=False, compare=False)
+    read_only: bool = False
 
     @property
     def place(self) -> Path:
@@ -154,7 +151,7 @@ def create(folder: Path, database: str | None = None) -> Collection:
             "a password in --database would be written to disk; put it into ~/.pgpass or PGPASSWORD and leave it out"
         )
     with _made(folder), _made(place):
-        found = _connect(folder, CollectionFile(1, database), "rwc")
+        found = Collection(folder, *connect(folder, CollectionFile(1, database), "rwc"))
     with writing(found.engine) as connection:
         if connection.execute(select(tables.roots.c.id).where(tables.roots.c.path == HERE)).first() is None:
             connection.execute(insert(tables.roots).values(path=HERE))
@@ -183,10 +180,10 @@ def open_collection(folder: Path, *, read_only: bool = False) -> Collection:
     folder = require_collection(folder)
     known, catalogue = read_collection_file(folder / PLACE), folder / PLACE / CATALOGUE
     if known.database is None and not catalogue.is_file():
-        raise InputError(f"the catalogue of {folder} is gone: {PLACE}/{CATALOGUE} is missing; {_way_back(folder)}")
+        raise InputError(f"the catalogue of {folder} is gone: {PLACE}/{CATALOGUE} is missing; {way_back(folder)}")
     if known.database is None and not catalogue.stat().st_size:
-        raise InputError(f"the catalogue of {folder} was emptied: {catalogue} has 0 bytes; {_way_back(folder)}")
-    return _connect(folder, known, "ro" if read_only else "rw")
+        raise InputError(f"the catalogue of {folder} was emptied: {catalogue} has 0 bytes; {way_back(folder)}")
+    return Collection(folder, *connect(folder, known, "ro" if read_only else "rw"), read_only)
 
 
 def require_collection(folder: Path) -> Path:
@@ -205,12 +202,6 @@ def require_collection(folder: Path) -> Path:
             raise InputError(f"{folder} lies in the collection {above} and is none of its own; give {above}")
         raise InputError(f"{folder} is not a collection yet; make it one: wsabie collection init {quote(str(folder))}")
     return folder
-
-
-def may_write(folder: Path) -> bool:
-    """Whether this user may write to a collection's own folder and its catalogue, as far as can be told before."""
-    place = folder / PLACE
-    return all(os.access(path, os.W_OK) for path in (place, place / CATALOGUE) if path.exists())
 
 
 def is_collection(folder: Path) -> bool:
@@ -254,7 +245,7 @@ def refuse_damage(collection: Collection, error: BaseException) -> None:
 def damage_error(collection: Collection, fault: str) -> InputError:
     """Return the refusal of a catalogue in which this fault was found."""
     return InputError(
-        f"the catalogue of {collection.folder} is damaged ({fault}); {_way_back(collection.folder)}",
+        f"the catalogue of {collection.folder} is damaged ({fault}); {way_back(collection.folder)}",
         served="the catalogue is damaged; who runs the service learns more by: wsabie collection status --check",
     )
 
@@ -293,74 +284,3 @@ def _has_password(database: str) -> bool:
     engine = open_database(database)
     engine.dispose()
     return engine.url.password is not None or "password" in engine.url.query
-
-
-def _connect(folder: Path, known: CollectionFile, mode: Mode) -> Collection:
-    place = folder / PLACE
-    with ExitStack() as stack:
-        engine = open_database(known.database or place / CATALOGUE, mode)
-        if mode != "ro" and engine.dialect.name == "sqlite":
-            _refuse_read_only(folder)
-            stack.enter_context(share_catalogue(place))
-        stack.callback(engine.dispose)
-        found = version(engine)
-        if found is None and mode != "rwc":
-            raise InputError(
-                f"the catalogue of {folder} was emptied: {shown(engine)} has no tables; {_way_back(folder)}"
-            )
-        if found != HEAD:
-            _bring_up(folder, str(found)) if mode == "ro" else _upgrade(engine, place)
-        check_tables(engine)
-        _refuse_other(engine, folder, known)
-        if mode == "rw":
-            back_up_daily(engine, place)
-        return Collection(folder, engine, mode == "ro", stack.pop_all())
-
-
-def _upgrade(engine: Engine, place: Path) -> None:
-    """Make the tables, or change those of an older version, of which a backup is kept."""
-    with held(place, wait=True):
-        found = version(engine)  # another process may have been first
-        if found not in (None, HEAD) and engine.dialect.name == "sqlite":
-            back_up(engine, place, "migration")
-        if found != HEAD:
-            upgrade(engine)
-
-
-def _bring_up(folder: Path, found: str) -> None:
-    """Change tables of an older version before somebody only looks."""
-    if not may_write(folder):
-        raise InputError(
-            f"the tables of {folder} are of an older version ({found}, here {HEAD}) and cannot be changed here; let "
-            f"somebody who may write there run: wsabie collection status {quote(str(folder))}"
-        )
-    open_collection(folder).close()
-
-
-def _refuse_read_only(folder: Path) -> None:
-    if not may_write(folder):
-        raise UnwritableError(
-            f"cannot change the catalogue of {folder}: it is read-only for you, and can only be looked at; check the "
-            f"permissions of {folder / PLACE}"
-        )
-
-
-def _refuse_other(engine: Engine, folder: Path, known: CollectionFile) -> None:
-    """Refuse a catalogue that is not the one that was here, or ends before it did."""
-    state = state_of(engine)
-    if known.catalogue not in (None, state.catalogue):
-        what = "is another catalogue than the one that was there"
-    elif state.journal < known.journal:
-        what = f"ends at entry {state.journal} of its journal, and the one that was there had {known.journal}"
-    else:
-        return
-    accept = f"or accept it as it is: {restore_command(folder)} --accept"
-    raise InputError(f"{shown(engine)} {what}; {_way_back(folder)}, {accept}")
-
-
-def _way_back(folder: Path) -> str:
-    """Say how a catalogue is brought back."""
-    backup = best_backup(folder / PLACE)
-    if backup is None:
-        return f"put a copy of your own at {folder / PLACE / CATALOGUE}"
-    return f"restore the backup of {backup.at[:16].replace('T', ' ')} UTC: {restore_command(folder)}"

@@ -22,7 +22,8 @@ from starlette.types import ASGIApp
 
 from wsabie.base.errors import BusyError, InputError
 from wsabie.base.memory_budget import shared_memory_file
-from wsabie.catalogue.collection import is_collection, may_write, open_collection
+from wsabie.catalogue.collection import is_collection, open_collection
+from wsabie.catalogue.connection import may_write
 from wsabie.catalogue.understanding import Meanings, meanings_in
 from wsabie.faces.serve import kept_once, measured
 from wsabie.faces.serve.app import make_app

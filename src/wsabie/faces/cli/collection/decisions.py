@@ -42,20 +42,20 @@ def annotations(
         number = None if item is None else items_called(collection, [item], Path.cwd())[0]
         sought = Sought(number, label, state, origin, by, model, since, until)
         found = page(collection, sought, cursor=cursor, limit=k)
-    if json:
-        told = [one._asdict() for one in found.annotations]
-        show_json({"schema": 1, "annotations": told, "next": found.next_cursor})
-        return
-    if not found.annotations:
-        note("nothing of this kind is decided")
-        return
-    rows = [
-        [a.path, a.label + " (a region)" * bool(a.region), a.state, a.at[:19].replace("T", " "), a.by, _chance(a)]
-        for a in found.annotations
-    ]
-    more = "" if found.next_cursor is None else "; -k shows more"
-    columns = ["item", "label", "", "when (UTC)", "who", "suggested at"]
-    show_table(f"{folder}: {plural(len(rows), 'annotation')}, newest first{more}", columns, rows)
+        if json:
+            told = [one._asdict() for one in found.annotations]
+            show_json({"schema": 1, "annotations": told, "next": found.next_cursor})
+            return
+        if not found.annotations:
+            note("nothing of this kind is decided")
+            return
+        rows = [
+            [a.path, a.label + " (a region)" * bool(a.region), a.state, a.at[:19].replace("T", " "), a.by, _chance(a)]
+            for a in found.annotations
+        ]
+        more = "" if found.next_cursor is None else "; -k shows more"
+        columns = ["item", "label", "", "when (UTC)", "who", "suggested at"]
+        show_table(f"{folder}: {plural(len(rows), 'annotation')}, newest first{more}", columns, rows)
 
 
 def _chance(one: Any) -> str:

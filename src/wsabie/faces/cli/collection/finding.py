@@ -50,20 +50,20 @@ def search(
         if sheet is not None:
             _draw(collection, answer, sheet)
         why = "" if answer.groups or json else _nothing(collection)
-    if json:
-        show_json(_document(answer, paths))
-        return
-    from wsabie.search.asked import listed
+        if json:
+            show_json(_document(answer, paths))
+            return
+        from wsabie.search.asked import listed
 
-    for sentence in answer.meaning.said:
-        note(sentence)
-    for group in answer.groups:
-        out.print(one_line(f"{listed(group.labels)}: {group.why}"))
-        for hit in group.hits:
-            score = "" if hit.score is None else f" {hit.score:.2f}"
-            typer.echo(f"{one_line(paths[hit.item])}\t{one_line(hit.label)}{score}")
-    if why:
-        note(why)
+        for sentence in answer.meaning.said:
+            note(sentence)
+        for group in answer.groups:
+            out.print(one_line(f"{listed(group.labels)}: {group.why}"))
+            for hit in group.hits:
+                score = "" if hit.score is None else f" {hit.score:.2f}"
+                typer.echo(f"{one_line(paths[hit.item])}\t{one_line(hit.label)}{score}")
+        if why:
+            note(why)
 
 
 def _nothing(collection: "Collection") -> str:

@@ -1,0 +1,108 @@
+"""Connections to the catalogue of a folder, after a look at it: it is whole, of this version, and the right one."""
+
+import os
+from contextlib import ExitStack
+from pathlib import Path
+from shlex import quote
+
+from sqlalchemy import Engine
+
+from wsabie.base.errors import InputError
+from wsabie.catalogue.backups import back_up, back_up_daily, best_backup
+from wsabie.catalogue.collection_file import (
+    CATALOGUE,
+    PLACE,
+    CollectionFile,
+    read_collection_file,
+    share_catalogue,
+    state_of,
+)
+from wsabie.catalogue.database import HEAD, check_tables, open_database, upgrade, version
+from wsabie.catalogue.database_errors import restore_command, shown
+from wsabie.catalogue.sqlite_file import Mode
+from wsabie.storage.atomic import UnwritableError, held
+
+
+def connect(folder: Path, known: CollectionFile, mode: Mode) -> tuple[Engine, ExitStack]:
+    """Connect to the catalogue of a folder; what must be let go of in the end is in the stack.
+
+    Raises
+    ------
+    InputError
+        It cannot be reached, is damaged, emptied, older than it was, another one, or of a newer version.
+    """
+    place = folder / PLACE
+    with ExitStack() as stack:
+        engine = open_database(known.database or place / CATALOGUE, mode)
+        if mode != "ro" and engine.dialect.name == "sqlite":
+            _refuse_read_only(folder)
+            stack.enter_context(share_catalogue(place))
+        stack.callback(engine.dispose)
+        found = version(engine)
+        if found is None and mode != "rwc":
+            raise InputError(
+                f"the catalogue of {folder} was emptied: {shown(engine)} has no tables; {way_back(folder)}"
+            )
+        if found != HEAD:
+            _bring_up(folder, str(found)) if mode == "ro" else _upgrade(engine, place)
+        check_tables(engine)
+        _refuse_other(engine, folder, known)
+        if mode == "rw":
+            back_up_daily(engine, place)
+        return engine, stack.pop_all()
+
+
+def _upgrade(engine: Engine, place: Path) -> None:
+    """Make the tables, or change those of an older version, of which a backup is kept."""
+    with held(place, wait=True):
+        found = version(engine)  # another process may have been first
+        if found not in (None, HEAD) and engine.dialect.name == "sqlite":
+            back_up(engine, place, "migration")
+        if found != HEAD:
+            upgrade(engine)
+
+
+def _bring_up(folder: Path, found: str) -> None:
+    """Change tables of an older version before somebody only looks."""
+    if not may_write(folder):
+        raise InputError(
+            f"the tables of {folder} are of an older version ({found}, here {HEAD}) and cannot be changed here; let "
+            f"somebody who may write there run: wsabie collection status {quote(str(folder))}"
+        )
+    _, stack = connect(folder, read_collection_file(folder / PLACE), "rw")
+    stack.close()
+
+
+def _refuse_read_only(folder: Path) -> None:
+    if not may_write(folder):
+        raise UnwritableError(
+            f"cannot change the catalogue of {folder}: it is read-only for you, and can only be looked at; check the "
+            f"permissions of {folder / PLACE}"
+        )
+
+
+def _refuse_other(engine: Engine, folder: Path, known: CollectionFile) -> None:
+    """Refuse a catalogue that is not the one that was here, or ends before it did."""
+    state = state_of(engine)
+    if known.catalogue not in (None, state.catalogue):
+        what = "is another catalogue than the one that was there"
+    elif state.journal < known.journal:
+        what = f"ends at entry {state.journal} of its journal, and the one that was there had {known.journal}"
+    else:
+        return
+    accept = f"or accept it as it is: {restore_command(folder)} --accept"
+    raise InputError(f"{shown(engine)} {what}; {way_back(folder)}, {accept}")
+
+
+def way_back(folder: Path) -> str:
+    """Say how a catalogue is brought back."""
+    backup = best_backup(folder / PLACE)
+    if backup is None:
+        return f"put a copy of your own at {folder / PLACE / CATALOGUE}"
+    return f"restore the backup of {backup.at[:16].replace('T', ' ')} UTC: {restore_command(folder)}"
+
+
+def may_write(folder: Path) -> bool:
+    """Whether this user may write to a collection's own folder and its catalogue, as far as can be told before."""
+    place = folder / PLACE
+    return all(os.access(path, os.W_OK) for path in (place, place / CATALOGUE) if path.exists())
