@@ -160,6 +160,6 @@ def shared_memory_file() -> Iterator[None]:
 
 def _open_temporary_file() -> "tempfile._TemporaryFileWrapper[bytes] | None":
     try:
-        return tempfile.NamedTemporaryFile(prefix="wsabie-memory-")  # noqa: SIM115 - closed by the caller
+        return tempfile.NamedTemporaryFile(prefix="wsabie-memory-")
     except OSError:
         return None
