@@ -43,9 +43,8 @@ def _table(
     file: Path, n: int, label: str = "x", ident: str | None = None, note: object = None, groups: int = 1
 ) -> None:
     """Write rows that are all the same, as a dictionary stores them."""
-    of = {
-        text: pa.DictionaryArray.from_arrays(np.zeros(n, np.int32), pa.array([text])) for text in {label, ident or ""}
-    }
+    texts = {label, ident or ""}
+    of = {text: pa.DictionaryArray.from_arrays(np.zeros(n, np.int32), pa.array([text])) for text in texts}
     columns = {
         "labels": _lists(of[label]),
         "indices": _lists(pa.array(np.ones(n, np.uint32))),
@@ -62,7 +61,7 @@ def _table(
 
 
 def _dense(file: Path) -> None:
-    wide, n = pa.array(np.zeros(1_000_000, np.float32)), 20_000
+    wide, n = pa.array(np.zeros(1_000_000, np.float32)), 2_000
     starts = pa.array(np.r_[0, np.full(n, len(wide))].astype(np.int32))
     labels = _lists(pa.DictionaryArray.from_arrays(np.zeros(n, np.int32), pa.array(["x"])))
     pq.write_table(pa.table({"labels": labels, "features": pa.ListArray.from_arrays(starts, wide)}), file)
@@ -82,7 +81,7 @@ _KINDS: dict[str, Callable[[Path], object]] = {
     "ratio word.txt.gz": _zipped(b"__label__a " + b"w" * 50_000_000),
     "empty_columns mixed.arff": _arff,
     "ratio nominal.arff": _nominal,
-    "empty_rows rows.parquet": lambda file: _table(file, 1_000_000, groups=3),
+    "empty_rows rows.parquet": lambda file: _table(file, 400_000, groups=3),
     "ratio labels.parquet": lambda file: _table(file, 5_000, label="x" * 1_000_000),
     "ratio ids.parquet": lambda file: _table(file, 5_000, ident="x" * 1_000_000),
     "ratio page.parquet": lambda file: _table(file, 2, label="x" * 60_000_000),
