@@ -213,17 +213,21 @@ def test_pipes_beside_the_data_are_never_opened(tmp_path: Path) -> None:
 
 
 def test_folders_may_be_deeper_than_the_stack(tmp_path: Path) -> None:
-    start = Path.cwd()
+    start, n = Path.cwd(), 1100
+    os.chdir(tmp_path)
     try:
-        os.chdir(tmp_path)
-        for _ in range(1100):
+        for _ in range(n):
             Path("d").mkdir()
             os.chdir("d")
         Path("a.txt").write_text("deep")
+        *_, (place, folders, files) = walk(tmp_path, lambda error: None)
+        assert (place.count("/d"), folders, files) == (n, [], ["a.txt"])
     finally:
+        Path("a.txt").unlink(missing_ok=True)
+        while Path.cwd() != tmp_path:  # pytest cannot remove so deep a folder
+            os.chdir("..")
+            Path("d").rmdir()
         os.chdir(start)
-    *_, (place, folders, files) = walk(tmp_path, lambda error: None)
-    assert (place.count("/d"), folders, files) == (1100, [], ["a.txt"])
 
 
 def test_tables_larger_than_memory_are_refused_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
