@@ -37,6 +37,8 @@ def check_depth(text: str) -> None:
     ------
     InputError
     """
+    if text.find("{", 1) < 0 and text.find("[", text.find("[") + 1 or len(text)) < 0:
+        return  # an object with one list, as most lines are: the rest would take a tenth of the time of parsing
     most = current_limits().depth
     if text.count("[") + text.count("{") <= most:
         return

@@ -11,6 +11,7 @@ from wsabie.base.arrays import Bool, Csr, Float32, Int32, Int64, Matrix
 from wsabie.base.validation import require
 from wsabie.sources.build import Growing, row_starts, signed_label_matrix, sparse_features
 from wsabie.sources.records import Rows
+from wsabie.sources.widths import check_columns, check_labels
 from wsabie.storage.columns import Columns, Lists, expect, taken, words_of
 from wsabie.storage.shards import Piece, Shards, Stored, open_shard_folder
 
@@ -245,7 +246,8 @@ def open_shards(path: str | Path) -> ShardedRows:
     Raises
     ------
     InputError
-        There are none, they are not finished or damaged, or of another version.
+        There are none, they are not finished or damaged, of another version, or promise far more features or labels
+        than they hold.
 
     Examples
     --------
@@ -255,6 +257,9 @@ def open_shards(path: str | Path) -> ShardedRows:
     wrote
     """
     shards = open_shard_folder(Path(path))
+    facts, stored = shards.facts, sum(entry["bytes"] for entry in shards.files)
+    check_columns(shards.path, facts["features"], stored)  # a value takes a byte at least
+    check_labels(shards.path, facts["labels"], stored)
     names = shards.names()
     return ShardedRows(shards, names["label_names"] or [], names["feature_names"], 0, len(shards))
 

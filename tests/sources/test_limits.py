@@ -1,0 +1,236 @@
+"""Small files that ask for much memory or time end in one sentence, or in rows."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import threading
+import unicodedata
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+from tests.sources.hostile import ROWS, write_hostile
+
+from wsabie.base.errors import InputError
+from wsabie.base.folder_walk import walk
+from wsabie.base.input_files import open_input
+from wsabie.base.limits import VARIABLE
+from wsabie.labels.hierarchy import Hierarchy
+from wsabie.labels.knowledge import Knowledge
+from wsabie.labels.names import normalise
+from wsabie.sources.build import BadRow
+from wsabie.sources.id_lists import read_ids
+from wsabie.sources.open import kind_of, open_source
+from wsabie.sources.parquet_file import open_table
+from wsabie.sources.picture_tags import read_tags
+from wsabie.sources.records import Rows
+from wsabie.sources.row_stream import open_stream, unlabelled_rows
+from wsabie.sources.svmlight import read_svmlight
+from wsabie.sources.tables import json_cells
+from wsabie.sources.write_tags import write_sidecar
+from wsabie.sources.xmp import read_packet
+from wsabie.space import tables
+from wsabie.storage.rejects import Rejects
+
+_OPEN_ALL = """
+import resource, sys
+from pathlib import Path
+from wsabie.base.errors import InputError
+from wsabie.sources.open import open_source
+for name in sys.argv[1:]:
+    try:
+        said = f"{len(open_source(Path(name)))} rows"
+    except InputError as error:
+        said = str(error)
+    print(Path(name).name, said.replace("\\n", " "))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+def test_small_files_take_little_memory(tmp_path: Path) -> None:
+    files = write_hostile(tmp_path)
+    run = subprocess.run(
+        [sys.executable, "-c", _OPEN_ALL, *map(str, files.values())], capture_output=True, text=True, check=True
+    )
+    *said, megabytes = run.stdout.splitlines()
+    for kind, line in zip(files, said, strict=True):
+        limit = kind.partition(" ")[0]
+        assert (f'{VARIABLE}="{limit}=..."' in line) or (limit == "ok" and line.endswith(" 1 rows")), line
+    assert int(megabytes) < 1000
+
+
+def test_limits_are_changed_by_the_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "rows.txt"
+    file.write_text(ROWS + "1 300000:1\n")
+    with pytest.raises(InputError, match="300,001 features for 41 values"):
+        read_svmlight(file)
+    assert read_svmlight(file, n_features=10).X.shape == (41, 300_001)  # the model's width counts
+    monkeypatch.setenv(VARIABLE, "empty_columns=1e6")
+    assert read_svmlight(file).X.shape == (41, 300_001)
+
+
+def test_hashed_features_and_many_labels_pass(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    file = tmp_path / "hashed.txt"
+    numbers = rng.integers(0, 1 << 24, (10_000, 10))
+    rows = (" ".join(f"{j}:1" for j in sorted(set(row))) for row in numbers.tolist())
+    file.write_text(f"10000 {1 << 24} 3000000\n" + "".join(f"{i * 299} {row}\n" for i, row in enumerate(rows)))
+    rows_read = read_svmlight(file)
+    assert (rows_read.X.shape, len(rows_read.label_names)) == ((10_000, 1 << 24), 3_000_000)
+
+
+def test_rows_without_labels_need_no_names_of_them(tmp_path: Path) -> None:
+    file = tmp_path / "rows.txt"
+    file.write_text("2 10 2000000000\n1 1:1\n0 0:1\n")
+    assert sum(map(len, unlabelled_rows(file, Rejects(), 10) or ())) == 2
+    with pytest.raises(InputError, match="empty_labels"):
+        open_stream(file, Rejects())
+
+
+def test_gzip_that_expands_honestly_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "rows.txt.gz"
+    file.write_bytes(gzip.compress((ROWS * 1000).encode()))
+    assert len(open_source(file)) == 40_000
+
+
+def test_texts_of_a_dictionary_are_one_object(tmp_path: Path) -> None:
+    kinds = ["cat", "dog", None, "cat"]
+    columns = {
+        "id": pa.array(kinds).dictionary_encode().cast(pa.string()),
+        "labels": pa.array([["cat", "dog"], [], None, ["cat"]]),
+        "image": pa.array([*({"bytes": one, "path": "x"} for one in (b"1", None, b"1")), None]),
+    }
+    file = tmp_path / "a.parquet"
+    pq.write_table(pa.table(columns), file, row_group_size=3)
+    batches = list(open_table(file).batches([*columns], 2))
+    for name, array in columns.items():
+        assert [cell for batch in batches for cell in batch.column(name)] == array.to_pylist()
+    first = batches[0].column("labels"), batches[0].column("id")
+    assert [len(batch.data) for batch in batches] == [2, 1, 1]
+    assert first[0][0] == ["cat", "dog"]
+
+
+def _packet(*paths: str) -> bytes:
+    return (
+        '<r:RDF xmlns:r="http://www.w3.org/1999/02/22-rdf-syntax-ns#"><r:Description '
+        'xmlns:lr="http://ns.adobe.com/lightroom/1.0/"><lr:hierarchicalSubject><r:Bag>'
+        + "".join(f"<r:li>{path}</r:li>" for path in paths)
+        + "</r:Bag></lr:hierarchicalSubject></r:Description></r:RDF>"
+    ).encode()
+
+
+def test_keyword_paths_have_a_depth(tmp_path: Path) -> None:
+    assert len(next(iter(read_packet(_packet("|".join(map(str, range(100))))).tags or {}))) == 100
+    with pytest.raises(BadRow) as refused:
+        read_packet(_packet("|".join(map(str, range(4000)))))
+    assert "4,000 levels, and at most 100 are read" in refused.value.detail
+    photo = tmp_path / "a.jpg"
+    Image.new("RGB", (16, 16)).save(photo)
+    photo.with_name("a.jpg.xmp").write_bytes(_packet("a" + "|a" * 4000))
+    assert [problem.reason for problem in read_tags(photo).problems] == ["unreadable sidecar"]
+
+
+def test_json_has_a_depth() -> None:
+    assert json_cells(('{"a": ' + "[" * 99 + "]" * 99 + "}").encode()) == {"a": json.loads("[" * 99 + "]" * 99)}
+    for deep in ("[" * 900 + "]" * 900, "[" * 1_000_000 + "]" * 1_000_000):
+        bad = json_cells(f'{{"a": {deep}}}'.encode())
+        assert isinstance(bad, BadRow)
+        assert bad.reason == "JSON that nests too deeply"
+    assert json_cells(json.dumps({"a": '[{\\"' * 500}).encode()) == {"a": '[{\\"' * 500}  # brackets of a text
+    unclosed = json_cells(b'{"a": "' + b'\\"[' * 500_000)
+    assert isinstance(unclosed, BadRow)
+    assert isinstance(json_cells(b'{"a": ' + b"9" * 1_000_000 + b"}"), BadRow)
+
+
+def test_marks_on_one_letter_are_refused() -> None:
+    assert normalise("a" + "\u0316" * 100) == unicodedata.normalize("NFC", "a" + "\u0316" * 100)
+    with pytest.raises(InputError, match="more than 100 marks on one letter"):
+        normalise("a" + "\u0316\u0301" * 500_000)
+
+
+def test_one_name_of_many_concepts_takes_linear_time() -> None:
+    known, kinds, n = Knowledge(), Hierarchy(), 40_000
+    for number in range(n):
+        known.add(f"n{number}", ["toad"])
+        known.add("n0", [f"toad {number}"])
+        kinds.also_called(f"n{number}", ["toad"])
+    known.rank_senses("toad", [f"n{number}" for number in range(n - 1, -1, -1)])
+    assert known.senses("toad")[:2] == [f"n{n - 1}", f"n{n - 2}"]
+    assert len(kinds.senses("toad")) == n
+
+
+def test_quoted_arff_takes_linear_time(tmp_path: Path) -> None:
+    file = tmp_path / "a.arff"
+    file.write_text(f"@relation x\n@attribute a numeric\n@attribute l {{0,1}}\n@data\n'1',{'1,' * 200_000}1\n1,1\n")
+    file.with_suffix(".xml").write_text('<labels><label name="l"/></labels>')
+    rejects = Rejects()
+    assert len(open_source(file, rejects=rejects)) == 1
+    assert rejects.counts == {"wrong number of values": 1}
+
+
+def test_first_lines_are_told_in_linear_time(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("ImageID," + "LabelName," * 6000 + "\n")
+    with pytest.raises(InputError):
+        kind_of(file)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")
+def test_pipes_are_read_only_where_they_are_named(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(InputError, match="is a pipe or a device"):
+        open_input(pipe)
+    with pytest.raises(InputError, match="is a pipe or a device"):
+        open_input("/dev/zero", pipe=True)
+    writer = threading.Thread(target=lambda: pipe.write_bytes(b"a\nb\n"))
+    writer.start()
+    assert read_ids(pipe) == ["a", "b"]
+    writer.join()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")
+def test_pipes_beside_the_data_are_never_opened(tmp_path: Path) -> None:
+    photo, rows = tmp_path / "p" / "a.jpg", tmp_path / "rows.txt"
+    photo.parent.mkdir()
+    write_sidecar(photo, ["sea"])
+    Image.new("RGB", (16, 16)).save(photo)
+    rows.write_text(ROWS)
+    for name in ("labels.txt", "table/a.parquet", "p/b.jpg.xmp", "p/b.jpg"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        os.mkfifo(tmp_path / name)
+    assert isinstance(open_source(rows), Rows)
+    with pytest.raises(InputError, match=r"a\.parquet is a pipe or a device"):
+        open_source(tmp_path / "table")
+    rejects = Rejects()
+    assert len(open_source(tmp_path / "p", labels_from="xmp", rejects=rejects)) == 1
+    assert rejects.listed == [("b.jpg", "not a regular file", "")]
+
+
+def test_folders_may_be_deeper_than_the_stack(tmp_path: Path) -> None:
+    start, n = Path.cwd(), 1100
+    os.chdir(tmp_path)
+    try:
+        for _ in range(n):
+            Path("d").mkdir()
+            os.chdir("d")
+        Path("a.txt").write_text("deep")
+        *_, (place, folders, files) = walk(tmp_path, lambda error: None)
+        assert (place.count("/d"), folders, files) == (n, [], ["a.txt"])
+    finally:
+        Path("a.txt").unlink(missing_ok=True)
+        while Path.cwd() != tmp_path:  # pytest cannot remove so deep a folder
+            os.chdir("..")
+            Path("d").rmdir()
+        os.chdir(start)
+
+
+def test_tables_larger_than_memory_are_refused_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "available_memory", lambda: 1 << 20)
+    with pytest.raises(InputError, match=r"20,000 points of 10 dimensions need 0\.0 GB"):
+        tables.zeros(20_000, 10)
