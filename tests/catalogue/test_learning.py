@@ -238,6 +238,13 @@ def test_too_little_is_told(collection: Collection) -> None:
     assert not collection.models.exists()
 
 
+def test_items_that_carry_all_labels_teach_no_probability(collection: Collection) -> None:
+    tag(collection, dict.fromkeys(with_pictures(collection, sample(each=15)), ("a", "b")))
+    with pytest.raises(InputError, match="carry all labels"):
+        train(collection, **OPTIONS)
+    assert in_use(collection) is None
+
+
 def test_models_of_a_collection_see_pictures_alone(collection: Collection) -> None:
     for number in range(25):
         folder = collection.folder / ("sea" if number % 2 else "land")

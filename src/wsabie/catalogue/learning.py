@@ -149,6 +149,7 @@ def train(
         require_enough(examples, collection.folder)
         base = parent if how.how == "corrections" else None
         done = fitted(examples, store, dim, run) if base is None else corrected(base, examples, store, how.changed, run)
+        _refuse_no_wrong_label(done, collection)
         facts = _facts(examples, done, how, base, store)
         opened = _saved(collection, examples, done, store, parent, how, facts)
         figures = _judged(collection, examples, store, opened, parent, run)
@@ -177,6 +178,15 @@ def _refuse(person_weight: float, epochs: int | None) -> None:
         raise InputError(f"a person's weight of {person_weight:g} cannot be; give a number above 0, such as 2")
     if epochs is not None and not 1 <= epochs <= MOST_EPOCHS:
         raise InputError(f"{epochs} epochs cannot be; give a number from 1 to {MOST_EPOCHS:,}")
+
+
+def _refuse_no_wrong_label(done: Fitted, collection: Collection) -> None:
+    """Refuse a model without probabilities."""
+    if done.model.calibration_ is None:
+        raise InputError(
+            f"the held-out items of {collection.folder} carry all labels, so that nothing tells right suggestions from "
+            "wrong ones; tag items that lack some of the labels, then train again"
+        )
 
 
 def _store(collection: Collection, parent: OpenModel | None, describe: str | None, run: Run) -> RowStore:

@@ -251,7 +251,8 @@ def explained(path: Path) -> Iterator[None]:
                 "(what was there before is untouched)"
             ) from error
         reason = error.strerror or str(error)
-        raise UnwritableError(f"cannot write {path}: {reason}; choose a folder that you may write to") from error
+        remedy = "another name" if error.errno in (errno.ENAMETOOLONG, errno.ELOOP) else "a folder that you may write to"
+        raise UnwritableError(f"cannot write {path}: {reason}; choose {remedy}") from error
 
 
 @contextmanager
