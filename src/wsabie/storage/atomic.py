@@ -251,8 +251,9 @@ def explained(path: Path) -> Iterator[None]:
                 "(what was there before is untouched)"
             ) from error
         reason = error.strerror or str(error)
-        remedy = "another name" if error.errno in (errno.ENAMETOOLONG, errno.ELOOP) else "a folder that you may write to"
-        raise UnwritableError(f"cannot write {path}: {reason}; choose {remedy}") from error
+        is_name = error.errno in (errno.ENAMETOOLONG, errno.ELOOP)
+        remedy = "give another name" if is_name else "choose a folder that you may write to"
+        raise UnwritableError(f"cannot write {path}: {reason}; {remedy}") from error
 
 
 @contextmanager
