@@ -234,14 +234,15 @@ def test_a_missing_tensor_is_named(saved: Path) -> None:
 
 def lock(patch: pytest.MonkeyPatch, method: str, *files: Path) -> None:
     """Files that a method of Path may not touch: tests may run as a user who may do everything."""
-    real, access = getattr(Path, method), os.access
+    place: Any = os if method == "open" else Path
+    real, access = getattr(place, method), os.access
 
-    def refused(path: Path, *args: Any, **options: Any) -> Any:
+    def refused(path: Any, *args: Any, **options: Any) -> Any:
         if path in files:
             raise PermissionError(13, "Permission denied", str(path))
         return real(path, *args, **options)
 
-    patch.setattr(Path, method, refused)
+    patch.setattr(place, method, refused)
     patch.setattr(os, "access", lambda path, mode: path not in files and access(path, mode))
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import pickle
 import resource
 import subprocess
@@ -738,15 +739,19 @@ def test_what_may_not_be_read_is_not_made_again(tmp_path: Path, monkeypatch: pyt
         patched.setattr(sharding, "write_manifest", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             in_shards(toy_rows(), tmp_path / "out", rows=100)
-    whole, opened = content(tmp_path / "out"), Path.open
+    whole = content(tmp_path / "out")
 
-    def refusing(path: Path, *given: Any, **more: Any) -> Any:
-        if path == tmp_path / "out" / name:
-            raise PermissionError(13, "Permission denied", str(path))
-        return opened(path, *given, **more)
+    def refusing(opened: Any) -> Any:
+        def refused(path: Any, *given: Any, **more: Any) -> Any:
+            if path == tmp_path / "out" / name:
+                raise PermissionError(13, "Permission denied", str(path))
+            return opened(path, *given, **more)
+
+        return refused
 
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "open", refusing)
+        patched.setattr(os, "open", refusing(os.open))
+        patched.setattr(Path, "open", refusing(Path.open))
         with pytest.raises(InputError, match=rf"cannot read .*{name}: Permission denied; check its permissions"):
             in_shards(toy_rows(), tmp_path / "out", rows=100)
     assert content(tmp_path / "out") == whole

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from wsabie.base.errors import InputError
 from wsabie.base.input_files import open_input
 from wsabie.sources.cells import LABEL_COLUMNS, LabelCells, separator_of
-from wsabie.sources.parquet_limits import cells_of, check_metadata, repeated_bytes, texts_with_dictionary
+from wsabie.sources.parquet_limits import cells_of, check_metadata, expanded_bytes, rows_at_once, text_columns
 from wsabie.sources.text import bytes_on_disk, reading, shown
 from wsabie.sources.unpacked import check_expansion
 
@@ -80,18 +80,18 @@ class Table:
             if skip >= promised:
                 skip -= promised
                 continue
-            repeated, stored = 0, bytes_on_disk(file)
+            expanded, stored = 0, bytes_on_disk(file)
             with decoding(file), _parquet(file, wanted) as parquet:
                 groups = list(range(parquet.num_row_groups))
                 while groups and (rows := parquet.metadata.row_group(groups[0]).num_rows) <= skip:
                     first, skip, groups = first + rows, skip - rows, groups[1:]
                 # one after the other: texts of a dictionary have another one in each
                 for data in chain.from_iterable(
-                    parquet.iter_batches(size, row_groups=[g], columns=wanted) for g in groups
+                    parquet.iter_batches(rows_at_once(stored, size), row_groups=[g], columns=wanted) for g in groups
                 ):
                     first += data.num_rows
-                    repeated += sum(map(repeated_bytes, data.columns))
-                    check_expansion(shown(file), stored, repeated)
+                    expanded += sum(map(expanded_bytes, data.columns))
+                    check_expansion(shown(file), stored, expanded)
                     passed = min(skip, data.num_rows)
                     skip -= passed
                     if first - 1 <= promised and passed < data.num_rows:
@@ -160,8 +160,8 @@ def _parquet(file: Path, columns: Sequence[str]) -> Iterator[Any]:
     # Column chunks pass through a small buffer: a row group may hold gigabytes of pictures.
     with open_input(file) as stream:
         metadata = read_metadata(stream)
-        check_metadata(file, metadata, columns)
-        texts = texts_with_dictionary(metadata, columns)
+        check_metadata(file, metadata)
+        texts = text_columns(metadata, columns)
         with ParquetFile(
             stream, metadata=metadata, read_dictionary=texts, buffer_size=1 << 20, pre_buffer=False
         ) as parquet:

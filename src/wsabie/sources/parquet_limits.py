@@ -7,19 +7,14 @@ from typing import Any
 from wsabie.sources.text import bytes_on_disk, shown
 from wsabie.sources.unpacked import check_expansion, check_rows
 
-_WIDTHS = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8, "INT96": 12, "BYTE_ARRAY": 8}
-"""Bytes of a value in memory, for texts beside their letters."""
+_FEWEST = 64
+"""Rows that are read together, at least."""
 
 
-def check_metadata(file: Path, metadata: Any, columns: Iterable[str]) -> None:
-    """Refuse a file whose footer tells of far more content than its bytes can hold.
+def check_metadata(file: Path, metadata: Any) -> None:
+    """Refuse a file whose footer tells of far more rows or bytes than the file can hold.
 
-    Parameters
-    ----------
-    file : Path
-    metadata : pyarrow.parquet.FileMetaData
-    columns : iterable of str
-        Those that will be read.
+    Only totals are looked at: Arrow ends the process over the damaged notes of a single column.
 
     Raises
     ------
@@ -27,45 +22,35 @@ def check_metadata(file: Path, metadata: Any, columns: Iterable[str]) -> None:
     """
     stored = bytes_on_disk(file)
     check_rows(shown(file), stored, metadata.num_rows)
-    leaves = list(_leaves(metadata, columns))
-    expanded = 0
-    for group in range(metadata.num_row_groups):
-        for number in leaves:
-            chunk, leaf = metadata.row_group(group).column(number), metadata.schema.column(number)
-            in_memory = chunk.num_values * _WIDTHS.get(leaf.physical_type, max(leaf.length, 1))
-            expanded += max(chunk.total_uncompressed_size, in_memory)
-    check_expansion(shown(file), stored, expanded)
+    groups = (metadata.row_group(group) for group in range(metadata.num_row_groups))
+    check_expansion(shown(file), stored, sum(group.total_byte_size for group in groups))
 
 
-def texts_with_dictionary(metadata: Any, columns: Iterable[str]) -> list[str]:
-    """Return the paths of text columns that are stored as numbers of a dictionary, to be read as they are stored."""
-    groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
-    return [
-        metadata.schema.column(number).path
-        for number in _leaves(metadata, columns)
-        if metadata.schema.column(number).physical_type == "BYTE_ARRAY"
-        and any(group.column(number).has_dictionary_page for group in groups)
-    ]
+def rows_at_once(stored: int, size: int) -> int:
+    """Return how many rows of a file of `stored` bytes are read together: fewer of a small one, which may expand."""
+    return min(size, max(_FEWEST, stored >> 14))
 
 
-def _leaves(metadata: Any, columns: Iterable[str]) -> Iterable[int]:
-    names = set(columns)
-    paths = (metadata.schema.column(number).path for number in range(metadata.num_columns))
-    return (number for number, path in enumerate(paths) if path.split(".")[0] in names or path in names)
+def text_columns(metadata: Any, columns: Iterable[str]) -> list[str]:
+    """Return the paths of texts in some columns, which are read as numbers of a dictionary: it may repeat long ones."""
+    names, leaves = set(columns), (metadata.schema.column(number) for number in range(metadata.num_columns))
+    texts = (leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY")
+    return [path for path in texts if path in names or path.split(".")[0] in names]
 
 
-def repeated_bytes(array: Any) -> int:
-    """Return the bytes of the texts that a dictionary stands for in an Arrow array, written out."""
+def expanded_bytes(array: Any) -> int:
+    """Return the bytes of an Arrow array in which every text of a dictionary is written out where it stands."""
     import pyarrow.compute as pc
     from pyarrow import types
 
     kind = array.type
-    if types.is_dictionary(kind) and array.dictionary.type in _texts():
-        return pc.sum(pc.binary_length(array.dictionary).take(array.indices)).as_py() or 0
+    if types.is_dictionary(kind):
+        letters = pc.binary_length(array.dictionary).take(array.indices) if array.dictionary.type in _texts() else None
+        return int(array.indices.nbytes) + (0 if letters is None else pc.sum(letters).as_py() or 0)
     if types.is_struct(kind) or types.is_list(kind) or types.is_large_list(kind):
         inner = array.flatten()
-        return sum(map(repeated_bytes, inner if isinstance(inner, list) else [inner]))
-    return 0
+        return 4 * len(array) + sum(map(expanded_bytes, inner if isinstance(inner, list) else [inner]))
+    return int(array.nbytes)
 
 
 def cells_of(array: Any) -> list[Any]:
