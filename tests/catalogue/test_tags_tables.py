@@ -356,7 +356,8 @@ def test_names_at_fault_are_listed(collection: Collection, tmp_path: Path) -> No
         "label that is no text of up to 4,096 letters": 1,
         "region that cannot be read": 1,
         "path that is no text of up to 4,096 letters": 1,
-        "malformed JSON": 2,
+        "malformed JSON": 1,
+        "JSON that nests too deeply": 1,
         "line that is no JSON object": 1,
     }
 

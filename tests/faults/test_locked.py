@@ -19,7 +19,7 @@ from wsabie.catalogue import job_kinds, job_process, jobs, sqlite_file
 from wsabie.catalogue.collection import Collection, open_collection
 from wsabie.catalogue.database import open_database, reading, writing
 from wsabie.catalogue.job_progress import JobProgress
-from wsabie.faces.serve.limits import Together
+from wsabie.faces.serve.stages import Stages
 
 
 @pytest.fixture
@@ -113,7 +113,9 @@ def test_a_request_that_the_end_of_the_service_cuts_off_is_told_so() -> None:
         sent.append(message)
 
     async def cut_off() -> None:
-        task = asyncio.create_task(Together(never, 5, 60)({"type": "http", "path": "/"}, never, send))  # type: ignore[arg-type]
+        scope = {"type": "http", "method": "GET", "path": "/"}
+        stages = Stages(never, 5, 60, share=1.0, rate=1.0, caller_of=lambda _: "")
+        task = asyncio.create_task(stages(scope, never, send))  # type: ignore[arg-type]
         await asyncio.sleep(0.01)
         task.cancel()
         await task
