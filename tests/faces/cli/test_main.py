@@ -167,7 +167,7 @@ def test_ctrl_c_says_what_is_left_of_the_work(
 def test_ctrl_c_says_what_is_left_of_a_collection(
     cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: tuple[str, ...], said: str
 ) -> None:
-    def stopped(what: Any) -> None:
+    def stopped(what: Any, **_: Any) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("wsabie.catalogue.collection.open_collection", stopped)
