@@ -139,7 +139,9 @@ def serve(service: Service, found: socket.socket, begins: Callable[[], None]) ->
 
     raise_handle_limit()
     most = connection_limit(service.limits.together, service.limits.connections)
-    context_of(service)  # what is wrong is told here, once, and not by each process
+    trial = context_of(service)  # what is wrong is told here, once, and not by each process
+    if trial.collection is not None:
+        trial.collection.close()
     begins()
     os.environ[_GIVEN] = json.dumps(asdict(service))
     config = uvicorn.Config(
