@@ -90,7 +90,7 @@ def test_a_picture_above_the_limit_is_refused_before_it_is_decoded(monkeypatch):
     monkeypatch.setenv("WSABIE_LIMITS", "picture_bytes=2e7")
     verdict = refused(content)
     assert verdict.reason == decoding.TOO_LARGE
-    assert "at most 20,000,000 are read" in verdict.detail
+    assert "at most 20,000,000 are allowed" in verdict.detail
     assert 'WSABIE_LIMITS="picture_bytes=..."' in verdict.detail
 
 

@@ -128,7 +128,7 @@ def test_keyword_paths_have_a_depth(tmp_path: Path) -> None:
     assert len(next(iter(read_packet(_packet("|".join(map(str, range(100))))).tags or {}))) == 100
     with pytest.raises(BadRow) as refused:
         read_packet(_packet("|".join(map(str, range(4000)))))
-    assert "4,000 levels, and at most 100 are read" in refused.value.detail
+    assert "4,000 levels, and at most 100 are allowed" in refused.value.detail
     photo = tmp_path / "a.jpg"
     Image.new("RGB", (16, 16)).save(photo)
     photo.with_name("a.jpg.xmp").write_bytes(_packet("a" + "|a" * 4000))

@@ -19,21 +19,23 @@ def walk(folder: str | Path, onerror: Callable[[OSError], None]) -> Iterator[tup
     tuple
         The list of folders may be changed: what is taken out is not entered, and the order is kept.
     """
-    waiting = [os.fspath(folder)]
-    while waiting:
-        place = waiting.pop()
+    stack = [os.fspath(folder)]
+    while stack:
+        path = stack.pop()
         folders: list[str] = []
         files: list[str] = []
+        links: set[str] = set()
         try:
-            with os.scandir(place) as entries:
+            with os.scandir(path) as entries:
                 for entry in entries:
                     (folders if _is_folder(entry) else files).append(entry.name)
+                    if entry.is_symlink():
+                        links.add(entry.name)
         except OSError as error:
             onerror(error)
             continue
-        yield place, folders, files
-        below = [f"{place.rstrip(os.sep)}{os.sep}{name}" for name in reversed(folders)]
-        waiting += [path for path in below if not Path(path).is_symlink()]
+        yield path, folders, files
+        stack += [f"{path.rstrip(os.sep)}{os.sep}{name}" for name in reversed(folders) if name not in links]
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

@@ -34,8 +34,8 @@ def open_input(path: str | Path, *, pipe: bool = False) -> BufferedReader:
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(21, "Is a directory", str(path))
         if not stat.S_ISREG(mode):
-            shown = str(path).encode("utf-8", "backslashreplace").decode()
-            raise InputError(f"{shown} is a pipe or a device and no regular file; save its content to a file")
+            name = str(path).encode("utf-8", "backslashreplace").decode()
+            raise InputError(f"{name} is a pipe or a device and no regular file; save its content to a file")
         return BufferedReader(FileIO(handle))
     except BaseException:
         os.close(handle)
@@ -48,9 +48,29 @@ def read_input(path: str | Path) -> bytes:
         return stream.read()
 
 
+def is_regular(path: str | Path) -> bool:
+    """Return whether a path leads to a regular file; what may not be looked at, or has too long a name, is none."""
+    return stat.S_ISREG(_mode_of(path))
+
+
 def is_pipe(path: str | Path) -> bool:
-    """Tell whether a path leads to a pipe, such as /dev/fd/63 of a process substitution."""
+    """Return whether a path leads to a pipe, such as /dev/fd/63 of a process substitution."""
+    return stat.S_ISFIFO(_mode_of(path))
+
+
+def fault_text(error: Exception) -> str:
+    """Return the system's phrase for an error of `open_input`, or else the error's own sentence.
+
+    Examples
+    --------
+    >>> fault_text(FileNotFoundError(2, "No such file or directory", "a.jpg")), fault_text(ValueError("null byte"))
+    ('No such file or directory', 'null byte')
+    """
+    return getattr(error, "strerror", None) or str(error)
+
+
+def _mode_of(path: str | Path) -> int:
     try:
-        return stat.S_ISFIFO(Path(path).stat().st_mode)
+        return os.stat(path).st_mode  # noqa: PTH116 - of text, too
     except (OSError, ValueError):
-        return False
+        return 0

@@ -80,11 +80,11 @@ def limit_error(name: str, excess: str) -> InputError:
     Examples
     --------
     >>> print(limit_error("depth", "a.json:3 nests 5,000 lists"))
-    a.json:3 nests 5,000 lists, and at most 100 are read; if the file is right, set WSABIE_LIMITS="depth=..." higher
+    a.json:3 nests 5,000 lists, and at most 100 are allowed; if the file is right, set WSABIE_LIMITS="depth=..." higher
     """
     most = getattr(current_limits(), name)
     remedy = f'if the file is right, set {VARIABLE}="{name}=..." higher'
-    return InputError(f"{excess}, and at most {most:,} are read; {remedy}")
+    return InputError(f"{excess}, and at most {most:,} are allowed; {remedy}")
 
 
 @cache

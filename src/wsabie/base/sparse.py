@@ -24,7 +24,7 @@ class CsrArrays(NamedTuple):
     shape: tuple[int, int]
 
 
-def to_csr(given: Any, what: str) -> Matrix:
+def to_csr(matrix: Any, what: str) -> Matrix:
     """Return a matrix from outside, sparse or dense, as a csr_matrix that shares its memory where it can.
 
     Raises
@@ -40,18 +40,18 @@ def to_csr(given: Any, what: str) -> Matrix:
     """
     from scipy.sparse import csr_matrix
 
-    if hasattr(given, "tocsr"):
-        arrays = csr_arrays(given, what)
+    if hasattr(matrix, "tocsr"):
+        arrays = csr_arrays(matrix, what)
         return csr_matrix(arrays[:3], shape=arrays.shape)
     try:
-        dense = np.asarray(given)
+        dense = np.asarray(matrix)
     except ValueError as error:
         raise InputError(f"{what} has rows of different lengths; give every row the same columns") from error
     _refuse_other_dimensions(dense.ndim, what)
     return csr_matrix(_numbers(dense, what))
 
 
-def csr_arrays(given: Any, what: str) -> CsrArrays:
+def csr_arrays(matrix: Any, what: str) -> CsrArrays:
     """Return the arrays of a sparse matrix in any form, after a look at its own; entries need not be in order.
 
     Raises
@@ -61,20 +61,20 @@ def csr_arrays(given: Any, what: str) -> CsrArrays:
     """
     from scipy.sparse import issparse
 
-    if not issparse(given):
-        given = given.tocsr()
-        if not issparse(given):
-            raise InputTypeError(f"{what} is {type(given).__name__}, and no sparse matrix; {_REMEDY}")
+    if not issparse(matrix):
+        matrix = matrix.tocsr()
+        if not issparse(matrix):
+            raise InputTypeError(f"{what} is {type(matrix).__name__}, and no sparse matrix; {_REMEDY}")
     try:
-        _refuse_other_dimensions(len(given.shape), what)
-        n_rows, n_columns = (int(n) for n in given.shape)
-        if given.format not in ("csr", "csc"):
-            given = _CHECKS[given.format](given, what).tocsr()
-        by_row = given.format == "csr"
+        _refuse_other_dimensions(len(matrix.shape), what)
+        n_rows, n_columns = (int(n) for n in matrix.shape)
+        if matrix.format not in ("csr", "csc"):
+            matrix = _CHECKS[matrix.format](matrix, what).tocsr()
+        by_row = matrix.format == "csr"
         lines, width = (n_rows, n_columns) if by_row else (n_columns, n_rows)
-        indptr = _integers(given.indptr, f"indptr of {what}")
-        indices = _integers(given.indices, f"indices of {what}")
-        data = _numbers(given.data, what)
+        indptr = _integers(matrix.indptr, f"indptr of {what}")
+        indices = _integers(matrix.indices, f"indices of {what}")
+        data = _numbers(matrix.data, what)
     except (AttributeError, TypeError, ValueError, KeyError) as error:
         if isinstance(error, InputError):
             raise
@@ -139,9 +139,9 @@ def _refuse_other_dimensions(n: int, what: str) -> None:
         raise InputError(f"{what} has {n} dimension(s); Expected 2D array. Reshape your data: one row per example")
 
 
-def _integers(given: Any, what: str) -> Any:
+def _integers(values: Any, what: str) -> Any:
     """One dimension of native signed integers."""
-    array = np.asarray(given)
+    array = np.asarray(values)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise InputError(
             f"{what} has {array.ndim} dimension(s) of {array.dtype}, and whole numbers are needed; {_REMEDY}"
@@ -152,9 +152,9 @@ def _integers(given: Any, what: str) -> Any:
     return np.ascontiguousarray(array, np.int32 if small else np.int64)
 
 
-def _numbers(given: Any, what: str) -> Any:
+def _numbers(values: Any, what: str) -> Any:
     """Real numbers of a type that scipy computes with."""
-    array = np.asarray(given)
+    array = np.asarray(values)
     if array.dtype.kind == "c":
         raise InputError(f"Complex data not supported: {what} has dtype {array.dtype}; give real numbers")
     native = array.dtype.newbyteorder("=")
@@ -169,65 +169,65 @@ def _numbers(given: Any, what: str) -> Any:
         raise kind(f"{what} holds something that is not a number ({error}); give real numbers") from error
 
 
-def _checked_coo(given: Any, what: str) -> Any:
+def _checked_coo(matrix: Any, what: str) -> Any:
     from scipy.sparse import coo_matrix
 
-    rows, columns = (_integers(ids, f"coordinates of {what}") for ids in given.coords)
-    data = _numbers(given.data, what)
+    rows, columns = (_integers(ids, f"coordinates of {what}") for ids in matrix.coords)
+    data = _numbers(matrix.data, what)
     if data.shape != rows.shape or data.shape != columns.shape:
         raise InputError(
             f"{what} is no whole sparse matrix: it has {len(rows):,} rows, {len(columns):,} columns and "
             f"{data.size:,} values of entries; {_REMEDY}"
         )
-    for ids, width, name in zip((rows, columns), given.shape, ("row", "column"), strict=True):
+    for ids, width, name in zip((rows, columns), matrix.shape, ("row", "column"), strict=True):
         _refuse_outside(ids, width, what, name)
-    return coo_matrix((data, (rows, columns)), given.shape)
+    return coo_matrix((data, (rows, columns)), matrix.shape)
 
 
-def _checked_bsr(given: Any, what: str) -> Any:
+def _checked_bsr(matrix: Any, what: str) -> Any:
     from scipy.sparse import bsr_matrix
 
-    data = _numbers(given.data, what)
+    data = _numbers(matrix.data, what)
     height, width = data.shape[1:]
-    (n_rows, n_columns) = given.shape
+    (n_rows, n_columns) = matrix.shape
     if not (height and width) or n_rows % height or n_columns % width:
         raise InputError(f"{what} is no whole sparse matrix: its blocks do not fill its shape; {_REMEDY}")
-    indptr = _integers(given.indptr, f"indptr of {what}")
-    indices = _integers(given.indices, f"indices of {what}")
+    indptr = _integers(matrix.indptr, f"indptr of {what}")
+    indices = _integers(matrix.indices, f"indices of {what}")
     _compressed(data[:, 0, 0], indices, indptr, n_rows // height, what)
     _refuse_outside(indices[: indptr[-1]], n_columns // width, what, "block")
-    return bsr_matrix((data, indices, indptr), given.shape)
+    return bsr_matrix((data, indices, indptr), matrix.shape)
 
 
-def _checked_dia(given: Any, what: str) -> Any:
+def _checked_dia(matrix: Any, what: str) -> Any:
     from scipy.sparse import dia_matrix
 
-    data, offsets = _numbers(given.data, what), _integers(given.offsets, f"offsets of {what}")
+    data, offsets = _numbers(matrix.data, what), _integers(matrix.offsets, f"offsets of {what}")
     if data.ndim != 2 or len(data) != len(offsets):
         raise InputError(
             f"{what} is no whole sparse matrix: it has {len(offsets)} offsets and {len(data)} diagonals; {_REMEDY}"
         )
-    inside = (offsets > -given.shape[0]) & (offsets < given.shape[1])
-    return dia_matrix((data[inside], offsets[inside]), given.shape)
+    inside = (offsets > -matrix.shape[0]) & (offsets < matrix.shape[1])
+    return dia_matrix((data[inside], offsets[inside]), matrix.shape)
 
 
-def _checked_lil(given: Any, what: str) -> Any:
-    lengths = [[len(row) for row in lists] for lists in (given.rows, given.data)]
-    if lengths[0] != lengths[1] or len(lengths[0]) != given.shape[0]:
+def _checked_lil(matrix: Any, what: str) -> Any:
+    lengths = [[len(row) for row in lists] for lists in (matrix.rows, matrix.data)]
+    if lengths[0] != lengths[1] or len(lengths[0]) != matrix.shape[0]:
         raise InputError(f"{what} is no whole sparse matrix: its lists of columns and of values differ; {_REMEDY}")
-    rows = np.repeat(np.arange(given.shape[0]), lengths[0])
-    columns = _integers([column for row in given.rows for column in row] or np.empty(0, np.int64), f"rows of {what}")
-    data = _numbers([value for row in given.data for value in row] or np.empty(0), what)
-    return _checked_coo(_Entries((rows, columns), data.astype(given.dtype), given.shape), what)
+    rows = np.repeat(np.arange(matrix.shape[0]), lengths[0])
+    columns = _integers([column for row in matrix.rows for column in row] or np.empty(0, np.int64), f"rows of {what}")
+    data = _numbers([value for row in matrix.data for value in row] or np.empty(0), what)
+    return _checked_coo(_Entries((rows, columns), data.astype(matrix.dtype), matrix.shape), what)
 
 
-def _checked_dok(given: Any, what: str) -> Any:
-    keys = list(given.keys())
+def _checked_dok(matrix: Any, what: str) -> Any:
+    keys = list(matrix.keys())
     places = _integers([place for key in keys for place in key] or np.empty(0, np.int64), f"keys of {what}").reshape(
         -1, 2
     )
-    data = _numbers(list(given.values()) or np.empty(0), what)
-    return _checked_coo(_Entries((places[:, 0], places[:, 1]), data.astype(given.dtype), given.shape), what)
+    data = _numbers(list(matrix.values()) or np.empty(0), what)
+    return _checked_coo(_Entries((places[:, 0], places[:, 1]), data.astype(matrix.dtype), matrix.shape), what)
 
 
 class _Entries(NamedTuple):

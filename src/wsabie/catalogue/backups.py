@@ -162,26 +162,26 @@ def check_backup(path: Path, refusal: str) -> CatalogueState:
             raise InputError(f"({' '.join(faults[0].split())})")
         return _state_of(engine)
     except InputError as error:
-        told = re.search(r"\((.*)\)", str(error))
-        raise InputError(f"{refusal} ({told[1] if told else error})") from error
+        reason = re.search(r"\((.*)\)", str(error))
+        raise InputError(f"{refusal} ({reason[1] if reason else error})") from error
     finally:
         engine.dispose()
 
 
 def _state_of(engine: Engine) -> CatalogueState:
-    found = version(engine)
-    if found is None:
+    tables_version = version(engine)
+    if tables_version is None:
         raise InputError("it holds no catalogue")
-    if found == HEAD:
+    if tables_version == HEAD:
         check_tables(engine)
-    identity = "SELECT catalogue FROM identity" if found >= _WITH_IDENTITY else "SELECT ''"
+    identity = "SELECT catalogue FROM identity" if tables_version >= _WITH_IDENTITY else "SELECT ''"
     with reading(engine) as connection:
         number = connection.execute(_LAST).scalar() or 0
         return CatalogueState(str(connection.execute(text(identity)).scalar() or ""), number)
 
 
 def _has_changed(engine: Engine, paths: list[Path]) -> bool:
-    """Whether the journal grew since the newest backup that can be read."""
+    """Return whether the journal grew since the newest backup that can be read."""
     with reading(engine) as connection:
         number = connection.execute(_LAST).scalar() or 0
     journals = (_backup(path).journal for path in paths)
@@ -204,7 +204,8 @@ def _paths(place: Path) -> list[Path]:
 
 
 def _is_of_today(paths: list[Path]) -> bool:
-    return bool(paths) and paths[0].name[:8] >= f"{datetime.now(UTC):%Y%m%d}"
+    today = f"{datetime.now(UTC):%Y%m%d}"
+    return any(path.name.startswith(today) for path in paths)  # one of a clock that ran ahead hinders no other
 
 
 def _reason_of(path: Path) -> Reason | None:
@@ -215,8 +216,8 @@ def _reason_of(path: Path) -> Reason | None:
 def _backup(path: Path) -> Backup:
     name, stat = _NAME.fullmatch(path.name), path.stat()
     at = datetime.strptime(f"{name[1]}+0000", f"{_STAMP}%z") if name else datetime.fromtimestamp(stat.st_mtime, UTC)
-    made = at.isoformat(timespec="microseconds").replace("+00:00", "Z")
-    return Backup(path, made, _reason_of(path) or "asked", _journal_of(path), stat.st_size)
+    stamp = at.isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return Backup(path, stamp, _reason_of(path) or "asked", _journal_of(path), stat.st_size)
 
 
 def _journal_of(path: Path) -> int | None:

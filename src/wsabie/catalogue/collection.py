@@ -178,12 +178,12 @@ def open_collection(folder: Path, *, read_only: bool = False) -> Collection:
         There is none, its database cannot be reached, is damaged, emptied, older than it was or of a newer version.
     """
     folder = require_collection(folder)
-    known, catalogue = read_collection_file(folder / PLACE), folder / PLACE / CATALOGUE
-    if known.database is None and not catalogue.is_file():
+    record, catalogue = read_collection_file(folder / PLACE), folder / PLACE / CATALOGUE
+    if record.database is None and not catalogue.is_file():
         raise InputError(f"the catalogue of {folder} is gone: {PLACE}/{CATALOGUE} is missing; {way_back(folder)}")
-    if known.database is None and not catalogue.stat().st_size:
+    if record.database is None and not catalogue.stat().st_size:
         raise InputError(f"the catalogue of {folder} was emptied: {catalogue} has 0 bytes; {way_back(folder)}")
-    return Collection(folder, *connect(folder, known, "ro" if read_only else "rw"), read_only)
+    return Collection(folder, *connect(folder, record, "ro" if read_only else "rw"), read_only)
 
 
 def require_collection(folder: Path) -> Path:

@@ -98,14 +98,14 @@ def state_of(engine: Engine) -> CatalogueState:
 
 def record_state(place: Path, state: CatalogueState) -> None:
     """Write down how far the catalogue has come; what others wrote down meanwhile is never lowered."""
-    known = read_collection_file(place)
-    if known.catalogue == state.catalogue and known.journal >= state.journal:
+    record = read_collection_file(place)
+    if record.catalogue == state.catalogue and record.journal >= state.journal:
         return
     with held(place, wait=True):
-        known = read_collection_file(place)
-        if known.catalogue in (None, state.catalogue):
-            journal = max(known.journal, state.journal)
-            write_collection_file(place, replace(known, catalogue=state.catalogue, journal=journal))
+        record = read_collection_file(place)
+        if record.catalogue in (None, state.catalogue):
+            journal = max(record.journal, state.journal)
+            write_collection_file(place, replace(record, catalogue=state.catalogue, journal=journal))
 
 
 @contextmanager

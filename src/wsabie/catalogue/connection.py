@@ -23,7 +23,7 @@ from wsabie.catalogue.sqlite_file import Mode
 from wsabie.storage.atomic import UnwritableError, held
 
 
-def connect(folder: Path, known: CollectionFile, mode: Mode) -> tuple[Engine, ExitStack]:
+def connect(folder: Path, record: CollectionFile, mode: Mode) -> tuple[Engine, ExitStack]:
     """Connect to the catalogue of a folder; what must be let go of in the end is in the stack.
 
     Raises
@@ -33,20 +33,20 @@ def connect(folder: Path, known: CollectionFile, mode: Mode) -> tuple[Engine, Ex
     """
     place = folder / PLACE
     with ExitStack() as stack:
-        engine = open_database(known.database or place / CATALOGUE, mode)
+        engine = open_database(record.database or place / CATALOGUE, mode)
         if mode != "ro" and engine.dialect.name == "sqlite":
             _refuse_read_only(folder)
             stack.enter_context(share_catalogue(place))
         stack.callback(engine.dispose)
-        found = version(engine)
-        if found is None and mode != "rwc":
+        tables_version = version(engine)
+        if tables_version is None and mode != "rwc":
             raise InputError(
                 f"the catalogue of {folder} was emptied: {shown(engine)} has no tables; {way_back(folder)}"
             )
-        if found != HEAD:
-            _bring_up(folder, str(found)) if mode == "ro" else _upgrade(engine, place)
+        if tables_version != HEAD:
+            _bring_up(folder, str(tables_version)) if mode == "ro" else _upgrade(engine, place)
         check_tables(engine)
-        _refuse_other(engine, folder, known)
+        _refuse_other(engine, folder, record)
         if mode == "rw":
             back_up_daily(engine, place)
         return engine, stack.pop_all()
@@ -55,19 +55,19 @@ def connect(folder: Path, known: CollectionFile, mode: Mode) -> tuple[Engine, Ex
 def _upgrade(engine: Engine, place: Path) -> None:
     """Make the tables, or change those of an older version, of which a backup is kept."""
     with held(place, wait=True):
-        found = version(engine)  # another process may have been first
-        if found not in (None, HEAD) and engine.dialect.name == "sqlite":
+        tables_version = version(engine)  # another process may have been first
+        if tables_version not in (None, HEAD) and engine.dialect.name == "sqlite":
             back_up(engine, place, "migration")
-        if found != HEAD:
+        if tables_version != HEAD:
             upgrade(engine)
 
 
-def _bring_up(folder: Path, found: str) -> None:
+def _bring_up(folder: Path, tables_version: str) -> None:
     """Change tables of an older version before somebody only looks."""
     if not may_write(folder):
         raise InputError(
-            f"the tables of {folder} are of an older version ({found}, here {HEAD}) and cannot be changed here; let "
-            f"somebody who may write there run: wsabie collection status {quote(str(folder))}"
+            f"the tables of {folder} are of an older version ({tables_version}, here {HEAD}) and cannot be changed "
+            f"here; let somebody who may write there run: wsabie collection status {quote(str(folder))}"
         )
     _, stack = connect(folder, read_collection_file(folder / PLACE), "rw")
     stack.close()
@@ -81,21 +81,21 @@ def _refuse_read_only(folder: Path) -> None:
         )
 
 
-def _refuse_other(engine: Engine, folder: Path, known: CollectionFile) -> None:
+def _refuse_other(engine: Engine, folder: Path, record: CollectionFile) -> None:
     """Refuse a catalogue that is not the one that was here, or ends before it did."""
     state = state_of(engine)
-    if known.catalogue not in (None, state.catalogue):
-        what = "is another catalogue than the one that was there"
-    elif state.journal < known.journal:
-        what = f"ends at entry {state.journal} of its journal, and the one that was there had {known.journal}"
+    if record.catalogue not in (None, state.catalogue):
+        fault = "is another catalogue than the one that was there"
+    elif state.journal < record.journal:
+        fault = f"ends at entry {state.journal} of its journal, and the one that was there had {record.journal}"
     else:
         return
     accept = f"or accept it as it is: {restore_command(folder)} --accept"
-    raise InputError(f"{shown(engine)} {what}; {way_back(folder)}, {accept}")
+    raise InputError(f"{shown(engine)} {fault}; {way_back(folder)}, {accept}")
 
 
 def way_back(folder: Path) -> str:
-    """Say how a catalogue is brought back."""
+    """Return the phrase that says how a catalogue is brought back."""
     backup = best_backup(folder / PLACE)
     if backup is None:
         return f"put a copy of your own at {folder / PLACE / CATALOGUE}"
@@ -103,6 +103,6 @@ def way_back(folder: Path) -> str:
 
 
 def may_write(folder: Path) -> bool:
-    """Whether this user may write to a collection's own folder and its catalogue, as far as can be told before."""
+    """Return whether this user may write to a collection's own folder and its catalogue, as far as its rights say."""
     place = folder / PLACE
     return all(os.access(path, os.W_OK) for path in (place, place / CATALOGUE) if path.exists())

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from wsabie.base.errors import InputError
+from wsabie.base.input_files import is_regular, open_input
 from wsabie.base.progress import Progress
 from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.looking import Stat, medium_called, stat_of
@@ -26,7 +27,7 @@ from wsabie.sources.folders import (
 from wsabie.sources.media import PICTURES, Medium
 from wsabie.sources.metadata import NAMES, find_metadata, read_metadata
 from wsabie.sources.picture_tags import keywords_in, sidecars_of
-from wsabie.sources.text import is_regular, reading, shown
+from wsabie.sources.text import reading, shown
 from wsabie.storage.rejects import Rejects
 
 CLOSED = "folder that cannot be read"
@@ -292,7 +293,7 @@ def _by_metadata(root: Root, files: dict[str, Stat], rejects: Rejects, *, requir
         if required:
             raise InputError(f"{root.folder} has no metadata.csv or metadata.jsonl; write one, or leave --tags out")
         return _NO_TAGS
-    with reading(table), table.open("rb") as file:
+    with reading(table), open_input(table) as file:
         now = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
     labels: dict[str, dict[str, None]] = {}
     for row in read_metadata(table, rejects=rejects):

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
+from wsabie.base.input_files import fault_text
 from wsabie.features.decode import RejectedItem, header, opened
 from wsabie.sources.build import BadRow
 from wsabie.sources.folders import clean_labels
@@ -173,7 +174,7 @@ def _content(task: Task, stat: Stat) -> Looked:
         try:
             content = _hash(stream, stat.size)
         except OSError as error:
-            return Looked(stat, reason="unreadable file", detail=error.strerror or str(error))
+            return Looked(stat, reason="unreadable file", detail=fault_text(error))
         if content is None:
             return Looked(reason=CHANGING)
         if task.things != PICTURES.things:

@@ -83,19 +83,19 @@ def restore(folder: Path, source: Path | None = None, *, by: str, accept: bool =
         There is no such backup, it is damaged, of another collection, or somebody has the collection open.
     """
     folder = require_collection(folder)
-    place, known = folder / PLACE, read_collection_file(folder / PLACE)
+    place, record = folder / PLACE, read_collection_file(folder / PLACE)
     path, state = _choose(place, source)
-    if state.catalogue and known.catalogue not in (None, state.catalogue) and not accept:
+    if state.catalogue and record.catalogue not in (None, state.catalogue) and not accept:
         raise InputError(f"{path} is a backup of another collection; choose another, or take it all the same: --accept")
     with own_catalogue(place):
         catalogue = place / CATALOGUE
         replaced, end = _keep_replaced(place, catalogue)
-        last = max(known.journal, state.journal, end)
+        last = max(record.journal, state.journal, end)
         with replacing(catalogue) as draft:
-            told = f"restored the backup {path.name}, which ends at entry {state.journal}"
-            new = _prepare(path, draft, last, by, told)
-            if new.catalogue != known.catalogue:  # until the new one is there, both are accepted
-                write_collection_file(place, replace(known, catalogue=None))
+            message = f"restored the backup {path.name}, which ends at entry {state.journal}"
+            new = _prepare(path, draft, last, by, message)
+            if new.catalogue != record.catalogue:  # until the new one is there, both are accepted
+                write_collection_file(place, replace(record, catalogue=None))
             _close_logs(catalogue)
         record_state(place, new)
     return Restored(str(path), state.journal, last - state.journal, replaced)
@@ -110,21 +110,21 @@ def accept_catalogue(folder: Path, *, by: str) -> Restored:
         It is damaged, or somebody has the collection open.
     """
     folder = require_collection(folder)
-    place, known = folder / PLACE, read_collection_file(folder / PLACE)
+    place, record = folder / PLACE, read_collection_file(folder / PLACE)
     with own_catalogue(place):
-        engine = open_database(known.database or place / CATALOGUE)
+        engine = open_database(record.database or place / CATALOGUE)
         try:
             if version(engine) is None:
                 raise InputError(f"there is no catalogue to accept; restore a backup: {restore_command(folder)}")
             upgrade(engine)
             check_tables(engine)
             old = state_of(engine)
-            last = max(known.journal, old.journal)
+            last = max(record.journal, old.journal)
             new = _add_line(engine, last, by, f"accepted the catalogue, which ended at entry {old.journal}")
         finally:
             engine.dispose()
-        write_collection_file(place, replace(known, catalogue=new.catalogue, journal=new.journal))
-    return Restored(known.database or str(place / CATALOGUE), old.journal, last - old.journal, None)
+        write_collection_file(place, replace(record, catalogue=new.catalogue, journal=new.journal))
+    return Restored(record.database or str(place / CATALOGUE), old.journal, last - old.journal, None)
 
 
 def _choose(place: Path, source: Path | None) -> tuple[Path, CatalogueState]:
@@ -165,21 +165,21 @@ def _keep_replaced(place: Path, catalogue: Path) -> tuple[str | None, int]:
         engine.dispose()
 
 
-def _prepare(source: Path, draft: Path, last: int, by: str, told: str) -> CatalogueState:
+def _prepare(source: Path, draft: Path, last: int, by: str, message: str) -> CatalogueState:
     """Make the new catalogue: a copy of a backup, with tables of this version and a line in its journal."""
     engine = open_database(draft, "draft")
     try:
         with explained(engine):
             copy_file(source, draft)
         upgrade(engine)
-        return _add_line(engine, last, by, told)
+        return _add_line(engine, last, by, message)
     finally:
         engine.dispose()
 
 
-def _add_line(engine: Engine, last: int, by: str, told: str) -> CatalogueState:
+def _add_line(engine: Engine, last: int, by: str, message: str) -> CatalogueState:
     """Add a line to the journal whose number is above `last`, as are all that follow."""
-    line = {"id": last + 1, "at": now(), "by": by, "action": "restore", "told": told}
+    line = {"id": last + 1, "at": now(), "by": by, "action": "restore", "told": message}
     with writing(engine) as connection:
         connection.execute(insert(tables.journal).values(line))
         if engine.dialect.name == "postgresql":

@@ -158,10 +158,10 @@ class Components(Describer):
         if parts.config.get("descriptor") != cls.version:
             raise cls._other_version()
         with refuse_damaged(f"this {cls.kind!r}"):
-            known = read_config(ComponentsConfig, parts.config)
+            fields = read_config(ComponentsConfig, parts.config)
             return cls(
-                describer_from_parts(parts.under("inner", known.inner.kind, known.inner.config)),
-                KernelPca.from_parts(parts.under("map", KIND, known.map)),
+                describer_from_parts(parts.under("inner", fields.inner.kind, fields.inner.config)),
+                KernelPca.from_parts(parts.under("map", KIND, fields.map)),
             )
 
     def parameters(self) -> dict[str, Any]:

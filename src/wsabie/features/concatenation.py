@@ -183,12 +183,12 @@ class Concatenation(Describer):
         if parts.config.get("descriptor") != cls.version:
             raise cls._other_version()
         with refuse_damaged(f"this {cls.kind!r}"):
-            known = read_config(ConcatenationConfig, parts.config)
+            fields = read_config(ConcatenationConfig, parts.config)
             inner = [
                 describer_from_parts(parts.under(str(number), one.kind, one.config))
-                for number, one in enumerate(known.parts)
+                for number, one in enumerate(fields.parts)
             ]
-            described = cls(inner, known.balance)
+            described = cls(inner, fields.balance)
             described.check()
             return described
 

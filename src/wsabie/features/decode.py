@@ -7,6 +7,7 @@ says that it tells nothing.
 
 import io
 import math
+import os
 import threading
 import warnings
 from array import array
@@ -20,6 +21,7 @@ import numpy as np
 from PIL import Image
 
 from wsabie.base.arrays import Bool, Float64, UInt8
+from wsabie.base.input_files import fault_text, open_input
 from wsabie.base.limits import current_limits, limit_error
 from wsabie.features.picture_memory import PICTURES as BUDGET
 from wsabie.features.picture_memory import estimate_bytes
@@ -238,14 +240,11 @@ def opened(content: Path | bytes) -> IO[bytes]:
         length = len(content)
     else:
         try:
-            if not content.is_file():
-                missing = "is not a file" if content.exists() else "is not there"
-                raise RejectedItem("unreadable file", missing)
-            length = content.stat().st_size
-            stream = content.open("rb")
+            stream = open_input(content)
+            length = os.fstat(stream.fileno()).st_size
         except (OSError, ValueError) as error:
             refuse_exhausted(error)
-            raise RejectedItem("unreadable file", str(error)) from error
+            raise RejectedItem("unreadable file", fault_text(error)) from error
     if length == 0:
         stream.close()
         raise RejectedItem("empty file")

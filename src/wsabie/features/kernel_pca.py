@@ -279,14 +279,14 @@ class KernelPca:
                 "kpca` saved beside its file"
             )
         try:
-            known, t = read_config(KernelPcaConfig, parts.config), parts.tensors
-            check_parameters(cls, known.parameters)
-            pca = cls(**known.parameters)
-            pca.feature_names, pca.dictionary = known.feature_names, known.dictionary
+            fields, t = read_config(KernelPcaConfig, parts.config), parts.tensors
+            check_parameters(cls, fields.parameters)
+            pca = cls(**fields.parameters)
+            pca.feature_names, pca.dictionary = fields.feature_names, fields.dictionary
             pca.landmarks_ = Csr(*(t[f"landmarks/{name}"] for name in Csr._fields))
             pca.components_, pca.bias_, pca.variances_ = t["components"], t["bias"], t["variances"]
-            pca.n_features_in_ = known.n_features
-            error, explained, of_landmarks, theirs, n_judged, held_out = known.report
+            pca.n_features_in_ = fields.n_features
+            error, explained, of_landmarks, theirs, n_judged, held_out = fields.report
             pca.report_ = Report(Loss(error, explained), Loss(of_landmarks, theirs), n_judged, held_out)
             whole = _belong_together(pca)
         except (LookupError, TypeError, ValueError, AttributeError):

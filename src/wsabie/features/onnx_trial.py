@@ -49,7 +49,7 @@ def try_network(model: Model, side: int | None, output: str | None) -> Trial:
     try:
         done = subprocess.run(  # noqa: S603 - our own
             words,
-            input=json.dumps(request).encode() + b"\n" + model.content.tobytes(),
+            input=b"".join((json.dumps(request).encode(), b"\n", model.content)),  # one copy of gigabytes
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             timeout=limits.network_seconds + _STARTING,
@@ -87,7 +87,7 @@ def answer_request() -> dict[str, Any]:
     _bound(request["n_bytes"] + _COPIES * len(content))
     try:
         network = Network(Model(content, request["name"]), request["side"], request["output"])
-        before = _resident("VmRSS")
+        n_before = _memory_figure("VmRSS")
         wanted = network.wanted
         grey = np.full((wanted.height, wanted.width, 3), 128, np.uint8)
         width = len(network.run(grey, np.zeros(3, np.float32), np.ones(3, np.float32)))
@@ -96,7 +96,7 @@ def answer_request() -> dict[str, Any]:
     except InputError as error:
         short = any(words in str(error) for words in _MEMORY_WORDS)
         return {"exceeds": "network_bytes"} if short else {"error": str(error)}
-    return {"width": width, "n_bytes": max(0, _resident("VmHWM") - before)}
+    return {"width": width, "n_bytes": max(0, _memory_figure("VmHWM") - n_before)}
 
 
 def _bound(n_bytes: int) -> None:
@@ -104,14 +104,22 @@ def _bound(n_bytes: int) -> None:
     from onnxruntime import InferenceSession  # noqa: F401 - before the bound
 
     seconds = current_limits().network_seconds + int(time.process_time()) + 1
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    size = _resident("VmData")
+    _lower(resource.RLIMIT_CPU, seconds, seconds + 1)
+    _lower(resource.RLIMIT_CORE, 0, 0)
+    size = _memory_figure("VmData")
     if size:
-        resource.setrlimit(resource.RLIMIT_DATA, (size + n_bytes, size + n_bytes))
+        _lower(resource.RLIMIT_DATA, size + n_bytes, size + n_bytes)
 
 
-def _resident(name: str) -> int:
+def _lower(limit: int, soft: int, hard: int) -> None:
+    """Lower a limit of this process, which whoever started it may have lowered further."""
+    most = resource.getrlimit(limit)[1]
+    if most != resource.RLIM_INFINITY:
+        soft, hard = min(soft, most), min(hard, most)
+    resource.setrlimit(limit, (soft, hard))
+
+
+def _memory_figure(name: str) -> int:
     """Return a figure of this process in bytes; 0 where the system does not say."""
     try:
         lines = Path("/proc/self/status").read_text().splitlines()

@@ -86,16 +86,16 @@ def shrink(image: Image.Image, size: int, levels: Levels | None = None) -> Image
             small = image.resize(target, Image.Resampling.BILINEAR, reducing_gap=_GAP)
         return small if small.mode == "RGB" else small.convert("RGB")
     across, down = reduction_factors(image.size, target)
-    whole: Image.Image | None = None
+    reduced: Image.Image | None = None
     for left, top, tile in _places(image, across, down):
         part = _in_plain_mode(tile, levels)
         if target != image.size:
             part = part.convert("RGBa") if part.mode == "RGBA" else part  # colours of what is clear do not count
             part = part.reduce((across, down)) if across > 1 or down > 1 else part
-        if whole is None:
-            whole = Image.new(part.mode, (-(-image.width // across), -(-image.height // down)))
-        whole.paste(part, (left // across, top // down))
-    return _on_white(_interpolate(whole or image, image.size, target, (across, down)))
+        if reduced is None:
+            reduced = Image.new(part.mode, (-(-image.width // across), -(-image.height // down)))
+        reduced.paste(part, (left // across, top // down))
+    return _on_white(_interpolate(reduced or image, image.size, target, (across, down)))
 
 
 def _interpolate(

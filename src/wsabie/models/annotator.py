@@ -214,15 +214,15 @@ class Annotator:
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
         """The annotator that `to_parts` described."""
-        known = read_config(AnnotatorConfig, parts.config)
-        model = model_from(parts.under("model", known.model.kind, known.model.config))
-        terms, names = None, known.feature_names
-        if known.terms is not None:
-            terms = describer_from_parts(parts.under("terms", known.terms.kind, known.terms.config))
+        fields = read_config(AnnotatorConfig, parts.config)
+        model = model_from(parts.under("model", fields.model.kind, fields.model.config))
+        terms, names = None, fields.feature_names
+        if fields.terms is not None:
+            terms = describer_from_parts(parts.under("terms", fields.terms.kind, fields.terms.config))
         if names is not None and len(names) != model.n_features_in_:
             raise ValueError(f"feature_names names {len(names):,} of {model.n_features_in_:,} features")
         marks = check_array(parts.tensors, "marks", "uint64", (None,)) if "marks" in parts.tensors else None
-        return cls(model, terms, names, known.facts, known.dictionary, marks)
+        return cls(model, terms, names, fields.facts, fields.dictionary, marks)
 
     def save(self, path: str | Path) -> None:
         """Write the folder, atomically."""

@@ -111,8 +111,8 @@ class ApproximateNeighbours(NeighbourVotes):
         """The model that `to_parts` described; training rows and directions stay memory-mapped."""
         config, t = parts.config, parts.tensors
         model = cls._restored(config)
-        known, width = read_config(TreeConfig, config), model.n_features_in_
-        n, model.depth_ = known.train_rows, known.tree_depth
+        fields, width = read_config(TreeConfig, config), model.n_features_in_
+        n, model.depth_ = fields.train_rows, fields.tree_depth
         model.scaling_ = RowScaling.restored(config["scaling"], t, width)
         if 1 << min(model.depth_, 60) > n:
             raise ValueError(f"tree_depth is {model.depth_}, and there are {n:,} rows")

@@ -179,17 +179,19 @@ class LabelModel(BaseEstimator):  # type: ignore[misc]
     @classmethod
     def _restored(cls, config: dict[str, Any]) -> Self:
         """A model with its parameters, vocabulary and width, for `from_parts` to complete."""
-        known = read_config(FittedConfig, config)
-        check_parameters(cls, known.parameters)
-        model = cls(**known.parameters)
+        fields = read_config(FittedConfig, config)
+        check_parameters(cls, fields.parameters)
+        model = cls(**fields.parameters)
         model._check_loaded()
-        names, edits = known.label_names, known.label_edits
+        names, edits = fields.label_names, fields.label_edits
         model.vocabulary_ = Vocabulary(names) if edits is None else Vocabulary.restored(names, asdict(edits))
-        model.n_features_in_ = known.n_features
-        if known.feature_names_in is not None:
-            if len(known.feature_names_in) != known.n_features:
-                raise ValueError(f"feature_names_in names {len(known.feature_names_in)} of {known.n_features} features")
-            model.feature_names_in_ = np.array(known.feature_names_in, object)
+        model.n_features_in_ = fields.n_features
+        if fields.feature_names_in is not None:
+            if len(fields.feature_names_in) != fields.n_features:
+                raise ValueError(
+                    f"feature_names_in names {len(fields.feature_names_in)} of {fields.n_features} features"
+                )
+            model.feature_names_in_ = np.array(fields.feature_names_in, object)
         return model
 
     def __sklearn_tags__(self) -> Any:

@@ -89,8 +89,8 @@ class Encoded:
 
     @classmethod
     def _restored(cls, parts: Parts) -> Self:
-        known = read_config(PointsConfig, parts.config)
-        return cls(known.ids, check_array(parts.tensors, "points", "float32", (len(known.ids), None)), known.origin)
+        fields = read_config(PointsConfig, parts.config)
+        return cls(fields.ids, check_array(parts.tensors, "points", "float32", (len(fields.ids), None)), fields.origin)
 
 
 def refuse_without_points(model: LabelModel) -> None:

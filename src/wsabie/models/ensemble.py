@@ -352,17 +352,17 @@ class Ensemble(TransformerMixin, LabelModel):  # type: ignore[misc]
     def from_parts(cls, parts: Parts) -> Self:
         """The model that `to_parts` described; its label table stays memory-mapped."""
         config = parts.config
-        known = read_config(EnsembleConfig, config)
-        inner = {**known.joined, "label_names": known.label_names}
-        check_parameters(cls, {**known.parameters, "estimator": None})
-        base = known.parameters["estimator"]
-        model = cls(**{**known.parameters, "estimator": None if base is None else Wsabie(**base)})
+        fields = read_config(EnsembleConfig, config)
+        inner = {**fields.joined, "label_names": fields.label_names}
+        check_parameters(cls, {**fields.parameters, "estimator": None})
+        base = fields.parameters["estimator"]
+        model = cls(**{**fields.parameters, "estimator": None if base is None else Wsabie(**base)})
         model.check_parameters()
         model.joined_ = Wsabie.from_parts(parts.under("joined", Wsabie.kind, inner))
         model.vocabulary_, model.n_features_in_ = model.joined_.vocabulary_, model.joined_.n_features_in_
         model.feature_names_in_ = model.joined_.feature_names_in_
-        model.members_ = known.members
-        model.history_, model.validation_map_ = known.history, known.validation_map
+        model.members_ = fields.members
+        model.history_, model.validation_map_ = fields.history, fields.validation_map
         return model
 
     def __sklearn_tags__(self) -> Any:

@@ -303,17 +303,17 @@ class FullRank(ScoreRanker):
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
         """The model that `to_parts` described."""
-        config, known = parts.config, read_config(FullRankConfig, parts.config)
+        config, fields = parts.config, read_config(FullRankConfig, parts.config)
         embedding = Wsabie.from_parts(parts.under("embedding", Wsabie.kind, config["embedding"]))
         linear = LinearRanker.from_parts(parts.under("linear", LinearRanker.kind, config["linear"]))
         if list(embedding.vocabulary_) != list(linear.vocabulary_) or embedding.n_features_in_ != linear.n_features_in_:
             raise ValueError("the two terms are of different labels or features")
         named = {"embedding": Wsabie(**embedding.get_params()), "linear": LinearRanker(**linear.get_params())}
-        check_parameters(cls, known.parameters)
-        model = cls(**{name: part for name, part in named.items() if known.given[name]}, **known.parameters)
+        check_parameters(cls, fields.parameters)
+        model = cls(**{name: part for name, part in named.items() if fields.given[name]}, **fields.parameters)
         model.embedding_, model.linear_ = embedding, linear
         model.vocabulary_, model.n_features_in_ = embedding.vocabulary_, embedding.n_features_in_
         model.feature_names_in_ = embedding.feature_names_in_
         model.check_parameters()
-        model.validation_map_, model.blend_, model.searched_ = known.validation_map, known.blend, known.searched
+        model.validation_map_, model.blend_, model.searched_ = fields.validation_map, fields.blend, fields.searched
         return model

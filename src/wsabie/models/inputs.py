@@ -97,9 +97,32 @@ def matrix_from(name: str, tensors: Mapping[str, Any], shape: tuple[int, int]) -
     if name in tensors:
         return check_array(tensors, name, "float32", shape)
     whole = "int32 int64"
-    indptr = check_array(tensors, f"{name}/indptr", whole, (shape[0] + 1,))
-    indices = check_array(tensors, f"{name}/indices", whole, (None,), below=shape[1])
+    indptr, indices = check_lists(name, tensors, shape, (whole, whole))
     data = check_array(tensors, f"{name}/data", "float32", indices.shape)
+    return csr_matrix((data, indices, indptr), shape=shape)
+
+
+def check_lists(
+    name: str, tensors: Mapping[str, Any], shape: tuple[int, int], dtypes: tuple[str, str]
+) -> tuple[Any, Any]:
+    """Return the arrays `indptr` and `indices` of a sparse matrix in a model folder.
+
+    Parameters
+    ----------
+    name : str
+        Of the matrix.
+    tensors : mapping of str to array
+    shape : (int, int)
+    dtypes : (str, str)
+        Names of the types that each may have, as for `check_array`.
+
+    Raises
+    ------
+    ValueError
+        One has another type or length, or points outside.
+    """
+    indptr = check_array(tensors, f"{name}/indptr", dtypes[0], (shape[0] + 1,))
+    indices = check_array(tensors, f"{name}/indices", dtypes[1], (None,), below=shape[1])
     if indptr[0] != 0 or indptr[-1] != len(indices) or (indptr[1:] < indptr[:-1]).any():
         raise ValueError(f"{name}/indptr does not agree with {name}/indices")
-    return csr_matrix((data, indices, indptr), shape=shape)
+    return indptr, indices

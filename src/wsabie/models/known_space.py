@@ -262,17 +262,17 @@ class KnownSpace(BaseEstimator):  # type: ignore[misc]
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
         """The space that `to_parts` described."""
-        known = read_config(SpaceConfig, parts.config)
-        check_parameters(cls, known.parameters)
-        model = cls(**known.parameters)
+        fields = read_config(SpaceConfig, parts.config)
+        check_parameters(cls, fields.parameters)
+        model = cls(**fields.parameters)
         model.check_parameters()
         own = parts.under("kinds", "", {}).tensors
-        model.kinds_ = {name: kind_from(name, one, own) for name, one in known.kinds.items()}
+        model.kinds_ = {name: kind_from(name, one, own) for name, one in fields.kinds.items()}
         model.space_ = space_from(parts.tensors, model.dim, model.similarity, model.kinds_.values())
-        missing = {kind for _, *ends in known.relations for kind in ends} - model.kinds_.keys()
+        missing = {kind for _, *ends in fields.relations for kind in ends} - model.kinds_.keys()
         if missing:
             raise ValueError(f"its relations name the kinds {', '.join(sorted(missing))}, which there are not")
-        model.relations_, model.settings_, model.history_ = known.relations, known.settings, known.history
+        model.relations_, model.settings_, model.history_ = fields.relations, fields.settings, fields.history
         return model
 
     def save(self, path: str | Path) -> None:

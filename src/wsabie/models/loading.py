@@ -26,5 +26,9 @@ def load_one_of(
         )
     try:
         return kinds[parts.kind](parts)
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError) as error:
+    except MemoryError as error:
+        raise ModelFolderError(
+            f"{path} needs more memory than there is ({error}); free some, or restore it from a copy if it is damaged"
+        ) from error
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise ModelFolderError(f"{path} lacks a part ({error}); restore it from a copy or make it again") from error

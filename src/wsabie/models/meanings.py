@@ -275,13 +275,13 @@ class MeaningRanker(TransformerMixin, ScoreRanker):  # type: ignore[misc]
         return {"terms": self.terms_.table, "term": self.terms_.term, "label": self.terms_.label}
 
     def _restore_terms(self, config: dict[str, Any], t: Any) -> None:
-        known, n = read_config(TermsConfig, config), len(self.vocabulary_)
-        if known.n_labels != n:
-            raise ValueError(f"the sizes of n_labels and label_names do not agree: {known.n_labels} and {n}")
-        table = check_array(t, "terms", "float32", (len(known.terms), None))
+        fields, n = read_config(TermsConfig, config), len(self.vocabulary_)
+        if fields.n_labels != n:
+            raise ValueError(f"the sizes of n_labels and label_names do not agree: {fields.n_labels} and {n}")
+        table = check_array(t, "terms", "float32", (len(fields.terms), None))
         term = check_array(t, "term", "int64", (None,), below=len(table))
         label = check_array(t, "label", "int64", term.shape, below=n)
-        self.terms_, self.missing_ = TermTable(known.terms, table, term, label, n), known.missing
+        self.terms_, self.missing_ = TermTable(fields.terms, table, term, label, n), fields.missing
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()

@@ -28,7 +28,7 @@ import numpy as np
 from wsabie.base.arrays import Bool, Csr, Float32, Int64, Matrix
 from wsabie.base.mapped import parts
 from wsabie.base.validation import require
-from wsabie.models.inputs import Inputs, n_rows, take_rows
+from wsabie.models.inputs import Inputs, check_lists, n_rows, take_rows
 from wsabie.sources.align import fold_columns
 from wsabie.space.joint import JointSpace
 from wsabie.storage.schema import check_array
@@ -198,24 +198,15 @@ class Memory:
         met = check_array(tensors, "replay/met", "int64", (width,), below=1 << 53)
         if len(seen) > n_labels or not (np.isfinite(weights).all() and np.isfinite(tickets).all()):
             raise ValueError("the sizes of replay/seen do not agree with the rest, or a number is not finite")
-        indptr, indices, values = _lists_from(tensors, "replay/labels", "values", "int32", "int8", (n, len(seen)))
+        indptr, indices = check_lists("replay/labels", tensors, (n, len(seen)), ("int64", "int32"))
+        values = check_array(tensors, "replay/labels/values", "int8", indices.shape)
         Y = csr_matrix((values, indices, indptr), shape=(n, len(seen)))
         if "replay/rows" in tensors:
             rows: Any = check_array(tensors, "replay/rows", "float16", (n, width))
         else:
-            rows = Csr(*_lists_from(tensors, "replay/rows", "data", "uint16 uint32", "float16", (n, width)))
+            indptr, indices = check_lists("replay/rows", tensors, (n, width), ("int64", "uint16 uint32"))
+            rows = Csr(indptr, indices, check_array(tensors, "replay/rows/data", "float16", indices.shape))
         return cls(rows, Y, weights, tickets, seen, met, n_seen)
-
-
-def _lists_from(
-    tensors: Mapping[str, Any], name: str, values: str, of_indices: str, of_values: str, shape: tuple[int, int]
-) -> tuple[Any, Any, Any]:
-    """Where rows begin, columns and values; what points outside raises ValueError."""
-    indptr = check_array(tensors, f"{name}/indptr", "int64", (shape[0] + 1,))
-    indices = check_array(tensors, f"{name}/indices", of_indices, (None,), below=shape[1])
-    if indptr[0] != 0 or indptr[-1] != len(indices) or (indptr[1:] < indptr[:-1]).any():
-        raise ValueError(f"{name}/indptr does not agree with {name}/indices")
-    return indptr, indices, check_array(tensors, f"{name}/{values}", of_values, indices.shape)
 
 
 def remembered(

@@ -142,15 +142,15 @@ class SpaceAnnotator:
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
         """What `to_parts` described."""
-        known = read_config(SpaceAnnotatorConfig, parts.config)
-        space = Space.from_parts(parts.under("space", Space.kind, known.space))
+        fields = read_config(SpaceAnnotatorConfig, parts.config)
+        space = Space.from_parts(parts.under("space", Space.kind, fields.space))
         terms = {
             name: describer_from_parts(parts.under(f"terms/{name}", one.kind, one.config))
-            for name, one in known.terms.items()
+            for name, one in fields.terms.items()
         }
         if unknown := terms.keys() - space.kinds_.keys():
             raise ValueError(f"it describes the kinds {', '.join(sorted(unknown))}, which its space does not know")
-        return cls(space, terms, parts.config["columns"], known.facts)
+        return cls(space, terms, parts.config["columns"], fields.facts)
 
     def save(self, path: str | Path) -> None:
         """Write the folder, atomically."""

@@ -338,12 +338,12 @@ class TrainedModel(LabelModel):
 
     def _restore_trained(self, config: dict[str, Any], tensors: dict[str, Any]) -> None:
         """What `_trained_config` described; the vocabulary and the width are there."""
-        known = read_config(TrainedConfig, config)
-        self.scaling_ = RowScaling.restored(known.scaling, tensors, self.n_features_in_)
-        self.history_, self.settings_, self.calibration_ = known.history, config["settings"], None
-        if known.calibration is not None:
+        fields = read_config(TrainedConfig, config)
+        self.scaling_ = RowScaling.restored(fields.scaling, tensors, self.n_features_in_)
+        self.history_, self.settings_, self.calibration_ = fields.history, config["settings"], None
+        if fields.calibration is not None:
             offsets = check_array(tensors, "calibration/offsets", "float32", (len(self.vocabulary_),))
-            self.calibration_ = Calibration(*known.calibration, offsets)
+            self.calibration_ = Calibration(*fields.calibration, offsets)
 
 
 def shape_of(targets: Matrix | Truth) -> defaults.Shape:

@@ -40,10 +40,10 @@ def inspect_avif(stream: IO[bytes]) -> int:
 def _places(stream: IO[bytes], end: int) -> Iterator[int]:
     """Where data begin, by the boxes that say so."""
     ranges, idat = [(0, end)], 0
-    held: list[tuple[int, bool]] = []
+    places: list[tuple[int, bool]] = []
     for _ in range(_MOST_BOXES):
         if not ranges:
-            yield from (idat + place if inside else place for place, inside in held)
+            yield from (idat + place if inside else place for place, inside in places)
             return
         at, stop = ranges.pop()
         stream.seek(at)
@@ -63,7 +63,7 @@ def _places(stream: IO[bytes], end: int) -> Iterator[int]:
         elif name in (b"iloc", b"stco", b"co64"):
             stream.seek(begin)
             body = stream.read(min(size, 1 << 20))
-            held += _item_places(body) if name == b"iloc" else _chunk_places(body, 8 if name == b"co64" else 4)
+            places += _item_places(body) if name == b"iloc" else _chunk_places(body, 8 if name == b"co64" else 4)
     raise ValueError(f"more than {_MOST_BOXES:,} boxes")
 
 

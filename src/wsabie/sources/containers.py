@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wsabie.base.errors import InputError
-from wsabie.base.input_files import open_input
+from wsabie.base.input_files import fault_text, open_input
 from wsabie.sources.build import BadRow
 from wsabie.sources.xmp import LARGEST
 
@@ -139,7 +139,7 @@ def embedded_in(path: Path) -> Embedded | None:
             for piece in pieces(stream, kind):
                 _add(found, *content_of(stream, piece, kind))
     except (OSError, InputError) as error:
-        raise BadRow(UNREADABLE, getattr(error, "strerror", None) or str(error)) from error
+        raise BadRow(UNREADABLE, fault_text(error)) from error
     except BadRow as bad:
         if bad.reason != UNREADABLE or not any(found):
             raise

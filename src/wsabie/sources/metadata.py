@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from wsabie.base.errors import InputError
+from wsabie.base.input_files import is_regular
 from wsabie.sources.build import BadRow
 from wsabie.sources.cells import LABEL_COLUMNS, LabelCells, label_cells, word
 from wsabie.sources.tables import listed_names, table_rows
-from wsabie.sources.text import is_regular, shown
+from wsabie.sources.text import shown
 from wsabie.storage.rejects import Rejects
 
 NAMES = ("metadata.csv", "metadata.jsonl")

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from wsabie.base.errors import InputError
-from wsabie.base.input_files import open_input
+from wsabie.base.input_files import fault_text, open_input
 from wsabie.labels.names import normalise
 from wsabie.sources.build import BadRow
 from wsabie.sources.containers import UNREADABLE, embedded_in, extension
@@ -197,8 +197,7 @@ def read_sidecar(path: Path) -> bytes:
             raise BadRow("oversized XMP packet", f"{path.name}: more than {LARGEST:,} bytes")
         return content
     except (OSError, InputError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise BadRow("unreadable sidecar", f"{path.name}: {reason}") from error
+        raise BadRow("unreadable sidecar", f"{path.name}: {fault_text(error)}") from error
 
 
 def _beside(picture: Path) -> Packet | None:
@@ -239,7 +238,7 @@ def _header(picture: Path) -> _Header:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a size warning; nothing is decoded here
-            with picture.open("rb") as stream:
+            with open_input(picture) as stream:
                 exif = inspect_picture(stream).exif
                 image = Image.open(stream, formats=FORMATS)
                 if exif is not None:

@@ -1,7 +1,6 @@
 """Text files of any size: gzip or plain, by line or by block of lines, the system's refusals explained."""
 
 import gzip
-import stat
 import zlib
 from codecs import BOM_UTF8
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ import numpy as np
 
 from wsabie.base.arrays import UInt8
 from wsabie.base.errors import InputError
-from wsabie.base.input_files import open_input
+from wsabie.base.input_files import fault_text, open_input
 from wsabie.sources.unpacked import unpack
 
 LONGEST_LINE = 1 << 28
@@ -39,8 +38,9 @@ def reading(path: Path) -> Iterator[None]:
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise InputError(f"{shown(path)} is damaged or cut off gzip ({error}); fetch or compress it again") from error
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise InputError(f"cannot read {shown(path)}: {reason}; check the path and its permissions") from error
+        raise InputError(
+            f"cannot read {shown(path)}: {fault_text(error)}; check the path and its permissions"
+        ) from error
     except ValueError as error:
         if "null byte" not in str(error) and "null character" not in str(error):
             raise
@@ -50,14 +50,6 @@ def reading(path: Path) -> Iterator[None]:
 def shown(path: Path | str) -> str:
     """A path as printable text, whatever bytes its name holds."""
     return str(path).encode("utf-8", "backslashreplace").decode()
-
-
-def is_regular(path: Path) -> bool:
-    """Say whether there is a regular file; what may not be looked at, or has too long a name, is none."""
-    try:
-        return stat.S_ISREG(path.stat().st_mode)
-    except (OSError, ValueError):
-        return False
 
 
 def open_bytes(path: Path, *, pipe: bool = False) -> BufferedIOBase:

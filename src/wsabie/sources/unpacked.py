@@ -80,7 +80,7 @@ def check_expansion(shown: str, compressed: int, expanded: int, limits: Limits |
     >>> check_expansion("a.gz", 10, 1 << 26)
     Traceback (most recent call last):
     wsabie.base.errors.InputError: a.gz expands 10 bytes to 67,108,864, 6,710,886 bytes for each, and at most 200 are
-    read; if the file is right, set WSABIE_LIMITS="ratio=..." higher
+    allowed; if the file is right, set WSABIE_LIMITS="ratio=..." higher
     """
     limits = limits or current_limits()
     if expanded > limits.expanded_bytes:

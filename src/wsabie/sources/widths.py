@@ -23,7 +23,7 @@ def check_columns(path: Path, n_features: int, n_values: int) -> None:
     >>> check_columns(Path("a.txt"), 2_000_000, 1)
     Traceback (most recent call last):
     wsabie.base.errors.InputError: a.txt has 2,000,000 features for 1 values, 1,999,800 beyond 200 for each, and at most
-    250,000 are read; if the file is right, set WSABIE_LIMITS="empty_columns=..." higher
+    250,000 are allowed; if the file is right, set WSABIE_LIMITS="empty_columns=..." higher
     """
     _check(path, n_features, n_values, "columns", "features", "values")
 

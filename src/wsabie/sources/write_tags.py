@@ -13,6 +13,7 @@ from io import BufferedIOBase
 from pathlib import Path
 
 from wsabie.base.errors import InputError
+from wsabie.base.input_files import is_regular, open_input
 from wsabie.sources.build import BadRow
 from wsabie.sources.containers import (
     PNG_HEAD,
@@ -26,7 +27,7 @@ from wsabie.sources.containers import (
     pieces,
 )
 from wsabie.sources.picture_tags import read_sidecar, read_tags, sidecar_of, sidecars_of
-from wsabie.sources.text import is_regular, reading, shown
+from wsabie.sources.text import reading, shown
 from wsabie.sources.xmp import SUBJECT, read_packet
 from wsabie.sources.xmp_edit import NEW, Edit, properties_of, with_tags
 from wsabie.storage.atomic import replacing
@@ -123,7 +124,7 @@ def write_embedded(
     if picture.is_symlink():
         raise InputError(f"{shown(picture)} is a link; give the file that it leads to")
     try:
-        with reading(picture), picture.open("rb") as stream:
+        with reading(picture), open_input(picture) as stream:
             edits = _edits(picture, stream, said)
             if edits is None:
                 return False

@@ -12,6 +12,7 @@ from glob import escape
 from pathlib import Path
 
 from wsabie.base.errors import InputError
+from wsabie.base.input_files import fault_text
 
 _DRAFT = re.compile(r"\..+\.[0-9a-f]{16}\.tmp", re.DOTALL)
 _ROOM = 233  # bytes of the 255 of a name: a draft's has 22 of its own
@@ -218,13 +219,24 @@ def abandoned_drafts(folder: Path, token: str) -> list[Path]:
     return sorted(Path(one) for one in os.scandir(folder) if one.name[0] == "." and one.name.endswith(f".{token}.tmp"))
 
 
+def remove_folder(folder: Path) -> None:
+    """Remove a folder so that a kill leaves all of it, or a draft that the next command for it removes."""
+    with suppress(OSError):  # where its own folder cannot be written, it is emptied
+        folder = folder.rename(folder.with_name(_draft_name(folder)))
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 def _remove_drafts_of(path: Path) -> None:
     for draft in path.parent.glob(f".{escape(_stem(path))}.*.tmp"):
         _remove_abandoned(draft)
 
 
+def _draft_name(path: Path, token: str | None = None) -> str:
+    return f".{_stem(path)}.{token or secrets.token_hex(8)}.tmp"
+
+
 def _stem(path: Path) -> str:
-    """The part of a draft's name that is the name of its file, as far as there is room for it."""
+    """Return the name of a file, cut to what a draft's name has room for."""
     return path.name if len(os.fsencode(path.name)) <= _ROOM else os.fsencode(path.name)[:_ROOM].decode(errors="ignore")
 
 
@@ -250,10 +262,9 @@ def explained(path: Path) -> Iterator[None]:
                 f"cannot write {path}: the disk is full; free some space and run the same command again "
                 "(what was there before is untouched)"
             ) from error
-        reason = error.strerror or str(error)
         is_name = error.errno in (errno.ENAMETOOLONG, errno.ELOOP)
         remedy = "give another name" if is_name else "choose a folder that you may write to"
-        raise UnwritableError(f"cannot write {path}: {reason}; {remedy}") from error
+        raise UnwritableError(f"cannot write {path}: {fault_text(error)}; {remedy}") from error
 
 
 @contextmanager
@@ -262,15 +273,17 @@ def readable(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        where, reason = error.filename or path, error.strerror or str(error)
-        raise InputError(f"cannot read {where}: {reason}; check its permissions and those of its folders") from error
+        where = error.filename or path
+        raise InputError(
+            f"cannot read {where}: {fault_text(error)}; check its permissions and those of its folders"
+        ) from error
 
 
 def _new_draft(path: Path, *, folder: bool = False, token: str | None = None) -> tuple[Path, int]:
     """An empty file or folder beside `path`, and the lock on it, which ends with the process."""
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:
-        draft = path.parent / f".{_stem(path)}.{token or secrets.token_hex(8)}.tmp"
+        draft = path.parent / _draft_name(path, token)
         if folder:
             draft.mkdir()
             lock = os.open(draft, os.O_RDONLY)

@@ -344,7 +344,7 @@ def map_tensor(file: Path) -> Array:
     if expected == 0:
         return np.empty(shape, dtype)
     if os.environ.get(MAP_VARIABLE) == "no":
-        with file.open("rb") as stream:
+        with open_input(file) as stream:
             return np.frombuffer(stream.read()[8 + length :], dtype).reshape(shape)
     return np.memmap(file, dtype, "r", offset=8 + length, shape=shape)
 

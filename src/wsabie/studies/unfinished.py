@@ -1,13 +1,12 @@
 """Training that is not finished, in a folder beside its model, where one command at a time works."""
 
-import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from wsabie.base.errors import InputError
-from wsabie.storage.atomic import explained, held
+from wsabie.storage.atomic import explained, held, remove_folder
 
 
 def work_beside(model: Path) -> Path:
@@ -49,12 +48,4 @@ def unfinished(work: Path, *, resume: bool) -> Iterator[None]:
         for old in () if resume else work.iterdir():
             shutil.rmtree(old) if old.is_dir() else old.unlink()
         yield
-        _remove_at_once(work)
-
-
-def _remove_at_once(work: Path) -> None:
-    """Remove a folder so that a kill leaves all of it, or a draft that the next command for this model removes."""
-    draft = work.with_name(f".{work.name}.{secrets.token_hex(8)}.tmp")
-    with suppress(OSError):
-        work.rename(draft)
-        shutil.rmtree(draft, ignore_errors=True)
+        remove_folder(work)

@@ -7,11 +7,11 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from wsabie.base.errors import InputError
+from wsabie.base.input_files import is_regular
 from wsabie.catalogue.collection import HERE, WEB
 from wsabie.catalogue.formats.record import Tag
 from wsabie.sources.build import BadRow
 from wsabie.sources.folders import relative_name
-from wsabie.sources.text import is_regular
 from wsabie.storage.atomic import explained
 
 How = Literal["copy", "hardlink", "symlink"]

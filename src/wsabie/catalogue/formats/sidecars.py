@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from wsabie.base.errors import InputError
+from wsabie.base.input_files import is_regular
 from wsabie.catalogue.drafts import DraftNote
 from wsabie.catalogue.formats.record import Tag, by_item
 from wsabie.sources.build import BadRow
 from wsabie.sources.picture_tags import read_tags
-from wsabie.sources.text import is_regular
 from wsabie.sources.write_tags import write_embedded, write_sidecar
 from wsabie.storage.atomic import DiskFullError
 from wsabie.storage.rejects import Rejects

@@ -12,7 +12,7 @@ from wsabie.base.errors import InputError
 from wsabie.base.progress import Progress
 from wsabie.evaluation.splits import Split
 from wsabie.faces.cli.common import executor, listing, opened, refuse_without_effect, tell_unknown, width_of
-from wsabie.faces.cli.finished_results import KeepOptions, choose_folder, result_store
+from wsabie.faces.cli.finished_results import KeepOptions, choose_folder, result_store, tell_result
 from wsabie.faces.cli.hierarchies import kinds_in, sibling_facts, siblings_in, tell_siblings
 from wsabie.faces.cli.terminal import NARROW, TerminalProgress, note, out, show_json, show_table
 from wsabie.labels.similar import SharedParents
@@ -23,7 +23,7 @@ from wsabie.storage.rejects import Rejects
 from wsabie.studies.splitting import split_rows
 
 if TYPE_CHECKING:
-    from wsabie.studies.comparison import Comparison, Entry, Skipped
+    from wsabie.studies.comparison import Comparison
 
 N_NEIGHBOURHOODS = 12
 
@@ -48,7 +48,6 @@ def compare_command(
     keep: KeepOptions = KeepOptions(),  # noqa: B008 - frozen
 ) -> None:
     """Split (or take --test), fit every model on the same rows, print one table."""
-    from wsabie.studies.compare import compare
     from wsabie.studies.entrants import entrants
 
     progress = TerminalProgress()
@@ -66,7 +65,7 @@ def compare_command(
         train, valid, held_out, terms = _sides(source, tested, plan, pictures, threads, progress, rejects)
         with result_store(folder, keep, with_models=report is not None) as store:
             found = _compared(
-                compare, json, train, valid, held_out.rows, taking_part, min_rows=min_rows, seed=seed,
+                json, train, valid, held_out.rows, taking_part, min_rows=min_rows, seed=seed,
                 allow_overlap=allow_overlap, unknown_pairs=held_out.unknown_pairs, similar=similar, store=store,
                 on_result=tell_result, progress=progress,
             )  # fmt: skip
@@ -76,28 +75,16 @@ def compare_command(
             sys.stdout.flush()  # a full disk or a reader that left must find finished models kept
 
 
-def _compared(compare: Any, json: bool, *sides: Any, **options: Any) -> "Comparison":
-    """The comparison; at Ctrl-C that of the models which are finished is shown."""
-    from wsabie.studies.compare import StoppedComparison
+def _compared(json: bool, *sides: Any, **options: Any) -> "Comparison":
+    """Compare; at Ctrl-C, show the comparison of the models that are finished."""
+    from wsabie.studies.compare import StoppedComparison, compare
 
     try:
-        return compare(*sides, **options)  # type: ignore[no-any-return]
+        return compare(*sides, **options)
     except StoppedComparison as stop:
         if stop.comparison.entries or stop.comparison.skipped:
             _tell(stop.comparison, json)
         raise
-
-
-def tell_result(result: "Entry | Skipped") -> None:
-    """Say what a model achieved, as soon as it is finished."""
-    from wsabie.studies.comparison import Skipped
-
-    if isinstance(result, Skipped):
-        note(f"{result.title}: skipped, {result.reason}")
-        return
-    means = result.evaluation.means
-    figures = ", ".join(f"{name} {means[name]:.3f}" for name in NARROW if name in means)
-    note(f"{result.title}: {figures}, trained in {result.fit_seconds:.1f} s")
 
 
 def _tell(found: "Comparison", json: bool) -> None:

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 from wsabie.base.errors import InputError, WsabieError
+from wsabie.base.input_files import fault_text
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 WRITING_FAILED = (*_FULL, errno.EIO, errno.EBADF)
@@ -61,7 +62,7 @@ def _path_fault(path: Path, error: OSError) -> str:
     """The path, what is wrong with it, and what to do."""
     if error.errno == errno.ELOOP:
         return f"{path}: it is a link that leads back to itself; name an ordinary file or folder"
-    reason = error.strerror or str(error)
+    reason = fault_text(error)
     if error.errno == errno.ENAMETOOLONG:
         return f"{_shorten(str(path))}: {reason}; give another name"
     if error.errno in (errno.ENOENT, errno.ENOTDIR):

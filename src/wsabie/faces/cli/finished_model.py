@@ -46,10 +46,10 @@ def tell_finished(model: Path) -> None:
     note(f"{model} is finished and stays as it is; leave --resume out to train it again")
 
 
-def refuse_other_parameters(model: Path, finished: Any, wanted: Any) -> None:
+def refuse_other_parameters(model: Path, finished: Any, requested: Any) -> None:
     """Refuse a finished model that has other parameters than the command line asks for."""
-    saved, asked = _parameters(finished), _parameters(wanted)
-    different = sorted(name for name in saved.keys() & asked.keys() if saved[name] != asked[name])
+    old, new = _parameters(finished), _parameters(requested)
+    different = sorted(name for name in old.keys() & new.keys() if old[name] != new[name])
     if different:
         refuse_other_model(model, ", ".join(different))
 
@@ -65,6 +65,6 @@ def refuse_other_model(model: Path, what: str) -> NoReturn:
 def _parameters(model: Any) -> dict[str, Any]:
     """Parameters as JSON knows them."""
     values = {name: value for name, value in model.get_params(deep=False).items() if not hasattr(value, "get_params")}
-    kept = {name: value for name, value in values.items() if name not in _FREE}
-    found: dict[str, Any] = json.loads(json.dumps(plain(kept), default=str))
-    return found
+    compared = {name: value for name, value in values.items() if name not in _FREE}
+    document: dict[str, Any] = json.loads(json.dumps(plain(compared), default=str))
+    return document

@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wsabie.base.errors import InputError, WsabieError
-from wsabie.faces.cli.terminal import NOTHING_KEPT, Stopped, note, plural
+from wsabie.faces.cli.terminal import NARROW, NOTHING_KEPT, Stopped, note, plural
 from wsabie.storage.atomic import held, try_writing
 from wsabie.storage.scratch import refuse_strangers
 from wsabie.studies.unfinished import unfinished
 
 if TYPE_CHECKING:
+    from wsabie.studies.comparison import Entry, Skipped
+    from wsabie.studies.relation_comparison import Method
     from wsabie.studies.result_store import ResultStore
 
 PLACE = Path("wsabie-compare")
@@ -94,16 +96,29 @@ def result_store(folder: Path | None, options: KeepOptions, with_models: bool) -
         with unfinished(folder, resume=options.resume):
             yield store
     except KeyboardInterrupt:
-        kept = f"stopped; {_kept(store)}; go on with: {resume_line()}"
-        raise Stopped(kept if store.n_results else NOTHING_KEPT) from None
+        message = f"stopped; {_store_phrase(store)}; go on with: {resume_line()}"
+        raise Stopped(message if store.n_results else NOTHING_KEPT) from None
     except (WsabieError, MemoryError, OSError):
         if store.n_results:
-            note(f"{_kept(store)}; --resume goes on from there")
+            note(f"{_store_phrase(store)}; --resume goes on from there")
         raise
     finally:
         for place in (folder, PLACE):
             with suppress(OSError):  # unless it is empty
                 place.rmdir()
+
+
+def tell_result(result: "Entry | Method | Skipped", relation: str = "") -> None:
+    """Say what a model achieved, as soon as it is finished."""
+    from wsabie.studies.comparison import Entry, Skipped
+
+    title = f"{relation}, {result.title}" if relation else result.title
+    if isinstance(result, Skipped):
+        note(f"{title}: skipped, {result.reason}")
+        return
+    means = result.evaluation.means
+    figures = ", ".join(f"{name} {means[name]:.3f}" for name in NARROW if name in means)
+    note(f"{title}: {figures}" + (f", trained in {result.fit_seconds:.1f} s" if isinstance(result, Entry) else ""))
 
 
 def resume_line() -> str:
@@ -112,16 +127,16 @@ def resume_line() -> str:
     return shlex.join(["wsabie", *words, "--resume"])
 
 
-def _kept(store: "ResultStore") -> str:
+def _store_phrase(store: "ResultStore") -> str:
     n = store.n_results
     return f"{plural(n, 'finished result')} {'is' if n == 1 else 'are'} kept in {store.folder}"
 
 
 def _refuse_other_settings(place: Path | None, stem: str) -> None:
-    others = [] if place is None else sorted(place.glob(f"{stem}-*"))
-    if others:
+    folders = [] if place is None else sorted(place.glob(f"{stem}-*"))
+    if folders:
         raise InputError(
-            f"{others[0]} holds finished models of the same data with other settings, which cannot be compared; give "
+            f"{folders[0]} holds finished models of the same data with other settings, which cannot be compared; give "
             "the same command again with --resume, or leave --resume out"
         )
 

@@ -102,6 +102,7 @@ def run() -> None:
 
 
 def _run() -> None:
+    from wsabie.faces.cli.standard_error import discard_output
     from wsabie.faces.cli.terminal import INTERRUPTED, Stopped, fail, log_as_notes
 
     _refuse_empty(sys.argv[1:])
@@ -113,7 +114,7 @@ def _run() -> None:
         with log_as_notes():
             _obey()
     except BrokenPipeError:
-        _silence()
+        discard_output(sys.stdout)  # or the interpreter complains at its end
         sys.exit(1)
     except RuntimeError as error:
         if not str(error).startswith("Symlink loop"):  # of `Path.resolve`
@@ -122,7 +123,9 @@ def _run() -> None:
         sys.exit(1)
     except (WsabieError, MemoryError, OSError, UnicodeEncodeError) as error:
         if isinstance(error, OSError) and error.filename is None and error.errno in WRITING_FAILED:
-            _silence()
+            discard_output(sys.stdout)
+        if sys.flags.dev_mode:  # `python -X dev -m wsabie ...` shows where an error comes from
+            raise
         fail(explain_error(error))
         sys.exit(1)
     except SystemExit as stop:
@@ -167,11 +170,6 @@ def _wait_for_compilers() -> None:
     if (module := sys.modules.get("numba.core.compiler_lock")) is not None:
         with module.global_compiler_lock:
             pass
-
-
-def _silence() -> None:
-    """What still waits to be written to standard output goes nowhere, so that the interpreter does not complain."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 from wsabie.base.errors import InputError
 from wsabie.base.plain import plain
 from wsabie.faces.cli.common import executor, listing
-from wsabie.faces.cli.finished_results import KeepOptions, choose_folder, result_store
+from wsabie.faces.cli.finished_results import KeepOptions, choose_folder, result_store, tell_result
 from wsabie.faces.cli.spaces import is_declaration
-from wsabie.faces.cli.terminal import NARROW, TerminalProgress, note, out, show_json, show_table
+from wsabie.faces.cli.terminal import TerminalProgress, note, out, show_json, show_table
 from wsabie.sources.declaration import ENDING, Declared, read_declaration
 from wsabie.storage.outputs import refuse_unwritable
 from wsabie.storage.scratch import refuse_strangers
 
 if TYPE_CHECKING:
-    from wsabie.studies.comparison import Skipped
-    from wsabie.studies.relation_comparison import Method, OneRelation, SpaceComparison
+    from wsabie.studies.relation_comparison import OneRelation, SpaceComparison
 
 
 def compare_spaces_command(
@@ -63,7 +62,8 @@ def compare_spaces_command(
     with listing(rejects_file, strict=strict) as rejects, result_store(place, keep, with_models=False) as store:
         try:
             found = compare_declared(
-                declared, space, hold_out, how, tested, store=store, on_result=_tell_method,
+                declared, space, hold_out, how, tested, store=store,
+                on_result=lambda relation, result: tell_result(result, relation),
                 executor=executor(space.threads), progress=TerminalProgress(), rejects=rejects,
             )  # fmt: skip
         except StoppedRelations as stop:
@@ -71,18 +71,6 @@ def compare_spaces_command(
             raise
         _tell_compared(found, folder, json)
         sys.stdout.flush()  # a full disk or a reader that left must find finished models kept
-
-
-def _tell_method(relation: str, result: "Method | Skipped") -> None:
-    """Say what a method achieved, as soon as it is finished."""
-    from wsabie.studies.comparison import Skipped
-
-    if isinstance(result, Skipped):
-        note(f"{relation}, {result.title}: skipped, {result.reason}")
-        return
-    means = result.evaluation.means
-    figures = ", ".join(f"{name} {means[name]:.3f}" for name in NARROW if name in means)
-    note(f"{relation}, {result.title}: {figures}")
 
 
 def _tell_stopped(relations: "list[OneRelation]", json: bool) -> None:

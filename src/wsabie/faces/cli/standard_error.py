@@ -39,7 +39,13 @@ class LossyStream:
         except BrokenPipeError:
             raise
         except OSError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+            discard_output(self._stream)
+
+
+def discard_output(stream: Any) -> None:
+    """Send what a stream holds, and all that is written to it from now on, nowhere."""
+    with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 - the stream keeps a handle of its own
+        os.dup2(nowhere.fileno(), stream.fileno())
 
 
 @contextmanager

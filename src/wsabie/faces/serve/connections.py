@@ -19,6 +19,7 @@ BACKLOG = 100
 _MOST = 1000
 _FEWEST = 16
 _HANDLES = 65_536
+_USUAL_FILES = 64
 
 
 class Connection(Protocol):
@@ -114,13 +115,13 @@ class Connections:
 def raise_handle_limit() -> None:
     """Let this process and its children open as many files as they may."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _HANDLES if hard == resource.RLIM_INFINITY else min(hard, _HANDLES)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
+    most = _HANDLES if hard == resource.RLIM_INFINITY else min(hard, _HANDLES)
+    if soft != resource.RLIM_INFINITY and soft < most:
         with suppress(OSError, ValueError):  # some systems take fewer than they say
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
-def connection_limit(together: int, wanted: int | None = None) -> int:
+def connection_limit(together: int, requested: int | None = None) -> int:
     """Return how many connections a process may have open.
 
     Handles for its database, models, pictures and connections that are just being accepted are set aside.
@@ -129,8 +130,8 @@ def connection_limit(together: int, wanted: int | None = None) -> int:
     ----------
     together : int
         Requests in one stage.
-    wanted : int or None
-        What somebody asked for; None: as many as there are handles for, and at most 1,000.
+    requested : int or None
+        None: as many as there are handles for, and at most 1,000.
 
     Raises
     ------
@@ -140,10 +141,17 @@ def connection_limit(together: int, wanted: int | None = None) -> int:
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     handles = _HANDLES if soft == resource.RLIM_INFINITY else soft
     reserve = BACKLOG + min(4 * together, handles // 4)
-    most = handles - sum(1 for _ in Path("/dev/fd").iterdir()) - reserve
-    if most < max(_FEWEST, wanted or 0):
-        need = handles - most + max(_FEWEST, wanted or 0)
+    most = handles - _count_open_files() - reserve
+    if most < max(_FEWEST, requested or 0):
+        need = handles - most + max(_FEWEST, requested or 0)
         raise InputError(
-            f"{handles} files may be open, too few for {wanted or _FEWEST} connections; run first: ulimit -n {need}"
+            f"{handles} files may be open, too few for {requested or _FEWEST} connections; run first: ulimit -n {need}"
         )
-    return wanted or min(most, _MOST)
+    return requested or min(most, _MOST)
+
+
+def _count_open_files() -> int:
+    try:
+        return sum(1 for _ in Path("/dev/fd").iterdir())
+    except OSError:  # a container without /proc
+        return _USUAL_FILES

@@ -21,6 +21,7 @@ from typing import Any
 from starlette.types import ASGIApp
 
 from wsabie.base.errors import BusyError, InputError
+from wsabie.base.input_files import fault_text
 from wsabie.base.memory_budget import shared_memory_file
 from wsabie.catalogue.collection import is_collection, open_collection
 from wsabie.catalogue.connection import may_write
@@ -122,9 +123,9 @@ def listening(service: Service) -> socket.socket:
         found.listen(1024)
     except (OSError, OverflowError) as error:
         found.close()
-        reason = getattr(error, "strerror", None) or error
         raise InputError(
-            f"cannot listen on {service.host} port {service.port}: {reason}; choose another with --host or --port"
+            f"cannot listen on {service.host} port {service.port}: {fault_text(error)}; choose another with --host or "
+            "--port"
         ) from error
     return found
 
@@ -138,7 +139,9 @@ def serve(service: Service, found: socket.socket, begins: Callable[[], None]) ->
 
     raise_handle_limit()
     most = connection_limit(service.limits.together, service.limits.connections)
-    context_of(service)  # what is wrong is told here, once, and not by each process
+    trial = context_of(service)  # what is wrong is told here, once, and not by each process
+    if trial.collection is not None:
+        trial.collection.close()
     begins()
     os.environ[_GIVEN] = json.dumps(asdict(service))
     config = uvicorn.Config(
