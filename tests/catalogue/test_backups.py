@@ -314,6 +314,15 @@ def killer(left: int) -> Callable[..., None]:
     return count
 
 
+def test_the_draft_of_a_backup_that_was_killed_is_removed_by_the_next(folder: Path) -> None:
+    place = folder / ".wsabie" / backups.FOLDER
+    place.mkdir(exist_ok=True)
+    (place / ".20260501T120000.000000Z-asked.db.0000000000000000.tmp").write_bytes(b"half")
+    with open_collection(folder) as collection:
+        made = back_up(collection.engine, collection.place, "asked")
+    assert set(place.iterdir()) == {backup.path for backup in list_backups(collection.place)} >= {made.path}
+
+
 def test_of_postgresql_the_commands_are_told_without_a_password() -> None:
     address = "postgresql://eve:secret@db.example.org:5433/my%20photos?sslmode=require&password=secret"
     plain = "postgresql://eve@db.example.org:5433/my photos?sslmode=require"

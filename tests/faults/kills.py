@@ -23,7 +23,7 @@ from wsabie.catalogue.collection import open_collection
 from wsabie.catalogue.database import reading
 
 NAME = "kills"
-TRIES = 8
+TRIES = 6
 """Moments of each command in the full version."""
 OPTIONS = ("--resume", "--overwrite", "--restart", "--anew")
 """What a command may name as the way to complete."""
@@ -68,14 +68,21 @@ SCENARIOS = (
     _on_collection(states.collection, "collection labels rename mine his --by eve"),
     _on_collection(states.collection, "collection labels merge mine yours --by eve"),
     _on_collection(states.collection, "collection labels delete mine --with-tags --by eve"),
+    _on_collection(states.collection, "collection labels synonym mine meins --by eve"),
+    _on_collection(states.learnt_twice, "collection models --use 1 --by eve"),
+    _on_collection(states.learnt_twice, "collection models --keep 1 --by eve"),
+    _on_collection(states.learnt, "collection index"),
+    _on_collection(states.learnt, "collection search mine --out s.png", "s.png"),
     _on_collection(states.collection, "collection export out.csv", "out.csv"),
     _on_collection(states.collection, "collection export out.jsonl", "out.jsonl"),
     _on_collection(states.collection, "collection export out.json --pictures copy", "out.json"),
+    _on_collection(states.exported, "collection export out.json --pictures copy --overwrite", "out.json", "images"),
     _on_collection(states.collection, "collection export out --as imagefolder", "out", quick=True),
     _on_collection(states.collection, "collection export out --as imagefolder --pictures hardlink", "out"),
     _on_collection(states.exported, "collection export out --as imagefolder --overwrite", "out"),
     _on_collection(states.exported, "collection export out.csv --overwrite", "out.csv"),
     _on_collection(states.collection, "collection export out --as xmp", "out"),
+    _on_collection(states.exported, "collection export side --as xmp --overwrite", "side"),
     _on_collection(states.collection, "collection export --as xmp --beside-originals"),
     _on_collection(states.collection, "collection export --as xmp --into-originals", pixels=True, quick=True),
     _on_collection(states.learnt, "collection map --out map.csv", "map.csv"),
@@ -91,9 +98,16 @@ SCENARIOS = (
         call=_SAVING,
     ),
     Scenario(states.rows, "train rows.txt --model m --kind nearest", ("m",)),
+    Scenario(
+        states.flawed_rows,
+        f"train flawed.txt --model m --log l.jsonl --rejects r.jsonl {_QUICK}",
+        ("m", "l.jsonl", "r.jsonl"),
+    ),
     Scenario(states.rows, "shards rows.txt --out s --rows 40", ("s",), quick=True),
     Scenario(states.shards, f"train s --model m {_QUICK}", ("m",), call=_SAVING),
     Scenario(states.rows, "split rows.txt --out parts", ("parts",)),
+    Scenario(states.shards, "split s --out parts", ("parts",)),
+    Scenario(states.space, "split space.toml --out parts", ("parts",)),
     Scenario(states.rows, "features text documents.jsonl --out f.parquet", ("f.parquet",)),
     Scenario(states.pictures, "features images photos --out f.parquet --terms 20", ("f.parquet",)),
     Scenario(states.model, "update m more.txt --step 10 --threads 1", ("m",), "info m"),
@@ -103,8 +117,11 @@ SCENARIOS = (
     Scenario(states.model, "export m m.onnx --as onnx", ("m.onnx",), "info m"),
     Scenario(states.model, "export m hf --as huggingface", ("hf",), "info m"),
     Scenario(states.model, "export m np --as numpy", ("np",), "info m"),
+    Scenario(states.model, "export m half --as half", ("half",), "info m"),
     Scenario(states.model, "annotate m more.txt --out a.jsonl --threads 1", ("a.jsonl",), "info m"),
     Scenario(states.model, "annotate m more.txt --out a.parquet --threads 1", ("a.parquet",), "info m"),
+    Scenario(states.picture_model, "annotate m photos --explain e --threads 1", ("e",), "info m"),
+    Scenario(states.picture_model, "search m bear --in photos --points p --out s.html", ("p", "s.html"), "info m"),
     Scenario(states.rows, "tune rows.txt --out t --trials 2 --fix epochs=2 --fix dim=8 --threads 1", ("t",)),
     Scenario(states.rows, "compare rows.txt --models wsabie,popularity --report c.html --threads 1", ("c.html",)),
     Scenario(states.rows, "vectors train text.txt --out v.vec --dim 4", ("v.vec",)),
@@ -112,6 +129,7 @@ SCENARIOS = (
     Scenario(states.rows, "pairs from-listeners plays.tsv --out pairs.tsv --least 1", ("pairs.tsv",)),
     Scenario(states.rows, "hierarchy from-text text.txt --out is-a.tsv", ("is-a.tsv",)),
     Scenario(states.rows, "token tokens eve", ("tokens",), quick=True),
+    Scenario(states.rows, "demo --part documents --out d --threads 1", ("d",)),
 )
 
 

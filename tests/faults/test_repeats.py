@@ -121,9 +121,9 @@ def test_the_same_export_again(
 @pytest.mark.parametrize(
     "at",
     [
-        "wsabie.catalogue.collection.upgrade",
+        "wsabie.catalogue.connection.upgrade",
         "wsabie.catalogue.collection.writing",
-        "wsabie.catalogue.collection.write_text",
+        "wsabie.catalogue.collection_file.write_text",
         "wsabie.catalogue.scanning.write_block",
     ],
 )

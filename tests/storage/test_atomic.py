@@ -173,3 +173,45 @@ def test_a_draft_of_a_long_name_has_room(tmp_path: Path) -> None:
         write_text(tmp_path / name, "whole")
         assert [path.name for path in tmp_path.iterdir()] == [name]
         (tmp_path / name).unlink()
+
+
+KILLED = """
+import os
+from wsabie.storage.atomic import replacing
+with replacing({path!r}) as draft:
+    draft.write_text("half")
+    os.kill(os.getpid(), 9)
+"""
+
+
+def test_the_next_writer_of_a_file_removes_what_a_kill_left(tmp_path: Path) -> None:
+    for _ in range(2):
+        assert subprocess.run([sys.executable, "-c", KILLED.format(path=str(tmp_path / "a"))]).returncode == -9
+        assert len(list(tmp_path.iterdir())) == 1
+    write_text(tmp_path / "a", "whole")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_writers_of_one_file_have_drafts_of_their_own(tmp_path: Path) -> None:
+    with replacing(tmp_path / "a") as first:
+        with replacing(tmp_path / "a") as second:
+            second.write_text("second")
+        first.write_text("first")
+    assert (tmp_path / "a").read_text() == "first"
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_who_fails_after_another_began_leaves_its_draft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When a draft has become the file, its name is free for the draft of another writer."""
+    flush = atomic._flush
+
+    def fail_late(path: Path) -> None:
+        flush(path)
+        if path == tmp_path:
+            first.write_text("another's")
+            raise OSError(errno.EIO, "late")
+
+    monkeypatch.setattr(atomic, "_flush", fail_late)
+    with pytest.raises(UnwritableError, match="late"), replacing(tmp_path / "a") as first:
+        first.write_text("mine")
+    assert first.read_text() == "another's"

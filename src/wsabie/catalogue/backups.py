@@ -23,7 +23,7 @@ from wsabie.catalogue.collection_file import CatalogueState
 from wsabie.catalogue.database import HEAD, check_tables, open_database, reading, version
 from wsabie.catalogue.database_errors import explained
 from wsabie.catalogue.sqlite_file import connect_file, copy_file, log_of
-from wsabie.storage.atomic import DiskFullError, held, readable, replacing
+from wsabie.storage.atomic import DiskFullError, held, readable, remove_drafts, replacing
 from wsabie.storage.atomic import explained as explained_file
 
 FOLDER = "backups"
@@ -103,6 +103,7 @@ def back_up(engine: Engine, place: Path, reason: Reason, path: Path | None = Non
     InputError
         The copy is damaged, since the catalogue is; or it cannot be written.
     """
+    remove_drafts(place / FOLDER)  # of backups that were killed, which have other names
     path = path or new_path(place, reason)
     with replacing(path) as draft:
         with explained(engine):

@@ -7,7 +7,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from glob import escape
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from wsabie.base.input_files import fault_text
 
 _DRAFT = re.compile(r"\..+\.[0-9a-f]{16}\.tmp", re.DOTALL)
 _ROOM = 233  # bytes of the 255 of a name: a draft's has 22 of its own
+_FIRST = "0" * 16  # token of a file's draft unless another process is writing one: what a kill left of it is found
 
 
 class UnwritableError(InputError):
@@ -30,8 +31,8 @@ class DiskFullError(UnwritableError):
 def replacing(path: str | Path, token: str | None = None) -> Iterator[Path]:
     """Yield a temporary path that becomes `path` when the block ends without an error.
 
-    The file may be read and written by whom the process's umask allows. A `token`, 16 hex digits, stands in the name of
-    the draft, so that `abandoned_drafts` finds it after a kill.
+    The file may be read and written by whom the process's umask allows. A draft of it that a killed process left is
+    removed. A `token`, 16 hex digits, stands in the name of the draft, so that `abandoned_drafts` finds it later.
 
     Raises
     ------
@@ -53,21 +54,23 @@ def replacing(path: str | Path, token: str | None = None) -> Iterator[Path]:
             raise UnwritableError(
                 f"cannot write {path}: it is a device or a pipe, and would be lost; name an ordinary file"
             )
-        draft, lock = _new_draft(path, token=token)
+        draft, lock = _new_draft(path, token=token or _FIRST)
         try:
             yield draft
             _flush(draft)
-            draft.replace(path)
-            _flush(path.parent)
-        finally:
+            draft.replace(path)  # from here on its name may be that of another process's draft
+        except BaseException:
             draft.unlink(missing_ok=True)
+            raise
+        finally:
             os.close(lock)
+        _flush(path.parent)
 
 
 @contextmanager
-def new_folder(path: str | Path) -> Iterator[Path]:
+def new_folder(path: str | Path, *, replace: bool = False) -> Iterator[Path]:
     """Yield an empty folder that becomes `path` when the block ends without an error; there must be nothing yet, or an
-    empty folder.
+    empty folder, or with `replace` any folder, which is then removed.
 
     Drafts of it that killed processes left are removed.
 
@@ -97,11 +100,26 @@ def new_folder(path: str | Path) -> Iterator[Path]:
                 if not file.is_symlink():
                     _flush(file)
             _flush(draft)
-            draft.rename(path)
+            with _moved_aside(path) if replace and path.is_dir() else nullcontext():
+                draft.rename(path)
             _flush(path.parent)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
             os.close(lock)
+
+
+@contextmanager
+def _moved_aside(folder: Path) -> Iterator[None]:
+    """Give a folder the name of a draft, and remove it when the block ends without an error."""
+    old, lock = _new_draft(folder, folder=True)
+    os.close(lock)
+    folder.rename(old)
+    try:
+        yield
+    except BaseException:
+        old.rename(folder)
+        raise
+    shutil.rmtree(old)
 
 
 @contextmanager
@@ -243,10 +261,11 @@ def _stem(path: Path) -> str:
 def _remove_abandoned(draft: Path) -> None:
     if _DRAFT.fullmatch(draft.name):
         with suppress(OSError):
-            lock = os.open(draft, os.O_RDONLY)
+            lock = os.open(draft, os.O_RDONLY | os.O_NONBLOCK)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(draft) if draft.is_dir() else draft.unlink()
+                if os.path.samestat(os.fstat(lock), draft.lstat()):  # its writer did not come to the end meanwhile
+                    shutil.rmtree(draft) if draft.is_dir() else draft.unlink()
             finally:
                 os.close(lock)
 
@@ -284,16 +303,25 @@ def _new_draft(path: Path, *, folder: bool = False, token: str | None = None) ->
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:
         draft = path.parent / _draft_name(path, token)
-        if folder:
-            draft.mkdir()
-            lock = os.open(draft, os.O_RDONLY)
-        else:
-            lock = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)  # the kernel takes the umask off
+        if token == _FIRST:
+            _remove_abandoned(draft)
+        try:
+            lock = _open_draft(draft, folder)
+        except FileExistsError:
+            token = None
+            continue
         with suppress(OSError):  # where there are no locks, no drafts are removed
             fcntl.flock(lock, fcntl.LOCK_EX)
         if os.fstat(lock).st_nlink:  # `remove_drafts` did not come between
             return draft, lock
         os.close(lock)
+
+
+def _open_draft(draft: Path, folder: bool) -> int:
+    if folder:
+        draft.mkdir()
+        return os.open(draft, os.O_RDONLY)
+    return os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)  # the kernel takes the umask off
 
 
 def _flush(path: Path) -> None:
