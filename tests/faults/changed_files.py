@@ -11,8 +11,9 @@ from pathlib import Path
 
 from tests.faults import states
 from tests.faults.attack import Case, Fault, Outcome
-from tests.faults.file_changes import change_file
-from tests.faults.lab import Lab, faults_of
+from tests.faults.file_changes import change_one_of
+from tests.faults.folders import FOLDERS, use_written_folder, write_folder
+from tests.faults.lab import Lab, done, faults_of
 
 NAME = "changed-files"
 BATCH, SHORT_BATCH = 25, 6
@@ -33,7 +34,15 @@ class Format:
     place: str
     pattern: str
     readers: tuple[str, ...]
-    batches: int = 10
+    batches: int = 5
+
+
+def _folder(name: str) -> Format:
+    def build(lab: Lab, folder: Path) -> None:
+        done(lab.call(folder, write_folder, name))
+
+    build.__name__ = f"folder {name}"
+    return Format(build.__name__, build, "m", "**/*.*", ("python use_written_folder m",), 3)
 
 
 _MODEL = ("info m --json", "annotate m more.txt --threads 1 --json", "python open_service m")
@@ -54,7 +63,7 @@ _COLLECTION = (
     "python open_collection_service photos",
 )
 FORMATS = (
-    Format("model", states.model, "m", "**/*.*", _MODEL, 30),
+    Format("model", states.model, "m", "**/*.*", _MODEL, 10),
     Format("linear ranker", states.linear_model, "m", "**/*.*", _MODEL),
     Format("neighbours", states.neighbours, "m", "**/*.*", _MODEL),
     Format("ensemble", states.ensemble, "m", "**/*.*", _MODEL),
@@ -79,7 +88,7 @@ FORMATS = (
         6,
     ),
     Format("index of labels", states.indexed, "m", "index/**/*.*", _MODEL),
-    Format("shards", states.shards, "s", "*.*", ("info s --verify --json", "python read_shards s"), 30),
+    Format("shards", states.shards, "s", "*.*", ("info s --verify --json", "python read_shards s"), 20),
     Format(
         "checkpoint",
         states.stopped,
@@ -95,6 +104,7 @@ FORMATS = (
         ("tune rows.txt --out t --trials 2 --fix epochs=2 --fix dim=8 --threads 1",),
         4,
     ),
+    Format("comparison", states.compared, "w", "**/*.*", (f"{states.COMPARE} --resume",), 6),
     Format("settings", states.settings, ".", "c.toml", ("train rows.txt --model m --config c.toml --threads 1",), 8),
     Format("catalogue", states.learnt, "photos/.wsabie", "catalogue.db", _COLLECTION, 25),
     Format(
@@ -110,6 +120,7 @@ FORMATS = (
     Format("features", states.results, ".", "f.parquet*", ("info f.parquet", "split f.parquet --out parts"), 6),
     Format("word vectors", states.results, ".", "v.vec*", ("vectors info v.vec", "vectors near v.vec toad"), 6),
     Format("tokens", states.token_file, ".", "tokens", ("python read_token_file tokens", "token tokens lilith"), 4),
+    *map(_folder, FOLDERS),
 )
 
 
@@ -155,8 +166,7 @@ def try_changes(name: str, seed: str, first: str, last: str) -> None:
     for number in range(int(first), int(last)):
         _restore(saved, Path(one.place))
         chance = random.Random(f"{seed} {name} {number}")  # noqa: S311
-        files = sorted(path for path in Path(one.place).glob(one.pattern) if path.is_file() and path.suffix != ".lock")
-        change = f"{name} {number}: {change_file(chance, chance.choice(files))}"
+        change = f"{name} {number}: {change_one_of(chance, Path(one.place), one.pattern)}"
         for line in chance.sample(one.readers, min(N_READERS, len(one.readers))):
             _report(faults, number + 1, f"{line}: {change}")
             try:
@@ -240,4 +250,7 @@ def read_token_file(path: Path) -> None:
     read_tokens(path)
 
 
-READERS = {one.__name__: one for one in (open_service, open_collection_service, read_shards, read_token_file)}
+READERS: dict[str, Callable[[Path], None]] = {
+    one.__name__: one
+    for one in (open_service, open_collection_service, read_shards, read_token_file, use_written_folder)
+}

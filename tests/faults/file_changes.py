@@ -1,4 +1,4 @@
-"""Changes of files: values of JSON and tables of another type, sign or size, headers of tensors, flips, cuts, pages.
+"""Changes of files of every format: values, tensors, cells of tables, lines, pages, flips and cuts.
 
 Checksums that stand in a folder are written anew where a change is to be seen by the reader behind them.
 """
@@ -12,79 +12,10 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-VALUES: tuple[Any, ...] = (
-    None,
-    True,
-    False,
-    0,
-    -1,
-    1,
-    2,
-    3.5,
-    -0.5,
-    1e308,
-    float("nan"),
-    float("inf"),
-    2**31,
-    2**53,
-    2**63,
-    2**64,
-    10**40,
-    -(2**63),
-    "",
-    "x",
-    "../../etc/passwd",
-    "a\0b",
-    "\ud800",
-    "9" * 400,
-    [],
-    [[]],
-    [None],
-    ["x"] * 3,
-    {},
-    {"x": 1},
-    {"kind": "wsabie"},
-    [0] * 1000,
-    "<f8",
-    "tensors/../x",
-    "2026-13-45",
-    0.1,
-)
+from tests.faults.json_changes import VALUES, change_json_file, sign
+from tests.faults.tensor_changes import DTYPES, change_tensors
+
 Change = Callable[[random.Random, bytes], tuple[bytes, str]]
-
-
-def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    inner = value.items() if isinstance(value, dict) else enumerate(value[:6]) if isinstance(value, list) else ()
-    return [path, *(place for key, one in inner for place in _places(one, (*path, key)))]
-
-
-def change_json(chance: random.Random, value: Any) -> tuple[Any, str]:
-    """Return a JSON value with one value in it replaced, left out, doubled, negated or put inside another."""
-    place = chance.choice(_places(value)[1:] or [()])
-    if not place:
-        return chance.choice(VALUES), "all of it"
-    value = json.loads(json.dumps(value))
-    parent = value
-    for key in place[:-1]:
-        parent = parent[key]
-    key, before = place[-1], parent[place[-1]]
-    numbers = isinstance(before, int | float) and not isinstance(before, bool)
-    ways: dict[str, Any] = {
-        "value": chance.choice(VALUES),
-        "inside": [before],
-        "text": str(before),
-        "twice": [before, before],
-        "sign": -before - 1 if numbers else VALUES[chance.randrange(5)],
-        "size": before * 1000 + 7 if numbers else str(before) * 50,
-    }
-    way = chance.choice([*ways, "value", "gone", "name"])
-    if way in ("gone", "name"):
-        del parent[key]
-        if way == "name" and isinstance(parent, dict):
-            parent[f"{key}x"] = before
-    else:
-        parent[key] = ways[way]
-    return value, f"{'.'.join(map(str, place))}: {way} {repr(parent[key])[:60] if way in ways else ''}"
 
 
 def flip(chance: random.Random, content: bytes) -> tuple[bytes, str]:
@@ -119,27 +50,6 @@ def replace(chance: random.Random, content: bytes) -> tuple[bytes, str]:
     )
     number = chance.randrange(len(others))
     return others[number], f"other content {number}"
-
-
-def change_tensors(chance: random.Random, content: bytes) -> tuple[bytes, str]:
-    """Return a safetensors file with another header, or other numbers."""
-    length = int.from_bytes(content[:8], "little")
-    if not 0 < length <= len(content) - 8:
-        return flip(chance, content)
-    data = content[8 + length :]
-    if chance.random() < 0.5 and data:
-        changed = bytearray(data)
-        start = chance.randrange(len(changed)) // 8 * 8
-        pattern = chance.choice(
-            (b"\xff" * 8, b"\0" * 8, b"\x00\x00\xc0\x7f" * 2, b"\xff\xff\xff\x7f" * 2, b"\x00\x00\x80\xff" * 2)
-        )
-        n = chance.choice((1, 1, len(changed) // 8))
-        changed[start : start + 8 * n] = (pattern * n)[: len(changed) - start]
-        return content[: 8 + length] + bytes(changed), f"numbers from {start}: {n} times {pattern[:4].hex()}"
-    header, what = change_json(chance, json.loads(content[8 : 8 + length]))
-    text = json.dumps(header).encode()
-    size = chance.choice((len(text), len(text), len(text), 2**63, 0, len(text) + 1))
-    return size.to_bytes(8, "little") + text + data, f"header {what}, length {size}"
 
 
 def change_text(chance: random.Random, content: bytes) -> tuple[bytes, str]:
@@ -208,31 +118,6 @@ def change_cell(chance: random.Random, file: Path) -> str:
         return what
 
 
-def change_json_file(chance: random.Random, content: bytes) -> tuple[bytes, str]:
-    """Return a JSON document, or JSON lines, with one other value; a checksum in the first line fits again."""
-    lines = content.decode().strip().split("\n")
-    try:
-        value, before, after = json.loads(content), "", ""
-    except ValueError:
-        number = chance.randrange(len(lines))
-        value = json.loads(lines[number])
-        before, after = (
-            "".join(f"{line}\n" for line in lines[:number]),
-            "".join(f"\n{line}" for line in lines[number + 1 :]),
-        )
-    digest = value.pop("sha256", None) if isinstance(value, dict) else None
-    value, what = change_json(chance, value)
-    if digest is not None:
-        return sign(value), what
-    return f"{before}{json.dumps(value)}{after}".encode(), what
-
-
-def sign(value: Any) -> bytes:
-    """Return a document that begins with its checksum."""
-    body = json.dumps(value, indent=1).encode()[1:] if value else b"\n}"
-    return f'{{\n "sha256": "{hashlib.sha256(body).hexdigest()}",'.encode() + body
-
-
 def repair_checksums(file: Path, content: bytes) -> None:
     """Write the size and checksum of a changed file into the `config.json` or `manifest.json` that names it."""
     for index in (file.parent.parent / "config.json", file.parent / "manifest.json"):
@@ -256,19 +141,9 @@ def repair_checksums(file: Path, content: bytes) -> None:
 
 def _repair_header(entry: dict[str, Any], content: bytes) -> None:
     """What a model folder says of a tensor once more."""
-    names = {
-        "F32": "<f4",
-        "F64": "<f8",
-        "F16": "<f2",
-        "I64": "<i8",
-        "I32": "<i4",
-        "I8": "|i1",
-        "U8": "|u1",
-        "BOOL": "|b1",
-    }
     with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):
         info = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["tensor"]
-        entry["shape"], entry["dtype"] = info["shape"], names.get(info["dtype"], entry["dtype"])
+        entry["shape"], entry["dtype"] = info["shape"], DTYPES.get(info["dtype"], entry["dtype"])
 
 
 def change_file(chance: random.Random, file: Path) -> str:
@@ -293,3 +168,10 @@ def change_file(chance: random.Random, file: Path) -> str:
     if chance.random() < 0.8 or change is change_tensors:
         repair_checksums(file, new)
     return f"{change.__name__} {file}: {what}"
+
+
+def change_one_of(chance: random.Random, folder: Path, pattern: str) -> str:
+    """Change one of the files that fit a pattern, half the time one that holds no tensors; what was done."""
+    files = sorted(path for path in folder.glob(pattern) if path.is_file() and path.suffix != ".lock")
+    others = [path for path in files if path.suffix != ".safetensors"]
+    return change_file(chance, chance.choice(others if others and chance.random() < 0.5 else files))

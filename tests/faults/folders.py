@@ -1,17 +1,8 @@
-"""One small folder of each format of ours, and what opens and uses it as people do.
-
-    python -m tests.faults.folders SEED COUNT [NAME ...]
-
-changes each folder COUNT times (`mutations`), and prints by name how often it was refused and each other error.
-"""
+"""One small folder of each kind of model, index, checkpoint and shards, and what opens and uses it as people do."""
 
 import json
-import resource
 import sys
-import tempfile
-import traceback
 import warnings
-from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -21,8 +12,6 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from tests.faults.mutations import mutate_folders
 
 import wsabie
 from sharded import in_shards, toy_rows
@@ -192,40 +181,14 @@ FOLDERS += ["space-annotator", "points", "index", "checkpoint", "shards", "shard
 FOLDERS += [f"describer {described}" for described in PICTURES]
 
 
-def try_folder(name: str, seed: int, n: int) -> dict[str, Any]:
-    """Change a folder n times and use each copy."""
-    with tempfile.TemporaryDirectory() as work:
-        original = Path(work) / "original"
-        make_folder(name, original)
-        use_folder(name, original)
-        return try_mutations(original, Path(work), seed, n, lambda folder: use_folder(name, folder))
+def write_folder(name: str) -> None:
+    """Write the folder `m`, and its name beside it."""
+    make_folder(name, Path("m"))
+    Path("name").write_text(name)
 
 
-def try_mutations(original: Path, work: Path, seed: int, n: int, use: Callable[[Path], None]) -> dict[str, Any]:
-    """Use each changed copy: how many were refused by one sentence, and every other error with its place."""
-    refused, odd, sentences = 0, dict[str, str](), set[str]()
-    for folder, change in mutate_folders(original, work, seed, n):
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                use(folder)
-        except WsabieError as error:
-            refused += 1
-            sentences.add(str(error).replace(str(work), ""))
-        except Exception as error:
-            frames = [f for f in traceback.extract_tb(error.__traceback__) if "/src/wsabie/" in f.filename]
-            places = " < ".join(f"{Path(f.filename).name}:{f.lineno}" for f in reversed(frames[-4:]))
-            odd[f"{type(error).__name__}: {error}"[:110] + f" @ {places}"] = change
-    return {"tried": n, "refused": refused, "odd": odd, "sentences": sorted(sentences)}
-
-
-if __name__ == "__main__":
-    resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
-    seed, count, chosen = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:] or FOLDERS
-    for one in chosen:
-        found = try_folder(one, seed, count)
-        sentences = found.pop("sentences")
-        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-        print(one, json.dumps(found, indent=1), f"{memory} MB so far", flush=True)
-        if count <= 100:
-            print(*sentences, sep="\n")
+def use_written_folder(folder: Path) -> None:
+    """Use the folder that `write_folder` wrote."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        use_folder(Path("name").read_text(), folder)

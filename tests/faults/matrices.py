@@ -1,16 +1,6 @@
-"""Sparse matrices whose arrays lie, and every public door that takes one.
+"""Sparse matrices whose arrays lie, and every public door that takes one."""
 
-    python tests/faults/matrices.py SEED ROUNDS
-
-tries them in this process: a crash ends it. It prints how many were tried and refused, and each other error.
-"""
-
-import json
-import sys
-import tempfile
-import traceback
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -158,33 +148,3 @@ def doors() -> dict[str, Callable[[Any, Any, Any], Any]]:
         "SameThings": lambda x, y, s: SameThings(y, list("abcd")).nearest("a", "bcd"),
         "Rows": lambda x, y, s: wsabie.Rows(x, y, list("abcd"), [str(i) for i in range(N)]).take([0, 1]),
     }
-
-
-def try_all(seed: int, rounds: int) -> dict[str, Any]:
-    """Try each door with hostile matrices so many times; the last try is on the disk, for whom looks for a crash."""
-    from wsabie.base.errors import WsabieError
-
-    rng, tried, refused, odd = np.random.default_rng(seed), 0, 0, dict[str, str]()
-    last = Path(tempfile.gettempdir()) / f"wsabie-matrices-{seed}.txt"
-    for name, door in doors().items():
-        for one in range(rounds):
-            last.write_text(f"{name} {one}\n")
-            given = (
-                hostile_matrix(rng, (N, WIDTH)),
-                hostile_matrix(rng, (N, LABELS), ones=True),
-                hostile_matrix(rng, (LABELS, LABELS), ones=True),
-            )
-            tried += 1
-            try:
-                door(*given)
-            except WsabieError:
-                refused += 1
-            except Exception as error:
-                where = traceback.extract_tb(error.__traceback__)[-1]
-                odd[f"{name}: {type(error).__name__}: {error}"[:150]] = f"{where.filename}:{where.lineno}"
-    last.unlink()
-    return {"tried": tried, "refused": refused, "odd": odd}
-
-
-if __name__ == "__main__":
-    json.dump(try_all(int(sys.argv[1]), int(sys.argv[2])), sys.stdout, indent=1)

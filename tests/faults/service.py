@@ -69,6 +69,11 @@ class Service:
         words = f"wsabie.catalogue.job_process\0{self.folder}\0"
         return [pid for pid, told in _processes() if words in told]
 
+    def peak_memory(self) -> int:
+        """Return the peak memory of the process that was started, in bytes."""
+        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+        return next((1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM")), 0)
+
     def end(self) -> None:
         """Ask it to end, which it must."""
         self.process.terminate()

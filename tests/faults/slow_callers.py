@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 import httpx2 as httpx
 from tests.faults import states
@@ -69,7 +68,7 @@ KINDS: dict[str, tuple[int, bytes, bytes]] = {
     "idle": (1100, b"", b""),
     "idle after a request": (1100, b"GET /api/v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n", b""),
     "slow uploads": (64, b"POST /api/v1/search/picture HTTP/1.1\r\n" + _HEAD + _FORM, b"\xff"),
-    "slow annotations": (64, b"POST /api/v1/annotate HTTP/1.1\r\n" + _HEAD + _FORM, b"\xff"),
+    "slow annotations": (64, b"POST /api/v1/annotate/picture HTTP/1.1\r\n" + _HEAD + _FORM, b"\xff"),
     "slow heads": (200, b"GET /api/v1/health HTTP/1.1\r\nHost: localhost\r\nX-Slow: ", b"x"),
     "deaf readers": (64, b"GET /api/v1/items?k=100 HTTP/1.1\r\nHost: localhost\r\n\r\n" * 40, b""),
 }
@@ -101,7 +100,7 @@ def call_slowly(lab: Lab, kind: str, seconds: float) -> Outcome:
                     if time.monotonic() > until:
                         break
                     time.sleep(1)
-                memory = _peak_of(service.process.pid)
+                memory = service.peak_memory()
                 faults += _end(service, kind)
             finally:
                 callers.close()
@@ -138,12 +137,6 @@ def _end(service: Service, kind: str) -> list[Fault]:
     except subprocess.TimeoutExpired:
         return [Fault("unusable", f"{kind}: the service did not end in {ENDED:.0f} s after SIGTERM")]
     return []
-
-
-def _peak_of(pid: int) -> int:
-    """Peak memory of a process, in bytes."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next((1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM")), 0)
 
 
 @contextmanager

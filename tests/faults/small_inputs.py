@@ -7,11 +7,12 @@ from pathlib import Path
 from tests.faults import hostile_files as files
 from tests.faults import states
 from tests.faults.attack import Case, Fault, Outcome
+from tests.faults.hostile_uploads import upload_pictures
 from tests.faults.lab import Lab, done, faults_of
 
 NAME = "small-inputs"
 ALONE = True
-SECONDS, MEMORY = 150.0, 4 << 30
+SECONDS, MEMORY = 600.0, 4 << 30
 """Only what does not end takes as long."""
 _PICTURES = (
     "collection init in --by eve",
@@ -91,7 +92,8 @@ INPUTS = (
 def make_cases(seed: int, *, short: bool) -> list[Case]:
     """Return a case of each kind of input and command; with `short` one command of those that are made quickly."""
     del seed  # there is nothing to draw
-    return [
+    uploads = [] if short else [Case("uploads", upload_pictures)]
+    return uploads + [
         Case(f"{one.make.__name__}: {line.format(data='DATA')}", _try_of(one, number))
         for one in INPUTS
         if one.quick or not short

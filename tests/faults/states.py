@@ -2,14 +2,18 @@
 
 import io
 import json
+import os
 import random
+import signal
 from pathlib import Path
+from typing import Any
 
 from PIL import Image
 from tests.faults.conftest import emoji
 from tests.faults.lab import Lab, done
 
 N_PICTURES = 24
+COMPARE = "compare rows.txt --models popularity,nearest,one-vs-rest --work w --threads 1"
 QUICK = ("--epochs", "2", "--dim", "8", "--threads", "1")
 
 
@@ -194,6 +198,28 @@ def tuned(lab: Lab, folder: Path) -> None:
     rows(lab, folder)
     words = "tune rows.txt --out t --trials 2 --fix epochs=2 --fix dim=8 --threads 1"
     done(lab.run(folder, *words.split()))
+
+
+def compared(lab: Lab, folder: Path) -> None:
+    """Finished models of a comparison that was killed."""
+    rows(lab, folder)
+    assert lab.run(folder, *COMPARE.split(), call="tests.faults.states:compare_and_stop").code < 0
+
+
+def compare_and_stop(*_: str) -> None:
+    """Run the command up to its second model."""
+    from wsabie.faces.cli.main import run
+    from wsabie.studies.result_store import ResultStore
+
+    add = ResultStore.add
+
+    def add_or_stop(store: ResultStore, name: str, result: Any) -> None:
+        add(store, name, result)
+        if store.n_results > 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    ResultStore.add = add_or_stop  # type: ignore[method-assign]
+    run()
 
 
 def settings(lab: Lab, folder: Path) -> None:
