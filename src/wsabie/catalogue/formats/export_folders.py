@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from wsabie.base.errors import InputError
+from wsabie.base.input_files import is_regular
 from wsabie.sources.json_lists import elements
-from wsabie.sources.text import is_regular, numbered_lines
+from wsabie.sources.text import numbered_lines
 
 _LIST = "metadata.jsonl"
 _MARK = b'x:xmptk="wsabie"'
