@@ -405,7 +405,10 @@ def test_a_new_split_mixes_with_no_part_of_an_old_one(cli: Cli, rows: Path, tmp_
     assert {file.name: file.read_bytes() for file in (tmp_path / "parts").iterdir()} == before
 
 
-def test_a_table_beyond_all_memory_is_refused_in_a_sentence(cli: Cli, tmp_path: Path) -> None:
+def test_a_table_beyond_all_memory_is_refused_in_a_sentence(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WSABIE_LIMITS", "empty_columns=1e9")
     lines = ["0 200000000:1", "1 5:1"] * 15
     (tmp_path / "wide.txt").write_text("30 200000001 2\n" + "\n".join(lines) + "\n")
     refused = cli("train", tmp_path / "wide.txt", "--model", tmp_path / "m", "--dim", 4096)
