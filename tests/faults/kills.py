@@ -58,10 +58,10 @@ def _on_collection(build: Callable[[Lab, Path], None], words: str, *changes: str
 
 SCENARIOS = (
     Scenario(states.pictures, "collection init photos --by eve", quick=True),
-    _on_collection(states.collection, "collection scan --rehash --by eve", quick=True),
+    _on_collection(states.collection, "collection scan --rehash --by eve"),
     _on_collection(states.collection, "collection add more --by eve"),
     _on_collection(states.collection, "collection tag 4 5 6 --accept new --reject mine --by eve", quick=True),
-    _on_collection(states.collection, "collection import tags.csv --by eve", quick=True),
+    _on_collection(states.collection, "collection import tags.csv --by eve"),
     _on_collection(states.learnt, f"collection train --full --by eve {_QUICK}"),
     _on_collection(states.learnt, "collection apply --again --by eve --threads 1"),
     _on_collection(states.collection, "collection undo 2 --by eve"),
