@@ -58,9 +58,8 @@ def exported(lab: Lab, folder: Path) -> None:
     """A collection, and what was exported from it."""
     collection(lab, folder)
     done(lab.run(folder, "collection", "export", "photos", "out", "--as", "imagefolder"))
-    done(lab.run(folder, "collection", "export", "photos", "side", "--as", "xmp"))
     done(lab.run(folder, "collection", "export", "photos", "out.csv"))
-    done(lab.run(folder, "collection", "export", "photos", "out.json", "--pictures", "copy"))
+    done(lab.run(folder, "collection", "export", "photos", "out.json"))
 
 
 def backed_up(lab: Lab, folder: Path) -> None:
