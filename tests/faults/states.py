@@ -82,11 +82,6 @@ def rows(_: Lab, folder: Path) -> None:
     (folder / "plays.tsv").write_text("".join(plays))
 
 
-def flawed_rows(_: Lab, folder: Path) -> None:
-    """Rows, some of which are skipped."""
-    (folder / "flawed.txt").write_text(_rows_text(120, 0) + "__label__l1 a:nan\n__label__l1 w1:1:1:x\n")
-
-
 def _rows_text(n: int, seed: int) -> str:
     chance, lines = random.Random(seed), []  # noqa: S311
     for number in range(n):
