@@ -25,12 +25,6 @@ from wsabie.sources.write_tags import write_embedded, write_sidecar
 from wsabie.storage.rejects import Rejects
 
 A, B, C, D = PATHS
-FOLDERS: list[tuple[str, dict[str, Any]]] = [
-    ("pictures", {"kind": "imagefolder"}),
-    ("links", {"kind": "imagefolder", "pictures": "symlink"}),
-    ("sidecars", {"kind": "xmp"}),
-    ("t.json", {"pictures": "copy"}),
-]
 
 
 @pytest.fixture
@@ -102,36 +96,6 @@ def test_an_image_folder(tagged: Collection, tmp_path: Path, how: Any) -> None:
         export_tags(tagged, out, kind="imagefolder")
     with pytest.raises(InputError, match="where copies would be new items"):
         export_tags(tagged, tagged.folder / "out", kind="imagefolder")
-
-
-@pytest.mark.parametrize(("name", "given"), FOLDERS)
-def test_a_folder_that_is_an_earlier_export_is_replaced(
-    tagged: Collection, tmp_path: Path, name: str, given: dict[str, Any]
-) -> None:
-    out, originals = tmp_path / "out", state_of(tagged.folder)
-    out.mkdir()
-    export_tags(tagged, out / name, **given)
-    with pytest.raises(InputError, match="--overwrite"):
-        export_tags(tagged, out / name, **given)
-    tag(tagged, 2, "tern")
-    assert export_tags(tagged, out / name, **given, overwrite=True).tags == 6
-    assert any("b.jpg" in path for path in state_of(out))
-    export_tags(tagged, out / name, **given, overwrite=True, choice=Choice(labels=["tern"]))
-    assert {path.parent.name for path in out.rglob("*.jpg*")} == {"2024"}
-    assert state_of(tagged.folder) == originals
-
-
-@pytest.mark.parametrize(("name", "given"), FOLDERS)
-@pytest.mark.parametrize("own", ["own.txt", "own.xmp", "2024/own"])
-def test_a_folder_that_also_holds_other_files_is_not_replaced(
-    tagged: Collection, tmp_path: Path, name: str, given: dict[str, Any], own: str
-) -> None:
-    export_tags(tagged, tmp_path / name, **given)
-    (tmp_path / ("images" if name.endswith(".json") else name) / own).write_text("mine")
-    before = state_of(tmp_path)
-    with pytest.raises(InputError, match="is there and not empty; give a new folder, or remove it"):
-        export_tags(tagged, tmp_path / name, **given, overwrite=True)
-    assert state_of(tmp_path) == before
 
 
 def test_pictures_of_several_roots_keep_apart(tagged: Collection, tmp_path: Path) -> None:

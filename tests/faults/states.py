@@ -62,9 +62,8 @@ def exported(lab: Lab, folder: Path) -> None:
     """A collection, and what was exported from it."""
     collection(lab, folder)
     done(lab.run(folder, "collection", "export", "photos", "out", "--as", "imagefolder"))
-    done(lab.run(folder, "collection", "export", "photos", "side", "--as", "xmp"))
     done(lab.run(folder, "collection", "export", "photos", "out.csv"))
-    done(lab.run(folder, "collection", "export", "photos", "out.json", "--pictures", "copy"))
+    done(lab.run(folder, "collection", "export", "photos", "out.json"))
 
 
 def backed_up(lab: Lab, folder: Path) -> None:
@@ -85,11 +84,6 @@ def rows(_: Lab, folder: Path) -> None:
     chance = random.Random(0)  # noqa: S311
     plays = (f"u{chance.randrange(40)}\ts{chance.randrange(12)}\t{chance.randrange(1, 9)}\n" for _ in range(400))
     (folder / "plays.tsv").write_text("".join(plays))
-
-
-def flawed_rows(_: Lab, folder: Path) -> None:
-    """Rows, some of which are skipped."""
-    (folder / "flawed.txt").write_text(_rows_text(120, 0) + "__label__l1 a:nan\n__label__l1 w1:1:1:x\n")
 
 
 def _rows_text(n: int, seed: int) -> str:

@@ -15,7 +15,6 @@ from wsabie.catalogue.collection import WEB, Collection
 from wsabie.catalogue.database import reading
 from wsabie.catalogue.formats import tables
 from wsabie.catalogue.formats.coco import Category, write_coco
-from wsabie.catalogue.formats.export_folders import is_picture_folder, is_sidecar_folder
 from wsabie.catalogue.formats.image_folder import write_image_folder
 from wsabie.catalogue.formats.pictures import How, Names, original, put
 from wsabie.catalogue.formats.record import Tag
@@ -70,7 +69,7 @@ def export_tags(
     ----------
     collection : Collection
     out : Path
-        A file; of "imagefolder" and "xmp" a folder that is new, empty or an earlier export.
+        A file; of "imagefolder" and "xmp" a folder that is new or empty.
     kind : {"csv", "jsonl", "coco", "imagefolder", "xmp"} or None
         None: by the ending of its name. "xmp" are sidecars under the paths of the pictures; see `write_to_pictures`.
     choice : Choice or None
@@ -79,7 +78,7 @@ def export_tags(
         What is done with pictures in "imagefolder" (None: they are copied) and "coco" (None: nothing; otherwise they
         lie in the folder `images` beside the file).
     overwrite : bool
-        Whether a file or folder that is an earlier export may be replaced; nothing else ever is.
+        Whether a file that is an earlier export may be replaced; no other file ever is.
     rejects : Rejects or None
         Lists tags and items that could not be written.
     progress : Progress
@@ -103,19 +102,18 @@ def export_tags(
         elif kind == "jsonl":
             n = tables.write_jsonl(tags, out)
         elif kind == "coco":
-            # the pictures take their place last
-            with _draft_of(_picture_folder(out), overwrite) if pictures else nullcontext() as folder:
+            with _draft_of(_picture_folder(out)) if pictures else nullcontext() as folder:  # takes its place last
                 n = write_coco(tags, out, _categories(connection), _namer(collection, out, folder, pictures), rejects)
         else:
-            with _draft_of(out, overwrite) as folder:
+            with _draft_of(out) as folder:
                 n, n_files = _fill(folder, kind, tags, collection, pictures or "copy", rejects)
     return Exported(str(out), kind, n, n_files, len(rejects))
 
 
 @contextmanager
-def _draft_of(out: Path, overwrite: bool) -> Iterator[Path]:
+def _draft_of(out: Path) -> Iterator[Path]:
     """Yield a draft of a new folder; what cannot be written there is told of the folder, and not of its draft."""
-    with new_folder(out, replace=overwrite) as draft:
+    with new_folder(out) as draft:
         try:
             yield draft
         except UnwritableError as error:
@@ -202,9 +200,9 @@ def _refuse_place(collection: Collection, out: Path, kind: Kind, pictures: How |
         for root in collection.roots().values():
             if place.resolve().is_relative_to(root.resolve()):
                 raise InputError(f"{place} lies in {root}, where copies would be new items; choose another place")
-        _refuse_full(place, overwrite, lambda: is_picture_folder(place, out if kind == "coco" else None))
+        _refuse_full(place)
     elif kind == "xmp":
-        _refuse_full(out, overwrite, lambda: is_sidecar_folder(out))
+        _refuse_full(out)
 
 
 def _picture_folder(out: Path) -> Path:
@@ -212,12 +210,9 @@ def _picture_folder(out: Path) -> Path:
     return out.parent / "images"
 
 
-def _refuse_full(folder: Path, overwrite: bool, is_export: Callable[[], bool]) -> None:
+def _refuse_full(folder: Path) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        if not folder.is_dir() or not is_export():
-            raise InputError(f"{folder} is there and not empty; give a new folder, or remove it")
-        if not overwrite:
-            raise InputError(f"{folder} is there and not empty; give a new folder, or --overwrite for this export")
+        raise InputError(f"{folder} is there and not empty; give a new folder, or remove it")
     if folder.is_dir() and (folder.is_symlink() or folder.is_mount() or folder.samefile(Path.cwd())):
         raise InputError(f"{folder} is a link, a disk or the current folder; give the name of a new folder")
     try_writing(folder)

@@ -7,7 +7,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
 
@@ -68,9 +68,9 @@ def replacing(path: str | Path, token: str | None = None) -> Iterator[Path]:
 
 
 @contextmanager
-def new_folder(path: str | Path, *, replace: bool = False) -> Iterator[Path]:
+def new_folder(path: str | Path) -> Iterator[Path]:
     """Yield an empty folder that becomes `path` when the block ends without an error; there must be nothing yet, or an
-    empty folder, or with `replace` any folder, which is then removed.
+    empty folder.
 
     Drafts of it that killed processes left are removed.
 
@@ -100,26 +100,11 @@ def new_folder(path: str | Path, *, replace: bool = False) -> Iterator[Path]:
                 if not file.is_symlink():
                     _flush(file)
             _flush(draft)
-            with _moved_aside(path) if replace and path.is_dir() else nullcontext():
-                draft.rename(path)
+            draft.rename(path)
             _flush(path.parent)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
             os.close(lock)
-
-
-@contextmanager
-def _moved_aside(folder: Path) -> Iterator[None]:
-    """Give a folder the name of a draft, and remove it when the block ends without an error."""
-    old, lock = _new_draft(folder, folder=True)
-    os.close(lock)
-    folder.rename(old)
-    try:
-        yield
-    except BaseException:
-        old.rename(folder)
-        raise
-    shutil.rmtree(old)
 
 
 @contextmanager

@@ -46,7 +46,7 @@ def export(
         bool, typer.Option("--into-originals", help="With xmp: into your JPEG, PNG and WebP files themselves.")
     ] = False,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace OUT where it is an earlier export; nothing else is replaced.")
+        bool, typer.Option("--overwrite", help="Replace the file OUT where it is an earlier export; no folder is.")
     ] = False,
     rejects: Rejects = None,
     json: Json = False,
