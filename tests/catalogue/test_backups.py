@@ -22,6 +22,7 @@ from wsabie.base.errors import BusyError, InputError
 from wsabie.catalogue import backups, book, tables
 from wsabie.catalogue.backups import back_up, check_backup, dump_command, list_backups, load_command
 from wsabie.catalogue.collection import Collection, check, create, open_collection
+from wsabie.catalogue.connection import way_back
 from wsabie.catalogue.database import open_database, reading, upgrade, writing
 from wsabie.catalogue.journal import entry, history
 from wsabie.catalogue.restoration import accept_catalogue, restore
@@ -203,6 +204,48 @@ def test_an_older_catalogue_is_refused_until_it_is_accepted(folder: Path, tmp_pa
     (folder / ".wsabie/catalogue.db").write_bytes(newer)
     with pytest.raises(InputError, match="ends at entry 3"):
         open_collection(folder)
+
+
+def test_a_second_restore_takes_what_the_first_one_restored(folder: Path) -> None:
+    with open_collection(folder) as collection:
+        chosen = back_up(collection.engine, collection.place, "asked").path
+        add_label(collection, "wrong")
+    assert restore(folder, chosen, by="eve").replaced is not None  # which holds "wrong"
+    empty(folder)
+    restore(folder, by="eve")
+    assert names_in(folder) == ["land", "sea"]
+
+
+def test_opening_records_what_a_killed_process_wrote(folder: Path) -> None:
+    older, config = (folder / ".wsabie/catalogue.db").read_bytes(), folder / ".wsabie/collection.json"
+    collection = open_collection(folder)
+    add_label(collection, "sky")
+    collection.engine.dispose()  # and no close
+    assert json.loads(config.read_text())["journal"] == 2
+    other = open_collection(folder)
+    assert json.loads(config.read_text())["journal"] == 3
+    other.engine.dispose()
+    (folder / ".wsabie/catalogue.db").write_bytes(older)
+    with pytest.raises(InputError, match="ends at entry 2"):
+        open_collection(folder, read_only=True)
+
+
+def test_no_catalogue_is_made_where_one_was_lost_with_its_description(folder: Path) -> None:
+    with open_collection(folder) as collection:
+        backup = back_up(collection.engine, collection.place, "asked").path
+    empty(folder)
+    (folder / ".wsabie/collection.json").unlink()
+    with pytest.raises(InputError, match=r"was a collection.* cp "):
+        create(folder)
+    shutil.copy(backup, folder / ".wsabie/catalogue.db")
+    create(folder).close()
+    assert names_in(folder) == ["land", "sea"]
+
+
+def test_the_way_back_of_postgresql_is_a_dump(folder: Path) -> None:
+    config = folder / ".wsabie/collection.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"database": "postgresql://eve@host/photos"}))
+    assert way_back(folder).startswith("restore a dump")
 
 
 def test_another_catalogue_is_refused(folder: Path, tmp_path: Path) -> None:
