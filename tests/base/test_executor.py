@@ -111,7 +111,7 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path):
 
 
 def test_where_no_process_can_be_started_this_one_does_it_all(monkeypatch, caplog):
-    def refuse(*_):
+    def refuse(*_, **options):
         raise OSError(30, "Read-only file system")
 
     monkeypatch.setattr("multiprocessing.synchronize.SemLock.__init__", refuse)
