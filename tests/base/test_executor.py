@@ -108,3 +108,12 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path):
         for worker in workers:
             os.kill(worker, signal.SIGKILL)
         pytest.fail("the workers live on")
+
+
+def test_where_no_process_can_be_started_this_one_does_it_all(monkeypatch, caplog):
+    def refuse(*_, **options):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr("multiprocessing.synchronize.SemLock.__init__", refuse)
+    assert list(Processes(2, after=0).map(operator.neg, range(5))) == [0, -1, -2, -3, -4]
+    assert "this process does it all" in caplog.text

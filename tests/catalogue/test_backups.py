@@ -22,6 +22,7 @@ from wsabie.base.errors import BusyError, InputError
 from wsabie.catalogue import backups, book, tables
 from wsabie.catalogue.backups import back_up, check_backup, dump_command, list_backups, load_command
 from wsabie.catalogue.collection import Collection, check, create, open_collection
+from wsabie.catalogue.connection import way_back
 from wsabie.catalogue.database import open_database, reading, upgrade, writing
 from wsabie.catalogue.journal import entry, history
 from wsabie.catalogue.restoration import accept_catalogue, restore
@@ -205,6 +206,48 @@ def test_an_older_catalogue_is_refused_until_it_is_accepted(folder: Path, tmp_pa
         open_collection(folder)
 
 
+def test_a_second_restore_takes_what_the_first_one_restored(folder: Path) -> None:
+    with open_collection(folder) as collection:
+        chosen = back_up(collection.engine, collection.place, "asked").path
+        add_label(collection, "wrong")
+    assert restore(folder, chosen, by="eve").replaced is not None  # which holds "wrong"
+    empty(folder)
+    restore(folder, by="eve")
+    assert names_in(folder) == ["land", "sea"]
+
+
+def test_opening_records_what_a_killed_process_wrote(folder: Path) -> None:
+    older, config = (folder / ".wsabie/catalogue.db").read_bytes(), folder / ".wsabie/collection.json"
+    collection = open_collection(folder)
+    add_label(collection, "sky")
+    collection.engine.dispose()  # and no close
+    assert json.loads(config.read_text())["journal"] == 2
+    other = open_collection(folder)
+    assert json.loads(config.read_text())["journal"] == 3
+    other.engine.dispose()
+    (folder / ".wsabie/catalogue.db").write_bytes(older)
+    with pytest.raises(InputError, match="ends at entry 2"):
+        open_collection(folder, read_only=True)
+
+
+def test_no_catalogue_is_made_where_one_was_lost_with_its_description(folder: Path) -> None:
+    with open_collection(folder) as collection:
+        backup = back_up(collection.engine, collection.place, "asked").path
+    empty(folder)
+    (folder / ".wsabie/collection.json").unlink()
+    with pytest.raises(InputError, match=r"was a collection.* cp "):
+        create(folder)
+    shutil.copy(backup, folder / ".wsabie/catalogue.db")
+    create(folder).close()
+    assert names_in(folder) == ["land", "sea"]
+
+
+def test_the_way_back_of_postgresql_is_a_dump(folder: Path) -> None:
+    config = folder / ".wsabie/collection.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"database": "postgresql://eve@host/photos"}))
+    assert way_back(folder).startswith("restore a dump")
+
+
 def test_another_catalogue_is_refused(folder: Path, tmp_path: Path) -> None:
     with create(tmp_path / "other") as other:
         for name in ("a", "b", "c", "d"):
@@ -261,8 +304,11 @@ def test_what_is_replaced_is_kept_also_where_it_is_damaged(folder: Path) -> None
     done = restore(folder, by="eve")
     assert done.replaced is not None
     assert Path(done.replaced).read_bytes() == b"no database" * 100
-    assert done.journal == 4  # of what the second restore replaced
-    assert list_backups(folder / ".wsabie")[0].journal is None
+    assert names_in(folder) == ["land", "sea", "sky"]  # as after the second restore
+    assert [(backup.reason, backup.journal) for backup in list_backups(folder / ".wsabie")[:2]] == [
+        ("restored", 6),
+        ("replaced", None),
+    ]
 
 
 def test_a_damaged_backup_is_left_out(folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,21 +1,26 @@
 """Where independent pieces of work run: here, or in a pool of processes. Results keep the order of the items."""
 
+import logging
 import os
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from wsabie.base.errors import WsabieError
 from wsabie.base.memory_budget import shared_memory_file
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Shared = TypeVar("Shared")
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+_log = logging.getLogger("wsabie")
 
 
 class Executor(Protocol):
@@ -103,7 +108,13 @@ class Processes:
         items = iter(items)
         yield from self._begun(here, items)
         with shared_memory_file():  # workers together hold what one process may hold
-            yield from self._pooled(there, items, shared)
+            try:
+                pool = self._open_pool(shared)
+            except OSError as error:  # their locks need shared memory
+                _log.warning("no worker processes can be started (%s): this process does it all", error)
+                yield from map(here, items)
+                return
+            yield from self._pooled(pool, there, items)
 
     def _begun(self, function: Callable[[Item], Result], items: Iterator[Item]) -> Iterator[Result]:
         """The results of the first items, as a worker would have them."""
@@ -119,13 +130,19 @@ class Processes:
             if spent >= self.after:
                 return
 
-    def _pooled(self, function: Callable[[Item], Result], items: Iterator[Item], shared: Any) -> Iterator[Result]:
-        from concurrent.futures import Future, ProcessPoolExecutor
-        from concurrent.futures.process import BrokenProcessPool
+    def _open_pool(self, shared: Any) -> "ProcessPoolExecutor":
+        from concurrent.futures import ProcessPoolExecutor
         from multiprocessing import get_context
 
         spawn = get_context("spawn")
-        pool = ProcessPoolExecutor(self.workers, mp_context=spawn, initializer=_begin_worker, initargs=(shared,))
+        return ProcessPoolExecutor(self.workers, mp_context=spawn, initializer=_begin_worker, initargs=(shared,))
+
+    def _pooled(
+        self, pool: "ProcessPoolExecutor", function: Callable[[Item], Result], items: Iterator[Item]
+    ) -> Iterator[Result]:
+        from concurrent.futures import Future
+        from concurrent.futures.process import BrokenProcessPool
+
         waiting: deque[Future[Result]] = deque()
         try:
             for item in items:

@@ -29,10 +29,10 @@ from wsabie.storage.atomic import explained as explained_file
 FOLDER = "backups"
 DAILY = 7
 """Daily backups that stay."""
-Reason = Literal["daily", "asked", "migration", "replaced"]
-"""Why a backup was made; "replaced" is what a restored one took the place of."""
+Reason = Literal["daily", "asked", "migration", "replaced", "restored"]
+"""Why a backup was made; "replaced" is what was there before a restore, and "restored" what was there after it."""
 
-_NAME = re.compile(r"(\d{8}T\d{6}\.\d{6}Z)-(daily|asked|migration|replaced)\.db")
+_NAME = re.compile(r"(\d{8}T\d{6}\.\d{6}Z)-(daily|asked|migration|replaced|restored)\.db")
 _STAMP = "%Y%m%dT%H%M%S.%fZ"
 _WITH_IDENTITY = "0007"
 _LAST = text("SELECT max(id) FROM journal")
@@ -48,7 +48,7 @@ class Backup:
     path : Path
     at : str
         UTC, ISO 8601.
-    reason : {"daily", "asked", "migration", "replaced"}
+    reason : {"daily", "asked", "migration", "replaced", "restored"}
     journal : int or None
         The last entry of the journal that it holds; None: it is damaged.
     bytes : int
@@ -94,7 +94,7 @@ def back_up(engine: Engine, place: Path, reason: Reason, path: Path | None = Non
         Of SQLite.
     place : Path
         The folder `.wsabie`.
-    reason : {"daily", "asked", "migration", "replaced"}
+    reason : {"daily", "asked", "migration", "replaced", "restored"}
     path : Path or None
         Where to; None: into the folder of backups.
 

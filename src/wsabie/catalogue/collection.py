@@ -12,6 +12,7 @@ Nothing else is written to the folder or to any other that belongs to the collec
 """
 
 import os
+import shlex
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -27,6 +28,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from wsabie.base.errors import InputError, WsabieError
 from wsabie.catalogue import tables
+from wsabie.catalogue.backups import best_backup
 from wsabie.catalogue.collection_file import (
     CATALOGUE,
     NAME,
@@ -146,7 +148,9 @@ def create(folder: Path, database: str | None = None) -> Collection:
         return there
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; give the folder that holds your pictures, or an empty one")
-    if database is not None and _has_password(database):
+    if database is None:
+        _refuse_lost_catalogue(place)
+    elif _has_password(database):
         raise InputError(
             "a password in --database would be written to disk; put it into ~/.pgpass or PGPASSWORD and leave it out"
         )
@@ -263,6 +267,16 @@ def refuse_no_room(folder: Path) -> None:
         raise UnwritableError(f"cannot write {place}: you may not write there; check its permissions")
     if shutil.disk_usage(folder).free < _ROOM:
         raise DiskFullError(f"cannot write {place}: the disk is full; free some space and run the same command again")
+
+
+def _refuse_lost_catalogue(place: Path) -> None:
+    """Refuse to make a catalogue anew where the one that was there is gone and backups of it are left."""
+    catalogue, backup = place / CATALOGUE, best_backup(place)
+    if backup is not None and not (catalogue.is_file() and catalogue.stat().st_size):
+        raise InputError(
+            f"{place.parent} was a collection, whose {NAME} and {CATALOGUE} are gone; bring a backup back, and run the "
+            f"same command again: {shlex.join(['cp', str(backup.path), str(catalogue)])}"
+        )
 
 
 @contextmanager

@@ -1,19 +1,21 @@
 """Connections to the catalogue of a folder, after a look at it: it is whole, of this version, and the right one."""
 
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from shlex import quote
 
 from sqlalchemy import Engine
 
-from wsabie.base.errors import InputError
+from wsabie.base.errors import InputError, WsabieError
 from wsabie.catalogue.backups import back_up, back_up_daily, best_backup
 from wsabie.catalogue.collection_file import (
     CATALOGUE,
     PLACE,
+    CatalogueState,
     CollectionFile,
     read_collection_file,
+    record_state,
     share_catalogue,
     state_of,
 )
@@ -46,8 +48,11 @@ def connect(folder: Path, record: CollectionFile, mode: Mode) -> tuple[Engine, E
         if tables_version != HEAD:
             _bring_up(folder, str(tables_version)) if mode == "ro" else _upgrade(engine, place)
         check_tables(engine)
-        _refuse_other(engine, folder, record)
+        state = state_of(engine)
+        _refuse_other(engine, state, folder, record)
         if mode == "rw":
+            with suppress(WsabieError, OSError):  # who wrote before may have been killed without leaving word
+                record_state(place, state)
             back_up_daily(engine, place)
         return engine, stack.pop_all()
 
@@ -81,9 +86,8 @@ def _refuse_read_only(folder: Path) -> None:
         )
 
 
-def _refuse_other(engine: Engine, folder: Path, record: CollectionFile) -> None:
+def _refuse_other(engine: Engine, state: CatalogueState, folder: Path, record: CollectionFile) -> None:
     """Refuse a catalogue that is not the one that was here, or ends before it did."""
-    state = state_of(engine)
     if record.catalogue not in (None, state.catalogue):
         fault = "is another catalogue than the one that was there"
     elif state.journal < record.journal:
@@ -96,6 +100,8 @@ def _refuse_other(engine: Engine, folder: Path, record: CollectionFile) -> None:
 
 def way_back(folder: Path) -> str:
     """Return the phrase that says how a catalogue is brought back."""
+    if read_collection_file(folder / PLACE).database is not None:
+        return f"restore a dump of it, by the command that this prints: {restore_command(folder)}"
     backup = best_backup(folder / PLACE)
     if backup is None:
         return f"put a copy of your own at {folder / PLACE / CATALOGUE}"

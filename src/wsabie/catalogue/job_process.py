@@ -21,6 +21,7 @@ from sqlalchemy import ColumnElement, select
 from wsabie.base.errors import WsabieError
 from wsabie.catalogue.backups import back_up_daily
 from wsabie.catalogue.collection import Collection, open_collection
+from wsabie.catalogue.collection_file import record_state, state_of
 from wsabie.catalogue.database import reading
 from wsabie.catalogue.job_kinds import WORK
 from wsabie.catalogue.job_progress import JobProgress
@@ -65,6 +66,7 @@ class Runner:
                     due = time.monotonic() + _BACK_UP_EVERY
                     while not self._ended.wait(_LOOK_EVERY):
                         if time.monotonic() > due:  # a service may run for months
+                            record_state(collection.place, state_of(collection.engine))
                             back_up_daily(collection.engine, collection.place)
                             due = time.monotonic() + _BACK_UP_EVERY
                         if _anything_to_do(collection):

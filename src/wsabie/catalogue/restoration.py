@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import Engine, insert, text
 
-from wsabie.base.errors import BusyError, InputError
+from wsabie.base.errors import BusyError, InputError, WsabieError
 from wsabie.catalogue import tables
 from wsabie.catalogue.backups import FOLDER, back_up, check_backup, list_backups, new_path
 from wsabie.catalogue.collection import require_collection
@@ -98,6 +98,7 @@ def restore(folder: Path, source: Path | None = None, *, by: str, accept: bool =
                 write_collection_file(place, replace(record, catalogue=None))
             _close_logs(catalogue)
         record_state(place, new)
+        _keep_restored(place, catalogue)
     return Restored(str(path), state.journal, last - state.journal, replaced)
 
 
@@ -161,6 +162,17 @@ def _keep_replaced(place: Path, catalogue: Path) -> tuple[str | None, int]:
             with explained_file(path), replacing(log_of(path)) as draft:
                 shutil.copyfile(log_of(catalogue), draft)
         return str(path), 0
+    finally:
+        engine.dispose()
+
+
+def _keep_restored(place: Path, catalogue: Path) -> None:
+    """Back up what was restored: it goes further than what it replaced, and is the one that a later restore takes."""
+    engine = open_database(catalogue, "ro")
+    try:
+        back_up(engine, place, "restored")
+    except (WsabieError, OSError) as error:
+        _log.warning("no backup of what was restored: %s", error)
     finally:
         engine.dispose()
 

@@ -15,7 +15,13 @@ from wsabie.faces.cli.terminal import note, out, plural, show_json, show_table
 if TYPE_CHECKING:
     from wsabie.catalogue.backups import Backup
 
-REASONS = {"daily": "daily", "asked": "asked for", "migration": "before new tables", "replaced": "before a restore"}
+REASONS = {
+    "daily": "daily",
+    "asked": "asked for",
+    "migration": "before new tables",
+    "replaced": "before a restore",
+    "restored": "after a restore",
+}
 
 
 def backup(

@@ -192,17 +192,16 @@ def undo(
         before = _tags_from(collection)
         undone = put_back(collection.engine, entry, by=person(by), alias=None if by else LOCAL)
         kinds = _tags_from(collection)
-    if json:
-        show_json({"schema": 1, "undone": undone._asdict()})
-        return
-    note(
-        f"undone: entry {undone.id} of {undone.by}, {undone.told or undone.action} ({plural(undone.changes, 'change')})"
-    )
-    if kinds != before:
-        note(f"scans take tags from {' and '.join(kinds) or 'nowhere'} again")
-    elif kinds and undone.action == "scan":
-        stop = f"wsabie collection scan {quote(str(folder))} --tags none"
-        note(f"later scans still take tags from {' and '.join(kinds)}; to stop it: {stop}")
+        if json:
+            show_json({"schema": 1, "undone": undone._asdict()})
+            return
+        changes = plural(undone.changes, "change")
+        note(f"undone: entry {undone.id} of {undone.by}, {undone.told or undone.action} ({changes})")
+        if kinds != before:
+            note(f"scans take tags from {' and '.join(kinds) or 'nowhere'} again")
+        elif kinds and undone.action == "scan":
+            stop = f"wsabie collection scan {quote(str(folder))} --tags none"
+            note(f"later scans still take tags from {' and '.join(kinds)}; to stop it: {stop}")
 
 
 def _tags_from(collection: "Collection") -> list[str]:
