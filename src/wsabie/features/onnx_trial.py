@@ -49,7 +49,7 @@ def try_network(model: Model, side: int | None, output: str | None) -> Trial:
     try:
         done = subprocess.run(  # noqa: S603 - our own
             words,
-            input=b"".join((json.dumps(request).encode(), b"\n", model.content)),  # one copy of gigabytes
+            input=b"".join((json.dumps(request).encode(), b"\n", model.content.data)),  # one copy of gigabytes
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             timeout=limits.network_seconds + _STARTING,
