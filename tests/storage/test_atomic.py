@@ -20,6 +20,7 @@ from wsabie.storage.atomic import (
     UnwritableError,
     new_folder,
     remove_drafts,
+    remove_folder,
     replacing,
     write_bytes,
     write_text,
@@ -173,3 +174,9 @@ def test_a_draft_of_a_long_name_has_room(tmp_path: Path) -> None:
         write_text(tmp_path / name, "whole")
         assert [path.name for path in tmp_path.iterdir()] == [name]
         (tmp_path / name).unlink()
+
+
+def test_a_folder_of_a_long_name_is_removed(tmp_path: Path) -> None:
+    (tmp_path / ("x" * 255) / "a").mkdir(parents=True)
+    remove_folder(tmp_path / ("x" * 255))
+    assert list(tmp_path.iterdir()) == []
