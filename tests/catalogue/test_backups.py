@@ -122,6 +122,14 @@ def test_one_a_day_where_something_changed_and_the_last_seven_stay(folder: Path,
     assert len(list_backups(folder / ".wsabie")) == 7  # who only looks makes none
 
 
+def test_one_of_a_clock_that_ran_ahead_hinders_no_other(folder: Path, today: list[datetime]) -> None:
+    for year in (2099, 2026):
+        today[0] = datetime(year, 5, 1, tzinfo=UTC)
+        with open_collection(folder) as collection:
+            add_label(collection, f"label {year}")
+    assert [backup.at[:4] for backup in list_backups(folder / ".wsabie")] == ["2099", "2026"]
+
+
 def test_processes_that_begin_at_once_make_one(folder: Path) -> None:
     program = "import sys; from pathlib import Path; from wsabie.catalogue.collection import open_collection; "
     program += "open_collection(Path(sys.argv[1])).close()"

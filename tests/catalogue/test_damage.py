@@ -29,7 +29,7 @@ from wsabie.catalogue.standing import standing
 from wsabie.catalogue.tagging import tag
 from wsabie.catalogue.vocabulary import listed
 
-MUTATIONS = 60
+MUTATIONS = 24
 VALUES = (
     "NULL", "'x'", "-1", "4611686018427387904", "1.5", "x'ff00c3'", "''", "'{}'", "'[1,'", "'null'", "'[]'", "9e999",
     "CAST(x'ff41' AS TEXT)",

@@ -20,6 +20,7 @@ from wsabie.storage.atomic import (
     UnwritableError,
     new_folder,
     remove_drafts,
+    remove_folder,
     replacing,
     write_bytes,
     write_text,
@@ -215,3 +216,9 @@ def test_who_fails_after_another_began_leaves_its_draft(tmp_path: Path, monkeypa
     with pytest.raises(UnwritableError, match="late"), replacing(tmp_path / "a") as first:
         first.write_text("mine")
     assert first.read_text() == "another's"
+
+
+def test_a_folder_of_a_long_name_is_removed(tmp_path: Path) -> None:
+    (tmp_path / ("x" * 255) / "a").mkdir(parents=True)
+    remove_folder(tmp_path / ("x" * 255))
+    assert list(tmp_path.iterdir()) == []

@@ -172,7 +172,7 @@ def _fault_of_change(change: dict[str, Any]) -> str:
 
 
 def _is_of(column: "Column[Any]", value: Any) -> bool:
-    """Whether a value of a JSON document can stand in a column."""
+    """Return whether a value of a JSON document can stand in a column."""
     if value is None:
         return bool(column.nullable)
     if isinstance(column.type, Boolean):

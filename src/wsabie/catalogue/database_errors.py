@@ -97,7 +97,7 @@ def _state_of(error: BaseException | None) -> str:
 
 
 def _no_room(engine: Engine, code: int) -> bool:
-    """Whether SQLite failed to write for want of space where it could not say so."""
+    """Return whether SQLite failed to write for want of space where it could not say so."""
     if code & 0xFF != sqlite3.SQLITE_IOERR:
         return False
     there = os.statvfs(Path(str(engine.url.database)).parent)

@@ -40,7 +40,7 @@ _log = logging.getLogger("wsabie")
 
 @dataclass(frozen=True)
 class Restored:
-    """What a catalogue was replaced by.
+    """Outcome of a restore.
 
     Attributes
     ----------

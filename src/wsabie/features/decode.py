@@ -322,7 +322,7 @@ def _cut(image: Image.Image, orientation: int, region: Region, width: int, heigh
 
 
 def _stored_box(box: tuple[int, int, int, int], orientation: int, stored: tuple[int, int]) -> tuple[int, int, int, int]:
-    """Where a box of the upright picture lies in the picture as it is stored."""
+    """Return the place of a box of the upright picture in the picture as it is stored."""
     left, top, right, bottom = box
     across, down = (left, right), (top, bottom)
     if orientation in _SIDEWAYS:

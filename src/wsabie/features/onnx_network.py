@@ -167,7 +167,7 @@ class Network:
 
 
 class Trial(NamedTuple):
-    """What a network did with its first picture.
+    """Costs of a network for its first picture.
 
     Attributes
     ----------

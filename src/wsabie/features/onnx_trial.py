@@ -88,8 +88,8 @@ def answer_request() -> dict[str, Any]:
     try:
         network = Network(Model(content, request["name"]), request["side"], request["output"])
         n_before = _memory_figure("VmRSS")
-        wanted = network.wanted
-        grey = np.full((wanted.height, wanted.width, 3), 128, np.uint8)
+        shape = network.wanted
+        grey = np.full((shape.height, shape.width, 3), 128, np.uint8)
         width = len(network.run(grey, np.zeros(3, np.float32), np.ones(3, np.float32)))
     except MemoryError:
         return {"exceeds": "network_bytes"}

@@ -20,7 +20,7 @@ _SIXTEEN_BITS = 65_535.0
 
 
 class Levels(NamedTuple):
-    """What becomes black, and how far from it white is, in grey values of more than 8 bits."""
+    """The value that becomes black, and the distance of white from it, in grey values of more than 8 bits."""
 
     darkest: float
     span: float

@@ -136,7 +136,7 @@ class LabelModel(BaseEstimator):  # type: ignore[misc]
         """Refuse values that no training can use, by name; InputError."""
 
     def _check_loaded(self) -> None:
-        """As `check_parameters`, of a model from a folder."""
+        """Refuse values that no model from a folder has; InputError."""
         self.check_parameters()
 
     @abstractmethod

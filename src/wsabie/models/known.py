@@ -147,7 +147,7 @@ def kind_parts(kind: KnownKind) -> tuple[dict[str, Any], dict[str, Any]]:
 
 @dataclass(frozen=True)
 class KindConfig:
-    """What a folder's config says of a kind."""
+    """The part of a folder's config about a kind."""
 
     things: list[str]
     table: str

@@ -23,7 +23,7 @@ KIND = "space-annotator"
 
 @dataclass(frozen=True)
 class ColumnsConfig:
-    """What a folder's config says of the columns of a kind."""
+    """The part of a folder's config about the columns of a kind."""
 
     feature_names: list[str] | None = None
     dictionary: str | None = None

@@ -38,7 +38,7 @@ def inspect_avif(stream: IO[bytes]) -> int:
 
 
 def _places(stream: IO[bytes], end: int) -> Iterator[int]:
-    """Where data begin, by the boxes that say so."""
+    """Yield the places where data begin, by the boxes that say so."""
     ranges, idat = [(0, end)], 0
     places: list[tuple[int, bool]] = []
     for _ in range(_MOST_BOXES):

@@ -21,7 +21,7 @@ _MOST_EXIF = 1 << 20  # bytes of all segments: Pillow joins them
 
 
 class JpegStructure(NamedTuple):
-    """What decoding has to keep.
+    """Properties of a JPEG file that decoding depends on.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What can be known of a picture before Pillow opens it: what opening costs, and what nobody writes who means well."""
+"""Pictures before Pillow opens them: the cost of opening, and structures that only cost time or memory."""
 
 import io
 from typing import IO, NamedTuple
@@ -12,7 +12,7 @@ _TIFFS = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 
 
 class PictureStructure(NamedTuple):
-    """What a file says before it is opened.
+    """Facts of a picture file that is not opened yet.
 
     Attributes
     ----------

@@ -17,7 +17,7 @@ _EXPANDED = {b"zTXt": 1032, b"iTXt": 1032, b"iCCP": 1032, b"tEXt": 1}  # bytes f
 
 
 class PngStructure(NamedTuple):
-    """What stands beside the picture.
+    """Content of a PNG file beside the picture.
 
     Attributes
     ----------

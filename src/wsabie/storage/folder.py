@@ -50,7 +50,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 @dataclass(frozen=True)
 class TensorEntry:
-    """What `config.json` says of a tensor."""
+    """The entry of a tensor in `config.json`."""
 
     file: str
     sha256: Sha256

@@ -55,7 +55,7 @@ _MOST_BYTES = 1 << 30
 
 @dataclass(frozen=True)
 class ShardFacts:
-    """What the manifest says of all rows."""
+    """The part of the manifest about all rows."""
 
     rows: Count
     features: Number
@@ -75,7 +75,7 @@ class ShardFacts:
 
 @dataclass(frozen=True)
 class FileEntry:
-    """What the manifest says of a file."""
+    """The entry of a file in the manifest."""
 
     bytes: Count
     sha256: Sha256
@@ -83,7 +83,7 @@ class FileEntry:
 
 @dataclass(frozen=True)
 class ShardEntry(FileEntry):
-    """What the manifest says of a shard."""
+    """The entry of a shard in the manifest."""
 
     file: str
     rows: Count

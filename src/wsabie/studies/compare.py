@@ -153,7 +153,7 @@ def _joined(task: Task, results: Sequence[Entry | Skipped], tuned_on: str, resam
 
 
 def _identity(task: Task, allow_overlap: bool, **settings: Any) -> dict[str, Any]:
-    """What must agree for results to be comparable."""
+    """Return the facts that must agree for results to be comparable."""
     sides = {f"{name} rows": mark for name, mark in task.facts.fingerprint.items()}
     counts = {"min_rows": task.facts.min_rows, "test pairs": task.facts.test_pairs, "allow_overlap": allow_overlap}
     return {**sides, **counts, "siblings": digest(task.similar), **settings, "versions": versions()}

@@ -141,7 +141,7 @@ def compare_declared(
 
 
 def _identity(dealt: ThreeSides, space: Space, how: How, asking: Mapping[str, Rows], hold_out: float) -> dict[str, Any]:
-    """What must agree for results to be comparable."""
+    """Return the facts that must agree for results to be comparable."""
     options = [(one.name, one.options) for one in how.entrants]
     run = {"seed": how.seed, "allow_overlap": how.allow_overlap, "hold_out": hold_out, "models": digest(options)}
     data = {"data or split": digest([vars(dealt), {name: rows.ids for name, rows in asking.items()}])}

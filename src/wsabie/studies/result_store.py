@@ -23,7 +23,7 @@ FILES = r"[0-9a-f]{16}(\.model)?"
 
 @dataclass(frozen=True)
 class EvaluationFacts:
-    """What of an evaluation is no array; its arrays are tensors of the same names."""
+    """An evaluation without its arrays, which are tensors of the same names."""
 
     ks: list[Count]
     n_labels: Count
@@ -58,7 +58,7 @@ class ResultFacts:
 
 @dataclass(frozen=True)
 class Result:
-    """What is kept of one model: facts, figures by name, and the model itself where it is wanted later."""
+    """Result of one model: facts, figures by name, and the model itself where it is wanted later."""
 
     facts: dict[str, Any]
     evaluations: dict[str, Evaluation] = field(default_factory=dict)
@@ -191,7 +191,7 @@ def _add(found: Any, value: Any) -> None:
 
 
 def _as_json(value: Any) -> Any:
-    """As it comes back from a file."""
+    """Return a value as it comes back from a file."""
     return json.loads(json.dumps(plain(value), default=str))
 
 

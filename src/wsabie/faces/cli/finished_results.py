@@ -29,7 +29,7 @@ _LONGEST = 80
 
 @dataclass(frozen=True)
 class KeepOptions:
-    """What the command line says of finished models.
+    """Options of the command line about finished models.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Who is counted as one caller, for shares and rates."""
+"""Addresses that count as one caller, for shares and rates."""
 
 from functools import lru_cache
 from ipaddress import ip_address

@@ -23,7 +23,7 @@ _USUAL_FILES = 64
 
 
 class Connection(Protocol):
-    """One of them."""
+    """An open connection of one client."""
 
     caller: str
     transport: asyncio.Transport

@@ -93,7 +93,7 @@ class _Lines(ReceiveBuffer):
 
 
 def _has_plain_lines(data: bytearray) -> bool:
-    """Whether the lines of a head are few, each ends with CR LF, and none goes on with the one before."""
+    """Return whether the lines of a head are few, each ends with CR LF, and none goes on with the one before."""
     head = data.partition(b"\r\n\r\n")[0]
     lines = head.split(b"\r\n", _LINES)
     return len(head) <= _HEAD and not any(b"\n" in line or line.startswith((b" ", b"\t")) for line in lines)

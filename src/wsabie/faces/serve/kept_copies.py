@@ -1,4 +1,4 @@
-"""What a client says in headers: copies that it keeps, parts that it wants, and whether it takes gzip."""
+"""Headers of a client: copies that it keeps, parts that it wants, and whether it takes gzip."""
 
 import re
 from itertools import pairwise

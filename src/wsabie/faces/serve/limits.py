@@ -1,4 +1,4 @@
-"""What the service takes: sizes of bodies, the rate of requests, and from which site they come.
+"""Limits of requests: sizes of bodies, the rate of requests, and from which site they come.
 
 Plain ASGI layers, so that a request is refused before any of it is read.
 """
@@ -205,7 +205,7 @@ class OwnSite:
 
 
 def _opens_page(scope: Scope, headers: Headers) -> bool:
-    """Whether somebody follows a link to a page, which the browser shows in place of the one with the link."""
+    """Return whether somebody follows a link to a page, which the browser shows in place of the one with the link."""
     mode, place = headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest", "document")
     inner = scope["path"].startswith("/api/") or scope["path"] in _NO_PAGES
     return scope.get("method") in ("GET", "HEAD") and (mode, place) == ("navigate", "document") and not inner

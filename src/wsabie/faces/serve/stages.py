@@ -185,7 +185,7 @@ class _Request:
 
 
 def _has_body(scope: Scope) -> bool:
-    """Whether the application may have to wait for a body; that of a GET it does not read."""
+    """Return whether the application may have to wait for a body; that of a GET it does not read."""
     if scope["method"] in SAFE:
         return False
     headers = Headers(scope=scope)

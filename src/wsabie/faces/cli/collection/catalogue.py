@@ -50,22 +50,15 @@ def init(
     """Make a collection of a folder: a catalogue in DIR/.wsabie of the files in it, which are left as they are."""
     require_database()
     _refuse_absent(folder)
-    from wsabie.catalogue.collection import collection_above, create, is_collection, refuse_no_room
+    from wsabie.catalogue.collection import create
     from wsabie.catalogue.database_errors import shown
-    from wsabie.catalogue.finding import find_first
     from wsabie.catalogue.scanning import as_json
     from wsabie.faces.cli.common import listing
 
-    who, files = person(by), list["Found"]()
+    who = person(by)
     refuse_unwritable(("rejects", rejects))
     with listing(rejects, strict=False) as skipped:
-        if not is_collection(folder):
-            if (above := collection_above(folder)) is not None:
-                note(
-                    f"{folder} lies in the collection {above}; from now on both have tags of their own of what is in it"
-                )
-            refuse_no_room(folder)
-            files = [] if no_scan else find_first(folder, tags, skipped, TerminalProgress())
+        files = _prepare(folder, tags, skipped, no_scan)
         with create(folder, database) as collection:
             if not json:
                 note(f"{collection.folder} is a collection; its catalogue is {shown(collection.engine)}")
@@ -225,6 +218,19 @@ def _refuse_absent(folder: Path) -> None:
     near = closest(folder.name, names, n=1)
     meant = f"did you mean '{folder.parent / near[0]}'? If not, make" if near else "check the name, or make"
     raise InputError(f"there is no folder '{folder}'; {meant} it first: mkdir {folder}")
+
+
+def _prepare(folder: Path, tags: str | None, rejects: "Skipped", no_scan: bool) -> "list[Found]":
+    """Check a folder that is to become a collection, and walk through it, before anything is written."""
+    from wsabie.catalogue.collection import collection_above, is_collection, refuse_no_room
+    from wsabie.catalogue.finding import find_first
+
+    if is_collection(folder):
+        return []
+    if (above := collection_above(folder)) is not None:
+        note(f"{folder} lies in the collection {above}; from now on both have tags of their own of what is in it")
+    refuse_no_room(folder)
+    return [] if no_scan else find_first(folder, tags, rejects, TerminalProgress())
 
 
 def _scanned(collection: "Collection", by: str, threads: int | None, rejects: "Skipped", **options: Any) -> "Scanned":
