@@ -4,6 +4,7 @@ import os
 from contextlib import ExitStack
 from pathlib import Path
 from shlex import quote
+from shlex import quote
 
 from sqlalchemy import Engine
 
@@ -91,14 +92,16 @@ def _refuse_other(engine: Engine, folder: Path, known: CollectionFile) -> None:
     else:
         return
     accept = f"or accept it as it is: {restore_command(folder)} --accept"
-    raise InputError(f"{shown(engine)} {what}; {way_back(folder)}, {accept}")
+    raise InputError(f"{shown(engine)} {what}; {way_back(folder, anew=False)}, {accept}")
 
 
-def way_back(folder: Path) -> str:
-    """Say how a catalogue is brought back."""
+def way_back(folder: Path, *, anew: bool = True) -> str:
+    """Say how a catalogue is brought back, or, where there is no backup and it is of no use, how to begin anew."""
     backup = best_backup(folder / PLACE)
     if backup is None:
-        return f"put a copy of your own at {folder / PLACE / CATALOGUE}"
+        own = f"restore a copy of your own: {restore_command(folder)} FILE"
+        init = f"wsabie collection init {quote(str(folder))}"
+        return f"{own}, or begin anew: move {folder / PLACE} away, then {init}" if anew else own
     return f"restore the backup of {backup.at[:16].replace('T', ' ')} UTC: {restore_command(folder)}"
 
 
