@@ -4,7 +4,6 @@ import os
 from contextlib import ExitStack
 from pathlib import Path
 from shlex import quote
-from shlex import quote
 
 from sqlalchemy import Engine
 

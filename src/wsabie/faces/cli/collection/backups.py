@@ -98,7 +98,11 @@ def restore(
     if json:
         show_json({"schema": 1, "restored": done.as_json(), "command": None})
         return
-    lost = f"; {plural(done.lost, 'later entry', 'later entries')} {'is' if done.lost == 1 else 'are'} not in it" if done.lost else ""
+    lost = (
+        f"; {plural(done.lost, 'later entry', 'later entries')} {'is' if done.lost == 1 else 'are'} not in it"
+        if done.lost
+        else ""
+    )
     note(f"{folder} now has the catalogue of {done.source}, up to entry {done.journal} of the history{lost}")
     if done.replaced is not None:
         note(f"what it replaced is kept: {done.replaced}")
