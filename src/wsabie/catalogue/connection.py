@@ -95,16 +95,18 @@ def _refuse_other(engine: Engine, state: CatalogueState, folder: Path, record: C
     else:
         return
     accept = f"or accept it as it is: {restore_command(folder)} --accept"
-    raise InputError(f"{shown(engine)} {fault}; {way_back(folder)}, {accept}")
+    raise InputError(f"{shown(engine)} {fault}; {way_back(folder, anew=False)}, {accept}")
 
 
-def way_back(folder: Path) -> str:
-    """Return the phrase that says how a catalogue is brought back."""
+def way_back(folder: Path, *, anew: bool = True) -> str:
+    """Say how a catalogue is brought back, or, where there is no backup and it is of no use, how to begin anew."""
     if read_collection_file(folder / PLACE).database is not None:
         return f"restore a dump of it, by the command that this prints: {restore_command(folder)}"
     backup = best_backup(folder / PLACE)
     if backup is None:
-        return f"put a copy of your own at {folder / PLACE / CATALOGUE}"
+        own = f"restore a copy of your own: {restore_command(folder)} FILE"
+        init = f"wsabie collection init {quote(str(folder))}"
+        return f"{own}, or begin anew: move {folder / PLACE} away, then {init}" if anew else own
     return f"restore the backup of {backup.at[:16].replace('T', ' ')} UTC: {restore_command(folder)}"
 
 

@@ -135,7 +135,7 @@ def _choose(place: Path, source: Path | None) -> tuple[Path, CatalogueState]:
         if path is None:
             listing = ", ".join(backup.path.name for backup in list_backups(place)) or "none"
             raise InputError(f"there is no backup {source}; those of this collection are: {listing}")
-        return path, check_backup(path, f"{path} cannot be restored")
+        return path, check_backup(path, f"choose another backup: {path} cannot be restored")
     for backup in sorted(list_backups(place), key=lambda backup: (backup.journal or 0, backup.at), reverse=True):
         try:
             return backup.path, check_backup(backup.path, f"{backup.path} is left out")

@@ -67,7 +67,7 @@ def restore(
     folder: Folder,
     backup: Annotated[
         Path | None,
-        typer.Argument(metavar="[BACKUP]", help="Its name or path (default: the one that holds most entries)."),
+        typer.Argument(metavar="BACKUP", help="Its name or path (default: the one that holds most entries)."),
     ] = None,
     accept: Annotated[
         bool,
@@ -104,8 +104,12 @@ def restore(
     if json:
         show_json({"schema": 1, "restored": done.as_json(), "command": None})
         return
-    lost = f"; {plural(done.lost, 'later entry', 'later entries')} not in it" if done.lost else ""
-    note(f"the catalogue of {folder} is that of {done.source}, up to entry {done.journal}{lost}")
+    lost = (
+        f"; {plural(done.lost, 'later entry', 'later entries')} {'is' if done.lost == 1 else 'are'} not in it"
+        if done.lost
+        else ""
+    )
+    note(f"{folder} now has the catalogue of {done.source}, up to entry {done.journal} of the history{lost}")
     if done.replaced is not None:
         note(f"what it replaced is kept: {done.replaced}")
 
@@ -124,7 +128,7 @@ def backup_rows(backups: "list[Backup]") -> list[list[str]]:
     ]
 
 
-BACKUP_COLUMNS = ("backup", "when (UTC)", "why", "up to entry", "")
+BACKUP_COLUMNS = ("backup", "when (UTC)", "why", "up to entry", "size")
 
 
 def _list(folder: Path, json: bool) -> None:
