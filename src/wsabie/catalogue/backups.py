@@ -114,14 +114,14 @@ def back_up(engine: Engine, place: Path, reason: Reason, path: Path | None = Non
 
 def back_up_daily(engine: Engine, place: Path) -> None:
     """Make the backup of today where there is none and something changed; what hinders it is logged alone."""
-    if engine.dialect.name != "sqlite" or _is_of_today(_paths(place)):
+    if engine.dialect.name != "sqlite" or _has_daily(_paths(place)):
         return
     try:
         with explained_file(place / FOLDER):
             (place / FOLDER).mkdir(exist_ok=True)
         with held(place / FOLDER, wait=True):  # of several processes that begin at once, one makes it
             paths = _paths(place)
-            if not _is_of_today(paths) and _has_changed(engine, paths):
+            if not _has_daily(paths) and _has_changed(engine, paths):
                 _refuse_little_room(engine, place)
                 back_up(engine, place, "daily")
                 for path in [path for path in _paths(place) if _reason_of(path) == "daily"][DAILY:]:
@@ -204,9 +204,9 @@ def _paths(place: Path) -> list[Path]:
     return sorted((path for path in (place / FOLDER).iterdir() if _NAME.fullmatch(path.name)), reverse=True)
 
 
-def _is_of_today(paths: list[Path]) -> bool:
+def _has_daily(paths: list[Path]) -> bool:
     today = f"{datetime.now(UTC):%Y%m%d}"
-    return any(path.name.startswith(today) for path in paths)  # one of a clock that ran ahead hinders no other
+    return any(path.name.startswith(today) and _reason_of(path) == "daily" for path in paths)
 
 
 def _reason_of(path: Path) -> Reason | None:

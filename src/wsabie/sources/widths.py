@@ -22,8 +22,8 @@ def check_columns(path: Path, n_features: int, n_values: int) -> None:
     >>> check_columns(Path("a.txt"), 1 << 24, 100_000)
     >>> check_columns(Path("a.txt"), 2_000_000, 1)
     Traceback (most recent call last):
-    wsabie.base.errors.InputError: a.txt has 2,000,000 features for 1 values, 1,999,800 beyond 200 for each, and at most
-    250,000 are allowed; if the file is right, set WSABIE_LIMITS="empty_columns=..." higher
+    wsabie.base.errors.InputError: a.txt has 2,000,000 features for at most 1 values, 1,999,800 beyond 200 for each, and
+    at most 250,000 are allowed; if the file is right, set WSABIE_LIMITS="empty_columns=..." higher
     """
     _check(path, n_features, n_values, "columns", "features", "values")
 
@@ -42,7 +42,7 @@ def check_labels(path: Path, n_labels: int, n_pairs: int) -> None:
 def _check(path: Path, n: int, content: int, limit: str, what: str, of: str) -> None:
     limits = current_limits()
     if (empty := n - PER_VALUE * content) > getattr(limits, f"empty_{limit}"):
-        excess = f"{shown(path)} has {n:,} {what} for {content:,} {of}, {empty:,} beyond {PER_VALUE} for each"
+        excess = f"{shown(path)} has {n:,} {what} for at most {content:,} {of}, {empty:,} beyond {PER_VALUE} for each"
         raise limit_error(f"empty_{limit}", excess)
     if n > getattr(limits, limit):
         raise limit_error(limit, f"{shown(path)} has {n:,} {what}")

@@ -81,3 +81,10 @@ def test_of_postgresql_the_commands_are_printed(cli: Cli, photos: Path) -> None:
     assert command.startswith("pg_restore --clean")
     assert command.endswith(f"--dbname={address} a.dump")
     assert "--accept" in cli("collection", "restore", photos).out
+
+
+def test_a_backup_goes_to_no_folder_that_is_missing(cli: Cli, photos: Path, tmp_path: Path) -> None:
+    failed = cli("collection", "backup", photos, "--out", tmp_path / "disk/photos.db")
+    assert failed.code == 1
+    assert "there is no folder" in failed.err
+    assert not (tmp_path / "disk").exists()

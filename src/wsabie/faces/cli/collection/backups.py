@@ -38,11 +38,13 @@ def backup(
         _list(folder, json)
         return
     with opened(folder, read_only=True) as collection:
-        from wsabie.base.errors import WsabieError
+        from wsabie.base.errors import InputError, WsabieError
         from wsabie.catalogue.backups import back_up, check_backup, dump_command
         from wsabie.catalogue.collection_file import read_collection_file, record_state, state_of
         from wsabie.storage.outputs import refuse_unwritable
 
+        if to is not None and not to.parent.is_dir():  # the disk that it names may be away
+            raise InputError(f"cannot write {to}: there is no folder {to.parent}; make it, or mount its disk, first")
         refuse_unwritable(("backup", to), inputs=collection.roots().values())
         address = read_collection_file(collection.place).database
         if to is not None and to.exists():
