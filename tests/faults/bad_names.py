@@ -78,6 +78,8 @@ LINES: dict[str, str] = {
     "collection labels": "{collection} list",
     "collection tag": "{collection} 1 --accept sky",
     "collection annotations": "{collection}",
+    "collection backup": "{collection}",
+    "collection restore": "{collection}",
 }
 """A command line of each command that works; `{new}` is an empty folder of its own."""
 GOOD: dict[str, str] = {
