@@ -208,7 +208,10 @@ def test_a_missing_picture_a_long_name_and_a_folder_are_problems(tmp_path):
 def test_a_sidecar_that_may_not_be_read_is_listed(tmp_path, picture, monkeypatch):
     photo = picture(tmp_path / "a.jpg", xmp=packet("inside"))
     (tmp_path / "a.jpg.xmp").write_bytes(packet("beside"))
-    monkeypatch.setattr("wsabie.sources.picture_tags.open_input", lambda path: path.open("x"))
+    monkeypatch.setattr(
+        "wsabie.sources.picture_tags.open_input",
+        lambda path: path.open("x") if path.suffix == ".xmp" else path.open("rb"),
+    )
     assert read_tags(photo).names == ("inside",)
     assert read_tags(photo).problems[0].detail == "a.jpg.xmp: File exists"
 
