@@ -39,7 +39,7 @@ TRAINED = """
         columns = Columns(numbers, {{"x": x, "y": Lists(np.arange(size + 1), {{"labels": y}})}})
         files.append(write_shard(folder, number, n // size, columns))
         seen.add(columns)
-    more = {{"counts": True, "augment": 0, "dictionary": None, "source": "", "seed": 0}}
+    more = {{"counts": True, "augment": 0, "dictionary": None, "source": "", "seed": 0, "values": "uint8"}}
     names = {{"label_names": [str(i) for i in range(labels)], "feature_names": None}}
     write_manifest(folder, seen.facts() | more, files, names, seen.arrays())
     rows = open_shards(folder)

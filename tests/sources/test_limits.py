@@ -38,7 +38,7 @@ from wsabie.space import tables
 from wsabie.storage.rejects import Rejects
 
 _OPEN_ALL = """
-import resource, sys
+import sys
 from pathlib import Path
 from wsabie.base.errors import InputError
 from wsabie.sources.open import open_source
@@ -48,7 +48,8 @@ for name in sys.argv[1:]:
     except InputError as error:
         said = str(error)
     print(Path(name).name, said.replace("\\n", " "))
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+lines = Path("/proc/self/status").read_text().splitlines()
+print(next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) // 1024)
 """
 
 
