@@ -11,11 +11,10 @@ command again completes; otherwise the exit code is 1, and each fault is printed
 import argparse
 import json
 import sys
-import tempfile
 from pathlib import Path
 
 from tests.faults import catalogue_faults, changed_files, full_disks, hostile_arrays, kills, slow_callers, small_inputs
-from tests.faults.lab import Lab
+from tests.faults.lab import open_lab
 from tests.faults.report import Summary, run_attack, table_of
 
 from benchmarks.machine import machine, told
@@ -57,18 +56,11 @@ def main() -> int:
 
 
 def _run(options: argparse.Namespace) -> list[Summary]:
-    with tempfile.TemporaryDirectory(prefix="wsabie-faults-") as place:
-        Path(place).chmod(0o755)  # other users look into it
-        lab = Lab(Path(place))
-        try:
-            return [
-                run_attack(
-                    lab, ATTACKS[name], options.seed, short=options.short, number=options.number, jobs=options.jobs
-                )
-                for name in options.only or ATTACKS
-            ]
-        finally:
-            lab.close()
+    with open_lab() as lab:
+        return [
+            run_attack(lab, ATTACKS[name], options.seed, short=options.short, number=options.number, jobs=options.jobs)
+            for name in options.only or ATTACKS
+        ]
 
 
 if __name__ == "__main__":

@@ -542,15 +542,15 @@ def test_a_move_into_the_place_of_one_that_cannot_move_waits(collection: Collect
 
 def test_a_table_that_may_not_be_read_is_named(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     write(collection.folder / "0.png", 0)
-    table, opened = collection.folder / "metadata.csv", Path.open
+    table, opened = collection.folder / "metadata.csv", os.open
     table.write_text("file_name,labels\n0.png,sea\n")
 
-    def refusing(path: Path, *given: Any, **more: Any) -> Any:
+    def refuse(path: Any, *given: Any, **more: Any) -> int:
         if path == table:
             raise PermissionError(13, "Permission denied", str(path))
         return opened(path, *given, **more)
 
-    monkeypatch.setattr(Path, "open", refusing)
+    monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(InputError, match=r"cannot read .*metadata\.csv: Permission denied; check"):
         look(collection)
 

@@ -106,7 +106,7 @@ def _texts(lab: Lab) -> dict[str, str]:
 def _text_of(result: Result, folder: Path) -> str:
     text = result.out + ((folder / "out.csv").read_text() if (folder / "out.csv").exists() else "")
     (folder / "out.csv").unlink(missing_ok=True)
-    return text.replace(str(folder), "")
+    return " ".join(text.replace(str(folder), "").split())  # columns of a table are as wide as the folder's name
 
 
 def damage_once(lab: Lab, kind: str, at: float, every: int) -> Outcome:

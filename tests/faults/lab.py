@@ -4,6 +4,7 @@ import hashlib
 import os
 import re
 import shutil
+import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -86,6 +87,18 @@ class Lab:
         """End the servers."""
         for server in self._free:
             server.close()
+
+
+@contextmanager
+def open_lab() -> Iterator[Lab]:
+    """Yield a laboratory in a folder of its own, into which other users look, unlike folders of tests."""
+    with tempfile.TemporaryDirectory(prefix="wsabie-faults-") as place:
+        Path(place).chmod(0o755)
+        laboratory = Lab(Path(place))
+        try:
+            yield laboratory
+        finally:
+            laboratory.close()
 
 
 def done(result: Result) -> Result:

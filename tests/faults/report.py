@@ -39,6 +39,7 @@ class Summary:
             self.counts[fault.kind] += 1
             command = f"python -m benchmarks.faults --only {self.attack} --seed {self.seed} --try {number}"
             self.faults.append({"kind": fault.kind, "case": case.name, "message": fault.message, "command": command})
+            _say(_lines_of(self.faults[-1]))
 
     def as_json(self) -> dict[str, Any]:
         """The same for a JSON document."""
@@ -103,8 +104,16 @@ def _show_progress(summary: Summary, begun: float, done: int, n: int) -> None:
     rate = done / max(now - begun, 1e-9)
     left = (n - done) / rate
     text = f"{summary.attack}: {done}/{n} cases, {rate:.1f}/s, {left / 60:.0f} min left, {len(summary.faults)} faults"
+    _say(text)
+
+
+def _say(text: str) -> None:
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
+
+
+def _lines_of(fault: dict[str, str]) -> str:
+    return f"{fault['kind']}: {fault['case']}: {fault['message']}\n    {fault['command']}"
 
 
 def table_of(summaries: Sequence[Summary]) -> str:
@@ -124,6 +133,5 @@ def table_of(summaries: Sequence[Summary]) -> str:
         lines.append(f"{one.attack:<16}{one.tried:>8,}{one.usable:>19,}{counts}{memory:>16}{seconds:>9}")
     for one in summaries:
         lines += [f"{one.attack}: {n} cases skipped: {reason}" for reason, n in one.skipped.items()]
-        for fault in one.faults:
-            lines.append(f"{fault['kind']}: {fault['case']}: {fault['message']}\n    {fault['command']}")
+        lines += map(_lines_of, one.faults)
     return "\n".join(lines)

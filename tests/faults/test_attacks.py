@@ -18,20 +18,16 @@ from tests.faults import (
 )
 from tests.faults.attack import Case, Outcome
 from tests.faults.kills import Scenario, kill_once
-from tests.faults.lab import Lab, faults_of
+from tests.faults.lab import Lab, faults_of, open_lab
 from tests.faults.report import run_attack, table_of
 
 ATTACKS = (kills, full_disks, catalogue_faults, changed_files, small_inputs, hostile_arrays, slow_callers)
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    place = tmp_path_factory.mktemp("lab")
-    for path in (place, place.parent, place.parent.parent):
-        path.chmod(0o755)  # other users look into it
-    made = Lab(place)
-    yield made
-    made.close()
+def lab() -> Iterator[Lab]:
+    with open_lab() as laboratory:
+        yield laboratory
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=[one.NAME for one in ATTACKS])

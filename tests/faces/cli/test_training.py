@@ -124,7 +124,7 @@ def test_resume_of_a_finished_model_keeps_it(
     asked = ("train", rows, "--model", tmp_path / "m", *options(rows))
     with monkeypatch.context() as patch:
         if removal == "before":
-            patch.setattr("wsabie.studies.unfinished._remove_at_once", stopped)
+            patch.setattr("wsabie.studies.unfinished.remove_folder", stopped)
         if removal == "during":
             patch.setattr("wsabie.studies.unfinished.shutil.rmtree", stopped)
         first = cli(*asked)

@@ -1,5 +1,6 @@
 """Models over HTTP: what the next training would be, how one went, which is better, and the way back."""
 
+import fcntl
 import json
 import time
 from pathlib import Path
@@ -72,7 +73,9 @@ def test_jobs_that_cannot_be_asked(asked: TestClient, kind: str, options: dict[s
     assert asked.get("/api/v1/jobs").json() == {"jobs": []}
 
 
-def test_waiting_jobs_are_counted(asked: TestClient) -> None:
+def test_waiting_jobs_are_counted(asked: TestClient, folder: Path) -> None:
+    lock = (folder / ".wsabie" / "jobs.lock").open("a")
+    fcntl.flock(lock, fcntl.LOCK_EX)  # as if another process worked, so that none of them is begun
     first = asked.post("/api/v1/jobs", json={"kind": "compare", "options": {"models": [1, 2]}}).json()
     again = asked.post("/api/v1/jobs", json={"kind": "compare", "options": {"models": [1, 2]}}).json()
     other = asked.post("/api/v1/jobs", json={"kind": "compare", "options": {"models": [2, 1]}}).json()
@@ -81,6 +84,7 @@ def test_waiting_jobs_are_counted(asked: TestClient) -> None:
         assert asked.post("/api/v1/jobs", json={"kind": "train", "options": {"epochs": epochs}}).status_code == 200
     refused = asked.post("/api/v1/jobs", json={"kind": "train", "options": {}})
     assert (refused.status_code, refused.json()["detail"][:21]) == (422, "20 jobs wait already;")
+    lock.close()
 
 
 def test_a_look_tells_which_items_no_tag_fits(folder: Path) -> None:
