@@ -88,8 +88,9 @@ def test_pictures_beside_it(collection: Collection, tmp_path: Path) -> None:
     assert rejects.listed == [(C, "file that is not there", "")]
     assert (tmp_path / "out/images" / B).read_bytes() == (collection.folder / B).read_bytes()
     assert len(read_coco(out)) == 3
-    with pytest.raises(InputError, match="images is there and not empty"):
-        export_tags(collection, out, pictures="copy", overwrite=True)
+    for overwrite in (False, True):  # which would not help, and is not advised
+        with pytest.raises(InputError, match="images is there and not empty"):
+            export_tags(collection, out, pictures="copy", overwrite=overwrite)
     with pytest.raises(InputError, match="where copies would be new items"):
         export_tags(collection, collection.folder / "tags.json", pictures="copy")
     with pytest.raises(InputError, match="coco says which labels fit"):

@@ -175,7 +175,8 @@ def _name_of(handle: int) -> Path | None:
 
 
 def _is_draft(path: Path) -> bool:
-    return path.is_file() and any(_DRAFT.fullmatch(part) for part in path.parts)
+    """Whether a file lies in a draft; a hard link to a picture that was there before is none."""
+    return path.is_file() and path.stat().st_nlink == 1 and any(_DRAFT.fullmatch(part) for part in path.parts)
 
 
 def _begin(request: Request, outputs: list[int]) -> _EventCounter:

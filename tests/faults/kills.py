@@ -71,7 +71,7 @@ SCENARIOS = (
     _on_collection(states.collection, "collection labels synonym mine meins --by eve"),
     _on_collection(states.learnt_twice, "collection models --use 1 --by eve"),
     _on_collection(states.learnt_twice, "collection models --keep 1 --by eve"),
-    _on_collection(states.learnt, "collection index"),
+    _on_collection(states.learnt_many, "collection index"),
     _on_collection(states.learnt, "collection search mine --out s.png", "s.png"),
     _on_collection(states.collection, "collection export out.csv", "out.csv"),
     _on_collection(states.collection, "collection export out.jsonl", "out.jsonl"),

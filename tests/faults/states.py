@@ -58,6 +58,16 @@ def learnt_twice(lab: Lab, folder: Path) -> None:
     done(lab.run(folder, *words))
 
 
+def learnt_many(lab: Lab, folder: Path) -> None:
+    """A collection of so many pictures that an index of them is a gain, with a model."""
+    pictures(lab, folder)
+    for number in range(1000):
+        colour = (number % 256, number // 256 * 60, 0)
+        Image.new("RGB", (2, 2), colour).save(folder / "photos" / f"small {number}.png")
+    done(lab.run(folder, "collection", "init", "photos", "--by", "eve"))
+    done(lab.run(folder, "collection", "train", "photos", "--by", "eve", "--describe", "colour", *QUICK))
+
+
 def exported(lab: Lab, folder: Path) -> None:
     """A collection, and what was exported from it."""
     collection(lab, folder)

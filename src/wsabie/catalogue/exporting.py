@@ -189,12 +189,6 @@ def _refuse_place(collection: Collection, out: Path, kind: Kind, pictures: How |
     """What could not be written, what would be lost, and copies of pictures that a scan would find again."""
     if not out.parent.is_dir():
         raise InputError(f"cannot write {out}: there is no folder {out.parent}; check the name, or make the folder")
-    if kind in ("csv", "jsonl", "coco"):
-        refuse_unwritable(("coco" if kind == "coco" else "tags", out), inputs=[collection.place])
-        if not overwrite and out.exists() and out.stat().st_size:
-            raise InputError(
-                f"{out} is there already and would be lost; give another name, or --overwrite to replace it"
-            )
     if pictures or kind == "imagefolder":
         place = out if kind == "imagefolder" else _picture_folder(out)
         for root in collection.roots().values():
@@ -203,6 +197,12 @@ def _refuse_place(collection: Collection, out: Path, kind: Kind, pictures: How |
         _refuse_full(place)
     elif kind == "xmp":
         _refuse_full(out)
+    if kind in ("csv", "jsonl", "coco"):
+        refuse_unwritable(("coco" if kind == "coco" else "tags", out), inputs=[collection.place])
+        if not overwrite and out.exists() and out.stat().st_size:
+            raise InputError(
+                f"{out} is there already and would be lost; give another name, or --overwrite to replace it"
+            )
 
 
 def _picture_folder(out: Path) -> Path:
