@@ -90,21 +90,36 @@ def new_folder(path: str | Path) -> Iterator[Path]:
     """
     path = Path(path)
     _refuse_other_bytes(path)
-    with explained(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _remove_drafts_of(path)
-        draft, lock = _new_draft(path, folder=True)
-        try:
-            yield draft
-            for file in draft.rglob("*"):
-                if not file.is_symlink():
-                    _flush(file)
-            _flush(draft)
-            draft.rename(path)
-            _flush(path.parent)
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
-            os.close(lock)
+    with explained(path), draft_folder(path) as draft:
+        yield draft
+        for file in draft.rglob("*"):
+            if not file.is_symlink():
+                _flush(file)
+        _flush(draft)
+        draft.rename(path)
+        _flush(path.parent)
+
+
+@contextmanager
+def draft_folder(path: Path) -> Iterator[Path]:
+    """Yield an empty folder beside `path`, which is removed when the block ends; those of killed processes are, first.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with draft_folder(Path(folder) / "parts") as draft:
+    ...         _ = (draft / "a.txt").write_text("whole")
+    ...     list(Path(folder).iterdir())
+    []
+    """
+    _remove_drafts_of(path)
+    draft, lock = _new_draft(path, folder=True)
+    try:
+        yield draft
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+        os.close(lock)
 
 
 @contextmanager

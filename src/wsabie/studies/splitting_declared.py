@@ -2,12 +2,10 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from operator import contains
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from wsabie.base.errors import InputError
@@ -15,7 +13,7 @@ from wsabie.models.relations import Relation
 from wsabie.sources.declaration import ENDING, KNOWN, Declared, read_tables
 from wsabie.sources.id_lists import refuse_awkward, write_ids
 from wsabie.sources.text import shown
-from wsabie.storage.atomic import explained, readable, write_text
+from wsabie.storage.atomic import draft_folder, explained, readable, write_text
 from wsabie.storage.rejects import Rejects
 from wsabie.studies.three_sides import Planned, deal_three, plan
 
@@ -96,7 +94,7 @@ def split_declared(declared: Declared, folder: Path, valid: float, test: float, 
         "test": [_of_known(one, named, planned, "test") for one in dealt.test],
     }
     sides = {side: kept for side, found in sides.items() if (kept := [one for one in found if one.n_pairs])}
-    with explained(folder), _drafts(folder) as drafts:
+    with explained(folder), draft_folder(folder / "parts") as drafts:
         for side, relations in sides.items():
             _write_side(drafts, side, declared, relations, planned)
         fresh = {file.name for file in drafts.iterdir()}
@@ -139,13 +137,6 @@ def _of_known(relation: Relation, named: Mapping[str, set[str]], planned: Planne
 def _couples(relation: Relation) -> list[tuple[str, str]]:
     """The pairs of a relation by name; none of one whose things belong together because they share names."""
     return relation.pairs if isinstance(relation.pairs, list) else []
-
-
-@contextmanager
-def _drafts(folder: Path) -> Iterator[Path]:
-    folder.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=folder, prefix=".split-") as drafts:
-        yield Path(drafts)
 
 
 def _write_side(folder: Path, side: str, declared: Declared, relations: list[Relation], planned: Planned) -> None:
