@@ -18,7 +18,7 @@ LARGEST = 64 << 20
 """Bytes of a file whose pages are looked at; a larger one is no small input."""
 _VALUE_BYTES = 4  # in memory, at least
 _END = b"PAR1"
-_PADDING = 100  # bytes, which old files have behind a chunk
+_HEADER_BYTES = (1 << 12, 1 << 24)  # that are read; Arrow takes no longer header
 # ids of fields: of the footer and its row groups, of the notes of a column, of page headers
 _SCHEMA, _GROUPS, _CHUNKS, _NOTES = 2, 4, 1, 3
 _PATH, _N_VALUES, _SIZE, _DATA_AT, _DICTIONARY_AT = 3, 5, 7, 9, 11
@@ -69,17 +69,28 @@ def check_pages(file: Path, stream: BufferedIOBase, columns: Collection[str]) ->
 
 def _check_chunk(file: Path, stream: BufferedIOBase, note: dict[int, Any], stored: int, expanded: int) -> int:
     """Add what the pages of a column chunk expand to."""
-    begin = min(note[_DATA_AT], note.get(_DICTIONARY_AT) or note[_DATA_AT])
-    stream.seek(begin)
-    pages, n_values = _Compact(stream.read(note[_SIZE] + _PADDING)), 0
-    while n_values < note[_N_VALUES] and pages.at < note[_SIZE]:
-        header = pages.struct()
+    at, n_values = min(note[_DATA_AT], note.get(_DICTIONARY_AT) or note[_DATA_AT]), 0
+    end = at + note[_SIZE]
+    while n_values < note[_N_VALUES] and at < end:
+        header, at = _page_header(stream, at)
         n = sum(header[kind][_N_IN_PAGE] for kind in _DATA_HEADERS if kind in header)
         n_values += n
         expanded += max(header[_EXPANDED], _VALUE_BYTES * n)
         check_expansion(shown(file), stored, expanded)
-        pages.at += max(0, header[_COMPRESSED])
+        at += max(0, header[_COMPRESSED])
     return expanded
+
+
+def _page_header(stream: BufferedIOBase, at: int) -> tuple[dict[int, Any], int]:
+    """Read the header at a place; return it and the first byte behind it."""
+    for size in _HEADER_BYTES:
+        stream.seek(at)
+        header = _Compact(stream.read(size))
+        try:
+            return header.struct(), at + header.at
+        except IndexError:  # it is longer, or cut off
+            continue
+    raise ValueError("a page without a header")
 
 
 def _footer(stream: BufferedIOBase, most: int) -> bytes:
