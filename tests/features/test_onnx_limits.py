@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from wsabie.base.errors import InputError
+from wsabie.base.memory_budget import ITEM_MEMORY
 from wsabie.features.onnx_encoder import OnnxEncoder
 from wsabie.features.onnx_graph import check_graph
-from wsabie.features.onnx_network import centre_of
+from wsabie.features.onnx_network import Network, Trial, centre_of
 from wsabie.sources.records import ItemList
 
 onnx = pytest.importorskip("onnx")
@@ -128,3 +129,9 @@ def test_the_centre_lies_in_the_picture(short):
     for height, width in ((short, short), (short, short + 1), (short * 4 // 3, short), (1, short), (20_000, 3)):
         for sides in ((224, 224), (299, 299), (384, 32)):
             assert centre_of(np.zeros((height, width, 3), np.uint8), *sides).size == sides[::-1]
+
+
+def test_networks_share_the_memory_of_pictures(monkeypatch):
+    monkeypatch.setattr(Network, "run", lambda *_: np.array([ITEM_MEMORY.used], np.float32))
+    shares = Network.features(object.__new__(Network), None, None, None, Trial(1, 1 << 20))
+    assert (shares.tolist(), ITEM_MEMORY.used) == ([1 << 20], 0)

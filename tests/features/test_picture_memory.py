@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from PIL import Image, features
 
+from wsabie.base.memory_budget import ITEM_MEMORY
 from wsabie.features import decode as decoding
 from wsabie.features.decode import RejectedItem, decode, header
-from wsabie.features.picture_memory import PICTURES
 from wsabie.sources.avif_structure import inspect_avif
 
 MEASURE = """
@@ -99,7 +99,7 @@ def test_threads_decode_when_their_share_is_free(monkeypatch):
     need = 20_000_000 + (24 << 20) + (6 << 20)
     monkeypatch.setenv("WSABIE_LIMITS", f"picture_bytes={2 * need}")
     shrink = decoding.shrink
-    monkeypatch.setattr(decoding, "shrink", lambda *given: most.append(PICTURES.used) or shrink(*given))
+    monkeypatch.setattr(decoding, "shrink", lambda *given: most.append(ITEM_MEMORY.used) or shrink(*given))
     threads = [threading.Thread(target=decode, args=(content,)) for _ in range(8)]
     for thread in threads:
         thread.start()
@@ -107,7 +107,7 @@ def test_threads_decode_when_their_share_is_free(monkeypatch):
         thread.join()
     assert len(most) == 8
     assert max(most) <= 2 * need
-    assert PICTURES.used == 0
+    assert ITEM_MEMORY.used == 0
 
 
 # ---- headers, and what stands beside a picture

@@ -67,10 +67,36 @@ def _dense(file: Path) -> None:
     pq.write_table(pa.table({"labels": labels, "features": pa.ListArray.from_arrays(starts, wide)}), file)
 
 
+def _varint(n: int) -> bytes:
+    return bytes([n]) if n < 128 else bytes([n & 127 | 128]) + _varint(n >> 7)
+
+
+def _one_row(file: Path) -> None:
+    """Write a row of 200 million zeros, which its page claims and the footer does not."""
+    pq.write_table(
+        pa.table({"labels": pa.array([["x"]]), "features": pa.array([[0.0] * 9], pa.list_(pa.float32()))}), file
+    )
+    content, n = file.read_bytes(), 200_000_000
+    note = pq.read_metadata(file).row_group(0).column(1)
+    more = _varint((n - 1) << 1) + b"\1"  # levels of all values but the first
+    repetitions, definitions = b"\2\0" + more, _varint(n << 1) + b"\3"
+    levels = b"".join(len(one).to_bytes(4, "little") + one for one in (repetitions, definitions))
+    page = levels + b"\1" + _varint(n << 1) + b"\0"
+    size = _varint(2 * len(page))
+    header = b"\x15\0\x15" + size + b"\x15" + size + b"\x2c\x15" + _varint(2 * n) + b"\x15\x10\x15\6\x15\6\0\0"
+    begin, end = note.data_page_offset, note.dictionary_page_offset + note.total_compressed_size
+    file.write_bytes(content[:begin] + (header + page).ljust(end - begin, b"\0") + content[end:])
+
+
+def _columns(file: Path) -> None:
+    pq.write_table(pa.table({str(number): pa.array([], pa.int8()) for number in range(100_001)}), file)
+
+
 def _zipped(content: bytes) -> Callable[[Path], object]:
     return lambda file: file.write_bytes(gzip.compress(content, 6))
 
 
+_NAMES = ",".join(f"c{number:06}" for number in range(100_000))
 _NOTE = {"schema": 1, "n_features": 2_000_000_000, "counts": False, "label_names": ["x"]}
 _KINDS: dict[str, Callable[[Path], object]] = {
     "empty_labels header.txt": lambda file: file.write_text("2 2000000000 2000000000\n1 1:1\n0 0:1\n"),
@@ -82,6 +108,11 @@ _KINDS: dict[str, Callable[[Path], object]] = {
     "empty_columns mixed.arff": _arff,
     "ratio nominal.arff": _nominal,
     "empty_rows rows.parquet": lambda file: _table(file, 400_000, groups=3),
+    "ratio one.parquet": _one_row,
+    "table_columns wide.csv": lambda file: file.write_text(
+        "text," + ",".join(f"c{i:06}" for i in range(100_000)) + "\na"
+    ),
+    "table_columns wide.parquet": _columns,
     "ratio labels.parquet": lambda file: _table(file, 5_000, label="x" * 1_000_000),
     "ratio ids.parquet": lambda file: _table(file, 5_000, ident="x" * 1_000_000),
     "ratio page.parquet": lambda file: _table(file, 2, label="x" * 60_000_000),

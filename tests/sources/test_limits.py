@@ -23,17 +23,20 @@ from wsabie.base.limits import VARIABLE
 from wsabie.labels.hierarchy import Hierarchy
 from wsabie.labels.knowledge import Knowledge
 from wsabie.labels.names import normalise
+from wsabie.sources import region_parts
 from wsabie.sources.build import BadRow
 from wsabie.sources.id_lists import read_ids
 from wsabie.sources.open import kind_of, open_source
 from wsabie.sources.parquet_file import open_table
 from wsabie.sources.picture_tags import read_tags
-from wsabie.sources.records import Rows
+from wsabie.sources.records import Item, Rows
+from wsabie.sources.regions import Box, Cutout, Region
 from wsabie.sources.row_stream import open_stream, unlabelled_rows
 from wsabie.sources.svmlight import read_svmlight
 from wsabie.sources.tables import json_cells
-from wsabie.sources.write_tags import write_sidecar
+from wsabie.sources.write_tags import write_embedded, write_sidecar
 from wsabie.sources.xmp import read_packet
+from wsabie.sources.xmp_edit import properties_of, with_tags
 from wsabie.space import tables
 from wsabie.storage.rejects import Rejects
 
@@ -134,6 +137,30 @@ def test_keyword_paths_have_a_depth(tmp_path: Path) -> None:
     Image.new("RGB", (16, 16)).save(photo)
     photo.with_name("a.jpg.xmp").write_bytes(_packet("a" + "|a" * 4000))
     assert [problem.reason for problem in read_tags(photo).problems] == ["unreadable sidecar"]
+
+
+def test_blanks_and_namespaces_of_xmp_take_linear_time(tmp_path: Path) -> None:
+    spaces = " xmlns:dc='http://purl.org/dc/elements/1.1/' " + " ".join(f"xmlns:z{i}='u{i}'" for i in range(10_000))
+    head = f"<r:RDF xmlns:r='http://www.w3.org/1999/02/22-rdf-syntax-ns#'{spaces}>"
+    blank = f"<r:Description dc:subject='a'{' ' * 500_000}/>"
+    packet = (head + blank + "<r:Description dc:subject='a'/>" * 10_000 + "</r:RDF>").encode()
+    written = with_tags(packet, properties_of(["sea"]))
+    assert written is not None
+    assert list(read_packet(written).tags or {}) == [("sea",)]
+    photo = tmp_path / "a.jpg"
+    Image.new("RGB", (16, 16)).save(photo, xmp=_packet() + b" " * 60_000)
+    with pytest.raises(InputError, match="oversized XMP packet"):
+        write_embedded(photo, [f"tag {number}" for number in range(1000)])
+
+
+def test_boxes_are_taken_once_for_each_region_of_a_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    n, taken, box_of = 300, [], region_parts._box
+    monkeypatch.setattr(region_parts, "_box", lambda item: taken.append(item) or box_of(item))
+    boxes = [Box(number, number, 2 * n - number, 2 * n - number) for number in range(n)]
+    items = [Item(f"a#{i}", Cutout(b"", Region(box)), (f"{i}",), "a") for i, box in enumerate(boxes)]
+    couples = list(region_parts.parts_of_regions(items, share=1))
+    assert [(one.whole.id, one.part.id) for one in couples] == [(f"a#{i}", f"a#{i + 1}") for i in range(n - 1)]
+    assert len(taken) == n
 
 
 def test_json_has_a_depth() -> None:

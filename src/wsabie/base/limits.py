@@ -28,6 +28,8 @@ class Limits:
         Rows, or lines of gzip, beyond ten for each byte of the file on the disk.
     columns : int
         Features of one source.
+    table_columns : int
+        Columns of a table that has a header or a schema: CSV, Parquet.
     empty_columns : int
         Features beyond 200 for each value that is not 0: a model has a vector for every feature.
     labels : int
@@ -37,7 +39,7 @@ class Limits:
     depth : int
         Levels of one value inside another: JSON, XML, keyword paths.
     picture_bytes : int
-        Memory of all pictures that are decoded at one time.
+        Memory of all pictures that are decoded, and all image encoders that run, at one time.
     network_bytes : int
         Memory of an image encoder for one picture.
     network_seconds : int
@@ -49,6 +51,7 @@ class Limits:
     rows: int = 2_000_000_000
     empty_rows: int = 1_000_000
     columns: int = 2_000_000_000
+    table_columns: int = 100_000
     empty_columns: int = 250_000
     labels: int = 100_000_000
     empty_labels: int = 250_000

@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+from wsabie.base.limits import current_limits
+
 VARIABLE = "WSABIE_MEMORY_FILE"
 """Names the file that processes share; unset: this process has the budget for itself."""
 
@@ -31,8 +33,6 @@ class MemoryBudget:
     ----------
     limit : callable
         Returns the bytes of all shares together.
-    number : int
-        Tells budgets of different things apart that share one file.
 
     Examples
     --------
@@ -44,9 +44,8 @@ class MemoryBudget:
     0
     """
 
-    def __init__(self, limit: Callable[[], int], number: int = 0) -> None:
+    def __init__(self, limit: Callable[[], int]) -> None:
         self.limit = limit
-        self._first = number * (_UNITS + 1)
         self.used = 0
         self._turn = threading.Lock()
         self._change = threading.Condition()
@@ -117,12 +116,16 @@ class MemoryBudget:
         if self._file is None:
             return True
         try:
-            fcntl.lockf(self._file, command, 1, self._first + place)
+            fcntl.lockf(self._file, command, 1, place)
         except BlockingIOError:
             return False
         except OSError:  # there are no locks here
             return True
         return True
+
+
+ITEM_MEMORY = MemoryBudget(lambda: current_limits().picture_bytes)
+"""Memory of all pictures that are decoded and all image encoders that run at a time, beside their weights."""
 
 
 def _trim() -> None:

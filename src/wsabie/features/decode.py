@@ -23,7 +23,7 @@ from PIL import Image
 from wsabie.base.arrays import Bool, Float64, UInt8
 from wsabie.base.input_files import fault_text, open_input
 from wsabie.base.limits import current_limits, limit_error
-from wsabie.features.picture_memory import PICTURES as BUDGET
+from wsabie.base.memory_budget import ITEM_MEMORY
 from wsabie.features.picture_memory import estimate_bytes
 from wsabie.features.reduction import grey_levels, scaled_size, shrink
 from wsabie.sources.formats import FORMATS
@@ -221,7 +221,7 @@ def _share(n_bytes: int) -> Iterator[None]:
         return
     if n_bytes > current_limits().picture_bytes:
         raise RejectedItem(TOO_LARGE, str(limit_error("picture_bytes", f"decoding takes {n_bytes:,} bytes")))
-    with BUDGET.share(n_bytes):
+    with ITEM_MEMORY.share(n_bytes):
         yield
 
 

@@ -14,7 +14,7 @@ from PIL import Image
 from wsabie.base.arrays import Float32, UInt8
 from wsabie.base.errors import InputError
 from wsabie.base.limits import current_limits, limit_error
-from wsabie.base.memory_budget import MemoryBudget
+from wsabie.base.memory_budget import ITEM_MEMORY
 from wsabie.features.decode import NOT_FINITE, RejectedItem
 from wsabie.features.onnx_graph import check_graph
 from wsabie.features.onnx_message import names_other_files
@@ -140,7 +140,7 @@ class Network:
             It fails, or gives something other than rows, maps or tokens of numbers, or more or fewer than in its trial.
         """
         n_bytes = min(trial.n_bytes, current_limits().network_bytes) if trial else 0
-        with NETWORKS.share(n_bytes):
+        with ITEM_MEMORY.share(n_bytes):
             out = self.run(pixels, mean, deviation)
         if trial and len(out) != trial.width:
             raise InputError(
@@ -179,10 +179,6 @@ class Trial(NamedTuple):
 
     width: int
     n_bytes: int
-
-
-NETWORKS = MemoryBudget(lambda: current_limits().network_bytes, number=1)
-"""What networks that run at a time hold, beside their weights."""
 
 
 @lru_cache(maxsize=2)

@@ -8,13 +8,8 @@ from typing import Any
 
 from PIL import Image
 
-from wsabie.base.limits import current_limits
-from wsabie.base.memory_budget import MemoryBudget
 from wsabie.features.reduction import TILE, is_plain, reduction_factors
 from wsabie.sources.picture_structure import PictureStructure
-
-PICTURES = MemoryBudget(lambda: current_limits().picture_bytes)
-"""What all decoders of this process, and of those that share with it, hold at a time."""
 
 _NARROW = {"1": 1, "L": 1, "P": 1, "I;16": 2, "I;16B": 2, "I;16L": 2, "I;16N": 2}  # bytes a pixel; others have 4
 _WEBP = 12  # two canvases and the bytes that are handed over

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from wsabie.base.errors import InputError
+from wsabie.base.limits import current_limits
 from wsabie.sources.build import BadRow, require_rows
 from wsabie.sources.cells import LABEL_COLUMNS, LabelCells, first_separator, separators_in, word
 from wsabie.sources.folders import clean_labels
@@ -26,6 +27,7 @@ from wsabie.sources.parquet_file import LabelColumn, Table
 from wsabie.sources.records import Item, Things
 from wsabie.sources.tables import csv_records, json_cells, listed_names, named_cells
 from wsabie.sources.text import head, lines_up_to, shown
+from wsabie.sources.unpacked import check_table_columns
 from wsabie.storage.rejects import Rejects
 
 log = logging.getLogger("wsabie")
@@ -241,9 +243,11 @@ def _header(line: bytes) -> list[str] | None:
 
 def json_rows(path: Path) -> Iterator[Row]:
     """The rows of JSON lines."""
+    depth = current_limits().depth
     for number, line in lines_up_to(path, _LONGEST_LINE):
         if line is None or line.strip():
-            yield Row(f"{shown(path)}:{number}", number, BadRow(_TOO_LONG) if line is None else json_cells(line))
+            cells = BadRow(_TOO_LONG) if line is None else json_cells(line, depth)
+            yield Row(f"{shown(path)}:{number}", number, cells)
 
 
 def table_rows(path: Path) -> Iterator[Row]:
@@ -260,6 +264,7 @@ def table_rows(path: Path) -> Iterator[Row]:
     number, header = next(records, (1, []))
     if isinstance(header, BadRow) or len(set(header)) < len(header):
         raise InputError(f"{shown(path)}:{number} is no header of different columns; name each column once")
+    check_table_columns(f"{shown(path)}:{number}", len(header))
     for number, cells in records:
         named = cells if isinstance(cells, BadRow) else named_cells(header, cells)
         yield Row(f"{shown(path)}:{number}", number, named)

@@ -8,13 +8,20 @@ import numpy as np
 
 from wsabie.base.limits import current_limits, limit_error
 
+_decode = json.JSONDecoder().decode  # as `json.loads`, which looks for options each time
 _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _STEPS = np.zeros(256, np.int8)
 _STEPS[[ord("["), ord("{")]], _STEPS[[ord("]"), ord("}")]] = 1, -1
 
 
-def parse_value(text: str) -> Any:
+def parse_value(text: str, most_depth: int | None = None) -> Any:
     """Parse JSON.
+
+    Parameters
+    ----------
+    text : str
+    most_depth : int or None
+        `Limits.depth`, where many texts are parsed: to look it up takes as long as to parse a short one.
 
     Raises
     ------
@@ -26,8 +33,10 @@ def parse_value(text: str) -> Any:
     >>> parse_value('{"a": [1]}')
     {'a': [1]}
     """
-    check_depth(text)
-    return json.loads(text)
+    nested = text.rfind("{") > 0 or text.rfind("[") != text.find("[")  # few lines are, and to count takes longer
+    if nested and text.count("[") + text.count("{") > (most_depth or 0):
+        check_depth(text)
+    return _decode(text)
 
 
 def check_depth(text: str) -> None:
@@ -37,8 +46,6 @@ def check_depth(text: str) -> None:
     ------
     InputError
     """
-    if text.find("{", 1) < 0 and text.find("[", text.find("[") + 1 or len(text)) < 0:
-        return  # an object with one list, as most lines are: the rest would take a tenth of the time of parsing
     most = current_limits().depth
     if text.count("[") + text.count("{") <= most:
         return

@@ -12,6 +12,7 @@ from wsabie.base.errors import InputError
 from wsabie.base.input_files import open_input
 from wsabie.sources.cells import LABEL_COLUMNS, LabelCells, separator_of
 from wsabie.sources.parquet_limits import cells_of, check_metadata, expanded_bytes, rows_at_once, text_columns
+from wsabie.sources.parquet_pages import check_pages, check_schema_size
 from wsabie.sources.text import bytes_on_disk, reading, shown
 from wsabie.sources.unpacked import check_expansion
 
@@ -159,8 +160,11 @@ def _parquet(file: Path, columns: Sequence[str]) -> Iterator[Any]:
 
     # Column chunks pass through a small buffer: a row group may hold gigabytes of pictures.
     with open_input(file) as stream:
+        check_schema_size(file, stream)
         metadata = read_metadata(stream)
         check_metadata(file, metadata)
+        if columns:
+            check_pages(file, stream, columns)
         texts = text_columns(metadata, columns)
         with ParquetFile(
             stream, metadata=metadata, read_dictionary=texts, buffer_size=1 << 20, pre_buffer=False

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wsabie.base.arrays import Int64
+from wsabie.base.arrays import Float64, Int64
 from wsabie.base.errors import InputError
 from wsabie.labels.names import normalise
 from wsabie.sources.records import Item, ItemList, ItemSource, Things
@@ -67,32 +67,36 @@ def parts_of_regions(
     for item in items:
         pictures[item.group or item.id].append(item)
     for together in pictures.values():
+        boxes = np.array([_box(item) for item in together], np.float64)
+        by_id = {item.id: item for item in reversed(together)}
         for part in together:
-            whole = _whole_of(part, together, share, related)
+            whole = _whole_of(part, together, boxes, by_id, share, related)
             if whole is not None:
                 yield Couple(whole, part)
 
 
 def _whole_of(
-    part: Item, together: Sequence[Item], share: float, related: Collection[tuple[str, str]] | None
+    part: Item,
+    together: Sequence[Item],
+    boxes: Float64,
+    by_id: dict[str, Item],
+    share: float,
+    related: Collection[tuple[str, str]] | None,
 ) -> Item | None:
     if not isinstance(part.content, Cutout):
         return None
-    stated = [item for item in together if item.id == part.content.whole]
-    found = [item for item in stated or together if related is None or _are_related(item, part, related)]
-    if stated:
-        return found[0] if found else None
+    stated = by_id.get(part.content.whole or "")
+    if stated is not None:
+        return stated if related is None or _are_related(stated, part, related) else None
     box = part.content.region.box
-    areas = {item.id: (_box(item).within(box).area, -_box(item).area) for item in found if item is not part}
-    found = [
-        item
-        for item in found
-        if item is not part
-        and _box(item).area > box.area
-        and areas[item.id][0] >= share * box.area
-        and not set(item.labels) & set(part.labels)
-    ]
-    return max(found, key=lambda item: areas[item.id], default=None)
+    areas = np.maximum(boxes[:, 2:] - boxes[:, :2], 0).prod(axis=1)
+    inside = np.maximum(np.minimum(boxes[:, 2:], box[2:]) - np.maximum(boxes[:, :2], box[:2]), 0).prod(axis=1)
+    larger = np.flatnonzero((areas > box.area) & (inside >= share * box.area))
+    order: list[int] = larger[np.lexsort((areas[larger], -inside[larger]))].tolist()
+    for whole in (together[number] for number in order):
+        if set(part.labels).isdisjoint(whole.labels) and (related is None or _are_related(whole, part, related)):
+            return whole
+    return None
 
 
 def _box(item: Item) -> Box:

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from wsabie.base.errors import InputError
+from wsabie.base.limits import current_limits
 from wsabie.sources.build import BadRow
 from wsabie.sources.cells import cells_of_line
 from wsabie.sources.json_values import parse_value
 from wsabie.sources.text import bounded_lines, head, numbered_lines, open_bytes, reading, shown
+from wsabie.sources.unpacked import check_table_columns
 from wsabie.storage.rejects import Rejects
 
 LONGEST_LINE = 1 << 22
@@ -73,6 +75,7 @@ def listed_names(columns: Iterable[str]) -> str:
 
 
 def _check_header(header: list[str], needed: Iterable[str], where: str) -> None:
+    check_table_columns(where, len(header))
     if len(set(header)) < len(header):
         raise InputError(f"{where} names a column twice; rename one")
     if missing := [name for name in needed if name not in header]:
@@ -158,14 +161,14 @@ def csv_delimiter(path: Path) -> str:
 
 
 def _json_cells(path: Path) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
-    lines = numbered_lines(path, LONGEST_LINE)
-    return ((number, json_cells(line)) for number, line in lines if line.strip())
+    lines, depth = numbered_lines(path, LONGEST_LINE), current_limits().depth
+    return ((number, json_cells(line, depth)) for number, line in lines if line.strip())
 
 
-def json_cells(line: bytes) -> dict[str, Any] | BadRow:
-    """The cells of a line of JSON by column, or what is wrong with it."""
+def json_cells(line: bytes, most_depth: int | None = None) -> dict[str, Any] | BadRow:
+    """The cells of a line of JSON by column, or what is wrong with it; `most_depth` as of `parse_value`."""
     try:
-        cells = parse_value(line.decode())
+        cells = parse_value(line.decode(), most_depth)
     except UnicodeDecodeError:
         return BadRow("not UTF-8")
     except InputError as error:

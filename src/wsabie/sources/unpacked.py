@@ -103,3 +103,14 @@ def check_rows(shown: str, stored_bytes: int, n_rows: int, what: str = "rows", l
     if (empty := n_rows - 10 * stored_bytes) > limits.empty_rows:
         excess = f"{shown} has {n_rows:,} {what} in {stored_bytes:,} bytes, {empty:,} beyond ten for each byte"
         raise limit_error("empty_rows", excess)
+
+
+def check_table_columns(shown: str, n_columns: int) -> None:
+    """Refuse a table of more columns than `Limits.table_columns`: each costs memory and time in every row.
+
+    Raises
+    ------
+    InputError
+    """
+    if n_columns > current_limits().table_columns:
+        raise limit_error("table_columns", f"{shown} has {n_columns:,} columns")

@@ -33,7 +33,7 @@ from wsabie.sources.xmp_edit import NEW, Edit, properties_of, with_tags
 from wsabie.storage.atomic import replacing
 
 _LONGEST_SEGMENT = 0xFFFF - 2
-_PADDING = re.compile(rb"\s{100,}(?=<\?xpacket end)")
+_PADDING = re.compile(rb"(?<!\s)\s{100,}+(?=<\?xpacket end)")
 _XMP_FLAG, _ALPHA_FLAG = 0x04, 0x10
 _ELSEWHERE = "write a sidecar beside it"
 

@@ -6,6 +6,7 @@ So prefixes, comments, padding, the order of attributes and all that other progr
 
 import html
 import re
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from wsabie.base.errors import InputError
@@ -39,7 +40,7 @@ NEW = """<?xpacket begin="\ufeff" id="W5M0MpCehiHzreSzNTczkc9d"?>
 
 _PREFIXES = {SUBJECT: "dc", HIERARCHY: "lr", TAGS_LIST: "digiKam"}
 _TAG = re.compile(rb"""<(?:[^"'>]|"[^"]*"|'[^']*')*+>""")
-_ATTRIBUTE = re.compile(rb"""\s+([^\s=]+)\s*=\s*("[^"]*"|'[^']*')""")
+_ATTRIBUTE = re.compile(rb"""(?<!\s)\s++([^\s=]+)\s*=\s*("[^"]*"|'[^']*')""")
 _UNWRITABLE = re.compile("[\0-\x08\x0e-\x1b\x7f\ufffe\uffff]")
 Edit = tuple[int, int, bytes]
 
@@ -123,9 +124,10 @@ def _edits(packet: bytes, way: list[Element], wanted: Mapping[str, Sequence[str]
     rdf = way[-1]
     old = [(node, child) for node in rdf.children for child in node.children if child.name in wanted]
     edits = [(_blank_before(packet, child.begin), child.end, b"") for _, child in old]
+    scope = _scope(packet, way)
     for node in rdf.children:
         if wanted.keys() & node.attributes.keys():
-            edits += _attributes(packet, node, _scope(packet, [*way, node]), wanted)
+            edits += _attributes(packet, node, ChainMap(_scope(packet, [node]), scope), wanted)
     if old:
         node, child = old[0]
         begin, end, _ = edits[0]
@@ -136,14 +138,14 @@ def _edits(packet: bytes, way: list[Element], wanted: Mapping[str, Sequence[str]
         margin = packet[_blank_before(packet, first.begin) : first.begin] + (b"" if node.children else b" ")
         edits.append(_inside(packet, node, _properties(_scope(packet, [*way, node]), wanted, margin)))
     else:
-        scope = _scope(packet, way) | {b"rdf": RDF.encode()}
+        scope[b"rdf"] = RDF.encode()
         start = b'\n  <rdf:Description xmlns:rdf="%s" rdf:about="">' % RDF.encode()
         edits.append(_inside(packet, rdf, start + _properties(scope, wanted, b"\n   ") + b"\n  </rdf:Description>"))
     return edits
 
 
 def _attributes(
-    packet: bytes, node: Element, scope: dict[bytes, bytes], wanted: Mapping[str, Sequence[str]]
+    packet: bytes, node: Element, scope: Mapping[bytes, bytes], wanted: Mapping[str, Sequence[str]]
 ) -> list[Edit]:
     """The same properties cut out where they are attributes."""
     names = {tuple(name.encode().split(b" ")) for name in wanted}
