@@ -31,11 +31,11 @@ class Limits:
     table_columns : int
         Columns of a table that has a header or a schema: CSV, Parquet.
     empty_columns : int
-        Features beyond 200 for each value that is not 0: a model has a vector for every feature.
+        Features beyond 10 for each value that is not 0: a model has a vector for every feature.
     labels : int
         Labels of one source.
     empty_labels : int
-        Labels without a name beyond 200 for each time that a row has a label.
+        Labels without a name beyond 10 for each time that a row has a label.
     depth : int
         Levels of one value inside another: JSON, XML, keyword paths.
     picture_bytes : int
@@ -52,7 +52,7 @@ class Limits:
     empty_rows: int = 1_000_000
     columns: int = 2_000_000_000
     table_columns: int = 100_000
-    empty_columns: int = 250_000
+    empty_columns: int = 1 << 20
     labels: int = 100_000_000
     empty_labels: int = 250_000
     depth: int = 100

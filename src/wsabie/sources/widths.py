@@ -5,7 +5,7 @@ from pathlib import Path
 from wsabie.base.limits import current_limits, limit_error
 from wsabie.sources.text import shown
 
-PER_VALUE = 200
+PER_VALUE = 10
 """Features for each value that is not 0, and labels for each label of a row, that are always accepted."""
 
 
@@ -15,15 +15,15 @@ def check_columns(path: Path, n_features: int, n_values: int) -> None:
     Raises
     ------
     InputError
-        More features than `columns`, or than `empty_columns` beyond 200 for each value.
+        More features than `columns`, or than `empty_columns` beyond 10 for each value.
 
     Examples
     --------
-    >>> check_columns(Path("a.txt"), 1 << 24, 100_000)
+    >>> check_columns(Path("a.txt"), 1 << 24, 2_000_000)
     >>> check_columns(Path("a.txt"), 2_000_000, 1)
     Traceback (most recent call last):
-    wsabie.base.errors.InputError: a.txt has 2,000,000 features for at most 1 values, 1,999,800 beyond 200 for each, and
-    at most 250,000 are allowed; if the file is right, set WSABIE_LIMITS="empty_columns=..." higher
+    wsabie.base.errors.InputError: a.txt has 2,000,000 features for at most 1 values, 1,999,990 beyond 10 for each, and
+    at most 1,048,576 are allowed; if the file is right, set WSABIE_LIMITS="empty_columns=..." higher
     """
     _check(path, n_features, n_values, "columns", "features", "values")
 
@@ -34,7 +34,7 @@ def check_labels(path: Path, n_labels: int, n_pairs: int) -> None:
     Raises
     ------
     InputError
-        More labels than `labels`, or than `empty_labels` beyond 200 for each label of a row.
+        More labels than `labels`, or than `empty_labels` beyond 10 for each label of a row.
     """
     _check(path, n_labels, n_pairs, "labels", "labels", "labels of rows")
 
