@@ -31,6 +31,7 @@ def test_a_right_document_is_an_instance() -> None:
         (b"", "m.json is damaged (Expecting value"),
         (b"[" * 100_000, "m.json is damaged (maximum recursion depth"),
         (b'{"rows": "\xff"}', "m.json is damaged ('utf-8' codec"),
+        (b'{"rows": "\\ud800"}', "m.json is damaged"),
         (b"[]", "m.json is damaged: expected object, got array; make it again"),
         (b"{}", "m.json is damaged: object missing required field rows; make it again"),
         (b'{"rows": true}', "m.json is damaged at rows: expected int, got bool; make it again"),

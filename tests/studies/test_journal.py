@@ -70,6 +70,15 @@ def test_another_search_is_refused_in_one_sentence(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
+def test_a_trial_of_other_types_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "trials.jsonl"
+    with journal(path, NAMED) as log:
+        log.add(Trial(0, {}, {}, 1, [0.5], "done", "", 1.0))
+    path.write_text(path.read_text().replace('"epochs": 1', '"epochs": [1]'))
+    with pytest.raises(InputError, match="damaged at epochs: expected int, got array; name"), journal(path, NAMED):
+        pass
+
+
 def test_without_locks_it_is_written_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not every file system has them."""
 

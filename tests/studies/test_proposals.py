@@ -71,6 +71,14 @@ def test_trials_that_failed_or_were_stopped_are_taken(capfd: pytest.CaptureFixtu
     assert optuna.logging.get_verbosity() == before
 
 
+@pytest.mark.parametrize("drawn", [{}, {"rate": -1.0}, {"dim": 11}, {"dim": "20"}, {"weights": [[]]}])
+def test_a_trial_outside_of_the_space_is_refused(drawn: dict[str, Any]) -> None:
+    pytest.importorskip("optuna")
+    whole = {"rate": 0.5, "dim": 20, "weights": "a"} | drawn if drawn else drawn
+    with pytest.raises(InputError, match="outside of the search; name another folder"):
+        propose(SPACE, [Tried(whole, 0.5, 1.0)], 0, 12)
+
+
 def test_without_optuna_one_sentence_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(InputError, match=r"tuning needs Optuna.*pip install 'wsabie\[tune\]'"):

@@ -75,6 +75,7 @@ class ScoreRanker(LabelModel):
             bad = scan_topk(tile, 0, Heap(heap.scores[lo:hi], heap.labels[lo:hi]), 0, hi - lo)
             require(not bad, f"a score of the rows {lo} to {hi - 1} is NaN; fit the model anew on finite rows")
         sort_topk(heap, 0, n_rows(inputs))
+        require(not np.isposinf(heap.scores[:, :1]).any(), "a score is infinite; fit the model anew on finite rows")
         return heap.labels, heap.scores
 
     def score(self, X: Any, Y: Any) -> float:

@@ -23,6 +23,8 @@ PositiveCount: TypeAlias = Annotated[int, msgspec.Meta(gt=0, lt=1 << 53)]
 Sha256: TypeAlias = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 """Hex digits of a checksum."""
 
+_FAULTS = (msgspec.ValidationError, UnicodeEncodeError)  # the second of text that is no Unicode, which JSON can hold
+
 
 def check_schema(schema: type[T], value: Any, where: object, remedy: str, error: type[WsabieError] = InputError) -> T:
     """Return `value`, made of dicts, lists and scalars, as an instance of `schema`.
@@ -51,7 +53,7 @@ def check_schema(schema: type[T], value: Any, where: object, remedy: str, error:
     """
     try:
         return msgspec.convert(value, schema)
-    except msgspec.ValidationError as fault:
+    except _FAULTS as fault:
         raise error(f"{where} is damaged{_fault_text(str(fault))}; {remedy}") from fault
 
 
@@ -85,7 +87,7 @@ def read_config(schema: type[T], config: Any, what: str = "its config") -> T:
     """
     try:
         return msgspec.convert(config, schema)
-    except msgspec.ValidationError as fault:
+    except _FAULTS as fault:
         raise ValueError(f"{what}{_fault_text(str(fault))}") from fault
 
 

@@ -14,6 +14,7 @@ from typing import IO, Any, Literal
 from wsabie.base.errors import InputError
 from wsabie.base.plain import plain
 from wsabie.storage.atomic import explained, write_text
+from wsabie.storage.schema import check_schema
 
 FORMAT = 1
 
@@ -135,11 +136,7 @@ def journal(path: Path, identity: dict[str, Any]) -> Iterator[Journal]:
             yield Journal(file, path, [])
             return
         _refuse_other(lines[0], identity, path)
-        try:
-            trials = [Trial(**line) for line in lines[1:]]
-        except TypeError as error:
-            raise InputError(f"{path} holds a line that is no trial; name another folder") from error
-        yield Journal(file, path, trials)
+        yield Journal(file, path, [check_schema(Trial, line, path, "name another folder") for line in lines[1:]])
 
 
 def write_csv(path: Path, trials: Sequence[Trial], names: Sequence[str]) -> None:

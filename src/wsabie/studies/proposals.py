@@ -41,7 +41,7 @@ def propose(space: SearchSpace, tried: Sequence[Tried], seed: int, number: int) 
     Raises
     ------
     InputError
-        Optuna is not installed.
+        Optuna is not installed, or a trial is at no place of the space.
     """
     optuna = require_optuna()
     states = optuna.trial.TrialState
@@ -51,6 +51,7 @@ def propose(space: SearchSpace, tried: Sequence[Tried], seed: int, number: int) 
         study = optuna.create_study(direction="maximize", sampler=sampler)
         for one in tried:
             done = one.figure is not None and one.share == 1
+            _refuse_outside(space, one.drawn)
             study.add_trial(
                 optuna.create_trial(
                     params={name: _inward(space[name], one.drawn[name]) for name in space},
@@ -71,6 +72,12 @@ def require_optuna() -> Any:
     except ImportError as error:
         raise InputError("tuning needs Optuna, which is not installed; run: pip install 'wsabie[tune]'") from error
     return optuna
+
+
+def _refuse_outside(space: SearchSpace, drawn: Mapping[str, Any]) -> None:
+    for name, values in space.items():
+        if name not in drawn or not values.holds(drawn[name]):
+            raise InputError(f"a trial has {name} = {drawn.get(name)!r}, outside of the search; name another folder")
 
 
 def _distribution(optuna: Any, values: Any) -> Any:

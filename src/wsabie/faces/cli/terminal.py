@@ -134,7 +134,9 @@ def plural(n: int, word: str, several: str | None = None) -> str:
 
 def show_json(value: Any) -> None:
     """One JSON document on standard output; where that is not Unicode, in ASCII, which JSON can say everything in."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=not out.encoding.startswith("utf"), allow_nan=False) + "\n")
+    from wsabie.base.plain import plain
+
+    sys.stdout.write(json.dumps(plain(value), ensure_ascii=not out.encoding.startswith("utf"), allow_nan=False) + "\n")
 
 
 def note(text: str) -> None:

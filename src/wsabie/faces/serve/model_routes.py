@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Query, Response, UploadFile
 
+from wsabie.base.plain import plain
 from wsabie.faces.serve.answers import SURE, AnnotateRows, Annotations, Info, Labels, Near, Neighbours
 from wsabie.faces.serve.asking import matrix_of, rank, region_of, row_of
 from wsabie.faces.serve.context import API, Context, Reader, The, within
@@ -28,7 +29,7 @@ def info(the: The, _: Reader) -> Info:
     """What is served."""
     version = the.model.current()
     annotator = version.annotator
-    facts = {**annotator.model.facts(), **annotator.description(), **annotator.facts}
+    facts = plain({**annotator.model.facts(), **annotator.description(), **annotator.facts})
     return Info(model=version.id, kind=annotator.model.kind, facts=facts, trouble=the.model.trouble)
 
 
