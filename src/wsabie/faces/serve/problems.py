@@ -138,7 +138,9 @@ async def _of_item(_: Request, error: Any) -> Response:
 async def _of_validation(_: Request, error: Any) -> Response:
     first = error.errors()[0]
     where = ".".join(str(part) for part in first.get("loc", ()))
-    return Problem(422, f"{where}: {first.get('msg', 'not valid')}").response()
+    unknown = first.get("type") == "extra_forbidden"
+    said = "there is no such field; leave it out" if unknown else first.get("msg", "not valid")
+    return Problem(422, f"{where[:1000]}: {said}").response()
 
 
 async def _of_http(request: Request, error: Any) -> Response:
