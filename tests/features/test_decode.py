@@ -332,7 +332,7 @@ def test_decoders_write_nothing_themselves(capfd: pytest.CaptureFixture[str]) ->
     entry = samples.index(struct.pack("<HHI", 277, 3, 1))
     samples[entry + 8 : entry + 10] = struct.pack("<H", 45_056)
     for content in (damaged, samples):
-        with pytest.raises(RejectedItem, match="damaged picture|not a picture"):
+        with pytest.raises(RejectedItem, match=r"damaged picture|not a picture"):
             decode(bytes(content))
     assert capfd.readouterr() == ("", "")
     assert not logging.getLogger("PIL").handlers
