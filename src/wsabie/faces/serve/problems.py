@@ -77,7 +77,7 @@ class Problem(Exception):  # noqa: N818 - what the client is told, and no fault 
 
 
 class DamageCheck:
-    """Looks through a catalogue after an unexpected error, at most once a minute: whoever provokes errors costs little.
+    """Search of a catalogue for damage after an unexpected error, at most once a minute, whoever provokes errors.
 
     Attributes
     ----------
