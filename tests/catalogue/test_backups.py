@@ -319,6 +319,25 @@ def test_what_is_replaced_is_kept_also_where_it_is_damaged(folder: Path) -> None
     ]
 
 
+@pytest.mark.parametrize("content", [b"", None, b"no database" * 100])
+def test_the_log_of_a_lost_catalogue_is_kept(folder: Path, content: bytes | None) -> None:
+    with open_collection(folder) as collection:
+        back_up(collection.engine, collection.place, "asked")
+    catalogue, log = (folder / ".wsabie" / name for name in ("catalogue.db", "catalogue.db-wal"))
+    catalogue.unlink()
+    if content is not None:
+        catalogue.write_bytes(content)
+    log.write_bytes(b"changes" * 1000)
+    if not content:
+        with pytest.raises(InputError, match="no catalogue to accept"):
+            accept_catalogue(folder, by="eve")
+    done = restore(folder, by="eve")
+    assert done.replaced is not None
+    list_backups(folder / ".wsabie")  # opens them
+    assert Path(done.replaced.removesuffix("-wal") + "-wal").read_bytes() == b"changes" * 1000
+    assert names_in(folder) == ["land", "sea"]
+
+
 def test_a_damaged_backup_is_left_out(folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with open_collection(folder) as collection:
         good = back_up(collection.engine, collection.place, "asked").path

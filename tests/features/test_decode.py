@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import logging
 import os
 import resource
 import struct
@@ -317,3 +318,24 @@ def test_threads_leave_the_filters_of_warnings_as_they_were():
     for thread in threads:
         thread.join()
     assert list(warnings.filters) == before
+
+
+def test_decoders_write_nothing_themselves(capfd: pytest.CaptureFixture[str]) -> None:
+    """libtiff, which writes past Python, and Pillow's log and warnings; afterwards all is as it was before."""
+    whole = io.BytesIO()
+    Image.fromarray(np.random.default_rng(0).integers(0, 255, (60, 80, 3), np.uint8)).save(
+        whole, "TIFF", compression="tiff_lzw"
+    )
+    damaged = bytearray(whole.getvalue())
+    damaged[9:2000:7] = b"\xff" * len(range(9, 2000, 7))
+    samples = bytearray(whole.getvalue())
+    entry = samples.index(struct.pack("<HHI", 277, 3, 1))
+    samples[entry + 8 : entry + 10] = struct.pack("<H", 45_056)
+    for content in (damaged, samples):
+        with pytest.raises(RejectedItem, match=r"damaged picture|not a picture"):
+            decode(bytes(content))
+    assert capfd.readouterr() == ("", "")
+    assert not logging.getLogger("PIL").handlers
+    with pytest.raises(OSError, match="decoder error"):
+        Image.open(io.BytesIO(damaged)).load()
+    assert capfd.readouterr().err

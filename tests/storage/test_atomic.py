@@ -19,6 +19,7 @@ from wsabie.storage.atomic import (
     DiskFullError,
     UnwritableError,
     new_folder,
+    readable,
     remove_drafts,
     remove_folder,
     replacing,
@@ -222,3 +223,8 @@ def test_a_folder_of_a_long_name_is_removed(tmp_path: Path) -> None:
     (tmp_path / ("x" * 255) / "a").mkdir(parents=True)
     remove_folder(tmp_path / ("x" * 255))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_long_name_is_no_question_of_permissions(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="name too long; give another name"), readable(tmp_path):
+        (tmp_path / ("x" * 256)).stat()

@@ -231,6 +231,11 @@ def check(collection: Collection) -> None:
         raise damage_error(collection, found[0])
 
 
+def can_come_from_damage(error: BaseException) -> bool:
+    """Return whether values of a wrong kind in rows may cause an error."""
+    return isinstance(error, _FROM_DAMAGE) and not isinstance(error, WsabieError)
+
+
 def refuse_damage(collection: Collection, error: BaseException) -> None:
     """Look for damage behind an error that values of a wrong kind cause in code that expects those of sound rows.
 
@@ -239,7 +244,7 @@ def refuse_damage(collection: Collection, error: BaseException) -> None:
     InputError
         There is some, so that the error is no fault of the program.
     """
-    if isinstance(error, _FROM_DAMAGE) and not isinstance(error, WsabieError):
+    if can_come_from_damage(error):
         try:
             check(collection)
         except InputError as damage:

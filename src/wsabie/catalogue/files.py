@@ -78,21 +78,22 @@ def opened_file(found: FoundFile) -> FileIO:
 
     Raises
     ------
+    MissingError
+        It is gone.
     InputError
-        It is gone, no file any more, or was replaced so.
+        It cannot be read, is no file any more, or was replaced so.
     """
     path, folder = found.path, found.folder
     try:
         stream = FileIO(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))  # a pipe would wait for a writer
     except OSError as error:
-        said = f"unreadable file ({error.strerror})"
-        raise InputError(
-            f"{path}: {said}; run: wsabie collection scan",
-            served=f"{path.relative_to(folder)}: {said}; mend it, {_AGAIN}",
-        ) from error
+        raise _unreadable(path, folder, error) from error
     held, real = os.fstat(stream.fileno()), os.path.realpath(path)
     try:
         inside = _within(real, folder) and os.path.samestat(held, os.lstat(real))  # what was opened lies there
+    except FileNotFoundError as error:
+        stream.close()
+        raise _unreadable(path, folder, error) from error
     except OSError:
         inside = False
     if inside and stat.S_ISREG(held.st_mode):
@@ -120,6 +121,13 @@ def path_of(stream: FileIO) -> Path:
 def _within(path: Path | str, folder: Path) -> bool:
     """Say whether a path, with all links followed, lies in a folder; a link to itself lies where it is."""
     return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+
+
+def _unreadable(path: Path, folder: Path, error: OSError) -> InputError:
+    said = f"unreadable file ({error.strerror})"
+    refusal = MissingError if isinstance(error, FileNotFoundError | NotADirectoryError) else InputError
+    served = f"{path.relative_to(folder)}: {said}; mend it, {_AGAIN}"
+    return refusal(f"{path}: {said}; run: wsabie collection scan", served=served)
 
 
 def _leads_out(path: Path, folder: Path) -> InputError:

@@ -34,6 +34,7 @@ _LOCK = "jobs.lock"
 _LOOK_EVERY = 0.5
 _BACK_UP_EVERY = 3600.0  # seconds until it is asked whether today's backup is there
 _AGAIN = 2.0  # seconds until what failed is tried again
+_LONGEST_PAUSE = 60.0
 _FAILED = 3
 _ENDED = "its process was ended before it was done; ask for it again"
 
@@ -59,6 +60,7 @@ class Runner:
         self._thread.join()
 
     def _run(self) -> None:
+        pause = _AGAIN
         while not self._ended.is_set():
             try:
                 with open_collection(self.folder) as collection:
@@ -71,8 +73,10 @@ class Runner:
                             due = time.monotonic() + _BACK_UP_EVERY
                         if _anything_to_do(collection):
                             self._work()
+                        pause = _AGAIN
             except (WsabieError, OSError):
-                self._ended.wait(_AGAIN)  # a database that is restarted answers again
+                self._ended.wait(pause)  # a database that is restarted answers again
+                pause = min(2 * pause, _LONGEST_PAUSE)  # a damaged one is looked through each time
 
     def _work(self) -> None:
         words = [sys.executable, "-m", __name__, str(self.folder)]

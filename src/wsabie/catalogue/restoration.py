@@ -115,7 +115,7 @@ def accept_catalogue(folder: Path, *, by: str) -> Restored:
     with own_catalogue(place):
         engine = open_database(record.database or place / CATALOGUE)
         try:
-            if version(engine) is None:
+            if (record.database is None and not _has_content(place / CATALOGUE)) or version(engine) is None:
                 raise InputError(f"there is no catalogue to accept; restore a backup: {restore_command(folder)}")
             upgrade(engine)
             check_tables(engine)
@@ -146,8 +146,9 @@ def _choose(place: Path, source: Path | None) -> tuple[Path, CatalogueState]:
 
 def _keep_replaced(place: Path, catalogue: Path) -> tuple[str | None, int]:
     """Keep what is replaced: as a backup, or, where it is damaged, byte for byte; and the last entry that it holds."""
-    if not catalogue.is_file() or not catalogue.stat().st_size:
-        return None, 0
+    log = log_of(catalogue)
+    if not _has_content(catalogue):  # its log is kept without it: SQLite removes the log of an empty file
+        return (_copy_files(place, log) if _has_content(log) else None), 0
     engine = open_database(catalogue, "ro")
     try:
         backup = back_up(engine, place, "replaced")
@@ -155,15 +156,23 @@ def _keep_replaced(place: Path, catalogue: Path) -> tuple[str | None, int]:
     except (UnwritableError, BusyError):
         raise
     except InputError:
-        path = new_path(place, "replaced")
-        with explained_file(path), replacing(path) as draft:
-            shutil.copyfile(catalogue, draft)
-        if log_of(catalogue).exists():
-            with explained_file(path), replacing(log_of(path)) as draft:
-                shutil.copyfile(log_of(catalogue), draft)
-        return str(path), 0
+        return _copy_files(place, catalogue, *([log] if log.exists() else [])), 0
     finally:
         engine.dispose()
+
+
+def _has_content(file: Path) -> bool:
+    return file.is_file() and file.stat().st_size > 0
+
+
+def _copy_files(place: Path, *files: Path) -> str:
+    """Copy files of a catalogue byte for byte among the backups, and return the path of the first copy."""
+    name = new_path(place, "replaced").name
+    copies = [place / FOLDER / file.name.replace(CATALOGUE, name) for file in files]
+    for file, copy in zip(files, copies, strict=True):
+        with explained_file(copy), replacing(copy) as draft:
+            shutil.copyfile(file, draft)
+    return str(copies[0])
 
 
 def _keep_restored(place: Path, catalogue: Path) -> None:
@@ -203,7 +212,7 @@ def _close_logs(catalogue: Path) -> None:
     """Put what SQLite keeps beside the old catalogue into it, so that nothing is left for the new one."""
     engine = open_database(catalogue)
     try:
-        if catalogue.is_file() and catalogue.stat().st_size:
+        if _has_content(catalogue):
             with explained(engine), closing(connect_file(catalogue, "rw")) as old:
                 old.execute("PRAGMA journal_mode=DELETE").fetchall()
     except (UnwritableError, BusyError):

@@ -8,14 +8,12 @@ says that it tells nothing.
 import io
 import math
 import os
-import threading
-import warnings
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
 from PIL import Image
@@ -26,6 +24,7 @@ from wsabie.base.limits import current_limits, limit_error
 from wsabie.base.memory_budget import ITEM_MEMORY
 from wsabie.features.picture_memory import estimate_bytes
 from wsabie.features.reduction import grey_levels, scaled_size, shrink
+from wsabie.sources.decoder_messages import silence_decoders
 from wsabie.sources.formats import FORMATS
 from wsabie.sources.media import PICTURES
 from wsabie.sources.picture_structure import PictureStructure, inspect_picture
@@ -127,7 +126,7 @@ def decode_full(content: Content, *, size: int = 256, max_pixels: int = 64_000_0
     """`decode`, together with the full size of the upright picture or region."""
     region = content.region if isinstance(content, Cutout) else None
     stream = opened(content.picture if isinstance(content, Cutout) else content)
-    with stream, _quiet(), _explained(stream):
+    with stream, silence_decoders(), _explained(stream):
         image, structure = _open(stream)
         full = _size(image, max_pixels)
         enough = _enough(size, region, *full)
@@ -178,7 +177,7 @@ def header(stream: IO[bytes], *, max_pixels: int = 64_000_000) -> Header:
     Header(width=640, height=320, taken=None)
     """
     stream.seek(0)
-    with _quiet(), _explained(stream):
+    with silence_decoders(), _explained(stream):
         image, structure = _open(stream)
         width, height = _size(image, max_pixels)
         if structure.exif is not None:
@@ -200,7 +199,7 @@ def media_type(content: Path | bytes, *, max_pixels: int = 64_000_000) -> str:
         It is no picture, or has more pixels.
     """
     stream = opened(content)
-    with stream, _quiet(), _explained(stream):
+    with stream, silence_decoders(), _explained(stream):
         image, _ = _open(stream)
         _size(image, max_pixels)
         return str(Image.MIME.get(str(image.format), "application/octet-stream"))
@@ -249,30 +248,6 @@ def opened(content: Path | bytes) -> IO[bytes]:
         stream.close()
         raise RejectedItem("empty file")
     return stream
-
-
-_quiet_lock = threading.Lock()
-_quiet_depth = 0
-_quiet_context: Any = None
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence Pillow's warnings about files; counted, because `catch_warnings` alone is not safe among threads."""
-    global _quiet_depth, _quiet_context
-    with _quiet_lock:
-        if _quiet_depth == 0:
-            _quiet_context = warnings.catch_warnings()
-            _quiet_context.__enter__()
-            warnings.simplefilter("ignore")
-        _quiet_depth += 1
-    try:
-        yield
-    finally:
-        with _quiet_lock:
-            _quiet_depth -= 1
-            if _quiet_depth == 0:
-                _quiet_context.__exit__(None, None, None)
 
 
 @contextmanager

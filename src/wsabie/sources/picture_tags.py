@@ -14,7 +14,6 @@ XMP in the picture, in this order.
 
 import os
 import stat
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -24,6 +23,7 @@ from wsabie.base.input_files import fault_text, open_input
 from wsabie.labels.names import normalise
 from wsabie.sources.build import BadRow
 from wsabie.sources.containers import UNREADABLE, embedded_in, extension
+from wsabie.sources.decoder_messages import silence_decoders
 from wsabie.sources.formats import FORMATS
 from wsabie.sources.iptc import iptc_block, iptc_keywords
 from wsabie.sources.picture_structure import inspect_picture
@@ -236,16 +236,14 @@ def _header(picture: Path) -> _Header:
     from PIL import Image
 
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a size warning; nothing is decoded here
-            with open_input(picture) as stream:
-                exif = inspect_picture(stream).exif
-                image = Image.open(stream, formats=FORMATS)
-                if exif is not None:
-                    image.info.setdefault("exif", exif)
-                packet = image.info.get("xmp") or getattr(image, "tag_v2", {}).get(_TIFF_XMP)
-                packet = packet.encode() if isinstance(packet, str) else packet
-                size, (orientation, taken) = image.size, _exif(image)
+        with silence_decoders(), open_input(picture) as stream:
+            exif = inspect_picture(stream).exif
+            image = Image.open(stream, formats=FORMATS)
+            if exif is not None:
+                image.info.setdefault("exif", exif)
+            packet = image.info.get("xmp") or getattr(image, "tag_v2", {}).get(_TIFF_XMP)
+            packet = packet.encode() if isinstance(packet, str) else packet
+            size, (orientation, taken) = image.size, _exif(image)
     except Exception as error:  # Pillow raises almost anything on damaged files
         raise BadRow(UNREADABLE, str(error)[:100]) from error
     return _Header(size, orientation, taken, packet if isinstance(packet, bytes) else b"")

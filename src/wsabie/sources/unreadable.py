@@ -2,13 +2,13 @@
 
 import errno
 import io
-import warnings
 from pathlib import Path
 from typing import IO
 
 from wsabie.base.errors import InputError
 from wsabie.sources.build import BadRow
 from wsabie.sources.containers import UNREADABLE
+from wsabie.sources.decoder_messages import silence_decoders
 from wsabie.sources.formats import FORMATS
 from wsabie.sources.media import PICTURES
 from wsabie.sources.picture_structure import inspect_picture
@@ -54,8 +54,7 @@ def as_decoded(bad: BadRow, picture: Path) -> BadRow:
                 return BadRow("empty file")
             stream.seek(0)
             try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # a size warning; nothing is decoded here
+                with silence_decoders():
                     inspect_picture(stream)
                     Image.open(stream, formats=FORMATS)
             except Exception as error:  # decoders raise almost anything over hostile bytes

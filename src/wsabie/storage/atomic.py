@@ -281,8 +281,7 @@ def explained(path: Path) -> Iterator[None]:
                 f"cannot write {path}: the disk is full; free some space and run the same command again "
                 "(what was there before is untouched)"
             ) from error
-        is_name = error.errno in (errno.ENAMETOOLONG, errno.ELOOP)
-        remedy = "give another name" if is_name else "choose a folder that you may write to"
+        remedy = "give another name" if _is_of_name(error) else "choose a folder that you may write to"
         raise UnwritableError(f"cannot write {path}: {fault_text(error)}; {remedy}") from error
 
 
@@ -293,9 +292,12 @@ def readable(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         where = error.filename or path
-        raise InputError(
-            f"cannot read {where}: {fault_text(error)}; check its permissions and those of its folders"
-        ) from error
+        remedy = "give another name" if _is_of_name(error) else "check its permissions and those of its folders"
+        raise InputError(f"cannot read {where}: {fault_text(error)}; {remedy}") from error
+
+
+def _is_of_name(error: OSError) -> bool:
+    return error.errno in (errno.ENAMETOOLONG, errno.ELOOP)
 
 
 def _new_draft(path: Path, *, folder: bool = False, token: str | None = None) -> tuple[Path, int]:

@@ -4,6 +4,7 @@ import json
 import time
 from io import BytesIO
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,9 +12,12 @@ from PIL import Image
 from starlette.testclient import TestClient
 from tests.faces.serve.conftest import Client, drawn, emoji, running
 
+from wsabie.catalogue import collection as collection_module
+from wsabie.catalogue import items
 from wsabie.catalogue.collection import open_collection
 from wsabie.catalogue.probability import Judged, save_judged
 from wsabie.catalogue.shelf import open_model
+from wsabie.faces.serve import problems
 from wsabie.faces.serve.app import make_app
 from wsabie.faces.serve.context import Context
 from wsabie.faces.serve.limits import Limits
@@ -390,3 +394,30 @@ def test_a_model_alone_has_no_collection(client: Client) -> None:
     asked = client()
     assert asked.get("/api/v1/collection").status_code == 404
     assert asked.get("/api/v1/labels").status_code == 200
+
+
+@pytest.mark.parametrize("folder", ["trained_collection"], indirect=True)
+def test_errors_cost_one_look_through_the_catalogue_a_minute(
+    asked: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[object] = []
+    faults: list[str] = []
+
+    def fail(*_: object, **__: object) -> None:
+        raise KeyError("a column")
+
+    def look(engine: object) -> list[str]:
+        looks.append(engine)
+        return faults
+
+    monkeypatch.setattr(items, "page", fail)
+    monkeypatch.setattr(collection_module, "find_damage", look)
+    assert [asked.get("/api/v1/items").status_code for _ in range(3)] == [500] * 3
+    assert len(looks) == 1
+    monkeypatch.setattr(problems, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + 61))
+    faults.append("row 1 of items: path is no text")
+    answers = [asked.get("/api/v1/items") for _ in range(3)]
+    assert {(one.status_code, one.json()["detail"].partition(";")[0]) for one in answers} == {
+        (422, "the catalogue is damaged")
+    }
+    assert len(looks) == 2

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx2 as httpx
 import pytest
@@ -16,6 +17,7 @@ from wsabie.faces.serve.limits import LOOPBACK, Limits
 from wsabie.faces.serve.served import CollectionModel
 
 PICTURE = "/api/v1/items/1/file"
+JSON = {"content-type": "application/json"}
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +90,44 @@ def test_parameters_that_no_route_has_are_refused(asked: TestClient) -> None:
 def test_a_parameter_that_is_there_twice_is_refused(asked: TestClient) -> None:
     assert "more than once" in asked.get("/api/v1/items?k=1&k=2").json()["detail"]
     assert asked.get("/api/v1/items?k=1").status_code == 200
+
+
+# ---- bodies
+
+
+def assert_refused(answer: httpx.Response, *words: str) -> None:
+    assert_problem(answer, 422)
+    assert all(word in answer.json()["detail"] for word in words), answer.json()
+
+
+def test_fields_that_no_route_has_are_refused(asked: TestClient) -> None:
+    kinds = set()
+    for method, path, told in operations(asked):
+        kind = next(iter(told.get("requestBody", {"content": {"": None}})["content"]))
+        kinds.add(kind)
+        if kind == "application/json":
+            twice = b'{"nonsense": 1, "nonsense": 2}'
+            assert_refused(asked.request(method, filled(path), content=twice, headers=JSON), "body.nonsense: it is")
+        elif "form" in kind:
+            fields = {"nonsense": b"1", "file": b"1", "text": b"1"}
+            form: dict[str, Any] = {"files": fields} if "data" in kind else {"data": fields}
+            assert_refused(asked.request(method, filled(path), **form), "body.", "there is no such field")
+        elif method != "GET":
+            assert_refused(asked.request(method, filled(path), json={"nonsense": 1}), "nothing is taken here")
+    assert kinds == {"", "application/json", "multipart/form-data", "application/x-www-form-urlencoded"}
+
+
+def test_what_is_wrong_with_a_field_is_said(asked: TestClient) -> None:
+    text, picture = "/api/v1/annotate/text", "/api/v1/search/picture"
+    assert_refused(asked.post("/api/v1/undo", json={"entri": 1}), "body.entri: there is no such field")
+    nested = b'{"decisions": [{"item": 1, "label": "a", "state": null, "label": "b"}]}'
+    assert_refused(asked.post("/api/v1/decisions", content=nested, headers=JSON), "body.label: it is there more than")
+    assert_refused(asked.post(text, data={"text": "a", "txet": "b"}), "body.txet:", "did you mean text?")
+    assert_refused(asked.post(text, data={"text": ["a", "b"]}), "body.text: it is there more than once")
+    two = [("file", b"1"), ("file", b"2")]
+    assert_refused(asked.post(picture, files=two), "body.file: it is there more than once")
+    assert_refused(asked.post("/api/v1/models/1/use", json={"id": 2}), "nothing is taken here")
+    assert asked.post("/api/v1/jobs/1/stop", json={}).status_code == 404
 
 
 def test_addresses_of_pages_have_words_of_their_own(asked: TestClient) -> None:

@@ -18,8 +18,9 @@ from wsabie.catalogue.points import opened_model
 from wsabie.catalogue.probability import PRECISIONS
 from wsabie.faces.serve import collection_answers as told
 from wsabie.faces.serve.context import API, Open, Reader, The, Writer, within
+from wsabie.faces.serve.parameters import StrictRoute
 
-router = APIRouter(prefix=API, tags=["collection"])
+router = APIRouter(prefix=API, tags=["collection"], route_class=StrictRoute)
 
 Id = Annotated[int, Path(ge=1, lt=2**63)]
 _EVERY = 0.5  # seconds between two looks at a job

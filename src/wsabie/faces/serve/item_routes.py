@@ -1,14 +1,16 @@
 """Routes of items: pages of them, one, its pictures, and others like it."""
 
 import io
+import logging
 import os
+from collections.abc import Mapping
 from contextlib import ExitStack
 from io import FileIO
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from starlette.responses import FileResponse
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from wsabie.catalogue import items
 from wsabie.catalogue.facets import one
@@ -21,6 +23,7 @@ from wsabie.faces.serve.asking import rank, row_of
 from wsabie.faces.serve.context import API, Open, Reader, The, within
 from wsabie.faces.serve.kept_copies import check_range, keeps
 from wsabie.faces.serve.model_routes import Region, Sure, Top
+from wsabie.faces.serve.problems import Problem
 from wsabie.faces.serve.seen import found, item_seen, item_whole
 from wsabie.features.decode import media_type
 from wsabie.models.explain import explain_picture
@@ -35,21 +38,43 @@ Content = Annotated[str | None, Query(max_length=100, description="Begin of the 
 _SHOWN = ("image/jpeg", "image/png", "image/webp", "image/gif", "image/avif")
 """What browsers show, and as which they are told not to guess."""
 _YEAR_10000 = 253_402_300_800
+_SANDBOX = {"content-security-policy": "default-src 'none'; sandbox"}
+
+_log = logging.getLogger("wsabie.serve")
 
 
 class OpenFile(FileResponse):
     """A file of a stranger, from where it was opened; whatever it is, a browser runs nothing of it."""
 
-    def __init__(self, stream: FileIO, media_type: str, filename: str | None = None) -> None:
+    def __init__(
+        self, stream: FileIO, media_type: str, filename: str | None = None, headers: Mapping[str, str] = _SANDBOX
+    ) -> None:
         self.stream, told = stream, os.fstat(stream.fileno())
         if not 0 <= told.st_mtime < _YEAR_10000:  # a time that no header can say
             told = os.stat_result((*told[:8], 0, 0))
-        headers = {"content-security-policy": "default-src 'none'; sandbox"}
         super().__init__(path_of(stream), headers=headers, media_type=media_type, filename=filename, stat_result=told)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        n_bytes, is_begun = 0, False
+
+        async def send_whole(message: Message) -> None:
+            nonlocal n_bytes, is_begun
+            if message["type"] == "http.response.start":
+                n_bytes = int(dict(message["headers"])[b"content-length"])
+            elif scope["method"] != "HEAD":
+                n_bytes -= len(message["body"])
+                if n_bytes < 0 or (n_bytes and not message.get("more_body", False)):
+                    raise OSError("its size changed")
+                is_begun = True
+            await send(message)
+
         with self.stream:
-            await super().__call__(scope, receive, send)
+            try:
+                await super().__call__(scope, receive, send_whole)
+            except (OSError, RuntimeError) as error:
+                _log.warning("a file changed while it was sent, and the connection is closed: %s", error)
+                if not is_begun:  # the head waits for the first part (`stages`)
+                    await Problem(404, "the file changed or went away while it was read; ask again").send(send)
 
 
 @router.get("/items")
@@ -103,8 +128,14 @@ def small(
     headers = {"cache-control": "private, max-age=31536000, immutable", "etag": tag}
     if keeps(request, tag):
         return Response(status_code=304, headers=headers)
-    check_range(request, path.stat().st_size)
-    return FileResponse(path, media_type="image/webp", headers=headers)
+    try:
+        stream = FileIO(path)
+    except FileNotFoundError as error:
+        raise Problem(404, "the small picture was removed before it was sent; ask again") from error
+    with ExitStack() as held:
+        check_range(request, os.fstat(held.enter_context(stream).fileno()).st_size)
+        held.pop_all()  # the answer closes it
+    return OpenFile(stream, "image/webp", headers=headers)
 
 
 @router.get("/items/{item}/file", response_class=FileResponse)

@@ -10,8 +10,9 @@ from wsabie.catalogue.collection import Collection
 from wsabie.catalogue.database import reading
 from wsabie.faces.serve import label_answers as told
 from wsabie.faces.serve.context import API, Open, Reader, The, Writer, within
+from wsabie.faces.serve.parameters import StrictRoute
 
-router = APIRouter(prefix=API, tags=["labels"])
+router = APIRouter(prefix=API, tags=["labels"], route_class=StrictRoute)
 
 Id = Annotated[int, Path(ge=1, lt=2**63)]
 Few = Annotated[int, Query(ge=0, le=12, description="Pictures of each label, at most.")]

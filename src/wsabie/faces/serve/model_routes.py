@@ -9,11 +9,12 @@ from wsabie.base.plain import plain
 from wsabie.faces.serve.answers import SURE, AnnotateRows, Annotations, Info, Labels, Near, Neighbours
 from wsabie.faces.serve.asking import matrix_of, rank, region_of, row_of
 from wsabie.faces.serve.context import API, Context, Reader, The, within
+from wsabie.faces.serve.parameters import StrictRoute
 from wsabie.faces.serve.problems import Problem
 from wsabie.features.decode import header, opened
 from wsabie.models.explain import explain_picture
 
-router = APIRouter(prefix=API, tags=["model"])
+router = APIRouter(prefix=API, tags=["model"], route_class=StrictRoute)
 names = APIRouter(prefix=API, tags=["model"])
 """Labels of a model; a collection has its own."""
 

@@ -3,6 +3,8 @@
 import errno
 import json
 import logging
+import math
+import time
 from typing import Any
 
 from anyio import to_thread
@@ -13,7 +15,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import Send
 
 from wsabie.base.errors import BusyError, MissingError, UnknownLabelError, WsabieError
-from wsabie.catalogue.collection import refuse_damage
+from wsabie.catalogue.collection import Collection, can_come_from_damage, refuse_damage
 from wsabie.features.decode import RejectedItem
 from wsabie.storage.atomic import DiskFullError
 
@@ -50,6 +52,7 @@ NO_PAGE = """<!doctype html>
 """
 """What a browser is shown at an address that is no page."""
 _LONGEST = 2_000  # characters
+_PAUSE = 60.0  # seconds between two looks through the whole catalogue
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 _log = logging.getLogger("wsabie.serve")
@@ -73,6 +76,38 @@ class Problem(Exception):  # noqa: N818 - what the client is told, and no fault 
         await send({"type": "http.response.body", "body": response.body})
 
 
+class DamageCheck:
+    """Search of a catalogue for damage after an unexpected error, at most once a minute, whoever provokes errors.
+
+    Attributes
+    ----------
+    due : float
+        Earliest time of the next look.
+    damage : WsabieError or None
+        Result of the last one.
+    """
+
+    def __init__(self) -> None:
+        self.due = 0.0
+        self.damage: WsabieError | None = None
+
+    async def find(self, collection: Collection, error: Exception) -> WsabieError | None:
+        """Return the damage that may be behind an error, as far as the last look shows."""
+        if not can_come_from_damage(error):
+            return None
+        if time.monotonic() >= self.due:
+            self.due = math.inf  # while it lasts
+            try:
+                await to_thread.run_sync(refuse_damage, collection, error)
+                self.damage = None
+            except WsabieError as damage:
+                _log.error("%s", damage)
+                self.damage = damage
+            finally:
+                self.due = time.monotonic() + _PAUSE
+        return self.damage
+
+
 def body(status: int, detail: str) -> bytes:
     """The document of an error.
 
@@ -88,6 +123,7 @@ def body(status: int, detail: str) -> bytes:
 
 def install(app: FastAPI) -> None:
     """Let every error of the application take this form."""
+    app.state.damage_check = DamageCheck()
     app.add_exception_handler(Problem, _told)
     app.add_exception_handler(WsabieError, _of_input)
     app.add_exception_handler(RejectedItem, _of_item)
@@ -138,7 +174,9 @@ async def _of_item(_: Request, error: Any) -> Response:
 async def _of_validation(_: Request, error: Any) -> Response:
     first = error.errors()[0]
     where = ".".join(str(part) for part in first.get("loc", ()))
-    return Problem(422, f"{where}: {first.get('msg', 'not valid')}").response()
+    unknown = first.get("type") == "extra_forbidden"
+    said = "there is no such field; leave it out" if unknown else first.get("msg", "not valid")
+    return Problem(422, f"{where[:1000]}: {said}").response()
 
 
 async def _of_http(request: Request, error: Any) -> Response:
@@ -166,10 +204,8 @@ def _is_for_a_page(request: Request) -> bool:
 async def _of_fault(request: Request, error: Exception) -> Response:
     collection = request.app.state.context.collection
     if collection is not None:
-        try:
-            await to_thread.run_sync(refuse_damage, collection, error)
-        except WsabieError as damage:
-            _log.error("%s", damage)
+        damage = await request.app.state.damage_check.find(collection, error)
+        if damage is not None:
             return await _of_input(request, damage)
     _log.error("%a %a failed", request.method, request.url.path, exc_info=error)  # escaped: the line is not theirs
     return JSONResponse(json.loads(body(500, "an error in the service; its log says more")), 500, media_type=MEDIA_TYPE)

@@ -7,8 +7,9 @@ from fastapi import APIRouter, Query
 from wsabie.catalogue import journal, reviewing
 from wsabie.faces.serve import collection_answers as told
 from wsabie.faces.serve.context import API, Open, Reader, The, Writer, within
+from wsabie.faces.serve.parameters import StrictRoute
 
-router = APIRouter(prefix=API, tags=["review"])
+router = APIRouter(prefix=API, tags=["review"], route_class=StrictRoute)
 
 
 @router.post("/decisions")
