@@ -16,10 +16,10 @@ from sqlalchemy import insert, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from wsabie.base.errors import InputError, WsabieError
-from wsabie.catalogue import decided, editing, facets, items, jobs, one_label, tables, vocabulary
+from wsabie.catalogue import book, decided, editing, facets, items, jobs, one_label, tables, vocabulary
 from wsabie.catalogue.collection import Collection, create, open_collection
 from wsabie.catalogue.damage import find_damage
-from wsabie.catalogue.database import writing
+from wsabie.catalogue.database import reading, writing
 from wsabie.catalogue.exporting import export_tags
 from wsabie.catalogue.journal import history, undo
 from wsabie.catalogue.proposing import look
@@ -240,6 +240,20 @@ def test_a_database_of_another_program_is_left_alone(tmp_path: Path, statement: 
     with closing(sqlite3.connect(tmp_path / ".wsabie/catalogue.db")) as file:
         assert len(file.execute("SELECT * FROM sqlite_master").fetchall()) == 1
     assert len((tmp_path / ".wsabie/catalogue.db").read_bytes()) == len(content)
+
+
+def test_nothing_is_written_to_a_catalogue_that_is_gone(original: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(original, tmp_path / "photos")
+    catalogue = folder / ".wsabie/catalogue.db"
+    with open_collection(folder) as collection:
+        tag(collection, [1], accept=["before"], by="eve")
+        catalogue.rename(tmp_path / "away.db")
+        with pytest.raises(InputError, match="was removed or replaced while it was open"):
+            tag(collection, [1], accept=["lost"], by="eve")
+        shutil.copy(tmp_path / "away.db", catalogue)
+        tag(collection, [1], accept=["after"], by="eve")
+    with open_collection(folder) as collection, reading(collection.engine) as connection:
+        assert {"before", "after"} <= set(book.names(connection).values())
 
 
 def test_an_error_that_no_damage_causes_stays_as_it_is(original: Path) -> None:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TypeVar
@@ -67,6 +67,7 @@ def open_database(address: str | Path, mode: Mode = "rw") -> Engine:
         ) from error
     event.listen(engine, "before_cursor_execute", _refuse_nul, named=True)
     if kind == "sqlite":
+        event.listen(engine, "connect", lambda _, record: record.info.update(file=_number_of(path)))
         event.listen(engine, "begin", _begin)
     return engine
 
@@ -205,4 +206,18 @@ def _refuse_nul(parameters: Any, executemany: bool, **_: object) -> None:
 
 def _begin(connection: Connection) -> None:
     # One that reads first and writes later could be refused halfway: writers wait at the door.
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.get_execution_options().get("writes") else "BEGIN")
+    writes = connection.get_execution_options().get("writes")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    path = Path(str(connection.engine.url.database))
+    if writes and connection.info["file"] != _number_of(path):  # SQLite would write to a file that nobody finds again
+        connection.invalidate()
+        moved = "was removed or replaced while it was open"
+        raise InputError(f"{path} {moved}; put it back and try again", served=f"the catalogue {moved}; nothing is kept")
+
+
+def _number_of(path: Path) -> tuple[int, int] | None:
+    """What tells a file apart from another that has its name later; None where there is none."""
+    with suppress(OSError):
+        stat = path.stat()
+        return stat.st_dev, stat.st_ino
+    return None
