@@ -239,7 +239,7 @@ def test_a_database_of_another_program_is_left_alone(tmp_path: Path, statement: 
         create(tmp_path)
     with closing(sqlite3.connect(tmp_path / ".wsabie/catalogue.db")) as file:
         assert len(file.execute("SELECT * FROM sqlite_master").fetchall()) == 1
-    assert len((tmp_path / ".wsabie/catalogue.db").read_bytes()) == len(content)
+    assert (tmp_path / ".wsabie/catalogue.db").read_bytes() == content
 
 
 def test_nothing_is_written_to_a_catalogue_that_is_gone(original: Path, tmp_path: Path) -> None:

@@ -33,14 +33,21 @@ def connect_file(path: Path, mode: Mode) -> sqlite3.Connection:
         else knows of, without a file beside it.
     """
     connection = _read_only(path) if mode == "ro" else _connect(path, "mode=rw" if mode == "draft" else f"mode={mode}")
-    pragmas = {"ro": _PRAGMAS, "draft": _OF_DRAFTS}.get(mode, ("journal_mode=WAL", *_PRAGMAS))
     try:
-        for pragma in pragmas:
+        for pragma in _OF_DRAFTS if mode == "draft" else _PRAGMAS:
             connection.execute(f"PRAGMA {pragma}").fetchall()
+        if mode in ("rw", "rwc") and _may_be_ours(connection):
+            connection.execute("PRAGMA journal_mode=WAL").fetchall()
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _may_be_ours(connection: sqlite3.Connection) -> bool:
+    """Return whether a database is new or a catalogue; that of another program is left as it is."""
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    return not tables or "alembic_version" in tables
 
 
 def copy_file(source: Path, target: Path) -> None:
